@@ -1,0 +1,116 @@
+package thole
+
+import "time"
+
+// Outcome ends a turn. A turn has exactly one, and it never changes.
+type Outcome string
+
+const (
+	OutcomeCompleted   Outcome = "completed"
+	OutcomeFailed      Outcome = "failed"
+	OutcomeInterrupted Outcome = "interrupted"
+	// OutcomeReplaced is derived, never stored: a turn cut off by another one
+	// that we did not ask for. It counts as negative everywhere.
+	OutcomeReplaced Outcome = "replaced"
+)
+
+// Positive reports whether the turn did what was asked.
+func (o Outcome) Positive() bool { return o == OutcomeCompleted }
+
+// Phase is a turn's durable progress through the pipeline:
+//
+//	queued → claimed → restoring → linking → preparing → running ⇄ waiting_human
+//	       → syncing → exported → succeeded | failed | canceled
+//
+// A turn is over for clients when the provider ends (its Outcome is recorded);
+// syncing and exported follow behind it.
+type Phase string
+
+const (
+	PhaseQueued       Phase = "queued"
+	PhaseClaimed      Phase = "claimed"
+	PhaseRestoring    Phase = "restoring"
+	PhaseLinking      Phase = "linking"
+	PhasePreparing    Phase = "preparing"
+	PhaseRunning      Phase = "running"
+	PhaseWaitingHuman Phase = "waiting_human"
+	PhaseSyncing      Phase = "syncing"
+	PhaseExported     Phase = "exported"
+	PhaseSucceeded    Phase = "succeeded"
+	PhaseFailed       Phase = "failed"
+	PhaseCanceled     Phase = "canceled"
+)
+
+// Terminal reports whether the pipeline is done with the turn.
+func (p Phase) Terminal() bool {
+	return p == PhaseSucceeded || p == PhaseFailed || p == PhaseCanceled
+}
+
+// ErrorCode is the closed set of reasons a turn fails for.
+type ErrorCode string
+
+const (
+	ErrAuth            ErrorCode = "auth"
+	ErrRateLimit       ErrorCode = "rate_limit"
+	ErrOverloaded      ErrorCode = "overloaded"
+	ErrContextTooLong  ErrorCode = "context_too_long"
+	ErrModelRefused    ErrorCode = "model_refused"
+	ErrNetwork         ErrorCode = "network"
+	ErrToolFailed      ErrorCode = "tool_failed"
+	ErrProviderCrashed ErrorCode = "provider_crashed"
+	ErrCancelled       ErrorCode = "cancelled"
+	ErrBadRequest      ErrorCode = "bad_request"
+)
+
+// TurnError says why a turn failed and what the user can do about it.
+type TurnError struct {
+	Code    ErrorCode `json:"code"`
+	Message string    `json:"message"`
+	Hint    string    `json:"hint,omitempty"`
+	// Status is the HTTP status of the model service, 0 when there was none.
+	Status int `json:"status,omitempty"`
+	// Retrying is true while the provider itself tries again; such an error
+	// does not end the turn.
+	Retrying bool `json:"retrying,omitempty"`
+}
+
+// Usage counts one turn's tokens. Input excludes cached tokens.
+type Usage struct {
+	Input         int64 `json:"input"`
+	Output        int64 `json:"output"`
+	Reasoning     int64 `json:"reasoning,omitempty"`
+	CacheRead     int64 `json:"cache_read,omitempty"`
+	CacheWrite    int64 `json:"cache_write,omitempty"`
+	ContextWindow int64 `json:"context_window,omitempty"`
+	// CostMicros is the cost in millionths of a US dollar, nil when nobody knows.
+	CostMicros *int64 `json:"cost_micros,omitempty"`
+	Model      string `json:"model,omitempty"`
+}
+
+// Profile is the provider-neutral permission to act. Every provider maps it to
+// its own modes by one table; native mode names pass through unchanged.
+type Profile string
+
+const (
+	ProfilePlan Profile = "plan" // reads and plans; the host denies every write
+	ProfileAsk  Profile = "ask"  // asks before commands and edits
+	ProfileEdit Profile = "edit" // edits the workspace, asks for the rest
+	ProfileFull Profile = "full" // asks nothing
+)
+
+// Input is one part of what a user (or a job) says to a turn.
+type Input struct {
+	Type string `json:"type"` // "text" or "image"
+	Text string `json:"text,omitempty"`
+	// URL is a data: URL or a path inside the workspace, for images.
+	URL string `json:"url,omitempty"`
+}
+
+// Text is the common input of one text part.
+func Text(s string) []Input { return []Input{{Type: "text", Text: s}} }
+
+// Stamp is when something began and ended; zero times mean "not yet".
+type Stamp struct {
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+}
