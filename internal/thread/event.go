@@ -1,0 +1,69 @@
+package thread
+
+import (
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// Kind is the closed set of events. Those marked ephemeral have Seq 0 and are
+// never stored.
+type Kind string
+
+const (
+	ThreadCreated  Kind = "thread.created"
+	ThreadUpdated  Kind = "thread.updated" // name, settings, archived
+	ThreadDeleted  Kind = "thread.deleted"
+	ThreadStatus   Kind = "thread.status" // ephemeral: the derived status changed
+	TurnStarted    Kind = "turn.started"
+	TurnPhase      Kind = "turn.phase"
+	TurnSteered    Kind = "turn.steered"
+	TurnInterrupt  Kind = "turn.interrupt_requested"
+	TurnEnded      Kind = "turn.ended"
+	StepStarted    Kind = "step.started"
+	StepEnded      Kind = "step.ended"
+	StepReset      Kind = "step.reset"
+	ItemStarted    Kind = "item.started"
+	ItemDelta      Kind = "item.delta" // ephemeral
+	ItemUpdated    Kind = "item.updated"
+	ItemCompleted  Kind = "item.completed"
+	TodoSnapshot   Kind = "todo.snapshot"
+	TodoUpdate     Kind = "todo.update"
+	AskRequested   Kind = "ask.requested"
+	AskResolved    Kind = "ask.resolved"
+	UsageUpdated   Kind = "usage.updated"
+	ErrorReported  Kind = "error.reported"
+	NoteReported   Kind = "note.reported"
+	QueueAdded     Kind = "queue.added"
+	QueueEdited    Kind = "queue.edited"
+	QueueRemoved   Kind = "queue.removed"
+	QueueReordered Kind = "queue.reordered"
+)
+
+// Data is an event's payload: the fields its kind needs, the rest zero. Its JSON
+// form is durable: fields may be added, never renamed or reused.
+type Data struct {
+	NativeID string            `json:"native_id,omitempty"`
+	Settings *Settings         `json:"settings,omitempty"`
+	Name     *string           `json:"name,omitempty"`
+	Archived *bool             `json:"archived,omitempty"`
+	Status   *Status           `json:"status,omitempty"`
+	Input    []thole.Input     `json:"input,omitempty"`
+	ClientID string            `json:"client_id,omitempty"`
+	Phase    thole.Phase       `json:"phase,omitempty"`
+	Outcome  thole.Outcome     `json:"outcome,omitempty"`
+	Item     *thole.Item       `json:"item,omitempty"`
+	ItemID   thole.ItemID      `json:"item_id,omitempty"`
+	Stream   provider.Stream   `json:"stream,omitempty"`
+	Delta    string            `json:"delta,omitempty"`
+	Offset   int64             `json:"offset,omitempty"`
+	Todos    []thole.Todo      `json:"todos,omitempty"`
+	Ask      *thole.Ask        `json:"ask,omitempty"`
+	AskID    thole.AskID       `json:"ask_id,omitempty"`
+	AskState thole.AskState    `json:"ask_state,omitempty"`
+	Answer   *thole.Answer     `json:"answer,omitempty"`
+	Usage    *thole.Usage      `json:"usage,omitempty"`
+	Error    *thole.TurnError  `json:"error,omitempty"`
+	Text     string            `json:"text,omitempty"`
+	Message  *Message          `json:"message,omitempty"`
+	Order    []thole.MessageID `json:"order,omitempty"`
+}

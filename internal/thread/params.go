@@ -1,0 +1,115 @@
+package thread
+
+import (
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Create makes a thread. ID may be chosen by the caller (any UUID not in use).
+type Create struct {
+	ID        thole.ThreadID
+	Owner     thole.Owner
+	Name      string
+	Settings  Settings
+	Source    string
+	Client    string
+	Ephemeral bool
+	Parent    thole.ThreadID
+}
+
+// Fork copies a thread's history up to and including a turn ("" = all).
+type Fork struct {
+	ID       thole.ThreadID
+	UpTo     thole.TurnID
+	Settings *Settings
+	Source   string
+	Client   string
+}
+
+// Update changes what is not nil.
+type Update struct {
+	Name     *string
+	Archived *bool
+	Settings *Settings
+}
+
+// Filter selects threads. The zero Filter lists the newest unarchived ones.
+type Filter struct {
+	Archived  bool
+	Dir       string
+	Search    string // in name, preview and message text
+	Providers []string
+	Sources   []string
+	Sort      string // "created", "updated" (default)
+	PageParams
+}
+
+// PageParams walks a list. Cursor is opaque and comes from a Page.
+type PageParams struct {
+	Cursor string
+	Limit  int
+	Desc   bool
+}
+
+// Page is one page and the cursors to its neighbours, "" at an end.
+type Page[T any] struct {
+	Items []T
+	Next  string
+	Back  string
+}
+
+// StartTurn begins a turn on an idle thread.
+type StartTurn struct {
+	Thread   thole.ThreadID
+	ID       thole.TurnID // "" lets the edge choose
+	Input    []thole.Input
+	ClientID string
+	// Settings change the thread's sticky settings with this turn; zero fields stay.
+	Settings *Settings
+	// Once applies Settings to this turn only.
+	Once  bool
+	Trace string
+	// Idempotency makes a repeat return the first turn.
+	Idempotency string
+}
+
+// Steer adds input to the running turn.
+type Steer struct {
+	Thread   thole.ThreadID
+	Expected thole.TurnID
+	Input    []thole.Input
+	ClientID string
+}
+
+// Enqueue adds a message behind the thread's running turn.
+type Enqueue struct {
+	Thread   thole.ThreadID
+	Input    []thole.Input
+	ClientID string
+	// Start takes the message at once when the thread is idle.
+	Start bool
+}
+
+// SubscribeOptions say where a subscription begins and how much it may lag.
+type SubscribeOptions struct {
+	// After resumes behind a sequence number; nil takes a snapshot.
+	After *uint64
+	// NoDeltas leaves out ephemeral deltas.
+	NoDeltas bool
+	// Buffer bounds the undelivered events; past it the subscription ends with
+	// ErrSlow. Zero takes the default.
+	Buffer int
+}
+
+// Snapshot is a thread at one sequence number.
+type Snapshot struct {
+	Thread Thread
+	Seq    uint64
+	// Open is the running turn with its items so far, the one in flight included.
+	Open  *Turn
+	Asks  []AskRecord
+	Todos []thole.Todo
+	Queue []Message
+	Taken time.Time
+}

@@ -1,0 +1,209 @@
+// Package thread owns threads: their append-only event logs and everything folded
+// from them (turns, items, asks, todos, queued messages, usage, status).
+//
+// A thread changes only through Service. Each call is one transaction that
+// appends events under the thread's expected sequence; subscribers hear of it
+// after commit. The package knows no wire protocol, no agent CLI and nothing of
+// delivery; it never starts a process. A Runner drives turns and reports back
+// through Apply.
+package thread
+
+import (
+	"context"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// Service is all that servers, channels and drivers may do with threads.
+//
+// Every method takes the actor; a thread the actor may not see is
+// thole.CodeNotFound. Errors are *thole.Error. Calls on one thread are
+// linearizable; calls on different threads do not wait for each other.
+type Service interface {
+	Create(ctx context.Context, actor thole.Actor, p Create) (Thread, error)
+	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (Thread, error)
+	List(ctx context.Context, actor thole.Actor, f Filter) (Page[Thread], error)
+	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (Thread, error)
+	// Update changes name, settings or archived state; nil fields stay.
+	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update) (Thread, error)
+	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID) error
+
+	// StartTurn begins a turn. A busy thread is thole.CodeBusy and nothing happens:
+	// callers that want steering or queueing say so with Steer or Enqueue. So it is
+	// the atomic "start only if idle".
+	StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (Turn, error)
+	// Steer adds input to the running turn; expected must be its id.
+	Steer(ctx context.Context, actor thole.Actor, p Steer) (Turn, error)
+	// Interrupt asks the running turn to stop; the turn ends later, by Apply.
+	Interrupt(ctx context.Context, actor thole.Actor, id thole.ThreadID, expected thole.TurnID) error
+	// Answer settles an ask. First answer wins; the second caller gets
+	// thole.CodeConflict, or the same result if it repeats the same answer.
+	Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a thole.Answer) (AskRecord, error)
+
+	// Queued messages wait in the thread and start a turn when it becomes idle.
+	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error)
+	Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]Message, error)
+	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input) (Message, error)
+	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (bool, error)
+	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID) error
+	// StartQueued starts one queued message now if the thread is idle (CodeBusy
+	// otherwise); an empty id takes the head.
+	StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)
+	// PromoteQueued turns a queued message into a steer of the running turn.
+	PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)
+
+	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[Turn], error)
+	// Items pages the items of a thread, or of one turn.
+	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[ItemRecord], error)
+	Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error)
+	Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]thole.Todo, error)
+	// Events reads the durable log after a sequence number. A sequence that
+	// retention removed is thole.CodeGone.
+	Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]Event, error)
+
+	// Subscribe takes a snapshot at sequence N inside the thread's own order and
+	// delivers everything from N+1: no loss, no duplicate. With After set, events
+	// after that sequence are delivered instead of a snapshot of the past.
+	Subscribe(ctx context.Context, actor thole.Actor, id thole.ThreadID, o SubscribeOptions) (*Subscription, error)
+	// Watch delivers the coarse changes of all threads the actor may see (created,
+	// status, name, archived, deleted).
+	Watch(ctx context.Context, actor thole.Actor) (*Subscription, error)
+
+	// Apply appends what a provider reported for a turn, in order and idempotently
+	// by event id. It is the only way a running turn changes. Deltas are published
+	// but not stored; they are checkpointed into their item.
+	Apply(ctx context.Context, ref TurnRef, events []provider.Event) error
+	// SetPhase records the pipeline's progress of a turn.
+	SetPhase(ctx context.Context, ref TurnRef, phase thole.Phase, lastError string) error
+}
+
+// Runner takes turns from their start to their end. The thread machine calls it
+// after commit; a Runner must tolerate repeats.
+type Runner interface {
+	// Wake says that a turn may be waiting to run.
+	Wake(id thole.ThreadID, turn thole.TurnID)
+	// Steer, Answer and Interrupt reach a running turn. The durable fact is already
+	// recorded when they are called.
+	Steer(ctx context.Context, ref TurnRef, input []thole.Input, clientID string) error
+	Answer(ctx context.Context, ref TurnRef, ask thole.AskID, a thole.Answer) error
+	Interrupt(ctx context.Context, ref TurnRef) error
+}
+
+// TurnRef names one turn and the fence under which a driver may write it: the
+// queue's token, empty for the in-process runner.
+type TurnRef struct {
+	Thread   thole.ThreadID
+	Turn     thole.TurnID
+	Token    string
+	Executor thole.ExecutorID
+}
+
+// Settings are a thread's sticky execution settings.
+type Settings struct {
+	Provider     string            `json:"provider,omitempty"`
+	Model        string            `json:"model,omitempty"`
+	Effort       string            `json:"effort,omitempty"`
+	Profile      thole.Profile     `json:"profile,omitempty"`
+	Dir          string            `json:"dir,omitempty"`
+	Instructions string            `json:"instructions,omitempty"`
+	Options      map[string]string `json:"options,omitempty"`
+}
+
+// Thread is a durable conversation as it is now.
+type Thread struct {
+	ID         thole.ThreadID
+	Owner      thole.Owner
+	Name       string
+	Preview    string // the first user text, bounded
+	Settings   Settings
+	NativeID   string // the provider's own session id
+	Source     string // what made it: "app", "http", "cli", …
+	Client     string // the creating client's name
+	Ephemeral  bool
+	Archived   bool
+	ForkedFrom thole.ThreadID
+	Parent     thole.ThreadID
+	Created    time.Time
+	Updated    time.Time
+	// Seq is the last sequence number of the log; Turns the number of turns.
+	Seq   uint64
+	Turns int
+	// Open is the turn that is not over, "" when idle.
+	Open   thole.TurnID
+	Status Status
+	Usage  thole.Usage
+}
+
+// Status is derived from (loaded, open turn, pending asks, last error).
+type Status struct {
+	Loaded            bool
+	Active            bool
+	WaitingOnApproval bool
+	WaitingOnInput    bool
+	SystemError       bool
+}
+
+// Turn is one input taken to one outcome.
+type Turn struct {
+	ID       thole.TurnID
+	Thread   thole.ThreadID
+	Input    []thole.Input
+	ClientID string
+	Actor    thole.Actor
+	Settings Settings // effective for this turn
+	Phase    thole.Phase
+	Outcome  thole.Outcome // "" while open
+	Error    *thole.TurnError
+	Usage    thole.Usage
+	Executor thole.ExecutorID
+	Trace    string
+	Stamp    thole.Stamp
+	Created  time.Time
+	// Items is filled only where a call says so.
+	Items []thole.Item
+}
+
+// ItemRecord is an item with its place in the log.
+type ItemRecord struct {
+	Turn thole.TurnID
+	Seq  uint64
+	Item thole.Item
+}
+
+// AskRecord is an ask with its durable state.
+type AskRecord struct {
+	Ask      thole.Ask
+	Thread   thole.ThreadID
+	Turn     thole.TurnID
+	State    thole.AskState
+	Answer   *thole.Answer
+	Actor    thole.Actor // who answered
+	Asked    time.Time
+	Resolved time.Time
+}
+
+// Message is a queued message.
+type Message struct {
+	ID       thole.MessageID
+	Thread   thole.ThreadID
+	Input    []thole.Input
+	ClientID string
+	Actor    thole.Actor
+	Created  time.Time
+}
+
+// Event is an immutable fact in a thread's log, or (Seq 0) an ephemeral delta.
+type Event struct {
+	ID       thole.EventID
+	Thread   thole.ThreadID
+	Turn     thole.TurnID
+	Seq      uint64
+	Time     time.Time
+	Trace    string
+	Executor thole.ExecutorID
+	Actor    thole.Actor
+	Kind     Kind
+	Data     Data
+}
