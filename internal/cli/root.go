@@ -1,0 +1,121 @@
+// Package cli is the command line: one file per command. Commands parse, call
+// one thing, print, and return errors; Main alone maps errors to exit codes and
+// prints one line and one hint. Client commands talk to the home's owner process
+// and open no store.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+)
+
+// Env is what every command gets: the standard streams and the global flags.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	JSON     bool   // --json
+	Home     string // --home, THOLE_HOME, ~/.thole
+}
+
+// Main runs the command line and returns the exit code.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	env := &Env{In: in, Out: out, Err: errw}
+	root := newRoot(env)
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		printError(env, err)
+	}
+	return exitCode(err)
+}
+
+func newRoot(env *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "thole",
+		Short:         "Owns agent threads, runs them in isolated executors, delivers background results into them",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().BoolVar(&env.JSON, "json", false, "print JSON")
+	root.PersistentFlags().StringVar(&env.Home, "home", "", "home directory (default $THOLE_HOME or ~/.thole)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return (&thole.Error{Code: thole.CodeInvalid, Err: err}).WithHint("run the command with --help to see its flags")
+	})
+	root.AddCommand(
+		newVersion(env),
+	)
+	return root
+}
+
+// print writes v as one JSON line with --json, otherwise what human writes.
+func (e *Env) print(v any, human func(w io.Writer)) error {
+	if e.JSON {
+		return json.NewEncoder(e.Out).Encode(v)
+	}
+	human(e.Out)
+	return nil
+}
+
+func printError(e *Env, err error) {
+	if e.JSON {
+		_ = json.NewEncoder(e.Err).Encode(map[string]any{"error": map[string]string{
+			"code": string(thole.CodeOf(err)), "message": err.Error(), "hint": thole.HintOf(err),
+		}})
+		return
+	}
+	fmt.Fprintln(e.Err, "thole: "+err.Error())
+	if hint := thole.HintOf(err); hint != "" {
+		fmt.Fprintln(e.Err, "  try: "+hint)
+	}
+}
+
+// ExitError ends the program with a code of its own, for commands that pass on
+// another program's exit status. It prints nothing.
+type ExitError int
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// exitCode is the documented table (docs/operate/exit-codes.md).
+func exitCode(err error) int {
+	var exit ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit)
+	case errors.Is(err, context.Canceled):
+		return 130
+	}
+	switch thole.CodeOf(err) {
+	case thole.CodeInvalid:
+		return 2
+	case thole.CodeNotFound, thole.CodeGone:
+		return 3
+	case thole.CodeConflict:
+		return 4
+	case thole.CodeBusy, thole.CodeOverloaded:
+		return 5
+	case thole.CodeForbidden, thole.CodeUnauthorized:
+		return 6
+	case thole.CodeUnavailable, thole.CodeUnsupported:
+		return 7
+	case thole.CodeHeld:
+		return 8
+	default:
+		return 1
+	}
+}
