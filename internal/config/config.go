@@ -1,0 +1,223 @@
+// Package config holds the program's settings: one struct, four layers, defaults
+// < file < environment < flags. It knows every key and where each value came
+// from; it validates and refuses unknown keys by name. It opens nothing.
+package config
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Config is every setting. A field's key is the path of its toml names,
+// `http.listen`; its variable is THOLE_HTTP_LISTEN.
+type Config struct {
+	Home      string    `toml:"-"`
+	Log       Log       `toml:"log"`
+	HTTP      HTTP      `toml:"http"`
+	Store     Store     `toml:"store"`
+	Objects   Objects   `toml:"objects"`
+	Executor  Executor  `toml:"executor"`
+	Turns     Turns     `toml:"turns"`
+	Asks      Asks      `toml:"asks"`
+	Daemon    Daemon    `toml:"daemon"`
+	Delivery  Delivery  `toml:"delivery"`
+	Providers Providers `toml:"providers"`
+
+	origin map[string]string
+}
+
+// Log says how the program logs.
+type Log struct {
+	Level  string `toml:"level"`  // debug, info, warn, error
+	Format string `toml:"format"` // auto, text, json
+}
+
+// HTTP is the web and REST listener of up and serve.
+type HTTP struct {
+	Listen       string   `toml:"listen"`
+	AllowedHosts []string `toml:"allowed_hosts"`
+}
+
+// Store says where rows live: empty DSN means SQLite in the home.
+type Store struct {
+	DSN string `toml:"dsn"`
+}
+
+// Objects says where workspaces and files live.
+type Objects struct {
+	Kind          string `toml:"kind"` // dir, s3
+	Endpoint      string `toml:"endpoint"`
+	Bucket        string `toml:"bucket"`
+	Region        string `toml:"region"`
+	AccessKey     string `toml:"access_key"`
+	SecretKeyFile string `toml:"secret_key_file"`
+}
+
+// Executor says where turns run and how long an idle executor is kept.
+type Executor struct {
+	Kind         string        `toml:"kind"`  // local
+	Scope        string        `toml:"scope"` // thread, turn
+	IdleStop     time.Duration `toml:"idle_stop"`
+	RemoveAfter  time.Duration `toml:"remove_after"`
+	SweepEvery   time.Duration `toml:"sweep_every"`
+	StartsPerSec float64       `toml:"starts_per_second"`
+}
+
+// Turns bounds running turns.
+type Turns struct {
+	MaxRunning int           `toml:"max_running"`
+	MaxPerUser int           `toml:"max_per_user"`
+	Timeout    time.Duration `toml:"timeout"`
+}
+
+// Asks is the policy for questions nobody answers.
+type Asks struct {
+	InputTimeout time.Duration `toml:"input_timeout"`
+	InputPolicy  string        `toml:"input_policy"` // fail, default, wait
+	DefaultReply string        `toml:"default_reply"`
+}
+
+// Daemon is the on-demand background process.
+type Daemon struct {
+	IdleExit time.Duration `toml:"idle_exit"`
+}
+
+// Delivery bounds how results reach threads.
+type Delivery struct {
+	MaxJobs           int           `toml:"max_jobs"`
+	MaxBytes          int64         `toml:"max_bytes"`
+	WaitWindow        time.Duration `toml:"wait_window"`
+	MinInterval       time.Duration `toml:"min_interval"`
+	ObservationWindow time.Duration `toml:"observation_window"`
+	Template          string        `toml:"template"` // a file that overrides the message
+}
+
+// Providers names the agent CLIs when they are not on the PATH.
+type Providers struct {
+	Codex    string `toml:"codex"`
+	Claude   string `toml:"claude"`
+	Opencode string `toml:"opencode"`
+}
+
+// Default is the configuration of a fresh home.
+func Default() Config {
+	return Config{
+		Log:      Log{Level: "info", Format: "auto"},
+		HTTP:     HTTP{Listen: "127.0.0.1:7433"},
+		Objects:  Objects{Kind: "dir"},
+		Executor: Executor{Kind: "local", Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, SweepEvery: time.Minute, StartsPerSec: 4},
+		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
+		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail"},
+		Daemon:   Daemon{IdleExit: 10 * time.Minute},
+		Delivery: Delivery{MaxJobs: 8, MaxBytes: 64 << 10, WaitWindow: 2 * time.Second, MinInterval: 30 * time.Second, ObservationWindow: 2 * time.Hour},
+	}
+}
+
+// Validate checks every value and names the key of the first bad one.
+func (c *Config) Validate() error {
+	oneOf := func(key, v string, allowed ...string) error {
+		for _, a := range allowed {
+			if v == a {
+				return nil
+			}
+		}
+		return c.bad(key, "must be one of %s, not %q", strings.Join(allowed, ", "), v)
+	}
+	checks := []error{
+		oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
+		oneOf("log.format", c.Log.Format, "auto", "text", "json"),
+		oneOf("objects.kind", c.Objects.Kind, "dir", "s3"),
+		oneOf("executor.kind", c.Executor.Kind, "local"),
+		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
+		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
+		c.positive("executor.idle_stop", c.Executor.IdleStop > 0),
+		c.positive("executor.remove_after", c.Executor.RemoveAfter > 0),
+		c.positive("executor.sweep_every", c.Executor.SweepEvery > 0),
+		c.positive("executor.starts_per_second", c.Executor.StartsPerSec > 0),
+		c.positive("turns.max_running", c.Turns.MaxRunning > 0),
+		c.positive("turns.max_per_user", c.Turns.MaxPerUser > 0),
+		c.positive("turns.timeout", c.Turns.Timeout > 0),
+		c.positive("asks.input_timeout", c.Asks.InputTimeout > 0),
+		c.positive("daemon.idle_exit", c.Daemon.IdleExit > 0),
+		c.positive("delivery.max_jobs", c.Delivery.MaxJobs > 0),
+		c.positive("delivery.max_bytes", c.Delivery.MaxBytes > 0),
+		c.positive("delivery.observation_window", c.Delivery.ObservationWindow > 0),
+	}
+	if _, _, err := net.SplitHostPort(c.HTTP.Listen); err != nil {
+		checks = append(checks, c.bad("http.listen", "must be HOST:PORT, not %q", c.HTTP.Listen))
+	}
+	if c.Objects.Kind == "s3" && (c.Objects.Endpoint == "" || c.Objects.Bucket == "") {
+		checks = append(checks, c.bad("objects.endpoint", "and objects.bucket are needed when objects.kind is s3"))
+	}
+	if c.Delivery.ObservationWindow <= c.Daemon.IdleExit {
+		checks = append(checks, c.bad("delivery.observation_window", "must be longer than daemon.idle_exit (%s), or accepted results would go unobserved", c.Daemon.IdleExit))
+	}
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) positive(key string, ok bool) error {
+	if ok {
+		return nil
+	}
+	return c.bad(key, "must be greater than zero")
+}
+
+func (c *Config) bad(key, format string, args ...any) error {
+	return thole.Errorf(thole.CodeInvalid, "config key %s (from %s) %s", key, c.Origin(key), fmt.Sprintf(format, args...)).
+		WithHint("thole config show --origin lists every key and where its value came from")
+}
+
+// Origin says where a key's value came from.
+func (c *Config) Origin(key string) string {
+	if o := c.origin[key]; o != "" {
+		return o
+	}
+	return "default"
+}
+
+// HomeDir resolves the home: the flag, $THOLE_HOME, or ~/.thole.
+func HomeDir(flag string, getenv func(string) string) (string, error) {
+	for _, dir := range []string{flag, getenv("THOLE_HOME")} {
+		if dir != "" {
+			return filepath.Abs(dir)
+		}
+	}
+	user := getenv("HOME")
+	if user == "" {
+		return "", thole.Errorf(thole.CodeInvalid, "no home directory: neither --home, THOLE_HOME nor HOME is set").
+			WithHint("set THOLE_HOME to a directory of your own")
+	}
+	return filepath.Join(user, ".thole"), nil
+}
+
+// File is where a home's configuration file is.
+func File(home string) string { return filepath.Join(home, "config.toml") }
+
+// Load reads the layers of one home.
+func Load(home string, getenv func(string) string, flags map[string]string) (*Config, error) {
+	c := Default()
+	c.Home = home
+	c.origin = map[string]string{}
+	text, err := os.ReadFile(File(home))
+	if err != nil && !os.IsNotExist(err) {
+		return nil, thole.Errorf(thole.CodeUnavailable, "read config: %w", err)
+	}
+	if err := c.decode(File(home), string(text)); err != nil {
+		return nil, err
+	}
+	if err := c.overlay(getenv, flags); err != nil {
+		return nil, err
+	}
+	return &c, c.Validate()
+}

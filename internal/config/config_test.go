@@ -1,0 +1,96 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+func noEnv(string) string { return "" }
+
+func env(m map[string]string) func(string) string { return func(k string) string { return m[k] } }
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func TestLayersOverrideInOrderAndRememberWhere(t *testing.T) {
+	home := write(t, "[executor]\nidle_stop = '5m'\nremove_after = '1h'\n[turns]\nmax_running = 3\n")
+	c, err := Load(home, env(map[string]string{"THOLE_TURNS_MAX_RUNNING": "4", "THOLE_EXECUTOR_IDLE_STOP": "6m"}), map[string]string{"turns.max_running": "5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Executor.RemoveAfter != time.Hour || c.Executor.IdleStop != 6*time.Minute || c.Turns.MaxRunning != 5 {
+		t.Fatalf("got %+v %+v", c.Executor, c.Turns)
+	}
+	for key, want := range map[string]string{
+		"executor.remove_after": File(home), "executor.idle_stop": "THOLE_EXECUTOR_IDLE_STOP", "turns.max_running": "flag", "log.level": "default",
+	} {
+		if got := c.Origin(key); got != want {
+			t.Errorf("origin of %s = %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestBadInputNamesTheKey(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file  string
+		env   map[string]string
+		flags map[string]string
+		want  string
+	}{
+		"unknown key":           {file: "[executor]\nidel_stop = '5m'", want: "unknown key executor.idel_stop"},
+		"bad syntax":            {file: "[executor", want: "line 1"},
+		"wrong type":            {file: "[turns]\nmax_running = 'many'", want: "max_running"},
+		"bad duration in env":   {env: map[string]string{"THOLE_TURNS_TIMEOUT": "soon"}, want: "config key turns.timeout (from THOLE_TURNS_TIMEOUT) must be a duration"},
+		"out of range":          {file: "[turns]\nmax_running = 0", want: "config key turns.max_running"},
+		"unknown flag":          {flags: map[string]string{"turns.maximum": "1"}, want: "unknown config key turns.maximum"},
+		"not an address":        {flags: map[string]string{"http.listen": "nowhere"}, want: "http.listen"},
+		"not in the set":        {flags: map[string]string{"log.level": "loud"}, want: "log.level"},
+		"window under idle":     {flags: map[string]string{"delivery.observation_window": "1m"}, want: "delivery.observation_window"},
+		"s3 without a bucket":   {flags: map[string]string{"objects.kind": "s3"}, want: "objects.bucket"},
+		"number that is a word": {flags: map[string]string{"delivery.max_bytes": "1k"}, want: "whole number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(write(t, tc.file), env(tc.env), tc.flags)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || thole.CodeOf(err) != thole.CodeInvalid {
+				t.Fatalf("got %v (%s), want %q", err, thole.CodeOf(err), tc.want)
+			}
+		})
+	}
+}
+
+func TestEveryKeyCanBeSetFromTheEnvironment(t *testing.T) {
+	c := Default()
+	for _, e := range c.Entries() {
+		vars := map[string]string{Variable(e.Key): e.Value}
+		got, err := Load(t.TempDir(), env(vars), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", e.Key, err)
+		}
+		if e.Value != "" && got.Origin(e.Key) != Variable(e.Key) {
+			t.Errorf("%s did not take %s", e.Key, Variable(e.Key))
+		}
+	}
+}
+
+func TestHome(t *testing.T) {
+	if _, err := HomeDir("", noEnv); err == nil {
+		t.Fatal("a home out of nothing")
+	}
+	if got, _ := HomeDir("", env(map[string]string{"HOME": "/u"})); got != "/u/.thole" {
+		t.Fatal(got)
+	}
+	if got, _ := HomeDir("/f", env(map[string]string{"HOME": "/u", "THOLE_HOME": "/e"})); got != "/f" {
+		t.Fatal(got)
+	}
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	thole "github.com/tholehq/thole"
+)
+
+// Entry is one key with its value and origin, for `thole config show`.
+type Entry struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// Entries lists every key in the order of the struct.
+func (c *Config) Entries() []Entry {
+	var out []Entry
+	c.walk(func(key string, v reflect.Value) error {
+		out = append(out, Entry{Key: key, Value: format(v), Origin: c.Origin(key)})
+		return nil
+	})
+	return out
+}
+
+// Variable is the environment variable of a key.
+func Variable(key string) string {
+	return "THOLE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+func (c *Config) decode(file, text string) error {
+	meta, err := toml.Decode(text, c)
+	var parse toml.ParseError
+	switch {
+	case errors.As(err, &parse):
+		return thole.Errorf(thole.CodeInvalid, "%s line %d: %s", file, parse.Position.Line, parse.Message).WithHint("fix the file, or move it away")
+	case err != nil:
+		return thole.Errorf(thole.CodeInvalid, "%s: %w", file, err)
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("thole config show lists the keys there are")
+	}
+	for _, key := range meta.Keys() {
+		c.origin[key.String()] = file
+	}
+	return nil
+}
+
+// overlay applies the environment and then the flags, both keyed like the file.
+func (c *Config) overlay(getenv func(string) string, flags map[string]string) error {
+	known := map[string]bool{}
+	err := c.walk(func(key string, v reflect.Value) error {
+		known[key] = true
+		if s := getenv(Variable(key)); s != "" {
+			c.origin[key] = Variable(key)
+			if err := parse(v, s); err != nil {
+				return c.bad(key, "%s", err)
+			}
+		}
+		if s, ok := flags[key]; ok {
+			c.origin[key] = "flag"
+			if err := parse(v, s); err != nil {
+				return c.bad(key, "%s", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for key := range flags {
+		if !known[key] {
+			return thole.Errorf(thole.CodeInvalid, "unknown config key %s", key).WithHint("thole config show lists the keys there are")
+		}
+	}
+	return nil
+}
+
+// walk visits every leaf with its dotted key.
+func (c *Config) walk(visit func(key string, v reflect.Value) error) error {
+	var step func(prefix string, v reflect.Value) error
+	step = func(prefix string, v reflect.Value) error {
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Tag.Get("toml")
+			if name == "" || name == "-" {
+				continue
+			}
+			key, field := strings.TrimPrefix(prefix+"."+name, "."), v.Field(i)
+			next := visit
+			if field.Kind() == reflect.Struct {
+				next = func(key string, v reflect.Value) error { return step(key, v) }
+			}
+			if err := next(key, field); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return step("", reflect.ValueOf(c).Elem())
+}
+
+func parse(v reflect.Value, s string) error {
+	switch v.Interface().(type) {
+	case string:
+		v.SetString(s)
+	case []string:
+		v.Set(reflect.ValueOf(strings.Split(s, ",")))
+	case time.Duration:
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return errors.New("must be a duration such as 15m, not " + strconv.Quote(s))
+		}
+		v.SetInt(int64(d))
+	case float64:
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return errors.New("must be a number, not " + strconv.Quote(s))
+		}
+		v.SetFloat(f)
+	default:
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return errors.New("must be a whole number, not " + strconv.Quote(s))
+		}
+		v.SetInt(n)
+	}
+	return nil
+}
+
+func format(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case string:
+		return x
+	case []string:
+		return strings.Join(x, ",")
+	case time.Duration:
+		return x.String()
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	default:
+		return strconv.FormatInt(v.Int(), 10)
+	}
+}
