@@ -102,7 +102,7 @@ type SubscribeOptions struct {
 	Buffer int
 }
 
-// Snapshot is a thread at one sequence number.
+// Snapshot is a thread at one sequence number. It is shared: read, never write.
 type Snapshot struct {
 	Thread Thread
 	Seq    uint64

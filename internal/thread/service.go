@@ -54,6 +54,8 @@ type Service interface {
 	// PromoteQueued turns a queued message into a steer of the running turn.
 	PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)
 
+	// Turn returns one turn, without its items.
+	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (Turn, error)
 	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[Turn], error)
 	// Items pages the items of a thread, or of one turn.
 	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[ItemRecord], error)
@@ -63,9 +65,16 @@ type Service interface {
 	// retention removed is thole.CodeGone.
 	Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]Event, error)
 
+	// Loaded lists the threads this process holds in memory: those with a running
+	// turn, a subscriber, or either of them a short while ago.
+	Loaded(ctx context.Context, actor thole.Actor) ([]thole.ThreadID, error)
+
 	// Subscribe takes a snapshot at sequence N inside the thread's own order and
 	// delivers everything from N+1: no loss, no duplicate. With After set, events
-	// after that sequence are delivered instead of a snapshot of the past.
+	// After+1…N come first, then for each item in flight one delta at offset 0 with
+	// its text so far, then N+1…; a cursor that retention overtook is
+	// thole.CodeGone. ctx bounds this call only: a subscription lives until Close.
+	// Delivered events are shared between subscribers: read, never write.
 	Subscribe(ctx context.Context, actor thole.Actor, id thole.ThreadID, o SubscribeOptions) (*Subscription, error)
 	// Watch delivers the coarse changes of all threads the actor may see (created,
 	// status, name, archived, deleted).
@@ -127,8 +136,12 @@ type Thread struct {
 	Parent     thole.ThreadID
 	Created    time.Time
 	Updated    time.Time
-	// Seq is the last sequence number of the log; Turns the number of turns.
+	// Origin is the native session a fork continues from, until it has its own.
+	Origin string
+	// Seq is the last sequence number of the log, Floor the last one that retention
+	// removed; Turns is the number of turns.
 	Seq   uint64
+	Floor uint64
 	Turns int
 	// Open is the turn that is not over, "" when idle.
 	Open   thole.TurnID
@@ -161,6 +174,19 @@ type Turn struct {
 	Trace    string
 	Stamp    thole.Stamp
 	Created  time.Time
+	// Number counts the thread's turns from 1. Seq is where the turn starts in the log.
+	Number int
+	Seq    uint64
+	// Interrupted says that somebody asked for the end; Stop is set when we did,
+	// and then becomes the turn's error.
+	Interrupted bool
+	Stop        *thole.TurnError
+	// Deferred is the ask this turn is parked on: no process runs it, and the
+	// answer queues it again.
+	Deferred thole.AskID
+	// Steers are messages given to the turn that the agent has not taken in yet.
+	// Those left over at the end go back to the head of the queue.
+	Steers []Message
 	// Items is filled only where a call says so.
 	Items []thole.Item
 }
@@ -169,6 +195,8 @@ type Turn struct {
 type ItemRecord struct {
 	Turn thole.TurnID
 	Seq  uint64
+	// Open is true until the item completed: its text may still grow.
+	Open bool
 	Item thole.Item
 }
 
