@@ -1,0 +1,32 @@
+//go:build !linux
+
+package process
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// tree is the root's process group: the best that is portable. Tools that open
+// their own session are missed; executors run on Linux.
+type tree struct {
+	root   int
+	marker string
+}
+
+func newTree() *tree { return &tree{marker: "THOLE_PROCESS=1"} }
+
+func (t *tree) start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.root = cmd.Process.Pid
+	return nil
+}
+
+func (t *tree) kill() { _ = syscall.Kill(-t.root, syscall.SIGKILL) }
+
+func (t *tree) reaped() {}
+
+func (t *tree) release() {}
