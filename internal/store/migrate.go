@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migration is one numbered file. Files are applied once, in the order of their
+// numbers, and never changed afterwards: the stored sum refuses that.
+type migration struct {
+	version int64
+	name    string
+	sum     string
+	body    string
+}
+
+// dialect is what differs between the engines when migrating.
+type dialect interface {
+	begin() []string // opens the transaction and takes the migration lock
+	tableExists() string
+}
+
+type sqliteDialect struct{}
+
+func (sqliteDialect) begin() []string { return []string{"begin immediate"} }
+func (sqliteDialect) tableExists() string {
+	return "select count(*) from sqlite_master where type = 'table' and name = 'schema_migrations'"
+}
+
+type postgresDialect struct{}
+
+// begin takes an advisory lock (an arbitrary number of ours), so that processes
+// starting together migrate one after another.
+func (postgresDialect) begin() []string {
+	return []string{"begin", "select pg_advisory_xact_lock(7741094325)"}
+}
+func (postgresDialect) tableExists() string {
+	return "select count(*) from pg_tables where schemaname = current_schema() and tablename = 'schema_migrations'"
+}
+
+func loadMigrations(files fs.FS) ([]migration, error) {
+	names, err := fs.Glob(files, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for _, path := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(path, "migrations/"), ".sql")
+		number, title, ok := strings.Cut(name, "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if !ok || err != nil || version <= 0 {
+			return nil, fmt.Errorf("migration %s: want NNNN_title.sql", path)
+		}
+		body, err := fs.ReadFile(files, path)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(body)
+		all = append(all, migration{version, title, hex.EncodeToString(sum[:]), string(body)})
+	}
+	slices.SortFunc(all, func(a, b migration) int { return int(a.version - b.version) })
+	for i := 1; i < len(all); i++ {
+		if all[i].version == all[i-1].version {
+			return nil, fmt.Errorf("migrations %s and %s share the number %d", all[i-1].name, all[i].name, all[i].version)
+		}
+	}
+	return all, nil
+}
+
+// statements splits a migration at semicolons that end a line.
+func (m migration) statements() []string {
+	var all []string
+	for part := range strings.SplitSeq(m.body, ";\n") {
+		lines := slices.DeleteFunc(strings.Split(part, "\n"), func(l string) bool {
+			l = strings.TrimSpace(l)
+			return l == "" || strings.HasPrefix(l, "--")
+		})
+		if len(lines) > 0 {
+			all = append(all, strings.Join(lines, "\n"))
+		}
+	}
+	return all
+}
+
+// migrate applies what is missing in one transaction, under a lock.
+func migrate(ctx context.Context, conn *sql.Conn, d dialect, now func() time.Time) error {
+	all, err := loadMigrations(migrationFiles)
+	if err != nil {
+		return thole.Errorf(thole.CodeInternal, "load migrations: %w", err)
+	}
+	return migrateTo(ctx, conn, d, now, all)
+}
+
+func migrateTo(ctx context.Context, conn *sql.Conn, d dialect, now func() time.Time, all []migration) (err error) {
+	for _, q := range d.begin() {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "rollback")
+		}
+	}()
+	applied, err := appliedMigrations(ctx, conn, d)
+	if err != nil {
+		return err
+	}
+	if err := compatible(all, applied); err != nil {
+		return err
+	}
+	for _, m := range all {
+		if _, done := applied[m.version]; done {
+			continue
+		}
+		for _, q := range m.statements() {
+			if _, err := conn.ExecContext(ctx, q); err != nil {
+				return fmt.Errorf("migration %04d_%s: %w", m.version, m.name, err)
+			}
+		}
+		const insert = "insert into schema_migrations (version, name, sum, applied_at) values ($1, $2, $3, $4)"
+		if _, err := conn.ExecContext(ctx, insert, m.version, m.name, m.sum, thole.Millis(now())); err != nil {
+			return err
+		}
+	}
+	_, err = conn.ExecContext(ctx, "commit")
+	return err
+}
+
+func appliedMigrations(ctx context.Context, conn *sql.Conn, d dialect) (map[int64]string, error) {
+	var n int
+	if err := conn.QueryRowContext(ctx, d.tableExists()).Scan(&n); err != nil {
+		return nil, err
+	}
+	applied := map[int64]string{}
+	if n == 0 {
+		const create = "create table schema_migrations (version bigint primary key, name text not null, sum text not null, applied_at bigint not null)"
+		_, err := conn.ExecContext(ctx, create)
+		return applied, err
+	}
+	rows, err := conn.QueryContext(ctx, "select version, sum from schema_migrations")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var version int64
+		var sum string
+		if err := rows.Scan(&version, &sum); err != nil {
+			return nil, err
+		}
+		applied[version] = sum
+	}
+	return applied, rows.Err()
+}
+
+// compatible refuses a schema that this binary does not know.
+func compatible(all []migration, applied map[int64]string) error {
+	known := make(map[int64]migration, len(all))
+	for _, m := range all {
+		known[m.version] = m
+	}
+	for version, sum := range applied {
+		m, ok := known[version]
+		if !ok {
+			return thole.Errorf(thole.CodeUnsupported, "the database is newer than this binary: it has schema migration %04d", version).
+				WithHint("run the thole version that last used this store, or a newer one")
+		}
+		if m.sum != sum {
+			return thole.Errorf(thole.CodeUnsupported, "schema migration %04d_%s was applied in another form than this binary has", version, m.name).
+				WithHint("run the thole version that last used this store")
+		}
+	}
+	return nil
+}

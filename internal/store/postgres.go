@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	thole "github.com/tholehq/thole"
+)
+
+const (
+	enginePostgres = "postgres"
+	maxRetries     = 8
+)
+
+// postgres is a pool of connections to one database that other processes share.
+type postgres struct {
+	cfg  *pgx.ConnConfig
+	pool *sql.DB
+	hook Hook
+	log  *slog.Logger
+}
+
+func openPostgres(ctx context.Context, cfg Config) (*postgres, error) {
+	pc, err := pgx.ParseConfig(cfg.DSN)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeInvalid, "open store: the PostgreSQL DSN cannot be parsed").
+			WithHint("a DSN looks like postgres://user@host:5432/database")
+	}
+	pg := &postgres{cfg: pc, pool: stdlib.OpenDB(*pc), hook: cfg.Hook, log: cfg.Log}
+	n := cfg.Conns
+	if n <= 0 {
+		n = 16
+	}
+	pg.pool.SetMaxOpenConns(n)
+	pg.pool.SetMaxIdleConns(n)
+	conn, err := pg.pool.Conn(ctx)
+	if err == nil {
+		err = migrate(ctx, conn, postgresDialect{}, cfg.Now)
+		err = errors.Join(err, conn.Close())
+	}
+	if err != nil {
+		_ = pg.pool.Close()
+		return nil, thole.Errorf(thole.CodeOf(classify(err)), "open PostgreSQL store: %w", classify(err))
+	}
+	return pg, nil
+}
+
+func (pg *postgres) name() string { return enginePostgres }
+func (pg *postgres) close() error { return pg.pool.Close() }
+
+func (pg *postgres) update(ctx context.Context, step string, fn func(*Tx) error) (*Tx, error) {
+	for try := 0; ; try++ {
+		tx, err := pg.once(ctx, step, fn)
+		if err == nil || OutcomeUnknown(err) || !serialization(err) || try == maxRetries {
+			return tx, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(rand.N(time.Millisecond << try)):
+		}
+	}
+}
+
+func (pg *postgres) once(ctx context.Context, step string, fn func(*Tx) error) (_ *Tx, err error) {
+	// The transaction outlives ctx: a context that dies during the commit would
+	// cut the connection and leave the outcome unknown.
+	sqlTx, err := pg.begin(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	committed := false
+	defer func() {
+		if !committed {
+			_ = sqlTx.Rollback()
+		}
+	}()
+	tx := &Tx{ctx: ctx, q: pgQuerier{sqlTx}, clock: databaseTime}
+	if err := tx.outcome(fn(tx)); err != nil {
+		return nil, err
+	}
+	if len(tx.notes) > 0 {
+		if _, err := tx.Exec("select pg_notify($1, $2)", busChannel, encodeNotes(tx.notes)); err != nil {
+			return nil, err
+		}
+	}
+	if pg.hook != nil {
+		pg.hook(BeforeCommit, step)
+	}
+	committed = true
+	if err := sqlTx.Commit(); err != nil {
+		var answered *pgconn.PgError
+		if errors.As(err, &answered) {
+			return nil, classify(err)
+		}
+		return nil, &unknownOutcome{classify(err)}
+	}
+	if pg.hook != nil {
+		pg.hook(AfterCommit, step)
+	}
+	return tx, nil
+}
+
+func (pg *postgres) view(ctx context.Context, fn func(*Tx) error) error {
+	sqlTx, err := pg.begin(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sqlTx.Rollback() }()
+	tx := &Tx{ctx: ctx, q: pgQuerier{sqlTx}, readOnly: true, clock: databaseTime}
+	return tx.outcome(fn(tx))
+}
+
+func (pg *postgres) begin(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	tx, err := pg.pool.BeginTx(context.WithoutCancel(ctx), opts)
+	return tx, classify(err)
+}
+
+func databaseTime(tx *Tx) (time.Time, error) {
+	var ms int64
+	err := tx.QueryRow("select (extract(epoch from clock_timestamp()) * 1000)::bigint").Scan(&ms)
+	return time.UnixMilli(ms), err
+}
+
+type pgQuerier struct{ tx *sql.Tx }
+
+func (q pgQuerier) exec(ctx context.Context, query string, args []any) (int64, error) {
+	res, err := q.tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (q pgQuerier) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
+	return q.tx.QueryContext(ctx, query, args...)
+}

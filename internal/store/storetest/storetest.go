@@ -1,0 +1,62 @@
+// Package storetest runs a machine's store conformance suite on both engines:
+// SQLite always, PostgreSQL through the lab. A suite that passes on one only is a
+// bug in the store, never an accepted difference.
+package storetest
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/testkit/lab"
+)
+
+// Open opens a fresh, migrated store that is closed with the test. Options
+// change the configuration before it is opened.
+type Open func(t testing.TB, opts ...func(*store.Config)) *store.DB
+
+// Exercise runs suite once per engine, as subtests "sqlite" and "postgres".
+// Every call of open gives a store of its own.
+func Exercise(t *testing.T, suite func(t *testing.T, open Open)) {
+	t.Run("sqlite", func(t *testing.T) { suite(t, SQLite) })
+	t.Run("postgres", func(t *testing.T) {
+		lab.Postgres(t) // skip the whole suite, not its parts
+		suite(t, Postgres)
+	})
+}
+
+// SQLite is the Open of a fresh SQLite file.
+func SQLite(t testing.TB, opts ...func(*store.Config)) *store.DB {
+	t.Helper()
+	return open(t, store.Config{Path: filepath.Join(t.TempDir(), "home", "thole.db")}, opts)
+}
+
+// Postgres is the Open of a fresh PostgreSQL database.
+func Postgres(t testing.TB, opts ...func(*store.Config)) *store.DB {
+	t.Helper()
+	return open(t, store.Config{DSN: lab.Postgres(t)}, opts)
+}
+
+// Clock sets the SQLite clock; PostgreSQL keeps database time.
+func Clock(now func() time.Time) func(*store.Config) {
+	return func(c *store.Config) { c.Now = now }
+}
+
+func open(t testing.TB, cfg store.Config, opts []func(*store.Config)) *store.DB {
+	t.Helper()
+	for _, o := range opts {
+		o(&cfg)
+	}
+	db, err := store.Open(context.Background(), cfg)
+	if err != nil {
+		t.Fatalf("open store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	return db
+}
