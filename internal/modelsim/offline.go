@@ -8,11 +8,12 @@ import (
 	"strconv"
 )
 
-// Names of the models that every CLI is offered.
+// Names of the models. Claude offers its todo tools only to a model it knows by
+// name, so that one is a real name.
 const (
 	Model       = "sim-1"
 	OtherModel  = "sim-2"
-	ClaudeModel = "claude-sim-1"
+	ClaudeModel = "claude-sonnet-4-5"
 )
 
 // CodexConfig writes into dir, a CODEX_HOME, the configuration with which codex
@@ -65,6 +66,7 @@ func ClaudeEnv(baseURL string) []string {
 		"DISABLE_TELEMETRY=1",
 		"DISABLE_ERROR_REPORTING=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"ENABLE_TOOL_SEARCH=false", // else most tools are not in the request
 	}
 }
 

@@ -183,7 +183,7 @@ func (s *Sim) answer(w http.ResponseWriter, r *http.Request, api string, body []
 		writeError(w, api, &Fault{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: err.Error()})
 		return
 	}
-	if id := r.Header.Get("X-Opencode-Session"); id != "" {
+	if id := r.Header.Get("X-Session-Id"); id != "" {
 		c.key = id
 	}
 	ch := s.pick(c)
