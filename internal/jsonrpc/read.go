@@ -1,0 +1,174 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// readLoop never waits for the peer to read or for an answer, so answers and
+// cancellations are always taken.
+func (c *Conn) readLoop() {
+	for c.ctx.Err() == nil {
+		data, err := c.stream.Read(context.Background())
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				c.end(ReasonEOF, io.EOF)
+			} else {
+				c.end(ReasonTransport, err)
+			}
+			return
+		}
+		msg, err := Decode(data, c.opts.Limits)
+		if err != nil {
+			var bad *DecodeError
+			errors.As(err, &bad)
+			c.react(c.opts.OnMalformed(bad))
+			continue
+		}
+		switch msg.Kind {
+		case KindRequest:
+			c.request(&msg, len(data))
+		case KindNotification:
+			c.notification(&msg, len(data))
+		default:
+			c.response(&msg)
+		}
+	}
+}
+
+func (c *Conn) react(r Reaction) {
+	switch {
+	case r.close != "":
+		c.end(r.close, nil)
+	case r.err != nil:
+		c.answerNow(IntID(-1), r.err)
+	}
+}
+
+// request copies what it keeps: the stream reuses its buffer.
+func (c *Conn) request(m *Message, size int) {
+	req := &Request{ID: m.ID, Method: m.Method, Params: bytes.Clone(m.Params), Trace: bytes.Clone(m.Trace), Extra: cloneMembers(m.Extra), conn: c}
+	if c.opts.CancelMethod != "" {
+		req.ctx, req.cancel = context.WithCancelCause(c.ctx)
+	}
+	pass := c.opts.Bypass != nil && c.opts.Bypass(m.Method)
+	full := false
+	c.update(func(s *inFlight) {
+		if full = !pass && s.inFull(&c.opts); full {
+			return
+		}
+		if s.requests != nil {
+			s.requests[req.ID] = req
+		}
+		s.in.push(arrival{req: req, size: size})
+		s.inBytes += size
+	})
+	if full {
+		c.answerNow(req.ID, Overloaded())
+	}
+}
+
+func (c *Conn) notification(m *Message, size int) {
+	if m.Method == c.opts.CancelMethod && m.Method != "" {
+		c.cancelRequest(m.Params)
+		return
+	}
+	note := &Notification{Method: m.Method, Params: bytes.Clone(m.Params), Extra: cloneMembers(m.Extra), conn: c}
+	pass := c.opts.Bypass != nil && c.opts.Bypass(m.Method)
+	for {
+		var room <-chan struct{}
+		c.update(func(s *inFlight) {
+			if !pass && s.end == nil && s.inFull(&c.opts) {
+				room = wait(&s.inRoom)
+				return
+			}
+			s.in.push(arrival{note: note, size: size})
+			s.inBytes += size
+		})
+		if room == nil {
+			return
+		}
+		<-room
+	}
+}
+
+func (c *Conn) response(m *Message) {
+	var done func(json.RawMessage, error)
+	c.update(func(s *inFlight) {
+		done = s.calls[m.ID]
+		delete(s.calls, m.ID)
+	})
+	switch {
+	case done == nil:
+		c.react(c.opts.OnUnknownResponse(*m))
+	case m.Kind == KindError:
+		done(nil, m.Error)
+	default:
+		done(bytes.Clone(m.Result), nil)
+	}
+}
+
+func (c *Conn) cancelRequest(params json.RawMessage) {
+	var p struct {
+		ID ID `json:"id"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	var req *Request
+	c.update(func(s *inFlight) { req = s.requests[p.ID] })
+	if req != nil {
+		req.cancel(context.Canceled)
+	}
+}
+
+// dispatchLoop hands arrivals to the Handler, one at a time.
+func (c *Conn) dispatchLoop() {
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.work:
+		}
+		for {
+			var a arrival
+			more := false
+			c.update(func(s *inFlight) {
+				s.handling = false
+				if s.end != nil || s.in.len() == 0 {
+					return
+				}
+				a, more = s.in.pop(), true
+				s.inBytes -= a.size
+				s.handling = true
+				wake(&s.inRoom)
+			})
+			if !more {
+				break
+			}
+			c.handle(a)
+		}
+	}
+}
+
+func (c *Conn) handle(a arrival) {
+	switch {
+	case c.opts.Handler == nil && a.req != nil:
+		_ = a.req.Error(Errorf(CodeMethodNotFound, "method not found: %s", a.req.Method))
+	case c.opts.Handler == nil:
+	case a.req != nil:
+		c.opts.Handler.Request(a.req)
+	default:
+		c.opts.Handler.Notification(a.note)
+	}
+}
+
+func cloneMembers(list []Member) []Member {
+	for i := range list {
+		list[i].Value = bytes.Clone(list[i].Value)
+	}
+	return list
+}
