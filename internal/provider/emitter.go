@@ -1,0 +1,303 @@
+package provider
+
+import (
+	"strconv"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Emitter gives one turn's events their ids, times and offsets and keeps the
+// promises of the port: an item is started before its deltas and completed
+// before the end, asks are resolved before the end, the last event is
+// EventEnded and there is only one. Drivers use it from Run's goroutine.
+type Emitter struct {
+	turn thole.TurnID
+	emit func(Event)
+	now  func() time.Time
+
+	open  map[thole.ItemID]*openItem
+	order []thole.ItemID // open items, oldest first
+	asks  []thole.AskID
+	seq   map[EventKind]int
+	step  int
+	in    bool // inside a step
+	ended bool
+}
+
+type openItem struct {
+	item    thole.Item
+	text    []byte // of messages, reasoning and plans so far
+	summary []byte
+	output  Output
+	offsets map[Stream]int64
+	updates int
+	step    int
+}
+
+// NewEmitter makes the emitter of one turn.
+func NewEmitter(turn thole.TurnID, emit func(Event)) *Emitter {
+	return &Emitter{turn: turn, emit: emit, now: time.Now,
+		open: map[thole.ItemID]*openItem{}, seq: map[EventKind]int{}}
+}
+
+// ItemID is the id of the item that the CLI calls native. CLIs promise unique
+// ids within a turn only.
+func (e *Emitter) ItemID(native string) thole.ItemID {
+	return StableID[thole.ItemID]("item", string(e.turn), native)
+}
+
+// AskID is the id of the ask that the CLI calls native.
+func (e *Emitter) AskID(native string) thole.AskID {
+	return StableID[thole.AskID]("ask", string(e.turn), native)
+}
+
+// send completes and hands out one event. key makes its id unique within its
+// kind; an empty key counts.
+func (e *Emitter) send(ev Event, key string) {
+	if e.ended {
+		return
+	}
+	if key == "" {
+		e.seq[ev.Kind]++
+		key = "#" + strconv.Itoa(e.seq[ev.Kind])
+	}
+	ev.ID = StableID[thole.EventID]("event", string(e.turn), string(ev.Kind), key)
+	ev.Turn, ev.Time = e.turn, e.now().UTC()
+	if ev.Kind == EventEnded {
+		e.ended = true
+	}
+	e.emit(ev)
+}
+
+// Session reports the CLI's own session id.
+func (e *Emitter) Session(native string) {
+	e.send(Event{Kind: EventSession, NativeID: native}, native)
+}
+
+// StepStarted begins a model call; a call in progress is ended first.
+func (e *Emitter) StepStarted() {
+	e.StepEnded()
+	e.step++
+	e.in = true
+	e.send(Event{Kind: EventStepStarted}, "")
+}
+
+// StepEnded ends the model call in progress, if any.
+func (e *Emitter) StepEnded() {
+	if e.in {
+		e.in = false
+		e.send(Event{Kind: EventStepEnded}, "")
+	}
+}
+
+// InStep reports whether a model call is in progress.
+func (e *Emitter) InStep() bool { return e.in }
+
+// StepReset drops what the model call in progress has shown: the CLI repeats it.
+// Open items of the step are forgotten, not completed.
+func (e *Emitter) StepReset() {
+	if !e.in {
+		return
+	}
+	for _, id := range append([]thole.ItemID(nil), e.order...) {
+		if e.open[id].step == e.step {
+			e.forget(id)
+		}
+	}
+	e.send(Event{Kind: EventStepReset}, "")
+}
+
+// Start begins an item; a repeat is ignored.
+func (e *Emitter) Start(item thole.Item) {
+	if _, ok := e.open[item.ID]; ok || e.ended {
+		return
+	}
+	if item.Stamp.Started.IsZero() {
+		item.Stamp.Started = e.now().UTC()
+	}
+	if item.State == "" {
+		item.State = thole.ItemRunning
+	}
+	o := &openItem{item: item, step: e.step, offsets: map[Stream]int64{}, text: []byte(item.Text), summary: []byte(item.Summary)}
+	o.offsets[StreamText], o.offsets[StreamSummary] = int64(len(item.Text)), int64(len(item.Summary))
+	if item.Command != nil {
+		o.output.Write(item.Command.Output)
+		o.offsets[StreamOutput] = int64(len(item.Command.Output))
+	}
+	e.open[item.ID] = o
+	e.order = append(e.order, item.ID)
+	e.send(Event{Kind: EventItemStarted, Item: &item, ItemID: item.ID}, string(item.ID))
+}
+
+// Opened returns the item as it was last told, if it is open.
+func (e *Emitter) Opened(id thole.ItemID) (thole.Item, bool) {
+	if o, ok := e.open[id]; ok {
+		return o.item, true
+	}
+	return thole.Item{}, false
+}
+
+// Delta extends an open item; a delta for an item that is not open is dropped,
+// because its completed form is the authority.
+func (e *Emitter) Delta(id thole.ItemID, stream Stream, text string) {
+	o := e.open[id]
+	if o == nil || text == "" || e.ended {
+		return
+	}
+	off := o.offsets[stream]
+	o.offsets[stream] = off + int64(len(text))
+	switch stream {
+	case StreamText:
+		o.text = append(o.text, text...)
+	case StreamSummary:
+		o.summary = append(o.summary, text...)
+	case StreamOutput:
+		o.output.Write(text)
+	}
+	e.send(Event{Kind: EventItemDelta, ItemID: id, Stream: stream, Delta: text, Offset: off},
+		string(id)+"/"+string(stream)+"/"+strconv.FormatInt(off, 10))
+}
+
+// Update replaces an open item's known fields.
+func (e *Emitter) Update(item thole.Item) {
+	o := e.open[item.ID]
+	if o == nil {
+		e.Start(item)
+		return
+	}
+	item.Stamp.Started = o.item.Stamp.Started
+	if item.State == "" {
+		item.State = thole.ItemRunning
+	}
+	o.item = item
+	o.updates++
+	e.send(Event{Kind: EventItemUpdated, Item: &item, ItemID: item.ID}, string(item.ID)+"/"+strconv.Itoa(o.updates))
+}
+
+// Complete ends an item, starting it first when nobody did. What the CLI leaves
+// empty is filled from the deltas; outputs are bounded.
+func (e *Emitter) Complete(item thole.Item) {
+	o := e.open[item.ID]
+	if o == nil {
+		started := item
+		started.State, started.Text, started.Summary = "", "", ""
+		if item.Command != nil {
+			c := thole.Command{Line: item.Command.Line, Dir: item.Command.Dir}
+			started.Command = &c
+		}
+		e.Start(started)
+		if o = e.open[item.ID]; o == nil {
+			return
+		}
+	}
+	item.Stamp.Started = o.item.Stamp.Started
+	if item.Stamp.Ended.IsZero() {
+		item.Stamp.Ended = e.now().UTC()
+	}
+	if item.State == "" || item.State == thole.ItemRunning {
+		item.State = thole.ItemCompleted
+	}
+	if item.Text == "" {
+		item.Text = string(o.text)
+	}
+	if item.Summary == "" {
+		item.Summary = string(o.summary)
+	}
+	if item.Command != nil {
+		c := *item.Command
+		// A CLI may cap the whole output it repeats; then what streamed is more.
+		if int64(len(c.Output)) < o.output.Total() {
+			c.Output, c.OutputDropped = o.output.Text()
+		} else {
+			c.Output, c.OutputDropped = Bound(c.Output)
+		}
+		item.Command = &c
+	}
+	e.forget(item.ID)
+	e.send(Event{Kind: EventItemCompleted, Item: &item, ItemID: item.ID}, string(item.ID))
+}
+
+func (e *Emitter) forget(id thole.ItemID) {
+	delete(e.open, id)
+	for i, o := range e.order {
+		if o == id {
+			e.order = append(e.order[:i], e.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// Cut completes an open item with what it has so far: the CLI will not.
+func (e *Emitter) Cut(id thole.ItemID, state thole.ItemState) {
+	if o := e.open[id]; o != nil {
+		item := o.item
+		item.State, item.Text, item.Summary = state, string(o.text), string(o.summary)
+		e.Complete(item)
+	}
+}
+
+// Todos reports the whole list.
+func (e *Emitter) Todos(todos []thole.Todo) { e.send(Event{Kind: EventTodoSnapshot, Todos: todos}, "") }
+
+// Todo reports one entry.
+func (e *Emitter) Todo(todo thole.Todo) {
+	e.send(Event{Kind: EventTodoUpdate, Todos: []thole.Todo{todo}}, "")
+}
+
+// Ask reports a question.
+func (e *Emitter) Ask(ask thole.Ask) {
+	e.asks = append(e.asks, ask.ID)
+	e.send(Event{Kind: EventAskRequested, Ask: &ask, AskID: ask.ID}, string(ask.ID))
+}
+
+// Resolve reports that a pending ask was answered, or cancelled with a nil
+// answer; a repeat is ignored.
+func (e *Emitter) Resolve(id thole.AskID, answer *thole.Answer) {
+	for i, a := range e.asks {
+		if a == id {
+			e.asks = append(e.asks[:i], e.asks[i+1:]...)
+			e.send(Event{Kind: EventAskResolved, AskID: id, Answer: answer}, string(id))
+			return
+		}
+	}
+}
+
+// Usage reports this turn's totals so far.
+func (e *Emitter) Usage(u thole.Usage) { e.send(Event{Kind: EventUsage, Usage: &u}, "") }
+
+// Error reports a problem that the turn survives, or that is about to end it.
+func (e *Emitter) Error(te thole.TurnError) { e.send(Event{Kind: EventError, Error: &te}, "") }
+
+// Note reports a warning worth showing.
+func (e *Emitter) Note(text string) { e.send(Event{Kind: EventNote, Text: text}, "") }
+
+// Steered reports the user message that the running turn took in.
+func (e *Emitter) Steered(item thole.Item) {
+	e.send(Event{Kind: EventSteered, Item: &item, ItemID: item.ID}, string(item.ID))
+}
+
+// End ends the turn: open items are cut, pending asks cancelled (except the
+// deferred one), then EventEnded. Later calls are ignored.
+func (e *Emitter) End(ended Ended) {
+	if e.ended {
+		return
+	}
+	state := thole.ItemFailed
+	if ended.Outcome == thole.OutcomeCompleted {
+		state = thole.ItemCompleted
+	}
+	for len(e.order) > 0 {
+		e.Cut(e.order[0], state)
+	}
+	for _, id := range append([]thole.AskID(nil), e.asks...) {
+		if id != ended.Deferred {
+			e.Resolve(id, nil)
+		}
+	}
+	e.StepEnded()
+	e.send(Event{Kind: EventEnded, Ended: &ended}, "")
+}
+
+// Ended reports whether End was called.
+func (e *Emitter) Ended() bool { return e.ended }
