@@ -58,11 +58,7 @@ func name(t testing.TB, db *store.DB, id string) (name string) {
 
 func commitAndRollBack(t *testing.T, db *store.DB) {
 	mustUpdate(t, db, func(tx *store.Tx) error {
-		now, err := tx.Now()
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(insertUser, "u1", "first", thole.Millis(now))
+		_, err := tx.Exec(insertUser, "u1", "first", thole.Millis(tx.Now()))
 		return err
 	})
 	boom := errors.New("boom")

@@ -126,10 +126,12 @@ func (pg *postgres) begin(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, er
 	return tx, classify(err)
 }
 
-func databaseTime(tx *Tx) (time.Time, error) {
+func databaseTime(tx *Tx) time.Time {
 	var ms int64
-	err := tx.QueryRow("select (extract(epoch from clock_timestamp()) * 1000)::bigint").Scan(&ms)
-	return time.UnixMilli(ms), err
+	if err := tx.QueryRow("select (extract(epoch from clock_timestamp()) * 1000)::bigint").Scan(&ms); err != nil {
+		_ = tx.fail(err)
+	}
+	return time.UnixMilli(ms)
 }
 
 type pgQuerier struct{ tx *sql.Tx }

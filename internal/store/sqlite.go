@@ -113,7 +113,7 @@ func (s *sqliteStore) view(ctx context.Context, fn func(*Tx) error) error {
 		return classify(err)
 	}
 	defer func() { _ = r.run("rollback") }()
-	tx := &Tx{ctx: ctx, q: r, readOnly: true, clock: func(*Tx) (time.Time, error) { return s.clock(), nil }}
+	tx := &Tx{ctx: ctx, q: r, readOnly: true, clock: func(*Tx) time.Time { return s.clock() }}
 	return tx.outcome(fn(tx))
 }
 

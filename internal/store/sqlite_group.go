@@ -263,7 +263,7 @@ func (g *group) close() {
 	}
 }
 
-func (g *group) clock(*Tx) (time.Time, error) { return g.now(), nil }
+func (g *group) clock(*Tx) time.Time { return g.now() }
 
 func errClosed() error {
 	return thole.Errorf(thole.CodeUnavailable, "the store is closed")

@@ -14,7 +14,7 @@ import (
 type Tx struct {
 	ctx      context.Context // of the caller
 	q        querier
-	clock    func(*Tx) (time.Time, error)
+	clock    func(*Tx) time.Time
 	readOnly bool
 
 	now    time.Time
@@ -141,16 +141,13 @@ func All[T any](tx *Tx, scan func(rows *sql.Rows) (T, error), query string, args
 
 // Now is the store's time, the same for the whole transaction: database time
 // on PostgreSQL, the configured clock on SQLite. Milliseconds, UTC. Take it
-// after the locks that a decision by it needs.
-func (tx *Tx) Now() (time.Time, error) {
-	if tx.now.IsZero() {
-		now, err := tx.clock(tx)
-		if err != nil {
-			return time.Time{}, err
-		}
-		tx.now = now.UTC().Truncate(time.Millisecond)
+// after the locks that a decision by it needs. Failing to ask the database dooms
+// the transaction.
+func (tx *Tx) Now() time.Time {
+	if tx.now.IsZero() && tx.usable() == nil {
+		tx.now = tx.clock(tx).UTC().Truncate(time.Millisecond)
 	}
-	return tx.now, nil
+	return tx.now
 }
 
 // AfterCommit runs f on the caller's goroutine once the commit is durable and
