@@ -1,0 +1,307 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/testkit/lab"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func reopen(t *testing.T, cfg Config) *DB {
+	t.Helper()
+	db, err := Open(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestFilesAreOursFromCreation(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	home := filepath.Join(t.TempDir(), "home")
+	db := reopen(t, Config{Path: filepath.Join(home, "thole.db")})
+	err := db.Update(context.Background(), "test.update", func(tx *Tx) error {
+		_, err := tx.Exec("update users set name = 'x'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	err = filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %04o, want %04o", path, info.Mode().Perm(), want)
+		}
+		names = append(names, d.Name())
+		return nil
+	})
+	if err != nil || len(names) != 5 { // home, db, lock, wal, shm
+		t.Fatalf("files %v, %v", names, err)
+	}
+}
+
+func TestRefusedFiles(t *testing.T) {
+	ready := func(t *testing.T) string {
+		path := filepath.Join(t.TempDir(), "home", "thole.db")
+		if err := reopen(t, Config{Path: path}).Close(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	must := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cases := []struct {
+		name   string
+		break_ func(t *testing.T, path string)
+		code   thole.Code
+		says   string
+	}{
+		{"readable by others", func(t *testing.T, p string) { must(t, os.Chmod(p, 0o644)) }, thole.CodeForbidden, "open to others"},
+		{"directory writable by others", func(t *testing.T, p string) { must(t, os.Chmod(filepath.Dir(p), 0o777)) }, thole.CodeForbidden, "written by others"},
+		{"symbolic link", func(t *testing.T, p string) {
+			must(t, os.Rename(p, p+".real"))
+			must(t, os.Symlink(p+".real", p))
+		}, thole.CodeInvalid, "not a regular file"},
+		{"garbage", func(t *testing.T, p string) {
+			must(t, os.WriteFile(p, []byte(strings.Repeat("not a database ", 1000)), 0o600))
+		}, thole.CodeUnavailable, "damaged"},
+		{"damaged schema page", func(t *testing.T, p string) {
+			f, err := os.OpenFile(p, os.O_RDWR, 0)
+			must(t, err)
+			_, err = f.WriteAt([]byte(strings.Repeat("\xff", 3000)), 100)
+			must(t, errors.Join(err, f.Close()))
+		}, thole.CodeUnavailable, "damaged"},
+		{"owned by a running process", func(t *testing.T, p string) { reopen(t, Config{Path: p}) }, thole.CodeBusy, "running process"},
+		{"newer than the binary", func(t *testing.T, p string) {
+			execSQLite(t, p, "insert into schema_migrations values (9999, 'future', 'x', 0)")
+		},
+			thole.CodeUnsupported, "newer than this binary"},
+		{"migration applied in another form", func(t *testing.T, p string) {
+			execSQLite(t, p, "update schema_migrations set sum = 'x' where version = 1")
+		}, thole.CodeUnsupported, "another form"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			path := ready(t)
+			c.break_(t, path)
+			before, _ := os.ReadFile(path)
+			_, err := Open(context.Background(), Config{Path: path})
+			if thole.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says) || c.code != thole.CodeInvalid && thole.HintOf(err) == "" {
+				t.Fatalf("error %v (code %s, hint %q)", err, thole.CodeOf(err), thole.HintOf(err))
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(before) {
+				t.Error("the refused file was changed")
+			}
+		})
+	}
+}
+
+func execSQLite(t *testing.T, path, query string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", sqliteDSN(path, "", "rw"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReadOnlyHome needs a real read-only file system, because modes do not
+// stop root.
+func TestReadOnlyHome(t *testing.T) {
+	dir := t.TempDir()
+	if os.Geteuid() == 0 {
+		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", dir).CombinedOutput(); err != nil {
+			t.Skipf("no private mount here: %v: %s", err, out)
+		}
+		defer exec.Command("umount", dir).Run()
+	} else if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(context.Background(), Config{Path: filepath.Join(dir, "thole.db")})
+	if thole.CodeOf(err) != thole.CodeUnavailable || !strings.Contains(thole.HintOf(err), "--home") {
+		t.Fatalf("error %v, hint %q", err, thole.HintOf(err))
+	}
+}
+
+func TestPostgresRefusals(t *testing.T) {
+	dsn := lab.Postgres(t)
+	db := reopen(t, Config{DSN: dsn})
+	err := db.Update(context.Background(), "test.update", func(tx *Tx) error {
+		_, err := tx.Exec("insert into schema_migrations values (9999, 'future', 'x', 0)")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), Config{DSN: dsn}); thole.CodeOf(err) != thole.CodeUnsupported {
+		t.Errorf("newer database: %v", err)
+	}
+	if _, err := Open(context.Background(), Config{DSN: "postgres://nobody:secret@127.0.0.1:1/x"}); thole.CodeOf(err) != thole.CodeUnavailable || strings.Contains(err.Error(), "secret") {
+		t.Errorf("no server: %v", err)
+	}
+	if _, err := Open(context.Background(), Config{DSN: "postgres://u:secret@h:port/x"}); thole.CodeOf(err) != thole.CodeInvalid || strings.Contains(err.Error(), "secret") {
+		t.Errorf("bad DSN: %v", err)
+	}
+	if _, err := Open(context.Background(), Config{}); thole.CodeOf(err) != thole.CodeInvalid {
+		t.Errorf("no engine: %v", err)
+	}
+}
+
+func TestConcurrentMigration(t *testing.T) {
+	dsn := lab.Postgres(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			db, err := Open(context.Background(), Config{DSN: dsn, Conns: 2})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			db.Close()
+		})
+	}
+	wg.Wait()
+
+	path := filepath.Join(t.TempDir(), "thole.db")
+	var opened, busy int
+	var mu sync.Mutex
+	for range 6 {
+		wg.Go(func() {
+			db, err := Open(context.Background(), Config{Path: path})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				opened++
+				t.Cleanup(func() { db.Close() })
+			case thole.CodeOf(err) == thole.CodeBusy:
+				busy++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if opened != 1 || busy != 5 {
+		t.Fatalf("%d opened, %d were refused", opened, busy)
+	}
+}
+
+// TestFailedMigrationLeavesNothing: schema changes are all or nothing, and a
+// later, repaired set goes through, also with numbers below those applied.
+func TestFailedMigrationLeavesNothing(t *testing.T) {
+	engines := map[string]func(t *testing.T) (*sql.DB, dialect){
+		"sqlite": func(t *testing.T) (*sql.DB, dialect) {
+			db, err := sql.Open("sqlite", sqliteDSN(filepath.Join(t.TempDir(), "x.db"), "", "rwc"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return db, sqliteDialect{}
+		},
+		"postgres": func(t *testing.T) (*sql.DB, dialect) {
+			db, err := sql.Open("pgx", lab.Postgres(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return db, postgresDialect{}
+		},
+	}
+	for name, open := range engines {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			db, d := open(t)
+			t.Cleanup(func() { db.Close() })
+			conn, err := db.Conn(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			files := fstest.MapFS{
+				"migrations/0020_b.sql": {Data: []byte("-- a comment; with a semicolon\ncreate table b (id bigint);\ninsert into b values (1);\n")},
+				"migrations/0030_c.sql": {Data: []byte("create table c (id bigint);\ncreate nonsense;\n")},
+			}
+			run := func() error {
+				all, err := loadMigrations(files)
+				if err != nil {
+					return err
+				}
+				return migrateTo(ctx, conn, d, time.Now, all)
+			}
+			if err := run(); err == nil || !strings.Contains(err.Error(), "0030_c") {
+				t.Fatalf("broken migration: %v", err)
+			}
+			if _, err := conn.ExecContext(ctx, "create table b (id bigint)"); err != nil {
+				t.Fatalf("the broken run left something: %v", err)
+			}
+			if _, err := conn.ExecContext(ctx, "drop table b"); err != nil {
+				t.Fatal(err)
+			}
+			delete(files, "migrations/0030_c.sql")
+			if err := run(); err != nil {
+				t.Fatal(err)
+			}
+			files["migrations/0010_a.sql"] = &fstest.MapFile{Data: []byte("create table a (id bigint);\n")}
+			for range 2 {
+				if err := run(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			files["migrations/0010_twin.sql"] = &fstest.MapFile{Data: []byte("select 1;\n")}
+			if err := run(); err == nil {
+				t.Fatal("two migrations with one number were accepted")
+			}
+		})
+	}
+}
+
+// TestMigrationsKeepToTheCommonSubset guards what the engines would not: a
+// deferrable constraint would fail a whole group at its commit.
+func TestMigrationsKeepToTheCommonSubset(t *testing.T) {
+	all, err := loadMigrations(migrationFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		body := strings.ToLower(strings.Join(m.statements(), ";\n"))
+		for _, word := range []string{"deferrable", "autoincrement", "serial", "jsonb", "timestamp", "trigger", "now("} {
+			if strings.Contains(body, word) {
+				t.Errorf("migration %04d_%s uses %q", m.version, m.name, word)
+			}
+		}
+	}
+}
