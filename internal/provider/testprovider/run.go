@@ -1,0 +1,341 @@
+package testprovider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+type steer struct {
+	input    []thole.Input
+	clientID string
+}
+
+// run is one turn on its way. Everything but asks, steers and deferred belongs
+// to Run's goroutine.
+type run struct {
+	session *session
+	ctx     context.Context
+	cancel  context.CancelFunc
+	em      *provider.Emitter
+	profile thole.Profile
+
+	prompt string
+	rest   string // the prompt without its directives
+	ops    []op
+	result string // of the newest tool
+	usage  thole.Usage
+	pause  time.Duration
+	chunk  int
+	items  int
+
+	asks     map[thole.AskID]chan thole.Answer // guarded by session.mu
+	steers   chan steer
+	deferred chan thole.AskID
+}
+
+// errStop ends the script early with an outcome that was set already.
+type stopScript struct{ ended provider.Ended }
+
+func (stopScript) Error() string { return "script stopped" }
+
+func (r *run) begin(turn provider.Turn, rest []string) {
+	r.em.Session(r.session.NativeID())
+	r.ops, r.rest = parse(r.prompt)
+	if turn.Reply != nil {
+		r.ops, r.rest = nil, ""
+		r.em.Ask(turn.Reply.Ask)
+		r.em.Resolve(turn.Reply.Ask.ID, &turn.Reply.Answer)
+		r.result = answerText(turn.Reply.Answer)
+		for _, line := range rest {
+			verb, arg, _ := strings.Cut(line, " ")
+			r.ops = append(r.ops, op{verb, arg})
+		}
+	}
+	r.em.StepStarted()
+	for {
+		r.takeSteers()
+		if len(r.ops) == 0 {
+			break
+		}
+		next := r.ops[0]
+		r.ops = r.ops[1:]
+		if err := r.do(next); err != nil {
+			r.end(err)
+			return
+		}
+	}
+	r.report()
+	r.em.End(provider.Ended{Outcome: thole.OutcomeCompleted})
+}
+
+func (r *run) end(err error) {
+	var stop stopScript
+	switch s, ok := err.(stopScript); {
+	case ok:
+		stop = s
+	case r.ctx.Err() != nil:
+		stop.ended = provider.Ended{Outcome: thole.OutcomeInterrupted}
+	default:
+		stop.ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrBadRequest, err.Error(), 0)}
+	}
+	if stop.ended.Error != nil {
+		r.em.Error(*stop.ended.Error)
+	}
+	r.report()
+	r.em.End(stop.ended)
+}
+
+func (r *run) report() {
+	cost := r.usage.Input + 2*r.usage.Output // one and two dollars per million
+	r.usage.CostMicros, r.usage.Model, r.usage.ContextWindow = &cost, "script", 200_000
+	r.em.Usage(r.usage)
+}
+
+func (r *run) takeSteers() {
+	for {
+		select {
+		case s := <-r.steers:
+			var text string
+			for _, in := range s.input {
+				text += in.Text
+			}
+			r.em.Steered(thole.Item{ID: r.nextID("steer"), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+				Content: s.input, ClientID: s.clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()}})
+			ops, rest := parse(text)
+			r.ops, r.rest = append(r.ops, ops...), rest
+		default:
+			return
+		}
+	}
+}
+
+func (r *run) nextID(kind string) thole.ItemID {
+	r.items++
+	return r.em.ItemID(kind + strconv.Itoa(r.items))
+}
+
+// wait pauses unless the turn is stopped.
+func (r *run) wait(d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(r.ctx)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+}
+
+func fail(code thole.ErrorCode, message string, status int) error {
+	return stopScript{provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(code, message, status)}}
+}
+
+func (r *run) do(o op) error {
+	if err := context.Cause(r.ctx); err != nil {
+		return err
+	}
+	switch o.verb {
+	case "say":
+		return r.stream(thole.ItemMessage, r.expand(o.arg))
+	case "think":
+		return r.stream(thole.ItemReasoning, r.expand(o.arg))
+	case "todo":
+		r.em.Todos(todos(o.arg))
+		return nil
+	case "usage":
+		return addUsage(&r.usage, o.arg)
+	case "slow":
+		var err error
+		r.pause, r.chunk, err = slow(o.arg)
+		return err
+	case "wait":
+		d, err := time.ParseDuration(o.arg)
+		if err != nil {
+			return err
+		}
+		return r.wait(d)
+	case "step":
+		r.em.StepStarted()
+		return nil
+	case "reset":
+		r.em.StepReset()
+		return nil
+	case "note":
+		r.em.Note(r.expand(o.arg))
+		return nil
+	case "ask":
+		return r.question(o.arg)
+	case "run", "escalate":
+		return r.command(o.arg, o.verb == "escalate")
+	case "write", "edit", "read":
+		return r.file(o)
+	case "call":
+		return r.tool(o.arg)
+	case "http", "fail", "cut", "crash", "stop":
+		return r.fault(o)
+	case "hang":
+		<-r.ctx.Done()
+		return context.Cause(r.ctx)
+	}
+	return fmt.Errorf("unknown directive %q", o.verb)
+}
+
+func (r *run) expand(s string) string {
+	return strings.NewReplacer("%tool%", r.result, "%user%", r.rest, "%turns%", strconv.Itoa(len(r.session.state.Prompts)),
+		"%dir%", r.session.cfg.Dir).Replace(unescape(s))
+}
+
+// stream shows text in chunks of words, or of the size that slow set.
+func (r *run) stream(kind thole.ItemKind, text string) error {
+	item := thole.Item{ID: r.nextID(string(kind)), Kind: kind}
+	r.em.Start(item)
+	for len(text) > 0 {
+		n := strings.IndexByte(text, ' ') + 1
+		if r.chunk > 0 {
+			n = min(r.chunk, len(text))
+		}
+		if n == 0 {
+			n = len(text)
+		}
+		r.em.Delta(item.ID, provider.StreamText, text[:n])
+		text = text[n:]
+		if err := r.wait(r.pause); err != nil {
+			return err
+		}
+	}
+	r.em.Complete(item)
+	return nil
+}
+
+func (r *run) tool(arg string) error {
+	name, input, _ := strings.Cut(arg, " ")
+	if input == "" {
+		input = "{}"
+	}
+	if !json.Valid([]byte(input)) {
+		return fmt.Errorf("call %s: the input is not JSON", name)
+	}
+	item := thole.Item{ID: r.nextID("tool"), Kind: thole.ItemTool, Tool: &thole.ToolCall{Name: name}}
+	r.em.Start(item)
+	r.em.Delta(item.ID, provider.StreamInput, input)
+	item.Tool = &thole.ToolCall{Name: name, Input: json.RawMessage(input)}
+	r.em.Update(item)
+	item.Tool = &thole.ToolCall{Name: name, Input: json.RawMessage(input), Output: json.RawMessage(input)}
+	r.em.Complete(item)
+	r.result = input
+	return nil
+}
+
+// fault ends the turn as the real CLIs do when the model service misbehaves.
+func (r *run) fault(o op) error {
+	switch o.verb {
+	case "crash":
+		return fail(thole.ErrProviderCrashed, "the scripted agent crashed", 0)
+	case "cut":
+		return fail(thole.ErrNetwork, "the model's stream was cut", 0)
+	case "stop":
+		if o.arg == "refusal" {
+			return fail(thole.ErrModelRefused, "the model refused", 0)
+		}
+		return nil
+	case "fail":
+		return fail(thole.ErrOverloaded, o.arg, 0)
+	}
+	words := strings.Fields(o.arg)
+	if len(words) == 0 {
+		return fmt.Errorf("http needs a status")
+	}
+	status, err := strconv.Atoi(words[0])
+	if err != nil {
+		return err
+	}
+	message := strings.Join(words[1:], " ")
+	code := provider.CodeForStatus(status)
+	if c, ok := provider.CodeForText(message); ok && status == 400 {
+		code = c
+	}
+	return fail(code, message, status)
+}
+
+// file reads, writes or edits one file of the workspace.
+func (r *run) file(o op) error {
+	path, rest, _ := strings.Cut(o.arg, " ")
+	full, err := filepath.Abs(filepath.Join(r.session.cfg.Dir, path))
+	if err != nil || !strings.HasPrefix(full, filepath.Clean(r.session.cfg.Dir)+string(filepath.Separator)) {
+		return fmt.Errorf("%s %s: outside the workspace", o.verb, path)
+	}
+	old, readErr := os.ReadFile(full)
+	if o.verb == "read" {
+		r.result = string(old)
+		if readErr != nil {
+			r.result = readErr.Error()
+		}
+		return nil
+	}
+	text := unescape(rest)
+	change := thole.FileChange{Path: path, Kind: "add"}
+	if readErr == nil {
+		change.Kind = "update"
+	}
+	if o.verb == "edit" {
+		before, after, ok := strings.Cut(text, " => ")
+		if !ok {
+			return fmt.Errorf("edit wants PATH OLD => NEW")
+		}
+		text = strings.Replace(string(old), before, after, 1)
+	}
+	change.Diff = diff(string(old), text)
+	item := thole.Item{ID: r.nextID("file"), Kind: thole.ItemFileChange, Changes: []thole.FileChange{change}}
+	r.em.Start(item)
+	verdict, err := r.permit(thole.Ask{Kind: thole.AskFileChange, Item: item.ID, Title: "Change " + path, Changes: item.Changes}, r.profile == thole.ProfileAsk, "write")
+	if err != nil {
+		return err
+	}
+	if verdict != "" {
+		item.State, r.result = thole.ItemDeclined, verdict
+		r.em.Complete(item)
+		return nil
+	}
+	if err = os.MkdirAll(filepath.Dir(full), 0o755); err == nil {
+		err = os.WriteFile(full, []byte(text), 0o644)
+	}
+	if err != nil {
+		item.State, r.result = thole.ItemFailed, err.Error()
+	} else {
+		r.result = "wrote " + path
+	}
+	r.em.Complete(item)
+	return nil
+}
+
+// diff is a unified diff of one hunk that replaces everything.
+func diff(old, text string) string {
+	lines := func(s string) []string {
+		if s == "" {
+			return nil
+		}
+		return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	}
+	a, b := lines(old), lines(text)
+	var out strings.Builder
+	fmt.Fprintf(&out, "@@ -%d,%d +%d,%d @@\n", min(1, len(a)), len(a), min(1, len(b)), len(b))
+	for _, l := range a {
+		out.WriteString("-" + l + "\n")
+	}
+	for _, l := range b {
+		out.WriteString("+" + l + "\n")
+	}
+	return out.String()
+}

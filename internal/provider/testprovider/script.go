@@ -1,0 +1,114 @@
+package testprovider
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// op is one thing the agent does.
+type op struct {
+	verb string
+	arg  string
+}
+
+// parse reads the directives of a prompt: those of internal/modelsim, so that
+// one prompt makes this provider and a real CLI on the scripted model do alike.
+// A prompt without any is repeated.
+func parse(prompt string) (ops []op, rest string) {
+	var plain []string
+	for line := range strings.Lines(prompt) {
+		before, body, ok := strings.Cut(line, "sim:")
+		plain = append(plain, before)
+		if !ok {
+			continue
+		}
+		for part := range strings.SplitSeq(strings.TrimSpace(body), ";;") {
+			part = strings.TrimPrefix(strings.TrimSpace(part), "and ")
+			verb, arg, _ := strings.Cut(part, " ")
+			if verb != "" && verb != "then" {
+				ops = append(ops, op{verb, strings.TrimSpace(arg)})
+			}
+		}
+	}
+	rest = strings.TrimSpace(strings.Join(plain, ""))
+	if len(ops) == 0 {
+		ops = []op{{"say", rest}}
+	}
+	return ops, rest
+}
+
+func unescape(s string) string { return strings.ReplaceAll(s, `\n`, "\n") }
+
+func bar(s string) []string {
+	var out []string
+	for p := range strings.SplitSeq(s, "|") {
+		if p = strings.TrimSpace(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// todos reads "[x] done | [~] doing | [-] canceled | open".
+func todos(arg string) []thole.Todo {
+	var out []thole.Todo
+	for i, p := range bar(arg) {
+		state := thole.TodoPending
+		for mark, s := range map[string]thole.TodoState{"[x]": thole.TodoDone, "[~]": thole.TodoDoing, "[-]": thole.TodoCanceled, "[ ]": thole.TodoPending} {
+			if text, ok := strings.CutPrefix(p, mark); ok {
+				p, state = strings.TrimSpace(text), s
+				break
+			}
+		}
+		out = append(out, thole.Todo{ID: thole.TodoID(strconv.Itoa(i + 1)), Content: p, State: state, Order: i})
+	}
+	return out
+}
+
+// addUsage reads "in=10 cached=5 cachewrite=1 out=7 reasoning=2" into u.
+func addUsage(u *thole.Usage, arg string) error {
+	for _, w := range strings.Fields(arg) {
+		key, value, _ := strings.Cut(w, "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		field := map[string]*int64{"in": &u.Input, "cached": &u.CacheRead, "cachewrite": &u.CacheWrite, "out": &u.Output, "reasoning": &u.Reasoning}[key]
+		if err != nil || field == nil {
+			return fmt.Errorf("usage: cannot read %q", w)
+		}
+		*field += n
+	}
+	return nil
+}
+
+// question reads "QUESTION | A | B"; a leading "multi" allows several answers.
+func question(arg string) thole.Question {
+	q := thole.Question{ID: "q1", Free: true}
+	if rest, ok := strings.CutPrefix(arg, "multi "); ok {
+		arg, q.Multi = rest, true
+	}
+	parts := bar(arg)
+	if len(parts) > 0 {
+		q.Text = parts[0]
+		for _, p := range parts[1:] {
+			q.Options = append(q.Options, thole.Option{Label: p})
+		}
+	}
+	return q
+}
+
+// slow reads "50ms [CHUNK]".
+func slow(arg string) (time.Duration, int, error) {
+	words := strings.Fields(arg)
+	if len(words) == 0 {
+		return 0, 0, fmt.Errorf("slow needs a duration")
+	}
+	d, err := time.ParseDuration(words[0])
+	chunk := 0
+	if err == nil && len(words) > 1 {
+		chunk, err = strconv.Atoi(words[1])
+	}
+	return d, chunk, err
+}
