@@ -57,6 +57,7 @@ func newRoot(env *Env) *cobra.Command {
 	})
 	root.AddCommand(
 		newVersion(env),
+		newDB(env),
 		newDemoModel(env),
 	)
 	return root

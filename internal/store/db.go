@@ -8,6 +8,9 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
+// FileName is the SQLite store's name in a home.
+const FileName = "thole.db"
+
 // Config says which engine to open. Exactly one of Path and DSN is set.
 type Config struct {
 	Path string // SQLite file; its directory is created 0700, the file 0600

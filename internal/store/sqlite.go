@@ -88,6 +88,12 @@ func sqliteDSN(path, vfs, mode string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
+// sqliteFile is the DSN to look at a file without setting anything up.
+func sqliteFile(path, mode string) string {
+	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)"}}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
 func openError(path string, err error) error {
 	return thole.Errorf(thole.CodeOf(classify(err)), "open store %s: %w", path, classify(err))
 }

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/store"
+)
+
+// newDB looks after the SQLite store of a home. Its commands work on the file:
+// backup and check also beside a running owner, restore only without one.
+func newDB(env *Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "db", Short: "Back up, restore and check the SQLite store of a home"}
+	cmd.AddCommand(newDBBackup(env), newDBRestore(env), newDBCheck(env))
+	return cmd
+}
+
+func (e *Env) storePath() (string, error) {
+	home, err := config.HomeDir(e.Home, os.Getenv)
+	return filepath.Join(home, store.FileName), err
+}
+
+func newDBBackup(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write a consistent copy of the store to a new file; thole may keep running",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := env.storePath()
+			if err != nil {
+				return err
+			}
+			r, err := store.Backup(cmd.Context(), path, args[0])
+			if err != nil {
+				return err
+			}
+			return env.print(r, func(w io.Writer) { fmt.Fprintf(w, "%s: %d bytes, schema %d, checked\n", r.Path, r.Bytes, r.Schema) })
+		},
+	}
+}
+
+func newDBRestore(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup in the place of the store, keeping the old one beside it; thole must be stopped",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := env.storePath()
+			if err != nil {
+				return err
+			}
+			kept, err := store.Restore(cmd.Context(), path, args[0], time.Now())
+			if err != nil {
+				return err
+			}
+			return env.print(map[string]string{"path": path, "kept": kept}, func(w io.Writer) {
+				fmt.Fprintln(w, "restored "+path)
+				if kept != "" {
+					fmt.Fprintln(w, "the store that was there is now "+kept)
+				}
+			})
+		},
+	}
+}
+
+func newDBCheck(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Read the whole store, or a backup, and report damage",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := env.storePath()
+			if len(args) == 1 {
+				path, err = args[0], nil
+			}
+			if err != nil {
+				return err
+			}
+			r, err := store.Check(cmd.Context(), path)
+			if err != nil {
+				return err
+			}
+			err = env.print(r, func(w io.Writer) {
+				for _, p := range r.Problems {
+					fmt.Fprintln(w, p)
+				}
+				if len(r.Problems) == 0 {
+					fmt.Fprintf(w, "%s: %d bytes, schema %d, no damage found\n", r.Path, r.Bytes, r.Schema)
+				}
+			})
+			if err == nil && len(r.Problems) > 0 {
+				err = thole.Errorf(thole.CodeUnavailable, "%s has %d problems", path, len(r.Problems)).WithHint("thole db restore FILE")
+			}
+			return err
+		},
+	}
+}
