@@ -25,6 +25,11 @@ const queueTopic = "turn_queue"
 func (q *Queue) Enqueue(ctx context.Context, items ...queue.Item) error {
 	return q.db.Update(ctx, "queue.enqueue", func(tx *Tx) error {
 		for _, it := range items {
+			if q.db.Engine() == enginePostgres { // SQLite has one writer anyway
+				if _, err := tx.Exec(`select pg_advisory_xact_lock(hashtext($1))`, string(it.Thread)); err != nil {
+					return err
+				}
+			}
 			if err := enqueueTurn(tx, it); err != nil {
 				return err
 			}
@@ -33,22 +38,17 @@ func (q *Queue) Enqueue(ctx context.Context, items ...queue.Item) error {
 	})
 }
 
-// enqueueTurn adds a row; a repeat changes nothing. The thread's row is the lock
-// under which head is decided, so callers of one thread follow one another.
+// enqueueTurn adds a row; a repeat changes nothing. The caller holds the thread's
+// lock, under which head and seq are decided.
 func enqueueTurn(tx *Tx, it queue.Item) error {
-	now := tx.Now()
-	var seq int64
-	if err := tx.QueryRow(`update turn_queue_seq set last = last + 1 where id = 1 returning last`).Scan(&seq); err != nil {
-		return err
-	}
 	_, err := tx.Exec(`
 		insert into turn_queue (turn_id, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
-		select $1, $2, $3, $4, $5, 'ready',
-			not exists (select 1 from turn_queue where thread_id = $2 and state <> 'done'),
-			false, false, 0, $6, '', '', 0, '', $6, 0
+		select $1, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
+			not exists (select 1 from turn_queue where thread_id = $2 and head and state <> 'done'),
+			false, false, 0, $5, '', '', 0, '', $5, 0
 		where not exists (select 1 from turn_queue where turn_id = $1)`,
-		it.Turn, it.Thread, it.User, seq, it.Priority, thole.Millis(now))
+		it.Turn, it.Thread, it.User, it.Priority, thole.Millis(tx.Now()))
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func claimBest(tx *Tx, c queue.Claim, now time.Time, free slots, tokens []string
 	picked, err := All(tx, scanLease, `
 		select turn_id, thread_id, user_id, priority, attempt, cancel, last_error from turn_queue
 		where state = 'ready' and head and available_at <= $1`+skip+`
-		order by priority desc, seq limit $2 for update skip locked`, args...)
+		order by priority desc, created_at, turn_id limit $2 for update skip locked`, args...)
 	if err != nil {
 		return nil, err
 	}

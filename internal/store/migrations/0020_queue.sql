@@ -5,7 +5,7 @@ create table turn_queue (
     turn_id      text primary key,
     thread_id    text    not null,
     user_id      text    not null,
-    seq          bigint  not null, -- order of arrival
+    seq          bigint  not null, -- order of arrival within the thread
     priority     bigint  not null,
     state        text    not null check (state in ('ready', 'leased', 'parked', 'done')),
     -- head: no earlier row of this thread is open. Kept up to date, so that a
@@ -28,12 +28,7 @@ create table turn_queue (
     check (state <> 'leased' or head)
 );
 
-create index turn_queue_ready on turn_queue (priority desc, seq) where state = 'ready' and head;
+create index turn_queue_ready on turn_queue (priority desc, created_at, turn_id) where state = 'ready' and head;
 create index turn_queue_leased on turn_queue (lease_until) where state = 'leased';
-create index turn_queue_thread on turn_queue (thread_id, seq) where state <> 'done';
+create unique index turn_queue_thread on turn_queue (thread_id, seq);
 create unique index turn_queue_head on turn_queue (thread_id) where head and state <> 'done';
-create table turn_queue_seq (
-    id   bigint primary key check (id = 1),
-    last bigint not null
-);
-insert into turn_queue_seq (id, last) values (1, 0);

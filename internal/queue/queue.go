@@ -1,0 +1,135 @@
+// Package queue owns runnable turns: who may work on which, for how long, and
+// what happens when they do not come back. It is a table with leases. A claim
+// hands out a fresh token; renew, park, release and complete show it and are
+// refused once the lease is over, so that at most one live worker writes a turn.
+//
+// Turns of one thread run one after another, in order of arrival. The queue does
+// not know what a turn does and never starts anything.
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// State of a row. Legal moves:
+//
+//	ready  → leased           claim
+//	leased → ready            release (retry), reap (lease ran out)
+//	leased → parked           park: a human must answer and nothing runs meanwhile
+//	parked → ready            unpark, cancel
+//	leased → done             complete
+//	ready  → done             only with cancel, through a claim: someone must tell the thread
+type State string
+
+const (
+	Ready  State = "ready"
+	Leased State = "leased"
+	Parked State = "parked"
+	Done   State = "done"
+)
+
+// ErrLeaseLost: the token is not the row's, or its time is over. Whoever gets it
+// stops writing at once.
+var ErrLeaseLost = errors.New("queue: lease lost")
+
+// Item is a turn that may run.
+type Item struct {
+	Turn     thole.TurnID
+	Thread   thole.ThreadID
+	User     thole.UserID
+	Priority int
+}
+
+// Lease is a claimed turn.
+type Lease struct {
+	Item
+	Token   string
+	Attempt int // 1 for the first
+	Until   time.Time
+	// Cancel: the turn should stop. A worker sees it at claim and at each renewal.
+	Cancel bool
+	// LastError says why the attempt before this one was given up.
+	LastError string
+}
+
+// Limits bound how many turns run at once; rows that wait for a human do not
+// count.
+type Limits struct {
+	Total   int
+	PerUser int
+}
+
+// Claim asks for work.
+type Claim struct {
+	Owner string // who claims, for people who look at the table
+	// Tokens are fresh, unguessable, one per wanted turn.
+	Tokens []string
+	Lease  time.Duration
+	Limits Limits
+}
+
+// Row is a turn as the queue sees it.
+type Row struct {
+	Item
+	State     State
+	Head      bool
+	Waiting   bool
+	Cancel    bool
+	Attempt   int
+	Available time.Time
+	Owner     string
+	Until     time.Time
+	LastError string
+	Created   time.Time
+	Done      time.Time
+}
+
+// Store is the durable queue. Times are the store's own: database time on
+// PostgreSQL, so that workers with different clocks agree. Every method is one
+// transaction and safe for concurrent use by several processes.
+type Store interface {
+	// Enqueue adds a turn; adding it again changes nothing. Turns started through
+	// threads are added in the thread's own transaction instead.
+	Enqueue(ctx context.Context, items ...Item) error
+	// Claim leases up to len(Tokens) turns, best first.
+	Claim(ctx context.Context, c Claim) ([]Lease, error)
+	// Renew extends a live lease and reports whether a cancel was asked for.
+	Renew(ctx context.Context, turn thole.TurnID, token string, lease time.Duration) (cancel bool, err error)
+	// Wait marks a leased turn as held up by a human, or no longer.
+	Wait(ctx context.Context, turn thole.TurnID, token string, waiting bool) error
+	// Park gives a turn back until Unpark; its answer comes from a human.
+	Park(ctx context.Context, turn thole.TurnID, token string) error
+	// Unpark makes a parked turn ready; false if it is not parked.
+	Unpark(ctx context.Context, turn thole.TurnID) (bool, error)
+	// Release gives a turn back to be tried again after delay.
+	Release(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error
+	// Complete ends a turn's row and lets the thread's next one go.
+	Complete(ctx context.Context, turn thole.TurnID, token string) error
+	// Cancel asks for a turn to stop, wherever it is; false if it is done.
+	Cancel(ctx context.Context, turn thole.TurnID) (bool, error)
+	// Reap gives expired leases back, at most limit of them.
+	Reap(ctx context.Context, limit int) ([]thole.TurnID, error)
+	// Prune deletes rows done before a time, at most limit of them.
+	Prune(ctx context.Context, before time.Time, limit int) (int, error)
+	Get(ctx context.Context, turn thole.TurnID) (Row, error)
+	// Subscribe calls wake when there may be something to claim or to cancel.
+	Subscribe(wake func()) (stop func())
+}
+
+// Backoff is the delay before attempt n+1: 1 s doubling to 5 min.
+func Backoff(attempt int) time.Duration {
+	d := time.Second
+	for range attempt - 1 {
+		if d *= 2; d >= 5*time.Minute {
+			return 5 * time.Minute
+		}
+	}
+	return d
+}
+
+// MaxAttempts is how often a turn is tried before it fails for good.
+const MaxAttempts = 5

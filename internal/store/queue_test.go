@@ -1,0 +1,389 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/store/storetest"
+	"pgregory.net/rapid"
+)
+
+func uuid(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", n) }
+
+func tokens(n int) (out []string) {
+	for range n {
+		out = append(out, thole.NewID[string](time.Now()))
+	}
+	return out
+}
+
+func claim(t testing.TB, q queue.Store, n int, lease time.Duration, l queue.Limits) []queue.Lease {
+	t.Helper()
+	got, err := q.Claim(context.Background(), queue.Claim{Owner: "test", Tokens: tokens(n), Lease: lease, Limits: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func turns(leases []queue.Lease) (out []thole.TurnID) {
+	for _, l := range leases {
+		out = append(out, l.Turn)
+	}
+	return out
+}
+
+func add(t testing.TB, q queue.Store, turn, thread, user, priority int) thole.TurnID {
+	t.Helper()
+	it := queue.Item{Turn: thole.TurnID(uuid(turn)), Thread: thole.ThreadID(uuid(thread)), User: thole.UserID(uuid(user)), Priority: priority}
+	if err := q.Enqueue(context.Background(), it); err != nil {
+		t.Fatal(err)
+	}
+	return it.Turn
+}
+
+func TestQueue(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		ctx := context.Background()
+		const hour = time.Hour
+		t.Run("a thread's turns follow one another", func(t *testing.T) {
+			q := open(t).Queue()
+			a, b, other := add(t, q, 1, 1, 1, 0), add(t, q, 2, 1, 1, 9), add(t, q, 3, 2, 1, 0)
+			add(t, q, 1, 1, 1, 0) // a repeat changes nothing
+			got := claim(t, q, 9, hour, queue.Limits{})
+			if !slices.Equal(turns(got), []thole.TurnID{a, other}) {
+				t.Fatalf("claimed %v", turns(got))
+			}
+			if err := q.Complete(ctx, a, got[0].Token); err != nil {
+				t.Fatal(err)
+			}
+			if got := turns(claim(t, q, 9, hour, queue.Limits{})); !slices.Equal(got, []thole.TurnID{b}) {
+				t.Fatalf("then claimed %v", got)
+			}
+		})
+		t.Run("priority first, then arrival", func(t *testing.T) {
+			q := open(t).Queue()
+			low, first, second := add(t, q, 1, 1, 1, -1), add(t, q, 2, 2, 1, 5), add(t, q, 3, 3, 1, 5)
+			if got := turns(claim(t, q, 3, hour, queue.Limits{})); !slices.Equal(got, []thole.TurnID{first, second, low}) {
+				t.Fatalf("claimed %v", got)
+			}
+		})
+		t.Run("limits count what runs, not what waits for a human", func(t *testing.T) {
+			q := open(t).Queue()
+			for i := range 6 {
+				add(t, q, i, i, i%2, 0)
+			}
+			l := queue.Limits{Total: 3, PerUser: 2}
+			first := claim(t, q, 6, hour, l)
+			if len(first) != 3 {
+				t.Fatalf("claimed %d of a total of 3", len(first))
+			}
+			if more := claim(t, q, 6, hour, queue.Limits{PerUser: 2}); len(more) != 1 || more[0].User == first[0].User && more[0].User == first[2].User {
+				t.Fatalf("per-user limit let %v through", more)
+			}
+			if err := q.Wait(ctx, first[0].Turn, first[0].Token, true); err != nil {
+				t.Fatal(err)
+			}
+			if more := claim(t, q, 6, hour, queue.Limits{PerUser: 2}); len(more) != 1 || more[0].User != first[0].User {
+				t.Fatalf("a waiting turn kept its slot: %v", more)
+			}
+		})
+		t.Run("a lease that is over changes nothing", func(t *testing.T) {
+			q := open(t).Queue()
+			turn := add(t, q, 1, 1, 1, 0)
+			old := claim(t, q, 1, 0, queue.Limits{})[0] // over at once
+			if got, err := q.Reap(ctx, 10); err != nil || len(got) != 1 {
+				t.Fatalf("reaped %v, %v", got, err)
+			}
+			now := claim(t, q, 1, hour, queue.Limits{})[0]
+			if now.Attempt != 2 || now.LastError == "" {
+				t.Fatalf("second attempt: %+v", now)
+			}
+			before, _ := q.Get(ctx, turn)
+			for name, err := range map[string]error{
+				"renew":    second(q.Renew(ctx, turn, old.Token, hour)),
+				"wait":     q.Wait(ctx, turn, old.Token, true),
+				"park":     q.Park(ctx, turn, old.Token),
+				"release":  q.Release(ctx, turn, old.Token, 0, "x"),
+				"complete": q.Complete(ctx, turn, old.Token),
+			} {
+				if !errors.Is(err, queue.ErrLeaseLost) {
+					t.Errorf("%s with an old token: %v", name, err)
+				}
+			}
+			if after, _ := q.Get(ctx, turn); after != before {
+				t.Errorf("row changed: %+v to %+v", before, after)
+			}
+		})
+		t.Run("an expired lease that nobody reaped is over too", func(t *testing.T) {
+			q := open(t).Queue()
+			turn := add(t, q, 1, 1, 1, 0)
+			l := claim(t, q, 1, 0, queue.Limits{})[0]
+			if _, err := q.Renew(ctx, turn, l.Token, hour); !errors.Is(err, queue.ErrLeaseLost) {
+				t.Fatal(err)
+			}
+			if err := q.Complete(ctx, turn, l.Token); !errors.Is(err, queue.ErrLeaseLost) {
+				t.Fatal(err)
+			}
+		})
+		t.Run("release waits out its delay", func(t *testing.T) {
+			q := open(t).Queue()
+			turn := add(t, q, 1, 1, 1, 0)
+			l := claim(t, q, 1, hour, queue.Limits{})[0]
+			if err := q.Release(ctx, turn, l.Token, hour, "no executor"); err != nil {
+				t.Fatal(err)
+			}
+			if got := claim(t, q, 1, hour, queue.Limits{}); len(got) != 0 {
+				t.Fatal("claimed before its time")
+			}
+			// A cancel does not wait.
+			if ok, err := q.Cancel(ctx, turn); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			if got := claim(t, q, 1, hour, queue.Limits{}); len(got) != 1 || !got[0].Cancel || got[0].LastError != "no executor" {
+				t.Fatalf("after cancel: %+v", got)
+			}
+		})
+		t.Run("cancel reaches every state", func(t *testing.T) {
+			q := open(t).Queue()
+			turn := add(t, q, 1, 1, 1, 0)
+			l := claim(t, q, 1, hour, queue.Limits{})[0]
+			if err := q.Park(ctx, turn, l.Token); err != nil {
+				t.Fatal(err)
+			}
+			if got := claim(t, q, 1, hour, queue.Limits{}); len(got) != 0 {
+				t.Fatal("claimed a parked turn")
+			}
+			if ok, err := q.Cancel(ctx, turn); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			l = claim(t, q, 1, hour, queue.Limits{})[0]
+			if cancel, err := q.Renew(ctx, turn, l.Token, hour); !cancel || err != nil {
+				t.Fatal(cancel, err)
+			}
+			if err := q.Complete(ctx, turn, l.Token); err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := q.Cancel(ctx, turn); ok || err != nil {
+				t.Fatal("cancelled a turn that is done", err)
+			}
+		})
+		t.Run("claims wake up", func(t *testing.T) {
+			q := open(t).Queue()
+			woken := make(chan struct{}, 16)
+			defer q.Subscribe(func() {
+				select {
+				case woken <- struct{}{}:
+				default:
+				}
+			})()
+			for len(woken) > 0 {
+				<-woken
+			}
+			add(t, q, 1, 1, 1, 0)
+			select {
+			case <-woken:
+			case <-time.After(10 * time.Second):
+				t.Fatal("nobody was woken")
+			}
+		})
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Many workers, none of whom may get what another has.
+func TestQueueHandsEachTurnToOneWorker(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		q := open(t).Queue()
+		const n, workers = 120, 6
+		for i := range n {
+			add(t, q, i, i%17, 1, 0)
+		}
+		var mu sync.Mutex
+		done := map[thole.TurnID]int{}
+		active := map[thole.ThreadID]int{}
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(func() {
+				for {
+					leases := claim(t, q, 3, time.Hour, queue.Limits{Total: 10})
+					mu.Lock()
+					for _, l := range leases {
+						if active[l.Thread]++; active[l.Thread] > 1 {
+							t.Errorf("two turns of %s at once", l.Thread)
+						}
+					}
+					left := n - len(done)
+					mu.Unlock()
+					if left == 0 {
+						return
+					}
+					for _, l := range leases {
+						mu.Lock()
+						done[l.Turn]++
+						active[l.Thread]--
+						mu.Unlock()
+						if err := q.Complete(context.Background(), l.Turn, l.Token); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for turn, times := range done {
+			if times != 1 {
+				t.Errorf("%s ran %d times", turn, times)
+			}
+		}
+	})
+}
+
+// The queue against a plain model: same choices, same refusals, whatever happens
+// in whatever order.
+func TestQueueModel(t *testing.T) {
+	type row struct {
+		thread, state, token string
+		cancel, waiting      bool
+		live                 bool // the lease is not over
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		q := storetest.SQLite(t).Queue()
+		ctx := context.Background()
+		model := map[thole.TurnID]*row{}
+		var order []thole.TurnID
+		head := func(thread string) thole.TurnID {
+			for _, id := range order {
+				if r := model[id]; r.thread == thread && r.state != "done" {
+					return id
+				}
+			}
+			return ""
+		}
+		pick := func(rt *rapid.T) thole.TurnID {
+			if len(order) == 0 {
+				rt.Skip("no turn")
+			}
+			return rapid.SampledFrom(order).Draw(rt, "turn")
+		}
+		lease := func(rt *rapid.T, do func(turn thole.TurnID, token string) error, then func(*row)) {
+			id := pick(rt)
+			r := model[id]
+			token := r.token
+			if rapid.IntRange(0, 4).Draw(rt, "wrong token") == 0 || token == "" {
+				token = "stale"
+			}
+			err := do(id, token)
+			if token == r.token && r.state == "leased" && r.live {
+				if err != nil {
+					rt.Fatalf("refused a live lease: %v", err)
+				}
+				then(r)
+			} else if !errors.Is(err, queue.ErrLeaseLost) {
+				rt.Fatalf("accepted a dead lease: %v", err)
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"enqueue": func(rt *rapid.T) {
+				thread := rapid.IntRange(1, 3).Draw(rt, "thread")
+				id := add(t, q, len(order)+1, thread, 1, 0)
+				order = append(order, id)
+				model[id] = &row{thread: uuid(thread), state: "ready"}
+			},
+			"claim": func(rt *rapid.T) {
+				length := rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(rt, "lease")
+				want := rapid.IntRange(1, 3).Draw(rt, "want")
+				var expect []thole.TurnID
+				for _, id := range order {
+					if r := model[id]; r.state == "ready" && head(r.thread) == id && len(expect) < want {
+						expect = append(expect, id)
+					}
+				}
+				got := claim(t, q, want, length, queue.Limits{})
+				if !slices.Equal(turns(got), expect) {
+					rt.Fatalf("claimed %v, want %v", turns(got), expect)
+				}
+				for _, l := range got {
+					r := model[l.Turn]
+					if l.Cancel != r.cancel {
+						rt.Fatalf("cancel = %v", l.Cancel)
+					}
+					r.state, r.token, r.live = "leased", l.Token, length > 0
+				}
+			},
+			"renew": func(rt *rapid.T) {
+				lease(rt, func(id thole.TurnID, tok string) error {
+					cancel, err := q.Renew(ctx, id, tok, time.Hour)
+					if err == nil && cancel != model[id].cancel {
+						rt.Fatalf("renew said cancel = %v", cancel)
+					}
+					return err
+				}, func(*row) {})
+			},
+			"wait": func(rt *rapid.T) {
+				w := rapid.Bool().Draw(rt, "waiting")
+				lease(rt, func(id thole.TurnID, tok string) error { return q.Wait(ctx, id, tok, w) }, func(r *row) { r.waiting = w })
+			},
+			"park": func(rt *rapid.T) {
+				lease(rt, func(id thole.TurnID, tok string) error { return q.Park(ctx, id, tok) }, func(r *row) { r.state, r.token, r.waiting = "parked", "", false })
+			},
+			"release": func(rt *rapid.T) {
+				lease(rt, func(id thole.TurnID, tok string) error { return q.Release(ctx, id, tok, 0, "x") }, func(r *row) { r.state, r.token, r.waiting = "ready", "", false })
+			},
+			"complete": func(rt *rapid.T) {
+				lease(rt, func(id thole.TurnID, tok string) error { return q.Complete(ctx, id, tok) }, func(r *row) { r.state, r.token, r.waiting = "done", "", false })
+			},
+			"unpark": func(rt *rapid.T) {
+				id := pick(rt)
+				ok, err := q.Unpark(ctx, id)
+				if err != nil || ok != (model[id].state == "parked") {
+					rt.Fatal(ok, err)
+				}
+				if ok {
+					model[id].state = "ready"
+				}
+			},
+			"cancel": func(rt *rapid.T) {
+				id := pick(rt)
+				r := model[id]
+				ok, err := q.Cancel(ctx, id)
+				if err != nil || ok != (r.state != "done") {
+					rt.Fatal(ok, err)
+				}
+				r.cancel = r.cancel || ok
+				if r.state == "parked" {
+					r.state = "ready"
+				}
+			},
+			"reap": func(rt *rapid.T) {
+				if _, err := q.Reap(ctx, 100); err != nil {
+					rt.Fatal(err)
+				}
+				for _, r := range model {
+					if r.state == "leased" && !r.live {
+						r.state, r.token, r.waiting = "ready", "", false
+					}
+				}
+			},
+			"": func(rt *rapid.T) {
+				for id, r := range model {
+					got, err := q.Get(ctx, id)
+					if err != nil {
+						rt.Fatal(err)
+					}
+					if string(got.State) != r.state || got.Cancel != r.cancel || got.Waiting != r.waiting || (got.State != queue.Done && got.Head != (head(r.thread) == id)) {
+						rt.Fatalf("row %+v, model %+v", got, *r)
+					}
+				}
+			},
+		})
+	})
+}
