@@ -1,0 +1,44 @@
+package lab
+
+import (
+	"sync"
+	"testing"
+)
+
+// program is a command of the system that tests run as it is.
+type program struct {
+	name, pkg string
+	version   []string
+
+	once       sync.Once
+	path, told string
+	err        error
+}
+
+var (
+	chromium = program{name: "chromium", pkg: "chromium", version: []string{"--version", "--no-sandbox"}}
+	tmux     = program{name: "tmux", pkg: "tmux", version: []string{"-V"}}
+	bwrap    = program{name: "bwrap", pkg: "bubblewrap", version: []string{"--version"}}
+)
+
+// Chromium returns the path of the browser. Run it with --headless, --no-sandbox
+// when root, and a --user-data-dir of the test's own.
+func Chromium(t testing.TB) string { t.Helper(); return chromium.use(t) }
+
+// Tmux returns the path of tmux. Give it a socket of the test's own with -S.
+func Tmux(t testing.TB) string { t.Helper(); return tmux.use(t) }
+
+// Bwrap returns the path of bubblewrap, which is known to make a sandbox here.
+func Bwrap(t testing.TB) string { t.Helper(); return bwrap.use(t) }
+
+func (p *program) use(t testing.TB) string {
+	t.Helper()
+	p.once.Do(func() {
+		if p.path, p.err = command(p.name, p.pkg); p.err == nil {
+			p.told, p.err = versionOf(p.path, p.version...)
+		}
+	})
+	need(t, p.name, p.err)
+	use(t, p.name, p.told)
+	return p.path
+}
