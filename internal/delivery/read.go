@@ -1,0 +1,178 @@
+package delivery
+
+import (
+	"context"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Job returns a job of the actor.
+func (m *Machine) Job(ctx context.Context, actor thole.Actor, id thole.JobID) (Job, *Batch, error) {
+	var job Job
+	var batch *Batch
+	err := m.store.View(ctx, func(tx Tx) error {
+		j, err := tx.Job(id)
+		if err != nil {
+			return err
+		}
+		if j == nil || j.Owner.User != actor.User {
+			return thole.Errorf(thole.CodeNotFound, "no job %s", id).WithHint("thole job list shows the jobs of this home")
+		}
+		job, batch = *j, nil
+		// A child's result travels in the batch of its topmost parent.
+		for top := j; ; {
+			if top.Batch != "" {
+				batch, err = tx.Batch(top.Batch)
+				return err
+			}
+			if top.Parent == "" {
+				return nil
+			}
+			if top, err = tx.Job(top.Parent); err != nil || top == nil {
+				return err
+			}
+		}
+	})
+	return job, batch, err
+}
+
+// Jobs lists jobs of the actor, newest first.
+func (m *Machine) Jobs(ctx context.Context, actor thole.Actor, f JobFilter) (jobs []Job, err error) {
+	f.User = actor.User
+	err = m.store.View(ctx, func(tx Tx) error { jobs, err = tx.Jobs(f); return err })
+	return jobs, err
+}
+
+// Batches lists batches of the actor, newest first.
+func (m *Machine) Batches(ctx context.Context, actor thole.Actor, f BatchFilter) (out []BatchView, err error) {
+	f.User = actor.User
+	err = m.store.View(ctx, func(tx Tx) error {
+		out = nil
+		batches, err := tx.Batches(f)
+		if err != nil {
+			return err
+		}
+		for _, b := range batches {
+			lane, err := tx.Lane(b.LaneID)
+			if err != nil {
+				return err
+			}
+			out = append(out, BatchView{Lane: *lane, Batch: b})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// BatchView is everything about a batch, for humans: its jobs, all its attempts
+// and its ledger, oldest first.
+type BatchView struct {
+	Lane     Lane
+	Batch    Batch
+	Head     bool // first of its thread
+	Jobs     []ParcelJob
+	Attempts []Attempt
+	Ledger   []Audit
+}
+
+// Inspect tells the story of one batch.
+func (m *Machine) Inspect(ctx context.Context, actor thole.Actor, id thole.BatchID) (v BatchView, err error) {
+	err = m.store.View(ctx, func(tx Tx) error {
+		b, err := tx.Batch(id)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			v, err = view(tx, b)
+		}
+		if err == nil && (b == nil || v.Lane.User != actor.User) {
+			return thole.Errorf(thole.CodeNotFound, "no batch %s", id)
+		}
+		return err
+	})
+	return v, err
+}
+
+// InspectHead tells the story of the batch that is first for a thread.
+func (m *Machine) InspectHead(ctx context.Context, actor thole.Actor, laneID string) (v BatchView, err error) {
+	err = m.store.View(ctx, func(tx Tx) error {
+		b, err := tx.HeadBatch(laneID)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			v, err = view(tx, b)
+		}
+		if err == nil && (b == nil || v.Lane.User != actor.User) {
+			return thole.Errorf(thole.CodeNotFound, "no open batch for this thread")
+		}
+		return err
+	})
+	return v, err
+}
+
+func view(tx Tx, b *Batch) (BatchView, error) {
+	v := BatchView{Batch: *b}
+	lane, err := tx.Lane(b.LaneID)
+	if err != nil {
+		return v, err
+	}
+	v.Lane = *lane
+	head, err := tx.HeadBatch(b.LaneID)
+	if err != nil {
+		return v, err
+	}
+	v.Head = head != nil && head.ID == b.ID
+	jobs, err := tx.JobsOf(b.ID)
+	if err != nil {
+		return v, err
+	}
+	if v.Jobs, err = nest(tx, jobs); err != nil {
+		return v, err
+	}
+	if v.Attempts, err = tx.AttemptsOf(b.ID); err != nil {
+		return v, err
+	}
+	v.Ledger, err = tx.Audits(AuditFilter{Batch: b.ID})
+	return v, err
+}
+
+// Ledger lists audit rows of the actor's lanes, oldest first.
+func (m *Machine) Ledger(ctx context.Context, actor thole.Actor, f AuditFilter) (rows []Audit, err error) {
+	if !actor.Valid() {
+		return nil, thole.Errorf(thole.CodeUnauthorized, "audit: no actor")
+	}
+	f.User = actor.User
+	err = m.store.View(ctx, func(tx Tx) error { rows, err = tx.Audits(f); return err })
+	return rows, err
+}
+
+// Pending is what is not finished, for the process that decides whether to stay.
+func (m *Machine) Pending(ctx context.Context) (p Pending, err error) {
+	err = m.store.View(ctx, func(tx Tx) error { p, err = tx.Pending(); return err })
+	return p, err
+}
+
+// Live lists the attempts that some driver must follow.
+func (m *Machine) Live(ctx context.Context) (out []Parcel, err error) {
+	err = m.store.View(ctx, func(tx Tx) error {
+		out = nil
+		attempts, err := tx.LiveAttempts()
+		if err != nil {
+			return err
+		}
+		for _, a := range attempts {
+			lane, err := tx.Lane(a.LaneID)
+			if err != nil {
+				return err
+			}
+			b, err := tx.Batch(a.Batch)
+			if err != nil {
+				return err
+			}
+			out = append(out, Parcel{Lane: *lane, Batch: *b, Attempt: a})
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,121 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/artifact"
+)
+
+// Store runs the machine's transactions. Update is durable when it returns nil;
+// its function may run more than once and touches nothing but the Tx.
+type Store interface {
+	Update(ctx context.Context, step string, fn func(Tx) error) error
+	View(ctx context.Context, fn func(Tx) error) error
+}
+
+// Tx is rows and nothing else: it decides nothing. Reads of one row return nil
+// when there is none. Update methods are compare-and-set on the row's version,
+// which they raise; losing the race is thole.CodeConflict.
+type Tx interface {
+	Now() (time.Time, error)
+	AfterCommit(func())
+
+	// LockLane reads a lane and keeps other writers from it until commit.
+	LockLane(id string) (*Lane, error)
+	Lane(id string) (*Lane, error)
+	// Lanes lists the lanes of a thread id over all endpoints of a user.
+	Lanes(user thole.UserID, thread thole.ThreadID) ([]Lane, error)
+	InsertLane(*Lane) error
+	UpdateLane(*Lane) error
+	// Ready is the head of the fair order.
+	Ready(scope thole.Target, limit int) ([]Lane, error)
+	// DueLanes lists lanes whose DueAt is not after now, or is beyond far (the
+	// clock went back), oldest first, after the given position.
+	DueLanes(now, far time.Time, after Position, limit int) ([]Lane, error)
+
+	LockScope(target thole.Target) (*Scope, error)
+	PutScope(*Scope) error
+
+	Job(id thole.JobID) (*Job, error)
+	JobByDedupe(laneID, key string) (*Job, error)
+	InsertJob(*Job) error
+	UpdateJob(*Job) error
+	Children(parent thole.JobID) ([]Job, error)
+	JobsOf(batch thole.BatchID) ([]Job, error)
+	Jobs(JobFilter) ([]Job, error)
+
+	Batch(id thole.BatchID) (*Batch, error)
+	// HeadBatch is the lane's first batch that is not closed, TailBatch its last.
+	HeadBatch(laneID string) (*Batch, error)
+	TailBatch(laneID string) (*Batch, error)
+	InsertBatch(*Batch) error
+	UpdateBatch(*Batch) error
+	Batches(BatchFilter) ([]Batch, error)
+	// OverdueBatches lists open batches by window end, like DueLanes.
+	OverdueBatches(now, far time.Time, after Position, limit int) ([]Batch, error)
+
+	Attempt(id thole.AttemptID) (*Attempt, error)
+	OpenAttempt(laneID string) (*Attempt, error)
+	InsertAttempt(*Attempt) error
+	UpdateAttempt(*Attempt) error
+	AttemptsOf(batch thole.BatchID) ([]Attempt, error)
+	// OverdueAttempts lists open attempts by Deadline, like DueLanes.
+	OverdueAttempts(now, far time.Time, after Position, limit int) ([]Attempt, error)
+	// LiveAttempts lists the attempts a driver must follow.
+	LiveAttempts() ([]Attempt, error)
+
+	InsertArtifact(*artifact.Record) error
+	// ReleaseArtifacts sets when the last batch that refers to the artifact closed.
+	ReleaseArtifacts(ids []thole.ArtifactID, at time.Time) error
+
+	Append(*Audit) error
+	Audits(AuditFilter) ([]Audit, error)
+
+	// Pending is the state that decides how long a daemon must live.
+	Pending() (Pending, error)
+}
+
+// Position is where a page of a sweep ended: rows after it in (At, ID) order.
+type Position struct {
+	At time.Time
+	ID string
+}
+
+// JobFilter selects jobs, newest first. Zero fields do not filter.
+type JobFilter struct {
+	User   thole.UserID
+	Thread thole.ThreadID
+	State  thole.JobState
+	Limit  int
+}
+
+// BatchFilter selects batches, newest first.
+type BatchFilter struct {
+	User   thole.UserID
+	Thread thole.ThreadID
+	Open   bool
+	Held   bool
+	Limit  int
+}
+
+// AuditFilter selects ledger rows, oldest first; with Limit, the newest ones.
+type AuditFilter struct {
+	User   thole.UserID
+	LaneID string
+	Job    thole.JobID
+	Batch  thole.BatchID
+	Limit  int
+}
+
+// Pending is what is not finished.
+type Pending struct {
+	RunningJobs int64
+	// Observing is the latest observation deadline of a tracked accepted turn.
+	Observing time.Time
+	// Next is the earliest deadline or due time of any kind.
+	Next time.Time
+	// Ready is how many lanes wait in a fair order.
+	Ready int64
+}

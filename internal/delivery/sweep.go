@@ -1,0 +1,195 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+const sweepPage = 100
+
+// Sweep does everything that is overdue and returns how many rows it moved. Each
+// item is a transaction of its own that looks again before it changes anything,
+// so sweeps may run at any time, twice, and beside every other writer.
+func (m *Machine) Sweep(ctx context.Context) (int, error) {
+	moved := 0
+	for _, pass := range []func(context.Context) (int, error){m.sweepAttempts, m.sweepBatches, m.sweepLanes} {
+		n, err := pass(ctx)
+		moved += n
+		if err != nil {
+			return moved, err
+		}
+	}
+	return moved, nil
+}
+
+// far is past every deadline that could have been written by now; one beyond it
+// was written under a clock that has since gone back.
+func far(now time.Time, lengths ...time.Duration) time.Time {
+	longest := time.Duration(0)
+	for _, d := range lengths {
+		longest = max(longest, d)
+	}
+	return now.Add(longest + time.Second)
+}
+
+// pages lists rows page by page and calls each once.
+func pages[T any](ctx context.Context, m *Machine, list func(tx Tx, now time.Time, after Position) ([]T, error), key func(*T) Position, each func(*T) (bool, error)) (int, error) {
+	moved, after := 0, Position{}
+	for {
+		var rows []T
+		err := m.store.View(ctx, func(tx Tx) error {
+			now, err := tx.Now()
+			if err != nil {
+				return err
+			}
+			rows, err = list(tx, now, after)
+			return err
+		})
+		if err != nil {
+			return moved, err
+		}
+		for i := range rows {
+			did, err := each(&rows[i])
+			if err != nil {
+				return moved, err
+			}
+			if did {
+				moved++
+			}
+		}
+		if len(rows) < sweepPage {
+			return moved, nil
+		}
+		after = key(&rows[len(rows)-1])
+	}
+}
+
+func (m *Machine) sweepAttempts(ctx context.Context) (int, error) {
+	return pages(ctx, m,
+		func(tx Tx, now time.Time, after Position) ([]Attempt, error) {
+			return tx.OverdueAttempts(now, far(now, m.limits.AcceptTimeout, m.limits.ArmTimeout, m.limits.Observation), after, sweepPage)
+		},
+		func(a *Attempt) Position { return Position{a.Deadline(), string(a.ID)} },
+		func(seen *Attempt) (bool, error) {
+			stale, err := m.onAttempt(ctx, "sweep_attempt", thole.SystemActor, seen.Fence(), m.expire)
+			return !stale, err
+		})
+}
+
+// expire decides about an attempt at its deadline. It re-reads everything: the
+// attempt may have moved since the sweep listed it.
+func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
+	deadline := a.Deadline()
+	if deadline.IsZero() {
+		return true, nil
+	}
+	if o.now.Before(deadline) {
+		return m.pullBack(o, a)
+	}
+	switch {
+	case a.State == thole.AttemptAcceptPending:
+		return false, o.unknown(b, a, "no proof before the acceptance deadline")
+	case a.State == thole.AttemptArmPending:
+		return false, o.fail(b, a, "arm_unknown", map[string]string{"why": "no proof before the arming deadline"})
+	case a.Tracked():
+		if o.now.Equal(deadline) { // completion is still in time
+			return true, nil
+		}
+		a.Observation.State = thole.ObservationExpired
+		return false, o.fail(b, a, "observation_expired", map[string]string{"turn": string(a.Observation.Turn), "deadline": stamp(deadline)})
+	}
+	return true, nil
+}
+
+// pullBack shortens a deadline that a clock jump left further off than it was
+// ever meant to be.
+func (m *Machine) pullBack(o *op, a *Attempt) (stale bool, err error) {
+	before := a.Deadline()
+	switch {
+	case a.State == thole.AttemptAcceptPending:
+		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.AcceptTimeout)
+	case a.State == thole.AttemptArmPending:
+		a.Arm.Deadline = clampAhead(a.Arm.Deadline, o.now, m.limits.ArmTimeout)
+	case a.Tracked():
+		a.Observation.Deadline = clampAhead(a.Observation.Deadline, o.now, m.limits.Observation)
+	}
+	if a.Deadline().Equal(before) {
+		return true, nil
+	}
+	if err := o.UpdateAttempt(a); err != nil {
+		return false, err
+	}
+	return false, o.log("attempt.pull_back", Audit{Batch: a.Batch, Attempt: a.ID, Generation: a.Generation, From: stamp(before), To: stamp(a.Deadline())})
+}
+
+func (m *Machine) sweepBatches(ctx context.Context) (int, error) {
+	return pages(ctx, m,
+		func(tx Tx, now time.Time, after Position) ([]Batch, error) {
+			return tx.OverdueBatches(now, far(now, m.limits.Window, m.limits.ManualWindow), after, sweepPage)
+		},
+		func(b *Batch) Position { return Position{b.WindowEndsAt, string(b.ID)} },
+		func(seen *Batch) (bool, error) {
+			moved := false
+			err := m.onHead(ctx, "sweep_batch", thole.SystemActor, seen.LaneID, seen.ID, func(o *op, b *Batch) error {
+				open, err := o.OpenAttempt(b.LaneID)
+				if err != nil || open.Tracked() {
+					return err
+				}
+				end := clampAhead(b.WindowEndsAt, o.now, max(m.limits.Window, m.limits.ManualWindow))
+				moved = !o.now.Before(end) || !end.Equal(b.WindowEndsAt)
+				if end.Equal(b.WindowEndsAt) {
+					return nil // in settle: the window is over
+				}
+				b.WindowEndsAt = end
+				return o.UpdateBatch(b)
+			})
+			return moved, err
+		})
+}
+
+func (m *Machine) sweepLanes(ctx context.Context) (int, error) {
+	return pages(ctx, m,
+		func(tx Tx, now time.Time, after Position) ([]Lane, error) {
+			return tx.DueLanes(now, far(now, m.limits.WaitWindow, m.limits.MinInterval, m.limits.RetryMax, m.limits.Cooldown), after, sweepPage)
+		},
+		func(l *Lane) Position { return Position{l.DueAt, l.ID} },
+		func(seen *Lane) (bool, error) {
+			err := m.update(ctx, "sweep_lane", thole.SystemActor, func(o *op) error {
+				if err := o.onLane(seen.ID); err != nil {
+					return err
+				}
+				if err := m.catchUp(o); err != nil {
+					return err
+				}
+				return o.settle()
+			})
+			return err == nil, err
+		})
+}
+
+// catchUp pulls everything a lane may wait for back to its own length from now.
+func (m *Machine) catchUp(o *op) error {
+	o.lane.EligibleAfter = clampAhead(o.lane.EligibleAfter, o.now, m.limits.RetryMax)
+	o.lane.NotBefore = clampAhead(o.lane.NotBefore, o.now, m.limits.MinInterval)
+	head, err := o.HeadBatch(o.lane.ID)
+	if err != nil {
+		return err
+	}
+	if head != nil && head.State == thole.BatchQueued && head.FirstReadyAt.After(o.now) {
+		head.FirstReadyAt = o.now
+		if err := o.UpdateBatch(head); err != nil {
+			return err
+		}
+	}
+	open, err := o.OpenAttempt(o.lane.ID)
+	if err != nil || open == nil {
+		return err
+	}
+	if until := clampAhead(open.CooldownUntil, o.now, m.limits.Cooldown); !until.Equal(open.CooldownUntil) {
+		open.CooldownUntil = until
+		return o.UpdateAttempt(open)
+	}
+	return nil
+}
