@@ -36,9 +36,21 @@ const (
 // stops writing at once.
 var ErrLeaseLost = errors.New("queue: lease lost")
 
-// Item is a turn that may run.
+// Kind says what a row is for. Care for a thread's executor stands in the same
+// line as the thread's turns, so that the two never meet.
+type Kind string
+
+const (
+	Turn   Kind = "turn"
+	Sync   Kind = "sync"
+	Stop   Kind = "stop"
+	Remove Kind = "remove"
+)
+
+// Item is a turn that may run, or care that may be given.
 type Item struct {
-	Turn     thole.TurnID
+	Kind     Kind         // "" means Turn
+	Turn     thole.TurnID // for care, an id of its own
 	Thread   thole.ThreadID
 	User     thole.UserID
 	Priority int
@@ -66,6 +78,8 @@ type Limits struct {
 // Claim asks for work.
 type Claim struct {
 	Owner string // who claims, for people who look at the table
+	// Care asks for care instead of turns; the limits do not apply to it.
+	Care bool
 	// Tokens are fresh, unguessable, one per wanted turn.
 	Tokens []string
 	Lease  time.Duration
@@ -92,8 +106,9 @@ type Row struct {
 // PostgreSQL, so that workers with different clocks agree. Every method is one
 // transaction and safe for concurrent use by several processes.
 type Store interface {
-	// Enqueue adds a turn; adding it again changes nothing. Turns started through
-	// threads are added in the thread's own transaction instead.
+	// Enqueue adds items; adding one again changes nothing, nor does care of a kind
+	// that the thread already waits for. Turns started through threads are added in
+	// the thread's own transaction instead.
 	Enqueue(ctx context.Context, items ...Item) error
 	// Claim leases up to len(Tokens) turns, best first.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)

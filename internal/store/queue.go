@@ -41,14 +41,18 @@ func (q *Queue) Enqueue(ctx context.Context, items ...queue.Item) error {
 // enqueueTurn adds a row; a repeat changes nothing. The caller holds the thread's
 // lock, under which head and seq are decided.
 func enqueueTurn(tx *Tx, it queue.Item) error {
+	if it.Kind == "" {
+		it.Kind = queue.Turn
+	}
 	_, err := tx.Exec(`
-		insert into turn_queue (turn_id, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
+		insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
-		select $1, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
+		select $1, $6, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
 			not exists (select 1 from turn_queue where thread_id = $2 and head and state <> 'done'),
 			false, false, 0, $5, '', '', 0, '', $5, 0
-		where not exists (select 1 from turn_queue where turn_id = $1)`,
-		it.Turn, it.Thread, it.User, it.Priority, thole.Millis(tx.Now()))
+		where not exists (select 1 from turn_queue where turn_id = $1
+			or ($6 <> 'turn' and thread_id = $2 and kind = $6 and state <> 'done'))`,
+		it.Turn, it.Thread, it.User, it.Priority, thole.Millis(tx.Now()), it.Kind)
 	if err != nil {
 		return err
 	}
@@ -64,6 +68,11 @@ func (q *Queue) Claim(ctx context.Context, c queue.Claim) (leases []queue.Lease,
 			return err
 		}
 		now := tx.Now()
+		var err error
+		if c.Care {
+			leases, err = claimCare(tx, c, now)
+			return err
+		}
 		free, err := freeSlots(tx, c.Limits, len(c.Tokens))
 		if err != nil {
 			return err
@@ -110,7 +119,7 @@ func freeSlots(tx *Tx, l queue.Limits, want int) (slots, error) {
 		s.running[user] = n
 		used += n
 		return struct{}{}, err
-	}, `select user_id, count(*) from turn_queue where state = 'leased' and not waiting group by user_id`)
+	}, `select user_id, count(*) from turn_queue where state = 'leased' and not waiting and kind = 'turn' group by user_id`)
 	if l.Total > 0 {
 		s.total = min(want, max(0, l.Total-used))
 	}
@@ -145,28 +154,45 @@ func claimBest(tx *Tx, c queue.Claim, now time.Time, free slots, tokens []string
 		skip = ` and user_id not in (` + strings.Join(marks, ", ") + `)`
 	}
 	picked, err := All(tx, scanLease, `
-		select turn_id, thread_id, user_id, priority, attempt, cancel, last_error from turn_queue
-		where state = 'ready' and head and available_at <= $1`+skip+`
+		select kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error from turn_queue
+		where state = 'ready' and head and kind = 'turn' and available_at <= $1`+skip+`
 		order by priority desc, created_at, turn_id limit $2 for update skip locked`, args...)
 	if err != nil {
 		return nil, err
 	}
-	until := now.Add(c.Lease)
+	for _, l := range picked {
+		free.running[l.User]++
+	}
+	return picked, lease(tx, c, now, picked, tokens)
+}
+
+func claimCare(tx *Tx, c queue.Claim, now time.Time) ([]queue.Lease, error) {
+	picked, err := All(tx, scanLease, `
+		select kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error from turn_queue
+		where state = 'ready' and head and kind <> 'turn' and available_at <= $1
+		order by created_at, turn_id limit $2 for update skip locked`, thole.Millis(now), len(c.Tokens))
+	if err != nil {
+		return nil, err
+	}
+	return picked, lease(tx, c, now, picked, c.Tokens)
+}
+
+// lease marks what was picked, in the transaction that picked it.
+func lease(tx *Tx, c queue.Claim, now time.Time, picked []queue.Lease, tokens []string) error {
 	for i := range picked {
 		l := &picked[i]
-		l.Token, l.Until, l.Attempt = tokens[i], until, l.Attempt+1
-		free.running[l.User]++
+		l.Token, l.Until, l.Attempt = tokens[i], now.Add(c.Lease), l.Attempt+1
 		if err := tx.Must("turn is ready", `
 			update turn_queue set state = 'leased', attempt = attempt + 1, lease_token = $2, lease_owner = $3, lease_until = $4
-			where turn_id = $1 and state = 'ready' and head`, l.Turn, l.Token, c.Owner, thole.Millis(until)); err != nil {
-			return nil, err
+			where turn_id = $1 and state = 'ready' and head`, l.Turn, l.Token, c.Owner, thole.Millis(l.Until)); err != nil {
+			return err
 		}
 	}
-	return picked, nil
+	return nil
 }
 
 func scanLease(rows *sql.Rows) (l queue.Lease, err error) {
-	err = rows.Scan(&l.Turn, &l.Thread, &l.User, &l.Priority, &l.Attempt, &l.Cancel, &l.LastError)
+	err = rows.Scan(&l.Kind, &l.Turn, &l.Thread, &l.User, &l.Priority, &l.Attempt, &l.Cancel, &l.LastError)
 	return l, err
 }
 

@@ -179,9 +179,9 @@ func (q *Queue) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 func (q *Queue) Get(ctx context.Context, turn thole.TurnID) (r queue.Row, err error) {
 	err = q.db.View(ctx, func(tx *Tx) error {
 		var available, until, created, done int64
-		err := tx.QueryRow(`select turn_id, thread_id, user_id, priority, state, head, waiting, cancel, attempt,
+		err := tx.QueryRow(`select kind, turn_id, thread_id, user_id, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_owner, lease_until, last_error, created_at, done_at from turn_queue where turn_id = $1`, turn).
-			Scan(&r.Turn, &r.Thread, &r.User, &r.Priority, &r.State, &r.Head, &r.Waiting, &r.Cancel, &r.Attempt,
+			Scan(&r.Kind, &r.Turn, &r.Thread, &r.User, &r.Priority, &r.State, &r.Head, &r.Waiting, &r.Cancel, &r.Attempt,
 				&available, &r.Owner, &until, &r.LastError, &created, &done)
 		if NoRows(err) {
 			return thole.Errorf(thole.CodeNotFound, "turn %s is not in the queue", turn)

@@ -1,8 +1,10 @@
 -- Runnable turns. A row is made in the transaction that starts its turn and is
 -- done when the pipeline is done with it, which is after the turn is over for
--- clients: the workspace still has to be synced.
+-- clients: the workspace still has to be synced. Care rows (sync, stop or remove a
+-- thread's executor) stand in the same line, so that they never meet a turn.
 create table turn_queue (
-    turn_id      text primary key,
+    turn_id      text primary key, -- for care, an id of its own
+    kind         text    not null check (kind in ('turn', 'sync', 'stop', 'remove')),
     thread_id    text    not null,
     user_id      text    not null,
     seq          bigint  not null, -- order of arrival within the thread
@@ -28,7 +30,8 @@ create table turn_queue (
     check (state <> 'leased' or head)
 );
 
-create index turn_queue_ready on turn_queue (priority desc, created_at, turn_id) where state = 'ready' and head;
+create index turn_queue_ready on turn_queue (priority desc, created_at, turn_id) where state = 'ready' and head and kind = 'turn';
+create index turn_queue_care on turn_queue (created_at, turn_id) where state = 'ready' and head and kind <> 'turn';
 create index turn_queue_leased on turn_queue (lease_until) where state = 'leased';
 create unique index turn_queue_thread on turn_queue (thread_id, seq);
 create unique index turn_queue_head on turn_queue (thread_id) where head and state <> 'done';
