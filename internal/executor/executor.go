@@ -1,0 +1,106 @@
+// Package executor is the port to isolated places where turns run. An executor
+// holds one thread's workspace (scope thread) or one turn's (scope turn) and one
+// resident executord; drivers (executor/local, later executor/docker) make,
+// start, stop, remove and find them. The port knows no queue and no thread log;
+// rows and policy belong to whoever drives it.
+package executor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Errors of the port.
+var (
+	// ErrNotFound: the driver has no such executor.
+	ErrNotFound = errors.New("executor: not found")
+	// ErrUnavailable: the platform lacks what the driver needs; the text says what.
+	ErrUnavailable = errors.New("executor: driver unavailable")
+)
+
+// Scope says what an executor is made for.
+type Scope string
+
+const (
+	ScopeThread Scope = "thread"
+	ScopeTurn   Scope = "turn"
+)
+
+// State is what the driver finds, never what a row says.
+type State string
+
+const (
+	Running State = "running"
+	Stopped State = "stopped"
+	Missing State = "missing"
+)
+
+// Spec makes an executor. Its labels are written before anything is created, so
+// that a crash at any point leaves something List finds.
+type Spec struct {
+	ID     thole.ExecutorID
+	Thread thole.ThreadID
+	Owner  thole.Owner
+	Scope  Scope
+	Limits Limits
+	// Providers are the CLIs that must be reachable inside.
+	Providers []string
+}
+
+// Limits bound an executor where the platform allows.
+type Limits struct {
+	CPUs   float64
+	Memory int64
+	Pids   int
+}
+
+// DefaultLimits are those of a worker.
+var DefaultLimits = Limits{CPUs: 1, Memory: 2 << 30, Pids: 512}
+
+// Info is an executor as the driver finds it.
+type Info struct {
+	ID      thole.ExecutorID
+	Thread  thole.ThreadID
+	State   State
+	Created time.Time
+	// Endpoint and Token reach executord while Running: "unix:PATH" or a URL.
+	Endpoint string
+	Token    string
+	// Boot identifies this start of the executor's processes; it changes with every
+	// Start, so that a caller can tell a survivor from a successor.
+	Boot string
+}
+
+// Driver manages executors of one kind.
+//
+// Every call is idempotent: creating what exists returns it, stopping what is
+// stopped and removing what is gone succeed. Calls for different executors may
+// run at the same time; calls for one executor are made one after another.
+// Unknown is an error, never Missing.
+type Driver interface {
+	Name() string
+	// Check says whether the driver can work here; the error names what is missing
+	// and the command that helps.
+	Check(ctx context.Context) error
+	Create(ctx context.Context, spec Spec) error
+	// Start returns when executord answers.
+	Start(ctx context.Context, id thole.ExecutorID) (Info, error)
+	// Stop ends every process of the executor and keeps its files.
+	Stop(ctx context.Context, id thole.ExecutorID) error
+	// Remove deletes the files too. The caller has proven that they are synced.
+	Remove(ctx context.Context, id thole.ExecutorID) error
+	Inspect(ctx context.Context, id thole.ExecutorID) (Info, error)
+	// List finds every executor this driver ever made and did not remove.
+	List(ctx context.Context) ([]Info, error)
+}
+
+// Files opens a stopped executor's workspace, for a sync after the stop and for
+// the comparison before a removal. Drivers whose files are reachable without
+// executord implement it.
+type Files interface {
+	// WorkspaceDir is the workspace's directory on this machine.
+	WorkspaceDir(id thole.ExecutorID) (string, error)
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+)
+
+// Executors is the durable record of executors.
+type Executors struct{ db *DB }
+
+var _ executor.Rows = (*Executors)(nil)
+
+// Executors returns the executor rows of this store.
+func (db *DB) Executors() *Executors { return &Executors{db} }
+
+const executorColumns = `id, thread_id, turn_id, scope, driver, state, restored, last_active_at, stopped_at,
+	sync_started_at, last_sync_at, sync_status, sync_reason, sync_error, snapshot, created_at, updated_at`
+
+func scanExecutor(rows *sql.Rows) (r executor.Row, err error) {
+	var active, stopped, started, synced, created, updated int64
+	err = rows.Scan(&r.ID, &r.Thread, &r.Turn, &r.Scope, &r.Driver, &r.State, &r.Restored, &active, &stopped,
+		&started, &synced, &r.SyncStatus, &r.SyncReason, &r.SyncError, &r.Snapshot, &created, &updated)
+	r.LastActive, r.Stopped, r.SyncStarted = thole.FromMillis(active), thole.FromMillis(stopped), thole.FromMillis(started)
+	r.LastSync, r.Created, r.Updated = thole.FromMillis(synced), thole.FromMillis(created), thole.FromMillis(updated)
+	return r, err
+}
+
+// Ensure implements executor.Rows.
+func (e *Executors) Ensure(ctx context.Context, want executor.Row) (row executor.Row, err error) {
+	err = e.db.Update(ctx, "executor.intend", func(tx *Tx) error {
+		found, err := All(tx, scanExecutor, `select `+executorColumns+` from executors
+			where thread_id = $1 and scope = $2 and turn_id = $3 and state <> 'deleted'`, want.Thread, want.Scope, want.Turn)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			row = found[0]
+			return nil
+		}
+		now := thole.Millis(tx.Now())
+		if _, err := tx.Exec(`insert into executors (`+executorColumns+`)
+			values ($1, $2, $3, $4, $5, 'creating', false, $6, 0, 0, 0, 'idle', '', '', '', $6, $6)`,
+			want.ID, want.Thread, want.Turn, want.Scope, want.Driver, now); err != nil {
+			return err
+		}
+		row, err = getExecutor(tx, want.ID)
+		return err
+	})
+	return row, err
+}
+
+func getExecutor(tx *Tx, id thole.ExecutorID) (executor.Row, error) {
+	found, err := All(tx, scanExecutor, `select `+executorColumns+` from executors where id = $1`, id)
+	if err == nil && len(found) == 0 {
+		return executor.Row{}, thole.Errorf(thole.CodeNotFound, "no executor %s", id)
+	}
+	if err != nil {
+		return executor.Row{}, err
+	}
+	return found[0], nil
+}
+
+// Get implements executor.Rows.
+func (e *Executors) Get(ctx context.Context, id thole.ExecutorID) (row executor.Row, err error) {
+	err = e.db.View(ctx, func(tx *Tx) error {
+		row, err = getExecutor(tx, id)
+		return err
+	})
+	return row, err
+}
+
+// OfThread implements executor.Rows.
+func (e *Executors) OfThread(ctx context.Context, id thole.ThreadID) (executor.Row, error) {
+	rows, err := e.list(ctx, `where thread_id = $1 and scope = 'thread' and state <> 'deleted'`, id)
+	if err == nil && len(rows) == 0 {
+		err = thole.Errorf(thole.CodeNotFound, "thread %s has no executor", id)
+	}
+	if err != nil {
+		return executor.Row{}, err
+	}
+	return rows[0], nil
+}
+
+// change runs one compare-and-set; $1 is the id, $2 the store's time.
+func (e *Executors) change(ctx context.Context, step string, id thole.ExecutorID, set, expect string, args ...any) (ok bool, err error) {
+	err = e.db.Update(ctx, step, func(tx *Tx) error {
+		all := append([]any{id, thole.Millis(tx.Now())}, args...)
+		ok, err = tx.ExecOne(`update executors set updated_at = $2, `+set+` where id = $1 and `+expect, all...)
+		return err
+	})
+	return ok, err
+}
+
+// MarkRunning implements executor.Rows.
+func (e *Executors) MarkRunning(ctx context.Context, id thole.ExecutorID) (bool, error) {
+	return e.change(ctx, "executor.running", id, `state = 'running', last_active_at = $2, stopped_at = 0`, `state in ('creating', 'stopped', 'running')`)
+}
+
+// MarkRestored implements executor.Rows.
+func (e *Executors) MarkRestored(ctx context.Context, id thole.ExecutorID) (bool, error) {
+	return e.change(ctx, "executor.restored", id, `restored = true, last_active_at = $2`, `state = 'running'`)
+}
+
+// Touch implements executor.Rows.
+func (e *Executors) Touch(ctx context.Context, id thole.ExecutorID) error {
+	_, err := e.change(ctx, "executor.touch", id, `last_active_at = $2`, `state = 'running'`)
+	return err
+}
+
+// BeginSync implements executor.Rows.
+func (e *Executors) BeginSync(ctx context.Context, id thole.ExecutorID, reason string) (bool, error) {
+	return e.change(ctx, "executor.sync_begin", id, `sync_status = 'running', sync_started_at = $2, sync_reason = $3, sync_error = ''`,
+		`state in ('running', 'stopped') and restored`, reason)
+}
+
+// EndSync implements executor.Rows.
+func (e *Executors) EndSync(ctx context.Context, id thole.ExecutorID, snapshot string, failure error) (bool, error) {
+	if failure != nil {
+		return e.change(ctx, "executor.sync_failed", id, `sync_status = 'failed', sync_error = $3`, `sync_status = 'running'`, failure.Error())
+	}
+	return e.change(ctx, "executor.sync_done", id, `sync_status = 'success', last_sync_at = $2, snapshot = $3`, `sync_status = 'running'`, snapshot)
+}
+
+// MarkStopped implements executor.Rows.
+func (e *Executors) MarkStopped(ctx context.Context, id thole.ExecutorID) (bool, error) {
+	return e.change(ctx, "executor.stopped", id, `state = 'stopped', stopped_at = $2`, `state = 'running' and (sync_status = 'success' or not restored)`)
+}
+
+// MarkDeleted implements executor.Rows.
+func (e *Executors) MarkDeleted(ctx context.Context, id thole.ExecutorID) (bool, error) {
+	return e.change(ctx, "executor.deleted", id, `state = 'deleted'`,
+		`state in ('creating', 'stopped') and (not restored or (sync_status = 'success' and sync_started_at >= stopped_at))`)
+}
+
+// MarkMissing implements executor.Rows. What was not synced is lost already; the
+// row says so in its sync error and no longer claims to hold anything.
+func (e *Executors) MarkMissing(ctx context.Context, id thole.ExecutorID) (bool, error) {
+	return e.change(ctx, "executor.missing", id, `state = 'deleted', restored = false, sync_error = 'the executor was gone'`, `state <> 'deleted'`)
+}
+
+func (e *Executors) list(ctx context.Context, where string, args ...any) (rows []executor.Row, err error) {
+	err = e.db.View(ctx, func(tx *Tx) error {
+		rows, err = All(tx, scanExecutor, `select `+executorColumns+` from executors `+where, args...)
+		return err
+	})
+	return rows, err
+}
+
+// Idle implements executor.Rows.
+func (e *Executors) Idle(ctx context.Context, before time.Time, limit int) ([]executor.Row, error) {
+	return e.list(ctx, `where state = 'running' and last_active_at < $1 order by last_active_at limit $2`, thole.Millis(before), limit)
+}
+
+// Old implements executor.Rows.
+func (e *Executors) Old(ctx context.Context, before time.Time, limit int) ([]executor.Row, error) {
+	return e.list(ctx, `where state = 'stopped' and stopped_at < $1 order by stopped_at limit $2`, thole.Millis(before), limit)
+}
+
+// Stale implements executor.Rows.
+func (e *Executors) Stale(ctx context.Context, before time.Time, limit int) ([]executor.Row, error) {
+	return e.list(ctx, `where state in ('running', 'stopped') and restored and last_sync_at < $1
+		and (last_sync_at < last_active_at or sync_status <> 'success') order by last_sync_at limit $2`, thole.Millis(before), limit)
+}
+
+// Live implements executor.Rows.
+func (e *Executors) Live(ctx context.Context, after thole.ExecutorID, limit int) ([]executor.Row, error) {
+	return e.list(ctx, `where state <> 'deleted' and id > $1 order by id limit $2`, after, limit)
+}
+
+// Now implements executor.Rows.
+func (e *Executors) Now(ctx context.Context) (now time.Time, err error) {
+	err = e.db.View(ctx, func(tx *Tx) error {
+		now = tx.Now()
+		return nil
+	})
+	return now, err
+}
