@@ -1,0 +1,260 @@
+package modelsim
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// overAll runs a test on every API, streamed and plain.
+func overAll(t *testing.T, fn func(t *testing.T, api string, stream bool)) {
+	for _, api := range allAPIs {
+		t.Run(api+"/stream", func(t *testing.T) { fn(t, api, true) })
+		t.Run(api+"/plain", func(t *testing.T) { fn(t, api, false) })
+	}
+}
+
+func TestAScriptIsFollowedByTheHistoryAlone(t *testing.T) {
+	overAll(t, func(t *testing.T, api string, stream bool) {
+		prompt := message{role: "user", text: "please\nsim: think hm ;; say Look, it is a longer text. ;; run date ;; and run pwd ;; say Saw %tool% for %user%"}
+		s := Start(t)
+		one := s.request(t, api, offeredBy[api], stream, prompt)
+		if one.text != "Look, it is a longer text." || one.reasoning != "hm" || len(one.calls) != 2 || !one.whole {
+			t.Fatalf("first answer %+v", one)
+		}
+		runTool := map[string]string{apiMessages: "Bash", apiChat: "bash", apiResponses: "exec_command"}[api]
+		for i, want := range []string{"date", "pwd"} {
+			if one.calls[i].Name != runTool || !strings.Contains(one.calls[i].Input, `"`+want+`"`) {
+				t.Errorf("call %d is %+v", i, one.calls[i])
+			}
+		}
+		// Another process of the model continues from the history.
+		other := Start(t)
+		two := other.request(t, api, offeredBy[api], stream, prompt, message{role: "assistant", calls: one.calls}, message{role: "tool", text: "noon"})
+		if two.text != "Saw noon for please" || len(two.calls) != 0 {
+			t.Fatalf("second answer %+v", two)
+		}
+		three := other.request(t, api, offeredBy[api], stream, prompt, message{role: "assistant", calls: one.calls}, message{role: "tool", text: "noon"},
+			message{role: "assistant", text: two.text}, message{role: "user", text: "and now?"})
+		if three.text != "You said: and now?" {
+			t.Fatalf("the plain prompt after the script got %q", three.text)
+		}
+	})
+}
+
+func TestCallsOfOneResponseAreOneTurn(t *testing.T) {
+	s := Start(t)
+	prompt := message{role: "user", text: "sim: run a ;; and run b ;; say end"}
+	for _, api := range allAPIs {
+		one := s.request(t, api, offeredBy[api], true, prompt)
+		two := s.request(t, api, offeredBy[api], true, prompt,
+			message{role: "assistant", calls: one.calls[:1]}, message{role: "tool", text: "A"},
+			message{role: "assistant", calls: one.calls[1:]}, message{role: "tool", text: "B"})
+		if two.text != "end" {
+			t.Errorf("%s: results between the calls moved the script to %q", api, two.text)
+		}
+	}
+}
+
+func TestASteerInTheToolLoopKeepsTheScript(t *testing.T) {
+	s := Start(t)
+	prompt := message{role: "user", text: "sim: run a ;; run b ;; say end"}
+	for _, api := range allAPIs {
+		one := s.request(t, api, offeredBy[api], true, prompt)
+		history := []message{prompt, {role: "assistant", calls: one.calls}, {role: "tool", text: "A"}}
+		two := s.request(t, api, offeredBy[api], true, append(history, message{role: "user", text: "hurry"})...)
+		if len(two.calls) != 1 || !strings.Contains(two.calls[0].Input, `"b"`) {
+			t.Errorf("%s: after a steer: %+v", api, two)
+		}
+		three := s.request(t, api, offeredBy[api], true, append(history,
+			message{role: "user", text: "[Request interrupted by user]"}, message{role: "user", text: "new wish"})...)
+		if three.text != "You said: new wish" {
+			t.Errorf("%s: after an interrupt: %+v", api, three)
+		}
+	}
+}
+
+func TestEveryVerbFindsItsTool(t *testing.T) {
+	for _, tc := range []struct {
+		directive string
+		want      map[string]string // API to tool and part of the input
+	}{
+		{"write a.txt hi", map[string]string{apiMessages: `Write "/work/a.txt"`, apiChat: `write "/work/a.txt"`, apiResponses: `apply_patch *** Add File: a.txt`}},
+		{"edit a.txt old => new", map[string]string{apiMessages: `Edit "old_string":"old"`, apiChat: `edit "newString":"new"`, apiResponses: `apply_patch -old`}},
+		{"read a.txt", map[string]string{apiMessages: `Read "/work/a.txt"`, apiChat: `read "/work/a.txt"`, apiResponses: `exec_command cat -- `}},
+		{"todo [x] A | [~] B | C", map[string]string{apiMessages: `TodoWrite "status":"in_progress"`, apiChat: `todowrite "content":"C"`, apiResponses: `update_plan "status":"completed","step":"A"`}},
+		{"ask Which? | red | blue", map[string]string{apiMessages: `AskUserQuestion "label":"red"`, apiChat: `question "question":"Which?"`, apiResponses: `request_user_input "label":"blue"`}},
+		{"agent look", map[string]string{apiMessages: `Agent "prompt":"look"`, apiChat: `task "prompt":"look"`}},
+		{`call Odd {"a":1}`, map[string]string{apiMessages: `Odd {"a":1}`, apiChat: `Odd {"a":1}`, apiResponses: `Odd {"a":1}`}},
+		{"escalate rm x", map[string]string{apiMessages: `Bash "rm x"`, apiChat: `bash "rm x"`, apiResponses: `exec_command require_escalated`}},
+	} {
+		s := Start(t)
+		for _, api := range allAPIs {
+			got := s.request(t, api, offeredBy[api], true, message{role: "user", text: "sim: " + tc.directive})
+			want, possible := tc.want[api]
+			if !possible {
+				if len(got.calls) != 0 || !strings.Contains(got.text, "no tool is offered") {
+					t.Errorf("%s on %s: want words, got %+v", tc.directive, api, got)
+				}
+				continue
+			}
+			name, part, _ := strings.Cut(want, " ")
+			if len(got.calls) != 1 || got.calls[0].Name != name || !strings.Contains(got.calls[0].Input, part) {
+				t.Errorf("%s on %s: want %s, got %+v", tc.directive, api, want, got)
+			}
+			if name != "apply_patch" && !json.Valid([]byte(got.calls[0].Input)) {
+				t.Errorf("%s on %s: input is not JSON: %s", tc.directive, api, got.calls[0].Input)
+			}
+		}
+	}
+}
+
+func TestTaskToolsStandInForATodoList(t *testing.T) {
+	got := Start(t).request(t, apiMessages, []string{"TaskCreate"}, true, message{role: "user", text: "sim: todo A | B"})
+	if len(got.calls) != 2 || got.calls[1].Name != "TaskCreate" || !strings.Contains(got.calls[1].Input, `"subject":"B"`) {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestUsageAndStop(t *testing.T) {
+	overAll(t, func(t *testing.T, api string, stream bool) {
+		s := Start(t)
+		got := s.request(t, api, offeredBy[api], stream, message{role: "user", text: "sim: usage in=10 cached=5 cachewrite=1 out=7 reasoning=2 ;; stop max_tokens ;; say x"})
+		wantIn := map[string]float64{apiMessages: 10, apiChat: 16, apiResponses: 16}[api]
+		wantStop := map[string]string{apiMessages: "max_tokens", apiChat: "length", apiResponses: "max_output_tokens"}[api]
+		if stream && (got.input != wantIn || got.output != 9 || got.stop != wantStop) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestHTTPFaultHappensSoManyTimes(t *testing.T) {
+	overAll(t, func(t *testing.T, api string, stream bool) {
+		s := Start(t)
+		prompt := message{role: "user", text: "sim: http 429 x2 retry-after=3 slow down ;; say fine"}
+		for range 2 {
+			got := s.request(t, api, offeredBy[api], stream, prompt)
+			if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "3" || !strings.Contains(got.body, "slow down") || !strings.Contains(got.body, "rate_limit_error") {
+				t.Fatalf("%+v", got)
+			}
+		}
+		if got := s.request(t, api, offeredBy[api], stream, prompt); got.text != "fine" {
+			t.Fatalf("%+v", got)
+		}
+	})
+}
+
+func TestFaultsInMidStream(t *testing.T) {
+	const text = "a text that is long enough to be sent in more than one piece, so that it has a middle"
+	for _, api := range allAPIs {
+		s := Start(t)
+		cut := s.request(t, api, offeredBy[api], true, message{role: "user", text: "sim: cut ;; say " + text})
+		if cut.whole || cut.text == "" || cut.text == text {
+			t.Errorf("%s: cut gave %+v", api, cut)
+		}
+		fail := s.request(t, api, offeredBy[api], true, message{role: "user", text: "sim: fail overloaded_error Overloaded ;; say " + text})
+		if fail.whole || fail.failed != "overloaded_error" || fail.text == "" {
+			t.Errorf("%s: fail gave %+v", api, fail)
+		}
+		pause := s.request(t, api, offeredBy[api], true, message{role: "user", text: "sim: hang 20ms ;; say " + text})
+		if !pause.whole || pause.text != text {
+			t.Errorf("%s: a short hang gave %+v", api, pause)
+		}
+	}
+}
+
+func TestCloseEndsAHungAnswer(t *testing.T) {
+	s := Start(t)
+	done := make(chan answer, 1)
+	go func() {
+		done <- s.request(t, apiMessages, offeredBy[apiMessages], true, message{role: "user", text: "sim: hang ;; say never to be finished"})
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := s.Await(ctx, func(r Request) bool { return r.Kind == KindScript }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; got.whole {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestSideErrandsGetATitle(t *testing.T) {
+	s := Start(t)
+	for _, api := range allAPIs {
+		got := s.request(t, api, nil, true, message{role: "user", text: "fix the broken oar of the boat today\nsim: run rm -rf x"})
+		if got.text != "fix the broken oar of the" || len(got.calls) != 0 {
+			t.Errorf("%s: %+v", api, got)
+		}
+	}
+	if turns := s.Turns(); len(turns) != 0 {
+		t.Errorf("side errands count as turns: %v", turns)
+	}
+}
+
+func TestPlainWishes(t *testing.T) {
+	s := Start(t, Options{Demo: true})
+	for prompt, tool := range map[string]string{
+		"run `ls -la`": "Bash", "write a file notes.txt with hello": "Write", "plan the trip": "TodoWrite", "ask me something": "AskUserQuestion",
+	} {
+		got := s.request(t, apiMessages, offeredBy[apiMessages], true, message{role: "user", text: prompt})
+		if len(got.calls) != 1 || got.calls[0].Name != tool {
+			t.Errorf("%s: %+v", prompt, got)
+		}
+	}
+	if got := s.request(t, apiMessages, offeredBy[apiMessages], true, message{role: "user", text: "hello"}); !strings.HasPrefix(got.text, "You said: hello\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestNamedAndDefaultScripts(t *testing.T) {
+	scripts, err := ParseScripts([]byte(`{"one":{"text":"named"},"two":{"steps":[{"calls":[{"verb":"run","command":"x"}]},{"text":"b"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Start(t, Options{Scripts: scripts, Default: &Script{Steps: []Step{{Text: "default"}}}})
+	for prompt, want := range map[string]string{
+		"sim: script one":            "named",
+		"hello":                      "default",
+		"sim: script none":           `cannot read the directives: no script named "none"`,
+		`sim: {"text":"inline"}`:     "inline",
+		`sim: {"txt":"inline"}`:      `cannot read the directives: read script: json: unknown field "txt"`,
+		"sim: frobnicate":            `cannot read the directives: unknown directive "frobnicate"`,
+		`"sim: say quoted"`:          "quoted",
+		"a simile, and sim: say mid": "mid",
+	} {
+		if got := s.request(t, apiChat, offeredBy[apiChat], true, message{role: "user", text: prompt}); got.text != want {
+			t.Errorf("%s: got %q, want %q", prompt, got.text, want)
+		}
+	}
+}
+
+func TestRequestsAreRecorded(t *testing.T) {
+	s := Start(t)
+	s.request(t, apiResponses, offeredBy[apiResponses], true, message{role: "user", text: "sim: say x"})
+	got := s.Requests()
+	if len(got) != 1 {
+		t.Fatalf("%d requests", len(got))
+	}
+	r := got[0]
+	if diff := cmp.Diff([]string{"apply_patch", "exec_command", "request_user_input", "update_plan"}, r.Tools); diff != "" {
+		t.Error(diff)
+	}
+	if r.API != apiResponses || r.Kind != KindScript || r.Model != "m" || r.Path != "/v1/responses" || !strings.Contains(string(r.Body), "sim: say x") {
+		t.Errorf("%+v", r)
+	}
+	if n := s.Conversations()[r.Conversation]; n != 1 {
+		t.Errorf("the conversation has %d turns", n)
+	}
+}
