@@ -73,15 +73,20 @@ func (s *stream) readLine() ([]byte, error) {
 	s.line = s.line[:0]
 	for {
 		part, err := s.r.ReadSlice('\n')
-		if len(s.line)+len(part) > s.limit+2 {
+		whole := !errors.Is(err, bufio.ErrBufferFull)
+		line := part
+		if !whole || len(s.line) > 0 {
+			s.line = append(s.line, part...)
+			line = s.line
+		}
+		if whole {
+			line = trimEnd(line)
+		}
+		if len(line) > s.limit && (whole || len(line) > s.limit+1) { // a "\r" may be last
 			return nil, ErrTooLong
 		}
-		if len(s.line) == 0 && !errors.Is(err, bufio.ErrBufferFull) {
-			return trimEnd(part), err
-		}
-		s.line = append(s.line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return trimEnd(s.line), err
+		if whole {
+			return line, err
 		}
 	}
 }

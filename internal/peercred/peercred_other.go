@@ -1,0 +1,9 @@
+//go:build !linux && !darwin
+
+package peercred
+
+import "errors"
+
+func get(int) (Cred, error) {
+	return Cred{}, errors.ErrUnsupported
+}

@@ -1,0 +1,209 @@
+package ws
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/transport"
+)
+
+// Options shape a server.
+type Options struct {
+	Auth *transport.Auth // nil: none needed
+	// Path is where upgrades are taken; "" means any path.
+	Path string
+	// Health paths answer 200 to anyone without an Origin; default /readyz, /healthz.
+	Health []string
+	// AllowOrigin lets a browser page in; nil refuses every request with an Origin.
+	AllowOrigin func(origin string) bool
+	// AllowHost lets further Host names reach a loopback listener.
+	AllowHost func(host string) bool
+
+	Limit        int64         // inbound message bytes; default DefaultLimit
+	IgnoreBinary bool          // drop binary messages instead of reading them as text
+	PingEvery    time.Duration // 0: no pings
+	Header       http.Header   // added to the 101
+}
+
+// Peer is who connected.
+type Peer struct {
+	Addr    net.Addr
+	Request *http.Request // the upgrade; its body and context are spent
+}
+
+// Server upgrades requests and runs serve for each connection. serve owns the
+// stream until it returns; its context ends when the server stops.
+type Server struct {
+	opts  Options
+	serve func(ctx context.Context, s jsonrpc.Stream, p Peer)
+
+	mu    sync.Mutex // orders the end of base against new conns
+	conns sync.WaitGroup
+	base  context.Context // of every serve call
+	stop  context.CancelFunc
+}
+
+// NewServer makes a server; it is an http.Handler and may also Serve itself.
+func NewServer(o Options, serve func(context.Context, jsonrpc.Stream, Peer)) *Server {
+	if o.Health == nil {
+		o.Health = []string{"/readyz", "/healthz"}
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	s := &Server{opts: o, serve: serve}
+	s.base, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+type netConnKey struct{}
+
+// ConnContext belongs into http.Server.ConnContext wherever the handler is
+// mounted: it lets Close hang up on a peer that does not say goodbye.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, netConnKey{}, c)
+}
+
+// Serve accepts on l until ctx ends, then closes l, ends every connection's
+// context and waits for their serve calls. To drain, end ctx last.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{Handler: s, ConnContext: ConnContext, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	stop := context.AfterFunc(ctx, func() {
+		s.refuse()
+		_ = srv.Close()
+	})
+	defer stop()
+	err := srv.Serve(l)
+	s.Stop()
+	if errors.Is(err, http.ErrServerClosed) && ctx.Err() != nil {
+		return nil
+	}
+	return thole.Errorf(thole.CodeUnavailable, "serve %s: %w", l.Addr(), err)
+}
+
+// Stop ends every connection's context and waits for their serve calls.
+func (s *Server) Stop() {
+	s.refuse()
+	s.conns.Wait()
+}
+
+func (s *Server) refuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+}
+
+// admit counts a connection in, unless the server stops.
+func (s *Server) admit() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.base.Err() != nil {
+		return false
+	}
+	s.conns.Add(1)
+	return true
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.originAllowed(r) || !s.hostAllowed(r) {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	switch {
+	case slices.Contains(s.opts.Health, r.URL.Path):
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET,HEAD")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	case s.opts.Path != "" && r.URL.Path != s.opts.Path:
+		w.WriteHeader(http.StatusNotFound)
+	case !isUpgrade(r):
+		http.Error(w, "Connection header did not include 'upgrade'", http.StatusBadRequest)
+	default:
+		s.upgrade(w, r)
+	}
+}
+
+func (s *Server) originAllowed(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	return len(origins) == 1 && s.opts.AllowOrigin != nil && s.opts.AllowOrigin(origins[0])
+}
+
+// hostAllowed stops a page whose name was made to resolve to loopback: what
+// reached a loopback port must have asked for loopback.
+func (s *Server) hostAllowed(r *http.Request) bool {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok || !addr.IP.IsLoopback() {
+		return true
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost") || s.opts.AllowHost != nil && s.opts.AllowHost(host)
+}
+
+func isUpgrade(r *http.Request) bool {
+	for _, v := range r.Header.Values("Connection") {
+		for part := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
+	if err := s.opts.Auth.Check(r); err != nil {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(err.Error()))
+		return
+	}
+	if !s.admit() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer s.conns.Done()
+	for k, v := range s.opts.Header {
+		w.Header()[k] = v
+	}
+	nc, _ := r.Context().Value(netConnKey{}).(net.Conn)
+	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: true, // Origin was judged above, more strictly
+		CompressionMode:    websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return // Accept has answered
+	}
+	c.SetReadLimit(s.opts.Limit)
+	st := &stream{c: c, net: nc, ignoreBinary: s.opts.IgnoreBinary, code: websocket.StatusGoingAway}
+	if s.opts.PingEvery > 0 {
+		st.ping(s.opts.PingEvery)
+	}
+	defer func() { _ = st.Close("") }()
+	var peer net.Addr
+	if nc != nil {
+		peer = nc.RemoteAddr()
+	}
+	s.serve(s.base, st, Peer{Addr: peer, Request: r})
+}
