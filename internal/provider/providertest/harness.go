@@ -1,0 +1,168 @@
+// Package providertest is the conformance suite of the provider port. Every
+// driver passes every row, live, with its real CLI on the scripted model; where
+// a capability is not validated the row asserts the declared degradation
+// instead. It is imported by tests only.
+package providertest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// Harness plugs one driver into the suite.
+type Harness struct {
+	// New makes the provider on the real CLI; it skips the test when the CLI is
+	// missing, and fails it when CI=true.
+	New func(t testing.TB) provider.Provider
+	// Configure points a session at the scripted model: environment, files in
+	// cfg.Data, cfg.Model. It is called once per session, before Open.
+	Configure func(t testing.TB, modelURL string, cfg *provider.SessionConfig)
+	// At makes the provider on another binary; nil skips the rows about missing,
+	// old and unknown CLIs.
+	At func(t testing.TB, binary string) provider.Provider
+	// VersionText is what the CLI prints for --version, given a version.
+	VersionText func(version string) string
+	// Overflow is the directive that makes the model report a context that is too
+	// long in the CLI's dialect.
+	Overflow string
+	// LongRetries says that the CLI repeats failed calls for longer than a test
+	// may take: the rows then expect the retry to be reported, and stop.
+	LongRetries bool
+	// NoModel says that there is no model behind the provider (the scripted one).
+	NoModel bool
+	// Skip names rows that cannot apply, with the reason.
+	Skip map[string]string
+}
+
+// Row is one row of the suite.
+type Row struct {
+	Name string
+	Run  func(b *Bench)
+}
+
+// Run runs the whole suite.
+func Run(t *testing.T, h Harness) {
+	for _, rows := range [][]Row{streamRows(), toolRows(), askRows(), stopRows(), sessionRows(), faultRows(), lifecycleRows(), profileRows()} {
+		for _, row := range rows {
+			t.Run(row.Name, func(t *testing.T) {
+				if why, ok := h.Skip[row.Name]; ok {
+					t.Skip(why)
+				}
+				row.Run(NewBench(t, h))
+			})
+		}
+	}
+}
+
+// Bench is one row's own workspace, home and scripted model.
+type Bench struct {
+	testing.TB
+	Harness  Harness
+	Provider provider.Provider
+	Sim      *modelsim.Sim
+	Info     provider.Info
+	// Config is what sessions open with; a row may change it before Open.
+	Config provider.SessionConfig
+}
+
+// NewBench makes a bench. Its home is outside the temporary directory where the
+// user's cache is usable, because codex refuses helper links below /tmp.
+func NewBench(t testing.TB, h Harness) *Bench {
+	t.Helper()
+	b := &Bench{TB: t, Harness: h, Provider: h.New(t)}
+	if !h.NoModel {
+		b.Sim = modelsim.Start(t)
+	}
+	root := t.TempDir()
+	b.Config = provider.SessionConfig{
+		Thread:  thole.NewID[thole.ThreadID](time.Now()),
+		Dir:     filepath.Join(root, "workspace"),
+		Data:    filepath.Join(root, "data"),
+		Auth:    filepath.Join(root, "auth"),
+		Profile: thole.ProfileFull,
+		Env: map[string]string{
+			"HOME": filepath.Join(root, "home"),
+			"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+			"LANG": "C.UTF-8",
+		},
+	}
+	for _, d := range []string{b.Config.Dir, b.Config.Data, b.Config.Auth, b.Config.Env["HOME"]} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.configure(&b.Config)
+	ctx, cancel := context.WithTimeout(context.Background(), rowLimit)
+	defer cancel()
+	if b.Info = b.Provider.Probe(ctx); !b.Info.Available {
+		t.Fatalf("probe: %s (%s)", b.Info.Problem, b.Info.Fix)
+	}
+	return b
+}
+
+func (b *Bench) configure(cfg *provider.SessionConfig) {
+	if b.Harness.Configure != nil {
+		url := ""
+		if b.Sim != nil {
+			url = b.Sim.URL()
+		}
+		b.Harness.Configure(b, url, cfg)
+	}
+}
+
+// rowLimit bounds each wait of a row: generous, because the machine may be busy
+// and some CLIs take seconds to start.
+const rowLimit = 90 * time.Second
+
+// Open opens a session that ends with the row.
+func (b *Bench) Open(change ...func(*provider.SessionConfig)) provider.Session {
+	b.Helper()
+	s, err := b.TryOpen(change...)
+	if err != nil {
+		b.Fatalf("open: %v (hint: %s)", err, thole.HintOf(err))
+	}
+	return s
+}
+
+// TryOpen is Open with the error.
+func (b *Bench) TryOpen(change ...func(*provider.SessionConfig)) (provider.Session, error) {
+	b.Helper()
+	cfg := b.Config
+	for _, c := range change {
+		c(&cfg)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rowLimit)
+	defer cancel()
+	s, err := b.Provider.Open(ctx, cfg)
+	if err == nil {
+		b.Cleanup(func() { _ = s.Close() })
+	}
+	return s, err
+}
+
+// Profile changes the profile of a session to open.
+func Profile(p thole.Profile) func(*provider.SessionConfig) {
+	return func(c *provider.SessionConfig) { c.Profile = p }
+}
+
+// Resume continues a native session.
+func Resume(native string) func(*provider.SessionConfig) {
+	return func(c *provider.SessionConfig) { c.Resume = native }
+}
+
+// File returns a workspace file's content, "" when it does not exist.
+func (b *Bench) File(name string) string {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join(b.Config.Dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		b.Fatal(err)
+	}
+	return string(data)
+}

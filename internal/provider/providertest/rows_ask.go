@@ -1,0 +1,201 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+func askRows() []Row {
+	return []Row{
+		{"approval allow", func(b *Bench) {
+			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say ok")
+			ask := t.UntilAsk(thole.AskCommand)
+			if !strings.Contains(ask.Command, "touch made") || len(ask.Decisions) == 0 {
+				b.Errorf("ask %+v", ask)
+			}
+			if b.exists("made") {
+				b.Error("it ran before it was allowed")
+			}
+			t.Answer(ask, thole.Answer{Decision: thole.DecisionAllow})
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			if !b.exists("made") {
+				b.Errorf("it did not run; events:\n%s", r)
+			}
+			b.resolved(r, ask, thole.DecisionAllow)
+		}},
+		{"approval deny", func(b *Bench) {
+			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say went on")
+			ask := t.UntilAsk(thole.AskCommand)
+			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny})
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			if b.exists("made") || !strings.Contains(r.Text(), "went on") {
+				b.Errorf("events:\n%s", r)
+			}
+			if c := b.command(r, 0); c.State != thole.ItemDeclined {
+				b.Errorf("state %s", c.State)
+			}
+		}},
+		{"approval deny with message", func(b *Bench) {
+			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say told: %tool% %user%")
+			ask := t.UntilAsk(thole.AskCommand)
+			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny, Message: "use the blue one"})
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			if b.exists("made") {
+				b.Error("it ran")
+			}
+			if b.Sim != nil && !b.modelSaw("use the blue one") {
+				b.Errorf("the model did not get the message; events:\n%s", r)
+			}
+		}},
+		{"approval always", func(b *Bench) {
+			s := b.Open(Profile(thole.ProfileAsk))
+			t := b.Start(s, "sim: run touch made ;; run touch made ;; say ok")
+			ask := t.UntilAsk(thole.AskCommand)
+			t.Answer(ask, thole.Answer{Decision: thole.DecisionAlways})
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			if n := len(r.Of(provider.EventAskRequested)); n != 1 {
+				b.Errorf("asked %d times; events:\n%s", n, r)
+			}
+		}},
+		{"approval cancel", func(b *Bench) {
+			s := b.Open(Profile(thole.ProfileAsk))
+			t := b.Start(s, "sim: run touch made ;; say went on")
+			ask := t.UntilAsk(thole.AskCommand)
+			t.Answer(ask, thole.Answer{Decision: thole.DecisionCancel})
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeInterrupted)
+			if b.exists("made") {
+				b.Error("it ran")
+			}
+			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
+		}},
+		{"approval of a file change", func(b *Bench) {
+			s := b.Open(Profile(thole.ProfileAsk))
+			t := b.Start(s, "sim: write made text ;; say ok")
+			ask := t.UntilAsk(thole.AskFileChange)
+			if b.exists("made") {
+				b.Error("written before it was allowed")
+			}
+			if len(ask.Changes) != 1 || !strings.Contains(ask.Changes[0].Diff, "text") {
+				b.Errorf("ask %+v", ask)
+			}
+			t.Answer(ask, thole.Answer{Decision: thole.DecisionAllow})
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			if !strings.HasPrefix(b.File("made"), "text") {
+				b.Errorf("not written; events:\n%s", r)
+			}
+		}},
+		{"an ask is settled once", func(b *Bench) {
+			s := b.Open(Profile(thole.ProfileAsk))
+			t := b.Start(s, "sim: run touch made ;; say ok")
+			ask := t.UntilAsk(thole.AskCommand)
+			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny})
+			err := s.Answer(context.Background(), ask.ID, thole.Answer{Decision: thole.DecisionAllow})
+			if !errors.Is(err, provider.ErrSettled) && !errors.Is(err, provider.ErrNoTurn) {
+				b.Errorf("second answer: %v", err)
+			}
+			t.Wait()
+			if b.exists("made") {
+				b.Error("the second answer won")
+			}
+			if err := s.Answer(context.Background(), ask.ID, thole.Answer{}); !errors.Is(err, provider.ErrNoTurn) && !errors.Is(err, provider.ErrSettled) {
+				b.Errorf("answer without a turn: %v", err)
+			}
+		}},
+		{"question with options", func(b *Bench) { b.question([]string{"green"}, "green") }},
+		{"question with free text", func(b *Bench) { b.question([]string{"something like teal"}, "something like teal") }},
+		{"question in full profile still asks", func(b *Bench) {
+			if b.degraded("human_loop", b.Info.Capabilities.HumanLoop) {
+				return
+			}
+			t := b.Start(b.Open(Profile(thole.ProfileFull)), "sim: ask Which? | red | green ;; say ok")
+			ask := t.UntilAsk(thole.AskInput)
+			t.Answer(ask, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"red"}}})
+			b.outcome(t.Wait(), thole.OutcomeCompleted)
+		}},
+		{"question deferred to another process", func(b *Bench) {
+			if b.degraded("ask_survives_restart", b.Info.Capabilities.AskSurvives) {
+				s := b.Open()
+				if !b.Info.Capabilities.HumanLoop.OK() {
+					return
+				}
+				t := b.Start(s, "sim: ask Which? | red | green ;; say ok")
+				ask := t.UntilAsk(thole.AskInput)
+				if err := s.Defer(context.Background(), ask.ID); !errors.Is(err, provider.ErrUnsupported) {
+					b.Errorf("defer: %v", err)
+				}
+				t.Stop()
+				b.outcome(t.Wait(), thole.OutcomeInterrupted)
+				return
+			}
+			s := b.Open()
+			t := b.Start(s, "sim: ask Which? | red | green ;; say chose %tool%")
+			ask := t.UntilAsk(thole.AskInput)
+			if err := s.Defer(context.Background(), ask.ID); err != nil {
+				b.Fatalf("defer: %v", err)
+			}
+			r := t.Wait()
+			if r.Ended().Deferred != ask.ID {
+				b.Fatalf("ended %+v", r.Ended())
+			}
+			_ = s.Close()
+			again := b.Open(Resume(s.NativeID()))
+			r = b.StartTurn(again, provider.Turn{Reply: &provider.Reply{Ask: ask,
+				Answer: thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"green"}}}}}).Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			if !strings.Contains(r.Text(), "green") {
+				b.Errorf("text %q", r.Text())
+			}
+		}},
+	}
+}
+
+func (b *Bench) question(answer []string, want string) {
+	b.Helper()
+	if b.degraded("human_loop", b.Info.Capabilities.HumanLoop) {
+		return
+	}
+	t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: ask Which colour? | red | green | blue ;; say chose %tool%")
+	ask := t.UntilAsk(thole.AskInput)
+	if len(ask.Questions) != 1 || ask.Questions[0].Text != "Which colour?" || len(ask.Questions[0].Options) < 3 {
+		b.Errorf("ask %+v", ask)
+	}
+	t.Answer(ask, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: answer}})
+	r := t.Wait()
+	b.outcome(r, thole.OutcomeCompleted)
+	if !strings.Contains(r.Text(), want) {
+		b.Errorf("the model was told %q", r.Text())
+	}
+	b.resolved(r, ask, "")
+}
+
+func (b *Bench) resolved(r Record, ask thole.Ask, want thole.Decision) {
+	b.Helper()
+	for _, e := range r.Of(provider.EventAskResolved) {
+		if e.AskID == ask.ID && e.Answer != nil && e.Answer.Decision == want {
+			return
+		}
+	}
+	b.Errorf("the ask was not resolved as %q; events:\n%s", want, r)
+}
+
+func (b *Bench) exists(name string) bool { return exists(b.Config.Dir, name) }
+
+// modelSaw reports whether any request to the model contained text.
+func (b *Bench) modelSaw(text string) bool {
+	for _, r := range b.Sim.Requests() {
+		if strings.Contains(string(r.Body), text) {
+			return true
+		}
+	}
+	return false
+}

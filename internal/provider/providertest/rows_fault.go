@@ -1,0 +1,95 @@
+package providertest
+
+import (
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+func faultRows() []Row {
+	fault := func(name, directive string, retried bool, codes ...thole.ErrorCode) Row {
+		return Row{name, func(b *Bench) {
+			if name == "context overflow" && b.Harness.Overflow != "" {
+				directive = b.Harness.Overflow
+			}
+			b.fault(directive, retried, codes...)
+		}}
+	}
+	return []Row{
+		fault("API 401", "http 401 bad key", false, thole.ErrAuth),
+		fault("API 429", "http 429 slow down", true, thole.ErrRateLimit),
+		fault("API 500", "http 500 boom", true, thole.ErrOverloaded),
+		fault("API 400", "http 400 no such thing", false, thole.ErrBadRequest),
+		fault("context overflow", "http 400 type=context_length_exceeded the prompt is longer than the context window", false, thole.ErrContextTooLong),
+		fault("cut stream", "cut ;; say never whole", true, thole.ErrNetwork, thole.ErrOverloaded),
+		{"hung stream", func(b *Bench) {
+			s := b.Open()
+			t := b.Start(s, "sim: hang ;; say half")
+			if b.Sim == nil {
+				t.Until("step", func(e provider.Event) bool { return e.Kind == provider.EventStepStarted })
+			} else {
+				b.awaitModel()
+			}
+			began := time.Now()
+			t.Stop()
+			b.outcome(t.Wait(), thole.OutcomeInterrupted)
+			if d := time.Since(began); d > 20*time.Second {
+				b.Errorf("stopping took %v", d)
+			}
+			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
+		}},
+		{"a retry that succeeds", func(b *Bench) {
+			if b.Sim == nil {
+				return
+			}
+			r := b.Play(b.Open(), "sim: usage in=10 out=5 ;; http 500 x1 boom ;; say fine in the end")
+			b.outcome(r, thole.OutcomeCompleted)
+			if r.Text() != "fine in the end" {
+				b.Errorf("text %q; events:\n%s", r.Text(), r)
+			}
+			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && u.Input != 10 {
+				b.Errorf("usage %+v", u)
+			}
+		}},
+		{"a cut stream that is repeated", func(b *Bench) {
+			if b.Sim == nil {
+				return
+			}
+			r := b.Play(b.Open(), "sim: cut x1 ;; say this text is told once and whole")
+			b.outcome(r, thole.OutcomeCompleted)
+			if n := strings.Count(r.Text(), "this text is told"); n != 1 {
+				b.Errorf("told %d times: %q; events:\n%s", n, r.Text(), r)
+			}
+		}},
+	}
+}
+
+// fault expects a turn to fail with one of codes, and the next one to work.
+func (b *Bench) fault(directive string, retried bool, codes ...thole.ErrorCode) {
+	b.Helper()
+	s := b.Open()
+	t := b.Start(s, "sim: "+directive)
+	var got *thole.TurnError
+	if retried && b.Harness.LongRetries {
+		e := t.Until("retry", func(e provider.Event) bool { return e.Kind == provider.EventError })
+		if got = e.Error; !got.Retrying {
+			b.Errorf("the first error is final: %+v", got)
+		}
+		t.Stop()
+		b.outcome(t.Wait(), thole.OutcomeInterrupted)
+	} else {
+		r := t.Wait()
+		b.outcome(r, thole.OutcomeFailed)
+		got = r.Error()
+	}
+	ok := false
+	for _, c := range codes {
+		ok = ok || got.Code == c
+	}
+	if !ok || got.Message == "" || got.Hint == "" {
+		b.Errorf("error %+v, want a code of %v", got, codes)
+	}
+	b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
+}

@@ -1,0 +1,132 @@
+package providertest
+
+import (
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// longStart is the start-up deadline of a CLI that will miss it.
+const longStart = 3 * time.Second
+
+func profileRows() []Row {
+	var rows []Row
+	for _, confined := range []bool{false, true} {
+		name := func(s string) string {
+			if confined {
+				return s + ", without user namespaces"
+			}
+			return s
+		}
+		rows = append(rows,
+			Row{name("plan writes nothing"), func(b *Bench) {
+				b.confine(confined)
+				s := b.Open(Profile(thole.ProfilePlan))
+				t := b.Start(s, "sim: run echo x > made ;; write made2 text ;; escalate echo y > made3 ;; say planned")
+				r := t.allowAll()
+				if r.Outcome() != thole.OutcomeCompleted && r.Outcome() != thole.OutcomeInterrupted {
+					b.Errorf("outcome %s; events:\n%s", r.Outcome(), r)
+				}
+				for _, f := range []string{"made", "made2", "made3"} {
+					if b.exists(f) {
+						b.Errorf("%s was written in plan; events:\n%s", f, r)
+					}
+				}
+			}},
+			Row{name("ask asks before it writes"), func(b *Bench) {
+				b.confine(confined)
+				s := b.Open(Profile(thole.ProfileAsk))
+				t := b.Start(s, "sim: run echo x > made ;; write made2 text ;; say ok")
+				ask := t.Until("ask", isAsk)
+				if b.exists("made") {
+					b.Error("it ran before it was allowed")
+				}
+				t.Answer(*ask.Ask, thole.Answer{Decision: thole.DecisionAllow})
+				r := t.allowAll(ask.Ask.ID)
+				b.outcome(r, thole.OutcomeCompleted)
+				if n := len(r.Of(provider.EventAskRequested)); n < 2 || !b.exists("made") || !b.exists("made2") {
+					b.Errorf("%d asks, made %v, made2 %v; events:\n%s", n, b.exists("made"), b.exists("made2"), r)
+				}
+			}},
+			Row{name("edit edits without asking"), func(b *Bench) {
+				b.confine(confined)
+				s := b.Open(Profile(thole.ProfileEdit))
+				r := b.Play(s, "sim: write made text ;; say ok")
+				b.outcome(r, thole.OutcomeCompleted)
+				if len(r.Of(provider.EventAskRequested)) > 0 || !strings.HasPrefix(b.File("made"), "text") {
+					b.Errorf("events:\n%s", r)
+				}
+			}},
+			Row{name("full asks nothing"), func(b *Bench) {
+				b.confine(confined)
+				s := b.Open(Profile(thole.ProfileFull))
+				r := b.Play(s, "sim: run echo x > made ;; write made2 text ;; escalate echo y > made3 ;; say ok")
+				b.outcome(r, thole.OutcomeCompleted)
+				if len(r.Of(provider.EventAskRequested)) > 0 || !b.exists("made") || !b.exists("made2") || !b.exists("made3") {
+					b.Errorf("events:\n%s", r)
+				}
+			}},
+		)
+	}
+	return append(rows,
+		Row{"a turn's profile is for that turn", func(b *Bench) {
+			s := b.Open(Profile(thole.ProfileFull))
+			t := b.StartTurn(s, provider.Turn{Input: thole.Text("sim: run echo x > made ;; say ok"), Profile: thole.ProfilePlan})
+			if r := t.allowAll(); b.exists("made") {
+				b.Errorf("written in plan; events:\n%s", r)
+			}
+			r := b.Play(s, "sim: run echo x > made ;; say ok")
+			b.outcome(r, thole.OutcomeCompleted)
+			if !b.exists("made") {
+				b.Errorf("the turn's profile stayed; events:\n%s", r)
+			}
+		}},
+		Row{"an unknown profile is refused", func(b *Bench) {
+			if _, err := b.TryOpen(Profile("no-such-mode")); thole.CodeOf(err) != thole.CodeInvalid {
+				b.Errorf("open: %v", err)
+			}
+		}},
+		Row{"native profiles pass through", func(b *Bench) {
+			for _, row := range b.Info.Profiles {
+				if row.Profile == thole.ProfilePlan {
+					s := b.Open(Profile(thole.Profile(row.Native)))
+					r := b.Start(s, "sim: run echo x > made ;; say ok").allowAll()
+					if b.exists("made") {
+						b.Errorf("%s wrote; events:\n%s", row.Native, r)
+					}
+				}
+			}
+			if len(b.Info.Profiles) != 4 {
+				b.Errorf("profiles %+v", b.Info.Profiles)
+			}
+		}},
+	)
+}
+
+func isAsk(e provider.Event) bool { return e.Kind == provider.EventAskRequested }
+
+// allowAll answers every ask with yes until the turn ends: what is still not
+// done then was denied by the host.
+func (t *Turn) allowAll(seen ...thole.AskID) Record {
+	t.b.Helper()
+	known := map[thole.AskID]bool{}
+	for _, id := range seen {
+		known[id] = true
+	}
+	for {
+		e := t.Until("ask or end", func(e provider.Event) bool {
+			return e.Kind == provider.EventEnded || isAsk(e) && !known[e.Ask.ID]
+		})
+		if e.Kind == provider.EventEnded {
+			return t.Wait()
+		}
+		known[e.Ask.ID] = true
+		answer := thole.Answer{Decision: thole.DecisionAllow}
+		for _, q := range e.Ask.Questions {
+			answer.Answers = map[string][]string{q.ID: {"yes"}}
+		}
+		t.Answer(*e.Ask, answer)
+	}
+}

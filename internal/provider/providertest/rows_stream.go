@@ -1,0 +1,95 @@
+package providertest
+
+import (
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+func streamRows() []Row {
+	return []Row{
+		{"text and reasoning", func(b *Bench) {
+			r := b.Play(b.Open(), "sim: think weigh it well ;; say one two three four")
+			b.outcome(r, thole.OutcomeCompleted)
+			if got := r.Text(); got != "one two three four" {
+				b.Errorf("text %q", got)
+			}
+			var thought string
+			for _, i := range r.Items(thole.ItemReasoning) {
+				thought += i.Text + i.Summary
+			}
+			if !strings.Contains(thought, "weigh it well") {
+				b.Errorf("reasoning %q", thought)
+			}
+			if len(r.Of(provider.EventSession)) == 0 || len(r.Of(provider.EventStepStarted)) == 0 {
+				b.Errorf("no session or step event:\n%s", r)
+			}
+		}},
+		{"text streams", func(b *Bench) {
+			t := b.Start(b.Open(), "sim: slow 30ms 4 ;; say "+strings.Repeat("word ", 40)+"end")
+			t.UntilText("word word")
+			for _, e := range t.Record() {
+				if e.Kind == provider.EventItemCompleted && e.Item.Kind == thole.ItemMessage {
+					b.Error("the message came whole")
+				}
+			}
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			if !strings.HasSuffix(r.Text(), "end") {
+				b.Errorf("text %q", r.Text())
+			}
+		}},
+		{"several turns in one session", func(b *Bench) {
+			s := b.Open()
+			for _, word := range []string{"first", "second", "third"} {
+				r := b.Play(s, "sim: say "+word)
+				if r.Text() != word {
+					b.Errorf("text %q, want %q", r.Text(), word)
+				}
+			}
+		}},
+		{"usage equals the scripted numbers", func(b *Bench) {
+			s := b.Open()
+			want := func(r Record, in, cached, out, reasoning int64) {
+				b.Helper()
+				if b.degraded("usage", b.Info.Capabilities.Usage) {
+					return
+				}
+				u := r.Usage()
+				if u.Input != in || u.CacheRead != cached || u.Output+u.Reasoning != out+reasoning {
+					b.Errorf("usage %+v, want input %d, cached %d, output and reasoning %d", u, in, cached, out+reasoning)
+				}
+				if b.Info.Capabilities.Cost.OK() && u.CostMicros == nil {
+					b.Error("no cost")
+				}
+			}
+			want(b.Play(s, "sim: usage in=100 cached=20 out=30 reasoning=5 ;; say hi"), 100, 20, 30, 5)
+			want(b.Play(s, "sim: usage in=7 out=3 ;; run true ;; usage in=11 cached=2 out=4 ;; say hi"), 18, 2, 7, 0)
+			_ = s.Close()
+			again := b.Open(Resume(s.NativeID()))
+			want(b.Play(again, "sim: usage in=1000 out=10 ;; say hi"), 1000, 0, 10, 0)
+		}},
+	}
+}
+
+// outcome asserts how a turn ended.
+func (b *Bench) outcome(r Record, want thole.Outcome) {
+	b.Helper()
+	if r.Outcome() != want {
+		b.Fatalf("outcome %q, want %q; events:\n%s", r.Outcome(), want, r)
+	}
+}
+
+// degraded asserts that a capability which is not validated says what happens
+// instead, and reports whether it is not validated.
+func (b *Bench) degraded(field string, c provider.Capability) bool {
+	b.Helper()
+	if c.OK() {
+		return false
+	}
+	if b.Info.Capabilities.Notes[field] == "" {
+		b.Errorf("capability %s is %s without a declared degradation", field, c)
+	}
+	return true
+}
