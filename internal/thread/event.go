@@ -40,6 +40,15 @@ const (
 	QueueReordered Kind = "queue.reordered"
 )
 
+// kinds lists every kind once.
+var kinds = []Kind{
+	ThreadCreated, ThreadUpdated, ThreadDeleted, ThreadStatus,
+	TurnStarted, TurnPhase, TurnSteered, SteerRefused, TurnInterrupt, TurnEnded,
+	StepStarted, StepEnded, StepReset, ItemStarted, ItemDelta, ItemUpdated, ItemCompleted,
+	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported,
+	QueueAdded, QueueEdited, QueueRemoved, QueueReordered,
+}
+
 // Data is an event's payload: the fields its kind needs, the rest zero. Its JSON
 // form is durable: fields may be added, never renamed or reused.
 type Data struct {

@@ -184,6 +184,8 @@ type Turn struct {
 	// Deferred is the ask this turn is parked on: no process runs it, and the
 	// answer queues it again.
 	Deferred thole.AskID
+	// Reply is the deferred ask whose answer the next run of this turn begins with.
+	Reply thole.AskID
 	// Steers are messages given to the turn that the agent has not taken in yet.
 	// Those left over at the end go back to the head of the queue.
 	Steers []Message

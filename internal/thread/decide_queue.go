@@ -1,0 +1,143 @@
+package thread
+
+import (
+	"context"
+	"slices"
+
+	thole "github.com/tholehq/thole"
+)
+
+// maxQueue bounds the messages that wait in one thread.
+const maxQueue = 100
+
+// drain starts the queue's head on an idle thread. A user's interrupt holds the
+// queue until a turn completes or fails, or somebody starts a message by hand:
+// who pressed stop does not want the next thing to begin by itself.
+func (w *writer) drain() {
+	th := w.s.row.Thread
+	if w.err == nil && w.s.open == nil && len(w.s.queue) > 0 && !w.s.row.Paused && !th.Archived {
+		_, _ = w.startQueued(w.s.queue[0].ID) // keeps its error in w
+	}
+}
+
+func (w *writer) enqueue(p Enqueue) (Message, error) {
+	if len(w.s.queue) >= maxQueue {
+		return Message{}, thole.Errorf(thole.CodeOverloaded, "the queue is full: %d messages wait", maxQueue)
+	}
+	m := Message{
+		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
+		Actor: w.actor, Created: w.now,
+	}
+	w.add(QueueAdded, "", Data{Message: &m})
+	if p.Start {
+		w.drain()
+	}
+	return m, w.err
+}
+
+// startQueued takes a message out of the queue and begins a turn with it, in
+// the name of whoever wrote it.
+func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
+	if w.s.open != nil {
+		return "", errBusy(w.s)
+	}
+	m, err := w.queuedMessage(id)
+	if err != nil {
+		return "", err
+	}
+	if w.s.row.Thread.Archived {
+		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
+	}
+	w.add(QueueRemoved, "", Data{MessageID: m.ID})
+	starter := w.actor
+	w.actor = m.Actor
+	turn, err := w.startTurn(StartTurn{Thread: m.Thread, Input: m.Input, ClientID: m.ClientID})
+	w.actor = starter
+	return turn, err
+}
+
+func (w *writer) queuedMessage(id thole.MessageID) (Message, error) {
+	if id == "" {
+		if len(w.s.queue) == 0 {
+			return Message{}, thole.Errorf(thole.CodeNotFound, "queue is empty")
+		}
+		return w.s.queue[0], nil
+	}
+	if i := w.s.queued(id); i >= 0 {
+		return w.s.queue[i], nil
+	}
+	return Message{}, thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id)
+}
+
+func (w *writer) editQueued(id thole.MessageID, input []thole.Input) (Message, error) {
+	i := w.s.queued(id)
+	if i < 0 {
+		return Message{}, thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id)
+	}
+	m := w.s.queue[i]
+	m.Input = input
+	w.add(QueueEdited, "", Data{Message: &m})
+	return m, w.err
+}
+
+func (w *writer) reorderQueued(ids []thole.MessageID) error {
+	seen := map[thole.MessageID]bool{}
+	for _, id := range ids {
+		if w.s.queued(id) < 0 || seen[id] {
+			return thole.Errorf(thole.CodeConflict, "the queue has changed: %s is not in it once", id).WithHint("list the queue and order it again")
+		}
+		seen[id] = true
+	}
+	if len(ids) != len(w.s.queue) {
+		return thole.Errorf(thole.CodeConflict, "the queue has changed: %d messages, not %d", len(w.s.queue), len(ids)).
+			WithHint("list the queue and order it again")
+	}
+	if !slices.Equal(ids, order(w.s.queue)) {
+		w.add(QueueReordered, "", Data{Order: ids})
+	}
+	return w.err
+}
+
+// promote turns a queued message into a steer of the running turn.
+func (w *writer) promote(id thole.MessageID) (Message, error) {
+	if w.s.open == nil {
+		return Message{}, thole.Errorf(thole.CodeConflict, "no active turn to steer").WithHint("start the queued message instead")
+	}
+	m, err := w.queuedMessage(id)
+	if err != nil {
+		return Message{}, err
+	}
+	w.add(QueueRemoved, "", Data{MessageID: m.ID})
+	w.steerMessage(m)
+	return m, w.err
+}
+
+// refuseSteer takes back a steer that the agent cannot take. A promoted message
+// returns to the head of the queue.
+func (w *writer) refuseSteer(turn thole.TurnID, m Message, requeue bool) {
+	if w.s.openID() != turn || !slices.ContainsFunc(w.s.open.Steers, func(s Message) bool { return s.ID == m.ID }) {
+		return // the turn ended meanwhile, and the queue has it
+	}
+	w.add(SteerRefused, turn, Data{MessageID: m.ID})
+	if requeue {
+		w.add(QueueAdded, "", Data{Message: &m, Front: true})
+	}
+}
+
+// unqueue removes a message and reports whether it was there.
+func (w *writer) unqueue(id thole.MessageID) bool {
+	if w.s.queued(id) < 0 {
+		return false
+	}
+	w.add(QueueRemoved, "", Data{MessageID: id})
+	return w.err == nil
+}
+
+// steerNow hands a recorded steer to the runner; its error says that the agent
+// cannot take it.
+func steerNow(ctx context.Context, r Runner, ref TurnRef, m Message) error {
+	if r == nil {
+		return nil // whoever takes the turn finds it in Turn.Steers
+	}
+	return r.Steer(ctx, ref, m.Input, m.ClientID)
+}

@@ -1,0 +1,199 @@
+package thread
+
+import (
+	"context"
+	"maps"
+
+	thole "github.com/tholehq/thole"
+)
+
+// startTurn begins a turn with the user's message as its first item.
+func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
+	if w.s.open != nil {
+		return "", errBusy(w.s)
+	}
+	if w.s.row.Thread.Archived {
+		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
+	}
+	effective := merge(w.s.row.Thread.Settings, p.Settings)
+	if p.Settings != nil && !p.Once {
+		w.settings(effective)
+	}
+	id := p.ID
+	if id == "" {
+		id = thole.TurnID(w.newID(w.now))
+	}
+	w.trace = p.Trace
+	w.add(TurnStarted, id, Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
+	w.userMessage(id, p.Input, p.ClientID, "")
+	w.call(func(r Runner) { r.Wake(w.s.row.Thread.ID, id) })
+	return id, w.err
+}
+
+// userMessage adds what the user said as an item. Only the machine makes these.
+func (w *writer) userMessage(turn thole.TurnID, input []thole.Input, clientID string, steer thole.MessageID) {
+	item := thole.Item{
+		ID: thole.ItemID(w.newID(w.now)), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: w.now, Ended: w.now},
+	}
+	w.add(ItemCompleted, turn, Data{Item: &item, MessageID: steer})
+}
+
+func (w *writer) settings(s Settings) {
+	if !equal(s, w.s.row.Thread.Settings) {
+		w.add(ThreadUpdated, "", Data{Settings: &s})
+	}
+}
+
+// steer gives input to the running turn. The agent takes it in later
+// (userMessage) or cannot (refuseSteer); what is left at the end of the turn
+// goes back to the queue.
+func (w *writer) steer(p Steer) error {
+	if err := w.expect(p.Expected, "steer"); err != nil {
+		return err
+	}
+	if len(w.s.open.Steers) >= maxQueue {
+		return thole.Errorf(thole.CodeOverloaded, "%d messages wait for the running turn already", maxQueue)
+	}
+	m := Message{
+		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
+		Actor: w.actor, Created: w.now,
+	}
+	w.steerMessage(m)
+	return w.err
+}
+
+func (w *writer) steerMessage(m Message) {
+	w.add(TurnSteered, w.s.openID(), Data{Message: &m})
+}
+
+// expect checks that the open turn is the one the caller means.
+func (w *writer) expect(turn thole.TurnID, verb string) error {
+	switch {
+	case w.s.open == nil:
+		return thole.Errorf(thole.CodeConflict, "no active turn to %s", verb)
+	case turn == "":
+		return thole.Errorf(thole.CodeInvalid, "%s: the expected turn id must not be empty", verb)
+	case turn != w.s.open.ID:
+		return thole.Errorf(thole.CodeConflict, "expected active turn id `%s` but found `%s`", turn, w.s.open.ID)
+	}
+	return nil
+}
+
+// interrupt asks for the end of the open turn. Asks are canceled at once: nobody
+// needs to decide any more. A turn that no process holds ends right here.
+func (w *writer) interrupt(why *thole.TurnError) {
+	t := w.s.open
+	if !t.Interrupted {
+		w.add(TurnInterrupt, t.ID, Data{Error: why})
+	}
+	held := slotOf(t) != slotParked && t.Phase != thole.PhaseQueued
+	w.cancelAsks()
+	if !held {
+		w.endTurn(thole.OutcomeInterrupted, nil)
+		return
+	}
+	ref := w.ref()
+	w.call(func(r Runner) { _ = r.Interrupt(context.Background(), ref) })
+}
+
+// endTurn gives the open turn its outcome, closing first what is still open in
+// it: partial text is kept, pending asks are canceled, messages that the agent
+// did not take in return to the queue. Then the queue's head starts.
+func (w *writer) endTurn(o thole.Outcome, why *thole.TurnError) {
+	t := w.s.open
+	w.cancelAsks()
+	w.closeItems()
+	left := w.s.open.Steers
+	if t.Stop != nil && o != thole.OutcomeCompleted {
+		o, why = thole.OutcomeFailed, t.Stop
+	}
+	if o == thole.OutcomeFailed && why == nil {
+		why = w.s.open.Error
+	}
+	usage := w.s.open.Usage
+	w.append(Event{ID: w.endID, Kind: TurnEnded, Turn: t.ID, Actor: w.actor, Data: Data{Outcome: o, Error: why, Usage: &usage}})
+	w.endID = ""
+	for i := len(left) - 1; i >= 0; i-- {
+		w.add(QueueAdded, "", Data{Message: &left[i], Front: true})
+	}
+	w.drain()
+}
+
+// closeItems completes every item in flight with the text it has.
+func (w *writer) closeItems() {
+	for _, r := range w.s.items {
+		if !r.Open {
+			continue
+		}
+		item := w.flights.fill(r.Item)
+		if item.State == thole.ItemRunning || item.State == "" && item.Kind != thole.ItemMessage && item.Kind != thole.ItemReasoning {
+			item.State = thole.ItemFailed
+		}
+		if item.Stamp.Ended.IsZero() {
+			item.Stamp.Ended = w.now
+		}
+		w.flights.gone = append(w.flights.gone, item.ID)
+		w.add(ItemCompleted, w.s.openID(), Data{Item: &item})
+	}
+}
+
+// phase moves a turn along the pipeline on behalf of its driver.
+func (w *writer) phase(turn *Turn, p thole.Phase, note string) error {
+	if turn.Phase == p {
+		return nil
+	}
+	open := w.s.openID() == turn.ID
+	if !mayEnter(turn, p) {
+		// A driver that reports the phase our own fold has already left behind
+		// (running while an ask is pending) is not wrong, only late.
+		if open && p == thole.PhaseRunning && turn.Phase == thole.PhaseWaitingHuman && turn.Deferred == "" ||
+			open && p == thole.PhaseWaitingHuman && turn.Phase == thole.PhaseRunning {
+			return nil
+		}
+		return thole.Errorf(thole.CodeConflict, "turn %s cannot go from %s to %s", turn.ID, turn.Phase, p)
+	}
+	if open && p == thole.PhaseQueued {
+		w.cancelAsks()
+		w.closeItems()
+	}
+	w.add(TurnPhase, turn.ID, Data{Phase: p, Text: note})
+	return w.err
+}
+
+func errBusy(s *state) error {
+	return thole.Errorf(thole.CodeBusy, "thread already has an active turn: %s", s.open.ID).
+		WithHint("steer the turn, queue the message, or wait until it ends")
+}
+
+// merge lays over settings what is not zero.
+func merge(base Settings, over *Settings) Settings {
+	if over == nil {
+		return base
+	}
+	set := func(dst *string, v string) {
+		if v != "" {
+			*dst = v
+		}
+	}
+	set(&base.Provider, over.Provider)
+	set(&base.Model, over.Model)
+	set(&base.Effort, over.Effort)
+	set((*string)(&base.Profile), string(over.Profile))
+	set(&base.Dir, over.Dir)
+	set(&base.Instructions, over.Instructions)
+	if len(over.Options) > 0 {
+		options := maps.Clone(base.Options)
+		if options == nil {
+			options = map[string]string{}
+		}
+		maps.Copy(options, over.Options)
+		base.Options = options
+	}
+	return base
+}
+
+func equal(a, b Settings) bool {
+	return maps.Equal(a.Options, b.Options) && a.Provider == b.Provider && a.Model == b.Model && a.Effort == b.Effort &&
+		a.Profile == b.Profile && a.Dir == b.Dir && a.Instructions == b.Instructions
+}

@@ -1,0 +1,169 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Turn implements Service.
+func (m *Machine) Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (Turn, error) {
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return Turn{}, err
+	}
+	t, err := m.store.Turn(ctx, id, turn)
+	if errors.Is(err, ErrNone) {
+		return Turn{}, errNoTurn(turn)
+	}
+	if err != nil {
+		return Turn{}, failed("read turn", err)
+	}
+	return t, nil
+}
+
+// Turns implements Service. Positions are turn numbers.
+func (m *Machine) Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[Turn], error) {
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return Page[Turn]{}, err
+	}
+	q, back, err := rangeOf(p)
+	if err != nil || q.Limit == 0 {
+		return Page[Turn]{}, err
+	}
+	turns, err := m.store.Turns(ctx, id, q)
+	if err != nil {
+		return Page[Turn]{}, failed("list turns", err)
+	}
+	return paged(turns, q.Limit-1, p, back, func(t Turn) string { return strconv.Itoa(t.Number) }), nil
+}
+
+// Items implements Service. Positions are sequence numbers. An item in flight
+// has its text so far.
+func (m *Machine) Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[ItemRecord], error) {
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return Page[ItemRecord]{}, err
+	}
+	q, back, err := rangeOf(p)
+	if err != nil || q.Limit == 0 {
+		return Page[ItemRecord]{}, err
+	}
+	items, err := m.store.Items(ctx, id, turn, q)
+	if err != nil {
+		return Page[ItemRecord]{}, failed("list items", err)
+	}
+	if err := m.fill(ctx, actor, id, items); err != nil {
+		return Page[ItemRecord]{}, err
+	}
+	return paged(items, q.Limit-1, p, back, func(r ItemRecord) string { return strconv.FormatUint(r.Seq, 10) }), nil
+}
+
+// fill puts the text in flight into open items.
+func (m *Machine) fill(ctx context.Context, actor thole.Actor, id thole.ThreadID, items []ItemRecord) error {
+	var plan *flightPlan
+	for i, r := range items {
+		if !r.Open {
+			continue
+		}
+		if plan == nil {
+			l, err := m.hold(ctx, actor, id)
+			if err != nil {
+				return err
+			}
+			defer l.release()
+			plan = l.plan()
+		}
+		items[i].Item = plan.fill(r.Item)
+	}
+	return nil
+}
+
+// Asks implements Service.
+func (m *Machine) Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error) {
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return nil, err
+	}
+	asks, err := m.store.Asks(ctx, id, pendingOnly)
+	if err != nil {
+		return nil, failed("list asks", err)
+	}
+	return asks, nil
+}
+
+// Todos implements Service.
+func (m *Machine) Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]thole.Todo, error) {
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return nil, err
+	}
+	todos, err := m.store.Todos(ctx, id)
+	if err != nil {
+		return nil, failed("list todos", err)
+	}
+	return todos, nil
+}
+
+// Events implements Service.
+func (m *Machine) Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]Event, error) {
+	row, err := m.visible(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAfter(row.Thread, after); err != nil {
+		return nil, err
+	}
+	events, err := m.store.Events(ctx, id, after, pageLimit(limit))
+	if errors.Is(err, ErrNone) {
+		return nil, errNoThread(id)
+	}
+	if err != nil {
+		return nil, failed("read log", err)
+	}
+	return events, nil
+}
+
+// checkAfter refuses a cursor that retention overtook, and one from the future.
+func checkAfter(t Thread, after uint64) error {
+	if after < t.Floor {
+		return thole.Errorf(thole.CodeGone, "cursor too old: events up to %d are no longer kept", t.Floor).
+			WithHint("take a snapshot instead of resuming")
+	}
+	if after > t.Seq {
+		return thole.Errorf(thole.CodeInvalid, "cursor %d is beyond the log's end at %d", after, t.Seq)
+	}
+	return nil
+}
+
+func errGap(after uint64) error {
+	return thole.Errorf(thole.CodeGone, "events behind %d are no longer kept", after).WithHint("take a snapshot instead of resuming")
+}
+
+// Compact removes the events of turns that have ended, up to and including
+// seq: history keeps its turns, items, asks and todos, cursors into the removed
+// part are gone. It reports how far it went.
+func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64) (uint64, error) {
+	l, err := m.hold(ctx, actor, id)
+	if err != nil {
+		return 0, err
+	}
+	defer l.release()
+	if m.shared {
+		if _, err := m.refresh(ctx, l); err != nil {
+			return 0, err
+		}
+	}
+	if l.st.open != nil {
+		seq = min(seq, l.st.open.Seq-1)
+	}
+	seq = min(seq, l.st.seq())
+	if seq <= l.st.row.Thread.Floor {
+		return l.st.row.Thread.Floor, nil
+	}
+	if err := m.store.Compact(ctx, id, seq); err != nil {
+		return 0, failed("compact log", err)
+	}
+	next := l.st.clone()
+	next.row.Thread.Floor = seq
+	l.st = next
+	return seq, nil
+}

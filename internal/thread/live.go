@@ -1,0 +1,239 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// live is a thread in this process: its fold, its text in flight, its
+// subscribers. lock orders everything that happens to the thread here; it is a
+// channel so that waiting for it ends with the caller's context.
+type live struct {
+	id   thole.ThreadID
+	lock chan struct{} // holds one token while free
+
+	// attached: somebody works with the thread here, which is what clients see as
+	// loaded. Read without the lock.
+	attached atomic.Bool
+
+	// The rest is guarded by lock.
+	st      *state // nil until read
+	flights flights
+	subs    map[*subscriber]struct{}
+	used    time.Time
+	unsure  bool  // a commit's outcome is unknown, or events may be missing
+	unsaved int64 // bytes in flight without a checkpoint
+	dead    bool  // removed from the machine's map; take a new one
+}
+
+func newLive(id thole.ThreadID) *live {
+	l := &live{id: id, lock: make(chan struct{}, 1), flights: flights{}, subs: map[*subscriber]struct{}{}}
+	l.lock <- struct{}{}
+	return l
+}
+
+func (l *live) acquire(ctx context.Context) error {
+	select {
+	case <-l.lock:
+		return nil
+	default:
+	}
+	select {
+	case <-l.lock:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *live) release() { l.lock <- struct{}{} }
+
+// plan begins a set of flight changes.
+func (l *live) plan() *flightPlan {
+	return &flightPlan{base: l.flights, turn: l.st.openID()}
+}
+
+// publish tells the thread's subscribers. It never blocks.
+func (l *live) publish(outs []Event) {
+	if len(outs) == 0 {
+		return
+	}
+	var bare []Event
+	for s := range l.subs {
+		if s.over() {
+			delete(l.subs, s)
+			continue
+		}
+		if !s.noDeltas {
+			s.push(outs)
+			continue
+		}
+		if bare == nil {
+			bare = withoutDeltas(outs)
+		}
+		s.push(bare)
+	}
+}
+
+func withoutDeltas(outs []Event) []Event {
+	kept := make([]Event, 0, len(outs))
+	for _, e := range outs {
+		if e.Kind != ItemDelta {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// snapshot is the thread as it is now, items in flight with their text so far.
+func (l *live) snapshot(now time.Time) Snapshot {
+	snap := Snapshot{
+		Thread: l.st.row.thread(l.attached.Load()), Seq: l.st.seq(),
+		Asks: l.st.asks, Todos: l.st.todos, Queue: l.st.queue, Taken: now,
+	}
+	if l.st.open != nil {
+		t, plan := *l.st.open, l.plan()
+		t.Items = make([]thole.Item, len(l.st.items))
+		for i, r := range l.st.items {
+			t.Items[i] = r.Item
+			if r.Open {
+				t.Items[i] = plan.fill(r.Item)
+			}
+		}
+		snap.Open = &t
+	}
+	return snap
+}
+
+// textSoFar is one delta at offset 0 for each stream in flight, for a reader
+// that resumes behind the log and may have missed any of them.
+func (l *live) textSoFar(now time.Time) []Event {
+	var outs []Event
+	for _, r := range l.st.items {
+		if !r.Open {
+			continue
+		}
+		for k, f := range l.flights {
+			if k.item == r.Item.ID && len(f.text) > 0 {
+				outs = append(outs, Event{
+					Thread: l.id, Turn: r.Turn, Time: now, Kind: ItemDelta,
+					Data: Data{ItemID: k.item, Stream: k.stream, Delta: string(f.text)},
+				})
+			}
+		}
+	}
+	return outs
+}
+
+// read fills the thread from the store.
+func (m *Machine) read(ctx context.Context, l *live) error {
+	h, err := m.store.Head(ctx, l.id)
+	if errors.Is(err, ErrNone) {
+		return errNoThread(l.id)
+	}
+	if err != nil {
+		return failed("read thread", err)
+	}
+	l.st = newState(h)
+	l.flights.load(h.Drafts)
+	return nil
+}
+
+// refresh folds what others wrote since and tells the subscribers. It reports
+// whether there was anything.
+func (m *Machine) refresh(ctx context.Context, l *live) (moved bool, err error) {
+	for {
+		events, err := m.store.Events(ctx, l.id, l.st.seq(), refreshPage)
+		if errors.Is(err, ErrNone) {
+			m.vanish(l)
+			return true, errNoThread(l.id)
+		}
+		if err != nil {
+			return moved, failed("read log", err)
+		}
+		if len(events) == 0 {
+			break
+		}
+		moved = true
+		if err := m.catchUp(l, events); err != nil {
+			return moved, err
+		}
+		if len(events) < refreshPage {
+			break
+		}
+	}
+	l.unsure = false
+	return moved, nil
+}
+
+const refreshPage = 512
+
+func (m *Machine) catchUp(l *live, events []Event) error {
+	next, scratch, plan := l.st.clone(), &Commit{}, l.plan()
+	var outs []Event
+	for _, e := range events {
+		before := next.row.status(l.attached.Load())
+		if err := next.apply(e, scratch); err != nil {
+			return failed("fold log", err)
+		}
+		if after := next.row.status(l.attached.Load()); after != before {
+			outs = append(outs, statusEvent(e, after))
+		}
+		outs = append(outs, e)
+	}
+	plan.gone = scratch.Closed
+	l.st = next
+	l.unsaved = plan.land()
+	m.tell(l, outs)
+	return nil
+}
+
+// drafts publishes text that the turn's driver in another process checkpointed.
+func (m *Machine) drafts(ctx context.Context, l *live) error {
+	if l.st.open == nil || len(l.subs) == 0 {
+		return nil
+	}
+	ds, err := m.store.Drafts(ctx, l.id)
+	if err != nil {
+		return failed("read drafts", err)
+	}
+	w := m.writer(l, thole.SystemActor)
+	for _, d := range ds {
+		i := l.st.item(d.Item)
+		if i < 0 || !l.st.items[i].Open {
+			continue
+		}
+		text, at, ok := w.flights.take(flightKey{d.Item, d.Stream}, "", d.Offset, d.Text)
+		if !ok {
+			continue
+		}
+		w.outs = append(w.outs, Event{
+			Thread: l.id, Turn: d.Turn, Time: w.now, Kind: ItemDelta,
+			Data: Data{ItemID: d.Item, Stream: d.Stream, Delta: text, Offset: at},
+		})
+	}
+	w.flights.land()
+	for k, f := range l.flights { // what came from the store is in the store
+		for _, d := range ds {
+			if k == (flightKey{d.Item, d.Stream}) {
+				f.saved = max(f.saved, d.Offset+int64(len(d.Text)))
+			}
+		}
+	}
+	m.tell(l, w.outs)
+	return nil
+}
+
+// vanish ends a thread that was deleted, here or by another process.
+func (m *Machine) vanish(l *live) {
+	e := Event{Thread: l.id, Seq: l.st.seq() + 1, Time: m.now(), Kind: ThreadDeleted}
+	m.tell(l, []Event{e})
+	for s := range l.subs {
+		s.end(thole.Errorf(thole.CodeGone, "thread %s was deleted", l.id), true)
+	}
+	m.forget(l)
+}

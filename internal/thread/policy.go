@@ -1,0 +1,74 @@
+package thread
+
+import (
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// OnTimeout is what becomes of a turn whose ask nobody answered in time.
+type OnTimeout string
+
+const (
+	TimeoutFail    OnTimeout = "fail"    // the turn stops and counts as failed
+	TimeoutDefault OnTimeout = "default" // the configured reply is given
+	TimeoutCancel  OnTimeout = "cancel"  // the turn is interrupted
+)
+
+// AskPolicy is how long one kind of ask waits and what happens then.
+type AskPolicy struct {
+	Wait      time.Duration // 0 waits for ever
+	OnTimeout OnTimeout
+	Default   *thole.Answer // for TimeoutDefault
+}
+
+// questionWait is how long a question waits unless configured.
+const questionWait = 15 * time.Minute
+
+// Policies holds what differs from the defaults, per kind.
+type Policies map[thole.AskKind]AskPolicy
+
+// For returns the policy of a kind. Approvals wait for ever: nobody's silence is
+// a yes. Questions fail the turn after fifteen minutes.
+func (p Policies) For(k thole.AskKind) AskPolicy {
+	if set, ok := p[k]; ok {
+		return set
+	}
+	if approval(k) {
+		return AskPolicy{}
+	}
+	return AskPolicy{Wait: questionWait, OnTimeout: TimeoutFail}
+}
+
+// Validate refuses a default reply that is missing or that the kind cannot take.
+func (p Policies) Validate() error {
+	for k, set := range p {
+		switch set.OnTimeout {
+		case TimeoutDefault:
+			if set.Default == nil {
+				return thole.Errorf(thole.CodeInvalid, "ask policy %s: a default reply is configured but not given", k)
+			}
+		case TimeoutFail, TimeoutCancel:
+		case "":
+			if set.Wait > 0 {
+				return thole.Errorf(thole.CodeInvalid, "ask policy %s: say what happens after %s", k, set.Wait)
+			}
+		default:
+			return thole.Errorf(thole.CodeInvalid, "ask policy %s: unknown action %q", k, set.OnTimeout).
+				WithHint("use fail, default or cancel")
+		}
+		if set.Wait < 0 {
+			return thole.Errorf(thole.CodeInvalid, "ask policy %s: negative wait", k)
+		}
+	}
+	return nil
+}
+
+// approval tells the asks that need a permission from those that need data.
+func approval(k thole.AskKind) bool {
+	switch k {
+	case thole.AskCommand, thole.AskFileChange, thole.AskPermissions, thole.AskPlan:
+		return true
+	}
+	return false
+}

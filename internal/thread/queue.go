@@ -1,0 +1,85 @@
+package thread
+
+import (
+	"context"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Enqueue implements Service.
+func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error) {
+	if err := checkSome(p.Input); err != nil {
+		return Message{}, err
+	}
+	var msg Message
+	err := m.change(ctx, actor, p.Thread, "thread.enqueue", func(_ *live, w *writer) (err error) {
+		msg, err = w.enqueue(p)
+		return err
+	})
+	return msg, err
+}
+
+// Queue implements Service.
+func (m *Machine) Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]Message, error) {
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return nil, err
+	}
+	queue, err := m.store.Queue(ctx, id)
+	if err != nil {
+		return nil, failed("read queue", err)
+	}
+	return queue, nil
+}
+
+// EditQueued implements Service.
+func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input) (Message, error) {
+	if err := checkSome(input); err != nil {
+		return Message{}, err
+	}
+	var edited Message
+	err := m.change(ctx, actor, id, "thread.edit_queued", func(_ *live, w *writer) (err error) {
+		edited, err = w.editQueued(msg, input)
+		return err
+	})
+	return edited, err
+}
+
+// RemoveQueued implements Service.
+func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (bool, error) {
+	removed := false
+	err := m.change(ctx, actor, id, "thread.remove_queued", func(_ *live, w *writer) error {
+		removed = w.unqueue(msg)
+		return w.err
+	})
+	return removed && err == nil, err
+}
+
+// ReorderQueued implements Service. order names every queued message once.
+func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID) error {
+	return m.change(ctx, actor, id, "thread.reorder_queued", func(_ *live, w *writer) error {
+		return w.reorderQueued(order)
+	})
+}
+
+// StartQueued implements Service. It also ends the pause after an interrupt.
+func (m *Machine) StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (Turn, error) {
+	var turn Turn
+	err := m.change(ctx, actor, id, "thread.start_queued", func(l *live, w *writer) error {
+		l.attached.Store(true)
+		if _, err := w.startQueued(msg); err != nil {
+			return err
+		}
+		turn = *w.s.open
+		return nil
+	})
+	return turn, err
+}
+
+// PromoteQueued implements Service. A message the agent cannot take returns to
+// the head of the queue and the call fails.
+func (m *Machine) PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (Turn, error) {
+	return m.steerWith(ctx, actor, id, true, "thread.promote_queued", func(w *writer) error {
+		_, err := w.promote(msg)
+		return err
+	})
+}

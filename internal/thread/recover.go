@@ -1,0 +1,144 @@
+package thread
+
+import (
+	"context"
+	"errors"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Fate is what becomes of a turn that was running when its process ended.
+type Fate string
+
+const (
+	FateResume    Fate = "resume"    // the runner takes it up again
+	FateInterrupt Fate = "interrupt" // it ends visibly as interrupted
+	FateLeave     Fate = "leave"     // another process has it
+)
+
+// Recoverer is a Runner with an opinion on turns it finds at start. Without
+// one, a turn whose process is certainly gone is interrupted.
+type Recoverer interface {
+	Recover(ctx context.Context, t Thread, turn Turn) Fate
+}
+
+// Recover takes up every open turn: those nobody had begun are woken, those
+// that ran meet the fate the runner gives them, those parked on an ask wait on.
+// Start calls it; repeating it is harmless.
+func (m *Machine) Recover(ctx context.Context) error {
+	after := thole.ThreadID("")
+	for {
+		ids, err := m.store.Busy(ctx, after, sweepBatch)
+		if err != nil {
+			return failed("find open turns", err)
+		}
+		for _, id := range ids {
+			if err := m.recover(ctx, id); err != nil && thole.CodeOf(err) != thole.CodeNotFound {
+				return err
+			}
+		}
+		if len(ids) < sweepBatch {
+			return nil
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+func (m *Machine) recover(ctx context.Context, id thole.ThreadID) error {
+	return m.change(ctx, thole.SystemActor, id, "thread.recover", func(_ *live, w *writer) error {
+		t := w.s.open
+		if t == nil || slotOf(t) == slotParked {
+			return nil
+		}
+		wake := func(r Runner) { r.Wake(id, t.ID) }
+		if t.Phase == thole.PhaseQueued {
+			w.call(wake)
+			return nil
+		}
+		switch m.fate(ctx, w.s.row.thread(w.loaded), *t) {
+		case FateLeave:
+		case FateResume:
+			w.call(wake)
+		default:
+			w.endTurn(thole.OutcomeInterrupted, &thole.TurnError{
+				Code: thole.ErrProviderCrashed, Message: "the runtime stopped while this turn was running",
+				Hint: "send the message again to continue",
+			})
+		}
+		return w.err
+	})
+}
+
+func (m *Machine) fate(ctx context.Context, t Thread, turn Turn) Fate {
+	if r, ok := m.runs().(Recoverer); ok {
+		return r.Recover(ctx, t, turn)
+	}
+	if m.shared {
+		return FateLeave
+	}
+	return FateInterrupt
+}
+
+// woke notes that the store has news of a thread. It runs on the store's
+// goroutine and does not block.
+func (m *Machine) woke(id thole.ThreadID) {
+	m.mu.Lock()
+	m.woken[id] = true
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// follow brings loaded threads up to what other processes wrote, and tells
+// watchers of the others.
+func (m *Machine) follow(ctx context.Context) {
+	m.mu.Lock()
+	woken := m.woken
+	m.woken = map[thole.ThreadID]bool{}
+	watched := len(m.watchers) > 0
+	m.mu.Unlock()
+	everything := woken[""]
+	for _, l := range m.all() {
+		if !everything && !woken[l.id] {
+			continue
+		}
+		delete(woken, l.id)
+		if err := l.acquire(ctx); err != nil {
+			return
+		}
+		if l.st != nil && !l.dead {
+			_, err := m.refresh(ctx, l)
+			if err == nil {
+				err = m.drafts(ctx, l)
+			}
+			if err != nil && ctx.Err() == nil && !l.dead {
+				l.unsure = true
+				m.cfg.Log.Warn("thread cannot follow the store", "thread", l.id, "err", err)
+			}
+		}
+		l.release()
+	}
+	delete(woken, "")
+	if watched {
+		for id := range woken {
+			m.glance(ctx, id)
+		}
+	}
+}
+
+// glance tells watchers how a thread that is not loaded here looks now.
+func (m *Machine) glance(ctx context.Context, id thole.ThreadID) {
+	row, err := m.store.Thread(ctx, id)
+	switch {
+	case errors.Is(err, ErrNone):
+		m.tellWatchers(thole.Owner{}, []Event{{Thread: id, Time: m.now(), Kind: ThreadDeleted}})
+		return
+	case err != nil:
+		return
+	}
+	e := Event{Thread: id, Time: row.Thread.Updated, Kind: ThreadUpdated}
+	e.Data.Name, e.Data.Archived = &row.Thread.Name, &row.Thread.Archived
+	m.tellWatchers(row.Thread.Owner, []Event{e, statusEvent(e, row.status(false))})
+}

@@ -1,0 +1,170 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// Outcomes of a commit that are not failures.
+var (
+	// ErrStale: the thread's log is not at the expected sequence number. Somebody
+	// else wrote; fold what is new and decide again.
+	ErrStale = errors.New("thread: log moved on")
+	// ErrRepeat: one of the events is in the log already.
+	ErrRepeat = errors.New("thread: event repeated")
+	// ErrExists: a thread with that id exists.
+	ErrExists = errors.New("thread: id in use")
+	// ErrNone: no such thread (or turn).
+	ErrNone = errors.New("thread: not found")
+	// ErrFenced: the writer's token is no longer the turn's.
+	ErrFenced = errors.New("thread: fenced off")
+)
+
+// Store keeps logs and the rows folded from them. Each method is one
+// transaction. Any error other than those above leaves open whether a commit
+// happened: the machine looks it up, it never guesses.
+type Store interface {
+	// Commit appends events and writes the rows folded from them, all or nothing,
+	// if the thread's log is at Commit.Expected. It wakes the watchers of the
+	// thread in every process once durable. step names the durable step.
+	Commit(ctx context.Context, step string, c *Commit) error
+	// Draft keeps text of items in flight. It is outside the log's order: only the
+	// driver of a turn writes it, and completing the item removes it.
+	Draft(ctx context.Context, id thole.ThreadID, drafts []Draft) error
+	// Delete removes a thread with everything folded from it.
+	Delete(ctx context.Context, id thole.ThreadID, expected uint64) error
+	// Fork commits c, whose Expected is the parent's sequence number at the cut, with a copy
+	// of the parent's turns and items up to and including the turn numbered upTo.
+	Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *Commit) error
+	// Compact removes events up to and including floor and raises the thread's
+	// floor to it.
+	Compact(ctx context.Context, id thole.ThreadID, floor uint64) error
+
+	// Head reads what a loaded thread keeps in memory, on one snapshot.
+	Head(ctx context.Context, id thole.ThreadID) (*Head, error)
+	// Drafts reads the kept text of a thread's items in flight, in order.
+	Drafts(ctx context.Context, id thole.ThreadID) ([]Draft, error)
+	Thread(ctx context.Context, id thole.ThreadID) (Row, error)
+	Threads(ctx context.Context, q ThreadQuery) ([]Row, error)
+	Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (Turn, error)
+	// TurnByKey finds a turn by its idempotency key.
+	TurnByKey(ctx context.Context, id thole.ThreadID, key string) (Turn, error)
+	Turns(ctx context.Context, id thole.ThreadID, q RangeQuery) ([]Turn, error)
+	Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q RangeQuery) ([]ItemRecord, error)
+	Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error)
+	Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (AskRecord, error)
+	Todos(ctx context.Context, id thole.ThreadID) ([]thole.Todo, error)
+	Queue(ctx context.Context, id thole.ThreadID) ([]Message, error)
+	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]Event, error)
+	// Known returns which of the ids are in the thread's log.
+	Known(ctx context.Context, id thole.ThreadID, ids []thole.EventID) (map[thole.EventID]bool, error)
+	// Due lists threads with a pending ask whose deadline is not after now.
+	Due(ctx context.Context, now time.Time, limit int) ([]thole.ThreadID, error)
+	// Busy lists threads with an open turn, in id order behind after.
+	Busy(ctx context.Context, after thole.ThreadID, limit int) ([]thole.ThreadID, error)
+	// Ephemeral lists ephemeral threads not changed since before.
+	Ephemeral(ctx context.Context, before time.Time, limit int) ([]thole.ThreadID, error)
+
+	// Watch calls fn after each commit or draft of any process that shares the
+	// store. An empty id says that some may have been missed. fn does not block.
+	Watch(fn func(id thole.ThreadID)) (cancel func())
+	// Shared reports whether other processes may write to the same threads.
+	Shared() bool
+}
+
+// Commit is one atomic step of one thread: events and the rows they fold into.
+type Commit struct {
+	Row      Row // as it is after the events
+	Expected uint64
+	Create   bool
+	// Fence, when it has a token, must still hold its turn.
+	Fence  TurnRef
+	Events []Event
+
+	Turns     []Turn // inserted or updated
+	Phases    []PhaseChange
+	Items     []ItemRecord
+	DropItems []thole.ItemID
+	// Closed items have their drafts removed.
+	Closed []thole.ItemID
+	Asks   []AskRecord
+	// Todos replaces the list when Retodo is set, else it upserts.
+	Retodo bool
+	Todos  []thole.Todo
+	// Queued messages are upserted, Unqueued removed, then Order, when not nil,
+	// renumbers all that are left.
+	Queued   []Message
+	Unqueued []thole.MessageID
+	Order    []thole.MessageID
+	// Settled are turns whose usage is final.
+	Settled []Turn
+	// Key is the idempotency key of the turn that this commit starts.
+	Key string
+}
+
+// Row is a thread with the facts its status is derived from.
+type Row struct {
+	Thread Thread
+	// Approvals and Inputs count the pending asks of either sort.
+	Approvals int
+	Inputs    int
+	// LastOutcome is that of the newest ended turn; Paused says that a user
+	// interrupted it, which holds the queue.
+	LastOutcome thole.Outcome
+	Paused      bool
+	// Step is where the current model call of the open turn began.
+	Step uint64
+}
+
+// PhaseChange moves a turn that has its outcome along the rest of the pipeline.
+type PhaseChange struct {
+	Turn  thole.TurnID
+	Phase thole.Phase
+}
+
+// Head is a thread as far as it must be in memory: bounded by its open turn.
+type Head struct {
+	Row
+	Open   *Turn
+	Items  []ItemRecord // of the open turn
+	Asks   []AskRecord  // pending
+	Todos  []thole.Todo
+	Queue  []Message
+	Drafts []Draft
+}
+
+// Draft is a piece of the text of an item in flight.
+type Draft struct {
+	Turn   thole.TurnID
+	Item   thole.ItemID
+	Stream provider.Stream
+	Offset int64
+	Text   string
+}
+
+// RangeQuery walks rows in order of their number or sequence, exclusively
+// behind After (0 = from the end that Desc says).
+type RangeQuery struct {
+	After uint64
+	Desc  bool
+	Limit int
+}
+
+// ThreadQuery selects threads. Key and KeyID are the exclusive keyset position.
+type ThreadQuery struct {
+	Scope     Scope
+	Archived  bool
+	Dir       string
+	Search    string
+	Providers []string
+	Sources   []string
+	ByCreated bool
+	Desc      bool
+	Key       time.Time
+	KeyID     thole.ThreadID
+	Limit     int
+}

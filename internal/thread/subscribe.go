@@ -1,0 +1,145 @@
+package thread
+
+import (
+	"context"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Subscribe implements Service.
+func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.ThreadID, o SubscribeOptions) (*Subscription, error) {
+	l, err := m.hold(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
+	if m.shared {
+		if _, err := m.refresh(ctx, l); err != nil {
+			return nil, err
+		}
+		if err := m.drafts(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	if o.After != nil {
+		if err := checkAfter(l.st.row.Thread, *o.After); err != nil {
+			return nil, err
+		}
+	}
+	if was := l.st.row.status(l.attached.Swap(true)); !was.Loaded {
+		m.tell(l, []Event{statusEvent(Event{Thread: id, Time: m.now(), Actor: actor}, l.st.row.status(true))})
+	}
+	s := newSubscriber(o, m.spawn)
+	if o.After != nil {
+		var tail []Event
+		if !o.NoDeltas {
+			tail = l.textSoFar(m.now())
+		}
+		if *o.After < l.st.seq() || len(tail) > 0 {
+			s.replay(*o.After, l.st.seq(), tail, func(ctx context.Context, after uint64) ([]Event, error) {
+				events, err := m.store.Events(ctx, id, after, replayPage)
+				if err != nil {
+					return nil, failed("read log", err)
+				}
+				return events, nil
+			})
+		}
+	}
+	l.subs[s] = struct{}{}
+	return &Subscription{
+		Snapshot: l.snapshot(m.now()),
+		Events:   s.ch,
+		err:      s.failure,
+		close:    func() { m.detach(l, s) },
+	}, nil
+}
+
+const replayPage = 256
+
+// detach ends a subscription. It does not wait for the thread: if that is busy,
+// the next publication drops the entry.
+func (m *Machine) detach(l *live, s *subscriber) {
+	s.end(nil, false)
+	select {
+	case <-l.lock:
+		delete(l.subs, s)
+		l.used = m.now()
+		l.release()
+	default:
+	}
+}
+
+// watcher is a subscriber to the coarse changes of all threads in a scope.
+type watcher struct {
+	scope Scope
+	sub   *subscriber
+}
+
+// Watch implements Service.
+func (m *Machine) Watch(_ context.Context, actor thole.Actor) (*Subscription, error) {
+	if !actor.Valid() {
+		return nil, errNoActor()
+	}
+	w := &watcher{scope: m.cfg.Access(actor), sub: newSubscriber(SubscribeOptions{}, m.spawn)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, thole.Errorf(thole.CodeUnavailable, "threads are shutting down")
+	}
+	m.watchers[w] = struct{}{}
+	return &Subscription{
+		Events: w.sub.ch,
+		err:    w.sub.failure,
+		close: func() {
+			w.sub.end(nil, false)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.watchers, w)
+		},
+	}, nil
+}
+
+func coarse(k Kind) bool {
+	return k == ThreadCreated || k == ThreadUpdated || k == ThreadDeleted || k == ThreadStatus
+}
+
+func (m *Machine) tellWatchers(owner thole.Owner, outs []Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.watchers) == 0 {
+		return
+	}
+	var news []Event
+	for _, e := range outs {
+		if coarse(e.Kind) {
+			news = append(news, e)
+		}
+	}
+	for w := range m.watchers {
+		if w.scope.Sees(owner) {
+			w.sub.push(news)
+		}
+	}
+}
+
+// Loaded implements Service.
+func (m *Machine) Loaded(ctx context.Context, actor thole.Actor) ([]thole.ThreadID, error) {
+	if !actor.Valid() {
+		return nil, errNoActor()
+	}
+	m.mu.Lock()
+	var ids []thole.ThreadID
+	for id, l := range m.threads {
+		if l.attached.Load() {
+			ids = append(ids, id)
+		}
+	}
+	m.mu.Unlock()
+	kept := ids[:0]
+	for _, id := range ids {
+		if _, err := m.visible(ctx, actor, id); err == nil {
+			kept = append(kept, id)
+		}
+	}
+	return kept, nil
+}

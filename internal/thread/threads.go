@@ -1,0 +1,240 @@
+package thread
+
+import (
+	"context"
+	"errors"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Create implements Service.
+func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (Thread, error) {
+	if !actor.Valid() {
+		return Thread{}, errNoActor()
+	}
+	if err := checkText("name", p.Name, maxName); err != nil {
+		return Thread{}, err
+	}
+	if p.ID == "" {
+		p.ID = thole.ThreadID(m.cfg.NewID(m.now()))
+	} else if err := checkID("thread id", string(p.ID)); err != nil {
+		return Thread{}, err
+	}
+	owner := p.Owner
+	if owner == (thole.Owner{}) {
+		owner = thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: actor.User}
+	}
+	if !m.cfg.Access(actor).Sees(owner) {
+		return Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for somebody else")
+	}
+	born := Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent}
+	return m.birth(ctx, actor, p.ID, Data{Created: &born, Settings: &p.Settings, Name: &p.Name}, 0,
+		func(c *Commit) error { return m.store.Commit(ctx, "thread.create", c) })
+}
+
+// birth commits a thread's first event, behind base for a fork.
+func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadID, d Data, base uint64, commit func(*Commit) error) (Thread, error) {
+	l, err := m.lockLive(ctx, id)
+	if err != nil {
+		return Thread{}, err
+	}
+	defer l.release()
+	if l.st != nil {
+		return Thread{}, errInUse(id)
+	}
+	l.st = &state{}
+	l.st.row.Thread.Seq = base
+	l.attached.Store(true)
+	w := m.writer(l, actor)
+	w.c.Create = true
+	w.append(Event{Thread: id, Kind: ThreadCreated, Actor: actor, Data: d})
+	err = w.err
+	if err == nil {
+		w.c.Row = w.s.row
+		err = commit(w.c)
+	}
+	switch {
+	case err == nil:
+		l.used = m.now()
+		m.accept(l, w)
+		return w.s.row.thread(true), nil
+	case errors.Is(err, ErrExists):
+		m.forget(l)
+		return Thread{}, errInUse(id)
+	}
+	m.forget(l) // the next call reads what the store has
+	if known, kerr := m.store.Known(context.WithoutCancel(ctx), id, []thole.EventID{w.c.Events[0].ID}); kerr == nil && known[w.c.Events[0].ID] {
+		return w.s.row.thread(false), nil
+	}
+	return Thread{}, failed("create thread", err)
+}
+
+func errInUse(id thole.ThreadID) error {
+	return thole.Errorf(thole.CodeConflict, "thread id is in use: %s", id)
+}
+
+// Get implements Service.
+func (m *Machine) Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (Thread, error) {
+	row, err := m.visible(ctx, actor, id)
+	if err != nil {
+		return Thread{}, err
+	}
+	return row.thread(m.loaded(id)), nil
+}
+
+// visible reads a thread's row if the actor may see it.
+func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.ThreadID) (Row, error) {
+	if !actor.Valid() {
+		return Row{}, errNoActor()
+	}
+	row, err := m.store.Thread(ctx, id)
+	if errors.Is(err, ErrNone) || err == nil && !m.cfg.Access(actor).Sees(row.Thread.Owner) {
+		return Row{}, errNoThread(id)
+	}
+	if err != nil {
+		return Row{}, failed("read thread", err)
+	}
+	return row, nil
+}
+
+// List implements Service. Ephemeral threads are never listed.
+func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[Thread], error) {
+	if !actor.Valid() {
+		return Page[Thread]{}, errNoActor()
+	}
+	if f.Sort != "" && f.Sort != "created" && f.Sort != "updated" {
+		return Page[Thread]{}, thole.Errorf(thole.CodeInvalid, "unknown sort key %q", f.Sort).WithHint("use created or updated")
+	}
+	if err := checkText("search term", f.Search, maxName); err != nil {
+		return Page[Thread]{}, err
+	}
+	limit := pageLimit(f.Limit)
+	q := ThreadQuery{
+		Scope: m.cfg.Access(actor), Archived: f.Archived, Dir: f.Dir, Search: f.Search, Providers: f.Providers,
+		Sources: f.Sources, ByCreated: f.Sort == "created", Desc: f.Desc, Limit: limit + 1,
+	}
+	back := false
+	if f.Cursor != "" {
+		var err error
+		if q.Key, q.KeyID, back, err = parseThreadKey(f.Cursor); err != nil {
+			return Page[Thread]{}, err
+		}
+		if back {
+			q.Desc = !q.Desc
+		}
+	}
+	rows, err := m.store.Threads(ctx, q)
+	if err != nil {
+		return Page[Thread]{}, failed("list threads", err)
+	}
+	threads := make([]Thread, len(rows))
+	for i, r := range rows {
+		threads[i] = r.thread(m.loaded(r.Thread.ID))
+	}
+	return paged(threads, limit, f.PageParams, back, threadKey(q.ByCreated)), nil
+}
+
+// Fork implements Service. The fork's log begins behind the parent's: what was
+// copied is history, not news.
+func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (Thread, error) {
+	if p.ID == "" {
+		p.ID = thole.ThreadID(m.cfg.NewID(m.now()))
+	} else if err := checkID("thread id", string(p.ID)); err != nil {
+		return Thread{}, err
+	}
+	l, err := m.hold(ctx, actor, id)
+	if err != nil {
+		return Thread{}, err
+	}
+	parent, base := l.st.row.Thread, l.st.seq()
+	upTo := parent.Turns
+	if parent.Open != "" {
+		upTo--
+	}
+	l.release()
+	if p.UpTo != "" {
+		t, err := m.Turn(ctx, actor, id, p.UpTo)
+		if err != nil {
+			return Thread{}, err
+		}
+		if t.Outcome == "" {
+			return Thread{}, thole.Errorf(thole.CodeConflict, "turn %s is still running", p.UpTo).WithHint("fork up to an earlier turn, or wait")
+		}
+		upTo = t.Number
+	}
+	born := Created{
+		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo,
+	}
+	if upTo > 0 {
+		born.Preview = parent.Preview
+	}
+	settings := merge(parent.Settings, p.Settings)
+	return m.birth(ctx, actor, p.ID, Data{Created: &born, Settings: &settings, Name: &parent.Name}, base,
+		func(c *Commit) error { return m.store.Fork(ctx, id, upTo, c) })
+}
+
+// Update implements Service. Archiving a thread asks its running turn to stop.
+func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update) (Thread, error) {
+	if p.Name != nil {
+		if err := checkText("name", *p.Name, maxName); err != nil {
+			return Thread{}, err
+		}
+	}
+	var t Thread
+	err := m.change(ctx, actor, id, "thread.update", func(l *live, w *writer) error {
+		now, d := w.s.row.Thread, Data{}
+		if p.Name != nil && *p.Name != now.Name {
+			d.Name = p.Name
+		}
+		if p.Archived != nil && *p.Archived != now.Archived {
+			d.Archived = p.Archived
+		}
+		if p.Settings != nil {
+			if s := merge(now.Settings, p.Settings); !equal(s, now.Settings) {
+				d.Settings = &s
+			}
+		}
+		if d.Name != nil || d.Archived != nil || d.Settings != nil {
+			w.add(ThreadUpdated, "", d)
+		}
+		if d.Archived != nil && *d.Archived && w.s.open != nil {
+			w.interrupt(nil)
+		}
+		t = w.s.row.thread(w.loaded)
+		return nil
+	})
+	return t, err
+}
+
+// Delete implements Service. A running turn loses its thread; its runner is told
+// to stop and finds nothing to write to.
+func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID) error {
+	l, err := m.hold(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	w := m.writer(l, actor)
+	ref, open := w.ref(), l.st.open != nil
+	for range maxTries {
+		if err = m.store.Delete(ctx, id, l.st.seq()); !errors.Is(err, ErrStale) {
+			break
+		}
+		if _, err = m.refresh(ctx, l); err != nil {
+			break
+		}
+	}
+	if err == nil || errors.Is(err, ErrNone) {
+		if !l.dead {
+			m.vanish(l)
+		}
+		err = nil
+	}
+	l.release()
+	if err != nil {
+		return failed("delete thread", err)
+	}
+	if r := m.runs(); r != nil && open {
+		_ = r.Interrupt(context.WithoutCancel(ctx), ref)
+	}
+	return nil
+}

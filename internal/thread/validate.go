@@ -1,0 +1,71 @@
+package thread
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Limits of what callers may send. The contract's edges have their own frame
+// limits in front of these.
+const (
+	maxInput = 16 << 20 // bytes of one message, images included
+	maxParts = 256
+	maxName  = 512
+	maxKey   = 256
+)
+
+func checkInput(input []thole.Input) error {
+	if len(input) > maxParts {
+		return thole.Errorf(thole.CodeInvalid, "input has %d parts; at most %d are taken", len(input), maxParts)
+	}
+	size := 0
+	for i, in := range input {
+		switch in.Type {
+		case "text":
+			if in.URL != "" {
+				return thole.Errorf(thole.CodeInvalid, "input part %d: text with a url", i)
+			}
+		case "image":
+			if in.URL == "" {
+				return thole.Errorf(thole.CodeInvalid, "input part %d: an image needs a url", i)
+			}
+		default:
+			return thole.Errorf(thole.CodeInvalid, "input part %d: unknown type %q", i, in.Type).WithHint("use text or image")
+		}
+		if !utf8.ValidString(in.Text) || !utf8.ValidString(in.URL) {
+			return thole.Errorf(thole.CodeInvalid, "input part %d: not valid UTF-8", i)
+		}
+		size += len(in.Text) + len(in.URL)
+	}
+	if size > maxInput {
+		return thole.Errorf(thole.CodeInvalid, "input has %d bytes; at most %d are taken", size, maxInput).
+			WithHint("put large content into a file of the workspace")
+	}
+	return nil
+}
+
+func checkSome(input []thole.Input) error {
+	if len(input) == 0 {
+		return thole.Errorf(thole.CodeInvalid, "input must not be empty")
+	}
+	return checkInput(input)
+}
+
+func checkText(what, s string, limit int) error {
+	if len(s) > limit {
+		return thole.Errorf(thole.CodeInvalid, "%s has %d bytes; at most %d are taken", what, len(s), limit)
+	}
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return thole.Errorf(thole.CodeInvalid, "%s is not plain UTF-8 text", what)
+	}
+	return nil
+}
+
+func checkID(what, id string) error {
+	if !thole.ValidUUID(id) {
+		return thole.Errorf(thole.CodeInvalid, "%s %q is not a lower-case UUID", what, id)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package thread
+
+import (
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// writer makes one commit: decisions add events to it, each folded at once so
+// that the next decision sees its effect. It has no clock and no randomness of
+// its own.
+type writer struct {
+	s      *state
+	c      *Commit
+	now    time.Time
+	newID  func(time.Time) string
+	loaded bool // of the thread, for its derived status
+	policy Policies
+
+	actor    thole.Actor
+	executor thole.ExecutorID
+	trace    string
+	endID    thole.EventID // of the provider's last word, for the turn's end
+
+	// outs is what subscribers will hear, durable and ephemeral, in order.
+	outs []Event
+	// flights holds the text of items in flight, this commit's deltas included.
+	flights *flightPlan
+	// calls are for the runner, after commit.
+	calls []func(Runner)
+	err   error
+}
+
+// add appends an event. A change of the derived status is told before the event
+// that causes it, so that "idle" comes before the end of a turn.
+func (w *writer) add(k Kind, turn thole.TurnID, d Data) {
+	w.append(Event{Kind: k, Turn: turn, Actor: w.actor, Data: d})
+}
+
+func (w *writer) append(e Event) {
+	if w.err != nil {
+		return
+	}
+	if e.ID == "" {
+		e.ID = thole.EventID(w.newID(w.now))
+	}
+	if e.Thread == "" {
+		e.Thread = w.s.row.Thread.ID
+	}
+	e.Seq, e.Time = w.s.seq()+1, w.now
+	e.Executor = w.executor
+	if e.Trace = w.trace; e.Trace == "" && w.s.open != nil {
+		e.Trace = w.s.open.Trace
+	}
+	before := w.s.row.status(w.loaded)
+	if w.err = w.s.apply(e, w.c); w.err != nil {
+		return
+	}
+	w.c.Events = append(w.c.Events, e)
+	if after := w.s.row.status(w.loaded); after != before {
+		w.outs = append(w.outs, statusEvent(e, after))
+	}
+	w.outs = append(w.outs, e)
+}
+
+func statusEvent(e Event, st Status) Event {
+	return Event{Thread: e.Thread, Time: e.Time, Kind: ThreadStatus, Actor: e.Actor, Data: Data{Status: &st}}
+}
+
+// call leaves a message for the runner.
+func (w *writer) call(f func(Runner)) { w.calls = append(w.calls, f) }
+
+func (w *writer) ref() TurnRef {
+	r := TurnRef{Thread: w.s.row.Thread.ID, Turn: w.s.openID()}
+	if w.s.open != nil {
+		r.Executor = w.s.open.Executor
+	}
+	return r
+}
