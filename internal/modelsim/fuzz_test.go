@@ -22,12 +22,13 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(0, []byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"text":"x"}]}]}],"tools":[{}]}`))
 	f.Add(2, []byte(`{"input":"just text","tools":[{"type":"custom","name":"apply_patch"}]}`))
-	s := New(Options{})
 	paths := []string{"/v1/messages", "/v1/chat/completions", "/v1/responses"}
 	f.Fuzz(func(t *testing.T, api int, body []byte) {
 		if bytes.Contains(body, []byte("wait")) || bytes.Contains(body, []byte("slow")) || bytes.Contains(body, []byte("hang")) || bytes.Contains(body, []byte("_ms")) {
 			t.Skip("asks for a pause")
 		}
+		s := New(Options{})
+		defer s.cancel()
 		w := httptest.NewRecorder()
 		func() {
 			defer func() {

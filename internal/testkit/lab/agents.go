@@ -30,7 +30,7 @@ type agent struct {
 var (
 	codex     = agent{part: "codex", install: "codex", version: CodexVersion, pattern: "codex-%s/node_modules/@openai/codex/vendor/*/bin/codex"}
 	claude    = agent{part: "claude", install: "claude", version: ClaudeVersion, pattern: "claude-%s/node_modules/@anthropic-ai/claude-code-linux-*/claude"}
-	claudeOld = agent{part: "claude", install: "claude-old", version: ClaudeOldVersion, pattern: "claude-%s/node_modules/@anthropic-ai/claude-code-linux-*/claude"}
+	claudeOld = agent{part: "claude-old", install: "claude-old", version: ClaudeOldVersion, pattern: "claude-%s/node_modules/@anthropic-ai/claude-code-linux-*/claude"}
 	opencode  = agent{part: "opencode", install: "opencode", version: OpencodeVersion, pattern: "opencode-%s/node_modules/opencode-linux-*/bin/opencode"}
 )
 

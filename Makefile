@@ -1,0 +1,64 @@
+# Run `make` to see what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
+
+# Packages whose tests run without the race detector. SQLite here is C turned into
+# Go, which the detector slows about eighteen times: the store's crash and model
+# tests would take most of an hour. What runs above the store is raced with it.
+NORACE ?= ./internal/store/... ./internal/testkit/... ./test/...
+
+# Parts that a full run has to use; with CI=true a row without tests fails it.
+PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap
+
+.PHONY: help
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build everything and start thole on this machine (ARGS="…" for flags)
+	bin/thole up $(ARGS)
+
+.PHONY: build
+build: web ## build bin/thole, one static binary with the web UI in it
+	@echo "building bin/thole"
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/thole ./cmd/thole
+
+.PHONY: web
+web: ## build the web UI, if it is there
+	@scripts/web build
+
+.PHONY: setup
+setup: ## get the real parts that tests run on (needs root for some)
+	@scripts/lab install
+
+.PHONY: test
+test: setup ## set up, then run all tests and show the real parts they ran on
+	@GO='$(GO)' NORACE='$(NORACE)' PARTS='$(PARTS)' scripts/test
+
+.PHONY: lint
+lint: ## look for mistakes with golangci-lint
+	$(GO) tool -modfile=tools.mod golangci-lint run
+
+.PHONY: bench
+bench: setup ## measure speed against peers and write test/bench/RESULTS.md
+	THOLE_BENCH=1 $(GO) test -count=1 -timeout 60m -v ./test/bench/...
+
+.PHONY: soak
+soak: setup ## run the long tests
+	THOLE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 120m ./...
+
+.PHONY: gen
+gen: ## make generated files anew
+	$(GO) generate ./...
+
+.PHONY: verify
+verify: ## fail on stale generated files, unformatted code and untidy modules
+	@GO='$(GO)' scripts/verify
+
+.PHONY: clean
+clean: ## remove what was built; the cache of parts stays
+	rm -rf bin web/dist
