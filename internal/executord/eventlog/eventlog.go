@@ -198,6 +198,13 @@ func (l *Log) End() (cursor uint64, sealed bool) {
 	return uint64(len(l.offsets) - 1), l.sealed
 }
 
+// Acked is the last acknowledged cursor.
+func (l *Log) Acked() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acked
+}
+
 // Close ends the log; the file stays.
 func (l *Log) Close() error {
 	l.mu.Lock()

@@ -1,0 +1,118 @@
+// Package executord is the resident service inside an executor, and the only
+// place that runs providers. It serves HTTP to the dispatcher behind one bearer
+// token: turns, their event logs, asks, the workspace, and an exec-server on the
+// same listener. It holds no truth beyond its event logs: the dispatcher reads
+// them by cursor and stores what they say. It never sees object-store
+// credentials, and it never decides which turn runs.
+package executord
+
+import (
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// RunRequest starts a run: one try of a provider at a turn. A turn that lost its
+// provider, or that goes on after a human's answer, gets another run. Turn.ID is
+// the run's own id, from which the provider derives its event ids; For is the
+// turn. Repeating a request changes nothing and returns the run's state.
+type RunRequest struct {
+	Turn     provider.Turn   `json:"turn"`
+	For      thole.TurnID    `json:"for"`
+	Thread   thole.ThreadID  `json:"thread"`
+	Provider string          `json:"provider"`
+	Session  SessionSettings `json:"session"`
+	// Grant is the turn's credentials. It is kept in memory and in the auth
+	// directory, never in the log.
+	Grant provider.Grant `json:"grant"`
+}
+
+// SessionSettings is what of provider.SessionConfig the dispatcher decides; paths
+// are executord's own.
+type SessionSettings struct {
+	Resume       string            `json:"resume,omitempty"`
+	Fork         bool              `json:"fork,omitempty"`
+	Model        string            `json:"model,omitempty"`
+	Effort       string            `json:"effort,omitempty"`
+	Profile      thole.Profile     `json:"profile,omitempty"`
+	Instructions string            `json:"instructions,omitempty"`
+	Options      map[string]string `json:"options,omitempty"`
+}
+
+// RunState is how far a run got.
+type RunState string
+
+const (
+	RunRunning RunState = "running"
+	RunWaiting RunState = "waiting_human"
+	RunEnded   RunState = "ended"
+	// RunLost: executord restarted while it ran; its provider is gone. The
+	// log holds what was said before.
+	RunLost RunState = "lost"
+)
+
+// Run is one run as executord knows it.
+type Run struct {
+	ID       thole.TurnID   `json:"id"`
+	For      thole.TurnID   `json:"for"`
+	Thread   thole.ThreadID `json:"thread"`
+	Provider string         `json:"provider"`
+	State    RunState       `json:"state"`
+	NativeID string         `json:"native_id,omitempty"`
+	Cursor   uint64         `json:"cursor"` // the last one in the log
+	Acked    uint64         `json:"acked"`  // the last one that was acknowledged
+	Started  time.Time      `json:"started"`
+}
+
+// Status is what the executor is doing.
+type Status struct {
+	Boot    string    `json:"boot"` // changes with every start of executord
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Runs    []Run     `json:"runs"`
+}
+
+// SteerRequest adds input to a run.
+type SteerRequest struct {
+	Run thole.TurnID `json:"run"`
+	// ID makes a repeat harmless.
+	ID       thole.MessageID `json:"id"`
+	Input    []thole.Input   `json:"input"`
+	ClientID string          `json:"client_id,omitempty"`
+}
+
+// CancelRequest stops a run: gracefully, or with Kill at once.
+type CancelRequest struct {
+	Run  thole.TurnID `json:"run"`
+	Kill bool         `json:"kill,omitempty"`
+}
+
+// ReplyRequest answers, or with Defer parks, a pending ask.
+type ReplyRequest struct {
+	Run    thole.TurnID `json:"run"`
+	Ask    thole.AskID  `json:"ask"`
+	Answer thole.Answer `json:"answer"`
+	Defer  bool         `json:"defer,omitempty"`
+}
+
+// AckRequest says that the dispatcher has stored a run's events up to Cursor.
+// With Forget the run is over for it and the log may go.
+type AckRequest struct {
+	Run    thole.TurnID `json:"run"`
+	Cursor uint64       `json:"cursor"`
+	Forget bool         `json:"forget,omitempty"`
+}
+
+// LogEvent is one line of a run's event stream.
+type LogEvent struct {
+	Cursor uint64         `json:"cursor"`
+	Event  provider.Event `json:"event"`
+}
+
+// Problem is the body of every error.
+type Problem struct {
+	Code    thole.Code `json:"code"`
+	Message string     `json:"message"`
+	Hint    string     `json:"hint,omitempty"`
+}

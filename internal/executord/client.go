@@ -1,0 +1,165 @@
+package executord
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Client talks to one executord. Safe for concurrent use. An error of class
+// CodeUnavailable means that nobody knows whether the call had an effect; every
+// call is idempotent, so it may be repeated.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// Dial makes a client for "unix:PATH" or "http://HOST:PORT". It connects lazily.
+func Dial(endpoint, token string) *Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 4, DisableCompression: true}
+	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport}}
+	if path, ok := cutUnix(endpoint); ok {
+		c.base = "http://executord"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+	}
+	return c
+}
+
+func cutUnix(endpoint string) (string, bool) {
+	const prefix = "unix:"
+	if len(endpoint) > len(prefix) && endpoint[:len(prefix)] == prefix {
+		return endpoint[len(prefix):], true
+	}
+	return "", false
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Run starts a run, or returns the one that is there.
+func (c *Client) Run(ctx context.Context, req RunRequest) (Run, error) {
+	return call[Run](ctx, c, "POST", "/run", req)
+}
+
+// Cancel stops a run.
+func (c *Client) Cancel(ctx context.Context, req CancelRequest) (Run, error) {
+	return call[Run](ctx, c, "POST", "/cancel", req)
+}
+
+// Steer adds input to a run.
+func (c *Client) Steer(ctx context.Context, req SteerRequest) (Run, error) {
+	return call[Run](ctx, c, "POST", "/steer", req)
+}
+
+// Reply answers or parks an ask.
+func (c *Client) Reply(ctx context.Context, req ReplyRequest) (Run, error) {
+	return call[Run](ctx, c, "POST", "/human-loop/reply", req)
+}
+
+// Ack acknowledges events.
+func (c *Client) Ack(ctx context.Context, req AckRequest) error {
+	_, err := call[struct{}](ctx, c, "POST", "/ack", req)
+	return err
+}
+
+// Status asks what the executor is doing.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return call[Status](ctx, c, "GET", "/status", nil)
+}
+
+// Post calls a workspace endpoint with a JSON body and decodes its answer.
+func (c *Client) Post(ctx context.Context, path string, in, out any) error {
+	raw, err := call[json.RawMessage](ctx, c, "POST", path, in)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(raw, out)
+}
+
+// Events reads a run's log behind a cursor and calls fn for every event, batched
+// as they arrive. It returns nil when the run is over and fn has seen its last
+// event, and an error when the stream broke or fn returned one.
+func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn func([]LogEvent) error) error {
+	resp, err := c.do(ctx, "GET", "/runs/"+string(run)+"/events?after="+strconv.FormatUint(after, 10), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	r := bufio.NewReaderSize(resp.Body, 64<<10)
+	var batch []LogEvent
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == nil {
+			var ev LogEvent
+			if err := json.Unmarshal(line, &ev); err != nil {
+				return thole.Errorf(thole.CodeInternal, "decode event: %w", err)
+			}
+			batch = append(batch, ev)
+		}
+		// Hand over what is there before waiting for more.
+		if len(batch) > 0 && (err != nil || r.Buffered() == 0 || len(batch) >= 256) {
+			if err := fn(batch); err != nil {
+				return err
+			}
+			batch = nil
+		}
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return nil
+		}
+		if err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "event stream broke: %w", err)
+		}
+	}
+}
+
+func call[Out any](ctx context.Context, c *Client, method, path string, in any) (out Out, err error) {
+	resp, err := c.do(ctx, method, path, in)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, thole.Errorf(thole.CodeUnavailable, "decode executor answer: %w", err)
+	}
+	return out, nil
+}
+
+func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var p Problem
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p); err != nil || p.Code == "" {
+		return nil, thole.Errorf(thole.CodeUnavailable, "executor answered %s", resp.Status)
+	}
+	return nil, &thole.Error{Code: p.Code, Message: p.Message, Hint: p.Hint}
+}

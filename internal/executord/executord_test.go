@@ -1,0 +1,258 @@
+package executord_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve starts an executord in dir; the caller may stop it and serve again.
+func serve(t *testing.T, dir string) (client *executord.Client, stop func()) {
+	t.Helper()
+	dirs := executord.Dirs{Workspace: dir + "/workspace", State: dir + "/state", Auth: dir + "/auth", Home: dir + "/home", Tmp: dir + "/tmp"}
+	for _, d := range []string{dirs.Workspace, dirs.State, dirs.Auth, dirs.Home, dirs.Tmp} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := executord.New(executord.Config{Dirs: dirs, Token: "secret", Providers: []provider.Provider{testprovider.New()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sock := filepath.Join(dir, "d.sock")
+	os.Remove(sock)
+	ln, err := net.Listen("unix", sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: s.Handler()}
+	go srv.Serve(ln)
+	client = executord.Dial("unix:"+sock, "secret")
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		srv.Close()
+		s.Close()
+		client.Close()
+	}
+	t.Cleanup(stop)
+	return client, stop
+}
+
+func home(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "xd") // short: it holds a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func newID() thole.TurnID { return thole.NewID[thole.TurnID](time.Now()) }
+
+func request(prompt string) executord.RunRequest {
+	return executord.RunRequest{
+		Turn: provider.Turn{ID: newID(), Input: thole.Text(prompt)}, For: newID(), Thread: "t", Provider: "test",
+		Session: executord.SessionSettings{Profile: thole.ProfileAsk},
+	}
+}
+
+func start(t *testing.T, c *executord.Client, req executord.RunRequest) thole.TurnID {
+	t.Helper()
+	if _, err := c.Run(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	return req.Turn.ID
+}
+
+// collect reads a run to its end and checks the port's promises on the way.
+func collect(t *testing.T, c *executord.Client, run thole.TurnID, after uint64, each func(executord.LogEvent)) []executord.LogEvent {
+	t.Helper()
+	var out []executord.LogEvent
+	err := c.Events(t.Context(), run, after, func(batch []executord.LogEvent) error {
+		for _, ev := range batch {
+			if after++; ev.Cursor != after {
+				t.Fatalf("cursor %d, want %d", ev.Cursor, after)
+			}
+			out = append(out, ev)
+			if each != nil {
+				each(ev)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ev := range out {
+		if (ev.Event.Kind == provider.EventEnded) != (i == len(out)-1) {
+			t.Fatalf("event %d of %d is %s", i+1, len(out), ev.Event.Kind)
+		}
+	}
+	return out
+}
+
+func text(events []executord.LogEvent) string {
+	var b strings.Builder
+	for _, ev := range events {
+		if ev.Event.Kind == provider.EventItemCompleted && ev.Event.Item.Kind == thole.ItemMessage {
+			b.WriteString(ev.Event.Item.Text)
+		}
+	}
+	return b.String()
+}
+
+func TestARunIsReadFromAnyCursorAndRepeatsChangeNothing(t *testing.T) {
+	c, _ := serve(t, home(t))
+	req := request("sim: say hello")
+	run := start(t, c, req)
+	all := collect(t, c, run, 0, nil)
+	if !strings.Contains(text(all), "hello") {
+		t.Fatalf("said %q", text(all))
+	}
+	start(t, c, req) // a repeat
+	if again := collect(t, c, run, 0, nil); len(again) != len(all) {
+		t.Fatalf("a repeated request ran again: %d events, then %d", len(all), len(again))
+	}
+	if tail := collect(t, c, run, all[len(all)-2].Cursor, nil); len(tail) != 1 {
+		t.Fatalf("tail has %d events", len(tail))
+	}
+	if err := c.Ack(t.Context(), executord.AckRequest{Run: run, Cursor: all[len(all)-1].Cursor, Forget: true}); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := c.Status(t.Context()); err != nil || len(st.Runs) != 0 {
+		t.Fatal(st, err)
+	}
+}
+
+func TestAskIsAnsweredOnce(t *testing.T) {
+	c, _ := serve(t, home(t))
+	run := start(t, c, request("sim: ask Which? | red | blue ;; say thanks"))
+	events := collect(t, c, run, 0, func(ev executord.LogEvent) {
+		if ev.Event.Kind != provider.EventAskRequested {
+			return
+		}
+		st, err := c.Status(t.Context())
+		if err != nil || st.Runs[0].State != executord.RunWaiting {
+			t.Errorf("status while asking: %+v, %v", st, err)
+		}
+		reply := executord.ReplyRequest{Run: run, Ask: ev.Event.Ask.ID, Answer: thole.Answer{Answers: map[string][]string{ev.Event.Ask.Questions[0].ID: {"blue"}}}}
+		if _, err := c.Reply(t.Context(), reply); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Reply(t.Context(), reply); thole.CodeOf(err) != thole.CodeConflict {
+			t.Errorf("second answer: %v", err)
+		}
+	})
+	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeCompleted {
+		t.Fatalf("ended %+v", end)
+	}
+}
+
+func TestCancelAndSecondTurn(t *testing.T) {
+	c, _ := serve(t, home(t))
+	run := start(t, c, request("sim: ask Which? | a | b"))
+	busy := request("sim: say x")
+	events := collect(t, c, run, 0, func(ev executord.LogEvent) {
+		if ev.Event.Kind == provider.EventAskRequested {
+			if _, err := c.Run(t.Context(), busy); thole.CodeOf(err) != thole.CodeBusy {
+				t.Errorf("a second run beside the first: %v", err)
+			}
+			if _, err := c.Cancel(t.Context(), executord.CancelRequest{Run: run}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeInterrupted {
+		t.Fatalf("ended %+v", end)
+	}
+	if got := text(collect(t, c, start(t, c, busy), 0, nil)); !strings.Contains(got, "x") {
+		t.Fatalf("the next turn said %q", got)
+	}
+}
+
+// A restart loses the provider, never what it said: the run reads as lost, its
+// log is whole, and the conversation goes on in another run.
+func TestRestartKeepsTheLog(t *testing.T) {
+	dir := home(t)
+	c, stop := serve(t, dir)
+	req := request("sim: say before ;; ask Which? | a | b")
+	run := start(t, c, req)
+	ctx, cancel := context.WithCancel(t.Context())
+	var seen []executord.LogEvent
+	_ = c.Events(ctx, run, 0, func(batch []executord.LogEvent) error {
+		seen = append(seen, batch...)
+		if seen[len(seen)-1].Event.Kind == provider.EventAskRequested {
+			cancel()
+		}
+		return nil
+	})
+	// What a kill leaves: the state directory as it is now.
+	if err := os.CopyFS(dir+"/copy", os.DirFS(dir+"/state")); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	os.RemoveAll(dir + "/state")
+	if err := os.Rename(dir+"/copy", dir+"/state"); err != nil {
+		t.Fatal(err)
+	}
+	c, _ = serve(t, dir)
+	st, err := c.Status(t.Context())
+	if err != nil || len(st.Runs) != 1 || st.Runs[0].State != executord.RunLost || st.Runs[0].For != req.For || st.Runs[0].NativeID == "" {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	n := 0
+	if err := c.Events(t.Context(), run, 0, func(b []executord.LogEvent) error { n += len(b); return nil }); err != nil || n < len(seen) {
+		t.Fatalf("read %d of %d events back: %v", n, len(seen), err)
+	}
+	next := request("sim: say after")
+	next.For, next.Session.Resume = req.For, st.Runs[0].NativeID
+	if got := text(collect(t, c, start(t, c, next), 0, nil)); !strings.Contains(got, "after") {
+		t.Fatalf("said %q", got)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	dir := home(t)
+	c, _ := serve(t, dir)
+	if _, err := executord.Dial("unix:"+dir+"/d.sock", "wrong").Status(t.Context()); thole.CodeOf(err) != thole.CodeUnauthorized {
+		t.Errorf("wrong token: %v", err)
+	}
+	bad := request("x")
+	bad.Turn.ID = "../../etc"
+	if _, err := c.Run(t.Context(), bad); thole.CodeOf(err) != thole.CodeInvalid {
+		t.Errorf("bad id: %v", err)
+	}
+	if err := c.Events(t.Context(), newID(), 0, nil); thole.CodeOf(err) != thole.CodeNotFound {
+		t.Errorf("unknown run: %v", err)
+	}
+	none := request("x")
+	none.Provider = "nobody"
+	events := collect(t, c, start(t, c, none), 0, nil)
+	if end := events[0].Event.Ended; end.Outcome != thole.OutcomeFailed || !strings.Contains(end.Error.Message, "nobody") {
+		t.Errorf("unknown provider ended %+v", end)
+	}
+	leak := request("sim: say x")
+	leak.Grant.Files = map[string][]byte{"../escape": nil}
+	if end := collect(t, c, start(t, c, leak), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {
+		t.Errorf("a credential file outside its directory: %+v", end)
+	}
+}

@@ -1,0 +1,224 @@
+package executord
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+func (s *Server) run(_ context.Context, req RunRequest) (Run, error) {
+	if !thole.ValidUUID(string(req.Turn.ID)) || !thole.ValidUUID(string(req.For)) || req.Thread == "" {
+		return Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
+	}
+	r, _, err := s.runs.begin(req, s)
+	if err != nil {
+		return Run{}, err
+	}
+	return r.snapshot(), nil
+}
+
+func (s *Server) cancel(ctx context.Context, req CancelRequest) (Run, error) {
+	r, err := s.runs.find(req.Run)
+	if err != nil {
+		return Run{}, err
+	}
+	r.mu.Lock()
+	session := r.session
+	r.stopped = true
+	r.mu.Unlock()
+	if req.Kill || session == nil {
+		r.cancel()
+		return r.snapshot(), nil
+	}
+	if err := session.Stop(ctx); err != nil && !errors.Is(err, provider.ErrNoTurn) {
+		r.cancel()
+	}
+	return r.snapshot(), nil
+}
+
+func (s *Server) steer(ctx context.Context, req SteerRequest) (Run, error) {
+	r, session, err := s.live(req.Run)
+	if err != nil {
+		return Run{}, err
+	}
+	r.mu.Lock()
+	repeat := r.steered[req.ID]
+	r.steered[req.ID] = true
+	r.mu.Unlock()
+	if repeat {
+		return r.snapshot(), nil
+	}
+	if err := session.Steer(ctx, req.Input, req.ClientID); err != nil {
+		r.mu.Lock()
+		delete(r.steered, req.ID)
+		r.mu.Unlock()
+		return Run{}, portError(err)
+	}
+	return r.snapshot(), nil
+}
+
+func (s *Server) reply(ctx context.Context, req ReplyRequest) (Run, error) {
+	r, session, err := s.live(req.Run)
+	if err != nil {
+		return Run{}, err
+	}
+	if req.Defer {
+		err = session.Defer(ctx, req.Ask)
+	} else {
+		err = session.Answer(ctx, req.Ask, req.Answer)
+	}
+	if err != nil {
+		return Run{}, portError(err)
+	}
+	return r.snapshot(), nil
+}
+
+func (s *Server) live(id thole.TurnID) (*run, provider.Session, error) {
+	r, err := s.runs.find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	session := r.current()
+	if session == nil {
+		return nil, nil, thole.Errorf(thole.CodeConflict, "run %s is not going", id)
+	}
+	return r, session, nil
+}
+
+// portError gives the port's errors their classes.
+func portError(err error) error {
+	switch {
+	case errors.Is(err, provider.ErrUnsupported):
+		return thole.Errorf(thole.CodeUnsupported, "%w", err)
+	case errors.Is(err, provider.ErrNoTurn), errors.Is(err, provider.ErrSettled):
+		return thole.Errorf(thole.CodeConflict, "%w", err)
+	}
+	return err
+}
+
+func (s *Server) ack(_ context.Context, req AckRequest) (struct{}, error) {
+	r, err := s.runs.find(req.Run)
+	if err != nil {
+		return struct{}{}, err
+	}
+	r.log.Ack(req.Cursor)
+	if req.Forget {
+		return struct{}{}, s.runs.forget(r)
+	}
+	return struct{}{}, nil
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	list := s.runs.list()
+	slices.SortFunc(list, func(a, b Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	writeJSON(w, http.StatusOK, Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list})
+}
+
+// events streams a run's log behind ?after=N as one JSON object a line, until
+// the run is over or the client goes.
+func (s *Server) events(w http.ResponseWriter, req *http.Request) {
+	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	after, err := strconv.ParseUint(req.URL.Query().Get("after"), 10, 64)
+	if err != nil {
+		writeError(w, thole.Errorf(thole.CodeInvalid, "after must be a cursor"))
+		return
+	}
+	if end, _ := r.log.End(); after > end {
+		writeError(w, thole.Errorf(thole.CodeConflict, "cursor %d is beyond the end of the log, %d", after, end))
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	flush := http.NewResponseController(w)
+	_ = flush.SetWriteDeadline(time.Time{})
+	w.WriteHeader(http.StatusOK)
+	_ = flush.Flush()
+	for {
+		recs, err := r.log.Read(req.Context(), after)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // a clean end would read as "the run is over"
+		}
+		for _, rec := range recs {
+			after = rec.Cursor
+			line := append(strconv.AppendUint([]byte(`{"cursor":`), rec.Cursor, 10), `,"event":`...)
+			line = append(append(line, rec.Data...), "}\n"...)
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+		if err := flush.Flush(); err != nil {
+			return
+		}
+	}
+}
+
+func (s *Server) pending(w http.ResponseWriter, _ *http.Request) {
+	type entry struct {
+		Run thole.TurnID `json:"run"`
+		For thole.TurnID `json:"for"`
+		Ask thole.Ask    `json:"ask"`
+	}
+	out := []entry{}
+	s.runs.each(func(r *run) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, ask := range r.asks {
+			out = append(out, entry{r.info.ID, r.info.For, ask})
+		}
+	})
+	writeJSON(w, http.StatusOK, map[string]any{"pending": out})
+}
+
+func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
+	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	r.mu.Lock()
+	todos := slices.Clone(r.todos)
+	r.mu.Unlock()
+	slices.SortStableFunc(todos, func(a, b thole.Todo) int { return a.Order - b.Order })
+	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]thole.Todo{}, todos...)})
+}
+
+// todoEvents is the history so far of a run's todos.
+func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
+	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	end, _ := r.log.End()
+	out := []provider.Event{}
+	for after := uint64(0); after < end; {
+		recs, err := r.log.Read(req.Context(), after)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		for _, rec := range recs {
+			after = rec.Cursor
+			var ev provider.Event
+			if json.Unmarshal(rec.Data, &ev) == nil && (ev.Kind == provider.EventTodoSnapshot || ev.Kind == provider.EventTodoUpdate) {
+				out = append(out, ev)
+			}
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"events": out})
+}

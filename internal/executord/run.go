@@ -1,0 +1,177 @@
+package executord
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// run is one try at a turn and its log. The goroutine of drive is its only writer.
+type run struct {
+	log    *eventlog.Log
+	cancel context.CancelFunc
+	done   chan struct{} // closed when drive returned
+
+	mu      sync.Mutex // guards what follows
+	info    Run
+	session provider.Session // nil until open and after the end
+	asks    map[thole.AskID]thole.Ask
+	todos   []thole.Todo
+	steered map[thole.MessageID]bool
+	stopped bool // a stop was asked for before the session was open
+}
+
+// drive takes the turn to its end. Whatever happens, the log ends with exactly
+// one EventEnded and is sealed.
+func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
+	defer close(r.done)
+	defer r.log.Seal()
+	ended := false
+	emit := func(ev provider.Event) {
+		if ended {
+			return
+		}
+		ended = ev.Kind == provider.EventEnded
+		r.note(ev)
+		if err := r.append(ctx, ev); err != nil {
+			// The log is the only record of this turn. Without it nothing the agent
+			// does may count, so it stops.
+			s.logger.Error("event log failed", "turn", req.Turn.ID, "err", err)
+			r.cancel()
+		}
+	}
+	err := r.runTurn(ctx, s, req, emit)
+	if !ended {
+		emit(endEvent(req.Turn.ID, s.now(), err, ctx.Err() != nil))
+	}
+	r.mu.Lock()
+	r.info.State, r.session, r.asks = RunEnded, nil, nil
+	r.mu.Unlock()
+}
+
+func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(provider.Event)) error {
+	session, err := s.sessions.open(ctx, req)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.session = session
+	stopped := r.stopped
+	if id := session.NativeID(); id != "" {
+		r.info.NativeID = id
+	}
+	native := r.info.NativeID
+	r.mu.Unlock()
+	if stopped {
+		return context.Canceled
+	}
+	if native != "" {
+		emit(provider.Event{ID: sessionEventID(req.Turn.ID, native), Kind: provider.EventSession, Turn: req.Turn.ID, Time: s.now(), NativeID: native})
+	}
+	err = session.Run(ctx, req.Turn, emit)
+	s.sessions.finished(req, session, err)
+	return err
+}
+
+// note keeps what status and the ask and todo endpoints show.
+func (r *run) note(ev provider.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch ev.Kind {
+	case provider.EventSession:
+		r.info.NativeID = ev.NativeID
+	case provider.EventAskRequested:
+		r.asks[ev.Ask.ID] = *ev.Ask
+		r.info.State = RunWaiting
+	case provider.EventAskResolved:
+		delete(r.asks, ev.AskID)
+		if len(r.asks) == 0 {
+			r.info.State = RunRunning
+		}
+	case provider.EventTodoSnapshot:
+		r.todos = ev.Todos
+	case provider.EventTodoUpdate:
+		r.todos = mergeTodos(r.todos, ev.Todos)
+	}
+}
+
+func mergeTodos(have, changed []thole.Todo) []thole.Todo {
+	out := append([]thole.Todo(nil), have...)
+next:
+	for _, c := range changed {
+		for i := range out {
+			if out[i].ID == c.ID {
+				out[i] = c
+				continue next
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// append logs one event. Deltas are repeated by their item's final form, so only
+// they go without an fsync.
+func (r *run) append(ctx context.Context, ev provider.Event) error {
+	data, err := json.Marshal(ev)
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	// The end of a turn is recorded also when its context is cancelled.
+	if ev.Kind == provider.EventEnded {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return r.log.Append(ctx, ev.Kind != provider.EventItemDelta, data)
+}
+
+func (r *run) current() provider.Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.session
+}
+
+func (r *run) snapshot() Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := r.info
+	info.Cursor, _ = r.log.End()
+	info.Acked = r.log.Acked()
+	return info
+}
+
+func sessionEventID(turn thole.TurnID, native string) thole.EventID {
+	return thole.EventID(string(turn) + "/session/" + native)
+}
+
+// endEvent ends a turn whose provider did not.
+func endEvent(turn thole.TurnID, now time.Time, err error, cancelled bool) provider.Event {
+	ended := &provider.Ended{Outcome: thole.OutcomeInterrupted}
+	if !cancelled && !errors.Is(err, context.Canceled) {
+		ended = &provider.Ended{Outcome: thole.OutcomeFailed, Error: openError(err)}
+	}
+	return provider.Event{ID: thole.EventID(string(turn) + "/ended"), Kind: provider.EventEnded, Turn: turn, Time: now, Ended: ended}
+}
+
+func openError(err error) *thole.TurnError {
+	te := &thole.TurnError{Code: thole.ErrProviderCrashed, Hint: thole.HintOf(err), Message: "the provider returned without ending the turn"}
+	if err == nil {
+		return te
+	}
+	te.Message = err.Error()
+	switch {
+	case errors.Is(err, provider.ErrMissing):
+		te.Code = thole.ErrBadRequest
+	case errors.Is(err, provider.ErrSessionLost):
+		te.Code, te.Hint = thole.ErrBadRequest, "start a new thread; the agent's own record of this one is gone"
+	case errors.Is(err, provider.ErrUnsupported):
+		te.Code = thole.ErrBadRequest
+	}
+	return te
+}

@@ -1,0 +1,163 @@
+package executord
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// runs is every run executord knows: those of this life and, from their logs,
+// those of a former one that the dispatcher has not forgotten yet. A log's name
+// is TURN_RUN.log.
+type runs struct {
+	dir string
+
+	mu sync.Mutex // guards by
+	by map[thole.TurnID]*run
+}
+
+func openRuns(dir string) (*runs, error) {
+	rs := &runs{dir: dir, by: map[thole.TurnID]*run{}}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".log")
+		if !ok {
+			continue
+		}
+		turn, id, ok := strings.Cut(name, "_")
+		if !ok {
+			continue
+		}
+		r, err := reopen(filepath.Join(dir, e.Name()), thole.TurnID(turn), thole.TurnID(id))
+		if err != nil {
+			return nil, err
+		}
+		rs.by[thole.TurnID(id)] = r
+	}
+	return rs, nil
+}
+
+// reopen folds a former life's log into a run that is over: ended if its end was
+// recorded, lost if the provider died with the old executord.
+func reopen(path string, turn, id thole.TurnID) (*run, error) {
+	log, err := eventlog.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost}, asks: map[thole.AskID]thole.Ask{}}
+	close(r.done)
+	log.Seal()
+	for after := uint64(0); ; {
+		recs, err := log.Read(context.Background(), after)
+		if err != nil {
+			break // io.EOF: the log is sealed
+		}
+		for _, rec := range recs {
+			after = rec.Cursor
+			var ev provider.Event
+			if json.Unmarshal(rec.Data, &ev) != nil {
+				continue
+			}
+			r.note(ev)
+			if ev.Kind == provider.EventEnded {
+				r.info.State, r.asks = RunEnded, map[thole.AskID]thole.Ask{}
+			}
+		}
+	}
+	if r.info.State != RunEnded {
+		r.info.State = RunLost
+	}
+	return r, nil
+}
+
+// begin registers a run and its empty log, or returns the one that is there.
+func (rs *runs) begin(req RunRequest, s *Server) (r *run, fresh bool, err error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r, ok := rs.by[req.Turn.ID]; ok {
+		return r, false, nil
+	}
+	for _, other := range rs.by {
+		if info := other.snapshot(); info.Thread == req.Thread && (info.State == RunRunning || info.State == RunWaiting) {
+			return nil, false, thole.Errorf(thole.CodeBusy, "run %s of turn %s is still going", info.ID, info.For)
+		}
+	}
+	log, err := eventlog.Open(filepath.Join(rs.dir, string(req.For)+"_"+string(req.Turn.ID)+".log"))
+	if err != nil {
+		return nil, false, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r = &run{
+		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]thole.Ask{}, steered: map[thole.MessageID]bool{},
+		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now()},
+	}
+	rs.by[req.Turn.ID] = r
+	go r.drive(ctx, s, req)
+	return r, true, nil
+}
+
+func (rs *runs) find(id thole.TurnID) (*run, error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r, ok := rs.by[id]; ok {
+		return r, nil
+	}
+	return nil, thole.Errorf(thole.CodeNotFound, "no run %s in this executor", id)
+}
+
+func (rs *runs) list() []Run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	out := make([]Run, 0, len(rs.by))
+	for _, r := range rs.by {
+		out = append(out, r.snapshot())
+	}
+	return out
+}
+
+// forget drops a run that is over. A running one stays.
+func (rs *runs) forget(r *run) error {
+	select {
+	case <-r.done:
+	default:
+		return thole.Errorf(thole.CodeBusy, "run %s is still going", r.snapshot().ID)
+	}
+	rs.mu.Lock()
+	delete(rs.by, r.snapshot().ID)
+	rs.mu.Unlock()
+	return r.log.Remove()
+}
+
+func (rs *runs) each(fn func(*run)) {
+	rs.mu.Lock()
+	all := make([]*run, 0, len(rs.by))
+	for _, r := range rs.by {
+		all = append(all, r)
+	}
+	rs.mu.Unlock()
+	for _, r := range all {
+		fn(r)
+	}
+}
+
+func (rs *runs) stopAll() {
+	rs.each(func(r *run) { r.cancel() })
+	rs.each(func(r *run) { <-r.done })
+}
+
+func (rs *runs) closeAll() (err error) {
+	rs.each(func(r *run) { err = errors.Join(err, r.log.Close()) })
+	return err
+}

@@ -1,0 +1,168 @@
+package executord
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// Dirs are an executor's directories. Workspace is the same path for the
+// thread's life, because providers tie resume to it.
+type Dirs struct {
+	Workspace string // synced; what the agent sees as its own
+	State     string // event logs; survives executord, never synced
+	Auth      string // credentials; never synced
+	Home      string // the CLIs' HOME
+	Tmp       string
+}
+
+// AgentData is where the CLIs keep their conversations: inside the workspace, so
+// that it travels with it.
+func (d Dirs) AgentData() string { return filepath.Join(d.Workspace, ".agent_data") }
+
+// Config makes a Server.
+type Config struct {
+	Dirs      Dirs
+	Token     string
+	Providers []provider.Provider
+	Version   string
+	Logger    *slog.Logger
+	Now       func() time.Time
+	// Exec serves the exec-server protocol on /exec, nil leaves it out.
+	Exec http.Handler
+	// Workspace serves /workspace/*, nil leaves it out.
+	Workspace http.Handler
+}
+
+// Server is executord.
+type Server struct {
+	cfg      Config
+	logger   *slog.Logger
+	now      func() time.Time
+	sessions *sessions
+	runs     *runs
+	token    [32]byte
+	boot     string
+	started  time.Time
+}
+
+// New opens the event logs of a former life and returns a server ready to serve.
+func New(cfg Config) (*Server, error) {
+	if cfg.Token == "" {
+		return nil, errors.New("executord: no token")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	byName := map[string]provider.Provider{}
+	for _, p := range cfg.Providers {
+		byName[p.Name()] = p
+	}
+	s := &Server{
+		cfg: cfg, logger: cfg.Logger, now: cfg.Now, token: sha256.Sum256([]byte(cfg.Token)),
+		sessions: &sessions{providers: byName, dirs: cfg.Dirs, warm: map[thole.ThreadID]warmSession{}},
+		boot:     thole.NewID[string](cfg.Now()), started: cfg.Now(),
+	}
+	var err error
+	s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs"))
+	return s, err
+}
+
+// Close stops every turn, ends the CLIs and closes the logs.
+func (s *Server) Close() error {
+	s.runs.stopAll()
+	s.sessions.closeAll()
+	return s.runs.closeAll()
+}
+
+// Handler serves the HTTP interface. Every route but /healthz wants the token.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /run", handle(s.run))
+	mux.Handle("POST /cancel", handle(s.cancel))
+	mux.Handle("POST /steer", handle(s.steer))
+	mux.Handle("POST /human-loop/reply", handle(s.reply))
+	mux.Handle("POST /ack", handle(s.ack))
+	mux.HandleFunc("GET /status", s.status)
+	mux.HandleFunc("GET /runs/{run}/events", s.events)
+	mux.HandleFunc("GET /human-loop/pending", s.pending)
+	mux.HandleFunc("GET /runs/{run}/todos", s.todos)
+	mux.HandleFunc("GET /runs/{run}/todos/events", s.todoEvents)
+	if s.cfg.Workspace != nil {
+		mux.Handle("/workspace/", s.cfg.Workspace)
+	}
+	if s.cfg.Exec != nil {
+		mux.Handle("/exec", s.cfg.Exec)
+	}
+	outer := http.NewServeMux()
+	outer.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	outer.Handle("/", s.authenticated(mux))
+	return outer
+}
+
+func (s *Server) authenticated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		sum := sha256.Sum256([]byte(given))
+		if !ok || subtle.ConstantTimeCompare(sum[:], s.token[:]) != 1 {
+			writeError(w, thole.Errorf(thole.CodeUnauthorized, "missing or wrong executor token"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// maxBody bounds a request; a prompt may carry images.
+const maxBody = 64 << 20
+
+// handle decodes a JSON body strictly, calls fn and writes its result.
+func handle[In, Out any](fn func(ctx context.Context, in In) (Out, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in In
+		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&in); err != nil {
+			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: %w", err))
+			return
+		}
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: more than one value"))
+			return
+		}
+		out, err := fn(r.Context(), in)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, out)
+	})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	code := thole.CodeOf(err)
+	writeJSON(w, httpStatus[code], Problem{Code: code, Message: err.Error(), Hint: thole.HintOf(err)})
+}
+
+// The two directions of the error mapping between executord and its client.
+var httpStatus = map[thole.Code]int{
+	thole.CodeInvalid: 400, thole.CodeUnauthorized: 401, thole.CodeForbidden: 403, thole.CodeNotFound: 404,
+	thole.CodeConflict: 409, thole.CodeGone: 410, thole.CodeUnsupported: 422, thole.CodeBusy: 423, thole.CodeOverloaded: 429,
+	thole.CodeInternal: 500, thole.CodeUnavailable: 503, thole.CodeHeld: 409,
+}

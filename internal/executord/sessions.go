@@ -1,0 +1,116 @@
+package executord
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// openTimeout bounds the start of a CLI.
+const openTimeout = 60 * time.Second
+
+// sessions keeps the warm provider session of each thread between turns. One
+// executor serves one thread (or one turn), so there is seldom more than one.
+type sessions struct {
+	providers map[string]provider.Provider
+	dirs      Dirs
+
+	mu   sync.Mutex // guards warm
+	warm map[thole.ThreadID]warmSession
+}
+
+type warmSession struct {
+	provider string
+	settings SessionSettings
+	session  provider.Session
+}
+
+// open returns the thread's warm session if it fits the request, otherwise it
+// closes that one and opens another.
+func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, error) {
+	p, ok := s.providers[req.Provider]
+	if !ok {
+		return nil, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
+	}
+	s.mu.Lock()
+	have, found := s.warm[req.Thread]
+	delete(s.warm, req.Thread)
+	s.mu.Unlock()
+	if found && have.fits(req) {
+		return have.session, nil
+	}
+	if found {
+		have.session.Close()
+	}
+	auth, err := s.placeAuth(req)
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(s.dirs.AgentData(), req.Provider)
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, err
+	}
+	env := map[string]string{"HOME": s.dirs.Home, "PATH": os.Getenv("PATH"), "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": s.dirs.Tmp}
+	maps.Copy(env, req.Grant.Env)
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
+	defer cancel()
+	return p.Open(ctx, provider.SessionConfig{
+		Thread: req.Thread, Dir: s.dirs.Workspace, Data: data, Auth: auth, Env: env,
+		Resume: req.Session.Resume, Fork: req.Session.Fork, Model: req.Session.Model, Effort: req.Session.Effort,
+		Profile: req.Session.Profile, Instructions: req.Session.Instructions, Options: req.Session.Options,
+	})
+}
+
+// fits reports whether a warm session can run the request. Model, effort and
+// profile travel with each turn, so only what is fixed at start-up counts.
+func (w warmSession) fits(req RunRequest) bool {
+	return w.provider == req.Provider && !req.Session.Fork &&
+		(req.Session.Resume == "" || req.Session.Resume == w.session.NativeID()) &&
+		req.Session.Instructions == w.settings.Instructions && maps.Equal(req.Session.Options, w.settings.Options) &&
+		req.Turn.Reply == nil
+}
+
+// finished keeps the session warm unless its turn could not begin.
+func (s *sessions) finished(req RunRequest, session provider.Session, err error) {
+	if err != nil {
+		session.Close()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warm[req.Thread] = warmSession{provider: req.Provider, settings: req.Session, session: session}
+}
+
+func (s *sessions) closeAll() {
+	s.mu.Lock()
+	warm := s.warm
+	s.warm = map[thole.ThreadID]warmSession{}
+	s.mu.Unlock()
+	for _, w := range warm {
+		w.session.Close()
+	}
+}
+
+// placeAuth writes the turn's credential files outside the workspace.
+func (s *sessions) placeAuth(req RunRequest) (string, error) {
+	dir := filepath.Join(s.dirs.Auth, req.Provider)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	for name, body := range req.Grant.Files {
+		if name != filepath.Base(name) || name == "." || name == ".." {
+			return "", thole.Errorf(thole.CodeInvalid, "credential file name %q is not a plain name", name)
+		}
+		if err := atomicfile.Write(filepath.Join(dir, name), body, 0o600); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
