@@ -1,0 +1,77 @@
+//go:build linux
+
+package execserver
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+// signal interrupts a process group. A process that is gone is no error.
+func (c *conn) signal(req *jsonrpc.Request, proc *process) {
+	var p exec.SignalParams
+	if e := decode(req.Params, &p, "signal"); e != nil {
+		_ = req.Error(e)
+		return
+	}
+	if p.Signal != exec.SignalInterrupt {
+		_ = req.Error(jsonrpc.Errorf(exec.CodeInvalidParams, "unknown variant `%s`, expected `interrupt`", p.Signal))
+		return
+	}
+	if proc != nil {
+		proc.signal(unix.SIGINT)
+	}
+	_ = req.Reply(exec.Empty{})
+}
+
+// resize sets a terminal's size; the kernel tells the foreground group.
+func (c *conn) resize(req *jsonrpc.Request, proc *process, id string) {
+	var p exec.ResizeParams
+	e := decode(req.Params, &p, "rows", "cols")
+	switch {
+	case e != nil:
+	case p.Rows == 0 || p.Cols == 0:
+		e = jsonrpc.Errorf(exec.CodeInvalidParams, "rows and cols must be greater than zero")
+	case proc == nil:
+		e = jsonrpc.Errorf(exec.CodeInvalidRequest, "unknown process id %s", id)
+	case proc.ptmx == nil:
+		e = jsonrpc.Errorf(exec.CodeInvalidRequest, "process %s has no terminal", id)
+	default:
+		if err := setSize(proc.ptmx, p.Rows, p.Cols); err != nil && !proc.over() {
+			e = jsonrpc.Errorf(exec.CodeInternal, "%s", osText(err))
+		}
+	}
+	c.reply(req, exec.Empty{}, e)
+}
+
+// setSize goes through the raw connection: File.Fd would make the file block.
+func setSize(f *os.File, rows, cols uint16) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		set = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+	})
+	if err != nil {
+		return err
+	}
+	return set
+}
+
+func (p *process) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exited
+}
+
+func (ses *session) over() bool {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	return ses.ended
+}

@@ -1,0 +1,149 @@
+//go:build linux
+
+package execserver
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+// fileMethod answers one file request.
+type fileMethod func(c *conn, raw json.RawMessage) (any, error)
+
+var fileMethods = map[string]fileMethod{
+	exec.MethodReadFile: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.PathParams
+		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
+			data, err := s.readFile(path)
+			return exec.ReadFileResult{Data: data}, err
+		}, "path")
+	},
+	exec.MethodWriteFile: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.WriteFileParams
+		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
+			data, err := base64.StdEncoding.DecodeString(p.Data)
+			if err != nil {
+				return nil, inputError("fs/writeFile requires valid base64 dataBase64: " + err.Error())
+			}
+			return exec.Empty{}, s.writeFile(path, data)
+		}, "path", "dataBase64")
+	},
+	exec.MethodCreateDirectory: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.CreateDirectoryParams
+		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
+			return exec.Empty{}, s.createDirectory(path, orTrue(p.Recursive))
+		}, "path")
+	},
+	exec.MethodGetMetadata: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.PathParams
+		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
+			return s.metadata(path)
+		}, "path")
+	},
+	exec.MethodCanonicalize: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.PathParams
+		return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
+			real, err := s.canonicalize(path)
+			return exec.PathResult{Path: exec.FormatURI(real)}, err
+		}, "path")
+	},
+	exec.MethodReadDirectory: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.PathParams
+		return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
+			entries, err := s.readDirectory(path)
+			return exec.ReadDirectoryResult{Entries: entries}, err
+		}, "path")
+	},
+	exec.MethodWalk: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.WalkParams
+		return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
+			var options json.RawMessage
+			members(raw, func(k, v []byte) {
+				if string(k) == "options" {
+					options = v
+				}
+			})
+			if e := need(options, "maxDepth", "maxDirectories", "maxEntries", "followDirectorySymlinks"); e != nil {
+				return nil, e
+			}
+			return s.walkTree(path, p.Options)
+		}, "path", "options")
+	},
+	exec.MethodRemove: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.RemoveParams
+		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
+			return exec.Empty{}, s.remove(path, orTrue(p.Recursive), orTrue(p.Force))
+		}, "path")
+	},
+	exec.MethodCopy: func(c *conn, raw json.RawMessage) (any, error) {
+		var p exec.CopyParams
+		return withPath(c, raw, &p, &p.SourcePath, nil, &p.Sandbox, func(s scope, from string) (any, error) {
+			to, err := nativePath(p.DestinationPath)
+			if err != nil {
+				return nil, err
+			}
+			return exec.Empty{}, s.copy(from, to, p.Recursive)
+		}, "sourcePath", "destinationPath", "recursive")
+	},
+	exec.MethodOpen:              (*conn).openHandle,
+	exec.MethodReadBlock:         (*conn).readBlock,
+	exec.MethodWriteBlock:        (*conn).writeBlock,
+	exec.MethodClose:             (*conn).closeHandle,
+	exec.MethodWatchMissing:      (*conn).watchMissing,
+	exec.MethodEnvironmentConfig: (*conn).readConfig,
+}
+
+func (c *conn) fileRequest(req *jsonrpc.Request) {
+	result, err := fileMethods[req.Method](c, req.Params)
+	if err != nil {
+		_ = req.Error(fsError(err))
+		return
+	}
+	_ = req.Reply(result)
+}
+
+// withPath decodes params, resolves the path and the sandbox, and runs f, on a
+// confined thread when a policy restricts files.
+func withPath(c *conn, raw json.RawMessage, params any, uri *string, follow **bool, sb **exec.Sandbox,
+	f func(s scope, path string) (any, error), required ...string) (result any, err error) {
+	if e := decode(raw, params, required...); e != nil {
+		return nil, e
+	}
+	path, err := nativePath(*uri)
+	if err != nil {
+		return nil, err
+	}
+	s := scope{follow: follow == nil || orTrue(*follow)}
+	if *sb != nil {
+		at := sandbox.Place{TmpDir: lookup(c.srv.cfg.Environ, "TMPDIR")}
+		if s.policy, err = sandbox.Compile(*sb, at); err != nil {
+			return nil, invalid(err)
+		}
+	}
+	if !s.policy.RestrictsFiles() {
+		return f(s, path)
+	}
+	if cerr := sandbox.Confined(s.policy, func() { result, err = f(s, path) }); cerr != nil {
+		return nil, invalid(cerr)
+	}
+	return result, err
+}
+
+// nativePath converts a URI: malformed is -32602, foreign is -32600.
+func nativePath(uri string) (string, error) {
+	path, err := exec.ParseURI(uri)
+	switch {
+	case errors.Is(err, exec.ErrForeignPath):
+		return "", jsonrpc.Errorf(exec.CodeInvalidRequest, "%s", err)
+	case err != nil:
+		return "", invalid(err)
+	}
+	return path, nil
+}
+
+func orTrue(b *bool) bool { return b == nil || *b }

@@ -1,0 +1,150 @@
+//go:build linux
+
+package execserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+// handles are a connection's open files; they do not survive it.
+type handles struct {
+	mu    sync.Mutex
+	files map[string]*os.File
+}
+
+func (h *handles) get(id string) (*os.File, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.files[id]
+	if f == nil {
+		return nil, jsonrpc.Errorf(exec.CodeNotFound, "unknown file handle `%s`", id)
+	}
+	return f, nil
+}
+
+// check refuses an id before anything is opened.
+func (h *handles) check(id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case len(id) > exec.MaxHandleID:
+		return inputError("file handle ID must not exceed 32 bytes")
+	case h.files[id] != nil:
+		return inputError(fmt.Sprintf("file handle `%s` already exists", id))
+	case len(h.files) >= exec.MaxHandles:
+		return inputError(fmt.Sprintf("at most %d file handles may be open", exec.MaxHandles))
+	}
+	return nil
+}
+
+func (h *handles) put(id string, f *os.File) error {
+	if err := h.check(id); err != nil {
+		f.Close()
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.files == nil {
+		h.files = map[string]*os.File{}
+	}
+	h.files[id] = f
+	return nil
+}
+
+func (h *handles) close(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.files[id]; f != nil {
+		f.Close()
+		delete(h.files, id)
+	}
+}
+
+func (h *handles) closeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.files {
+		f.Close()
+	}
+	h.files = nil
+}
+
+func (c *conn) openHandle(raw json.RawMessage) (any, error) {
+	var p exec.OpenParams
+	return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
+		if err := c.handles.check(p.HandleID); err != nil {
+			return nil, err
+		}
+		var f *os.File
+		var err error
+		switch p.Mode {
+		case "", exec.OpenRead:
+			f, err = s.openRegular(path)
+		case exec.OpenReplace:
+			f, err = s.create(path)
+		default:
+			return nil, jsonrpc.Errorf(exec.CodeInvalidParams, "unknown variant `%s`, expected `read` or `replace`", p.Mode)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return exec.HandleResult{HandleID: p.HandleID}, c.handles.put(p.HandleID, f)
+	}, "handleId", "path")
+}
+
+func (c *conn) readBlock(raw json.RawMessage) (any, error) {
+	var p exec.ReadBlockParams
+	if e := decode(raw, &p, "handleId", "offset", "len"); e != nil {
+		return nil, e
+	}
+	if p.Len < 1 || p.Len > exec.MaxBlock {
+		return nil, inputError("file read block length must be between 1 and 1048576")
+	}
+	f, err := c.handles.get(p.HandleID)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, p.Len)
+	n, err := f.ReadAt(buf, int64(p.Offset))
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.handles.close(p.HandleID)
+		return nil, err
+	}
+	return exec.ReadBlockResult{Chunk: buf[:n], EOF: n < len(buf)}, nil
+}
+
+func (c *conn) writeBlock(raw json.RawMessage) (any, error) {
+	var p exec.WriteBlockParams
+	if e := decode(raw, &p, "handleId", "offset", "chunk"); e != nil {
+		return nil, e
+	}
+	if len(p.Chunk) > exec.MaxBlock {
+		return nil, inputError("file write block must not exceed 1048576 bytes")
+	}
+	f, err := c.handles.get(p.HandleID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.WriteAt(p.Chunk, int64(p.Offset)); err != nil {
+		c.handles.close(p.HandleID)
+		return nil, err
+	}
+	return exec.Empty{}, nil
+}
+
+func (c *conn) closeHandle(raw json.RawMessage) (any, error) {
+	var p exec.HandleParams
+	if e := decode(raw, &p, "handleId"); e != nil {
+		return nil, e
+	}
+	c.handles.close(p.HandleID)
+	return exec.Empty{}, nil
+}

@@ -1,0 +1,142 @@
+//go:build linux
+
+package execserver
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+// Config shapes a Server. Zero fields take the defaults.
+type Config struct {
+	// Version is reported to clients.
+	Version string
+	// ConcurrentRequests is how many file requests of one connection run at
+	// once; 1 keeps them in arrival order. Process requests are always in order.
+	ConcurrentRequests int
+	// DetachTTL is how long a session without connection keeps its processes.
+	DetachTTL time.Duration // default 30 s
+	// RetainClosed is how long a closed process can be read and its id is taken.
+	RetainClosed time.Duration // default 30 s
+	// Environ is the environment that inherited ones start from; default os.Environ().
+	Environ []string
+	// Helper is a command that, followed by an argv[0], a program and its
+	// arguments, executes the program under that argv[0]. It is needed only for
+	// arg0 inside a sandbox; without it such a start is refused.
+	Helper []string
+	Log    *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.ConcurrentRequests <= 0 {
+		c.ConcurrentRequests = 1
+	}
+	if c.DetachTTL <= 0 {
+		c.DetachTTL = 30 * time.Second
+	}
+	if c.RetainClosed <= 0 {
+		c.RetainClosed = 30 * time.Second
+	}
+	if c.Environ == nil {
+		c.Environ = os.Environ()
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Server holds the sessions. It is safe for concurrent use.
+type Server struct {
+	cfg     Config
+	info    *exec.EnvironmentInfo
+	wrapper *sandbox.Wrapper
+
+	mu       sync.Mutex // guards sessions and closed
+	sessions map[string]*session
+	closed   bool
+	wg       sync.WaitGroup // connections and processes
+}
+
+// New makes a Server.
+func New(cfg Config) *Server {
+	cfg = cfg.withDefaults()
+	return &Server{
+		cfg: cfg, info: describe(cfg), wrapper: sandbox.NewWrapper(cfg.Helper),
+		sessions: map[string]*session{},
+	}
+}
+
+// Serve serves one connection until it ends or ctx does. Its session outlives it
+// by Config.DetachTTL. It returns nil when the peer closed in an orderly way.
+func (s *Server) Serve(ctx context.Context, stream jsonrpc.Stream) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return stream.Close("server is closed")
+	}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	defer s.wg.Done()
+	return newConn(s, stream).run(ctx)
+}
+
+// Close kills every process of every session and waits until they are reaped.
+// Connections end when their context or their peer ends them.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	all := s.sessions
+	s.sessions = map[string]*session{}
+	s.mu.Unlock()
+	for _, ses := range all {
+		ses.end()
+	}
+	for _, ses := range all {
+		ses.procs.Wait()
+	}
+}
+
+// attach opens a new session, or resumes one, for a connection.
+func (s *Server) attach(resume *string, c *conn) (*session, *jsonrpc.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, jsonrpc.Errorf(exec.CodeInternal, "server is closed")
+	}
+	if resume == nil {
+		ses := newSession(s, uuid.NewString())
+		ses.attach(c)
+		s.sessions[ses.id] = ses
+		return ses, nil
+	}
+	ses := s.sessions[*resume]
+	switch {
+	case ses == nil:
+		return nil, jsonrpc.Errorf(exec.CodeInvalidRequest, "unknown session id %s", *resume)
+	case !ses.attach(c):
+		return nil, jsonrpc.Errorf(exec.CodeSessionAttached, "session %s is already attached to another connection", *resume)
+	}
+	return ses, nil
+}
+
+// expire ends a session that stayed without connection.
+func (s *Server) expire(ses *session) {
+	s.mu.Lock()
+	gone := ses.detachedFor(s.cfg.DetachTTL)
+	if gone {
+		delete(s.sessions, ses.id)
+	}
+	s.mu.Unlock()
+	if gone {
+		ses.end()
+	}
+}

@@ -1,0 +1,230 @@
+//go:build linux
+
+package execserver
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/sandbox"
+)
+
+// command is a start that has passed every check.
+type command struct {
+	path  string
+	argv  []string
+	env   []string
+	dir   string
+	tty   bool
+	stdin bool
+	extra []*os.File // descriptors 3 and up, for the sandbox wrapper
+}
+
+// spawn starts c as the leader of a session of its own and fills in p's
+// descriptors. The child has nothing but descriptors 0 to 2 (and c.extra).
+//
+// The exit is awaited through a pollable descriptor, so a waiting process costs
+// no thread.
+func (p *process) spawn(c *command) (*os.File, error) {
+	var files []int
+	var ours, theirs []*os.File
+	fail := func(err error) (*os.File, error) {
+		for _, f := range append(ours, theirs...) {
+			f.Close()
+		}
+		p.streams, p.stdin, p.ptmx = nil, nil, nil
+		return nil, err
+	}
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if c.tty {
+		master, slave, err := openTerminal()
+		if err != nil {
+			return fail(err)
+		}
+		ours, theirs = append(ours, master), append(theirs, slave)
+		s, err := newOutStream(p, terminal, master)
+		if err != nil {
+			return fail(err)
+		}
+		fd := int(slave.Fd())
+		files = []int{fd, fd, fd}
+		attr.Setctty = true
+		p.ptmx, p.stdin, p.streams = master, newStdinQueue(master), []*outStream{s}
+	} else {
+		in, err := p.openStdin(c, &ours, &theirs)
+		if err != nil {
+			return fail(err)
+		}
+		files = []int{in}
+		for _, kind := range []stream{stdout, stderr} {
+			r, w, err := pipe(true)
+			if err != nil {
+				return fail(err)
+			}
+			ours, theirs = append(ours, r), append(theirs, w)
+			s, err := newOutStream(p, kind, r)
+			if err != nil {
+				return fail(err)
+			}
+			files = append(files, int(w.Fd()))
+			p.streams = append(p.streams, s)
+		}
+		// A terminal's processes get SIGHUP when the server goes; others get this.
+		attr.Pdeathsig = syscall.SIGTERM
+	}
+	sys := make([]uintptr, 0, 3+len(c.extra))
+	for _, fd := range files {
+		sys = append(sys, uintptr(fd))
+	}
+	for _, f := range c.extra {
+		sys = append(sys, f.Fd())
+	}
+	pidfd := -1
+	attr.PidFD = &pidfd
+	// Pdeathsig fires when the forking thread ends; such threads are kept out of
+	// the sandbox's use-once ones.
+	runtime.LockOSThread()
+	sandbox.MarkForkingThread()
+	pid, err := syscall.ForkExec(c.path, c.argv, &syscall.ProcAttr{Dir: c.dir, Env: c.env, Files: sys, Sys: attr})
+	runtime.UnlockOSThread()
+	if err != nil {
+		return fail(err)
+	}
+	for _, f := range theirs {
+		f.Close()
+	}
+	p.mu.Lock()
+	p.pid, p.tty, p.open = pid, c.tty, len(p.streams)
+	p.mu.Unlock()
+	_ = unix.SetNonblock(pidfd, true)
+	return os.NewFile(uintptr(pidfd), "pidfd"), nil
+}
+
+// openStdin returns the child's stdin: the end of a pipe, or the null device.
+func (p *process) openStdin(c *command, ours, theirs *[]*os.File) (int, error) {
+	if !c.stdin {
+		null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return 0, err
+		}
+		*theirs = append(*theirs, os.NewFile(uintptr(null), os.DevNull))
+		return null, nil
+	}
+	r, w, err := pipe(false)
+	if err != nil {
+		return 0, err
+	}
+	*ours, *theirs = append(*ours, w), append(*theirs, r)
+	p.stdin = newStdinQueue(w)
+	return int(r.Fd()), nil
+}
+
+// pipe makes a pipe whose one end, ours, is pollable and whose other end blocks,
+// as programs expect.
+func pipe(readOurs bool) (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	mine := fds[1]
+	if readOurs {
+		mine = fds[0]
+	}
+	_ = unix.SetNonblock(mine, true)
+	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
+}
+
+const rows, cols = 24, 80
+
+// openTerminal opens a pair of 24 by 80 whose master is pollable.
+func openTerminal() (master, slave *os.File, err error) {
+	m, slave, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pty.Setsize(m, &pty.Winsize{Rows: rows, Cols: cols}); err != nil {
+		m.Close()
+		slave.Close()
+		return nil, nil, err
+	}
+	fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	m.Close()
+	if err != nil {
+		slave.Close()
+		return nil, nil, err
+	}
+	_ = unix.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), "ptmx"), slave, nil
+}
+
+// supervise reads the process's output and waits for its end.
+func (p *process) supervise(pidfd *os.File) {
+	for _, s := range p.streams {
+		go s.run()
+	}
+	p.ses.procs.Add(1)
+	go func() {
+		defer p.ses.procs.Done()
+		status := p.reap(pidfd)
+		for _, s := range p.streams {
+			s.drain()
+		}
+		code := exitCode(status, p.tty)
+		denied := p.judge(code)
+		if p.stdin != nil {
+			p.stdin.end(p.ptmx != nil)
+		}
+		p.exit(code, denied)
+	}()
+}
+
+// reap waits for the exit and reaps under mu, so that no signal can reach a
+// number that is free again.
+func (p *process) reap(pidfd *os.File) (status unix.WaitStatus) {
+	defer pidfd.Close()
+	raw, err := pidfd.SyscallConn()
+	if err == nil {
+		err = raw.Read(func(uintptr) bool { return p.tryReap(&status, unix.WNOHANG) })
+	}
+	if err != nil && !p.tryReap(&status, 0) { // no pollable descriptor: give it a thread
+		status = 0xff << 8
+	}
+	if unix.Kill(-p.pid, 0) == nil {
+		p.ses.leftover(p.pid)
+	}
+	return status
+}
+
+func (p *process) tryReap(status *unix.WaitStatus, flags int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return true
+	}
+	for {
+		pid, err := unix.Wait4(p.pid, status, flags, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		p.reaped = pid == p.pid
+		return p.reaped
+	}
+}
+
+// exitCode is the exit status, or 128 and the signal. A terminal's process that
+// dies by a signal reports 1, as clients know it.
+func exitCode(s unix.WaitStatus, tty bool) int {
+	switch {
+	case s.Exited():
+		return s.ExitStatus()
+	case s.Signaled() && tty:
+		return 1
+	case s.Signaled():
+		return 128 + int(s.Signal())
+	}
+	return -1
+}

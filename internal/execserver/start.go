@@ -1,0 +1,174 @@
+//go:build linux
+
+package execserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/protocol/exec"
+	"golang.org/x/sys/unix"
+)
+
+// start answers process/start. A failed start leaves no trace of the id.
+func (c *conn) start(req *jsonrpc.Request) {
+	var p exec.StartParams
+	if e := decode(req.Params, &p, "processId", "argv", "cwd", "env", "tty"); e != nil {
+		_ = req.Error(e)
+		return
+	}
+	cmd, kind, e := c.srv.prepare(&p)
+	if e != nil {
+		_ = req.Error(e)
+		return
+	}
+	defer cmd.release()
+	proc := newProcess(c.ses, p.ProcessID)
+	proc.sandboxed = kind != exec.SandboxNone
+	if !c.ses.reserve(proc) {
+		_ = req.Error(jsonrpc.Errorf(exec.CodeInvalidRequest, "process %s already exists", p.ProcessID))
+		return
+	}
+	pidfd, err := proc.spawn(cmd)
+	if err != nil {
+		c.ses.drop(proc)
+		_ = req.Error(jsonrpc.Errorf(exec.CodeInternal, "%s", osText(err)))
+		return
+	}
+	// The answer is queued before the first notification can be.
+	_ = req.Reply(exec.StartResult{ProcessID: p.ProcessID, SandboxType: kind})
+	proc.supervise(pidfd)
+	if c.ses.over() { // the session ended between reserve and here
+		proc.terminate()
+	}
+}
+
+func (c *command) release() {
+	for _, f := range c.extra {
+		f.Close()
+	}
+}
+
+// prepare checks a start in the order clients see errors in and builds the command.
+func (s *Server) prepare(p *exec.StartParams) (*command, string, *jsonrpc.Error) {
+	if e := refuseUnsupported(p); e != nil {
+		return nil, "", e
+	}
+	cwd, err := exec.ParseURI(p.Cwd)
+	if errors.Is(err, exec.ErrForeignPath) {
+		err = fmt.Errorf("cwd URI `%s` is not valid on this exec-server host: %w", p.Cwd, err)
+	}
+	if err != nil {
+		return nil, "", invalid(err)
+	}
+	env, e := environ(p.EnvPolicy, p.Env, s.cfg.Environ)
+	if e != nil {
+		return nil, "", e
+	}
+	var policy *sandbox.Policy
+	kind := exec.SandboxNone
+	if p.Sandbox != nil {
+		if policy, err = sandbox.Compile(p.Sandbox, sandbox.Place{Cwd: cwd, TmpDir: lookup(s.cfg.Environ, "TMPDIR")}); err != nil {
+			return nil, "", invalid(err)
+		}
+		kind = exec.SandboxLinux
+	}
+	if len(p.Argv) == 0 {
+		return nil, "", jsonrpc.Errorf(exec.CodeInvalidParams, "argv must not be empty")
+	}
+	cmd := &command{argv: p.Argv, env: env, dir: cwd, tty: p.TTY, stdin: p.PipeStdin}
+	if e := cmd.resolve(p); e != nil {
+		return nil, "", e
+	}
+	if policy != nil && policy.Confines() {
+		arg0 := ""
+		if p.Arg0 != nil {
+			arg0 = *p.Arg0
+		}
+		w, err := s.wrapper.Wrap(policy, cwd, cmd.path, p.Argv, arg0)
+		if err != nil {
+			return nil, "", invalid(err)
+		}
+		cmd.path, cmd.argv, cmd.extra = w.Path, w.Argv, w.Files
+		cmd.dir = "/"
+	}
+	return cmd, kind, nil
+}
+
+// refuseUnsupported refuses what would otherwise be silently left out.
+func refuseUnsupported(p *exec.StartParams) *jsonrpc.Error {
+	if m := p.Metadata; m != nil && m.ThreadID != nil {
+		if _, err := uuid.Parse(*m.ThreadID); err != nil {
+			return invalid(err)
+		}
+	}
+	if present(p.NetworkProxy) {
+		return jsonrpc.Errorf(exec.CodeInvalidParams, "managed network proxies are not supported by this executor")
+	}
+	if p.EnforceManagedNetwork {
+		return jsonrpc.Errorf(exec.CodeInvalidParams, "sandbox intent cannot be enforced on this executor: there is no managed network")
+	}
+	return nil
+}
+
+// resolve finds the program in the child's PATH. With a terminal and no sandbox
+// an arg0 names the program too; that quirk is the protocol's.
+func (c *command) resolve(p *exec.StartParams) *jsonrpc.Error {
+	name := p.Argv[0]
+	if name == "" {
+		return jsonrpc.Errorf(exec.CodeInternal, "missing program for pipe spawn")
+	}
+	if p.Arg0 != nil {
+		c.argv = append([]string{*p.Arg0}, p.Argv[1:]...)
+		if p.TTY && p.Sandbox == nil {
+			name = *p.Arg0
+		}
+	}
+	for _, s := range append(p.Argv, p.Cwd) {
+		if strings.IndexByte(s, 0) >= 0 {
+			return jsonrpc.Errorf(exec.CodeInternal, "nul byte found in provided data")
+		}
+	}
+	path, err := lookPath(name, lookup(c.env, "PATH"), c.dir)
+	if err != nil {
+		return jsonrpc.Errorf(exec.CodeInternal, "%s", osText(err))
+	}
+	c.path = path
+	return nil
+}
+
+// lookPath finds an executable as execvp does: a name with a slash is a path, any
+// other is searched, and a forbidden hit is reported only when nothing else was found.
+func lookPath(name, path, dir string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	if path == "" {
+		path = "/usr/local/bin:/bin:/usr/bin"
+	}
+	var last error = unix.ENOENT
+	for d := range strings.SplitSeq(path, ":") {
+		if d == "" {
+			d = "."
+		}
+		file := d + "/" + name
+		probe := file
+		if !strings.HasPrefix(probe, "/") {
+			probe = dir + "/" + probe
+		}
+		if st, err := os.Stat(probe); err != nil || st.IsDir() {
+			continue
+		}
+		if err := unix.Access(probe, unix.X_OK); err != nil {
+			last = err
+			continue
+		}
+		return file, nil
+	}
+	return "", last
+}

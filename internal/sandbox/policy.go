@@ -1,0 +1,316 @@
+// Package sandbox turns a permission profile of protocol/exec into rules and
+// enforces them: Access decides about one real path, Wrapper runs a program in
+// namespaces of its own through bubblewrap, Confined runs a function on a thread
+// that Landlock restricts. A profile that cannot be enforced is an error, never
+// ignored. It opens no files for callers and knows no protocol messages.
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+// Access is what a profile allows on a path.
+type Access uint8
+
+// Access levels; each includes the ones before it.
+const (
+	None Access = iota
+	Read
+	Write
+)
+
+// Place is where a profile's special paths are resolved.
+type Place struct {
+	Cwd    string
+	TmpDir string // the executor's TMPDIR, may be empty
+}
+
+// rule gives access to a path and what is below it.
+type rule struct {
+	path   string // clean; real when it exists
+	access Access
+	exists bool
+	skip   bool // a missing path is fine
+}
+
+// globRule gives access to what matches a pattern.
+type globRule struct {
+	pattern string
+	access  Access
+}
+
+// Policy is a compiled profile.
+type Policy struct {
+	managed    bool
+	restricted bool
+	network    bool // reachable
+	rules      []rule
+	globs      []globRule
+	scanDepth  int
+	roots      []string // where globs are looked for
+}
+
+// ErrUnenforceable marks a profile that this machine cannot enforce.
+var ErrUnenforceable = errors.New("sandbox intent cannot be enforced on this executor")
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnenforceable, fmt.Sprintf(format, args...))
+}
+
+// Compile checks a profile and resolves its paths as they are now.
+func Compile(s *exec.Sandbox, at Place) (*Policy, error) {
+	switch s.WindowsLevel {
+	case "disabled", "restricted-token", "elevated", "mxc":
+	case "":
+		return nil, errors.New("missing field `windowsSandboxLevel`")
+	default:
+		return nil, fmt.Errorf("unknown variant `%s`, expected one of `disabled`, `restricted-token`, `elevated`, `mxc`", s.WindowsLevel)
+	}
+	cwd, roots := s.Cwd, s.WorkspaceRoots
+	if s.PolicyContext != nil {
+		cwd, roots = s.PolicyContext.Cwd, s.PolicyContext.WorkspaceRoots
+	}
+	if cwd != nil {
+		dir, err := exec.ParseURI(*cwd)
+		if err != nil {
+			return nil, err
+		}
+		at.Cwd = dir
+	}
+	p := &Policy{scanDepth: 16}
+	for _, r := range roots {
+		dir, err := exec.ParseURI(r)
+		if err != nil {
+			return nil, err
+		}
+		p.roots = append(p.roots, dir)
+	}
+	if len(p.roots) == 0 && at.Cwd != "" {
+		p.roots = []string{at.Cwd}
+	}
+	perm := s.Permissions
+	switch perm.Type {
+	case exec.PermissionsDisabled, exec.PermissionsExternal:
+		p.network = true
+		return p, nil
+	case exec.PermissionsManaged:
+	case "":
+		return nil, errors.New("missing field `permissions`")
+	default:
+		return nil, fmt.Errorf("unknown variant `%s`, expected one of `managed`, `disabled`, `external`", perm.Type)
+	}
+	p.managed = true
+	switch perm.Network {
+	case exec.NetworkEnabled:
+		p.network = true
+	case exec.NetworkRestricted:
+	default:
+		return nil, fmt.Errorf("unknown variant `%s`, expected one of `restricted`, `enabled`", perm.Network)
+	}
+	if perm.FileSystem == nil {
+		return nil, errors.New("missing field `file_system`")
+	}
+	switch perm.FileSystem.Type {
+	case exec.FSUnrestricted:
+		return p, nil
+	case exec.FSRestricted:
+	default:
+		return nil, fmt.Errorf("unknown variant `%s`, expected one of `restricted`, `unrestricted`", perm.FileSystem.Type)
+	}
+	p.restricted = true
+	if d := perm.FileSystem.GlobScanMaxDepth; d != nil {
+		p.scanDepth = *d
+	}
+	for _, e := range perm.FileSystem.Entries {
+		if err := p.add(e, at); err != nil {
+			return nil, err
+		}
+	}
+	// Most specific last; at equal length the least access last, so that the
+	// last match decides.
+	slices.SortStableFunc(p.rules, func(a, b rule) int {
+		if d := len(a.path) - len(b.path); d != 0 {
+			return d
+		}
+		return rank(a.access) - rank(b.access)
+	})
+	return p, nil
+}
+
+// rank orders equals: deny beats write beats read.
+func rank(a Access) int {
+	if a == None {
+		return 3
+	}
+	return int(a)
+}
+
+func (p *Policy) add(e exec.FSEntry, at Place) error {
+	var access Access
+	switch e.Access {
+	case exec.AccessRead:
+		access = Read
+	case exec.AccessWrite:
+		access = Write
+	case exec.AccessDeny, exec.AccessNone:
+	default:
+		return fmt.Errorf("unknown variant `%s`, expected one of `read`, `write`, `deny`", e.Access)
+	}
+	skip := e.MissingPath == "skip"
+	switch e.Path.Type {
+	case exec.FSPathPath:
+		path, err := exec.ParseURI(e.Path.Path)
+		if err != nil {
+			return err
+		}
+		p.rule(path, access, skip)
+	case exec.FSPathGlob:
+		return p.glob(e.Path.Pattern, access, at)
+	case exec.FSPathSpecial:
+		return p.special(e.Path.Value, access, skip, at)
+	default:
+		return fmt.Errorf("unknown variant `%s`, expected one of `path`, `glob_pattern`, `special`", e.Path.Type)
+	}
+	return nil
+}
+
+// rule adds a path and, when links lead elsewhere, the place it really is.
+func (p *Policy) rule(path string, access Access, skip bool) {
+	path = filepath.Clean(path)
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		p.rules = append(p.rules, rule{realParent(path), access, false, skip})
+		return
+	}
+	p.rules = append(p.rules, rule{real, access, true, skip})
+	if real != path && access == None {
+		p.rules = append(p.rules, rule{path, access, true, skip})
+	}
+}
+
+// realParent resolves as much of a missing path as exists.
+func realParent(path string) string {
+	rest := ""
+	for dir := path; dir != "/"; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+	return path
+}
+
+func (p *Policy) glob(pattern string, access Access, at Place) error {
+	if access != None {
+		return refuse("glob patterns can only deny")
+	}
+	if path, err := exec.ParseURI(pattern); err == nil {
+		pattern = path
+	}
+	if !filepath.IsAbs(pattern) {
+		pattern = filepath.Join(at.Cwd, pattern)
+	}
+	if !doublestar.ValidatePattern(pattern) {
+		return fmt.Errorf("invalid glob pattern `%s`", pattern)
+	}
+	p.globs = append(p.globs, globRule{pattern, access})
+	return nil
+}
+
+func (p *Policy) special(v *exec.FSSpecial, access Access, skip bool, at Place) error {
+	if v == nil {
+		return errors.New("missing field `value`")
+	}
+	below := func(dir string) string {
+		if v.Subpath != nil {
+			return filepath.Join(dir, filepath.Join("/", *v.Subpath))
+		}
+		return dir
+	}
+	switch v.Kind {
+	case exec.SpecialRoot:
+		p.rule("/", access, skip)
+	case exec.SpecialMinimal:
+		for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc"} {
+			if _, err := os.Stat(dir); err == nil {
+				p.rule(dir, access, skip)
+			}
+		}
+	case exec.SpecialProjectRoots:
+		for _, r := range p.roots {
+			p.rule(below(r), access, skip)
+		}
+	case exec.SpecialTmpdir:
+		if filepath.IsAbs(at.TmpDir) {
+			p.rule(below(at.TmpDir), access, skip)
+		}
+	case exec.SpecialSlashTmp:
+		p.rule(below("/tmp"), access, true)
+	default:
+		return refuse("unknown special path `%s`", v.Kind)
+	}
+	return nil
+}
+
+// Confines reports whether processes need a sandbox at all.
+func (p *Policy) Confines() bool { return p != nil && p.managed && (p.restricted || !p.network) }
+
+// RestrictsFiles reports whether file calls must ask Access.
+func (p *Policy) RestrictsFiles() bool { return p != nil && p.restricted }
+
+// Access decides about a real path: absolute, clean, without links.
+func (p *Policy) Access(real string) Access {
+	if !p.RestrictsFiles() {
+		return Write
+	}
+	access := None
+	for _, r := range p.rules {
+		if within(real, r.path) {
+			access = r.access
+		}
+	}
+	if access != None && p.globbed(real) {
+		return None
+	}
+	return access
+}
+
+// Denied reports whether an entry denies the path by name, which also forbids
+// passing through it; a path that is merely not listed may be passed.
+func (p *Policy) Denied(real string) bool {
+	if !p.RestrictsFiles() {
+		return false
+	}
+	denied := false
+	for _, r := range p.rules {
+		if within(real, r.path) {
+			denied = r.access == None
+		}
+	}
+	return denied || p.globbed(real)
+}
+
+// globbed reports whether the path or a directory above it matches a pattern.
+func (p *Policy) globbed(real string) bool {
+	for _, g := range p.globs {
+		for at := real; at != "/"; at = filepath.Dir(at) {
+			if ok, _ := doublestar.Match(g.pattern, at); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func within(path, dir string) bool {
+	return dir == "/" || path == dir || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+}
