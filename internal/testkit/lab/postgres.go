@@ -31,13 +31,9 @@ import (
 // CI=true.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	cluster.once.Do(func() { cluster.dir, cluster.err = startCluster() })
-	if cluster.err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("PostgreSQL: %v", cluster.err)
-		}
-		t.Skipf("PostgreSQL: %v", cluster.err)
-	}
+	cluster.once.Do(func() { cluster.err = startCluster() })
+	need(t, "PostgreSQL", cluster.err)
+	use(t, "postgresql", cluster.version)
 	name := fmt.Sprintf("t%d", cluster.databases.Add(1))
 	admin(t, "create database "+name)
 	t.Cleanup(func() { admin(t, "drop database "+name+" with (force)") })
@@ -47,6 +43,7 @@ func Postgres(t testing.TB) string {
 var cluster struct {
 	once      sync.Once
 	dir       string
+	version   string
 	err       error
 	databases atomic.Int64
 	alive     io.WriteCloser // never written; closes when this process ends
@@ -72,25 +69,29 @@ func admin(t testing.TB, statement string) {
 
 // startCluster makes and starts a cluster under the temporary directory. The
 // server refuses to run as root, so root runs it as the user postgres.
-func startCluster() (string, error) {
+func startCluster() error {
 	bin, err := postgresBin()
 	if err != nil {
-		return "", err
+		return err
+	}
+	if cluster.version, err = versionOf(filepath.Join(bin, "postgres"), "--version"); err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "thole-pg-")
 	if err != nil {
-		return "", err
+		return err
 	}
+	cluster.dir = dir
 	cred, err := serverUser(dir)
 	if err != nil {
-		return "", err
+		return err
 	}
 	data := filepath.Join(dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "thole", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
 	if out, err := initdb.CombinedOutput(); err != nil {
 		os.RemoveAll(dir)
-		return "", fmt.Errorf("initdb: %w: %s", err, out)
+		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	// The watcher reads our end of a pipe: when this process ends, in whatever
 	// way, it stops the server and removes the directory.
@@ -100,12 +101,12 @@ pid=$!; cat >/dev/null; kill -QUIT $pid; wait $pid; rm -rf "$2"`
 	watcher.Dir = dir
 	watcher.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Setpgid: true}
 	if cluster.alive, err = watcher.StdinPipe(); err != nil {
-		return "", err
+		return err
 	}
 	if err := watcher.Start(); err != nil {
-		return "", err
+		return err
 	}
-	return dir, waitForCluster(dir)
+	return waitForCluster(dir)
 }
 
 func waitForCluster(dir string) error {
