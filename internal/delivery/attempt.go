@@ -223,10 +223,7 @@ func (m *Machine) onAttempt(ctx context.Context, name string, actor thole.Actor,
 		if err != nil || lane == nil {
 			return err
 		}
-		o.lane = lane
-		if err := o.tick(); err != nil {
-			return err
-		}
+		o.lane, o.now = lane, o.Now()
 		a, err := o.Attempt(f.Attempt)
 		if err != nil || !f.matches(a) {
 			return err

@@ -3,6 +3,8 @@ package delivery
 import (
 	"context"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
@@ -22,6 +24,8 @@ type Submit struct {
 	Metadata  string
 	DedupeKey string
 	Policy    thole.DeliveryPolicy
+	// Supervised jobs are ended by their supervisor, or by whoever finds it dead.
+	Supervised bool
 }
 
 func (p Submit) validate() error {
@@ -34,6 +38,16 @@ func (p Submit) validate() error {
 		return thole.Errorf(thole.CodeInvalid, "submit job: no thread id").WithHint("pass --thread-id")
 	case p.Address.User == "":
 		return thole.Errorf(thole.CodeUnauthorized, "submit job: no owner")
+	}
+	return checkText("submit job", string(p.Address.Thread), p.Address.Endpoint, p.TaskKind, p.Summary, p.Metadata, p.DedupeKey)
+}
+
+// checkText refuses what not every engine can store.
+func checkText(what string, texts ...string) error {
+	for _, s := range texts {
+		if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+			return thole.Errorf(thole.CodeInvalid, "%s: a text is not valid UTF-8 or holds a zero byte", what)
+		}
 	}
 	return nil
 }
@@ -72,7 +86,7 @@ func (m *Machine) Submit(ctx context.Context, actor thole.Actor, p Submit) (Job,
 		job = Job{
 			ID: p.ID, LaneID: o.lane.ID, Owner: p.Owner, Target: p.Target, Endpoint: p.Address.Endpoint, Thread: p.Address.Thread,
 			Parent: p.Parent, State: thole.JobRunning, TaskKind: p.TaskKind, TaskSummary: p.Summary, Metadata: p.Metadata,
-			DedupeKey: p.DedupeKey, Policy: p.Policy, CreatedAt: o.now, UpdatedAt: o.now,
+			DedupeKey: p.DedupeKey, Policy: p.Policy, Supervised: p.Supervised, CreatedAt: o.now, UpdatedAt: o.now,
 		}
 		fresh = true
 		if err := o.InsertJob(&job); err != nil {
@@ -97,8 +111,8 @@ func (o *op) ensureLane(owner thole.Owner, a Address) error {
 			return err
 		}
 	}
-	o.lane = lane
-	return o.tick()
+	o.lane, o.now = lane, o.Now()
+	return nil
 }
 
 func (o *op) checkParent(p Submit) error {
@@ -136,6 +150,9 @@ type Finish struct {
 func (m *Machine) Finish(ctx context.Context, actor thole.Actor, p Finish) (Job, error) {
 	if !p.State.Deliverable() {
 		return Job{}, thole.Errorf(thole.CodeInternal, "finish job: %q is not an outcome", p.State)
+	}
+	if err := checkText("finish job", p.Summary, p.Request, p.Inline); err != nil {
+		return Job{}, err
 	}
 	var job Job
 	err := m.onJob(ctx, "finish_job", actor, p.Job, func(o *op, j *Job) error {
@@ -281,6 +298,9 @@ func (o *op) enqueue(j *Job) error {
 // Cancel ends a job and everything below it without a result. A result that is
 // queued but not on its way is withdrawn with its batch if it travels alone.
 func (m *Machine) Cancel(ctx context.Context, actor thole.Actor, id thole.JobID, request, reason string) (Job, error) {
+	if err := checkText("cancel job", request, reason); err != nil {
+		return Job{}, err
+	}
 	var job Job
 	err := m.onJob(ctx, "cancel_job", actor, id, func(o *op, j *Job) error {
 		if j.State == thole.JobCancelled {

@@ -69,14 +69,8 @@ func (o *op) onLane(id string) error {
 	if lane == nil {
 		return thole.Errorf(thole.CodeNotFound, "no deliveries for this thread")
 	}
-	o.lane = lane
-	return o.tick()
-}
-
-func (o *op) tick() error {
-	now, err := o.Now()
-	o.now = now
-	return err
+	o.lane, o.now = lane, o.Now()
+	return nil
 }
 
 func (o *op) id() string { return o.m.newID(o.now) }

@@ -81,6 +81,8 @@ type Job struct {
 	Metadata    string // the submitted metadata document, as given
 	DedupeKey   string
 	Policy      thole.DeliveryPolicy
+	// Supervised: the command runs under a supervisor of ours, which reports it.
+	Supervised bool
 
 	// Settled is the outcome of a job that still waits for open children.
 	Settled       thole.JobState

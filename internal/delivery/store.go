@@ -19,7 +19,7 @@ type Store interface {
 // when there is none. Update methods are compare-and-set on the row's version,
 // which they raise; losing the race is thole.CodeConflict.
 type Tx interface {
-	Now() (time.Time, error)
+	Now() time.Time
 	AfterCommit(func())
 
 	// LockLane reads a lane and keeps other writers from it until commit.
@@ -89,6 +89,8 @@ type JobFilter struct {
 	Thread thole.ThreadID
 	State  thole.JobState
 	Limit  int
+	// Supervised selects running jobs that some supervisor must end.
+	Supervised bool
 }
 
 // BatchFilter selects batches, newest first.

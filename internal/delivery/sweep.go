@@ -40,11 +40,8 @@ func pages[T any](ctx context.Context, m *Machine, list func(tx Tx, now time.Tim
 	for {
 		var rows []T
 		err := m.store.View(ctx, func(tx Tx) error {
-			now, err := tx.Now()
-			if err != nil {
-				return err
-			}
-			rows, err = list(tx, now, after)
+			var err error
+			rows, err = list(tx, tx.Now(), after)
 			return err
 		})
 		if err != nil {

@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"time"
+
+	"database/sql"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/delivery"
+)
+
+// Delivery is the durable side of jobs, lanes, batches, attempts and the ledger.
+type Delivery struct{ db *DB }
+
+var _ delivery.Store = (*Delivery)(nil)
+
+// Delivery returns the delivery store.
+func (db *DB) Delivery() *Delivery { return &Delivery{db} }
+
+// Update implements delivery.Store.
+func (d *Delivery) Update(ctx context.Context, step string, fn func(delivery.Tx) error) error {
+	return d.db.Update(ctx, step, func(tx *Tx) error { return fn(deliveryTx{tx}) })
+}
+
+// View implements delivery.Store.
+func (d *Delivery) View(ctx context.Context, fn func(delivery.Tx) error) error {
+	return d.db.View(ctx, func(tx *Tx) error { return fn(deliveryTx{tx}) })
+}
+
+type deliveryTx struct{ *Tx }
+
+// deadline is the derived column: written from the attempt, never read back.
+type deadline struct{ a *delivery.Attempt }
+
+func (d deadline) Value() (driver.Value, error) { return toMillis(d.a.Deadline()), nil }
+func (d deadline) Scan(any) error               { return nil }
+
+func (tx deliveryTx) Lane(id string) (*delivery.Lane, error) {
+	return one(tx.Tx, scanLane, laneTable().selected+"where lane_id = $1", id)
+}
+
+func (tx deliveryTx) LockLane(id string) (*delivery.Lane, error) {
+	return one(tx.Tx, scanLane, laneTable().selected+"where lane_id = $1 for update", id)
+}
+
+// scanLane also fills the owner's user, which the lane's address repeats.
+func scanLane(l *delivery.Lane) []column {
+	cols := laneColumns(l)
+	cols[3].ptr = &userOf{l}
+	return cols
+}
+
+type userOf struct{ l *delivery.Lane }
+
+func (u *userOf) Scan(src any) error {
+	var s sql.NullString
+	if err := s.Scan(src); err != nil {
+		return err
+	}
+	u.l.User, u.l.Owner.User = thole.UserID(s.String), thole.UserID(s.String)
+	return nil
+}
+
+func (tx deliveryTx) Lanes(user thole.UserID, thread thole.ThreadID) ([]delivery.Lane, error) {
+	return many(tx.Tx, scanLane, laneTable().selected+"where user_id = $1 and thread_id = $2 order by endpoint", string(user), string(thread))
+}
+
+// InsertLane tolerates a lane made meanwhile by another process; the caller locks
+// and reads it afterwards.
+func (tx deliveryTx) InsertLane(l *delivery.Lane) error {
+	_, err := tx.Exec(laneTable().insert+" on conflict do nothing", arguments(laneColumns(l))...)
+	return err
+}
+
+func (tx deliveryTx) UpdateLane(l *delivery.Lane) error {
+	return put(tx.Tx, laneTable(), laneColumns(l), &l.Version)
+}
+
+func (tx deliveryTx) Ready(scope thole.Target, limit int) ([]delivery.Lane, error) {
+	return many(tx.Tx, scanLane, laneTable().selected+"where scope = $1 and ticket <> 0 order by ticket limit $2", string(scope), limit)
+}
+
+// overdue is the page condition of every sweep: due, or impossibly far ahead.
+func overdue(at, id string) string {
+	return "(" + at + " <= $1 or " + at + " > $2) and (" + at + " > $3 or (" + at + " = $3 and " + id + " > $4)) order by " + at + ", " + id + " limit $5"
+}
+
+func (tx deliveryTx) DueLanes(now, far time.Time, after delivery.Position, limit int) ([]delivery.Lane, error) {
+	return many(tx.Tx, scanLane, laneTable().selected+"where due_at <> 0 and "+overdue("due_at", "lane_id"),
+		toMillis(now), toMillis(far), toMillis(after.At), after.ID, limit)
+}
+
+func (tx deliveryTx) LockScope(target thole.Target) (*delivery.Scope, error) {
+	return one(tx.Tx, func(s *delivery.Scope) []column {
+		return []column{{"", &s.Target}, {"", &s.Cursor}, {"", &s.LastTicket}, {"", &s.Revision}}
+	}, "select target, ready_cursor, last_ticket, revision from delivery_scopes where target = $1 for update", string(target))
+}
+
+func (tx deliveryTx) PutScope(s *delivery.Scope) error {
+	return tx.Must("scope exists", "update delivery_scopes set ready_cursor = $2, last_ticket = $3, revision = $4 where target = $1",
+		string(s.Target), s.Cursor, s.LastTicket, s.Revision)
+}
+
+func (tx deliveryTx) InsertArtifact(r *artifact.Record) error {
+	_, err := tx.Exec(artifactTable().insert, arguments(artifactColumns(r))...)
+	return err
+}
+
+func (tx deliveryTx) ReleaseArtifacts(ids []thole.ArtifactID, at time.Time) error {
+	for _, id := range ids {
+		if _, err := tx.Exec("update artifacts set held = false, last_closed_at = $2, version = version + 1 where artifact_id = $1 and held", string(id), toMillis(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Append gives the row the next number of its lane, whose lock the caller holds.
+func (tx deliveryTx) Append(a *delivery.Audit) error {
+	proof, err := json.Marshal(a.Proof)
+	if err != nil {
+		return err
+	}
+	err = tx.QueryRow("select coalesce(max(seq), 0) + 1 from delivery_audit where lane_id = $1", a.LaneID).Scan(&a.Seq)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`insert into delivery_audit (lane_id, seq, at, actor, via, client, event, job_id, batch_id, attempt_id, generation, from_state, to_state, proof)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		a.LaneID, a.Seq, toMillis(a.At), string(a.Actor.User), a.Actor.Via, a.Actor.Client, a.Event, string(a.Job), string(a.Batch),
+		string(a.Attempt), a.Generation, a.From, a.To, string(proof))
+	return err
+}
+
+const selectAudit = `select a.lane_id, a.seq, a.at, a.actor, a.via, a.client, a.event, a.job_id, a.batch_id, a.attempt_id, a.generation, a.from_state, a.to_state, a.proof
+	from delivery_audit a join delivery_lanes l on l.lane_id = a.lane_id `
+
+func scanAudit(rows *sql.Rows) (delivery.Audit, error) {
+	var a delivery.Audit
+	var proof string
+	err := rows.Scan(&a.LaneID, &a.Seq, millis{&a.At}, &a.Actor.User, &a.Actor.Via, &a.Actor.Client, &a.Event, &a.Job, &a.Batch, &a.Attempt,
+		&a.Generation, &a.From, &a.To, &proof)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal([]byte(proof), &a.Proof)
+}
+
+// Audits pages from the newest row back and returns the page oldest first.
+func (tx deliveryTx) Audits(f delivery.AuditFilter) ([]delivery.Audit, error) {
+	where, args := "where ($1 = '' or l.user_id = $1)", []any{string(f.User)}
+	switch {
+	case f.Batch != "":
+		// The jobs of a batch tell how it came to be.
+		where += " and (a.batch_id = $2 or a.job_id in (select job_id from delivery_jobs where batch_id = $2))"
+		args = append(args, string(f.Batch))
+	case f.Job != "":
+		where += " and (a.job_id = $2 or (a.batch_id <> '' and a.batch_id = (select batch_id from delivery_jobs where job_id = $2)))"
+		args = append(args, string(f.Job))
+	case f.LaneID != "":
+		where, args = where+" and a.lane_id = $2", append(args, f.LaneID)
+	default:
+		where, args = where+" and $2 = ''", append(args, "")
+	}
+	limit := f.Limit
+	if limit <= 0 {
+		limit = 10_000
+	}
+	rows, err := All(tx.Tx, scanAudit, selectAudit+where+" order by a.at desc, a.lane_id desc, a.seq desc limit $3", append(args, limit)...)
+	for i, j := 0, len(rows)-1; i < j; i, j = i+1, j-1 {
+		rows[i], rows[j] = rows[j], rows[i]
+	}
+	return rows, err
+}
+
+// Pending reads only through partial indexes: its cost does not grow with what is
+// finished or merely queued.
+func (tx deliveryTx) Pending() (delivery.Pending, error) {
+	var p delivery.Pending
+	var due, window, attempt, observing int64
+	err := tx.QueryRow(`select
+		(select count(*) from delivery_jobs where status = 'running'),
+		(select coalesce(min(due_at), 0) from delivery_lanes where due_at <> 0),
+		(select coalesce(min(window_ends_at), 0) from delivery_batches where state in ('materialized', 'cooldown')),
+		(select coalesce(min(deadline_at), 0) from delivery_attempts where deadline_at <> 0),
+		(select coalesce(max(deadline_at), 0) from delivery_attempts where deadline_at <> 0 and state = 'cooldown'),
+		(select count(*) from delivery_lanes where ticket <> 0)`).Scan(&p.RunningJobs, &due, &window, &attempt, &observing, &p.Ready)
+	if err != nil {
+		return p, err
+	}
+	p.Observing = thole.FromMillis(observing)
+	for _, at := range []int64{due, window, attempt} {
+		if t := thole.FromMillis(at); at != 0 && (p.Next.IsZero() || t.Before(p.Next)) {
+			p.Next = t
+		}
+	}
+	return p, nil
+}

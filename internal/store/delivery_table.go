@@ -1,0 +1,126 @@
+package store
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// column ties a column to a field of a row.
+type column struct {
+	name string
+	ptr  any // scan destination; its value is the argument
+}
+
+// table holds the statements of a row type, built once from its columns. The
+// first column is the key, the last is the version that updates compare and raise.
+type table struct {
+	name           string
+	selected       string
+	insert, update string
+}
+
+func newTable(name string, cols []column) *table {
+	t := &table{name: name}
+	names, marks, sets := make([]string, len(cols)), make([]string, len(cols)), []string{}
+	last := len(cols) - 1
+	for i, c := range cols {
+		names[i], marks[i] = c.name, fmt.Sprintf("$%d", i+1)
+		switch i {
+		case 0:
+		case last:
+			sets = append(sets, c.name+" = "+c.name+" + 1")
+		default:
+			sets = append(sets, fmt.Sprintf("%s = $%d", c.name, i+1))
+		}
+	}
+	list := strings.Join(names, ", ")
+	t.selected = "select " + list + " from " + name + " "
+	t.insert = "insert into " + name + " (" + list + ") values (" + strings.Join(marks, ", ") + ")"
+	t.update = fmt.Sprintf("update %s set %s where %s = $1 and %s = $%d", name, strings.Join(sets, ", "), names[0], names[last], last+1)
+	return t
+}
+
+func arguments(cols []column) []any {
+	args := make([]any, len(cols))
+	for i, c := range cols {
+		args[i] = argument(c.ptr)
+	}
+	return args
+}
+
+func argument(ptr any) any {
+	if v, ok := ptr.(driver.Valuer); ok {
+		return v
+	}
+	v := reflect.ValueOf(ptr).Elem()
+	if v.Kind() == reflect.String {
+		return v.String()
+	}
+	return v.Interface()
+}
+
+func destinations(cols []column) []any {
+	dest := make([]any, len(cols))
+	for i, c := range cols {
+		dest[i] = c.ptr
+	}
+	return dest
+}
+
+// one reads the row a query names, nil if there is none.
+func one[T any](tx *Tx, cols func(*T) []column, query string, args ...any) (*T, error) {
+	row := new(T)
+	err := tx.QueryRow(query, args...).Scan(destinations(cols(row))...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return row, nil
+}
+
+func many[T any](tx *Tx, cols func(*T) []column, query string, args ...any) ([]T, error) {
+	return All(tx, func(rows *sql.Rows) (T, error) {
+		var row T
+		err := rows.Scan(destinations(cols(&row))...)
+		return row, err
+	}, query, args...)
+}
+
+// put writes back a row that was read in this transaction.
+func put(tx *Tx, t *table, cols []column, version *int64) error {
+	if err := tx.Must(t.name+" row is unchanged", t.update, arguments(cols)...); err != nil {
+		return err
+	}
+	*version++
+	return nil
+}
+
+// millis stores a time as Unix milliseconds, and the zero time as 0.
+type millis struct{ t *time.Time }
+
+func (m millis) Value() (driver.Value, error) { return toMillis(*m.t), nil }
+
+func (m millis) Scan(src any) error {
+	ms, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("scan time: got %T", src)
+	}
+	*m.t = thole.FromMillis(ms)
+	return nil
+}
+
+func toMillis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return thole.Millis(t)
+}
