@@ -1,58 +1,98 @@
-// Package atomicfile replaces files so that a reader, and a crash at any point,
-// sees the old content or the new one and never a mix. What Write returned nil
-// for is on disk.
+// Package atomicfile replaces files whole: after a crash or a power loss a reader
+// finds the old content or the new, never a mix, and what Write acknowledged is
+// there. The new content is written beside the file, synced, renamed over it, and
+// the directory is synced. Symbolic links are followed, so that a linked
+// configuration stays linked.
 package atomicfile
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// Write replaces the file at path. A file that exists keeps its permissions; a
-// new one gets perm, from the moment it exists.
-func Write(path string, data []byte, perm fs.FileMode) (err error) {
-	if st, err := os.Lstat(path); err == nil {
-		if !st.Mode().IsRegular() {
-			return &fs.PathError{Op: "replace", Path: path, Err: errors.New("not a regular file")}
-		}
-		perm = st.Mode().Perm()
+// Write replaces path with data. An existing file keeps its mode; a new one gets
+// perm, whatever the umask.
+func Write(path string, data []byte, perm fs.FileMode) error {
+	return WriteFunc(path, perm, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteFunc is Write for content that is produced piecemeal. When fill fails the
+// file is untouched.
+func WriteFunc(path string, perm fs.FileMode, fill func(io.Writer) error) error {
+	target, mode, err := resolve(path, perm)
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
+	if err := replace(target, mode, fill); err != nil {
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
+	return nil
+}
+
+// resolve follows links to the file itself and finds the mode it shall have.
+func resolve(path string, perm fs.FileMode) (string, fs.FileMode, error) {
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return "", 0, errors.New("is a link to nothing")
+		}
+		return path, perm.Perm(), nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	fi, err := os.Stat(target)
+	if err != nil {
+		return "", 0, err
+	}
+	if !fi.Mode().IsRegular() {
+		return "", 0, errors.New("is not a regular file")
+	}
+	return target, fi.Mode().Perm(), nil
+}
+
+func replace(target string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
+	dir := filepath.Dir(target)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(target)+".tmp-*") // mode 0600
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
+			_ = f.Close()
+			_ = os.Remove(f.Name())
 		}
 	}()
-	if _, err = f.Write(data); err != nil {
+	if err := fill(f); err != nil {
 		return err
 	}
-	if err = f.Chmod(perm); err != nil {
+	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	if err = f.Sync(); err != nil {
+	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err = f.Close(); err != nil {
+	if err := f.Close(); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), path); err != nil {
+	if err := os.Rename(f.Name(), target); err != nil {
 		return err
 	}
-	return SyncDir(filepath.Dir(path))
+	return SyncDir(dir)
 }
 
-// SyncDir makes what happened to a directory's names durable.
+// SyncDir makes the names in dir durable: creations, renames and removals.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	return d.Sync()
+	return errors.Join(d.Sync(), d.Close())
 }
