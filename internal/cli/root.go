@@ -57,6 +57,8 @@ func newRoot(env *Env) *cobra.Command {
 	})
 	root.AddCommand(
 		newVersion(env),
+		newExecServer(env), newExecAs(env),
+		newExecutor(env),
 		newDB(env),
 		newDemoModel(env),
 	)

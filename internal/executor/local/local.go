@@ -1,0 +1,216 @@
+// Package local runs executors on this machine: a directory per executor and one
+// detached executord in it, which outlives the process that started it. With
+// bubblewrap the agent sees its files at /workspace, its own process tree and
+// nothing else of the machine's files that it could change; without, the same
+// directory under its real path, which is why that path never changes for the
+// executor's life.
+//
+// What exists is found by label: a spec file written before anything else, and a
+// marker in the environment of every process.
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord"
+)
+
+// Config makes a Driver.
+type Config struct {
+	// Root holds one directory per executor.
+	Root string
+	// Binary is the thole program that serves as executord.
+	Binary string
+	// Readable are further files and directories the agents need, read-only: the
+	// CLI binaries above all.
+	Readable []string
+	// Bwrap is bubblewrap's path, "" runs without it.
+	Bwrap string
+	// Env is passed to executord besides the fixed part.
+	Env map[string]string
+	// StartTimeout bounds the wait for executord, default 20 s.
+	StartTimeout time.Duration
+	Now          func() time.Time
+}
+
+// Driver implements executor.Driver and executor.Files.
+type Driver struct{ cfg Config }
+
+var (
+	_ executor.Driver = (*Driver)(nil)
+	_ executor.Files  = (*Driver)(nil)
+)
+
+// New makes a driver.
+func New(cfg Config) *Driver {
+	if cfg.StartTimeout == 0 {
+		cfg.StartTimeout = 20 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Driver{cfg: cfg}
+}
+
+// Name implements executor.Driver.
+func (d *Driver) Name() string { return "local" }
+
+// maxRoot keeps the socket's path below the kernel's limit of 108 bytes.
+const maxRoot = 108 - len("/00000000-0000-0000-0000-000000000000/run/d.sock") - 1
+
+// Check implements executor.Driver.
+func (d *Driver) Check(ctx context.Context) error {
+	if len(d.cfg.Root) > maxRoot {
+		return thole.Errorf(thole.CodeInvalid, "executor directory %s is longer than %d bytes, too long for a socket", d.cfg.Root, maxRoot).
+			WithHint("choose a shorter --home")
+	}
+	if d.cfg.Bwrap == "" {
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, d.cfg.Bwrap, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true").CombinedOutput()
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "bubblewrap does not work here: %w: %s", executor.ErrUnavailable, out).
+			WithHint("allow user namespaces, or set executor.bubblewrap = \"off\" to run without isolation")
+	}
+	return nil
+}
+
+// label is what spec.json holds.
+type label struct {
+	Spec    executor.Spec
+	Created time.Time
+}
+
+func (d *Driver) dir(id thole.ExecutorID, elem ...string) string {
+	return filepath.Join(append([]string{d.cfg.Root, string(id)}, elem...)...)
+}
+
+// Create implements executor.Driver.
+func (d *Driver) Create(_ context.Context, spec executor.Spec) error {
+	if !thole.ValidUUID(string(spec.ID)) {
+		return thole.Errorf(thole.CodeInvalid, "executor id %q is not a UUID", spec.ID)
+	}
+	if _, err := d.label(spec.ID); err == nil {
+		return nil
+	} else if !errors.Is(err, executor.ErrNotFound) {
+		return err
+	}
+	if err := os.MkdirAll(d.dir(spec.ID), 0o700); err != nil {
+		return fmt.Errorf("create executor: %w", err)
+	}
+	data, err := json.Marshal(label{Spec: spec, Created: d.cfg.Now()})
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(d.dir(spec.ID, "spec.json"), data, 0o600); err != nil {
+		return fmt.Errorf("create executor: %w", err)
+	}
+	for _, sub := range []string{"workspace", "state", "auth", "home", "tmp", "run"} {
+		if err := os.MkdirAll(d.dir(spec.ID, sub), 0o700); err != nil {
+			return fmt.Errorf("create executor: %w", err)
+		}
+	}
+	return nil
+}
+
+func (d *Driver) label(id thole.ExecutorID) (label, error) {
+	var l label
+	data, err := os.ReadFile(d.dir(id, "spec.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return l, executor.ErrNotFound
+	}
+	if err != nil {
+		return l, err
+	}
+	return l, json.Unmarshal(data, &l)
+}
+
+// WorkspaceDir implements executor.Files.
+func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
+	if _, err := d.label(id); err != nil {
+		return "", err
+	}
+	return d.dir(id, "workspace"), nil
+}
+
+// Inspect implements executor.Driver. Running means that executord answers.
+func (d *Driver) Inspect(ctx context.Context, id thole.ExecutorID) (executor.Info, error) {
+	l, err := d.label(id)
+	if errors.Is(err, executor.ErrNotFound) {
+		return executor.Info{ID: id, State: executor.Missing}, nil
+	}
+	if err != nil {
+		return executor.Info{}, err
+	}
+	info := executor.Info{ID: id, Thread: l.Spec.Thread, Created: l.Created, State: executor.Stopped}
+	found, err := marked(id)
+	if err != nil {
+		return executor.Info{}, err
+	}
+	if len(found) == 0 {
+		return info, nil
+	}
+	return d.reach(ctx, info)
+}
+
+// reach fills in how to talk to a running executord.
+func (d *Driver) reach(ctx context.Context, info executor.Info) (executor.Info, error) {
+	token, err := os.ReadFile(d.dir(info.ID, "run", "token"))
+	if err != nil {
+		return info, fmt.Errorf("read executor token: %w", err)
+	}
+	info.Endpoint, info.Token = "unix:"+d.dir(info.ID, "run", "d.sock"), string(token)
+	client := executord.Dial(info.Endpoint, info.Token)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	status, err := client.Status(ctx)
+	if err != nil {
+		return info, fmt.Errorf("executor %s has processes but does not answer: %w", info.ID, err)
+	}
+	info.State, info.Boot = executor.Running, status.Boot
+	return info, nil
+}
+
+// List implements executor.Driver.
+func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
+	entries, err := os.ReadDir(d.cfg.Root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list executors: %w", err)
+	}
+	var out []executor.Info
+	for _, e := range entries {
+		id := thole.ExecutorID(e.Name())
+		if !thole.ValidUUID(e.Name()) {
+			continue
+		}
+		info, err := d.Inspect(ctx, id)
+		if err != nil {
+			// It exists and does not answer: report it as running, so that nobody
+			// takes it for stopped or gone.
+			info.ID, info.State = id, executor.Running
+		}
+		if info.State == executor.Missing {
+			// A crash between mkdir and the label: nothing was ever run in it.
+			if err := os.RemoveAll(d.dir(id)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}

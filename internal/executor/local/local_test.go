@@ -1,0 +1,217 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/testkit/lab"
+)
+
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "thole-bin")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "thole")
+	build := exec.Command("go", "build", "-o", binary, "github.com/tholehq/thole/cmd/thole")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+type bench struct {
+	*testing.T
+	driver *local.Driver
+	root   string
+	id     thole.ExecutorID
+}
+
+func setup(t *testing.T, bwrap string) *bench {
+	t.Helper()
+	root, err := os.MkdirTemp("", "ex") // short: it holds sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t, root: root, id: thole.NewID[thole.ExecutorID](time.Now())}
+	b.driver = local.New(local.Config{Root: root, Binary: binary, Bwrap: bwrap})
+	t.Cleanup(func() {
+		if err := b.driver.Remove(context.Background(), b.id); err != nil {
+			t.Error(err)
+		}
+		os.RemoveAll(root)
+	})
+	if err := b.driver.Create(t.Context(), executor.Spec{ID: b.id, Thread: "thread", Scope: executor.ScopeThread}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) start() executor.Info {
+	b.Helper()
+	info, err := b.driver.Start(b.Context(), b.id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return info
+}
+
+// run takes one prompt to its end and returns what the commands printed.
+func (b *bench) run(info executor.Info, prompt string) string {
+	b.Helper()
+	c := executord.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	req := executord.RunRequest{
+		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, For: thole.NewID[thole.TurnID](time.Now()),
+		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+	}
+	if _, err := c.Run(b.Context(), req); err != nil {
+		b.Fatal(err)
+	}
+	var out strings.Builder
+	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []executord.LogEvent) error {
+		for _, ev := range batch {
+			if it := ev.Event.Item; ev.Event.Kind == provider.EventItemCompleted && it.Command != nil {
+				out.WriteString(it.Command.Output)
+			}
+			if e := ev.Event.Ended; e != nil && e.Outcome != thole.OutcomeCompleted {
+				b.Errorf("ended %+v %+v", e, e.Error)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out.String()
+}
+
+func each(t *testing.T, test func(t *testing.T, bwrap string)) {
+	t.Run("bubblewrap", func(t *testing.T) { test(t, lab.Bwrap(t)) })
+	t.Run("plain", func(t *testing.T) { test(t, "") })
+}
+
+func TestLifecycle(t *testing.T) {
+	each(t, func(t *testing.T, bwrap string) {
+		b := setup(t, bwrap)
+		if info, err := b.driver.Inspect(t.Context(), b.id); err != nil || info.State != executor.Stopped {
+			t.Fatal(info, err)
+		}
+		first := b.start()
+		if again := b.start(); again.Boot != first.Boot {
+			t.Fatal("a second start replaced a running executor")
+		}
+		b.run(first, "sim: run echo kept > file.txt")
+		// Another driver on the same directory adopts what runs.
+		if info, err := local.New(local.Config{Root: b.root, Binary: binary, Bwrap: bwrap}).Inspect(t.Context(), b.id); err != nil || info.Boot != first.Boot {
+			t.Fatal(info, err)
+		}
+		if err := b.driver.Stop(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := b.driver.Inspect(t.Context(), b.id); err != nil || info.State != executor.Stopped {
+			t.Fatal(info, err)
+		}
+		second := b.start()
+		if second.Boot == first.Boot || second.Token == first.Token {
+			t.Fatal("a new start kept the old identity")
+		}
+		if got := b.run(second, "sim: run cat file.txt"); !strings.Contains(got, "kept") {
+			t.Fatalf("after a stop the file says %q", got)
+		}
+		if list, err := b.driver.List(t.Context()); err != nil || len(list) != 1 || list[0].ID != b.id || list[0].Thread != "thread" {
+			t.Fatal(list, err)
+		}
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := b.driver.Inspect(t.Context(), b.id); err != nil || info.State != executor.Missing {
+			t.Fatal(info, err)
+		}
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Fatal("removing twice:", err)
+		}
+	})
+}
+
+func TestStopReachesEveryDescendant(t *testing.T) {
+	b := setup(t, lab.Bwrap(t))
+	info := b.start()
+	// A number of seconds nobody else sleeps, to find the process by.
+	const mark = "86399"
+	sleeping := func() bool {
+		out, err := exec.Command("ps", "-eo", "args").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(out), "sleep "+mark)
+	}
+	client := executord.Dial(info.Endpoint, info.Token)
+	defer client.Close()
+	req := executord.RunRequest{
+		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run setsid sleep " + mark + " & echo up; wait")},
+		For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+	}
+	if _, err := client.Run(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	for !sleeping() {
+		if t.Context().Err() != nil {
+			t.Fatal("it never slept")
+		}
+		time.Sleep(5 * time.Millisecond) // another process starts; there is no signal to wait for
+	}
+	if err := b.driver.Stop(t.Context(), b.id); err != nil {
+		t.Fatal(err)
+	}
+	if sleeping() {
+		t.Fatal("a process of the executor outlived its stop")
+	}
+}
+
+func TestTheSandboxSeesItsOwnFilesOnly(t *testing.T) {
+	b := setup(t, lab.Bwrap(t))
+	info := b.start()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("do not read"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := b.run(info, "sim: run pwd; cat "+secret+" 2>/dev/null || echo unreadable; touch /usr/x 2>/dev/null || echo readonly; ls /root /home; echo $HOME; ls "+b.root+" 2>&1 || true")
+	for _, want := range []string{"/workspace\n", "unreadable", "readonly", "agent", "/home/agent"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+	for _, bad := range []string{"do not read", string(b.id)} {
+		if strings.Contains(got, bad) {
+			t.Errorf("the sandbox saw %q: %q", bad, got)
+		}
+	}
+}
+
+func TestAStartThatFailsSaysWhy(t *testing.T) {
+	b := setup(t, "")
+	d := local.New(local.Config{Root: b.root, Binary: "/bin/false"})
+	if _, err := d.Start(t.Context(), b.id); thole.CodeOf(err) != thole.CodeUnavailable || !strings.Contains(err.Error(), "ended at once") {
+		t.Fatal(err)
+	}
+	long := local.New(local.Config{Root: "/" + strings.Repeat("x", 100), Binary: binary})
+	if err := long.Check(t.Context()); thole.CodeOf(err) != thole.CodeInvalid || thole.HintOf(err) == "" {
+		t.Fatal(err)
+	}
+}

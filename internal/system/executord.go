@@ -1,0 +1,68 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/version"
+)
+
+// ExecutordConfig places an executord.
+type ExecutordConfig struct {
+	Listen    string // "unix:PATH" or "HOST:PORT"
+	TokenFile string
+	Dirs      executord.Dirs
+	Logger    *slog.Logger
+}
+
+// ServeExecutord runs executord until ctx ends, then stops its turns and CLIs.
+func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
+	token, err := os.ReadFile(cfg.TokenFile)
+	if err != nil {
+		return thole.Errorf(thole.CodeInvalid, "read token: %w", err)
+	}
+	for _, dir := range []string{cfg.Dirs.Workspace, cfg.Dirs.State, cfg.Dirs.Auth, cfg.Dirs.Home, cfg.Dirs.Tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
+		}
+	}
+	server, err := executord.New(executord.Config{
+		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(),
+		Version: version.Version, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	ln, err := listenExecutord(cfg.Listen)
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "listen: %w", err)
+	}
+	srv := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func listenExecutord(listen string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(listen, "unix:")
+	if !ok {
+		return net.Listen("tcp", listen)
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return ln, os.Chmod(path, 0o600)
+}
