@@ -1,5 +1,7 @@
 package modelsim
 
+import "errors"
+
 // OpenAI chat completions.
 
 func (r *reply) chatStop() string {
@@ -56,7 +58,7 @@ func (r *reply) chatStream(s *stream) error {
 		return s.event("", r.chatEnvelope("chat.completion.chunk", []any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}))
 	}
 	err := r.chatDeltas(s, func(d map[string]any) error { return delta(d, nil) })
-	if err == errFail {
+	if errors.Is(err, errFail) {
 		f := r.step.Fault
 		return s.event("", map[string]any{"error": map[string]any{"type": f.Type, "message": f.Message, "code": nil, "param": nil}})
 	}

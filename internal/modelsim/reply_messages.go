@@ -1,5 +1,7 @@
 package modelsim
 
+import "errors"
+
 // Anthropic Messages.
 
 func (r *reply) messageID() string { return "msg_sim" + r.nonce }
@@ -48,7 +50,7 @@ func (r *reply) messagesStream(s *stream) error {
 		return err
 	}
 	err := r.messagesBlocks(s)
-	if err == errFail {
+	if errors.Is(err, errFail) {
 		f := r.step.Fault
 		return s.event("error", map[string]any{"error": map[string]any{"type": f.Type, "message": f.Message}})
 	}

@@ -1,6 +1,9 @@
 package modelsim
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+)
 
 // OpenAI Responses.
 
@@ -29,9 +32,10 @@ func (r *reply) responseFinal(output []any) (event string, response map[string]a
 	event, response = "response.completed", r.responseEnvelope("completed", output)
 	if r.step.Stop != "" {
 		reason := r.step.Stop
-		if reason == "max_tokens" {
+		switch reason {
+		case "max_tokens":
 			reason = "max_output_tokens"
-		} else if reason == "refusal" {
+		case "refusal":
 			reason = "content_filter"
 		}
 		event, response = "response.incomplete", r.responseEnvelope("incomplete", output)
@@ -81,7 +85,7 @@ func (r *reply) responseStream(s *stream) error {
 	}
 	items := r.responseItems()
 	err := r.responseDeltas(s, items)
-	if err == errFail {
+	if errors.Is(err, errFail) {
 		response := r.responseEnvelope("failed", []any{})
 		response["error"] = map[string]any{"code": r.step.Fault.Type, "message": r.step.Fault.Message}
 		return s.numbered("response.failed", map[string]any{"response": response})
