@@ -1,0 +1,93 @@
+// Package claude drives Claude Code: the native binary with its stream-json
+// control protocol on stdin and stdout. Permission prompts, questions and hooks
+// are answered over the same pipe, so the host decides every call.
+//
+// Questions are held in the PreToolUse hook and not in the permission prompt,
+// because only a hook can be deferred: the CLI then parks the question on disk and
+// asks it again when another process resumes the session. The same hook denies
+// writes while planning, whatever rules the CLI would let them through by.
+//
+// The package never goes through a shell or the Node wrapper, passes on no
+// environment of the host, and does not read the CLI's transcript files: what the
+// CLI says on stdout is the truth, its exit code is not.
+package claude
+
+import (
+	"context"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+const (
+	name   = "claude"
+	title  = "Claude Code"
+	pinned = "2.1.325"
+)
+
+// install is the command that brings the pinned version.
+const install = "npm install -g @anthropic-ai/claude-code@" + pinned
+
+// Config places the CLI and sets the driver's waits. The zero value finds the
+// CLI on this machine.
+type Config struct {
+	// Binary is the path of the CLI, "" to look for it.
+	Binary string
+	// Start bounds the CLI's start when the caller's context does not.
+	Start time.Duration
+	// Stall is how long a model call may stay silent before the turn fails.
+	Stall time.Duration
+	// StopGrace is how long an interrupted turn may take to end before the CLI is
+	// killed.
+	StopGrace time.Duration
+	// Background is how long a turn that left a background command running waits
+	// for its result. Later results are told at the start of the next turn.
+	Background time.Duration
+}
+
+func (c *Config) defaults() {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&c.Start, 30*time.Second)
+	set(&c.Stall, 5*time.Minute)
+	set(&c.StopGrace, 5*time.Second)
+	set(&c.Background, 10*time.Second)
+}
+
+// Provider makes sessions of Claude Code.
+type Provider struct{ cfg Config }
+
+// New returns the driver. It does nothing yet: a missing CLI shows in Probe and
+// Open.
+func New(cfg Config) *Provider {
+	cfg.defaults()
+	return &Provider{cfg: cfg}
+}
+
+// Name is the provider's name.
+func (p *Provider) Name() string { return name }
+
+// Open starts the CLI for one conversation.
+func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
+	binary, err := find(p.cfg.Binary)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Dir == "" || cfg.Data == "" {
+		return nil, thole.Errorf(thole.CodeInvalid, "claude: a session needs a workspace and a data directory")
+	}
+	st, err := stanceOf(cfg.Profile)
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(p.cfg, binary, cfg, st)
+	if err := s.connect(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,9 @@
+package claude_test
+
+import (
+	"testing"
+
+	"github.com/tholehq/thole/internal/provider/providertest"
+)
+
+func TestMain(m *testing.M) { providertest.Main(m) }

@@ -1,0 +1,300 @@
+package claude
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// message handles one line of the CLI. Unknown kinds are ignored.
+func (r *run) message(m *message) {
+	switch m.Type {
+	case "stream_event":
+		if m.Event == nil || m.Parent != "" {
+			return
+		}
+		r.stall.set(r.s.opts.Stall)
+		if m.Event.Type == "message_stop" {
+			r.stall.off()
+		}
+		r.d.streamEvent(m.Event, len(m.Abandoned) > 0)
+	case "assistant":
+		r.d.assistant(m)
+	case "user":
+		r.stall.off()
+		if m.IsReplay {
+			r.taken(m.UUID)
+		} else {
+			r.d.user(m)
+		}
+	case "system":
+		r.system(m)
+	case "control_request":
+		r.stall.off()
+		if m.Request != nil {
+			r.request(m)
+		}
+	case "control_response":
+		if m.Response == nil {
+			return
+		}
+		if fn := r.calls[m.Response.RequestID]; fn != nil {
+			delete(r.calls, m.Response.RequestID)
+			fn(m)
+		}
+	case "control_cancel_request":
+		for id, p := range r.asks {
+			if p.requestID == m.RequestID {
+				r.resolve(id, nil)
+			}
+		}
+	case "result":
+		r.resulted(m)
+	}
+}
+
+func (r *run) system(m *message) {
+	switch m.Subtype {
+	case "init":
+		r.linger.off()
+		r.s.begun = true
+		r.d.model = m.Model
+		v, ok := parseVersion(m.Version)
+		r.s.survives = ok && !v.less(durable)
+		if m.SessionID != "" && m.SessionID != r.s.NativeID() {
+			r.s.mu.Lock()
+			r.s.native = m.SessionID
+			r.s.mu.Unlock()
+			r.em.Session(m.SessionID)
+		}
+	case "status":
+		if m.Status == "requesting" {
+			r.stall.set(r.s.opts.Stall)
+		}
+		if m.PermissionMode != "" {
+			r.s.stance.mode = m.PermissionMode
+		}
+	case "api_retry":
+		delay := time.Duration(m.RetryDelayMS) * time.Millisecond
+		r.stall.set(delay + r.s.opts.Stall)
+		e := failure(class(m.ErrorStatus, m.Error, "", ""), m.ErrorStatus,
+			fmt.Sprintf("the model call failed (%s), try %d of %d follows in %v", m.Error, m.Attempt, m.MaxRetries, delay.Round(100*time.Millisecond)))
+		e.Retrying = true
+		r.em.Error(*e)
+	case "permission_denied":
+		r.d.decline(m.ToolUseID)
+	case "task_started":
+		r.s.tasks[m.TaskID] = true
+	case "task_updated":
+		if m.Patch != nil && slices.Contains([]string{"completed", "failed", "killed", "stopped"}, m.Patch.Status) {
+			r.taskOver(m.TaskID)
+		}
+	case "task_notification":
+		r.taskOver(m.TaskID)
+	case "compact_boundary":
+		r.em.Complete(thole.Item{ID: r.em.ItemID(m.UUID), Kind: thole.ItemCompaction})
+	}
+}
+
+func (r *run) taskOver(id string) {
+	delete(r.s.tasks, id)
+	if r.result != nil && r.linger.C != nil && len(r.s.tasks) == 0 {
+		r.linger.set(followUp) // the CLI wakes up to tell the model
+	}
+}
+
+// taken notes that the CLI took up a message.
+func (r *run) taken(id string) {
+	item, ours := r.waiting[id]
+	delete(r.waiting, id)
+	if ours && item != nil {
+		r.em.Steered(*item)
+	}
+}
+
+// resulted decides whether a result is the turn's end. It is not when the CLI
+// worked on something of its own before our message, when it holds a message it
+// has not taken up, or when background work will wake it again soon.
+func (r *run) resulted(m *message) {
+	r.stall.off()
+	r.result = m
+	_, prompting := r.waiting[r.prompt]
+	switch {
+	case r.halted || r.stalled || m.Deferred != nil:
+		r.conclude()
+	case m.Origin != nil && prompting:
+		return
+	case len(r.waiting) > 1 || len(r.waiting) == 1 && !prompting:
+		r.linger.set(followUp)
+	case len(r.s.tasks) > 0 && !m.IsError:
+		r.linger.set(r.s.opts.Background)
+	default:
+		r.conclude()
+	}
+}
+
+// request handles what the CLI asks of its host.
+func (r *run) request(m *message) {
+	q := m.Request
+	switch q.Subtype {
+	case "hook_callback":
+		r.hook(m)
+	case "can_use_tool":
+		r.permission(m)
+	case "elicitation":
+		r.c.answer(m.RequestID, map[string]any{"action": "decline"})
+		r.em.Note("an MCP server asked for input, which was declined: " + q.Message)
+	case "request_user_dialog":
+		r.c.answer(m.RequestID, map[string]any{"behavior": "cancelled"})
+	default:
+		r.c.refuse(m.RequestID, "not supported by this host: "+q.Subtype)
+	}
+}
+
+// hook is asked before every call, whatever the CLI's own rules say.
+func (r *run) hook(m *message) {
+	var in hookInput
+	json.Unmarshal(m.Request.Input, &in)
+	st := r.s.stance
+	switch {
+	case in.ToolName == askTool:
+		r.question(m, in)
+	case st.plan() && !planAllows(configDir(r.s.cfg), in.ToolName, in.ToolInput):
+		r.d.decline(in.ToolUseID)
+		r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", planDenial))
+	case st.allow && in.ToolName != "ExitPlanMode":
+		r.c.answer(m.RequestID, hookOutput("allow", "", nil))
+	default:
+		r.c.answer(m.RequestID, map[string]any{})
+	}
+}
+
+// question holds a question in its hook until a human answers. A question of a
+// former process comes again before the turn's own message is taken up.
+func (r *run) question(m *message, in hookInput) {
+	p := &pending{ask: question(r.em.ItemID(in.ToolUseID), in.ToolUseID, in.ToolInput), requestID: m.RequestID, toolUse: in.ToolUseID, hook: true, tool: in.ToolName, input: in.ToolInput}
+	r.d.startTool(in.ToolUseID, in.ToolName, "")
+	r.d.toolInput(in.ToolUseID, in.ToolInput)
+	if r.reply != nil && r.reply.Ask.ID == p.ask.ID {
+		answer := r.reply.Answer
+		r.reply = nil
+		r.linger.off()
+		r.put(p)
+		r.settle(p, answer)
+		return
+	}
+	if _, prompting := r.waiting[r.prompt]; prompting && r.reply == nil && r.d.step == nil && r.turn.Reply == nil {
+		r.d.decline(in.ToolUseID)
+		r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", "The user did not answer and wrote a new message instead."))
+		return
+	}
+	r.put(p)
+}
+
+func (r *run) permission(m *message) {
+	q := m.Request
+	st := r.s.stance
+	switch {
+	case q.ToolName == "ExitPlanMode" && st.allow:
+		r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input,
+			"updatedPermissions": []map[string]string{{"type": "setMode", "mode": st.mode, "destination": "session"}}})
+	case q.ToolName == askTool:
+		r.put(&pending{ask: question(r.em.ItemID(q.ToolUseID), q.ToolUseID, q.Input), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
+	case st.plan() && !planAllows(configDir(r.s.cfg), q.ToolName, q.Input):
+		r.d.decline(q.ToolUseID)
+		r.c.answer(m.RequestID, map[string]any{"behavior": "deny", "message": planDenial})
+	case st.allow:
+		r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input})
+	default:
+		r.put(&pending{ask: approval(r.em.ItemID(q.ToolUseID), r.s.cfg.Dir, q), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
+	}
+}
+
+// put shows an ask.
+func (r *run) put(p *pending) {
+	if p.ask.Kind == thole.AskPlan {
+		if t := r.d.tools[p.toolUse]; t != nil && t.item.Text != p.ask.Title {
+			t.item.Text = p.ask.Title
+			r.em.Update(t.snapshot())
+		}
+	}
+	r.asks[p.ask.ID] = p
+	r.em.Ask(p.ask)
+}
+
+func (r *run) answer(id thole.AskID, a thole.Answer) error {
+	p := r.asks[id]
+	if p == nil {
+		return provider.ErrSettled
+	}
+	return r.settle(p, a)
+}
+
+// settle sends an answer and tells it.
+func (r *run) settle(p *pending, a thole.Answer) error {
+	var body map[string]any
+	switch {
+	case p.hook:
+		body = p.hookVerdict(a)
+	case p.tool == askTool && a.Decision != thole.DecisionDeny && a.Decision != thole.DecisionCancel:
+		body = map[string]any{"behavior": "allow", "updatedInput": answered(p.input, a)}
+	default:
+		body = p.verdictOn(a)
+	}
+	if err := r.c.answer(p.requestID, body); err != nil {
+		return err
+	}
+	if a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel {
+		r.d.decline(p.toolUse)
+	}
+	r.resolve(p.ask.ID, &a)
+	switch {
+	case a.Decision == thole.DecisionCancel:
+		r.halted = true
+		if p.hook {
+			r.interrupt(r.s.opts.StopGrace)
+		}
+	case p.ask.Kind == thole.AskPlan && a.Decision != thole.DecisionDeny:
+		r.s.stance.mode = afterPlan(a)
+	}
+	return nil
+}
+
+func (r *run) resolve(id thole.AskID, a *thole.Answer) {
+	delete(r.asks, id)
+	r.em.Resolve(id, a)
+}
+
+// deferAsk parks a question. The turn ends with the CLI's result.
+func (r *run) deferAsk(id thole.AskID) error {
+	p := r.asks[id]
+	switch {
+	case p == nil:
+		return provider.ErrSettled
+	case !p.hook || !r.s.survives:
+		return provider.ErrUnsupported
+	}
+	if err := r.c.answer(p.requestID, hookOutput("defer", "", nil)); err != nil {
+		return err
+	}
+	r.deferred = id
+	return nil
+}
+
+func (r *run) steer(input []thole.Input, content []any, clientID string) error {
+	id := uuid.NewString()
+	if err := r.say(id, content); err != nil {
+		return err
+	}
+	r.waiting[id] = &thole.Item{
+		ID: r.em.ItemID(id), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()},
+	}
+	return nil
+}

@@ -1,0 +1,370 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// followUp is how long a turn waits for the CLI to take up what it still has in
+// its own queue.
+const followUp = 3 * time.Second
+
+// run is one turn in progress. Everything but do, stop and done belongs to the
+// goroutine of Run.
+type run struct {
+	s    *session
+	c    *conn
+	em   *provider.Emitter
+	d    *decoder
+	turn provider.Turn
+
+	cmds  chan func()
+	done  chan struct{} // closed when Run is over
+	halt  chan struct{} // closed by stop
+	halts sync.Once
+
+	asks    map[thole.AskID]*pending
+	calls   map[string]func(*message) // answers to our control requests
+	prompt  string                    // uuid of the turn's own message
+	waiting map[string]*thole.Item    // messages the CLI has not taken up yet, by uuid; nil for the prompt
+	result  *message                  // the last one
+
+	stall  alarm // a silent model call
+	grace  alarm // an interrupt that is not obeyed
+	linger alarm // a result is there, more may follow
+
+	halted   bool
+	stalled  bool
+	deferred thole.AskID
+	reply    *provider.Reply // not delivered yet
+	usage    map[string]modelUsage
+	over     *provider.Ended
+}
+
+// alarm is a timer that can be off.
+type alarm struct {
+	t *time.Timer
+	C <-chan time.Time
+}
+
+func (a *alarm) set(d time.Duration) {
+	if a.t == nil {
+		a.t = time.NewTimer(d)
+	} else {
+		a.t.Reset(d)
+	}
+	a.C = a.t.C
+}
+
+func (a *alarm) off() {
+	if a.t != nil {
+		a.t.Stop()
+	}
+	a.C = nil
+}
+
+// Run takes one turn to its end.
+func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	default:
+		return thole.Errorf(thole.CodeBusy, "claude: a turn is running")
+	}
+	r := &run{
+		s: s, turn: turn,
+		cmds: make(chan func()), done: make(chan struct{}), halt: make(chan struct{}),
+		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*thole.Item{},
+	}
+	r.em = provider.NewEmitter(turn.ID, emit)
+	r.d = newDecoder(r.em, s.cfg.Dir, s.todos)
+	var content []any
+	if turn.Reply == nil {
+		var err error
+		if content, err = contentOf(s.cfg.Dir, turn.Input); err != nil {
+			return err
+		}
+	}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	if err := r.begin(content); err != nil {
+		// The process died while idle: one fresh one is a fair try.
+		if err := s.reconnect(ctx); err != nil {
+			return err
+		}
+		r.c = s.conn
+		if err := r.begin(content); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed()
+	}
+	s.run = r
+	s.mu.Unlock()
+	r.em.Session(s.NativeID())
+	r.loop(ctx)
+	s.mu.Lock()
+	s.run = nil
+	s.mu.Unlock()
+	close(r.done)
+	r.finish()
+	return nil
+}
+
+// prepare brings the process and its settings to what the turn wants.
+func (r *run) prepare(ctx context.Context) error {
+	s, t := r.s, r.turn
+	st := s.stance
+	if t.Profile != "" {
+		var err error
+		if st, err = stanceOf(t.Profile); err != nil {
+			return err
+		}
+	} else if s.cfg.Profile != "" {
+		st, _ = stanceOf(s.cfg.Profile) // an accepted plan changed it for its own turn only
+	}
+	model, effort := s.model, s.effort
+	if t.Model != "" {
+		model = t.Model
+	}
+	if t.Effort != "" {
+		effort = t.Effort
+	}
+	s.mu.Lock()
+	c, closed := s.conn, s.closed
+	s.mu.Unlock()
+	if closed {
+		return errClosed()
+	}
+	// The CLI switches to bypassPermissions only when it was started for it.
+	restart := c == nil || c.dead() || s.parked || st.mode == modeBypass && s.boot.mode != modeBypass
+	old := s.stance
+	oldModel, oldEffort := s.model, s.effort
+	s.stance, s.model, s.effort = st, model, effort
+	if restart {
+		if err := s.reconnect(ctx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		r.c = s.conn
+		s.mu.Unlock()
+		r.usage = s.base
+		return nil
+	}
+	r.c, r.usage = c, s.base
+	if st.mode != old.mode {
+		r.control("set_permission_mode", map[string]any{"mode": st.mode})
+	}
+	if model != oldModel {
+		r.control("set_model", map[string]any{"model": model})
+	}
+	if effort != oldEffort {
+		r.control("apply_flag_settings", map[string]any{"settings": map[string]any{"effortLevel": effort}})
+	}
+	return nil
+}
+
+// control sends a setting; a refusal becomes a note in the turn.
+func (r *run) control(subtype string, fields map[string]any) {
+	id, err := r.c.control(subtype, fields)
+	if err != nil {
+		return // the turn's own message fails next
+	}
+	r.calls[id] = func(m *message) {
+		if m.Response.Subtype == "error" {
+			r.em.Note(subtype + ": " + m.Response.Error)
+		}
+	}
+}
+
+// begin hands the turn to the CLI. An answer to a deferred question waits for
+// the CLI to ask again, which a resumed process does by itself.
+func (r *run) begin(content []any) error {
+	if r.turn.Reply != nil {
+		r.reply = r.turn.Reply
+		r.linger.set(followUp)
+		return nil
+	}
+	r.prompt = uuid.NewString()
+	r.waiting[r.prompt] = nil
+	return r.say(r.prompt, content)
+}
+
+func (r *run) say(id string, content []any) error {
+	return r.c.send(map[string]any{
+		"type": "user", "session_id": "", "parent_tool_use_id": nil, "uuid": id,
+		"message": map[string]any{"role": "user", "content": content},
+	})
+}
+
+func (r *run) loop(ctx context.Context) {
+	held := r.s.backlog
+	r.s.backlog = nil
+	for _, m := range held {
+		if r.over == nil {
+			r.message(m)
+		}
+	}
+	halt, done := r.halt, ctx.Done()
+	for r.over == nil {
+		select {
+		case m, ok := <-r.c.msgs:
+			if !ok {
+				r.crashed()
+				continue
+			}
+			r.message(m)
+		case fn := <-r.cmds:
+			fn()
+		case <-halt:
+			halt, r.halted = nil, true
+			r.interrupt(r.s.opts.StopGrace)
+		case <-done:
+			done, r.halted = nil, true
+			r.interrupt(min(r.s.opts.StopGrace, 2*time.Second))
+		case <-r.stall.C:
+			r.stall.off()
+			r.stalled = true
+			r.interrupt(r.s.opts.StopGrace)
+		case <-r.grace.C:
+			r.grace.off()
+			r.c.kill()
+		case <-r.linger.C:
+			r.linger.off()
+			r.lingered()
+		}
+	}
+	if ctx.Err() != nil {
+		r.s.drop(0)
+	}
+}
+
+// interrupt asks the CLI to stop, and kills it when it does not within grace. A
+// turn that has its result and only waits for more ends by it. Messages the CLI
+// has queued would start a turn of their own afterwards, so they are taken back.
+func (r *run) interrupt(grace time.Duration) {
+	if r.result != nil && r.linger.C != nil {
+		r.conclude()
+		return
+	}
+	for id := range r.waiting {
+		call, err := r.c.control("cancel_async_message", map[string]any{"message_uuid": id})
+		if err == nil && id == r.prompt {
+			r.calls[call] = r.takenBack
+		}
+	}
+	r.c.control("interrupt", nil)
+	r.grace.set(grace)
+}
+
+// takenBack ends a turn whose own message never began.
+func (r *run) takenBack(m *message) {
+	var b struct{ Cancelled bool }
+	if json.Unmarshal(m.Response.Response, &b) == nil && b.Cancelled {
+		r.over = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+	}
+}
+
+// lingered is the end of a wait for more.
+func (r *run) lingered() {
+	if r.reply == nil {
+		r.conclude()
+		return
+	}
+	// The CLI does not hold the question any more: say the answer in prose.
+	reply := r.reply
+	r.reply = nil
+	r.em.Ask(reply.Ask)
+	r.em.Resolve(reply.Ask.ID, &reply.Answer)
+	r.prompt = uuid.NewString()
+	r.waiting[r.prompt] = nil
+	if r.say(r.prompt, []any{map[string]any{"type": "text", "text": asMessage(reply.Ask, reply.Answer)}}) != nil {
+		r.crashed()
+	}
+}
+
+// crashed ends the turn after the end of stdout.
+func (r *run) crashed() {
+	<-r.c.proc.Done()
+	why := r.c.proc.Diagnosis()
+	r.s.drop(0)
+	switch {
+	case r.halted:
+		r.over = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+	case r.stalled:
+		r.over = r.stallEnd()
+	case r.result != nil && r.linger.C != nil:
+		r.conclude()
+	default:
+		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)}
+	}
+}
+
+func (r *run) stallEnd() *provider.Ended {
+	return &provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrNetwork, 0,
+		fmt.Sprintf("the model sent nothing for %v in the middle of an answer", r.s.opts.Stall))}
+}
+
+// conclude ends the turn by its last result.
+func (r *run) conclude() {
+	ended := &provider.Ended{}
+	ended.Outcome, ended.Error = verdict(r.result, r.d.lastError)
+	switch {
+	case r.result.Deferred != nil && r.deferred != "":
+		ended = &provider.Ended{Outcome: thole.OutcomeCompleted, Deferred: r.deferred}
+		r.s.parked = true
+	case r.halted && ended.Outcome != thole.OutcomeCompleted:
+		ended = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+	case r.stalled:
+		ended = r.stallEnd()
+	}
+	r.over = ended
+}
+
+// finish tells the end: calls that wait for a human first, then what was used.
+func (r *run) finish() {
+	r.stall.off()
+	r.grace.off()
+	r.linger.off()
+	for id, p := range r.asks {
+		if t := r.d.tools[p.toolUse]; t != nil && id != r.over.Deferred {
+			r.d.decline(p.toolUse)
+			r.d.toolResult(p.toolUse, true, "The turn ended before this was answered.", nil)
+		}
+	}
+	if r.result != nil {
+		r.em.Usage(since(r.result.ModelUsage, r.usage, r.d.model))
+		r.s.base = r.result.ModelUsage
+	} else {
+		r.em.Usage(r.d.usage.total(r.d.model))
+	}
+	r.em.End(*r.over)
+}
+
+// do runs fn on the turn's goroutine.
+func (r *run) do(ctx context.Context, fn func() error) error {
+	res := make(chan error, 1)
+	select {
+	case r.cmds <- func() { res <- fn() }:
+		return <-res
+	case <-r.done:
+		return provider.ErrNoTurn
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// stop interrupts from any goroutine.
+func (r *run) stop() { r.halts.Do(func() { close(r.halt) }) }

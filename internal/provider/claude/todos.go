@@ -1,0 +1,137 @@
+package claude
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// todoList is the agent's list. It outlives turns: an update names an entry by
+// number only. Deleted entries stay, as canceled.
+type todoList struct {
+	session string
+	todos   []thole.Todo
+	native  []string // the CLI's task number of todos[i]; "" for TodoWrite entries
+}
+
+// taskState maps the CLI's word; an unknown one means the entry is still to do.
+func taskState(word string) thole.TodoState {
+	switch word {
+	case "in_progress":
+		return thole.TodoDoing
+	case "completed":
+		return thole.TodoDone
+	case "deleted":
+		return thole.TodoCanceled
+	}
+	return thole.TodoPending
+}
+
+// load reads the list a former process left on disk.
+func (l *todoList) load(configDir string) {
+	dir := filepath.Join(configDir, "tasks", l.session)
+	for n := 1; ; n++ {
+		raw, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(n)+".json"))
+		if err != nil {
+			return
+		}
+		var t struct{ ID, Subject, Status string }
+		if json.Unmarshal(raw, &t) == nil && t.ID != "" && l.find(t.ID) == nil {
+			l.add(t.ID, t.Subject, taskState(t.Status))
+		}
+	}
+}
+
+func (l *todoList) add(native, content string, state thole.TodoState) thole.Todo {
+	key := native
+	if key == "" {
+		key = "line " + strconv.Itoa(len(l.todos))
+	}
+	t := thole.Todo{ID: provider.StableID[thole.TodoID](name, "todo", l.session, key), Content: content, State: state, Order: len(l.todos)}
+	l.todos, l.native = append(l.todos, t), append(l.native, native)
+	return t
+}
+
+func (l *todoList) find(native string) *thole.Todo {
+	for i, n := range l.native {
+		if n != "" && n == native {
+			return &l.todos[i]
+		}
+	}
+	return nil
+}
+
+// todoResult reads the list tools. Results of parallel calls come out of order,
+// so the call's own input and result count, never the order.
+func (d *decoder) todoResult(t *toolItem, structured json.RawMessage) {
+	if t.item.Parent != "" {
+		return // a sub-agent's list is its own
+	}
+	switch t.name {
+	case "TodoWrite":
+		d.todoWrite(t.input)
+	case "TaskCreate":
+		var r struct {
+			Task struct{ ID, Subject string }
+		}
+		if json.Unmarshal(structured, &r) != nil || r.Task.ID == "" || d.todos.find(r.Task.ID) != nil {
+			return
+		}
+		d.em.Todo(d.todos.add(r.Task.ID, r.Task.Subject, thole.TodoPending))
+	case "TaskUpdate":
+		var in struct {
+			TaskID, Status, Subject string
+		}
+		json.Unmarshal(t.input, &in)
+		todo := d.todos.find(in.TaskID)
+		if todo == nil {
+			return
+		}
+		if in.Status != "" {
+			todo.State = taskState(in.Status)
+		}
+		if in.Subject != "" {
+			todo.Content = in.Subject
+		}
+		d.em.Todo(*todo)
+	case "TaskList":
+		d.taskList(structured)
+	}
+}
+
+func (d *decoder) todoWrite(input json.RawMessage) {
+	var in struct {
+		Todos []struct{ Content, Status string }
+	}
+	if json.Unmarshal(input, &in) != nil {
+		return
+	}
+	d.todos.todos, d.todos.native = nil, nil
+	for _, t := range in.Todos {
+		d.todos.add("", t.Content, taskState(t.Status))
+	}
+	d.em.Todos(slices.Clone(d.todos.todos))
+}
+
+// taskList brings in entries of former processes and corrects the known ones.
+func (d *decoder) taskList(structured json.RawMessage) {
+	var r struct {
+		Tasks []struct{ ID, Subject, Status string }
+	}
+	if json.Unmarshal(structured, &r) != nil {
+		return
+	}
+	for _, t := range r.Tasks {
+		if known := d.todos.find(t.ID); known != nil {
+			known.State, known.Content = taskState(t.Status), t.Subject
+		} else {
+			d.todos.add(t.ID, t.Subject, taskState(t.Status))
+		}
+	}
+	d.em.Todos(slices.Clone(d.todos.todos))
+}
