@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"testing"
 )
 
 // Disk is the directory the work lives in and the record of what it did there.
@@ -16,6 +18,21 @@ type Disk struct {
 	mu    sync.Mutex // guards what follows
 	ops   []op
 	start int // cuts are tried from here on
+
+	full, broken atomic.Bool
+}
+
+// Full makes every write of SQLite fail as on a full disk, until it is unsaid.
+func (d *Disk) Full(full bool) { d.full.Store(full) }
+
+// Broken makes every sync of SQLite fail after it may have done its work.
+func (d *Disk) Broken(broken bool) { d.broken.Store(broken) }
+
+// NewDisk is a disk to inject errors into; Enumerate makes its own.
+func NewDisk(t testing.TB) *Disk {
+	d := newDisk(t.TempDir())
+	t.Cleanup(d.release)
+	return d
 }
 
 func newDisk(dir string) *Disk {

@@ -116,6 +116,9 @@ func known(file uintptr) (vfsFile, *sqlite3.Tsqlite3_io_methods) {
 
 func vfsWrite(tls *libc.TLS, file, data uintptr, n int32, off int64) int32 {
 	f, m := known(file)
+	if f.disk.full.Load() {
+		return sqlite3.SQLITE_FULL
+	}
 	f.disk.add(op{kind: opWrite, path: f.path, off: off, data: bytes.Clone(unsafe.Slice(at[byte](data), n))})
 	return function[writeFunc](m.FxWrite)(tls, file, data, n, off)
 }
@@ -129,6 +132,9 @@ func vfsTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
 func vfsSync(tls *libc.TLS, file uintptr, flags int32) int32 {
 	f, m := known(file)
 	rc := function[syncFunc](m.FxSync)(tls, file, flags)
+	if f.disk.broken.Load() {
+		return sqlite3.SQLITE_IOERR_FSYNC
+	}
 	if rc == sqlite3.SQLITE_OK {
 		f.disk.add(op{kind: opSync, path: f.path})
 		if f.named {
