@@ -41,8 +41,8 @@ func TestOrderPerKey(t *testing.T) {
 			}
 		}
 	}
-	if q.Keys() != 0 || q.Waiting() != 0 {
-		t.Fatal("idle keys remain")
+	if q.Len() != 0 {
+		t.Fatal("tasks remain")
 	}
 }
 
@@ -108,7 +108,7 @@ func TestModel(t *testing.T) {
 					finish(j)
 				}
 			}
-			if err := q.Close(t.Context()); err != nil || q.Keys() != 0 {
+			if err := q.Close(t.Context()); err != nil || q.Len() != 0 {
 				panic("tasks remain")
 			}
 		})
@@ -117,15 +117,14 @@ func TestModel(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	gate := make(chan struct{})
-	q := serial.New[string](serial.Options{PerKey: 2, Total: 3})
+	q := serial.New[string](serial.Options{PerKey: 3, Total: 5})
 	block := func() { <-gate }
 	for i, tc := range []struct {
 		key  string
 		want error
 	}{
-		{"a", nil}, {"a", nil}, {"a", nil}, {"a", serial.ErrFull}, // one runs, two wait
-		{"b", nil}, {"b", nil}, {"b", serial.ErrFull}, // three wait in all
-		{"c", nil}, // an idle key needs no place in a queue
+		{"a", nil}, {"a", nil}, {"a", nil}, {"a", serial.ErrFull},
+		{"b", nil}, {"b", nil}, {"b", serial.ErrFull}, {"c", serial.ErrFull},
 	} {
 		if err := q.Submit(tc.key, serial.Exclusive, block); !errors.Is(err, tc.want) {
 			t.Fatalf("%d: %v", i, err)
@@ -136,6 +135,35 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := q.Submit("a", serial.Shared, block); !errors.Is(err, serial.ErrClosed) {
+		t.Fatal(err)
+	}
+}
+
+// TestManyKeys sees that keys which come and go leave nothing behind.
+func TestManyKeys(t *testing.T) {
+	q := serial.New[int](serial.Options{})
+	for k := range 20000 {
+		if err := q.Do(t.Context(), k, serial.Exclusive, func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := serial.Lanes(q); n > 3000 {
+		t.Fatalf("%d lanes for no task", n)
+	}
+}
+
+// TestBlockedKeysDoNotHoldUpOthers blocks a hundred keys and runs another.
+func TestBlockedKeysDoNotHoldUpOthers(t *testing.T) {
+	q := serial.New[int](serial.Options{})
+	gate := make(chan struct{})
+	for k := range 100 {
+		_ = q.Submit(k, serial.Exclusive, func() { <-gate })
+	}
+	if err := q.Do(t.Context(), 1000, serial.Exclusive, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	if err := q.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,113 @@
+package serial
+
+import "runtime"
+
+func (l *lane[K]) size() int { return len(l.queue) - l.head + l.running }
+
+// admits reports whether the head of the queue may run now.
+func (l *lane[K]) admits() bool {
+	if l.head == len(l.queue) {
+		return false
+	}
+	return l.running == 0 || l.queue[l.head].mode == Shared && !l.alone
+}
+
+func (l *lane[K]) take() task {
+	t := l.queue[l.head]
+	l.queue[l.head] = task{}
+	l.head++
+	switch {
+	case l.head == len(l.queue):
+		l.queue, l.head = l.queue[:0], 0
+	case l.head >= 64 && l.head*2 >= len(l.queue): // a lane that never empties must not creep
+		n := copy(l.queue, l.queue[l.head:])
+		clear(l.queue[n:])
+		l.queue, l.head = l.queue[:n], 0
+	}
+	l.running++
+	l.alone = t.mode == Exclusive
+	return t
+}
+
+// list puts a lane whose head may run at the end of the ready list. It reports
+// whether nobody is on the way there: the caller then starts a worker.
+func (q *Queues[K]) list(l *lane[K]) (hire bool) {
+	if !l.listed && l.admits() {
+		l.listed, l.next = true, nil
+		if q.ready == nil {
+			q.ready = l
+		} else {
+			q.last.next = l
+		}
+		q.last = l
+	}
+	if hire = q.ready != nil && q.looking == 0; hire {
+		q.looking++
+	}
+	return hire
+}
+
+// patience is how often a worker that finds nothing lets others run and looks
+// again, which is cheaper than ending it and starting another.
+const patience = 2
+
+// work takes one task after the other. Before it runs one it sees to it that
+// somebody looks after what else is ready, since the task may block.
+func (q *Queues[K]) work() {
+	idle := 0
+	q.mu.Lock()
+	for {
+		l := q.ready
+		if l == nil {
+			if idle++; idle > patience {
+				q.looking--
+				q.mu.Unlock()
+				return
+			}
+			q.mu.Unlock()
+			runtime.Gosched()
+			q.mu.Lock()
+			continue
+		}
+		idle = 0
+		q.ready, l.listed, l.next = l.next, false, nil
+		t := l.take()
+		q.looking--
+		hire := q.list(l) // shared tasks behind it may run beside it
+		q.mu.Unlock()
+		if hire {
+			go q.work()
+		}
+		t.run()
+		q.mu.Lock()
+		q.looking++
+		q.finish(l)
+	}
+}
+
+// maxEmpty is how many lanes without tasks stay for their key's next one; beyond
+// it and beyond those in use, all of them go at once.
+const maxEmpty = 1024
+
+func (q *Queues[K]) finish(l *lane[K]) {
+	l.running--
+	q.tasks--
+	if q.tasks == 0 && q.idle != nil {
+		close(q.idle)
+	}
+	if l.size() > 0 {
+		q.list(l) // this worker looks itself
+		return
+	}
+	if cap(l.queue) > 64 {
+		l.queue = nil
+	}
+	if q.empty++; q.empty > maxEmpty && q.empty > len(q.lanes)/2 {
+		for k, l := range q.lanes {
+			if l.size() == 0 {
+				delete(q.lanes, k)
+			}
+		}
+		q.empty = 0
+	}
+}
