@@ -15,13 +15,13 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// prompt makes the model think, speak, run two commands at once, write a file,
-// keep a todo list and end with the last tool's result.
+// prompt makes the model think, speak, run two commands at once, write, read and
+// edit a file, keep a todo list and end with the last tool's result.
 const prompt = `Do the scripted work.
 sim: think weigh it ;; say Looking. ;; run echo first-$((40+2)) ;; and run echo second
-sim: write notes.txt one\ntwo ;; todo [x] look | [~] write | rest ;; say All done, last result: %tool%`
+sim: write notes.txt one\ntwo ;; read notes.txt ;; edit notes.txt two => three ;; todo [x] look | [~] write | rest ;; say All done, last result: %tool%`
 
-const steps = 4
+const steps = 6
 
 func TestCodexCompletesATurnOffline(t *testing.T) {
 	bin, sim := lab.Codex(t), modelsim.Start(t)
@@ -124,7 +124,7 @@ func check(t *testing.T, sim *modelsim.Sim, work, out string, want ...string) {
 			t.Errorf("the output lacks %q", w)
 		}
 	}
-	if got, err := os.ReadFile(filepath.Join(work, "notes.txt")); err != nil || strings.TrimSpace(string(got)) != "one\ntwo" {
+	if got, err := os.ReadFile(filepath.Join(work, "notes.txt")); err != nil || strings.TrimSpace(string(got)) != "one\nthree" {
 		t.Errorf("notes.txt holds %q, %v", got, err)
 	}
 	for i, r := range sim.Turns() {
