@@ -51,6 +51,7 @@ func TestDecodeFaults(t *testing.T) {
 		{in(`"\x"`), jsonrpc.FaultSyntax},
 		{in("\"a\tb\""), jsonrpc.FaultSyntax},
 		{in("\"01234567\x1f\""), jsonrpc.FaultSyntax},
+		{in("\"0123\x1f5678901234567\""), jsonrpc.FaultSyntax},
 		{in(`nul`), jsonrpc.FaultSyntax},
 		{in(`"`), jsonrpc.FaultSyntax},
 		{in("\"\xc3\x28\""), jsonrpc.FaultSyntax},

@@ -18,18 +18,18 @@ func (f Frame) Bytes() []byte { return f.data }
 func EncodeNotification(method string, params any, extra ...Member) (Frame, error) {
 	b := newBuffer()
 	defer b.release()
-	if err := b.call(ID{}, method, params, nil, extra); err != nil {
+	if err := b.call(ID{}, method, params, extra); err != nil {
 		return Frame{}, err
 	}
 	return Frame{bytes.Clone(b.Bytes())}, nil
 }
 
-// EncodeRequest encodes a request for callers that keep their own ids; its
-// answer reaches Options.OnUnknownResponse unless Expect was called.
-func EncodeRequest(id ID, method string, params any) (Frame, error) {
+// EncodeRequest encodes a request for senders that keep their own ids. Nobody
+// waits for its answer: that reaches Options.OnUnknownResponse.
+func EncodeRequest(id ID, method string, params any, extra ...Member) (Frame, error) {
 	b := newBuffer()
 	defer b.release()
-	if err := b.call(id, method, params, nil, nil); err != nil {
+	if err := b.call(id, method, params, extra); err != nil {
 		return Frame{}, err
 	}
 	return Frame{bytes.Clone(b.Bytes())}, nil
@@ -62,7 +62,7 @@ func (b *buffer) release() {
 }
 
 // call writes a request, or a notification when id is zero.
-func (b *buffer) call(id ID, method string, params any, trace json.RawMessage, extra []Member) error {
+func (b *buffer) call(id ID, method string, params any, extra []Member) error {
 	b.WriteByte('{')
 	if !id.IsZero() {
 		b.WriteString(`"id":`)
@@ -75,12 +75,6 @@ func (b *buffer) call(id ID, method string, params any, trace json.RawMessage, e
 		b.WriteString(`,"params":`)
 		if err := b.value(params); err != nil {
 			return fmt.Errorf("encode params of %s: %w", method, err)
-		}
-	}
-	if len(trace) > 0 {
-		b.WriteString(`,"trace":`)
-		if err := b.raw(trace); err != nil {
-			return fmt.Errorf("encode trace of %s: %w", method, err)
 		}
 	}
 	for _, m := range extra {

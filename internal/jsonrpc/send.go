@@ -10,7 +10,7 @@ import (
 // Options.Overflow says.
 func (c *Conn) Notify(ctx context.Context, method string, params any, extra ...Member) error {
 	b := newBuffer()
-	if err := b.call(ID{}, method, params, nil, extra); err != nil {
+	if err := b.call(ID{}, method, params, extra); err != nil {
 		b.release()
 		return err
 	}
@@ -120,7 +120,7 @@ func (c *Conn) start(ctx context.Context, id ID, method string, params any, done
 		return ID{}, err
 	}
 	b := newBuffer()
-	if err = b.call(id, method, params, nil, nil); err != nil {
+	if err = b.call(id, method, params, nil); err != nil {
 		b.release()
 	} else {
 		err = c.enqueue(ctx, c.opts.Overflow, outgoing{b.Bytes(), b}, nil)

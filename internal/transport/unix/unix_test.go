@@ -6,9 +6,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/tholehq/thole"
@@ -88,6 +90,35 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
+}
+
+// TestBusySocketIsNotStale fills a listener's backlog: a connection is refused for
+// want of room, which does not prove that nobody is there.
+func TestBusySocketIsNotStale(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems refuse a full backlog as if nobody listened")
+	}
+	path := filepath.Join(dir(t), "s")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			break
+		}
+		defer func() { _ = c.Close() }()
+	}
+	_, err = unix.Listen(path)
+	wantCode(t, err, thole.CodeBusy)
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal("a live socket was removed")
+	}
 }
 
 func TestForeignThingsAreLeftAlone(t *testing.T) {
