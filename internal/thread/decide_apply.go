@@ -80,10 +80,8 @@ func (w *writer) fact(turn thole.TurnID, e provider.Event) {
 	case provider.EventTodoUpdate:
 		put(TodoUpdate, Data{Todos: e.Todos})
 	case provider.EventAskRequested:
-		if e.Ask != nil {
-			if _, pending := w.s.ask(e.Ask.ID); !pending {
-				w.request(e.ID, *e.Ask)
-			}
+		if e.Ask != nil && !w.s.asked(e.Ask.ID) {
+			w.request(e.ID, *e.Ask)
 		}
 	case provider.EventAskResolved:
 		if _, pending := w.s.ask(e.AskID); pending {
@@ -117,6 +115,7 @@ func (w *writer) item(e provider.Event, put func(Kind, Data)) {
 		return // the user's messages are ours to tell
 	}
 	item := *e.Item
+	item.Tool = soundTool(item.Tool)
 	i := w.s.item(item.ID)
 	if i >= 0 && !w.s.items[i].Open {
 		return

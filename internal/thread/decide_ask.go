@@ -11,6 +11,7 @@ import (
 
 // request records an ask with the deadline its kind's policy gives it.
 func (w *writer) request(id thole.EventID, ask thole.Ask) {
+	ask.Tool, ask.Schema, ask.Amendment = soundTool(ask.Tool), sound(ask.Schema), sound(ask.Amendment)
 	if p := w.policy.For(ask.Kind); ask.Deadline.IsZero() && p.Wait > 0 {
 		ask.Deadline = w.now.Add(p.Wait).Truncate(time.Millisecond)
 	}
@@ -88,6 +89,11 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 	default:
 		return bad("unknown decision %q", a.Decision)
 	}
+	for _, raw := range []json.RawMessage{a.Input, a.Amendment, a.Result} {
+		if len(raw) > 0 && !json.Valid(raw) {
+			return bad("a part of it is not JSON")
+		}
+	}
 	negative := a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel
 	if approval(ask.Kind) {
 		if a.Decision == "" {
@@ -114,9 +120,6 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 	case thole.AskTool, thole.AskElicitation, thole.AskAuth:
 		if len(a.Result) == 0 && a.Decision == "" {
 			return bad("a result is needed")
-		}
-		if len(a.Result) > 0 && !json.Valid(a.Result) {
-			return bad("the result is not JSON")
 		}
 	}
 	return nil

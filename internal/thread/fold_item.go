@@ -68,8 +68,8 @@ func (c *Commit) dropItem(id thole.ItemID) {
 func (s *state) foldAsk(e Event, c *Commit) error {
 	if e.Kind == AskRequested {
 		ask := *e.Data.Ask
-		if _, dup := s.ask(ask.ID); dup {
-			return illegal(e, "the ask is pending")
+		if s.asked(ask.ID) {
+			return illegal(e, "the ask exists")
 		}
 		r := AskRecord{Ask: ask, Thread: e.Thread, Turn: e.Turn, State: thole.AskPending, Asked: e.Time}
 		s.asks = append(slices.Clone(s.asks), r)
@@ -81,6 +81,7 @@ func (s *state) foldAsk(e Event, c *Commit) error {
 		}
 		r.State, r.Answer, r.Actor, r.Resolved = e.Data.AskState, e.Data.Answer, e.Actor, e.Time
 		s.asks = slices.DeleteFunc(slices.Clone(s.asks), func(a AskRecord) bool { return a.Ask.ID == r.Ask.ID })
+		s.settled = append(s.settled, r.Ask.ID)
 		c.putAsk(r)
 	}
 	s.row.Approvals, s.row.Inputs = 0, 0
@@ -98,6 +99,7 @@ func (s *state) foldAsk(e Event, c *Commit) error {
 				t.Phase = thole.PhaseQueued
 				t.Deferred = ""
 				t.Reply = e.Data.AskID
+				t.Run++
 			}
 		case len(s.asks) > 0:
 			t.Phase = thole.PhaseWaitingHuman

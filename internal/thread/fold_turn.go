@@ -2,6 +2,7 @@ package thread
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
@@ -61,7 +62,7 @@ func (s *state) startTurn(e Event, c *Commit) {
 		th.Preview = preview(d.Input)
 	}
 	th.Open = t.ID
-	s.open, s.items, s.row.Step = &t, nil, e.Seq
+	s.open, s.items, s.settled, s.row.Step = &t, nil, nil, e.Seq
 	c.Key = d.Idempotency
 	c.putTurn(t)
 }
@@ -84,6 +85,7 @@ func (s *state) foldPhase(e Event, c *Commit) error {
 			t.Deferred = e.Data.AskID
 		case thole.PhaseQueued:
 			t.Reply = e.Data.AskID
+			t.Run++
 		case thole.PhaseRunning:
 			t.Reply = ""
 		}
@@ -120,7 +122,7 @@ func (s *state) endTurn(e Event, c *Commit) error {
 	s.row.Thread.Open = ""
 	s.row.LastOutcome = t.Outcome
 	s.row.Paused = t.Outcome == thole.OutcomeInterrupted && t.Interrupted
-	s.open, s.items, s.row.Step = nil, nil, 0
+	s.open, s.items, s.settled, s.row.Step = nil, nil, nil, 0
 	return nil
 }
 
@@ -155,7 +157,7 @@ func addUsage(a, b thole.Usage) thole.Usage {
 func preview(input []thole.Input) string {
 	for _, in := range input {
 		if in.Type == "text" && in.Text != "" {
-			return clip(in.Text, maxPreview)
+			return clip(strings.ReplaceAll(in.Text, "\x00", ""), maxPreview)
 		}
 	}
 	return ""

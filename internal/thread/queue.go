@@ -8,7 +8,7 @@ import (
 
 // Enqueue implements Service.
 func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error) {
-	if err := checkSome(p.Input); err != nil {
+	if err := checkSome(p.Input, p.ClientID); err != nil {
 		return Message{}, err
 	}
 	var msg Message
@@ -33,7 +33,7 @@ func (m *Machine) Queue(ctx context.Context, actor thole.Actor, id thole.ThreadI
 
 // EditQueued implements Service.
 func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input) (Message, error) {
-	if err := checkSome(input); err != nil {
+	if err := checkSome(input, ""); err != nil {
 		return Message{}, err
 	}
 	var edited Message

@@ -186,6 +186,9 @@ type Turn struct {
 	Deferred thole.AskID
 	// Reply is the deferred ask whose answer the next run of this turn begins with.
 	Reply thole.AskID
+	// Run counts how often the turn was begun again after its first run. A driver
+	// names each run apart towards the provider, whose ids are unique within one.
+	Run int
 	// Steers are messages given to the turn that the agent has not taken in yet.
 	// Those left over at the end go back to the head of the queue.
 	Steers []Message

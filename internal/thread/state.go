@@ -15,12 +15,14 @@ type state struct {
 	open  *Turn
 	items []ItemRecord // of the open turn, in order of their start
 	asks  []AskRecord  // pending, oldest first
-	todos []thole.Todo
-	queue []Message
+	// settled are the open turn's asks that are not pending any more.
+	settled []thole.AskID
+	todos   []thole.Todo
+	queue   []Message
 }
 
 func newState(h *Head) *state {
-	return &state{row: h.Row, open: h.Open, items: h.Items, asks: h.Asks, todos: h.Todos, queue: h.Queue}
+	return &state{row: h.Row, open: h.Open, items: h.Items, asks: h.Asks, settled: h.Settled, todos: h.Todos, queue: h.Queue}
 }
 
 // clone gives a state that can be folded further while the original stays as it
@@ -56,6 +58,12 @@ func (s *state) ask(id thole.AskID) (AskRecord, bool) {
 		}
 	}
 	return AskRecord{}, false
+}
+
+// asked reports whether the open turn has had this ask.
+func (s *state) asked(id thole.AskID) bool {
+	_, pending := s.ask(id)
+	return pending || slices.Contains(s.settled, id)
 }
 
 func (s *state) queued(id thole.MessageID) int {

@@ -129,12 +129,14 @@ type PhaseChange struct {
 // Head is a thread as far as it must be in memory: bounded by its open turn.
 type Head struct {
 	Row
-	Open   *Turn
-	Items  []ItemRecord // of the open turn
-	Asks   []AskRecord  // pending
-	Todos  []thole.Todo
-	Queue  []Message
-	Drafts []Draft
+	Open  *Turn
+	Items []ItemRecord // of the open turn
+	Asks  []AskRecord  // pending
+	// Settled are the open turn's other asks.
+	Settled []thole.AskID
+	Todos   []thole.Todo
+	Queue   []Message
+	Drafts  []Draft
 }
 
 // Draft is a piece of the text of an item in flight.

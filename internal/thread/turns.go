@@ -10,7 +10,10 @@ import (
 
 // StartTurn implements Service.
 func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (Turn, error) {
-	if err := checkInput(p.Input); err != nil {
+	if err := checkMessage(p.Input, p.ClientID); err != nil {
+		return Turn{}, err
+	}
+	if err := checkText("trace", p.Trace, maxKey); err != nil {
 		return Turn{}, err
 	}
 	if err := checkText("idempotency key", p.Idempotency, maxKey); err != nil {
@@ -64,7 +67,7 @@ func (m *Machine) repeated(ctx context.Context, p StartTurn) (Turn, bool, error)
 // Steer implements Service. The message is durable before the agent hears of
 // it; if the agent cannot take it, it is taken back and the call fails.
 func (m *Machine) Steer(ctx context.Context, actor thole.Actor, p Steer) (Turn, error) {
-	if err := checkSome(p.Input); err != nil {
+	if err := checkSome(p.Input, p.ClientID); err != nil {
 		return Turn{}, err
 	}
 	return m.steerWith(ctx, actor, p.Thread, false, "thread.steer", func(w *writer) error { return w.steer(p) })

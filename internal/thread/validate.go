@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +14,7 @@ const (
 	maxInput = 16 << 20 // bytes of one message, images included
 	maxParts = 256
 	maxName  = 512
-	maxKey   = 256
+	maxKey   = 1024
 )
 
 func checkInput(input []thole.Input) error {
@@ -46,11 +47,11 @@ func checkInput(input []thole.Input) error {
 	return nil
 }
 
-func checkSome(input []thole.Input) error {
+func checkSome(input []thole.Input, clientID string) error {
 	if len(input) == 0 {
 		return thole.Errorf(thole.CodeInvalid, "input must not be empty")
 	}
-	return checkInput(input)
+	return checkMessage(input, clientID)
 }
 
 func checkText(what, s string, limit int) error {
@@ -68,4 +69,30 @@ func checkID(what, id string) error {
 		return thole.Errorf(thole.CodeInvalid, "%s %q is not a lower-case UUID", what, id)
 	}
 	return nil
+}
+
+func checkMessage(input []thole.Input, clientID string) error {
+	if err := checkText("client id", clientID, maxKey); err != nil {
+		return err
+	}
+	return checkInput(input)
+}
+
+// sound replaces JSON that a provider got wrong by a JSON string of it, so that
+// the log can always be written.
+func sound(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || json.Valid(raw) {
+		return raw
+	}
+	quoted, _ := json.Marshal(string(raw)) // a string always encodes
+	return quoted
+}
+
+func soundTool(t *thole.ToolCall) *thole.ToolCall {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	c.Input, c.Output = sound(c.Input), sound(c.Output)
+	return &c
 }

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// Threads implements thread.Store.
+type Threads struct {
+	db *DB
+	// queued: a turn's start, answer and end move its row of the turn queue in the
+	// same transaction. Off, an in-process runner takes turns from the log.
+	queued bool
+}
+
+var _ thread.Store = (*Threads)(nil)
+
+// Threads returns the thread store whose turns are run in this process.
+func (db *DB) Threads() *Threads { return &Threads{db: db} }
+
+// QueuedThreads returns the thread store whose turns go through the turn queue.
+func (db *DB) QueuedThreads() *Threads { return &Threads{db: db, queued: true} }
+
+const threadTopic = "threads"
+
+// Shared implements thread.Store.
+func (s *Threads) Shared() bool { return s.db.Engine() == enginePostgres }
+
+// Watch implements thread.Store.
+func (s *Threads) Watch(fn func(thole.ThreadID)) (cancel func()) {
+	return s.db.Subscribe(threadTopic, func(key string) { fn(thole.ThreadID(key)) })
+}
+
+// Commit implements thread.Store.
+func (s *Threads) Commit(ctx context.Context, step string, c *thread.Commit) error {
+	return s.update(ctx, step, func(tx *Tx) error { return s.commit(tx, c) })
+}
+
+// update gives the kernel's errors the port's names.
+func (s *Threads) update(ctx context.Context, step string, fn func(*Tx) error) error {
+	err := s.db.Update(ctx, step, fn)
+	if errors.Is(err, queue.ErrLeaseLost) {
+		return thread.ErrFenced
+	}
+	return err
+}
+
+func (s *Threads) commit(tx *Tx, c *thread.Commit) error {
+	if err := fenceTurn(tx, c.Fence.Turn, c.Fence.Token); err != nil {
+		return err
+	}
+	if err := putThread(tx, c); err != nil {
+		return err
+	}
+	id := c.Row.Thread.ID
+	for _, e := range c.Events {
+		if err := putEvent(tx, e); err != nil {
+			return err
+		}
+	}
+	for _, write := range []func(*Tx, thole.ThreadID, *thread.Commit) error{
+		putTurns, putItems, putAsks, putTodos, putQueue, putUsage,
+	} {
+		if err := write(tx, id, c); err != nil {
+			return err
+		}
+	}
+	if s.queued {
+		if err := moveQueue(tx, c); err != nil {
+			return err
+		}
+	}
+	tx.Notify(threadTopic, string(id))
+	return nil
+}
+
+// moveQueue keeps the turn queue in step with the log: a start adds a row, an
+// answer to a parked turn makes its row ready, an interrupt marks it.
+func moveQueue(tx *Tx, c *thread.Commit) error {
+	for _, e := range c.Events {
+		var err error
+		switch e.Kind {
+		case thread.TurnStarted:
+			err = enqueueTurn(tx, queue.Item{Turn: e.Turn, Thread: e.Thread, User: c.Row.Thread.Owner.User})
+		case thread.AskResolved:
+			_, err = unparkTurn(tx, e.Turn)
+		case thread.TurnInterrupt:
+			_, err = cancelTurn(tx, e.Turn)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putThread moves the thread's row from the expected sequence number on.
+func putThread(tx *Tx, c *thread.Commit) error {
+	t, r := c.Row.Thread, c.Row
+	args := []any{
+		t.ID, t.Name, t.Preview, t.Settings.Provider, t.Settings.Dir, asJSON(t.Settings), t.NativeID, t.Origin, t.Archived,
+		thole.Millis(t.Updated), int64(t.Seq), int64(t.Turns), t.Open, int64(r.Approvals), int64(r.Inputs), string(r.LastOutcome),
+		r.Paused, int64(r.Step), asJSON(t.Usage),
+	}
+	if !c.Create {
+		ok, err := tx.ExecOne(`update threads set name = $2, preview = $3, provider = $4, dir = $5, settings = $6,
+			native_id = $7, origin = $8, archived = $9, updated_at = $10, seq = $11, turns = $12, open_turn = $13,
+			approvals = $14, inputs = $15, last_outcome = $16, paused = $17, step_seq = $18, usage = $19
+			where id = $1 and seq = $20`, append(args, int64(c.Expected))...)
+		if err == nil && !ok {
+			return thread.ErrStale
+		}
+		return err
+	}
+	ok, err := tx.ExecOne(`insert into threads (id, name, preview, provider, dir, settings, native_id, origin, archived,
+			updated_at, seq, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage,
+			app_id, project_id, user_id, source, client, ephemeral, forked_from, parent_id, created_at, floor)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29)
+		on conflict do nothing`, append(args,
+		t.Owner.App, t.Owner.Project, t.Owner.User, t.Source, t.Client, t.Ephemeral, t.ForkedFrom, t.Parent,
+		thole.Millis(t.Created), int64(t.Floor))...)
+	if err == nil && !ok {
+		return thread.ErrExists
+	}
+	return err
+}
+
+func putEvent(tx *Tx, e thread.Event) error {
+	ok, err := tx.ExecOne(`insert into thread_events (thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
+		e.Thread, int64(e.Seq), e.ID, string(e.Kind), e.Turn, e.Executor, e.Trace, asJSON(e.Actor), thole.Millis(e.Time), asJSON(e.Data))
+	if err == nil && !ok {
+		return thread.ErrRepeat
+	}
+	return err
+}
+
+// Draft implements thread.Store.
+func (s *Threads) Draft(ctx context.Context, id thole.ThreadID, drafts []thread.Draft) error {
+	if len(drafts) == 0 {
+		return nil
+	}
+	return s.update(ctx, "thread.draft", func(tx *Tx) error {
+		for _, d := range drafts {
+			_, err := tx.Exec(`insert into thread_drafts (thread_id, item_id, stream, start_at, turn_id, body)
+				select $1, $2, $3, $4, $5, $6 where exists (select 1 from thread_items where thread_id = $1 and item_id = $2 and is_open)
+				on conflict do nothing`, id, d.Item, string(d.Stream), d.Offset, d.Turn, packText(d.Text))
+			if err != nil {
+				return err
+			}
+		}
+		tx.Notify(threadTopic, string(id))
+		return nil
+	})
+}
+
+// packText keeps bytes that a text column refuses (NUL, invalid UTF-8) by
+// quoting; the first character says how to read the rest.
+func packText(s string) string {
+	for i := range len(s) {
+		if s[i] == 0 || s[i] >= 0x80 {
+			return "q" + strconv.QuoteToASCII(s)
+		}
+	}
+	return "t" + s
+}
+
+func unpackText(s string) (string, error) {
+	switch {
+	case s == "":
+		return "", errors.New("empty draft")
+	case s[0] == 'q':
+		return strconv.Unquote(s[1:])
+	}
+	return s[1:], nil
+}
+
+// Delete implements thread.Store.
+func (s *Threads) Delete(ctx context.Context, id thole.ThreadID, expected uint64) error {
+	return s.update(ctx, "thread.delete", func(tx *Tx) error {
+		var open thole.TurnID
+		err := tx.QueryRow(`select open_turn from threads where id = $1 for update`, id).Scan(&open)
+		if NoRows(err) {
+			return thread.ErrNone
+		}
+		if err != nil {
+			return err
+		}
+		if s.queued && open != "" {
+			if _, err := cancelTurn(tx, open); err != nil {
+				return err
+			}
+		}
+		ok, err := tx.ExecOne(`delete from threads where id = $1 and seq = $2`, id, int64(expected))
+		if err == nil && !ok {
+			return thread.ErrStale
+		}
+		tx.Notify(threadTopic, string(id))
+		return err
+	})
+}
+
+// Fork implements thread.Store.
+func (s *Threads) Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *thread.Commit) error {
+	return s.update(ctx, "thread.fork", func(tx *Tx) error {
+		if err := s.commit(tx, c); err != nil {
+			return err
+		}
+		id := c.Row.Thread.ID
+		_, err := tx.Exec(`insert into turns (thread_id, turn_id, number, seq, input, client_id, actor, settings, phase, outcome,
+				error, usage, executor_id, trace, interrupted, stop, deferred, reply, run, steers, idem_key, created_at, started_at, ended_at)
+			select $1, turn_id, number, seq, input, client_id, actor, settings,
+				case outcome when 'completed' then 'succeeded' when 'interrupted' then 'canceled' else 'failed' end, outcome,
+				error, usage, executor_id, trace, interrupted, stop, '', '', run, steers, '', created_at, started_at, ended_at
+			from turns where thread_id = $2 and number <= $3 and outcome <> ''`, id, parent, int64(upTo))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`insert into thread_items (thread_id, item_id, turn_id, seq, kind, is_open, body, search)
+			select $1, i.item_id, i.turn_id, i.seq, i.kind, i.is_open, i.body, i.search from thread_items i
+			join turns t on t.thread_id = i.thread_id and t.turn_id = i.turn_id
+			where i.thread_id = $2 and t.number <= $3 and t.outcome <> ''`, id, parent, int64(upTo))
+		return err
+	})
+}
+
+// Compact implements thread.Store.
+func (s *Threads) Compact(ctx context.Context, id thole.ThreadID, floor uint64) error {
+	return s.update(ctx, "thread.compact", func(tx *Tx) error {
+		ok, err := tx.ExecOne(`update threads set floor = $2 where id = $1 and floor < $2 and seq >= $2`, id, int64(floor))
+		if err != nil || !ok {
+			return err // somebody went as far already
+		}
+		_, err = tx.Exec(`delete from thread_events where thread_id = $1 and seq <= $2`, id, int64(floor))
+		return err
+	})
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// conditions builds a where clause; every value goes in as an argument.
+type conditions struct {
+	parts []string
+	args  []any
+}
+
+// arg adds a value and returns its placeholder.
+func (c *conditions) arg(v any) string {
+	c.args = append(c.args, v)
+	return "$" + strconv.Itoa(len(c.args))
+}
+
+func (c *conditions) add(part string) { c.parts = append(c.parts, part) }
+
+func in[T ~string](c *conditions, column string, values []T) string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = c.arg(string(v))
+	}
+	return column + ` in (` + strings.Join(all, ", ") + `)`
+}
+
+// Threads implements thread.Store.
+func (s *Threads) Threads(ctx context.Context, q thread.ThreadQuery) ([]thread.Row, error) {
+	var c conditions
+	c.add(`not ephemeral`)
+	c.add(`archived = ` + c.arg(q.Archived))
+	if !q.Scope.All {
+		scope := `user_id = ` + c.arg(q.Scope.User)
+		if len(q.Scope.Projects) > 0 {
+			scope = `(` + scope + ` or ` + in(&c, "project_id", q.Scope.Projects) + `)`
+		}
+		c.add(scope)
+	}
+	if q.Dir != "" {
+		c.add(`dir = ` + c.arg(q.Dir))
+	}
+	if len(q.Providers) > 0 {
+		c.add(in(&c, "provider", q.Providers))
+	}
+	if len(q.Sources) > 0 {
+		c.add(in(&c, "source", q.Sources))
+	}
+	if q.Search != "" {
+		like := c.arg(`%` + likeEscape.Replace(foldSearch(q.Search)) + `%`)
+		c.add(`(lower(name) like ` + like + ` escape '!' or lower(preview) like ` + like + ` escape '!'
+			or exists (select 1 from thread_items i where i.thread_id = threads.id and i.search <> '' and i.search like ` + like + ` escape '!'))`)
+	}
+	column, op, dir := "updated_at", ">", "asc"
+	if q.ByCreated {
+		column = "created_at"
+	}
+	if q.Desc {
+		op, dir = "<", "desc"
+	}
+	if q.KeyID != "" {
+		at, id := c.arg(thole.Millis(q.Key)), c.arg(q.KeyID)
+		c.add(`(` + column + `, id) ` + op + ` (` + at + `, ` + id + `)`)
+	}
+	query := `select ` + threadColumns + ` from threads where ` + strings.Join(c.parts, ` and `) +
+		` order by ` + column + ` ` + dir + `, id ` + dir + ` limit ` + c.arg(int64(q.Limit))
+	return viewOne(ctx, s, func(tx *Tx) ([]thread.Row, error) { return All(tx, scanThread, query, c.args...) })
+}
+
+var likeEscape = strings.NewReplacer(`!`, `!!`, `%`, `!%`, `_`, `!_`)

@@ -1,0 +1,181 @@
+package runner_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/runner"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var me = thole.LocalActor
+
+// rig is a machine with a runner on the scripted agent.
+type rig struct {
+	*thread.Machine
+	t    testing.TB
+	home string
+	stop func()
+}
+
+func newRig(t testing.TB, db *store.DB, home string) *rig {
+	t.Helper()
+	m, err := thread.New(thread.Config{Store: db.Threads()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.New(runner.Config{
+		Threads: m, Providers: []provider.Provider{testprovider.New()}, Instance: "here",
+		Place: func(_ context.Context, th thread.Thread) (provider.SessionConfig, error) {
+			cfg := provider.SessionConfig{Dir: filepath.Join(home, string(th.ID), "work"), Data: filepath.Join(home, string(th.ID), "data")}
+			for _, d := range []string{cfg.Dir, cfg.Data} {
+				if err := os.MkdirAll(d, 0o700); err != nil {
+					return cfg, err
+				}
+			}
+			return cfg, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Attach(r)
+	if err := m.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	g := &rig{Machine: m, t: t, home: home}
+	stopped := false
+	g.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = r.Close(ctx)
+		_ = m.Close(ctx)
+	}
+	t.Cleanup(g.stop)
+	return g
+}
+
+func (g *rig) create() thole.ThreadID {
+	g.t.Helper()
+	th, err := g.Create(context.Background(), me, thread.Create{Settings: thread.Settings{Profile: thole.ProfileAsk}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return th.ID
+}
+
+func (g *rig) start(id thole.ThreadID, text string) thread.Turn {
+	g.t.Helper()
+	turn, err := g.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text(text)})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return turn
+}
+
+// until reads a subscription up to the first event that stop accepts.
+func until(t testing.TB, sub *thread.Subscription, stop func(thread.Event) bool) []thread.Event {
+	t.Helper()
+	var all []thread.Event
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case batch, ok := <-sub.Events:
+			if !ok {
+				t.Fatalf("subscription ended: %v", sub.Err())
+			}
+			for i, e := range batch {
+				all = append(all, e)
+				if stop(e) {
+					_ = i
+					return all
+				}
+			}
+		case <-deadline:
+			var kinds []string
+			for _, e := range all {
+				kinds = append(kinds, string(e.Kind))
+			}
+			t.Fatalf("waited too long; saw %s", strings.Join(kinds, " "))
+		}
+	}
+}
+
+func kind(k thread.Kind) func(thread.Event) bool {
+	return func(e thread.Event) bool { return e.Kind == k }
+}
+
+func (g *rig) subscribe(id thole.ThreadID) *thread.Subscription {
+	g.t.Helper()
+	sub, err := g.Subscribe(context.Background(), me, id, thread.SubscribeOptions{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(sub.Close)
+	return sub
+}
+
+func TestTurn(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		g := newRig(t, open(t), t.TempDir())
+		id := g.create()
+		sub := g.subscribe(id)
+		turn := g.start(id, "hello there")
+		events := until(t, sub, kind(thread.TurnEnded))
+		end := events[len(events)-1]
+		if end.Data.Outcome != thole.OutcomeCompleted || end.Turn != turn.ID {
+			t.Fatalf("end = %+v", end)
+		}
+		var said string
+		for _, e := range events {
+			if e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage {
+				said = e.Data.Item.Text
+			}
+		}
+		if !strings.Contains(said, "hello there") {
+			t.Fatalf("agent said %q", said)
+		}
+		th, err := g.Get(context.Background(), me, id)
+		if err != nil || th.Status.Active || th.NativeID == "" || th.Turns != 1 || th.Preview != "hello there" {
+			t.Fatalf("thread = %+v, %v", th, err)
+		}
+	})
+}
+
+func TestApprovalAndSecondTurn(t *testing.T) {
+	g := newRig(t, storetest.SQLite(t), t.TempDir())
+	id := g.create()
+	sub := g.subscribe(id)
+	g.start(id, "sim: run echo one > out.txt")
+	events := until(t, sub, kind(thread.AskRequested))
+	ask := events[len(events)-1].Data.Ask
+	th, _ := g.Get(context.Background(), me, id)
+	if !th.Status.Active || !th.Status.WaitingOnApproval {
+		t.Fatalf("status = %+v", th.Status)
+	}
+	if _, err := g.Answer(context.Background(), me, id, ask.ID, thole.Answer{Decision: thole.DecisionAllow}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, sub, kind(thread.TurnEnded))
+	if _, err := os.Stat(filepath.Join(g.home, string(id), "work", "out.txt")); err != nil {
+		t.Fatalf("the command did not run: %v", err)
+	}
+	g.start(id, "again")
+	until(t, sub, kind(thread.TurnEnded))
+}

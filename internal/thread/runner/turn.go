@@ -1,0 +1,250 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// run takes one turn to its end. It reports whether the thread should be looked
+// at again.
+func (w *worker) run(t thread.Thread, turn thread.Turn) bool {
+	ctx, stop := context.WithCancel(w.r.ctx)
+	defer stop()
+	w.mu.Lock()
+	w.turn, w.stop, w.running, w.steerable, w.stopped, w.waiting = turn.ID, stop, false, false, turn.Interrupted, nil
+	for _, m := range turn.Steers {
+		w.waiting = append(w.waiting, steer{m.Input, m.ClientID})
+	}
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.turn, w.running = "", false
+		w.mu.Unlock()
+	}()
+
+	ref := w.ref(turn.ID)
+	for _, p := range []thole.Phase{thole.PhaseClaimed, thole.PhasePreparing} {
+		if turn.Phase == p || turn.Phase == thole.PhasePreparing {
+			continue
+		}
+		if err := w.r.cfg.Threads.SetPhase(ctx, ref, p, ""); err != nil {
+			return false // somebody else moved it, and wakes us if it is ours again
+		}
+	}
+	runID := turn.ID
+	if turn.Run > 0 {
+		runID = provider.StableID[thole.TurnID]("run", string(turn.ID), strconv.Itoa(turn.Run))
+	}
+	out := newApplier(w.r.cfg.Threads, ref, stop)
+	if err := w.drive(ctx, t, turn, runID, out); err != nil {
+		out.emit(w.failure(runID, err))
+	}
+	if err := out.close(); err != nil {
+		if thole.CodeOf(err) != thole.CodeNotFound && thole.CodeOf(err) != thole.CodeConflict {
+			w.r.cfg.Log.Error("a turn's events could not be stored", "thread", w.thread, "turn", turn.ID, "err", err)
+			return false
+		}
+	}
+	w.settle(ref)
+	return true
+}
+
+// drive opens the session and runs the turn on it. An error means that the turn
+// did not begin.
+func (w *worker) drive(ctx context.Context, t thread.Thread, turn thread.Turn, runID thole.TurnID, out *applier) error {
+	p := w.r.providers[w.name(turn.Settings)]
+	if p == nil {
+		return thole.Errorf(thole.CodeUnsupported, "there is no agent called %q here", w.name(turn.Settings)).
+			WithHint("choose one of the agents that `thole doctor` lists")
+	}
+	in := provider.Turn{
+		ID: runID, Input: turn.Input, ClientID: turn.ClientID,
+		Model: turn.Settings.Model, Effort: turn.Settings.Effort, Profile: turn.Settings.Profile,
+	}
+	if turn.Reply != "" {
+		reply, err := w.reply(ctx, turn.Reply)
+		if err != nil {
+			return err
+		}
+		in.Reply, in.Input = reply, nil
+	}
+	s, err := w.open(ctx, p, t, turn)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.running = true
+	stopped := w.stopped
+	w.mu.Unlock()
+	if stopped {
+		return context.Canceled
+	}
+	begun, delivered := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	go func() {
+		defer close(delivered)
+		<-begun
+		w.deliver(ctx, s)
+	}()
+	defer func() {
+		once.Do(func() { close(begun) })
+		<-delivered
+	}()
+	return s.Run(ctx, in, func(e provider.Event) {
+		once.Do(func() { close(begun) }) // from here on the agent takes steers
+		out.emit(e)
+	})
+}
+
+// deliver hands over the messages that came before the agent could take them.
+// What it cannot take returns to the queue with the turn's end.
+func (w *worker) deliver(ctx context.Context, s provider.Session) {
+	for {
+		w.mu.Lock()
+		if len(w.waiting) == 0 {
+			w.steerable = true
+			w.mu.Unlock()
+			return
+		}
+		m := w.waiting[0]
+		w.waiting = w.waiting[1:]
+		w.mu.Unlock()
+		_ = s.Steer(ctx, m.input, m.clientID)
+	}
+}
+
+func (w *worker) name(s thread.Settings) string {
+	if s.Provider != "" {
+		return s.Provider
+	}
+	return w.r.cfg.Default
+}
+
+func (w *worker) reply(ctx context.Context, ask thole.AskID) (*provider.Reply, error) {
+	asks, err := w.r.cfg.Threads.Asks(ctx, thole.SystemActor, w.thread, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range asks {
+		if a.Ask.ID == ask && a.Answer != nil {
+			return &provider.Reply{Ask: a.Ask, Answer: *a.Answer}, nil
+		}
+	}
+	return nil, thole.Errorf(thole.CodeInternal, "the answer to ask %s is missing", ask)
+}
+
+// open returns the session, the one of the turn before if it still fits.
+func (w *worker) open(ctx context.Context, p provider.Provider, t thread.Thread, turn thread.Turn) (provider.Session, error) {
+	cfg, err := w.r.cfg.Place(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	set := turn.Settings
+	cfg.Thread, cfg.Model, cfg.Effort, cfg.Profile = t.ID, set.Model, set.Effort, set.Profile
+	cfg.Instructions, cfg.Options = set.Instructions, set.Options
+	if cfg.Resume = t.NativeID; cfg.Resume == "" && t.Origin != "" {
+		cfg.Resume, cfg.Fork = t.Origin, true
+	}
+	w.mu.Lock()
+	s := w.session
+	w.mu.Unlock()
+	if s != nil && w.fits(cfg) {
+		return s, nil
+	}
+	w.closeSession()
+	if w.r.cfg.Credentials != nil {
+		if err := w.grant(ctx, p, &cfg); err != nil {
+			return nil, err
+		}
+	}
+	opening, cancel := context.WithTimeout(ctx, w.r.cfg.OpenTimeout)
+	defer cancel()
+	if s, err = p.Open(opening, cfg); err != nil {
+		return nil, err
+	}
+	w.opened = cfg
+	w.mu.Lock()
+	w.session = s
+	w.mu.Unlock()
+	return s, nil
+}
+
+// fits reports whether the open session can take a turn with this
+// configuration. Model, effort and profile go with the turn.
+func (w *worker) fits(cfg provider.SessionConfig) bool {
+	o := w.opened
+	return o.Dir == cfg.Dir && o.Data == cfg.Data && o.Instructions == cfg.Instructions && maps.Equal(o.Options, cfg.Options)
+}
+
+func (w *worker) grant(ctx context.Context, p provider.Provider, cfg *provider.SessionConfig) error {
+	g, err := w.r.cfg.Credentials.For(ctx, p.Name())
+	if err != nil {
+		return err
+	}
+	env := maps.Clone(cfg.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, g.Env)
+	cfg.Env = env
+	for name, data := range g.Files {
+		if filepath.Base(name) != name {
+			return thole.Errorf(thole.CodeInternal, "credential file %q is not a plain name", name)
+		}
+		if err := os.WriteFile(filepath.Join(cfg.Auth, name), data, 0o600); err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
+		}
+	}
+	return nil
+}
+
+// failure is the last word about a turn that did not begin.
+func (w *worker) failure(run thole.TurnID, err error) provider.Event {
+	w.mu.Lock()
+	stopped := w.stopped
+	w.mu.Unlock()
+	ended := &provider.Ended{Outcome: thole.OutcomeFailed, Error: &thole.TurnError{
+		Code: thole.ErrProviderCrashed, Message: err.Error(), Hint: thole.HintOf(err),
+	}}
+	if stopped || errors.Is(err, context.Canceled) {
+		ended = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+	}
+	return provider.Event{
+		ID: provider.StableID[thole.EventID]("runner", string(run), "ended"), Kind: provider.EventEnded, Turn: run, Ended: ended,
+	}
+}
+
+// settle walks the rest of the pipeline, which has no parts here. A turn that
+// is parked on an ask lets go of the session.
+func (w *worker) settle(ref thread.TurnRef) {
+	ctx := context.WithoutCancel(w.r.ctx)
+	t, err := w.r.cfg.Threads.Turn(ctx, thole.SystemActor, ref.Thread, ref.Turn)
+	if err != nil {
+		return
+	}
+	if t.Deferred != "" {
+		w.closeSession()
+	}
+	if t.Outcome == "" || t.Phase.Terminal() {
+		return
+	}
+	end := thole.PhaseFailed
+	switch t.Outcome {
+	case thole.OutcomeCompleted:
+		end = thole.PhaseSucceeded
+	case thole.OutcomeInterrupted:
+		end = thole.PhaseCanceled
+	}
+	if err := w.r.cfg.Threads.SetPhase(ctx, ref, end, ""); err != nil {
+		w.r.cfg.Log.Warn("turn keeps its last phase", "thread", ref.Thread, "turn", ref.Turn, "err", err)
+	}
+}

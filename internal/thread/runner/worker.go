@@ -1,0 +1,177 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// worker runs one thread's turns, one after another, and keeps the session for
+// the next.
+type worker struct {
+	r      *Runner
+	thread thole.ThreadID
+	wake   chan struct{} // holds one token when there may be work
+	quit   chan struct{} // closed: end after the turn that runs
+
+	// Used by loop's goroutine only.
+	opened provider.SessionConfig // of session
+
+	mu      sync.Mutex // guards what follows
+	turn    thole.TurnID
+	session provider.Session
+	stop    context.CancelFunc // ends the turn by force
+	running bool               // the agent has the turn
+	// steerable: what came before has been handed over, so order is kept.
+	steerable bool
+	stopped   bool    // somebody asked for its end
+	waiting   []steer // given before the agent had the turn
+	quitted   bool
+}
+
+type steer struct {
+	input    []thole.Input
+	clientID string
+}
+
+func newWorker(r *Runner, id thole.ThreadID) *worker {
+	w := &worker{r: r, thread: id, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	w.again()
+	return w
+}
+
+func (w *worker) again() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// loop runs open turns until the thread is idle, then keeps the session for a
+// while.
+func (w *worker) loop() {
+	defer w.closeSession()
+	idle := time.NewTimer(w.r.cfg.Idle)
+	defer idle.Stop()
+	for {
+		select {
+		case <-w.wake:
+			for w.once() {
+			}
+			idle.Reset(w.r.cfg.Idle)
+			continue
+		default:
+		}
+		select {
+		case <-w.wake:
+			w.again()
+		case <-w.quit:
+			w.r.retire(w)
+			return
+		case <-idle.C:
+			if w.r.retire(w) {
+				return
+			}
+			idle.Reset(w.r.cfg.Idle)
+		}
+	}
+}
+
+// once runs the thread's open turn, if it has one to run, and reports whether
+// to look again.
+func (w *worker) once() bool {
+	select {
+	case <-w.quit:
+		return false
+	default:
+	}
+	ctx := w.r.ctx
+	t, err := w.r.cfg.Threads.Get(ctx, thole.SystemActor, w.thread)
+	if err != nil || t.Open == "" {
+		return false
+	}
+	turn, err := w.r.cfg.Threads.Turn(ctx, thole.SystemActor, w.thread, t.Open)
+	if err != nil || turn.Outcome != "" || turn.Deferred != "" {
+		return false
+	}
+	return w.run(t, turn)
+}
+
+func (w *worker) steer(ctx context.Context, turn thole.TurnID, input []thole.Input, clientID string) error {
+	w.mu.Lock()
+	if w.turn != turn {
+		w.mu.Unlock()
+		return provider.ErrNoTurn
+	}
+	if !w.steerable {
+		w.waiting = append(w.waiting, steer{input, clientID})
+		w.mu.Unlock()
+		return nil
+	}
+	s := w.session
+	w.mu.Unlock()
+	return s.Steer(ctx, input, clientID)
+}
+
+func (w *worker) answer(ctx context.Context, turn thole.TurnID, ask thole.AskID, a thole.Answer) error {
+	w.mu.Lock()
+	s, ok := w.session, w.turn == turn && w.running
+	w.mu.Unlock()
+	if !ok {
+		return provider.ErrNoTurn
+	}
+	return s.Answer(ctx, ask, a)
+}
+
+// interrupt stops the turn gracefully, and by force when the agent does not
+// listen. A session that is only being opened is given up at once.
+func (w *worker) interrupt(ctx context.Context, turn thole.TurnID) error {
+	w.mu.Lock()
+	if w.turn != turn {
+		w.mu.Unlock()
+		return provider.ErrNoTurn
+	}
+	w.stopped = true
+	s, running, stop := w.session, w.running, w.stop
+	w.mu.Unlock()
+	if !running {
+		stop()
+		return nil
+	}
+	force := time.AfterFunc(w.r.cfg.StopGrace, stop)
+	context.AfterFunc(w.r.ctx, func() { force.Stop() })
+	return s.Stop(ctx)
+}
+
+func (w *worker) close(ctx context.Context) {
+	w.mu.Lock()
+	if !w.quitted {
+		w.quitted = true
+		close(w.quit)
+	}
+	turn := w.turn
+	w.mu.Unlock()
+	if turn != "" {
+		_ = w.interrupt(ctx, turn)
+	}
+}
+
+func (w *worker) closeSession() {
+	w.mu.Lock()
+	s := w.session
+	w.session = nil
+	w.mu.Unlock()
+	if s != nil {
+		if err := s.Close(); err != nil {
+			w.r.cfg.Log.Warn("session did not close", "thread", w.thread, "err", err)
+		}
+	}
+}
+
+func (w *worker) ref(turn thole.TurnID) thread.TurnRef {
+	return thread.TurnRef{Thread: w.thread, Turn: turn, Executor: w.r.cfg.Instance}
+}
