@@ -66,7 +66,7 @@ func decodeMessages(body []byte) (*conversation, error) {
 		for _, b := range blocks {
 			switch b.Type {
 			case "tool_result":
-				c.add(tool, plainText(b.Content))
+				c.add(tool, strings.TrimSpace(dropTagged(plainText(b.Content), "system-reminder")))
 			case "tool_use":
 				calls = append(calls, b.ID)
 			case "text":
