@@ -21,7 +21,7 @@ func Profiles(providerName string) []ProfileMap {
 	}
 	switch providerName {
 	case "codex":
-		return rows("untrusted/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access")
+		return rows("never/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access")
 	case "claude":
 		return rows("plan", "default", "acceptEdits", "bypassPermissions")
 	case "opencode":

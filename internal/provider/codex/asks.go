@@ -1,0 +1,121 @@
+package codex
+
+import (
+	"encoding/json"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+)
+
+// pending is a server request that waits for an answer.
+type pending struct {
+	req    *jsonrpc.Request
+	ask    thole.Ask
+	params askParams
+}
+
+// newAsk reads a server request; ok is false for requests that are no question
+// to a human.
+func (d *decoder) newAsk(req *jsonrpc.Request) (p pending, ok bool) {
+	p = pending{req: req}
+	if json.Unmarshal(req.Params, &p.params) != nil {
+		return p, false
+	}
+	a := &p.ask
+	a.ID = d.em.AskID(req.ID.String() + "/" + p.params.ItemID)
+	a.Reason = p.params.Reason
+	if p.params.ItemID != "" {
+		a.Item = d.em.ItemID(p.params.ItemID)
+	}
+	a.Decisions = []thole.Decision{thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel}
+	switch req.Method {
+	case "item/commandExecution/requestApproval":
+		a.Kind, a.Title = thole.AskCommand, "Run a command"
+		a.Command, a.Dir = unwrap(p.params.Command), p.params.Cwd
+		a.Amendment = value(p.params.Amendment)
+	case "item/fileChange/requestApproval":
+		a.Kind, a.Title = thole.AskFileChange, "Change files"
+		if item, open := d.em.Opened(a.Item); open {
+			a.Changes = item.Changes
+		}
+	case "item/permissions/requestApproval":
+		a.Kind, a.Title = thole.AskPermissions, "Grant more permissions"
+		a.Amendment = value(p.params.Permissions)
+	case "item/tool/requestUserInput":
+		a.Kind, a.Decisions = thole.AskInput, nil
+		for _, q := range p.params.Questions {
+			a.Questions = append(a.Questions, question(q))
+		}
+		if len(a.Questions) > 0 {
+			a.Title = a.Questions[0].Text
+		}
+	case "mcpServer/elicitation/request":
+		a.Kind, a.Title, a.Reason = thole.AskElicitation, p.params.ServerName+" asks", strings.TrimSpace(p.params.Message+" "+p.params.URL)
+		a.Schema = value(p.params.Schema)
+		a.Decisions = []thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}
+	default:
+		return p, false
+	}
+	return p, true
+}
+
+func question(w wireQuestion) thole.Question {
+	q := thole.Question{ID: w.ID, Header: w.Header, Text: w.Text, Free: w.Other || len(w.Options) == 0, Secret: w.Secret}
+	for _, o := range w.Options {
+		q.Options = append(q.Options, thole.Option{Label: o.Label, Description: o.Description})
+	}
+	return q
+}
+
+// reply is the answer on the wire.
+func (p pending) reply(a thole.Answer) any {
+	switch p.ask.Kind {
+	case thole.AskInput:
+		answers := map[string]any{}
+		for _, q := range p.ask.Questions {
+			given := a.Answers[q.ID]
+			if given == nil {
+				given = []string{}
+			}
+			answers[q.ID] = map[string]any{"answers": given}
+		}
+		return map[string]any{"answers": answers}
+	case thole.AskElicitation:
+		action := map[thole.Decision]string{thole.DecisionAllow: "accept", thole.DecisionAlways: "accept", thole.DecisionCancel: "cancel"}[a.Decision]
+		if action == "" {
+			action = "decline"
+		}
+		return map[string]any{"action": action, "content": a.Result}
+	case thole.AskPermissions:
+		granted := json.RawMessage("{}")
+		scope := "turn"
+		if a.Decision == thole.DecisionAllow || a.Decision == thole.DecisionAlways {
+			granted = p.ask.Amendment
+			if a.Amendment != nil {
+				granted = a.Amendment
+			}
+		}
+		if a.Decision == thole.DecisionAlways {
+			scope = "session"
+		}
+		return map[string]any{"permissions": granted, "scope": scope}
+	}
+	return map[string]any{"decision": p.decision(a)}
+}
+
+// decision of a command or file change approval.
+func (p pending) decision(a thole.Answer) any {
+	switch a.Decision {
+	case thole.DecisionAllow:
+		return "accept"
+	case thole.DecisionAlways:
+		if p.ask.Kind == thole.AskCommand && len(a.Amendment) > 0 {
+			return map[string]any{"acceptWithExecpolicyAmendment": map[string]any{"execpolicy_amendment": a.Amendment}}
+		}
+		return "acceptForSession"
+	case thole.DecisionCancel:
+		return "cancel"
+	}
+	return "decline"
+}

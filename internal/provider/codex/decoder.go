@@ -1,0 +1,254 @@
+package codex
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// decoder turns one turn's notifications into events. It does no input or
+// output, so transcripts and fuzzing exercise it without the CLI.
+type decoder struct {
+	em     *provider.Emitter
+	thread string
+	turn   string // the CLI's turn id, "" until it is known
+	model  string
+	dir    string // paths below it are told relative to it
+
+	baseline *wireTokens // the thread's totals before this turn
+	users    int         // user messages seen; the first is the turn's own
+	tools    bool        // the step in progress called a tool
+	models   map[thole.ItemID]bool
+	quiet    map[string]bool // client ids of our own steers
+	summary  map[string]int  // reasoning summary part in progress, by native item id
+	failure  *thole.TurnError
+	stopped  bool // we asked to stop
+}
+
+func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
+	return &decoder{em: em, thread: thread, dir: dir, models: map[thole.ItemID]bool{}, quiet: map[string]bool{}, summary: map[string]int{}}
+}
+
+// wants reports whether a notification can matter to a turn; the rest is not
+// even parsed.
+func wants(method string) bool {
+	return strings.HasPrefix(method, "item/") || strings.HasPrefix(method, "turn/") ||
+		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "serverRequest/resolved"
+}
+
+// notification applies one; it reports whether the turn is over.
+func (d *decoder) notification(method string, params []byte) (over bool) {
+	var n note
+	if err := json.Unmarshal(params, &n); err != nil {
+		return false
+	}
+	if n.ThreadID != d.thread && n.ThreadID != "" {
+		return false // a sub-agent's thread, told as items of ours
+	}
+	turn := n.TurnID
+	if n.Turn != nil {
+		turn = n.Turn.ID
+	}
+	if method == "turn/started" && d.turn == "" {
+		d.turn = turn
+	}
+	if turn != "" && turn != d.turn {
+		return false // late news of an earlier turn
+	}
+	switch method {
+	case "item/started":
+		d.started(n.Item)
+	case "item/completed":
+		d.completed(n.Item)
+	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/textDelta":
+		d.delta(n.ItemID, provider.StreamText, n.Delta)
+	case "item/reasoning/summaryTextDelta":
+		if last, ok := d.summary[n.ItemID]; ok && last != n.Index {
+			d.delta(n.ItemID, provider.StreamSummary, "\n\n")
+		}
+		d.summary[n.ItemID] = n.Index
+		d.delta(n.ItemID, provider.StreamSummary, n.Delta)
+	case "item/commandExecution/outputDelta":
+		d.delta(n.ItemID, provider.StreamOutput, n.Delta)
+	case "turn/plan/updated":
+		d.em.Todos(todos(n.Plan))
+	case "thread/tokenUsage/updated":
+		d.usage(n.Usage)
+	case "warning":
+		d.em.Note(n.Message)
+	case "error":
+		d.error(n.Error, n.WillRetry)
+	case "turn/completed":
+		d.end(n.Turn)
+		return true
+	}
+	return false
+}
+
+func (d *decoder) delta(native string, stream provider.Stream, text string) {
+	d.em.Delta(d.em.ItemID(native), stream, text)
+}
+
+// step begins a model call when the model makes something outside of one. A step
+// ends with the token count, which comes after its tools have run.
+func (d *decoder) step() {
+	if !d.em.InStep() {
+		d.tools = false
+		d.em.StepStarted()
+	}
+}
+
+func (d *decoder) started(w *wireItem) {
+	if w == nil || w.Type == "userMessage" {
+		return
+	}
+	item, ok := d.item(w)
+	if !ok {
+		return
+	}
+	d.step()
+	switch item.Kind {
+	case thole.ItemMessage, thole.ItemReasoning, thole.ItemPlan:
+		d.models[item.ID] = true
+	default:
+		d.tools = true
+	}
+	item.State = thole.ItemRunning
+	d.em.Start(item)
+}
+
+func (d *decoder) completed(w *wireItem) {
+	if w == nil {
+		return
+	}
+	if w.Type == "userMessage" {
+		d.userMessage(w)
+		return
+	}
+	item, ok := d.item(w)
+	if !ok {
+		return
+	}
+	d.step()
+	delete(d.models, item.ID)
+	if open, was := d.em.Opened(item.ID); was && item.Kind == thole.ItemFileChange && len(item.Changes) == 0 {
+		item.Changes = open.Changes
+	}
+	d.em.Complete(item)
+}
+
+// userMessage reports input that the running turn took in. Codex drops the
+// answer it was streaming then and never completes it.
+func (d *decoder) userMessage(w *wireItem) {
+	d.users++
+	if d.users == 1 {
+		return
+	}
+	d.cutModel(thole.ItemCompleted)
+	if d.quiet[w.ClientID] {
+		return
+	}
+	item := thole.Item{ID: d.em.ItemID(w.ID), Kind: thole.ItemUserMessage, State: thole.ItemCompleted, ClientID: w.ClientID}
+	var parts []userInput
+	_ = json.Unmarshal(w.Content, &parts)
+	for _, p := range parts {
+		item.Content = append(item.Content, thole.Input{Type: inputType(p.Type), Text: p.Text, URL: p.URL + p.Path})
+	}
+	d.em.Steered(item)
+}
+
+func inputType(t string) string {
+	if t == "text" {
+		return "text"
+	}
+	return "image"
+}
+
+func (d *decoder) cutModel(state thole.ItemState) {
+	for id := range d.models {
+		d.em.Cut(id, state)
+		delete(d.models, id)
+	}
+}
+
+func todos(plan []wirePlanStep) []thole.Todo {
+	out := make([]thole.Todo, 0, len(plan))
+	for i, p := range plan {
+		state := thole.TodoPending
+		switch p.Status {
+		case "inProgress":
+			state = thole.TodoDoing
+		case "completed":
+			state = thole.TodoDone
+		}
+		out = append(out, thole.Todo{ID: thole.TodoID(strconv.Itoa(i + 1)), Content: p.Step, State: state, Order: i})
+	}
+	return out
+}
+
+// usage reports the turn's share of the thread's running totals. The first
+// report of a turn also tells the last call, and so where the turn began.
+func (d *decoder) usage(u *wireTokenUsage) {
+	if u == nil {
+		return
+	}
+	if d.baseline == nil {
+		b := u.Total.minus(u.Last)
+		d.baseline = &b
+	}
+	t := u.Total.minus(*d.baseline)
+	usage := thole.Usage{
+		Input: t.Input - t.Cached - t.CacheWrite, CacheRead: t.Cached, CacheWrite: t.CacheWrite,
+		Output: t.Output - t.Reasoning, Reasoning: t.Reasoning, ContextWindow: u.Window, Model: d.model,
+	}
+	usage.CostMicros = provider.Cost(usage)
+	d.em.Usage(usage)
+	d.em.StepEnded()
+}
+
+func (t wireTokens) minus(o wireTokens) wireTokens {
+	return wireTokens{t.Input - o.Input, t.Cached - o.Cached, t.CacheWrite - o.CacheWrite, t.Output - o.Output, t.Reasoning - o.Reasoning}
+}
+
+// error reports a failed model call. When codex repeats it, what the call has
+// shown so far is void: it will be told again.
+func (d *decoder) error(w *wireError, retry bool) {
+	if w == nil {
+		return
+	}
+	te := failure(w)
+	te.Retrying = retry
+	if retry && len(d.models) > 0 {
+		if d.tools {
+			d.cutModel(thole.ItemFailed) // a reset would also drop the tools that did run
+		} else {
+			clear(d.models)
+			d.em.StepReset()
+		}
+	}
+	if !retry {
+		d.failure = te
+	}
+	d.em.Error(*te)
+}
+
+func (d *decoder) end(t *wireTurn) {
+	switch t.Status {
+	case "completed":
+		d.em.End(provider.Ended{Outcome: thole.OutcomeCompleted})
+	case "failed":
+		te := d.failure
+		if t.Error != nil {
+			te = failure(t.Error)
+		}
+		if te == nil {
+			te = provider.Failure(thole.ErrProviderCrashed, "codex reported a failure without a reason", 0)
+		}
+		d.em.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: te})
+	default:
+		d.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
+	}
+}

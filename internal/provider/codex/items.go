@@ -1,0 +1,203 @@
+package codex
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+)
+
+// item converts one of the CLI's items; ok is false for kinds that say nothing a
+// client could show.
+func (d *decoder) item(w *wireItem) (item thole.Item, ok bool) {
+	item = thole.Item{ID: d.em.ItemID(w.ID), State: itemState(w.Status)}
+	switch w.Type {
+	case "agentMessage":
+		item.Kind, item.Text = thole.ItemMessage, w.Text
+	case "reasoning":
+		item.Kind = thole.ItemReasoning
+		item.Summary, item.Text = joined(w.Summary), joined(w.Content)
+	case "plan":
+		item.Kind, item.Text = thole.ItemPlan, w.Text
+	case "commandExecution":
+		item.Kind = thole.ItemCommand
+		item.Command = &thole.Command{Line: unwrap(w.Command), Dir: w.Cwd, Output: w.AggregatedOutput, ExitCode: w.ExitCode, DurationMS: w.DurationMS}
+		if w.ExitCode != nil && *w.ExitCode != 0 && item.State == thole.ItemCompleted {
+			item.State = thole.ItemFailed
+		}
+	case "fileChange":
+		item.Kind = thole.ItemFileChange
+		for _, c := range w.Changes {
+			item.Changes = append(item.Changes, d.change(c))
+		}
+	case "mcpToolCall":
+		item.Kind = thole.ItemTool
+		item.Tool = &thole.ToolCall{Name: w.Tool, Server: w.Server, Input: value(w.Arguments), Output: value(w.Result), Error: errorText(w.Error)}
+	case "dynamicToolCall", "functionCallOutput", "collabAgentToolCall":
+		item.Kind = thole.ItemTool
+		item.Tool = &thole.ToolCall{Name: first(w.Tool, w.Name, w.Type), Input: value(w.Arguments), Output: value(first(string(w.Output), string(w.Result))), Error: errorText(w.Error)}
+	case "webSearch":
+		item.Kind = thole.ItemTool
+		input, _ := json.Marshal(map[string]string{"query": w.Query})
+		item.Tool = &thole.ToolCall{Name: "web_search", Input: input}
+	case "imageView":
+		item.Kind = thole.ItemTool
+		input, _ := json.Marshal(map[string]string{"path": w.Path})
+		item.Tool = &thole.ToolCall{Name: "view_image", Input: input}
+	case "contextCompaction":
+		item.Kind = thole.ItemCompaction
+	case "enteredReviewMode", "exitedReviewMode":
+		item.Kind, item.Text = thole.ItemSystem, w.Review
+	default:
+		return item, false
+	}
+	return item, true
+}
+
+func itemState(status string) thole.ItemState {
+	switch status {
+	case "inProgress":
+		return thole.ItemRunning
+	case "failed":
+		return thole.ItemFailed
+	case "declined":
+		return thole.ItemDeclined
+	}
+	return thole.ItemCompleted
+}
+
+func (d *decoder) change(c wireChange) thole.FileChange {
+	out := thole.FileChange{Path: d.relative(c.Path), Kind: c.Kind.Type, Diff: c.Diff}
+	if c.Kind.MovePath != "" {
+		out.Move = d.relative(c.Kind.MovePath)
+	}
+	if out.Kind == "add" || out.Kind == "delete" { // told as the bare content, not as a diff
+		mark := "+"
+		if out.Kind == "delete" {
+			mark = "-"
+		}
+		out.Diff = marked(mark, c.Diff)
+	}
+	return out
+}
+
+// marked makes a one-sided diff of a whole file.
+func marked(mark, content string) string {
+	if content == "" || strings.HasPrefix(content, "@@") {
+		return content
+	}
+	var b strings.Builder
+	for line := range strings.Lines(content) {
+		b.WriteString(mark + line)
+	}
+	if !strings.HasSuffix(content, "\n") {
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (d *decoder) relative(path string) string {
+	if rel, err := filepath.Rel(d.dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// unwrap takes the shell away that codex puts around a command line.
+func unwrap(line string) string {
+	for _, shell := range []string{"/bin/bash -lc ", "/usr/bin/bash -lc ", "/bin/sh -lc ", "/usr/bin/sh -lc ", "bash -lc ", "/bin/bash -c ", "/usr/bin/bash -c ", "/bin/sh -c ", "/usr/bin/sh -c ", "bash -c ", "sh -c "} {
+		rest, ok := strings.CutPrefix(line, shell)
+		if !ok {
+			continue
+		}
+		if text, ok := unquote(rest); ok {
+			return text
+		}
+		return rest
+	}
+	return line
+}
+
+// unquote undoes POSIX quoting of a single word; ok is false for several words.
+func unquote(s string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '\'':
+			end := strings.IndexByte(s[i+1:], '\'')
+			if end < 0 {
+				return "", false
+			}
+			b.WriteString(s[i+1 : i+1+end])
+			i += end + 1
+		case '"':
+			for i++; i < len(s) && s[i] != '"'; i++ {
+				if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
+					i++
+				}
+				b.WriteByte(s[i])
+			}
+			if i >= len(s) {
+				return "", false
+			}
+		case '\\':
+			if i++; i >= len(s) {
+				return "", false
+			}
+			b.WriteByte(s[i])
+		case ' ', '\t', '\n':
+			return "", false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), true
+}
+
+// joined reads a list of strings or of {text} objects.
+func joined(raw json.RawMessage) string {
+	var texts []string
+	if json.Unmarshal(raw, &texts) == nil {
+		return strings.Join(texts, "\n\n")
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return ""
+	}
+	for _, p := range parts {
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// value drops JSON null and anything that is no JSON.
+func value[T ~string | ~[]byte](raw T) json.RawMessage {
+	if s := string(raw); s != "" && s != "null" && json.Valid([]byte(s)) {
+		return json.RawMessage(s)
+	}
+	return nil
+}
+
+func errorText(raw json.RawMessage) string {
+	var e struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(raw, &e) == nil && e.Message != "" {
+		return e.Message
+	}
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" && v != "null" {
+			return v
+		}
+	}
+	return ""
+}

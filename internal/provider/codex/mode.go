@@ -1,0 +1,89 @@
+package codex
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// mode is one turn's permission to act, in codex's terms and in ours.
+type mode struct {
+	approval string // untrusted, on-request, never
+	sandbox  string // read-only, workspace-write, danger-full-access
+	plan     bool
+	// guarded says that codex's own sandbox does not work here (containers deny
+	// user namespaces). Codex then runs without one and asks for everything that
+	// it does not know to be harmless, and the host answers what the sandbox would
+	// have enforced.
+	guarded bool
+}
+
+// parseMode reads a neutral profile or native words: "policy/sandbox", or either
+// alone.
+func parseMode(p thole.Profile) (mode, error) {
+	native := provider.Native(Name, p)
+	m := mode{approval: "on-request", sandbox: "workspace-write", plan: provider.Neutral(Name, p) == thole.ProfilePlan}
+	for _, word := range strings.Split(native, "/") {
+		switch {
+		case slices.Contains([]string{"untrusted", "on-request", "never"}, word):
+			m.approval = word
+		case slices.Contains([]string{"read-only", "workspace-write", "danger-full-access"}, word):
+			m.sandbox = word
+		default:
+			return mode{}, thole.Errorf(thole.CodeInvalid, "unknown codex profile %q", p).
+				WithHint("use plan, ask, edit, full, or an approval policy and a sandbox such as on-request/workspace-write")
+		}
+	}
+	return m, nil
+}
+
+// guard replaces the sandbox by the host's answers.
+func (m mode) guard() mode {
+	m.guarded = m.sandbox != "danger-full-access"
+	return m
+}
+
+// wire is what codex is told.
+func (m mode) wire() (approval string, policy sandboxPolicy) {
+	if m.guarded {
+		return "untrusted", sandboxPolicy{Type: "dangerFullAccess"}
+	}
+	switch m.sandbox {
+	case "read-only":
+		return m.approval, sandboxPolicy{Type: "readOnly"}
+	case "workspace-write":
+		return m.approval, sandboxPolicy{Type: "workspaceWrite"}
+	}
+	return m.approval, sandboxPolicy{Type: "dangerFullAccess"}
+}
+
+// verdict is the host's own answer to an approval, "" when a human is to answer.
+func (m mode) verdict(kind thole.AskKind, changes []thole.FileChange) thole.Decision {
+	switch {
+	case kind == thole.AskInput || kind == thole.AskElicitation:
+		return ""
+	case m.plan:
+		return thole.DecisionDeny
+	case !m.guarded:
+		return ""
+	case kind == thole.AskFileChange && m.sandbox == "workspace-write" && m.approval != "untrusted" && inside(changes):
+		return thole.DecisionAllow
+	case m.approval == "never": // nobody is to be asked
+		return thole.DecisionDeny
+	}
+	return ""
+}
+
+// inside reports whether every change stays in the workspace: the decoder tells
+// such paths relative to it.
+func inside(changes []thole.FileChange) bool {
+	for _, c := range changes {
+		if !filepath.IsLocal(c.Path) || c.Move != "" && !filepath.IsLocal(c.Move) {
+			return false
+		}
+	}
+	return len(changes) > 0
+}
