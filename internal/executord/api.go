@@ -110,6 +110,18 @@ type LogEvent struct {
 	Event  provider.Event `json:"event"`
 }
 
+// PendingAsk is an ask that a run waits on.
+type PendingAsk struct {
+	Run thole.TurnID `json:"run"`
+	For thole.TurnID `json:"for"`
+	Ask thole.Ask    `json:"ask"`
+}
+
+// Pending lists what waits for a human.
+type Pending struct {
+	Pending []PendingAsk `json:"pending"`
+}
+
 // Problem is the body of every error.
 type Problem struct {
 	Code    thole.Code `json:"code"`

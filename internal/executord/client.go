@@ -78,6 +78,12 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, "GET", "/status", nil)
 }
 
+// Pending lists the asks that wait for a human.
+func (c *Client) Pending(ctx context.Context) ([]PendingAsk, error) {
+	p, err := call[Pending](ctx, c, "GET", "/human-loop/pending", nil)
+	return p.Pending, err
+}
+
 // Post calls a workspace endpoint with a JSON body and decodes its answer.
 func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	raw, err := call[json.RawMessage](ctx, c, "POST", path, in)

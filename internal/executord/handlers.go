@@ -168,20 +168,15 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request) {
 }
 
 func (s *Server) pending(w http.ResponseWriter, _ *http.Request) {
-	type entry struct {
-		Run thole.TurnID `json:"run"`
-		For thole.TurnID `json:"for"`
-		Ask thole.Ask    `json:"ask"`
-	}
-	out := []entry{}
+	out := Pending{Pending: []PendingAsk{}}
 	s.runs.each(func(r *run) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, ask := range r.asks {
-			out = append(out, entry{r.info.ID, r.info.For, ask})
+			out.Pending = append(out.Pending, PendingAsk{r.info.ID, r.info.For, ask})
 		}
 	})
-	writeJSON(w, http.StatusOK, map[string]any{"pending": out})
+	writeJSON(w, http.StatusOK, out)
 }
 
 func (s *Server) todos(w http.ResponseWriter, req *http.Request) {

@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// aftermath follows a turn's outcome, with which it entered the phase syncing: sync, then the end of the pipeline. A sync
+// that fails never changes the answer; it stands in the executor's row, where it
+// blocks stop and removal until one succeeds.
+func (w *worker) aftermath(ctx context.Context, th thread.Thread, t thread.Turn) error {
+	if t.Executor != "" && !t.Phase.Terminal() {
+		reason := "run.finished"
+		if t.Outcome == thole.OutcomeInterrupted {
+			reason = "message.stop"
+		}
+		note := ""
+		if err := w.sync(ctx, th, t.Executor, reason); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			w.log.Warn("sync failed", "turn", t.ID, "executor", t.Executor, "err", err)
+			note = "sync: " + err.Error()
+		} else if err := w.phase(ctx, t.Executor, thole.PhaseExported); err != nil {
+			return err
+		}
+		if err := w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), endPhase(t.Outcome), note); err != nil {
+			return err
+		}
+	} else if !t.Phase.Terminal() {
+		if err := w.phase(ctx, "", endPhase(t.Outcome)); err != nil {
+			return err
+		}
+	}
+	if w.cfg.Scope == executor.ScopeTurn && t.Executor != "" {
+		if err := w.stop(ctx, th, t.Executor); err != nil {
+			return err
+		}
+		return w.remove(ctx, th, t.Executor)
+	}
+	return nil
+}
+
+func endPhase(o thole.Outcome) thole.Phase {
+	switch o {
+	case thole.OutcomeCompleted:
+		return thole.PhaseSucceeded
+	case thole.OutcomeInterrupted:
+		return thole.PhaseCanceled
+	}
+	return thole.PhaseFailed
+}
+
+func isFenced(err error) bool {
+	return errors.Is(err, thread.ErrFenced) || errors.Is(err, queue.ErrLeaseLost)
+}
+
+// sync stores an executor's workspace, running or stopped. What is not restored
+// holds nothing of worth.
+func (w *worker) sync(ctx context.Context, th thread.Thread, id thole.ExecutorID, reason string) error {
+	row, err := w.cfg.Rows.Get(ctx, id)
+	if err != nil || !row.Restored || row.State == executor.RowDeleted {
+		return err
+	}
+	p := &place{row: row}
+	if row.State == executor.RowRunning {
+		info, err := w.cfg.Driver.Inspect(ctx, id)
+		if err != nil {
+			return err
+		}
+		if info.State == executor.Running {
+			p.client = executord.Dial(info.Endpoint, info.Token)
+			defer p.client.Close()
+		}
+	}
+	if ok, err := w.cfg.Rows.BeginSync(ctx, id, reason); err != nil || !ok {
+		return fmt.Errorf("begin sync: executor is neither running nor stopped (%w)", err)
+	}
+	snapshot, failure := w.cfg.Workspaces.Sync(ctx, w.target(th, p), reason)
+	if _, err := w.cfg.Rows.EndSync(context.WithoutCancel(ctx), id, snapshot, failure); err != nil {
+		return err
+	}
+	return failure
+}
+
+// care gives a thread's executor what was asked for, if it still makes sense when
+// its turn has come.
+func (w *worker) care(ctx context.Context) error {
+	row, err := w.cfg.Rows.OfThread(ctx, w.lease.Thread)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	th, err := w.cfg.Threads.Get(ctx, thole.SystemActor, w.lease.Thread)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		th = thread.Thread{ID: w.lease.Thread} // deleted; its executor still goes in order
+	} else if err != nil {
+		return err
+	}
+	switch w.lease.Kind {
+	case queue.Sync:
+		err = w.sync(ctx, th, row.ID, "catch-up")
+	case queue.Stop:
+		err = w.stop(ctx, th, row.ID)
+	case queue.Remove:
+		err = w.remove(ctx, th, row.ID)
+	}
+	if err != nil && w.lease.Attempt >= queue.MaxAttempts {
+		w.log.Warn("care given up for now", "executor", row.ID, "err", err)
+		return nil // the next sweep asks again
+	}
+	return err
+}
+
+// stop syncs and stops a running executor. A failed sync leaves it running.
+func (w *worker) stop(ctx context.Context, th thread.Thread, id thole.ExecutorID) error {
+	row, err := w.cfg.Rows.Get(ctx, id)
+	if err != nil || row.State != executor.RowRunning {
+		return err
+	}
+	if err := w.sync(ctx, th, id, "pre.stop"); err != nil {
+		return fmt.Errorf("sync before stop: %w", err)
+	}
+	if err := w.cfg.Driver.Stop(ctx, id); err != nil {
+		return fmt.Errorf("stop executor: %w", err)
+	}
+	if ok, err := w.cfg.Rows.MarkStopped(ctx, id); err != nil || !ok {
+		return fmt.Errorf("record stop: the sync before it did not succeed (%w)", err)
+	}
+	return nil
+}
+
+// remove deletes a stopped executor, after a sync that began after the stop and a
+// comparison of the tree with what that sync stored.
+func (w *worker) remove(ctx context.Context, th thread.Thread, id thole.ExecutorID) error {
+	row, err := w.cfg.Rows.Get(ctx, id)
+	if err != nil || row.State != executor.RowStopped {
+		return err
+	}
+	if row.Restored {
+		if err := w.sync(ctx, th, id, "pre.remove"); err != nil {
+			return fmt.Errorf("sync before removal: %w", err)
+		}
+		if row, err = w.cfg.Rows.Get(ctx, id); err != nil {
+			return err
+		}
+		if err := w.cfg.Workspaces.Verify(ctx, w.target(th, &place{row: row}), row.Snapshot); err != nil {
+			return fmt.Errorf("compare before removal: %w", err)
+		}
+	}
+	if err := w.cfg.Driver.Remove(ctx, id); err != nil {
+		return fmt.Errorf("remove executor: %w", err)
+	}
+	if ok, err := w.cfg.Rows.MarkDeleted(ctx, id); err != nil || !ok {
+		return fmt.Errorf("record removal: the sync before it did not succeed (%w)", err)
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+// Package dispatch drives turns: it claims them from the queue, gives each an
+// executor with its workspace, runs it there, and brings back what the agent
+// says. It holds no durable truth. Everything it needs after a crash is in the
+// queue, in the executor rows, in the thread's log and in executord's, so another
+// dispatcher goes on where one stopped, without losing or repeating an event.
+//
+// It also gives executors their care (sync, stop, remove) and sweeps for what is
+// overdue. Care stands in the queue behind the thread's turns, so it never meets
+// one.
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/thread"
+	"golang.org/x/time/rate"
+)
+
+// Workspaces prepares and saves what an executor holds. Calls for one target
+// never overlap. A failed call may be repeated.
+type Workspaces interface {
+	// Restore lays the workspace's layers into a fresh executor, Link places the
+	// CLIs' data directories, Validate checks what the manifest requires. No agent
+	// code runs before all three succeeded.
+	Restore(ctx context.Context, t Target) error
+	Link(ctx context.Context, t Target) error
+	Validate(ctx context.Context, t Target) error
+	// Sync stores the tree and returns its snapshot. The old snapshot or the new
+	// one is there afterwards, never a mix.
+	Sync(ctx context.Context, t Target, reason string) (snapshot string, err error)
+	// Verify compares the executor's tree with a snapshot.
+	Verify(ctx context.Context, t Target, snapshot string) error
+}
+
+// Target is one executor's workspace. Client is nil while it is stopped; Dir is
+// its directory on this machine where the driver has one.
+type Target struct {
+	Thread   thread.Thread
+	Turn     thole.TurnID
+	Executor thole.ExecutorID
+	Client   *executord.Client
+	Dir      string
+	// Token fences the snapshot pointer: the queue's lease.
+	Token string
+}
+
+// Config makes a Dispatcher.
+type Config struct {
+	Owner       string // this process, for people who look at the queue
+	Queue       queue.Store
+	Threads     thread.Service
+	Rows        executor.Rows
+	Driver      executor.Driver
+	Workspaces  Workspaces
+	Credentials provider.Credentials
+	// Info says what a provider can do here.
+	Info func(name string) provider.Info
+
+	Scope        executor.Scope
+	Limits       queue.Limits
+	Lease        time.Duration // default 30 s
+	TurnTimeout  time.Duration // default 6 h
+	ParkAfter    time.Duration // how long a question waits before its turn is parked; default 10 min
+	IdleStop     time.Duration
+	RemoveAfter  time.Duration
+	StaleAfter   time.Duration // default 5 min
+	SweepEvery   time.Duration
+	StartsPerSec float64
+	Log          *slog.Logger
+	Now          func() time.Time
+}
+
+// Dispatcher claims and works. It is a service.Part and a thread.Runner.
+type Dispatcher struct {
+	cfg    Config
+	log    *slog.Logger
+	starts *rate.Limiter
+	nudge  chan struct{} // one token: something may be claimable
+
+	mu      sync.Mutex // guards what follows
+	workers map[thole.TurnID]*worker
+	stop    context.CancelFunc // ends claiming
+	wg      sync.WaitGroup
+}
+
+// New makes a dispatcher.
+func New(cfg Config) *Dispatcher {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&cfg.Lease, 30*time.Second)
+	def(&cfg.TurnTimeout, 6*time.Hour)
+	def(&cfg.ParkAfter, 10*time.Minute)
+	def(&cfg.IdleStop, 20*time.Minute)
+	def(&cfg.RemoveAfter, 24*time.Hour)
+	def(&cfg.StaleAfter, 5*time.Minute)
+	def(&cfg.SweepEvery, time.Minute)
+	if cfg.Scope == "" {
+		cfg.Scope = executor.ScopeThread
+	}
+	if cfg.StartsPerSec == 0 {
+		cfg.StartsPerSec = 4
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Dispatcher{
+		cfg: cfg, log: cfg.Log, nudge: make(chan struct{}, 1), workers: map[thole.TurnID]*worker{},
+		starts: rate.NewLimiter(rate.Limit(cfg.StartsPerSec), max(1, int(2*cfg.StartsPerSec))),
+	}
+}
+
+// Start implements service.Part. It reconciles rows with what exists before the
+// first claim.
+func (d *Dispatcher) Start(ctx context.Context) error {
+	if err := d.reconcile(ctx); err != nil {
+		d.log.Warn("reconcile at start", "err", err) // a later sweep tries again
+	}
+	intake, stop := context.WithCancel(ctx)
+	d.mu.Lock()
+	d.stop = stop
+	d.mu.Unlock()
+	unsubscribe := d.cfg.Queue.Subscribe(d.wake)
+	d.wg.Go(func() {
+		defer unsubscribe()
+		d.claimLoop(intake, ctx)
+	})
+	d.wg.Go(func() { d.sweepLoop(intake) })
+	return nil
+}
+
+// Stop implements service.Part: it ends claiming and lets go of what it works
+// on. Runs go on in their executors; whoever claims their turns next follows
+// them.
+func (d *Dispatcher) Stop(context.Context) error {
+	d.mu.Lock()
+	stop := d.stop
+	d.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	d.wg.Wait()
+	return nil
+}
+
+func (d *Dispatcher) wake() {
+	select {
+	case d.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// pollEvery is how soon work is found whose wake-up got lost, and how often
+// leases of dead workers are looked for.
+const pollEvery = time.Second
+
+func (d *Dispatcher) claimLoop(intake, kill context.Context) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		d.claim(intake)
+		select {
+		case <-intake.Done():
+			return
+		case <-d.nudge:
+		case <-ticker.C:
+			if _, err := d.cfg.Queue.Reap(intake, 100); err != nil && intake.Err() == nil {
+				d.log.Warn("reap leases", "err", err)
+			}
+		}
+	}
+}
+
+// batch is how many turns one claim asks for.
+const batch = 16
+
+func (d *Dispatcher) claim(ctx context.Context) {
+	for _, care := range []bool{false, true} {
+		tokens := make([]string, batch)
+		for i := range tokens {
+			tokens[i] = thole.NewID[string](d.cfg.Now())
+		}
+		leases, err := d.cfg.Queue.Claim(ctx, queue.Claim{Owner: d.cfg.Owner, Care: care, Tokens: tokens, Lease: d.cfg.Lease, Limits: d.cfg.Limits})
+		if err != nil {
+			if ctx.Err() == nil {
+				d.log.Warn("claim turns", "err", err)
+			}
+			return
+		}
+		for _, l := range leases {
+			d.begin(ctx, l)
+		}
+		if len(leases) == batch {
+			d.wake() // there may be more
+		}
+	}
+}

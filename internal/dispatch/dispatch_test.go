@@ -1,0 +1,247 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+func TestATurnGoesThroughEveryPhase(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		r := newWorld(t).rig(t, open(t))
+		id := r.thread()
+		turn := r.start(id, "sim: run echo hi > a.txt ;; say done")
+		got := r.settled(id, turn)
+		if got.Outcome != thole.OutcomeCompleted || got.Phase != thole.PhaseSucceeded || !strings.Contains(r.said(id, turn), "done") {
+			t.Fatalf("turn %+v said %q", got, r.said(id, turn))
+		}
+		var phases []thole.Phase
+		events, err := r.Events(context.Background(), me, id, 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			switch e.Kind {
+			case thread.TurnPhase:
+				phases = append(phases, e.Data.Phase)
+			case thread.TurnEnded:
+				phases = append(phases, thole.PhaseSyncing) // one commit with the outcome
+			}
+		}
+		want := "[claimed restoring linking preparing running syncing exported succeeded]"
+		if fmt.Sprint(phases) != want {
+			t.Errorf("phases %v, want %v", phases, want)
+		}
+		// A warm executor keeps the session and skips what is done.
+		second := r.start(id, "sim: run cat a.txt")
+		if r.settled(id, second); !strings.Contains(r.said(id, second), "hi") {
+			t.Errorf("second turn said %q", r.said(id, second))
+		}
+		if r.shelf.restored != 1 {
+			t.Errorf("restored %d times", r.shelf.restored)
+		}
+	})
+}
+
+func TestAHumanAnswersInTheMiddle(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t))
+	id := r.thread()
+	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
+	ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
+	waitFor(t, func() bool {
+		row, err := r.db.Queue().Get(context.Background(), turn)
+		return err == nil && row.Waiting
+	})
+	if _, err := r.Answer(context.Background(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.ParkAfter = 10 * time.Millisecond })
+	id := r.thread()
+	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
+	ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
+	waitFor(t, func() bool {
+		row, err := r.db.Queue().Get(context.Background(), turn)
+		return err == nil && row.State == queue.Parked
+	})
+	if got := r.turn(id, turn); got.Deferred != ask.ID || got.Phase != thole.PhaseWaitingHuman {
+		t.Fatalf("%+v", got)
+	}
+	// Nothing runs meanwhile: the executor may stop.
+	row, err := r.db.Executors().OfThread(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.driver.Stop(context.Background(), row.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Answer(context.Background(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || !strings.Contains(r.said(id, turn), "ok") {
+		t.Fatalf("%+v said %q", got, r.said(id, turn))
+	}
+}
+
+func TestInterruptAndSteer(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t))
+	id := r.thread()
+	turn := r.start(id, "sim: wait 60s ;; say never")
+	r.until(id, func(e thread.Event) bool {
+		return e.Turn == turn && e.Kind == thread.TurnPhase && e.Data.Phase == thole.PhaseRunning
+	})
+	if _, err := r.Steer(context.Background(), me, thread.Steer{Thread: id, Expected: turn, Input: thole.Text("sim: say steered")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Interrupt(context.Background(), me, id, turn); err != nil {
+		t.Fatal(err)
+	}
+	got := r.settled(id, turn)
+	if got.Outcome != thole.OutcomeInterrupted || got.Phase != thole.PhaseCanceled {
+		t.Fatalf("%+v", got)
+	}
+	if n := len(r.shelf.synced); n == 0 || r.shelf.synced[0] != "message.stop" {
+		t.Errorf("synced %v", r.shelf.synced)
+	}
+}
+
+// The whole executor dies in the middle of a turn: the turn is taken up again in
+// a new one and completes.
+func TestAnExecutorThatDiesIsReplaced(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t))
+	id := r.thread()
+	first := r.start(id, "sim: say hello")
+	r.settled(id, first)
+	turn := r.start(id, "sim: say before ;; wait 2s ;; say after")
+	r.until(id, func(e thread.Event) bool {
+		return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "before"
+	})
+	row, err := r.db.Executors().OfThread(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.driver.Stop(context.Background(), row.ID); err != nil {
+		t.Fatal(err)
+	}
+	got := r.settled(id, turn)
+	if got.Outcome != thole.OutcomeCompleted || got.Run == 0 {
+		t.Fatalf("%+v said %q", got, r.said(id, turn))
+	}
+}
+
+// A dispatcher stops (as a crash does, its lease is simply not renewed) and
+// another goes on, with no event lost or doubled.
+func TestAnotherDispatcherGoesOn(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		w, db := newWorld(t), open(t)
+		r := w.rig(t, db)
+		id := r.thread()
+		turn := r.start(id, "sim: say one ;; ask Go on? | yes | no ;; say two")
+		ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
+		r.halt()
+		r = w.rig(t, db)
+		if _, err := r.Answer(context.Background(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"yes"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || got.Run != 0 {
+			t.Fatalf("%+v", got)
+		}
+		if said := r.said(id, turn); strings.Count(said, "one\n") != 1 || strings.Count(said, "two\n") != 1 {
+			t.Fatalf("said %q", said)
+		}
+	})
+}
+
+func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop, c.RemoveAfter = time.Nanosecond, time.Nanosecond })
+	ctx := context.Background()
+	id := r.thread()
+	r.settled(id, r.start(id, "sim: run echo kept > file.txt"))
+	row, err := r.db.Executors().OfThread(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func(want executor.RowState) func() bool {
+		return func() bool {
+			got, err := r.db.Executors().Get(ctx, row.ID)
+			return err == nil && got.State == want
+		}
+	}
+	// A failed sync keeps it running.
+	r.shelf.set(errors.New("no space"))
+	if err := r.disp.Close(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
+		got, err := r.db.Executors().Get(ctx, row.ID)
+		return err == nil && got.SyncStatus == executor.SyncFailed
+	})
+	if !state(executor.RowRunning)() {
+		t.Fatal("stopped without a sync")
+	}
+	r.shelf.set(nil)
+	waitFor(t, state(executor.RowStopped)) // the care that failed is tried again
+	if err := r.disp.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, state(executor.RowDeleted))
+	if info, err := r.driver.Inspect(ctx, row.ID); err != nil || info.State != executor.Missing {
+		t.Fatal(info, err)
+	}
+	turn := r.start(id, "sim: run cat file.txt")
+	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || !strings.Contains(r.said(id, turn), "kept") {
+		t.Fatalf("%+v said %q", got, r.said(id, turn))
+	}
+}
+
+func TestATurnThatCannotRunFailsWithANote(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.TurnTimeout = 300 * time.Millisecond })
+	id := r.thread()
+	turn := r.start(id, "sim: wait 60s")
+	got := r.settled(id, turn)
+	if got.Outcome != thole.OutcomeFailed || got.Error == nil || !strings.Contains(got.Error.Message, "longer than it may") {
+		t.Fatalf("%+v", got)
+	}
+	row, err := r.db.Executors().OfThread(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.driver.Inspect(context.Background(), row.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := executord.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	waitFor(t, func() bool {
+		st, err := c.Status(context.Background())
+		return err == nil && (len(st.Runs) == 0 || st.Runs[0].State == executord.RunEnded)
+	})
+}
+
+// waitFor polls what has no signal to wait on: another process's state.
+func waitFor(t testing.TB, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,147 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// follow brings a run's events into the thread and the thread's wishes to the
+// run, until the run is over. It returns errParked when the run ended on a
+// question, errLost when its end will never come.
+func (w *worker) follow(ctx context.Context, p *place, r executord.Run) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sub, err := w.cfg.Threads.Subscribe(ctx, thole.SystemActor, w.lease.Thread, thread.SubscribeOptions{NoDeltas: true})
+	if err != nil {
+		return err
+	}
+	wishes := make(chan struct{})
+	go func() {
+		defer close(wishes)
+		w.forward(ctx, p, r.ID, sub)
+	}()
+	defer func() {
+		sub.Close()
+		cancel()
+		<-wishes
+	}()
+	pump := &pump{worker: w, place: p, run: r.ID, cursor: r.Acked}
+	for {
+		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []executord.LogEvent) error { return pump.apply(ctx, batch) })
+		switch {
+		case pump.ended:
+			return pump.close(ctx)
+		case err == nil:
+			// The log is sealed without an end: executord restarted under the run.
+			_ = p.client.Ack(ctx, executord.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
+			return errLost
+		case ctx.Err() != nil:
+			if errors.Is(context.Cause(ctx), errTooLong) {
+				_, err = p.client.Cancel(context.WithoutCancel(ctx), executord.CancelRequest{Run: r.ID, Kill: true})
+			}
+			return errors.Join(context.Cause(ctx), err)
+		case thole.CodeOf(err) != thole.CodeUnavailable:
+			return err
+		}
+		if err := w.alive(ctx, p); err != nil {
+			return err
+		}
+	}
+}
+
+// alive decides what a broken stream means: the executor runs (try again), or it
+// does not (the run is lost). An executor that has processes but does not answer
+// is asked a few times before it is given up.
+func (w *worker) alive(ctx context.Context, p *place) error {
+	var last error
+	for wait := 50 * time.Millisecond; wait < 2*time.Second; wait *= 2 {
+		info, err := w.cfg.Driver.Inspect(ctx, p.row.ID)
+		switch {
+		case err == nil && info.State == executor.Running && info.Boot == p.info.Boot:
+			return nil
+		case err == nil:
+			return errLost
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+	return errors.Join(errLost, last)
+}
+
+// pump appends one run's events to its thread.
+type pump struct {
+	*worker
+	place   *place
+	run     thole.TurnID
+	cursor  uint64
+	ended   bool
+	parked  bool
+	waiting int
+	touched time.Time
+}
+
+// apply stores a batch, then acknowledges it: a crash in between reads it again,
+// and the thread drops what it knows by its id.
+func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
+	events := make([]provider.Event, len(batch))
+	waiting := p.waiting
+	for i, ev := range batch {
+		events[i] = ev.Event
+		events[i].Turn = p.lease.Turn
+		switch ev.Event.Kind {
+		case provider.EventAskRequested:
+			waiting++
+		case provider.EventAskResolved:
+			waiting = max(0, waiting-1)
+		case provider.EventEnded:
+			p.ended = true
+			p.parked = ev.Event.Ended.Deferred != ""
+		}
+	}
+	if err := p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events); err != nil {
+		p.ended = false
+		return err
+	}
+	if (waiting > 0) != (p.waiting > 0) && !p.ended {
+		// Who waits for a human takes no slot from those who do not.
+		if err := p.cfg.Queue.Wait(ctx, p.lease.Turn, p.lease.Token, waiting > 0); err != nil {
+			return err
+		}
+	}
+	p.waiting = waiting
+	p.cursor = batch[len(batch)-1].Cursor
+	if now := p.cfg.Now(); now.Sub(p.touched) > time.Minute {
+		p.touched = now
+		if err := p.cfg.Rows.Touch(ctx, p.place.row.ID); err != nil {
+			return err
+		}
+	}
+	if p.ended {
+		return nil
+	}
+	return p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor})
+}
+
+// close lets executord forget a run that the thread has whole.
+func (p *pump) close(ctx context.Context) error {
+	err := p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor, Forget: true})
+	if err != nil {
+		// It keeps a log nobody reads; the executor's removal takes it along.
+		p.log.Debug("forget run", "turn", p.lease.Turn, "err", err)
+	}
+	if p.parked {
+		return errParked
+	}
+	return nil
+}

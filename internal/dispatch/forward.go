@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// The thread's machine records steers, answers and interrupts and then calls its
+// Runner; but the worker may live in another process, or not yet. So workers read
+// the record, and the Runner's methods only say what can be said at once.
+var _ thread.Runner = (*Dispatcher)(nil)
+var _ thread.Recoverer = (*Dispatcher)(nil)
+
+// Wake implements thread.Runner.
+func (d *Dispatcher) Wake(thole.ThreadID, thole.TurnID) { d.wake() }
+
+// Steer implements thread.Runner: it refuses what the provider cannot do.
+func (d *Dispatcher) Steer(_ context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {
+	d.mu.Lock()
+	w := d.workers[ref.Turn]
+	d.mu.Unlock()
+	if w != nil && w.info.Name != "" && !w.info.Capabilities.Steer.OK() {
+		return provider.ErrUnsupported
+	}
+	return nil
+}
+
+// Answer implements thread.Runner.
+func (d *Dispatcher) Answer(context.Context, thread.TurnRef, thole.AskID, thole.Answer) error {
+	return nil
+}
+
+// Interrupt implements thread.Runner.
+func (d *Dispatcher) Interrupt(context.Context, thread.TurnRef) error { return nil }
+
+// Recover implements thread.Recoverer: the queue knows every open turn.
+func (d *Dispatcher) Recover(ctx context.Context, _ thread.Thread, turn thread.Turn) thread.Fate {
+	row, err := d.cfg.Queue.Get(ctx, turn.ID)
+	if err == nil && row.State != queue.Done {
+		return thread.FateResume
+	}
+	if err != nil && thole.CodeOf(err) != thole.CodeNotFound {
+		return thread.FateLeave // unknown is not gone
+	}
+	return thread.FateInterrupt
+}
+
+// forward sends the thread's wishes to the run: first those recorded before we
+// came, then each as it is recorded.
+func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *thread.Subscription) {
+	f := &forwarder{worker: w, place: p, run: run, timers: map[thole.AskID]*time.Timer{}}
+	defer f.stopTimers()
+	f.catchUp(ctx, sub.Snapshot)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case batch, ok := <-sub.Events:
+			if !ok {
+				if err := sub.Err(); err != nil {
+					w.log.Warn("lost sight of the thread", "thread", w.lease.Thread, "err", err)
+				}
+				return
+			}
+			for _, ev := range batch {
+				if ev.Turn == w.lease.Turn {
+					f.event(ctx, ev)
+				}
+			}
+		}
+	}
+}
+
+type forwarder struct {
+	*worker
+	place  *place
+	run    thole.TurnID
+	timers map[thole.AskID]*time.Timer // park a question nobody answers
+}
+
+// catchUp delivers what was recorded while nobody followed: steers are told apart
+// by their id, so a repeat is harmless; an ask that the run waits on and the
+// thread has settled gets its answer.
+func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot) {
+	if s.Open == nil || s.Open.ID != f.lease.Turn {
+		f.cancel(ctx)
+		return
+	}
+	if s.Open.Interrupted {
+		f.cancel(ctx)
+	}
+	for _, m := range s.Open.Steers {
+		f.steer(ctx, m)
+	}
+	pending, err := f.place.client.Pending(ctx)
+	if err != nil || len(pending) == 0 {
+		return
+	}
+	asks, err := f.cfg.Threads.Asks(ctx, thole.SystemActor, f.lease.Thread, false)
+	if err != nil {
+		f.log.Warn("read asks", "thread", f.lease.Thread, "err", err)
+		return
+	}
+	for _, p := range pending {
+		for _, a := range asks {
+			switch {
+			case a.Ask.ID != p.Ask.ID:
+			case a.Answer != nil:
+				f.answer(ctx, p.Ask.ID, *a.Answer)
+			case a.State == thole.AskPending:
+				f.parkLater(ctx, a.Ask)
+			}
+		}
+	}
+}
+
+func (f *forwarder) event(ctx context.Context, ev thread.Event) {
+	switch ev.Kind {
+	case thread.TurnSteered:
+		f.steer(ctx, *ev.Data.Message)
+	case thread.TurnInterrupt:
+		f.cancel(ctx)
+	case thread.AskRequested:
+		f.parkLater(ctx, *ev.Data.Ask)
+	case thread.AskResolved:
+		if t := f.timers[ev.Data.AskID]; t != nil {
+			t.Stop()
+		}
+		// An answer that the agent itself reported comes from us too, and repeating it
+		// is refused as settled.
+		if ev.Data.Answer != nil && ev.Data.AskState == thole.AskAnswered {
+			f.answer(ctx, ev.Data.AskID, *ev.Data.Answer)
+		}
+	}
+}
+
+func (f *forwarder) steer(ctx context.Context, m thread.Message) {
+	_, err := f.place.client.Steer(ctx, executord.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
+	f.tolerate("steer", err)
+}
+
+func (f *forwarder) answer(ctx context.Context, id thole.AskID, a thole.Answer) {
+	_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: id, Answer: a})
+	f.tolerate("answer", err)
+}
+
+// cancelGrace is how long a provider has to stop before its process is killed.
+const cancelGrace = 15 * time.Second
+
+func (f *forwarder) cancel(ctx context.Context) {
+	_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run})
+	f.tolerate("interrupt", err)
+	time.AfterFunc(cancelGrace, func() {
+		if ctx.Err() == nil {
+			_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run, Kill: true})
+			f.tolerate("kill", err)
+		}
+	})
+}
+
+// parkLater gives a question some time to be answered while the agent waits, and
+// then parks the turn, if the provider can take the answer up later. Approvals
+// too hold no slot while they wait, but only questions can be parked.
+func (f *forwarder) parkLater(ctx context.Context, ask thole.Ask) {
+	if ask.Kind != thole.AskInput || !f.info.Capabilities.AskSurvives.OK() {
+		return
+	}
+	f.timers[ask.ID] = time.AfterFunc(f.cfg.ParkAfter, func() {
+		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: ask.ID, Defer: true})
+		f.tolerate("park", err)
+	})
+}
+
+func (f *forwarder) stopTimers() {
+	for _, t := range f.timers {
+		t.Stop()
+	}
+}
+
+// tolerate notes what a wish met. A run that is over or an ask that is settled is
+// no failure: the thread hears of it through the log.
+func (f *forwarder) tolerate(what string, err error) {
+	if err == nil || errors.Is(err, context.Canceled) || thole.CodeOf(err) == thole.CodeConflict || thole.CodeOf(err) == thole.CodeNotFound {
+		return
+	}
+	f.log.Warn("forward "+what, "turn", f.lease.Turn, "err", err)
+}

@@ -1,0 +1,125 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// place is a turn's executor, ready to run agents.
+type place struct {
+	row    executor.Row
+	info   executor.Info
+	client *executord.Client
+}
+
+// prepare finds or makes the turn's executor and brings it to where agents may
+// run: started, restored, linked, validated. A warm one costs no durable write.
+func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (*place, error) {
+	want := executor.Row{ID: thole.NewID[thole.ExecutorID](w.cfg.Now()), Thread: th.ID, Scope: w.cfg.Scope, Driver: w.cfg.Driver.Name()}
+	if w.cfg.Scope == executor.ScopeTurn {
+		want.Turn = t.ID
+	}
+	row, err := w.cfg.Rows.Ensure(ctx, want)
+	if err != nil {
+		return nil, fmt.Errorf("place turn: %w", err)
+	}
+	p := &place{row: row}
+	cold := row.State != executor.RowRunning || !row.Restored
+	if cold {
+		if err := w.phase(ctx, row.ID, thole.PhaseClaimed); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.start(ctx, p, th); err != nil {
+		return nil, err
+	}
+	if p.row.Restored {
+		return p, nil
+	}
+	steps := []struct {
+		phase thole.Phase
+		do    func(context.Context, Target) error
+	}{
+		{thole.PhaseRestoring, w.cfg.Workspaces.Restore},
+		{thole.PhaseLinking, w.cfg.Workspaces.Link},
+		{thole.PhasePreparing, w.cfg.Workspaces.Validate},
+	}
+	for _, s := range steps {
+		if err := w.phase(ctx, row.ID, s.phase); err != nil {
+			return nil, err
+		}
+		if err := s.do(ctx, w.target(th, p)); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.phase, err)
+		}
+	}
+	if ok, err := w.cfg.Rows.MarkRestored(ctx, row.ID); err != nil || !ok {
+		return nil, fmt.Errorf("record restore: executor is not running any more (%w)", err)
+	}
+	return p, nil
+}
+
+// start makes sure that the executor runs and fills in how to reach it.
+func (w *worker) start(ctx context.Context, p *place, th thread.Thread) error {
+	info, err := w.cfg.Driver.Inspect(ctx, p.row.ID)
+	if err != nil || info.State != executor.Running {
+		if info, err = w.boot(ctx, p, th, info.State == executor.Missing); err != nil {
+			return err
+		}
+	}
+	p.info = info
+	p.client = executord.Dial(info.Endpoint, info.Token)
+	return nil
+}
+
+// boot creates what is missing and starts it, no faster than the throttle.
+func (w *worker) boot(ctx context.Context, p *place, th thread.Thread, missing bool) (executor.Info, error) {
+	if missing && p.row.State != executor.RowCreating {
+		// It was there once and is gone: its row ends, and another takes its place.
+		if _, err := w.cfg.Rows.MarkMissing(ctx, p.row.ID); err != nil {
+			return executor.Info{}, err
+		}
+		fresh := p.row
+		fresh.ID = thole.NewID[thole.ExecutorID](w.cfg.Now())
+		row, err := w.cfg.Rows.Ensure(ctx, fresh)
+		if err != nil {
+			return executor.Info{}, err
+		}
+		p.row = row
+	}
+	if err := w.starts.Wait(ctx); err != nil {
+		return executor.Info{}, err
+	}
+	spec := executor.Spec{ID: p.row.ID, Thread: th.ID, Owner: th.Owner, Scope: p.row.Scope, Limits: executor.DefaultLimits}
+	if err := w.cfg.Driver.Create(ctx, spec); err != nil {
+		return executor.Info{}, fmt.Errorf("create executor: %w", err)
+	}
+	info, err := w.cfg.Driver.Start(ctx, p.row.ID)
+	if err != nil {
+		return executor.Info{}, fmt.Errorf("start executor: %w", err)
+	}
+	if ok, err := w.cfg.Rows.MarkRunning(ctx, p.row.ID); err != nil || !ok {
+		return executor.Info{}, fmt.Errorf("record start: executor was deleted meanwhile (%w)", err)
+	}
+	return info, nil
+}
+
+func (w *worker) phase(ctx context.Context, id thole.ExecutorID, p thole.Phase) error {
+	err := w.cfg.Threads.SetPhase(ctx, w.ref(id), p, "")
+	if thole.CodeOf(err) == thole.CodeConflict && !isFenced(err) {
+		return nil // an earlier worker got further; phases only move forward
+	}
+	return err
+}
+
+func (w *worker) target(th thread.Thread, p *place) Target {
+	t := Target{Thread: th, Turn: w.lease.Turn, Executor: p.row.ID, Client: p.client, Token: w.lease.Token}
+	if files, ok := w.cfg.Driver.(executor.Files); ok {
+		t.Dir, _ = files.WorkspaceDir(p.row.ID)
+	}
+	return t
+}

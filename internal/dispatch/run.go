@@ -1,0 +1,169 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// maxRecoveries is how often one worker takes a turn up again after its provider
+// was lost with its executor.
+const maxRecoveries = 3
+
+// run takes a turn to its outcome, or to where it is parked.
+func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.TurnTimeout, errTooLong)
+	defer cancel()
+	for range maxRecoveries {
+		err := w.runOnce(ctx, th, t)
+		if !errors.Is(err, errLost) {
+			return w.endIfTooLong(ctx, t, err)
+		}
+		w.log.Info("provider lost with its executor", "turn", t.ID, "thread", th.ID, "err", err)
+		// Back to the start of the pipeline: what was open is closed with the text it
+		// has, and the next run is told apart by its number.
+		if err := w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), thole.PhaseQueued, "the executor was lost; taking the turn up again"); err != nil {
+			return err
+		}
+		if th, err = w.cfg.Threads.Get(ctx, thole.SystemActor, th.ID); err != nil {
+			return err
+		}
+		if t, err = w.cfg.Threads.Turn(ctx, thole.SystemActor, th.ID, t.ID); err != nil || t.Outcome != "" {
+			return err
+		}
+	}
+	return thole.Errorf(thole.CodeGone, "the executor was lost %d times while this turn ran", maxRecoveries).
+		WithHint("look at the agent's last command; it may need more memory than the executor has")
+}
+
+var (
+	errTooLong = thole.Errorf(thole.CodeGone, "the turn ran longer than it may").WithHint("raise turns.timeout, or split the work")
+	// errLost: the run's provider is gone and its end will never come.
+	errLost = errors.New("dispatch: run lost")
+)
+
+// endIfTooLong fails a turn whose time is over, with a context that still lives.
+func (w *worker) endIfTooLong(ctx context.Context, t thread.Turn, err error) error {
+	if err == nil || !errors.Is(context.Cause(ctx), errTooLong) {
+		return err
+	}
+	return errTooLong
+}
+
+// runOnce runs a turn in its executor, or follows the run that is already there.
+func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) error {
+	p, err := w.prepare(ctx, th, t)
+	if err != nil {
+		return err
+	}
+	defer p.client.Close()
+	id := runID(t)
+	status, err := p.client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	have := find(status.Runs, id)
+	if have == nil {
+		req, err := w.request(ctx, th, t, id)
+		if err != nil {
+			return err
+		}
+		r, err := p.client.Run(ctx, req)
+		if err != nil {
+			return fmt.Errorf("run turn: %w", err)
+		}
+		have = &r
+	}
+	return w.follow(ctx, p, *have)
+}
+
+func find(runs []executord.Run, id thole.TurnID) *executord.Run {
+	for i := range runs {
+		if runs[i].ID == id {
+			return &runs[i]
+		}
+	}
+	return nil
+}
+
+// runID names a run: the turn's own id the first time, another one each time the
+// turn is taken up again, because providers derive event ids from it.
+func runID(t thread.Turn) thole.TurnID {
+	if t.Run == 0 {
+		return t.ID
+	}
+	return provider.StableID[thole.TurnID]("run", string(t.ID), strconv.Itoa(t.Run))
+}
+
+// request says what to run. A turn that is taken up again after a loss resumes
+// the agent's own session and asks it to go on.
+func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, id thole.TurnID) (executord.RunRequest, error) {
+	grant, err := w.cfg.Credentials.For(ctx, t.Settings.Provider)
+	if err != nil {
+		return executord.RunRequest{}, fmt.Errorf("get credentials: %w", err)
+	}
+	s := t.Settings
+	req := executord.RunRequest{
+		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Model: s.Model, Effort: s.Effort, Profile: s.Profile},
+		For:  t.ID, Thread: th.ID, Provider: s.Provider, Grant: grant,
+		Session: executord.SessionSettings{
+			Resume: th.NativeID, Model: s.Model, Effort: s.Effort, Profile: s.Profile, Instructions: s.Instructions, Options: s.Options,
+		},
+	}
+	if th.NativeID == "" && th.Origin != "" {
+		req.Session.Resume, req.Session.Fork = th.Origin, true
+	}
+	switch {
+	case t.Reply != "":
+		if req.Turn.Reply, err = w.reply(ctx, th, t.Reply); err != nil {
+			return executord.RunRequest{}, err
+		}
+		req.Turn.Input = nil
+	case t.Run > 0 && th.NativeID != "":
+		begun, err := w.begun(ctx, th, t)
+		if err != nil {
+			return executord.RunRequest{}, err
+		}
+		if begun {
+			req.Turn.Input = thole.Text(goOn)
+		}
+	}
+	return req, nil
+}
+
+// goOn is what an agent hears that lost its process in the middle of a turn.
+const goOn = "Your process was restarted in the middle of the last request. Look at what is already done, then go on with it from there."
+
+// begun reports whether the agent had shown anything before it was lost; if not,
+// it hears the request again.
+func (w *worker) begun(ctx context.Context, th thread.Thread, t thread.Turn) (bool, error) {
+	page, err := w.cfg.Threads.Items(ctx, thole.SystemActor, th.ID, t.ID, thread.PageParams{Limit: 20})
+	if err != nil {
+		return false, err
+	}
+	for _, it := range page.Items {
+		if it.Item.Kind != thole.ItemUserMessage && it.Item.Kind != thole.ItemSystem {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (w *worker) reply(ctx context.Context, th thread.Thread, id thole.AskID) (*provider.Reply, error) {
+	asks, err := w.cfg.Threads.Asks(ctx, thole.SystemActor, th.ID, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range asks {
+		if a.Ask.ID == id && a.Answer != nil {
+			return &provider.Reply{Ask: a.Ask, Answer: *a.Answer}, nil
+		}
+	}
+	return nil, thole.Errorf(thole.CodeInternal, "ask %s has no answer", id)
+}

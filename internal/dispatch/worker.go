@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// worker has one lease. Its context ends with the lease.
+type worker struct {
+	*Dispatcher
+	lease queue.Lease
+	info  provider.Info // of the turn's provider
+}
+
+// begin works on a lease in a goroutine of its own.
+func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
+	w := &worker{Dispatcher: d, lease: l}
+	d.mu.Lock()
+	d.workers[l.Turn] = w
+	d.mu.Unlock()
+	d.wg.Go(func() {
+		defer func() {
+			d.mu.Lock()
+			delete(d.workers, l.Turn)
+			d.mu.Unlock()
+		}()
+		held, letGo := w.hold(ctx)
+		defer letGo()
+		var err error
+		if l.Kind == queue.Turn || l.Kind == "" {
+			err = w.turn(held)
+		} else {
+			err = w.care(held)
+		}
+		w.finish(held, err)
+	})
+}
+
+// hold renews the lease until letGo. The context it returns dies when the lease
+// is lost, because from then on somebody else may be writing.
+func (w *worker) hold(ctx context.Context) (held context.Context, letGo func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(w.cfg.Lease / 3)
+		defer ticker.Stop()
+		sure := w.cfg.Now() // the lease was certainly ours then
+		for {
+			select {
+			case <-held.Done():
+				return
+			case <-ticker.C:
+			}
+			asked := w.cfg.Now()
+			_, err := w.cfg.Queue.Renew(held, w.lease.Turn, w.lease.Token, w.cfg.Lease)
+			switch {
+			case err == nil:
+				sure = asked
+			case errors.Is(err, queue.ErrLeaseLost) || w.cfg.Now().Sub(sure) > w.cfg.Lease:
+				cancel(queue.ErrLeaseLost)
+				return
+			}
+		}
+	}()
+	return held, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// finish gives the lease back: complete when all is done, ready to be tried again
+// when not. A lease that is lost, or a dispatcher that stops, leaves the row for
+// the next claim.
+func (w *worker) finish(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		if errors.Is(context.Cause(ctx), queue.ErrLeaseLost) {
+			w.log.Warn("lease lost", "turn", w.lease.Turn)
+			return
+		}
+		ctx = context.WithoutCancel(ctx)
+		if err := w.cfg.Queue.Release(ctx, w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
+			w.log.Warn("release turn", "turn", w.lease.Turn, "err", err)
+		}
+		return
+	}
+	switch {
+	case err == nil:
+		err = w.cfg.Queue.Complete(ctx, w.lease.Turn, w.lease.Token)
+	case errors.Is(err, errParked):
+		err = w.park(ctx)
+	case errors.Is(err, queue.ErrLeaseLost), errors.Is(err, thread.ErrFenced):
+		return
+	default:
+		w.log.Warn("turn goes back to the queue", "turn", w.lease.Turn, "thread", w.lease.Thread, "err", err)
+		err = w.cfg.Queue.Release(ctx, w.lease.Turn, w.lease.Token, queue.Backoff(w.lease.Attempt), err.Error())
+	}
+	if err != nil && !errors.Is(err, queue.ErrLeaseLost) {
+		w.log.Warn("give lease back", "turn", w.lease.Turn, "err", err)
+	}
+}
+
+// errParked ends a worker whose turn waits for a human with nothing running.
+var errParked = errors.New("dispatch: turn is parked")
+
+// park parks the row. An answer that came before the row was parked found nothing
+// to unpark, so look once more.
+func (w *worker) park(ctx context.Context) error {
+	if err := w.cfg.Queue.Park(ctx, w.lease.Turn, w.lease.Token); err != nil {
+		return err
+	}
+	t, err := w.cfg.Threads.Turn(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn)
+	if err == nil && t.Deferred == "" {
+		_, err = w.cfg.Queue.Unpark(ctx, w.lease.Turn)
+	}
+	return err
+}
+
+func (w *worker) ref(id thole.ExecutorID) thread.TurnRef {
+	return thread.TurnRef{Thread: w.lease.Thread, Turn: w.lease.Turn, Token: w.lease.Token, Executor: id}
+}
+
+// turn takes one turn from wherever it is to the end of its pipeline.
+func (w *worker) turn(ctx context.Context) error {
+	th, err := w.cfg.Threads.Get(ctx, thole.SystemActor, w.lease.Thread)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return nil // deleted; nobody waits for it
+	}
+	if err != nil {
+		return err
+	}
+	t, err := w.cfg.Threads.Turn(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if t.Outcome != "" {
+		return w.aftermath(ctx, th, t)
+	}
+	if t.Deferred != "" {
+		return errParked
+	}
+	w.info = w.cfg.Info(t.Settings.Provider)
+	err = w.run(ctx, th, t)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil, errors.Is(err, errParked), errors.Is(err, thread.ErrFenced):
+		return err
+	case w.lease.Attempt >= queue.MaxAttempts || permanent(err):
+		if err := w.fail(ctx, t, err); err != nil {
+			return err
+		}
+	default:
+		return err
+	}
+	if t, err = w.cfg.Threads.Turn(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn); err != nil {
+		return err
+	}
+	return w.aftermath(ctx, th, t)
+}
+
+// permanent reports whether trying again could not help.
+func permanent(err error) bool {
+	switch thole.CodeOf(err) {
+	case thole.CodeInvalid, thole.CodeUnsupported, thole.CodeForbidden, thole.CodeNotFound, thole.CodeGone:
+		return true
+	}
+	return false
+}
+
+// fail ends a turn that could not be run, with a note that says why.
+func (w *worker) fail(ctx context.Context, t thread.Turn, why error) error {
+	now := w.cfg.Now().UTC()
+	te := &thole.TurnError{Code: thole.ErrProviderCrashed, Message: why.Error(), Hint: thole.HintOf(why)}
+	if permanent(why) {
+		te.Code = thole.ErrBadRequest
+	}
+	note := thole.Item{
+		ID: provider.StableID[thole.ItemID]("failed", string(t.ID)), Kind: thole.ItemSystem, State: thole.ItemFailed,
+		Text: "thole could not run this turn: " + why.Error(), Stamp: thole.Stamp{Started: now, Ended: now},
+	}
+	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []provider.Event{
+		{ID: provider.StableID[thole.EventID]("failed-note", string(t.ID)), Kind: provider.EventItemCompleted, Turn: t.ID, Time: now, Item: &note, ItemID: note.ID},
+		{ID: provider.StableID[thole.EventID]("failed", string(t.ID)), Kind: provider.EventEnded, Turn: t.ID, Time: now, Ended: &provider.Ended{Outcome: thole.OutcomeFailed, Error: te}},
+	})
+}
