@@ -87,11 +87,14 @@ func TestSteps(t *testing.T) {
 		}
 		return dir
 	}
-	steps, err := crash.Steps(write(t, `db.Update(ctx, "thread.start_turn", nil); db.Update(ctx, step, nil); other.Replace("a", "b", "c")`))
-	if err != nil || len(steps) != 1 || steps["thread.start_turn"].Line != 6 {
+	steps, err := crash.Steps(write(t, `db.Update(ctx, "thread.start_turn", nil); db.Update(ctx, step, nil); other.Replace("a", "b", "c")
+}
+func g(ctx context.Context, x int, name string) { m.Update(ctx, "job."+name, nil) }
+func h() { g(ctx, 1, "close"); f(ctx, db, "thread.fork", "") ; s.Update(ctx, actor, p)`))
+	if err != nil || len(steps) != 3 || steps["thread.start_turn"].Line != 6 || steps["job.close"].Line == 0 || steps["thread.fork"].Line == 0 {
 		t.Fatalf("steps %v, %v", steps, err)
 	}
-	for _, bad := range []string{`db.Update(ctx, other, nil)`, `db.Update(ctx, "Start Turn", nil)`, `db.Update(ctx, "a."+other, nil)`} {
+	for _, bad := range []string{`db.Update(ctx, other(), nil)`, `db.Update(ctx, "Start Turn", nil)`, `db.Update(ctx, x.step, nil)`} {
 		if _, err := crash.Steps(write(t, bad)); err == nil {
 			t.Errorf("%s was accepted", bad)
 		}

@@ -12,80 +12,157 @@ import (
 	"strings"
 )
 
-// Steps finds the durable steps of the program: the second argument of every
-// Update call in the non-test files under root that belong to the store or
-// import it. The step must be a string literal there, unless it is handed through
-// as a variable called step. It maps a step's name to a place that uses it.
+// Steps finds the durable steps of the program in the non-test files under root:
+// the second argument of every Update(ctx, step, fn), followed back through
+// functions that hand on a parameter, also behind a constant prefix. It maps a
+// step's name to a place that uses it. It reads syntax only, so a step that
+// reaches Update in another way is an error in a file that uses the store.
 func Steps(root string) (map[string]token.Position, error) {
-	steps := map[string]token.Position{}
-	named := regexp.MustCompile(`^[a-z]+(\.[a-z_]+)+$`)
-	files := token.NewFileSet()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	s := &scan{files: token.NewFileSet(), steps: map[string]token.Position{}, carriers: map[carrier]bool{}}
+	s.named = regexp.MustCompile(`^[a-z]+(\.[a-z_]+)+$`)
+	if err := filepath.WalkDir(root, s.load); err != nil {
+		return nil, err
+	}
+	s.carriers[carrier{name: "Update", arg: 1, args: 3}] = true
+	for before := 0; before != len(s.carriers); { // until no new carrier is found
+		before = len(s.carriers)
+		for _, f := range s.funcs {
+			if err := s.visit(f); err != nil {
+				return nil, err
+			}
 		}
-		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "node_modules" || d.Name() == "testkit") {
+	}
+	return s.steps, nil
+}
+
+type scan struct {
+	files    *token.FileSet
+	funcs    []function
+	carriers map[carrier]bool
+	steps    map[string]token.Position
+	named    *regexp.Regexp
+}
+
+// carrier is a function whose argument becomes a step, after prefix. Unexported
+// ones are known in their own directory only.
+type carrier struct {
+	dir, name, prefix string
+	arg, args         int
+}
+
+type function struct {
+	dir      string
+	strict   bool // the file uses the store: every step must be found
+	decl     *ast.FuncDecl
+	position map[string]int // of its string parameters
+	count    int
+}
+
+func (s *scan) load(path string, d fs.DirEntry, err error) error {
+	if err != nil {
+		return err
+	}
+	if d.IsDir() {
+		if n := d.Name(); n == "node_modules" || n == "testkit" || strings.HasPrefix(n, ".") && n != "." {
 			return filepath.SkipDir
 		}
-		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
+		return nil
+	}
+	if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		return nil
+	}
+	file, err := parser.ParseFile(s.files, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, d := range file.Decls {
+		decl, ok := d.(*ast.FuncDecl)
+		if !ok || decl.Body == nil {
+			continue
 		}
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		if !usesStore(file) {
-			return nil
-		}
-		var bad error
-		ast.Inspect(file, func(n ast.Node) bool {
-			arg, ok := stepArgument(n)
-			if !ok {
-				return true
-			}
-			at := files.Position(arg.Pos())
-			switch a := arg.(type) {
-			case *ast.BasicLit:
-				step, err := strconv.Unquote(a.Value)
-				if err != nil || !named.MatchString(step) {
-					bad = fmt.Errorf("%s: %s is no name of a durable step (want noun.verb)", at, a.Value)
+		f := function{dir: filepath.Dir(path), strict: usesStore(file), decl: decl, position: map[string]int{}}
+		for _, field := range decl.Type.Params.List {
+			t, isIdent := field.Type.(*ast.Ident)
+			for _, n := range field.Names {
+				if isIdent && t.Name == "string" {
+					f.position[n.Name] = f.count
 				}
-				steps[step] = at
-			case *ast.Ident:
-				if a.Name != "step" {
-					bad = fmt.Errorf("%s: write the durable step as a string literal", at)
-				}
-			default:
-				bad = fmt.Errorf("%s: write the durable step as a string literal", at)
+				f.count++
 			}
-			return bad == nil
-		})
-		return bad
-	})
-	return steps, err
+		}
+		s.funcs = append(s.funcs, f)
+	}
+	return nil
 }
 
 func usesStore(file *ast.File) bool {
-	if file.Name.Name == "store" {
-		return true
-	}
 	for _, imp := range file.Imports {
 		if strings.HasSuffix(imp.Path.Value, `/internal/store"`) {
 			return true
 		}
 	}
-	return false
+	return file.Name.Name == "store"
 }
 
-// stepArgument returns the step of a call x.Update(ctx, step, fn).
-func stepArgument(n ast.Node) (ast.Expr, bool) {
-	call, ok := n.(*ast.CallExpr)
-	if !ok || len(call.Args) != 3 {
-		return nil, false
+func (s *scan) visit(f function) (err error) {
+	ast.Inspect(f.decl.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || err != nil {
+			return err == nil
+		}
+		for c := range s.carriers {
+			if c.name == calleeOf(call) && (c.dir == "" || c.dir == f.dir) && len(call.Args) >= c.args {
+				if err = s.argument(f, c, call.Args[c.arg]); err != nil {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	return err
+}
+
+// argument notes what a carrier is called with: a step, or a parameter that makes
+// the calling function a carrier too.
+func (s *scan) argument(f function, c carrier, arg ast.Expr) error {
+	at := s.files.Position(arg.Pos())
+	prefix := c.prefix
+	if sum, ok := arg.(*ast.BinaryExpr); ok && sum.Op == token.ADD {
+		if lit, ok := sum.X.(*ast.BasicLit); ok {
+			text, _ := strconv.Unquote(lit.Value)
+			prefix, arg = prefix+text, sum.Y
+		}
 	}
-	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || !strings.EqualFold(sel.Sel.Name, "update") {
-		return nil, false
+	switch a := arg.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(a.Value)
+		if err != nil || !s.named.MatchString(prefix+text) {
+			return fmt.Errorf("%s: %s is no name of a durable step (want noun.verb)", at, a.Value)
+		}
+		s.steps[prefix+text] = at
+		return nil
+	case *ast.Ident:
+		if i, ok := f.position[a.Name]; ok {
+			own := carrier{dir: f.dir, name: f.decl.Name.Name, prefix: prefix, arg: i, args: f.count}
+			if ast.IsExported(own.name) {
+				own.dir = ""
+			}
+			s.carriers[own] = true
+			return nil
+		}
 	}
-	return call.Args[1], true
+	if f.strict && c.name == "Update" {
+		return fmt.Errorf("%s: write the durable step as a string literal or hand on a parameter", at)
+	}
+	return nil
+}
+
+func calleeOf(call *ast.CallExpr) string {
+	switch fn := call.Fun.(type) {
+	case *ast.Ident:
+		return fn.Name
+	case *ast.SelectorExpr:
+		return fn.Sel.Name
+	}
+	return ""
 }

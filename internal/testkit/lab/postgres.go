@@ -93,11 +93,16 @@ func startCluster() error {
 		os.RemoveAll(dir)
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
+	// No test can cut this server's power, so it need not sync; benchmarks must.
+	fsync := "off"
+	if os.Getenv("THOLE_BENCH") != "" {
+		fsync = "on"
+	}
 	// The watcher reads our end of a pipe: when this process ends, in whatever
 	// way, it stops the server and removes the directory.
-	const watch = `"$1/postgres" -D "$2/data" -k "$2" -c listen_addresses= -c max_connections=200 >"$2/log" 2>&1 &
+	const watch = `"$1/postgres" -D "$2/data" -k "$2" -c listen_addresses= -c max_connections=200 -c fsync="$3" >"$2/log" 2>&1 &
 pid=$!; cat >/dev/null; kill -QUIT $pid; wait $pid; rm -rf "$2"`
-	watcher := exec.Command("/bin/sh", "-c", watch, "sh", bin, dir)
+	watcher := exec.Command("/bin/sh", "-c", watch, "sh", bin, dir, fsync)
 	watcher.Dir = dir
 	watcher.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Setpgid: true}
 	if cluster.alive, err = watcher.StdinPipe(); err != nil {
