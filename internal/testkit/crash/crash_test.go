@@ -90,7 +90,7 @@ func TestSteps(t *testing.T) {
 	steps, err := crash.Steps(write(t, `db.Update(ctx, "thread.start_turn", nil); db.Update(ctx, step, nil); other.Replace("a", "b", "c")
 }
 func g(ctx context.Context, x int, name string) { m.Update(ctx, "job."+name, nil) }
-func h() { g(ctx, 1, "close"); f(ctx, db, "thread.fork", "") ; s.Update(ctx, actor, p)`))
+func h() { g(ctx, 1, "close"); f(ctx, db, "thread.fork", "")`))
 	if err != nil || len(steps) != 3 || steps["thread.start_turn"].Line != 6 || steps["job.close"].Line == 0 || steps["thread.fork"].Line == 0 {
 		t.Fatalf("steps %v, %v", steps, err)
 	}
