@@ -35,10 +35,11 @@ type Sim struct {
 	srv    *http.Server
 	ctx    context.Context
 	cancel context.CancelFunc
-	work   sync.WaitGroup // requests under way
+	work   sync.WaitGroup // requests under way; begun under mu while not closed
 	url    string         // set by Start
 
 	mu       sync.Mutex // guards what follows
+	closed   bool
 	scripts  map[string]Script
 	requests []Request
 	attempts map[string]int
@@ -74,6 +75,9 @@ func (s *Sim) Serve(ln net.Listener) error {
 // Close stops listening, breaks off every answer, hung ones too, and returns when
 // no request is under way. It may be called again.
 func (s *Sim) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.cancel()
 	err := s.srv.Close()
 	s.work.Wait()
@@ -129,10 +133,23 @@ func (s *Sim) script(name string) (Script, bool) {
 	return script, ok
 }
 
+// begin counts a request in, unless Close already waits for the last one.
+func (s *Sim) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Add(1)
+	return true
+}
+
 // ServeHTTP routes by the end of the path, because each CLI joins its base address
 // and the path in its own way.
 func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.work.Add(1)
+	if !s.begin() {
+		panic(http.ErrAbortHandler)
+	}
 	defer s.work.Done()
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	if r.Method != http.MethodPost {

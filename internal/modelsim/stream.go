@@ -58,7 +58,7 @@ func openStream(ctx context.Context, w http.ResponseWriter, r *reply, pace time.
 
 func (s *stream) count(text string) int { return (len([]rune(text)) + s.chunk - 1) / s.chunk }
 
-// event writes one event. OpenAI's numbered events take the next number.
+// event writes one event. Where events are named, the data says the name too.
 func (s *stream) event(name string, data map[string]any) error {
 	if s.named {
 		data["type"] = name
@@ -85,7 +85,8 @@ func (s *stream) numbered(name string, data map[string]any) error {
 	return s.event(name, data)
 }
 
-// pieces calls emit with each chunk of text. counted text is where faults spring.
+// pieces calls emit with each chunk of text, at the pace of the step. The fault
+// springs after the chunk in the middle of the text.
 func (s *stream) pieces(text string, emit func(string) error) error {
 	runes := []rune(text)
 	for len(runes) > 0 {

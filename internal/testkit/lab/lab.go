@@ -82,7 +82,7 @@ func versionOf(path string, args ...string) (string, error) {
 	return "", errors.New(filepath.Base(path) + " told no version")
 }
 
-// use checks a part and records that t runs on it.
+// use records that t runs on a part.
 func use(t testing.TB, part, version string) {
 	t.Helper()
 	parts.Use(t, part, version)
