@@ -1,0 +1,466 @@
+package thread_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/thread"
+	"pgregory.net/rapid"
+)
+
+var (
+	me  = thole.LocalActor
+	bg  = context.Background()
+	all = thread.PageParams{Limit: 1000}
+)
+
+// world is one thread under random clients and a random agent, with a log-based
+// reference of what must be true.
+type world struct {
+	t     *rapid.T
+	db    *store.DB
+	clock time.Time
+	m     *thread.Machine
+	id    thole.ThreadID
+
+	clients []*client
+	agent   agent
+	sent    []provider.Event // everything the agent reported, for repeats
+	answers map[thole.AskID]thole.Answer
+	serial  int
+}
+
+// agent is what runs the open turn: it knows its own items and asks.
+type agent struct {
+	ref   thread.TurnRef
+	items map[thole.ItemID]string // open, with their text
+	asks  []thole.AskID
+}
+
+func (w *world) machine() {
+	m, err := thread.New(thread.Config{Store: w.db.Threads(), Now: func() time.Time { return w.clock }})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.m = m
+}
+
+// next makes ids and texts that differ.
+func (w *world) next(prefix string) string {
+	w.serial++
+	return fmt.Sprintf("%s%d", prefix, w.serial)
+}
+
+func (w *world) thread() thread.Thread {
+	th, err := w.m.Get(bg, me, w.id)
+	if err != nil {
+		w.t.Fatalf("get: %v", err)
+	}
+	return th
+}
+
+// code checks that a call did what the reference says it must.
+func (w *world) code(what string, err error, want ...thole.Code) {
+	w.t.Helper()
+	if !slices.Contains(want, thole.CodeOf(err)) {
+		w.t.Fatalf("%s: %v, want one of %q", what, err, want)
+	}
+}
+
+func (w *world) tick() { w.clock = w.clock.Add(time.Millisecond) }
+
+func (w *world) start() {
+	w.tick()
+	ref := w.reference()
+	_, err := w.m.StartTurn(bg, me, thread.StartTurn{Thread: w.id, Input: thole.Text(w.next("do "))})
+	if ref.open == "" {
+		w.code("start", err, "")
+	} else {
+		w.code("start while busy", err, thole.CodeBusy)
+	}
+}
+
+// take lets the agent notice the open turn, as a runner would when woken.
+func (w *world) take() bool {
+	ref := w.reference()
+	if ref.open == "" || ref.parked {
+		return false
+	}
+	if w.agent.ref.Turn != ref.open || w.agent.items == nil {
+		w.agent = agent{ref: thread.TurnRef{Thread: w.id, Turn: ref.open, Executor: "x"}, items: map[thole.ItemID]string{}}
+	}
+	return true
+}
+
+func (w *world) report(events ...provider.Event) {
+	w.tick()
+	for i := range events {
+		if events[i].ID == "" && events[i].Kind != provider.EventItemDelta {
+			events[i].ID = thole.EventID(w.next("event-"))
+		}
+	}
+	before := w.reference()
+	err := w.m.Apply(bg, w.agent.ref, events)
+	if before.open != w.agent.ref.Turn || before.parked {
+		w.code("report about a turn that is not open", err, thole.CodeConflict)
+		return
+	}
+	w.code("report", err, "")
+	w.sent = append(w.sent, events...)
+}
+
+func (w *world) pick(ids []thole.ItemID) thole.ItemID {
+	slices.Sort(ids)
+	return rapid.SampledFrom(ids).Draw(w.t, "item")
+}
+
+func (w *world) openItems() (ids []thole.ItemID) {
+	for id := range w.agent.items {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// agentStep reports something random.
+func (w *world) agentStep() {
+	if !w.take() {
+		return
+	}
+	a := &w.agent
+	switch rapid.SampledFrom([]string{"start", "delta", "delta", "delta", "complete", "ask", "todo", "usage", "step", "reset", "note", "session", "steered", "resolve"}).Draw(w.t, "report") {
+	case "start":
+		id := thole.ItemID(w.next("item-"))
+		kind := rapid.SampledFrom([]thole.ItemKind{thole.ItemMessage, thole.ItemReasoning, thole.ItemCommand}).Draw(w.t, "kind")
+		item := thole.Item{ID: id, Kind: kind, State: thole.ItemRunning}
+		a.items[id] = ""
+		if kind == thole.ItemMessage { // several facts in one report
+			a.items[id] = "so "
+			w.report(provider.Event{Kind: provider.EventItemStarted, Item: &item},
+				provider.Event{Kind: provider.EventItemDelta, ItemID: id, Stream: provider.StreamText, Delta: "so "})
+			return
+		}
+		w.report(provider.Event{Kind: provider.EventItemStarted, Item: &item})
+	case "delta":
+		if len(a.items) > 0 {
+			id := w.pick(w.openItems())
+			text := w.next("word ")
+			at := int64(len(a.items[id]))
+			a.items[id] += text
+			if rapid.Bool().Draw(w.t, "overlap") && at > 0 { // told again, and more
+				text, at = a.items[id], 0
+			}
+			w.report(provider.Event{Kind: provider.EventItemDelta, ItemID: id, Stream: provider.StreamText, Delta: text, Offset: at})
+		}
+	case "complete":
+		if len(a.items) > 0 {
+			id := w.pick(w.openItems())
+			w.report(provider.Event{Kind: provider.EventItemCompleted, Item: &thole.Item{ID: id, Kind: thole.ItemMessage, Text: a.items[id]}})
+			delete(a.items, id)
+		}
+	case "ask":
+		id := thole.AskID(w.next("ask-"))
+		kind := rapid.SampledFrom([]thole.AskKind{thole.AskCommand, thole.AskInput}).Draw(w.t, "kind")
+		ask := thole.Ask{ID: id, Kind: kind, Questions: []thole.Question{{ID: "q"}}}
+		a.asks = append(a.asks, id)
+		w.report(provider.Event{Kind: provider.EventAskRequested, Ask: &ask, AskID: id})
+	case "resolve":
+		if len(a.asks) > 0 {
+			w.report(provider.Event{Kind: provider.EventAskResolved, AskID: rapid.SampledFrom(a.asks).Draw(w.t, "ask")})
+		}
+	case "todo":
+		if rapid.Bool().Draw(w.t, "snapshot") {
+			w.report(provider.Event{Kind: provider.EventTodoSnapshot, Todos: []thole.Todo{{ID: "1", Content: w.next("c"), State: thole.TodoDoing}, {ID: "2", State: thole.TodoPending, Order: 1}}})
+		} else {
+			w.report(provider.Event{Kind: provider.EventTodoUpdate, Todos: []thole.Todo{{ID: "2", Content: w.next("c"), State: thole.TodoDone, Order: 1}}})
+		}
+	case "usage":
+		w.report(provider.Event{Kind: provider.EventUsage, Usage: &thole.Usage{Input: int64(w.serial), Output: 1}})
+	case "step":
+		w.report(provider.Event{Kind: provider.EventStepStarted})
+	case "reset":
+		w.report(provider.Event{Kind: provider.EventStepReset})
+		// The agent goes on with items of earlier steps only; the reference says which.
+		for id := range a.items {
+			if !w.reference().items[id].open {
+				delete(a.items, id)
+			}
+		}
+	case "note":
+		w.report(provider.Event{Kind: provider.EventNote, Text: w.next("note ")})
+	case "session":
+		w.report(provider.Event{Kind: provider.EventSession, NativeID: w.next("native-")})
+	case "steered":
+		w.report(provider.Event{Kind: provider.EventSteered, Item: &thole.Item{ID: "x", Kind: thole.ItemUserMessage}})
+	}
+}
+
+func (w *world) agentEnds() {
+	if !w.take() {
+		return
+	}
+	ended := &provider.Ended{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(w.t, "outcome")}
+	ref := w.reference()
+	if len(ref.pending) > 0 && rapid.Bool().Draw(w.t, "defer") {
+		ended = &provider.Ended{Deferred: ref.pending[0]}
+	}
+	turn := w.agent.ref.Turn
+	w.report(provider.Event{Kind: provider.EventEnded, Ended: ended})
+	w.agent = agent{}
+	if after := w.reference(); ended.Deferred == "" && after.outcomes[turn] == "" {
+		w.t.Fatalf("turn %s did not end", turn)
+	}
+}
+
+// repeat reports old facts again, as after a reconnect.
+func (w *world) repeat() {
+	if len(w.sent) == 0 || w.agent.ref.Turn == "" {
+		return
+	}
+	before := w.reference()
+	from := rapid.IntRange(0, len(w.sent)-1).Draw(w.t, "from")
+	again := w.sent[from:min(len(w.sent), from+5)]
+	again = slices.DeleteFunc(slices.Clone(again), func(e provider.Event) bool { return e.Kind == provider.EventItemDelta })
+	err := w.m.Apply(bg, w.agent.ref, again)
+	w.code("repeat", err, "", thole.CodeConflict)
+	if after := w.reference(); after.seq != before.seq {
+		w.t.Fatalf("repeating known events moved the log from %d to %d", before.seq, after.seq)
+	}
+}
+
+func (w *world) steer() {
+	w.tick()
+	ref := w.reference()
+	expected := ref.open
+	if rapid.IntRange(0, 4).Draw(w.t, "wrong") == 0 {
+		expected = "somebody else's"
+	}
+	_, err := w.m.Steer(bg, me, thread.Steer{Thread: w.id, Expected: expected, Input: thole.Text(w.next("also "))})
+	if ref.open != "" && expected == ref.open {
+		w.code("steer", err, "")
+	} else {
+		w.code("steer wrongly", err, thole.CodeConflict)
+	}
+}
+
+func (w *world) interrupt() {
+	w.tick()
+	ref := w.reference()
+	err := w.m.Interrupt(bg, me, w.id, ref.open)
+	if ref.open == "" {
+		w.code("interrupt nothing", err, thole.CodeConflict)
+		return
+	}
+	w.code("interrupt", err, "")
+	if left := w.reference().pending; len(left) > 0 {
+		w.t.Fatalf("asks %v survived an interrupt", left)
+	}
+}
+
+func (w *world) answer() {
+	w.tick()
+	ref := w.reference()
+	if len(ref.asked) == 0 {
+		return
+	}
+	id := rapid.SampledFrom(ref.asked).Draw(w.t, "ask")
+	a := thole.Answer{Decision: rapid.SampledFrom([]thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}).Draw(w.t, "decision")}
+	if a.Decision == thole.DecisionAllow {
+		a.Answers = map[string][]string{"q": {"yes"}}
+	}
+	_, err := w.m.Answer(bg, me, w.id, id, a)
+	first, answered := w.answers[id]
+	switch {
+	case slices.Contains(ref.pending, id):
+		w.code("answer", err, "")
+		w.answers[id] = a
+	case answered && first.Decision == a.Decision:
+		w.code("repeat an answer", err, "")
+	default:
+		w.code("answer a settled ask", err, thole.CodeConflict)
+	}
+}
+
+func (w *world) queue() {
+	w.tick()
+	ref := w.reference()
+	some := func() thole.MessageID {
+		if len(ref.queue) == 0 {
+			return "none"
+		}
+		return rapid.SampledFrom(ref.queue).Draw(w.t, "message")
+	}
+	switch rapid.SampledFrom([]string{"add", "add", "edit", "remove", "reorder", "start", "promote"}).Draw(w.t, "queue") {
+	case "add":
+		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Text(w.next("later ")), Start: rapid.Bool().Draw(w.t, "start")})
+		w.code("enqueue", err, "")
+	case "edit":
+		id := some()
+		_, err := w.m.EditQueued(bg, me, w.id, id, thole.Text(w.next("rather ")))
+		w.code("edit", err, map[bool]thole.Code{true: "", false: thole.CodeNotFound}[id != "none"])
+	case "remove":
+		id := some()
+		ok, err := w.m.RemoveQueued(bg, me, w.id, id)
+		w.code("remove", err, "")
+		if ok != (id != "none") {
+			w.t.Fatalf("removed %v", ok)
+		}
+	case "reorder":
+		order := rapid.Permutation(ref.queue).Draw(w.t, "order")
+		w.code("reorder", w.m.ReorderQueued(bg, me, w.id, order), "")
+		if got := w.reference().queue; !slices.Equal(got, order) {
+			w.t.Fatalf("order is %v, want %v", got, order)
+		}
+	case "start":
+		id := some()
+		_, err := w.m.StartQueued(bg, me, w.id, id)
+		switch {
+		case ref.open != "":
+			w.code("start queued while busy", err, thole.CodeBusy)
+		case id == "none":
+			w.code("start nothing", err, thole.CodeNotFound)
+		default:
+			w.code("start queued", err, "")
+		}
+	case "promote":
+		id := some()
+		_, err := w.m.PromoteQueued(bg, me, w.id, id)
+		switch {
+		case ref.open == "":
+			w.code("promote while idle", err, thole.CodeConflict)
+		case id == "none":
+			w.code("promote nothing", err, thole.CodeNotFound)
+		default:
+			w.code("promote", err, "")
+		}
+	}
+}
+
+func (w *world) phase() {
+	ref := w.reference()
+	if ref.open == "" || !w.take() {
+		return
+	}
+	p := rapid.SampledFrom([]thole.Phase{thole.PhaseClaimed, thole.PhaseRestoring, thole.PhasePreparing, thole.PhaseRunning, thole.PhaseQueued}).Draw(w.t, "phase")
+	w.tick()
+	w.code("phase", w.m.SetPhase(bg, w.agent.ref, p, ""), "", thole.CodeConflict)
+	if p == thole.PhaseQueued { // the driver lost it
+		w.agent = agent{}
+	}
+}
+
+// later lets questions run out.
+func (w *world) later() {
+	w.clock = w.clock.Add(16 * time.Minute)
+	if err := w.m.Sweep(bg); err != nil {
+		w.t.Fatalf("sweep: %v", err)
+	}
+	for _, id := range w.reference().pending {
+		asks, _ := w.m.Asks(bg, me, w.id, true)
+		for _, a := range asks {
+			if a.Ask.ID == id && !a.Ask.Deadline.IsZero() && !a.Ask.Deadline.After(w.clock) {
+				w.t.Fatalf("ask %s is overdue and pending", id)
+			}
+		}
+	}
+}
+
+// crash drops the machine without a word and makes a new one on the same store.
+func (w *world) crash() {
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	for _, c := range w.clients {
+		c.finish(false)
+	}
+	w.clients = nil
+	_ = w.m.Close(ended)
+	w.tick()
+	w.machine()
+	ran := w.reference()
+	if err := w.m.Recover(bg); err != nil {
+		w.t.Fatalf("recover: %v", err)
+	}
+	if after := w.reference(); ran.open != "" && ran.began && !ran.parked && after.outcomes[ran.open] != thole.OutcomeInterrupted {
+		w.t.Fatalf("a running turn is %q after a restart", after.outcomes[ran.open])
+	}
+	w.agent = agent{}
+}
+
+func (w *world) compact() {
+	th := w.thread()
+	floor, err := w.m.Compact(bg, me, w.id, th.Seq-min(th.Seq, 20))
+	if err != nil {
+		w.t.Fatalf("compact: %v", err)
+	}
+	if floor > 0 {
+		_, err := w.m.Events(bg, me, w.id, floor-1, 1)
+		w.code("events behind the floor", err, thole.CodeGone)
+	}
+}
+
+func TestModel(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		db := open(t)
+		rapid.Check(t, func(t *rapid.T) {
+			w := &world{t: t, db: db, clock: time.UnixMilli(1_700_000_000_000).UTC(), answers: map[thole.AskID]thole.Answer{}}
+			w.machine()
+			defer func() {
+				for _, c := range w.clients {
+					c.finish(false)
+				}
+				ended, cancel := context.WithCancel(bg)
+				cancel()
+				_ = w.m.Close(ended)
+			}()
+			th, err := w.m.Create(bg, me, thread.Create{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.id = th.ID
+			w.keep()
+			t.Repeat(map[string]func(*rapid.T){
+				"":          func(*rapid.T) { w.check() },
+				"start":     func(*rapid.T) { w.start() },
+				"agent":     func(*rapid.T) { w.agentStep() },
+				"agent2":    func(*rapid.T) { w.agentStep() },
+				"agent3":    func(*rapid.T) { w.agentStep() },
+				"ends":      func(*rapid.T) { w.agentEnds() },
+				"repeat":    func(*rapid.T) { w.repeat() },
+				"steer":     func(*rapid.T) { w.steer() },
+				"interrupt": func(*rapid.T) { w.interrupt() },
+				"answer":    func(*rapid.T) { w.answer() },
+				"queue":     func(*rapid.T) { w.queue() },
+				"phase":     func(*rapid.T) { w.phase() },
+				"later":     func(*rapid.T) { w.later() },
+				"crash":     func(*rapid.T) { w.crash() },
+				"attach":    func(*rapid.T) { w.attach() },
+				"detach":    func(*rapid.T) { w.detach() },
+				"read":      func(*rapid.T) { w.read() },
+			})
+			w.read()
+			w.check()
+			w.compact()
+		})
+	})
+}
+
+// errEnded tells a subscription that ended as it should.
+func endedWell(err error) bool {
+	return err == nil || errors.Is(err, thread.ErrSlow) || thole.CodeOf(err) == thole.CodeUnavailable
+}
+
+func join(ids []thole.ItemID) string {
+	var parts []string
+	for _, id := range ids {
+		parts = append(parts, string(id))
+	}
+	return strings.Join(parts, " ")
+}
