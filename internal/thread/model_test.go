@@ -51,6 +51,7 @@ func (w *world) machine() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	m.Attach(nobody{})
 	w.m = m
 }
 
@@ -463,4 +464,16 @@ func join(ids []thole.ItemID) string {
 		parts = append(parts, string(id))
 	}
 	return strings.Join(parts, " ")
+}
+
+// nobody is a runner that does nothing: the test is the agent. Turns it finds
+// at start have lost their process.
+type nobody struct{}
+
+func (nobody) Wake(thole.ThreadID, thole.TurnID)                                       {}
+func (nobody) Steer(context.Context, thread.TurnRef, []thole.Input, string) error      { return nil }
+func (nobody) Answer(context.Context, thread.TurnRef, thole.AskID, thole.Answer) error { return nil }
+func (nobody) Interrupt(context.Context, thread.TurnRef) error                         { return nil }
+func (nobody) Recover(context.Context, thread.Thread, thread.Turn) thread.Fate {
+	return thread.FateInterrupt
 }
