@@ -52,19 +52,13 @@ func classify(err error) error {
 		}
 		return err
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch pg.Code {
-		case "23505":
-			return thole.Errorf(thole.CodeConflict, "%w: %w", ErrDuplicate, err)
-		case "53300", "57P03":
-			return thole.Errorf(thole.CodeUnavailable, "PostgreSQL takes no connection now: %w", err)
-		}
-		return err
-	}
 	var dial *pgconn.ConnectError
 	if errors.As(err, &dial) {
-		return thole.Errorf(thole.CodeUnavailable, "PostgreSQL cannot be reached: %w", err).WithHint("check that the server runs and that the DSN is right")
+		return thole.Errorf(thole.CodeUnavailable, "PostgreSQL gives no connection: %w", err).WithHint("check that the server runs and that host, database, user and password in the DSN are right")
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "23505" {
+		return thole.Errorf(thole.CodeConflict, "%w: %w", ErrDuplicate, err)
 	}
 	return err
 }

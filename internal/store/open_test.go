@@ -174,6 +174,9 @@ func TestPostgresRefusals(t *testing.T) {
 	if _, err := Open(context.Background(), Config{DSN: "postgres://nobody:secret@127.0.0.1:1/x"}); thole.CodeOf(err) != thole.CodeUnavailable || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no server: %v", err)
 	}
+	if _, err := Open(context.Background(), Config{DSN: strings.Replace(dsn, "///", "///no", 1)}); thole.CodeOf(err) != thole.CodeUnavailable || thole.HintOf(err) == "" {
+		t.Errorf("no such database: %v", err)
+	}
 	if _, err := Open(context.Background(), Config{DSN: "postgres://u:secret@h:port/x"}); thole.CodeOf(err) != thole.CodeInvalid || strings.Contains(err.Error(), "secret") {
 		t.Errorf("bad DSN: %v", err)
 	}
