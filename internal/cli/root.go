@@ -57,6 +57,7 @@ func newRoot(env *Env) *cobra.Command {
 	})
 	root.AddCommand(
 		newVersion(env),
+		newJob(env), newBatch(env), newArtifact(env), newAudit(env), newCheck(env), newDaemon(env),
 		newExecServer(env), newExecAs(env),
 		newExecutor(env),
 		newDB(env),

@@ -62,13 +62,7 @@ var fileMethods = map[string]fileMethod{
 	exec.MethodWalk: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.WalkParams
 		return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
-			var options json.RawMessage
-			members(raw, func(k, v []byte) {
-				if string(k) == "options" {
-					options = v
-				}
-			})
-			if e := need(options, "maxDepth", "maxDirectories", "maxEntries", "followDirectorySymlinks"); e != nil {
+			if e := need(memberOf(raw, "options"), "maxDepth", "maxDirectories", "maxEntries", "followDirectorySymlinks"); e != nil {
 				return nil, e
 			}
 			return s.walkTree(path, p.Options)

@@ -38,7 +38,11 @@ func (s scope) walkTree(root string, o exec.WalkOptions) (exec.WalkResult, error
 		return t.res, nil
 	}
 	t.enter(root, 0)
-	for len(t.queue) > 0 && !t.res.Truncated {
+	for dirs := uint64(0); len(t.queue) > 0 && !t.res.Truncated; dirs++ {
+		if dirs == o.MaxDirectories {
+			t.res.Truncated = true
+			break
+		}
 		next := t.queue[0]
 		t.queue = t.queue[1:]
 		t.visit(next)
@@ -50,7 +54,6 @@ type tree struct {
 	scope
 	opts   exec.WalkOptions
 	queue  []branch
-	dirs   uint64
 	seen   map[string]bool // real paths of directories entered
 	budget int
 	res    exec.WalkResult
@@ -63,10 +66,6 @@ type branch struct {
 
 // enter queues a directory unless it was entered before under its real path.
 func (t *tree) enter(path string, depth uint64) {
-	if t.dirs == t.opts.MaxDirectories {
-		t.res.Truncated = true
-		return
-	}
 	if t.opts.FollowDirectorySymlinks {
 		real, err := t.canonicalize(path)
 		if err != nil || t.seen[real] {
@@ -74,7 +73,6 @@ func (t *tree) enter(path string, depth uint64) {
 		}
 		t.seen[real] = true
 	}
-	t.dirs++
 	t.queue = append(t.queue, branch{path, depth})
 }
 

@@ -38,8 +38,13 @@ func newOutStream(p *process, kind stream, file *os.File) (*outStream, error) {
 	return &outStream{p: p, kind: kind, file: file, raw: raw}, nil
 }
 
-// run reads until the end of the stream.
+// run reads until the end of the stream and then closes it. Only run closes:
+// Close waits for a reader, so no one else may while holding a lock.
 func (s *outStream) run() {
+	defer s.file.Close()
+	if s.p.ptmx != nil { // the terminal also carries stdin and the hang-up
+		defer func() { <-s.p.gone }()
+	}
 	for {
 		var buf *[chunkSize]byte
 		n, end := 0, false
@@ -115,17 +120,18 @@ func (s *outStream) finish() {
 		return
 	}
 	s.ended = true
-	if s.p.ptmx == nil { // the terminal also carries stdin; the process closes it
-		s.file.Close()
-	}
+	s.wake()
 	s.p.streamEnded()
 }
 
 // abort ends the stream without reading on, even if a descendant holds it open.
 func (s *outStream) abort() {
 	s.aborted.Store(true)
-	s.file.SetReadDeadline(past)
+	s.wake()
 }
+
+// wake ends a wait for input.
+func (s *outStream) wake() { _ = s.file.SetReadDeadline(past) }
 
 // fill reads until the descriptor would block, the buffer is full or the stream
 // ends. A terminal gives 4 KiB at a time and EIO at its end.

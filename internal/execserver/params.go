@@ -79,6 +79,16 @@ func members(raw []byte, visit func(key, value []byte)) {
 	}
 }
 
+// memberOf returns one member of a valid JSON object, nil when absent.
+func memberOf(raw []byte, name string) (value json.RawMessage) {
+	members(raw, func(k, v []byte) {
+		if string(k) == name {
+			value = v
+		}
+	})
+	return value
+}
+
 func skipSpace(raw []byte, i int) int {
 	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
 		i++

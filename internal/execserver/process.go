@@ -49,8 +49,9 @@ type process struct {
 	drop    *time.Timer
 
 	streams []*outStream
-	stdin   *stdinQueue // nil: not writable
-	ptmx    *os.File    // the terminal, nil without one
+	stdin   *stdinQueue   // nil: not writable
+	ptmx    *os.File      // the terminal, nil without one
+	gone    chan struct{} // with a terminal: closed when the process is closed
 }
 
 func newProcess(ses *session, id string) *process {
@@ -146,8 +147,8 @@ func (p *process) closeIfDone() {
 	seq, c := p.next()
 	p.drop = time.AfterFunc(p.ses.srv.cfg.RetainClosed, func() { p.ses.drop(p) })
 	p.mu.Unlock()
-	if p.ptmx != nil {
-		p.ptmx.Close()
+	if p.gone != nil {
+		close(p.gone)
 	}
 	if c != nil {
 		_ = c.rpc.NotifyRaw(context.Background(), 96+len(p.quoted), func(b []byte) []byte {

@@ -5,11 +5,14 @@ package execserver
 import (
 	"context"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/sandbox"
 	"github.com/tholehq/thole/protocol/exec"
@@ -66,9 +69,11 @@ type Server struct {
 	wg       sync.WaitGroup // connections and processes
 }
 
-// New makes a Server.
+// New makes a Server. Descriptors that this process inherited and would pass on
+// are marked to be closed, so that children get none but their own.
 func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	return &Server{
 		cfg: cfg, info: describe(cfg), wrapper: sandbox.NewWrapper(cfg.Helper),
 		sessions: map[string]*session{},
@@ -89,8 +94,8 @@ func (s *Server) Serve(ctx context.Context, stream jsonrpc.Stream) error {
 	return newConn(s, stream).run(ctx)
 }
 
-// Close kills every process of every session and waits until they are reaped.
-// Connections end when their context or their peer ends them.
+// Close ends every connection, kills every process of every session and waits
+// until they are reaped.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -98,6 +103,9 @@ func (s *Server) Close() {
 	s.sessions = map[string]*session{}
 	s.mu.Unlock()
 	for _, ses := range all {
+		if c := ses.conn.Load(); c != nil {
+			c.rpc.Close("server is closed") // also frees processes that wait for a slow client
+		}
 		ses.end()
 	}
 	for _, ses := range all {

@@ -53,6 +53,7 @@ func (p *process) spawn(c *command) (*os.File, error) {
 		fd := int(slave.Fd())
 		files = []int{fd, fd, fd}
 		attr.Setctty = true
+		p.gone = make(chan struct{})
 		p.ptmx, p.stdin, p.streams = master, newStdinQueue(master), []*outStream{s}
 	} else {
 		in, err := p.openStdin(c, &ours, &theirs)
@@ -164,11 +165,9 @@ func openTerminal() (master, slave *os.File, err error) {
 // supervise reads the process's output and waits for its end.
 func (p *process) supervise(pidfd *os.File) {
 	for _, s := range p.streams {
-		go s.run()
+		p.ses.procs.Go(s.run)
 	}
-	p.ses.procs.Add(1)
-	go func() {
-		defer p.ses.procs.Done()
+	p.ses.procs.Go(func() {
 		status := p.reap(pidfd)
 		for _, s := range p.streams {
 			s.drain()
@@ -179,7 +178,7 @@ func (p *process) supervise(pidfd *os.File) {
 			p.stdin.end(p.ptmx != nil)
 		}
 		p.exit(code, denied)
-	}()
+	})
 }
 
 // reap waits for the exit and reaps under mu, so that no signal can reach a

@@ -22,6 +22,12 @@ func (c *conn) start(req *jsonrpc.Request) {
 		_ = req.Error(e)
 		return
 	}
+	if p.EnvPolicy != nil {
+		if e := need(memberOf(req.Params, "envPolicy"), "inherit", "ignoreDefaultExcludes", "exclude", "set", "includeOnly"); e != nil {
+			_ = req.Error(e)
+			return
+		}
+	}
 	cmd, kind, e := c.srv.prepare(&p)
 	if e != nil {
 		_ = req.Error(e)
@@ -105,6 +111,14 @@ func refuseUnsupported(p *exec.StartParams) *jsonrpc.Error {
 	if m := p.Metadata; m != nil && m.ThreadID != nil {
 		if _, err := uuid.Parse(*m.ThreadID); err != nil {
 			return invalid(err)
+		}
+	}
+	if s := p.ShellSnapshot; s != nil { // the cache is left out; its rules stay
+		if s.ScopeID == "" || len(s.ScopeID) > 256 {
+			return jsonrpc.Errorf(exec.CodeInvalidParams, "shell snapshot scope must be non-empty and at most 256 bytes")
+		}
+		if n := s.Shell.Name; n != "bash" && n != "zsh" && n != "sh" {
+			return jsonrpc.Errorf(exec.CodeInvalidParams, "shell snapshots are unsupported for shell `%s`", n)
 		}
 	}
 	if present(p.NetworkProxy) {

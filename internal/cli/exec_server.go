@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/execserver"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/transport"
+	"github.com/tholehq/thole/internal/transport/stdio"
+	"github.com/tholehq/thole/internal/transport/ws"
+	"github.com/tholehq/thole/internal/version"
+)
+
+// execHelper is the hidden command that gives a sandboxed program its argv[0].
+const execHelper = "exec-as"
+
+func newExecServer(env *Env) *cobra.Command {
+	var (
+		listen     string
+		concurrent int
+		skew       int
+		auth       transport.AuthOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "exec-server",
+		Short: "Run processes and serve files for clients of the exec-server protocol",
+		Long: "Serves the exec-server protocol, which Codex speaks through CODEX_EXEC_SERVER_URL and environments.toml.\n" +
+			"The first line on standard output is the bound address. Whoever connects runs programs as this user.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if concurrent < 1 {
+				return thole.Errorf(thole.CodeInvalid, "--concurrent-requests must be at least 1")
+			}
+			addr, err := transport.ParseListen(listen)
+			if err != nil {
+				return err
+			}
+			auth.MaxClockSkew = time.Duration(skew) * time.Second
+			a, err := transport.NewAuth(auth)
+			if err != nil {
+				return err
+			}
+			srv := execserver.New(execserver.Config{
+				Version: version.Codex, ConcurrentRequests: concurrent, Helper: selfHelper(),
+			})
+			defer srv.Close()
+			if addr.Scheme == transport.Stdio {
+				if err := a.Permit(addr); err != nil {
+					return err
+				}
+				return serveStdio(cmd.Context(), env, srv)
+			}
+			l, err := transport.Listen(addr, a)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(env.Out, boundURL(addr, l.Addr().String()))
+			return ws.NewServer(ws.Options{Auth: a, Path: "/", Health: []string{"/readyz"}, PingEvery: 30 * time.Second},
+				func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(cmd.Context(), l)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&listen, "listen", "ws://127.0.0.1:0", "ws://IP:PORT, unix://PATH or stdio")
+	f.IntVar(&concurrent, "concurrent-requests", 1, "file requests of one connection that run at once; 1 keeps arrival order")
+	f.StringVar(&auth.Mode, "ws-auth", "", "none, capability-token or signed-bearer-token")
+	f.StringVar(&auth.TokenFile, "ws-token-file", "", "file with the capability token")
+	f.StringVar(&auth.TokenSHA256, "ws-token-sha256", "", "SHA-256 of the capability token, in hex")
+	f.StringVar(&auth.SecretFile, "ws-shared-secret-file", "", "file with the secret that signs bearer tokens")
+	f.StringVar(&auth.Issuer, "ws-issuer", "", "issuer that tokens must name")
+	f.StringVar(&auth.Audience, "ws-audience", "", "audience that tokens must name")
+	f.IntVar(&skew, "ws-max-clock-skew-seconds", 0, "tolerated clock difference (default 30)")
+	return cmd
+}
+
+// serveStdio serves the one connection of a pipe; its end ends everything.
+func serveStdio(ctx context.Context, env *Env, srv *execserver.Server) error {
+	err := srv.Serve(ctx, stdio.New(env.In, struct{ io.Writer }{env.Out}, 0))
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func boundURL(a transport.Address, bound string) string {
+	if a.Scheme == transport.Unix {
+		return "unix://" + bound
+	}
+	return "ws://" + bound
+}
+
+func selfHelper() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{self, execHelper}
+}
+
+func newExecAs(*Env) *cobra.Command {
+	return &cobra.Command{
+		Use: execHelper + " ARG0 PROGRAM [ARG...]", Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			program := args[1]
+			if !strings.Contains(program, "/") {
+				return thole.Errorf(thole.CodeInvalid, "%s: the program must be a path", execHelper)
+			}
+			return syscall.Exec(program, append([]string{args[0]}, args[2:]...), os.Environ())
+		},
+	}
+}

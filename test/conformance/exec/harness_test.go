@@ -1,0 +1,118 @@
+//go:build linux
+
+// Package exec_test proves that our exec-server and client behave like the real
+// ones: recorded traffic of Codex exec-server is replayed against our server, and
+// one suite runs our client against both servers.
+package exec_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/tholehq/thole/internal/execserver"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/transport/ws"
+	"github.com/tholehq/thole/internal/version"
+)
+
+// serve starts our server on loopback and returns its URL.
+func serve(t testing.TB, cfg execserver.Config) (string, *execserver.Server) {
+	t.Helper()
+	if cfg.Version == "" {
+		cfg.Version = version.Codex
+	}
+	if self, err := os.Executable(); err == nil && cfg.Helper == nil {
+		cfg.Helper = []string{self, execAs}
+	}
+	srv := execserver.New(cfg)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = ws.NewServer(ws.Options{Path: "/", Health: []string{"/readyz"}, PingEvery: 30 * time.Second},
+			func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(ctx, l)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		srv.Close()
+	})
+	return "ws://" + l.Addr().String(), srv
+}
+
+// message is one side of a transcript, or what our server sent.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// wire is a raw connection: what arrives is collected by id and by process.
+type wire struct {
+	t      testing.TB
+	c      *websocket.Conn
+	in     chan message
+	closed chan struct{}
+}
+
+func dial(t testing.TB, url string) *wire {
+	t.Helper()
+	c, _, err := websocket.Dial(context.Background(), url, &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetReadLimit(128 << 20)
+	w := &wire{t: t, c: c, in: make(chan message, 1<<16), closed: make(chan struct{})}
+	go func() {
+		defer close(w.closed)
+		for {
+			_, data, err := c.Read(context.Background())
+			if err != nil {
+				return
+			}
+			var m message
+			if json.Unmarshal(data, &m) == nil {
+				w.in <- m
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = c.CloseNow() })
+	return w
+}
+
+func (w *wire) send(raw []byte, binary bool) {
+	w.t.Helper()
+	typ := websocket.MessageText
+	if binary {
+		typ = websocket.MessageBinary
+	}
+	if err := w.c.Write(context.Background(), typ, raw); err != nil {
+		w.t.Fatalf("send %.80s: %v", raw, err)
+	}
+}
+
+func (w *wire) isClosed(within time.Duration) bool {
+	select {
+	case <-w.closed:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}

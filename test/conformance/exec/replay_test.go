@@ -1,0 +1,516 @@
+//go:build linux
+
+package exec_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/internal/execserver"
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+// line is one line of a transcript.
+type line struct {
+	Dir    string          `json:"dir"`
+	Conn   string          `json:"conn"`
+	Msg    json.RawMessage `json:"msg"`
+	Binary bool            `json:"binary"`
+}
+
+// recordedRoot is the directory the recordings ran in.
+const recordedRoot = "/home/user/work"
+
+// difference is an answer of ours that differs on purpose.
+type difference struct {
+	code int // expected error code; 0 means that the answer is not compared
+	why  string
+}
+
+// differences lists every one, by transcript and request id. Not listed, because
+// never compared: texts of errors, session ids, times, the sizes of directories,
+// the executor's description, how output is cut into chunks, the order of http
+// response headers.
+var differences = map[string]map[string]difference{
+	"02_process_pipes": {
+		"5": {0, "two streams written within a microsecond: ours come in the order written"},
+		"6": {0, "as above"},
+		"7": {0, "as above"},
+	},
+	"13_disconnect_resume": {
+		"2": {0, "the recorder slept here; how much was printed meanwhile is a matter of time"},
+	},
+	"15_read_longpoll_concurrent": {
+		"7": {0, "whether the exit is seen by the same long poll as the output is a race"},
+	},
+	"15_read_longpoll_inline": {
+		"7": {0, "as above"},
+	},
+	"10_fs_0166_additions": {
+		"22": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
+		"23": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
+		"24": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
+		"25": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
+	},
+	"20_sandbox": {
+		"27": {exec.CodeInvalidParams, "a managed network that does not exist is refused at once, not by a crash of the helper"},
+	},
+	"24_env_policy_arg0_snapshot": {
+		"23": {exec.CodeInvalidParams, "the managed network proxy is left out and not advertised"},
+	},
+}
+
+// rawFrames are frames that a transcript could only show decoded.
+var rawFrames = map[string]map[int]string{
+	"06_malformed": {
+		2:  `"str"`,
+		9:  `{"id":1,"id":2,"method":"initialize","params":{"clientName":"a"}}`,
+		12: `{"jsonrpc":"2.0","id":9223372036854775807,"method":"initialize","params":{"clientName":5}}`,
+		13: `{"jsonrpc":"2.0","id":9223372036854775808,"method":"initialize","params":{"clientName":"x"}}`,
+	},
+}
+
+// replay is one transcript being replayed.
+type replay struct {
+	t       *testing.T
+	name    string
+	url     string
+	root    string
+	conns   map[string]*player
+	session map[string]string // recorded id → ours
+	skip    map[string]bool   // processes whose start differs
+	edit    func(string) string
+}
+
+// player is one connection of a replay and what arrived on it.
+type player struct {
+	*wire
+	answers map[string]message
+	errs    []message // under id -1
+	procs   map[string]*progress
+	other   []message
+}
+
+// progress is what is known of a process: ours, and the recorded one.
+type progress struct {
+	got, want  map[string]string // stream → bytes
+	seqs       []uint64
+	exit       *exec.ExitedParams
+	closed     bool
+	wantExit   *exec.ExitedParams
+	wantClosed bool
+}
+
+func TestReplay(t *testing.T) {
+	environ := []string{"HOME=" + recordedRoot, "PATH=/usr/bin:/bin", "LANG=C", "USER=u", "FOO=foo", "MY_SECRET=s", "API_TOKEN=t"}
+	for _, name := range []string{
+		"01_initialize_and_info", "02_process_pipes", "03_process_write", "04_process_tty", "05_process_start_errors",
+		"06_malformed", "07_unexpected_notifications", "09_fs", "10_fs_0166_additions", "12_two_connections",
+		"13_disconnect_resume", "15_read_longpoll_inline", "15_read_longpoll_concurrent", "20_sandbox", "24_env_policy_arg0_snapshot",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := execserver.Config{Environ: environ}
+			if strings.HasSuffix(name, "concurrent") {
+				cfg.ConcurrentRequests = 16
+			}
+			url, _ := serve(t, cfg)
+			r := newReplay(t, name, url)
+			r.run()
+		})
+	}
+}
+
+func newReplay(t *testing.T, name, url string) *replay {
+	root := t.TempDir()
+	fixture(t, root)
+	return &replay{t: t, name: name, url: url, root: root, conns: map[string]*player{}, session: map[string]string{},
+		skip: map[string]bool{}, edit: func(s string) string { return s }}
+}
+
+// fixture lays out the files the recordings started with.
+func fixture(t *testing.T, root string) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []string{"fs/dir/sub", "fs/.hid/x", "sb/ro", "sb/rw"} {
+		must(os.MkdirAll(filepath.Join(root, d), 0o755))
+	}
+	for f, s := range map[string]string{
+		"fs/a.txt": "hello\n", "fs/big.txt": strings.Repeat("x", 3000), "fs/sp ace#?%.txt": "", "fs/dir/b.txt": "b", "sb/ro/f": "x\n",
+	} {
+		must(os.WriteFile(filepath.Join(root, f), []byte(s), 0o644))
+	}
+	must(os.Symlink("a.txt", filepath.Join(root, "fs/link")))
+	must(os.Symlink("dir", filepath.Join(root, "fs/dlink")))
+	must(os.Symlink("nowhere", filepath.Join(root, "fs/broken")))
+	must(mkfifo(filepath.Join(root, "fs/fifo")))
+}
+
+func (r *replay) run() {
+	f, err := os.Open(filepath.Join("testdata", r.name+".jsonl"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer f.Close()
+	scan := bufio.NewScanner(f)
+	scan.Buffer(nil, 1<<20)
+	sent := 0
+	for scan.Scan() {
+		var l line
+		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
+			r.t.Fatal(err)
+		}
+		switch l.Dir {
+		case "c2s":
+			r.send(l, sent)
+			sent++
+		case "s2c":
+			r.expect(l)
+		case "note":
+			r.note(l)
+		}
+	}
+	r.finish()
+}
+
+func (r *replay) player(conn string) *player {
+	p := r.conns[conn]
+	if p == nil {
+		p = &player{wire: dial(r.t, r.url), answers: map[string]message{}, procs: map[string]*progress{}}
+		r.conns[conn] = p
+	}
+	return p
+}
+
+// ours rewrites recorded text to this run; recorded does the opposite.
+func (r *replay) ours(s string) string {
+	for was, is := range r.session {
+		s = strings.ReplaceAll(s, was, is)
+	}
+	return r.edit(strings.ReplaceAll(s, recordedRoot, r.root))
+}
+
+func (r *replay) recorded(s string) string {
+	for was, is := range r.session {
+		s = strings.ReplaceAll(s, is, was)
+	}
+	return strings.ReplaceAll(s, r.root, recordedRoot)
+}
+
+func (r *replay) send(l line, n int) {
+	raw := string(l.Msg)
+	if text, ok := rawFrames[r.name][n]; ok {
+		raw = text
+	} else if strings.HasPrefix(raw, `"`) {
+		_ = json.Unmarshal(l.Msg, &raw)
+	}
+	var m message
+	var p exec.ProcessParams
+	if json.Unmarshal(l.Msg, &m) == nil && json.Unmarshal(m.Params, &p) == nil {
+		if _, differs := differences[r.name][string(m.ID)]; differs && m.Method == exec.MethodProcessStart {
+			r.skip[p.ProcessID] = true
+		}
+	}
+	r.player(l.Conn).send([]byte(r.ours(raw)), l.Binary)
+}
+
+func (r *replay) expect(l line) {
+	var want message
+	if err := json.Unmarshal(l.Msg, &want); err != nil {
+		r.t.Fatal(err)
+	}
+	p := r.player(l.Conn)
+	switch {
+	case want.Method != "" && want.ID != nil, strings.HasPrefix(want.Method, "network/"):
+	case strings.HasPrefix(want.Method, "process/"):
+		r.expectEvent(p, want)
+	case want.Method != "":
+		p.until(2*time.Second, func() bool {
+			for i, m := range p.other {
+				if m.Method == want.Method && r.same(m.Params, want.Params) {
+					p.other = append(p.other[:i], p.other[i+1:]...)
+					return true
+				}
+			}
+			return false
+		}, "notification "+want.Method)
+	default:
+		r.expectAnswer(p, want)
+	}
+}
+
+func (r *replay) expectAnswer(p *player, want message) {
+	id := string(want.ID)
+	var got message
+	if id == "-1" {
+		p.until(5*time.Second, func() bool { return len(p.errs) > 0 }, "error with id -1")
+		got, p.errs = p.errs[0], p.errs[1:]
+	} else {
+		if r.name == "06_malformed" && id == "9223372036854776000" { // beyond the recorder's numbers
+			id = "9223372036854775807"
+		}
+		p.until(10*time.Second, func() bool { _, ok := p.answers[id]; return ok }, "answer to "+id)
+		got = p.answers[id]
+		delete(p.answers, id)
+	}
+	if d, ok := differences[r.name][id]; ok {
+		if d.code != 0 && (got.Error == nil || got.Error.Code != d.code) {
+			r.t.Errorf("id %s: got %s, want code %d (%s)", id, show(got), d.code, d.why)
+		}
+		return
+	}
+	r.learnSession(got, want)
+	switch {
+	case (want.Error == nil) != (got.Error == nil):
+		r.t.Errorf("id %s: got %s, recorded %s", id, show(got), show(want))
+	case want.Error != nil && want.Error.Code != got.Error.Code:
+		r.t.Errorf("id %s: got code %d (%s), recorded %d (%s)", id, got.Error.Code, got.Error.Message, want.Error.Code, want.Error.Message)
+	case want.Error == nil && !r.same(got.Result, want.Result):
+		r.t.Errorf("id %s:\n got      %s\n recorded %s", id, r.recorded(string(got.Result)), want.Result)
+	}
+}
+
+func show(m message) string {
+	if m.Error != nil {
+		return fmt.Sprintf("error %d %s", m.Error.Code, m.Error.Message)
+	}
+	return fmt.Sprintf("result %.300s", m.Result)
+}
+
+func (r *replay) learnSession(got, want message) {
+	var g, w exec.InitializeResult
+	if json.Unmarshal(got.Result, &g) == nil && json.Unmarshal(want.Result, &w) == nil && w.SessionID != "" {
+		r.session[w.SessionID] = g.SessionID
+	}
+}
+
+func (p *player) proc(id string) *progress {
+	if p.procs[id] == nil {
+		p.procs[id] = &progress{got: map[string]string{}, want: map[string]string{}}
+	}
+	return p.procs[id]
+}
+
+func (r *replay) expectEvent(p *player, want message) {
+	var out exec.OutputParams
+	_ = json.Unmarshal(want.Params, &out)
+	if r.skip[out.ProcessID] {
+		return
+	}
+	pr := p.proc(out.ProcessID)
+	what := want.Method + " of " + out.ProcessID
+	switch want.Method {
+	case exec.NotifyOutput:
+		pr.want[out.Stream] += string(out.Chunk)
+		n := len(pr.want[out.Stream])
+		p.soft(time.Second, func() bool { return len(r.recorded(pr.got[out.Stream])) >= n })
+	case exec.NotifyExited:
+		pr.wantExit = new(exec.ExitedParams)
+		_ = json.Unmarshal(want.Params, pr.wantExit)
+		p.until(10*time.Second, func() bool { return pr.exit != nil }, what)
+		if pr.exit.ExitCode != pr.wantExit.ExitCode || !reflect.DeepEqual(pr.exit.SandboxDenied, pr.wantExit.SandboxDenied) {
+			r.t.Errorf("%s: got %+v denied %v, recorded %+v denied %v", what, pr.exit, *pr.exit.SandboxDenied, pr.wantExit, *pr.wantExit.SandboxDenied)
+		}
+	case exec.NotifyClosed:
+		pr.wantClosed = true
+		p.until(10*time.Second, func() bool { return pr.closed }, what)
+	}
+}
+
+// note performs what the recording did besides sending.
+func (r *replay) note(l line) {
+	var text string
+	if json.Unmarshal(l.Msg, &text) != nil {
+		return
+	}
+	switch text {
+	case "abrupt TCP close", "clean close then resume":
+		p := r.player(l.Conn)
+		_ = p.c.CloseNow()
+		<-p.closed
+	case "closed=true":
+		p := r.player(l.Conn)
+		if !p.isClosed(5 * time.Second) {
+			r.t.Error("the connection stayed open, recorded closed")
+		}
+		delete(r.conns, l.Conn)
+	case "closed=false":
+		if r.player(l.Conn).isClosed(50 * time.Millisecond) {
+			r.t.Error("the connection was closed, recorded open")
+		}
+	case "binary frame with invalid utf8":
+		r.player(l.Conn).send([]byte{0xff, 0xfe, '{'}, true)
+	case "array of >256Ki values":
+		r.player(l.Conn).send([]byte(`{"id":6,"method":"x","params":[0`+strings.Repeat(",0", 300_000)+`]}`), false)
+	}
+}
+
+// take handles one arrived message.
+func (p *player) take(m message) {
+	switch {
+	case m.Method == "":
+		if string(m.ID) == "-1" {
+			p.errs = append(p.errs, m)
+			return
+		}
+		p.answers[string(m.ID)] = m
+	case strings.HasPrefix(m.Method, "process/"):
+		var out exec.OutputParams
+		_ = json.Unmarshal(m.Params, &out)
+		pr := p.proc(out.ProcessID)
+		if pr.closed {
+			p.t.Errorf("%s after closed of %s", m.Method, out.ProcessID)
+		}
+		pr.seqs = append(pr.seqs, out.Seq)
+		switch m.Method {
+		case exec.NotifyOutput:
+			pr.got[out.Stream] += string(out.Chunk)
+		case exec.NotifyExited:
+			pr.exit = new(exec.ExitedParams)
+			_ = json.Unmarshal(m.Params, pr.exit)
+		case exec.NotifyClosed:
+			pr.closed = true
+		}
+	default:
+		p.other = append(p.other, m)
+	}
+}
+
+// soft takes messages until cond holds or time is up.
+func (p *player) soft(within time.Duration, cond func() bool) bool {
+	deadline := time.After(within)
+	for !cond() {
+		select {
+		case m := <-p.in:
+			p.take(m)
+		case <-deadline:
+			return false
+		}
+	}
+	return true
+}
+
+func (p *player) until(within time.Duration, cond func() bool, what string) {
+	p.t.Helper()
+	if !p.soft(within, cond) {
+		p.t.Fatalf("no %s", what)
+	}
+}
+
+var numbers = regexp.MustCompile(` *\d+`)
+
+// finish compares whole outputs and checks the sequence numbers.
+func (r *replay) finish() {
+	for _, p := range r.conns {
+		for id, pr := range p.procs {
+			if r.skip[id] {
+				continue
+			}
+			for i := 1; i < len(pr.seqs); i++ {
+				if pr.seqs[i] != pr.seqs[i-1]+1 {
+					r.t.Errorf("process %s: sequence %v", id, pr.seqs)
+					break
+				}
+			}
+			if !pr.wantClosed || r.name == "13_disconnect_resume" { // cut in the middle
+				continue
+			}
+			for st, want := range pr.want {
+				got := r.output(r.recorded(pr.got[st]))
+				if want = r.output(want); got != want {
+					r.t.Errorf("process %s %s:\n got      %q\n recorded %q", id, st, got, want)
+				}
+			}
+		}
+	}
+}
+
+// output hides process ids, pipe and terminal numbers, and the PATH entry that
+// the real server puts first.
+func (r *replay) output(s string) string {
+	if strings.Contains(s, "pipe:[") || strings.Contains(s, "pts/") {
+		return numbers.ReplaceAllString(s, "N")
+	}
+	if strings.HasPrefix(r.name, "24_") {
+		s = regexp.MustCompile(`PATH=[^\n]*`).ReplaceAllString(s, "PATH=…")
+	}
+	return s
+}
+
+// same compares results after normalising what may differ.
+func (r *replay) same(got, want json.RawMessage) bool {
+	var g, w any
+	if json.Unmarshal([]byte(r.recorded(string(got))), &g) != nil || json.Unmarshal(want, &w) != nil {
+		return bytes.Equal(got, want)
+	}
+	return reflect.DeepEqual(r.normal(g), r.normal(w))
+}
+
+func (r *replay) normal(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = r.normal(v[i])
+		}
+		if len(v) > 0 {
+			if m, ok := v[0].(map[string]any); ok && m["fileName"] != nil { // unsorted by contract
+				byName := map[string]any{}
+				for _, e := range v {
+					byName[e.(map[string]any)["fileName"].(string)] = e
+				}
+				return byName
+			}
+		}
+		return v
+	case map[string]any:
+		if v["shell"] != nil {
+			return "an executor's description"
+		}
+		if chunks, ok := v["chunks"].([]any); ok {
+			v["chunks"], v["nextSeq"] = r.merge(chunks), nil
+			return v
+		}
+		for _, k := range []string{"createdAtMs", "modifiedAtMs", "hostname"} {
+			if v[k] != nil {
+				v[k] = "·"
+			}
+		}
+		if v["isDirectory"] == true || v["size"] == 1221.0 || v["isFile"] == true && r.name == "15_read_longpoll_inline" || r.name == "15_read_longpoll_concurrent" {
+			delete(v, "size")
+		}
+		for k := range v {
+			v[k] = r.normal(v[k])
+		}
+		return v
+	}
+	return v
+}
+
+// merge joins chunks per stream: how output is cut is nobody's promise.
+func (r *replay) merge(chunks []any) map[string]string {
+	out := map[string]string{}
+	for _, c := range chunks {
+		raw, _ := json.Marshal(c)
+		var ch exec.Chunk
+		_ = json.Unmarshal(raw, &ch)
+		out[ch.Stream] += string(ch.Chunk)
+	}
+	for st, s := range out {
+		out[st] = r.output(r.recorded(s))
+	}
+	return out
+}
