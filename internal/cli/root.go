@@ -37,7 +37,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errw)
 	err := root.ExecuteContext(ctx)
-	if err != nil {
+	var quiet ExitError
+	if err != nil && !errors.As(err, &quiet) {
 		printError(env, err)
 	}
 	return exitCode(err)

@@ -86,7 +86,7 @@ func (m *Machine) Submit(ctx context.Context, actor thole.Actor, p Submit) (Job,
 		job = Job{
 			ID: p.ID, LaneID: o.lane.ID, Owner: p.Owner, Target: p.Target, Endpoint: p.Address.Endpoint, Thread: p.Address.Thread,
 			Parent: p.Parent, State: thole.JobRunning, TaskKind: p.TaskKind, TaskSummary: p.Summary, Metadata: p.Metadata,
-			DedupeKey: p.DedupeKey, Policy: p.Policy, Supervised: p.Supervised, CreatedAt: o.now, UpdatedAt: o.now,
+			DedupeKey: p.DedupeKey, Policy: p.Policy, Supervised: p.Supervised, ExitCode: -1, CreatedAt: o.now, UpdatedAt: o.now,
 		}
 		fresh = true
 		if err := o.InsertJob(&job); err != nil {
@@ -135,6 +135,8 @@ type Finish struct {
 	Job     thole.JobID
 	State   thole.JobState // ready or failed
 	Summary string
+	// ExitCode of a supervised command; nil for none.
+	ExitCode *int64
 	// Request identifies the call: repeating it returns the job unchanged.
 	Request string
 	// Result was made durable before this call; nil for none.
@@ -168,6 +170,10 @@ func (m *Machine) Finish(ctx context.Context, actor thole.Actor, p Finish) (Job,
 		j.Settled, j.SettledBy, j.ResultSummary, j.CompletedAt, j.UpdatedAt = p.State, p.Request, p.Summary, o.now, o.now
 		j.Inline, j.InlineBytes, j.RequiresArtifactRead = p.Inline, int64(len(p.Inline)+len(p.Summary)), p.ArtifactOnly
 		proof := map[string]string{"request": p.Request, "outcome": string(p.State)}
+		if p.ExitCode != nil {
+			j.ExitCode = *p.ExitCode
+			proof["exit_code"] = strconv.FormatInt(*p.ExitCode, 10)
+		}
 		if p.Result != nil {
 			j.Artifact = p.Result.ID
 			if err := o.InsertArtifact(p.Result); err != nil {

@@ -176,3 +176,9 @@ func (m *Machine) Live(ctx context.Context) (out []Parcel, err error) {
 	})
 	return out, err
 }
+
+// Supervised lists the running jobs whose command a supervisor must end.
+func (m *Machine) Supervised(ctx context.Context) (jobs []Job, err error) {
+	err = m.store.View(ctx, func(tx Tx) error { jobs, err = tx.Jobs(JobFilter{Supervised: true}); return err })
+	return jobs, err
+}

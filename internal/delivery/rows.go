@@ -88,6 +88,7 @@ type Job struct {
 	Settled       thole.JobState
 	SettledBy     string // request that finished or cancelled it
 	ResultSummary string
+	ExitCode      int64 // of a supervised command; -1: none
 	Artifact      thole.ArtifactID
 	Inline        string
 	// InlineBytes and RequiresArtifactRead are derived when a result is stored.

@@ -118,6 +118,6 @@ type Pending struct {
 	Observing time.Time
 	// Next is the earliest deadline or due time of any kind.
 	Next time.Time
-	// Ready is how many lanes wait in a fair order.
-	Ready int64
+	// Ready is how many lanes wait in each fair order.
+	Ready map[thole.Target]int64
 }

@@ -187,9 +187,26 @@ func (tx deliveryTx) Pending() (delivery.Pending, error) {
 		(select coalesce(min(due_at), 0) from delivery_lanes where due_at <> 0),
 		(select coalesce(min(window_ends_at), 0) from delivery_batches where state in ('materialized', 'cooldown')),
 		(select coalesce(min(deadline_at), 0) from delivery_attempts where deadline_at <> 0),
-		(select coalesce(max(deadline_at), 0) from delivery_attempts where deadline_at <> 0 and state = 'cooldown'),
-		(select count(*) from delivery_lanes where ticket <> 0)`).Scan(&p.RunningJobs, &due, &window, &attempt, &observing, &p.Ready)
+		(select coalesce(max(deadline_at), 0) from delivery_attempts where deadline_at <> 0 and state = 'cooldown')`).
+		Scan(&p.RunningJobs, &due, &window, &attempt, &observing)
 	if err != nil {
+		return p, err
+	}
+	p.Ready = map[thole.Target]int64{}
+	rows, err := tx.Query("select scope, count(*) from delivery_lanes where ticket <> 0 group by scope")
+	if err != nil {
+		return p, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var target thole.Target
+		var n int64
+		if err := rows.Scan(&target, &n); err != nil {
+			return p, err
+		}
+		p.Ready[target] = n
+	}
+	if err := rows.Err(); err != nil {
 		return p, err
 	}
 	p.Observing = thole.FromMillis(observing)

@@ -32,7 +32,7 @@ func jobColumns(j *delivery.Job) []column {
 		{"task_kind", &j.TaskKind}, {"task_summary", &j.TaskSummary}, {"metadata", &j.Metadata}, {"dedupe_key", &j.DedupeKey},
 		{"read_only", &j.Policy.ReadOnly}, {"needs_approval", &j.Policy.RequiresApproval}, {"needs_network", &j.Policy.RequiresNetwork},
 		{"needs_write", &j.Policy.RequiresWriteAccess}, {"supervised", &j.Supervised}, {"settled", &j.Settled}, {"settled_by", &j.SettledBy},
-		{"result_summary", &j.ResultSummary}, {"artifact_id", &j.Artifact}, {"inline_payload", &j.Inline}, {"inline_bytes", &j.InlineBytes},
+		{"result_summary", &j.ResultSummary}, {"exit_code", &j.ExitCode}, {"artifact_id", &j.Artifact}, {"inline_payload", &j.Inline}, {"inline_bytes", &j.InlineBytes},
 		{"artifact_read", &j.RequiresArtifactRead}, {"batch_id", &j.Batch}, {"batch_order", &j.BatchOrder},
 		{"created_at", millis{&j.CreatedAt}}, {"ready_at", millis{&j.ReadyAt}}, {"updated_at", millis{&j.UpdatedAt}},
 		{"completed_at", millis{&j.CompletedAt}}, {"version", &j.Version},

@@ -60,6 +60,7 @@ create table delivery_jobs (
     settled        text    not null check (settled in ('', 'ready', 'failed')),
     settled_by     text    not null,
     result_summary text    not null,
+    exit_code      bigint  not null, -- of a supervised command; -1: none
     artifact_id    text    not null,
     inline_payload text    not null,
     inline_bytes   bigint  not null check (inline_bytes >= 0),

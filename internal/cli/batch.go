@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon/wire"
+)
+
+func newBatch(env *Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "batch", Short: "See and end deliveries"}
+	cmd.AddCommand(newBatchInspect(env), newBatchInspectHead(env), newBatchCloseHead(env), newBatchList(env))
+	return cmd
+}
+
+func newBatchInspect(env *Env) *cobra.Command {
+	var p wire.BatchParams
+	cmd := &cobra.Command{
+		Use: "inspect", Short: "Tell the story of a batch: its jobs, its attempts and the proof of every step", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if p.BatchID == "" {
+				return thole.Errorf(thole.CodeInvalid, "no batch").WithHint("pass --batch-id; thole batch list shows them")
+			}
+			return env.showBatch(cmd, wire.BatchInspect, p)
+		},
+	}
+	cmd.Flags().StringVar(&p.BatchID, "batch-id", "", "batch")
+	return cmd
+}
+
+func newBatchInspectHead(env *Env) *cobra.Command {
+	var p wire.BatchParams
+	cmd := &cobra.Command{
+		Use: "inspect-head", Short: "Tell the story of the batch that is first for a thread", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return env.showBatch(cmd, wire.BatchHead, p) },
+	}
+	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)
+	return cmd
+}
+
+func newBatchCloseHead(env *Env) *cobra.Command {
+	var p wire.BatchParams
+	cmd := &cobra.Command{
+		Use: "close-head", Short: "End the batch that is first for a thread, so that the next one can go", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if p.Reason == "" {
+				return thole.Errorf(thole.CodeInvalid, "no reason").WithHint("pass --reason operator_closed_unconfirmed or operator_confirmed_delivery")
+			}
+			return env.showBatch(cmd, wire.BatchClose, p)
+		},
+	}
+	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)
+	cmd.Flags().StringVar(&p.Reason, "reason", "", "operator_closed_unconfirmed, operator_confirmed_delivery or cancelled")
+	cmd.Flags().StringVar(&p.BatchID, "batch-id", "", "close only if this batch is first")
+	return cmd
+}
+
+func threadFlags(cmd *cobra.Command, thread, endpoint *string) {
+	cmd.Flags().StringVar(thread, "source-thread-id", "", "thread")
+	cmd.Flags().StringVar(endpoint, "endpoint", "", "home the thread lives in, where its id is not enough")
+}
+
+func newBatchList(env *Env) *cobra.Command {
+	var p wire.BatchListParams
+	cmd := &cobra.Command{
+		Use: "list", Short: "List batches, newest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var out []wire.Batch
+			if err := env.ask(cmd.Context(), wire.BatchList, p, &out); err != nil {
+				return err
+			}
+			return env.print(out, func(w io.Writer) {
+				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				fmt.Fprintln(t, "BATCH\tTHREAD\tTARGET\tATTEMPTS\tREADY\tSTATUS\tSUMMARY")
+				for _, b := range out {
+					fmt.Fprintf(t, "%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.BatchID, b.SourceThreadID, b.TargetKind, b.DeliveryAttemptCount, b.MaxDeliveryAttempts,
+						local(b.FirstReadyAt), batchStatus(b), b.Summary)
+				}
+				_ = t.Flush()
+			})
+		},
+	}
+	cmd.Flags().StringVar(&p.ThreadID, "source-thread-id", "", "only batches of this thread")
+	cmd.Flags().BoolVar(&p.Open, "open", false, "only batches that are not closed")
+	cmd.Flags().BoolVar(&p.Held, "held", false, "only batches that wait for a human")
+	cmd.Flags().IntVar(&p.Limit, "limit", 50, "at most this many")
+	return cmd
+}
+
+func (e *Env) showBatch(cmd *cobra.Command, method string, p wire.BatchParams) error {
+	if method != wire.BatchInspect && p.SourceThreadID == "" {
+		return thole.Errorf(thole.CodeInvalid, "no thread").WithHint("pass --source-thread-id")
+	}
+	var b wire.Batch
+	if err := e.ask(cmd.Context(), method, p, &b); err != nil {
+		return err
+	}
+	return e.print(b, func(w io.Writer) { printBatch(w, b) })
+}
+
+// batchStatus is one phrase for where a batch stands.
+func batchStatus(b wire.Batch) string {
+	switch {
+	case b.CloseReason != "":
+		return "closed: " + b.CloseReason
+	case b.ReplayPolicy == string(thole.ReplayManual):
+		return "held for a human: " + b.HeldFor
+	case b.State == string(thole.BatchCooldown):
+		return "accepted, being followed"
+	case b.State == string(thole.BatchQueued):
+		return "collecting"
+	}
+	return "waiting to be sent"
+}
+
+func printBatch(w io.Writer, b wire.Batch) {
+	fmt.Fprintf(w, "batch %s: %s\n", b.BatchID, batchStatus(b))
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(t, "  thread\t%s (%s)\n", b.SourceThreadID, b.TargetKind)
+	fmt.Fprintf(t, "  attempts\t%d of %d accepted\n", b.DeliveryAttemptCount, b.MaxDeliveryAttempts)
+	fmt.Fprintf(t, "  window ends\t%s\n", local(b.RedeliveryWindowEndsAt))
+	for _, a := range b.Attempts {
+		fmt.Fprintf(t, "  attempt %d\t%s %s %s %s\n", a.Generation, a.State, a.DeliveryRPCState, a.DeliveryObservationState, a.LastObservedTurnEvent)
+	}
+	_ = t.Flush()
+	for _, j := range b.Jobs {
+		fmt.Fprintf(w, "  job %s %s: %s\n", j.JobID, j.Status, firstOf(j.ResultSummary, j.TaskSummary))
+	}
+	if len(b.Ledger) > 0 {
+		fmt.Fprintln(w, "ledger:")
+		t = tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+		for _, a := range b.Ledger {
+			ledgerLine(t, a)
+		}
+		_ = t.Flush()
+	}
+	if b.ReplayPolicy == string(thole.ReplayManual) && b.CloseReason == "" {
+		fmt.Fprintf(w, "to end it: thole batch close-head --source-thread-id %s --reason operator_closed_unconfirmed (or operator_confirmed_delivery)\n", b.SourceThreadID)
+	}
+}
+
+func proofText(proof map[string]string) string {
+	keys := make([]string, 0, len(proof))
+	for k := range proof {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	parts := make([]string, len(keys))
+	for i, k := range keys {
+		parts[i] = k + "=" + proof[k]
+	}
+	return strings.Join(parts, " ")
+}

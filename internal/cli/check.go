@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/tholehq/thole/internal/daemon/wire"
+)
+
+func newCheck(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Check everything that must hold of stored deliveries", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var out wire.Checked
+			if err := env.ask(cmd.Context(), wire.Check, struct{}{}, &out); err != nil {
+				return err
+			}
+			if err := env.print(out, func(w io.Writer) {
+				for _, v := range out.Violations {
+					fmt.Fprintf(w, "broken: %s: %s\n", v.Rule, v.Row)
+				}
+				if len(out.Violations) == 0 {
+					fmt.Fprintln(w, "all rules hold")
+				}
+			}); err != nil {
+				return err
+			}
+			if len(out.Violations) > 0 {
+				return ExitError(1)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/system"
+)
+
+func newDaemon(env *Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "daemon", Short: "The process behind a home; commands start it by themselves"}
+	cmd.AddCommand(newDaemonRun(env), newDaemonStatus(env), newDaemonStop(env))
+	return cmd
+}
+
+func newDaemonRun(env *Env) *cobra.Command {
+	var idle time.Duration
+	var takeover bool
+	cmd := &cobra.Command{
+		Use: "run", Short: "Own the home and answer its commands until idle", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := env.home()
+			if err != nil {
+				daemonclient.Report(err)
+				return err
+			}
+			log := slog.New(slog.NewTextHandler(env.Err, nil))
+			reason, err := system.RunDaemon(cmd.Context(), system.DaemonConfig{
+				Home: home, Idle: idle, Takeover: takeover, Log: log, Ready: daemonclient.Report,
+			})
+			if err != nil {
+				return err
+			}
+			log.Info("daemon ended", "reason", string(reason))
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&idle, "idle-timeout", daemon.DefaultIdle, "exit after this long without clients and work (0: never)")
+	cmd.Flags().BoolVar(&takeover, "takeover", false, "ask a running owner of the home to hand it over")
+	return cmd
+}
+
+func newDaemonStatus(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Show who owns the home and why it is running", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := env.home()
+			if err != nil {
+				return err
+			}
+			var st wire.Status
+			if err := (&daemonclient.Client{Home: home, NoStart: true}).Call(cmd.Context(), wire.DaemonStatus, struct{}{}, &st); err != nil {
+				return err
+			}
+			return env.print(st, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s, pid %d, owns %s since %s\n", st.Role, st.Version, st.PID, st.Home, local(st.StartedAt))
+				switch {
+				case st.Staying != "":
+					fmt.Fprintln(w, "it stays because "+st.Staying)
+				case !st.ExitsAt.IsZero():
+					fmt.Fprintf(w, "it exits at %s if nothing happens\n", local(st.ExitsAt))
+				}
+			})
+		},
+	}
+}
+
+func newDaemonStop(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "stop", Short: "End the owner of the home; supervised commands go on", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := env.home()
+			if err != nil {
+				return err
+			}
+			var st wire.Status
+			if err := (&daemonclient.Client{Home: home, NoStart: true}).Call(cmd.Context(), wire.DaemonStop, wire.StopParams{}, &st); err != nil {
+				return err
+			}
+			// Stopped means gone: the lock is free.
+			owner, err := daemon.Own(cmd.Context(), home, time.Minute)
+			if err != nil {
+				return err
+			}
+			if err := owner.Release(); err != nil {
+				return err
+			}
+			return env.print(st, func(w io.Writer) { fmt.Fprintf(w, "stopped pid %d\n", st.PID) })
+		},
+	}
+}

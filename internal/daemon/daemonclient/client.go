@@ -1,0 +1,114 @@
+// Package daemonclient lets a command talk to the process that owns a home, and
+// starts that process when nobody answers. It opens no store.
+//
+// Every request may be repeated: submissions carry the id of the job they make
+// and endings the id of the request, so a connection that dies without an answer
+// is simply asked again, of the same owner or its successor.
+package daemonclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/transport/stdio"
+	"github.com/tholehq/thole/internal/transport/unix"
+	"github.com/tholehq/thole/internal/version"
+)
+
+// giveUp bounds how long a request is repeated without any answer.
+const giveUp = 60 * time.Second
+
+// Client asks the owner of one home.
+type Client struct {
+	Home string
+	// NoStart asks only an owner that is already there.
+	NoStart bool
+}
+
+// Call asks the owner, starting it if needed.
+func (c *Client) Call(ctx context.Context, method string, params, result any) error {
+	deadline := time.Now().Add(giveUp)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := c.once(ctx, method, params, result)
+		if err == nil || !repeatable(err) || ctx.Err() != nil {
+			return err
+		}
+		if absent(err) {
+			if c.NoStart {
+				return thole.Errorf(thole.CodeUnavailable, "no thole process owns %s", c.Home).WithHint("any thole job command starts one")
+			}
+			if err := c.start(ctx); err != nil {
+				return err
+			}
+		} else if time.Now().After(deadline) {
+			return thole.Errorf(thole.CodeUnavailable, "the daemon of %s ended without an answer: %w", c.Home, err).WithHint("see %s/daemon.log", c.Home)
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// once asks without repeating. The version is compared on the way: it costs no
+// round trip of its own.
+func (c *Client) once(ctx context.Context, method string, params, result any) error {
+	nc, err := unix.Dial(ctx, daemon.Socket(c.Home))
+	if err != nil {
+		return err
+	}
+	conn := jsonrpc.NewConn(stdio.New(nc, nc, 0), jsonrpc.Options{})
+	done := make(chan struct{})
+	go func() { defer close(done); _ = conn.Run(context.WithoutCancel(ctx)) }()
+	defer func() { conn.Close("done"); <-done }()
+	var old atomic.Bool
+	_, err = conn.Go(ctx, wire.Hello, wire.HelloParams{Version: version.Version}, func(raw json.RawMessage, err error) {
+		var st wire.Status
+		if err == nil && json.Unmarshal(raw, &st) == nil {
+			old.Store(st.Role == "daemon" && newer(version.Version, st.Version))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = conn.Call(ctx, method, params, result)
+	if err == nil && old.Load() && !c.NoStart {
+		// The answer stands; the next one shall come from this version.
+		_, _ = spawn(c.Home, "--takeover")
+	}
+	return fromWire(err)
+}
+
+// repeatable reports whether nobody answered: absence or a connection that ended.
+func repeatable(err error) bool { return absent(err) || errors.Is(err, jsonrpc.ErrClosed) }
+
+func absent(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR)
+}
+
+func fromWire(err error) error {
+	var e *jsonrpc.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	var d wire.ErrorData
+	if json.Unmarshal(e.Data, &d) != nil || d.Code == "" {
+		if e.Code == jsonrpc.CodeOverloaded {
+			d.Code = string(thole.CodeOverloaded)
+		} else {
+			d.Code = string(thole.CodeInternal)
+		}
+	}
+	return &thole.Error{Code: thole.Code(d.Code), Message: e.Message, Hint: d.Hint}
+}

@@ -1,0 +1,270 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/delivery"
+)
+
+// Delivery answers the job, batch, audit and artifact methods.
+type Delivery struct {
+	Machine *delivery.Machine
+	Keeper  *artifact.Keeper
+	// Forecast says whether a result with this policy would reach the target
+	// without a human.
+	Forecast func(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) wire.Forecast
+	// Changed returns a channel that is closed at the next committed change.
+	Changed func() <-chan struct{}
+	// Cancelled is told of a cancelled job whose command must end.
+	Cancelled func(job thole.JobID)
+	Check     func(ctx context.Context) ([]wire.Violation, error)
+	Now       func() time.Time
+}
+
+// Methods lists what d answers.
+func (d *Delivery) Methods() map[string]Method {
+	return map[string]Method{
+		wire.JobSubmit:     method(d.submit),
+		wire.JobComplete:   method(d.complete),
+		wire.JobFail:       method(d.fail),
+		wire.JobCancel:     method(d.cancel),
+		wire.JobQuery:      method(d.query),
+		wire.JobList:       method(d.jobs),
+		wire.JobWait:       method(d.wait),
+		wire.BatchInspect:  method(d.inspect),
+		wire.BatchHead:     method(d.inspectHead),
+		wire.BatchClose:    method(d.closeHead),
+		wire.BatchList:     method(d.batches),
+		wire.AuditList:     method(d.audit),
+		wire.Check:         method(d.check),
+		wire.ArtifactLease: method(d.lease),
+		wire.ArtifactRead:  method(d.read),
+		wire.ArtifactPin:   method(d.pin),
+	}
+}
+
+// method decodes strictly: a field we do not know may be one the caller relies on.
+func method[P, R any](f func(context.Context, thole.Actor, P) (R, error)) Method {
+	return func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+		var p P
+		dec := json.NewDecoder(strings.NewReader(string(params)))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&p); err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "params: %w", err)
+		}
+		return f(ctx, actor, p)
+	}
+}
+
+func (d *Delivery) submit(ctx context.Context, actor thole.Actor, p wire.SubmitParams) (wire.Submitted, error) {
+	policy, err := normalize(p.Policy, p.Metadata)
+	if err != nil {
+		return wire.Submitted{}, err
+	}
+	owner := thole.DefaultOwner
+	owner.User = actor.User
+	addr := delivery.Address{User: actor.User, Endpoint: p.Endpoint, Thread: thole.ThreadID(p.ThreadID)}
+	j, fresh, err := d.Machine.Submit(ctx, actor, delivery.Submit{
+		ID: thole.JobID(p.JobID), Owner: owner, Address: addr, Target: thole.Target(p.Target), Parent: thole.JobID(p.ParentID),
+		TaskKind: p.TaskKind, Summary: p.Summary, Metadata: string(p.Metadata), DedupeKey: p.DedupeKey, Policy: policy, Supervised: p.Supervised,
+	})
+	if err != nil {
+		return wire.Submitted{}, err
+	}
+	return wire.Submitted{
+		JobID: string(j.ID), Status: string(j.State), AcceptedAt: j.CreatedAt, Deduplicated: !fresh && string(j.ID) != p.JobID,
+		Delivery: d.Forecast(ctx, addr, j.Target, j.Policy),
+	}, nil
+}
+
+func (d *Delivery) complete(ctx context.Context, actor thole.Actor, p wire.FinishParams) (wire.Job, error) {
+	return d.finish(ctx, actor, thole.JobReady, p)
+}
+
+func (d *Delivery) fail(ctx context.Context, actor thole.Actor, p wire.FinishParams) (wire.Job, error) {
+	if p.Summary == "" {
+		p.Summary = p.Reason
+	}
+	return d.finish(ctx, actor, thole.JobFailed, p)
+}
+
+// finish makes the result durable before the job may end.
+func (d *Delivery) finish(ctx context.Context, actor thole.Actor, state thole.JobState, p wire.FinishParams) (wire.Job, error) {
+	have, _, err := d.Machine.Job(ctx, actor, thole.JobID(p.JobID))
+	if err != nil {
+		return wire.Job{}, err
+	}
+	f := delivery.Finish{Job: have.ID, State: state, Summary: p.Summary, Request: p.RequestID, ExitCode: p.ExitCode}
+	if p.ResultFile != "" && !have.State.Terminal() {
+		if !filepath.IsAbs(p.ResultFile) {
+			return wire.Job{}, thole.Errorf(thole.CodeInvalid, "result file %s is not an absolute path", p.ResultFile)
+		}
+		in, err := d.Keeper.Ingest(ctx, p.ResultFile, have.ID, have.Owner, d.Now().UTC().Truncate(time.Millisecond))
+		if err != nil {
+			return wire.Job{}, err
+		}
+		f.Result, f.Inline, f.ArtifactOnly = &in.Record, in.Inline, in.ReadNeeded
+	}
+	j, err := d.Machine.Finish(ctx, actor, f)
+	if f.Result != nil && (thole.CodeOf(err) == thole.CodeConflict || err == nil && j.Artifact != f.Result.ID) {
+		d.Keeper.Discard(*f.Result) // proven unused; any other error leaves it to the sweep
+	}
+	if err != nil {
+		return wire.Job{}, err
+	}
+	return jobView(j), nil
+}
+
+func (d *Delivery) cancel(ctx context.Context, actor thole.Actor, p wire.FinishParams) (wire.Job, error) {
+	j, err := d.Machine.Cancel(ctx, actor, thole.JobID(p.JobID), p.RequestID, p.Reason)
+	if err != nil {
+		return wire.Job{}, err
+	}
+	if d.Cancelled != nil {
+		d.Cancelled(j.ID)
+	}
+	return jobView(j), nil
+}
+
+func (d *Delivery) query(ctx context.Context, actor thole.Actor, p wire.JobParams) (wire.Job, error) {
+	j, b, err := d.Machine.Job(ctx, actor, thole.JobID(p.JobID))
+	if err != nil {
+		return wire.Job{}, err
+	}
+	v := jobView(j)
+	if b != nil {
+		full, err := d.Machine.Inspect(ctx, actor, b.ID)
+		if err != nil {
+			return wire.Job{}, err
+		}
+		bv := batchView(full)
+		bv.Ledger, bv.Jobs = nil, nil
+		v.Batch = &bv
+	}
+	return v, nil
+}
+
+func (d *Delivery) jobs(ctx context.Context, actor thole.Actor, p wire.JobListParams) ([]wire.Job, error) {
+	jobs, err := d.Machine.Jobs(ctx, actor, delivery.JobFilter{Thread: thole.ThreadID(p.ThreadID), State: thole.JobState(p.Status), Limit: p.Limit})
+	out := make([]wire.Job, 0, len(jobs))
+	for _, j := range jobs {
+		out = append(out, jobView(j))
+	}
+	return out, err
+}
+
+// wait answers when every job has ended. A lost connection only ends the waiting.
+func (d *Delivery) wait(ctx context.Context, actor thole.Actor, p wire.WaitParams) ([]wire.Job, error) {
+	for {
+		changed := d.Changed()
+		out, open := make([]wire.Job, 0, len(p.JobIDs)), false
+		for _, id := range p.JobIDs {
+			j, _, err := d.Machine.Job(ctx, actor, thole.JobID(id))
+			if err != nil {
+				return nil, err
+			}
+			open = open || !j.State.Terminal()
+			out = append(out, jobView(j))
+		}
+		if !open {
+			return out, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (d *Delivery) inspect(ctx context.Context, actor thole.Actor, p wire.BatchParams) (wire.Batch, error) {
+	v, err := d.Machine.Inspect(ctx, actor, thole.BatchID(p.BatchID))
+	if err != nil {
+		return wire.Batch{}, err
+	}
+	return batchView(v), nil
+}
+
+func (d *Delivery) inspectHead(ctx context.Context, actor thole.Actor, p wire.BatchParams) (wire.Batch, error) {
+	lane, err := d.Machine.FindLane(ctx, actor, thole.ThreadID(p.SourceThreadID), p.Endpoint)
+	if err != nil {
+		return wire.Batch{}, err
+	}
+	v, err := d.Machine.InspectHead(ctx, actor, lane.ID)
+	if err != nil {
+		return wire.Batch{}, err
+	}
+	return batchView(v), nil
+}
+
+func (d *Delivery) closeHead(ctx context.Context, actor thole.Actor, p wire.BatchParams) (wire.Batch, error) {
+	lane, err := d.Machine.FindLane(ctx, actor, thole.ThreadID(p.SourceThreadID), p.Endpoint)
+	if err != nil {
+		return wire.Batch{}, err
+	}
+	b, err := d.Machine.CloseHead(ctx, actor, lane.ID, thole.BatchID(p.BatchID), thole.CloseReason(p.Reason))
+	if err != nil {
+		return wire.Batch{}, err
+	}
+	return d.inspect(ctx, actor, wire.BatchParams{BatchID: string(b.ID)})
+}
+
+func (d *Delivery) batches(ctx context.Context, actor thole.Actor, p wire.BatchListParams) ([]wire.Batch, error) {
+	list, err := d.Machine.Batches(ctx, actor, delivery.BatchFilter{Thread: thole.ThreadID(p.ThreadID), Open: p.Open, Held: p.Held, Limit: p.Limit})
+	out := make([]wire.Batch, 0, len(list))
+	for _, b := range list {
+		out = append(out, batchView(b))
+	}
+	return out, err
+}
+
+func (d *Delivery) audit(ctx context.Context, actor thole.Actor, p wire.AuditParams) ([]wire.Audit, error) {
+	f := delivery.AuditFilter{Job: thole.JobID(p.JobID), Batch: thole.BatchID(p.BatchID), Limit: p.Limit}
+	if p.SourceThreadID != "" {
+		lane, err := d.Machine.FindLane(ctx, actor, thole.ThreadID(p.SourceThreadID), p.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		f.LaneID = lane.ID
+	}
+	rows, err := d.Machine.Ledger(ctx, actor, f)
+	out := make([]wire.Audit, 0, len(rows))
+	for _, a := range rows {
+		out = append(out, auditView(a))
+	}
+	return out, err
+}
+
+func (d *Delivery) check(ctx context.Context, _ thole.Actor, _ struct{}) (wire.Checked, error) {
+	v, err := d.Check(ctx)
+	if v == nil {
+		v = []wire.Violation{}
+	}
+	return wire.Checked{Violations: v}, err
+}
+
+func (d *Delivery) lease(ctx context.Context, actor thole.Actor, p wire.ArtifactParams) (wire.Lease, error) {
+	l, r, err := d.Keeper.Lease(ctx, actor, thole.ArtifactID(p.ArtifactID))
+	if err != nil {
+		return wire.Lease{}, err
+	}
+	return wire.Lease{
+		LeaseID: l.ID, Deadline: l.Deadline, ArtifactID: string(r.ID), Name: r.Name, ContentType: r.ContentType, SizeBytes: r.Size, SHA256: r.SHA256,
+	}, nil
+}
+
+func (d *Delivery) read(ctx context.Context, actor thole.Actor, p wire.ArtifactParams) (wire.Chunk, error) {
+	b, last, err := d.Keeper.Read(ctx, actor, p.LeaseID, p.Offset, p.Limit)
+	return wire.Chunk{Offset: p.Offset, Data: b, Last: last}, err
+}
+
+func (d *Delivery) pin(ctx context.Context, actor thole.Actor, p wire.ArtifactParams) (struct{}, error) {
+	return struct{}{}, d.Keeper.Pin(ctx, actor, thole.ArtifactID(p.ArtifactID), p.PinUntil)
+}

@@ -1,0 +1,315 @@
+// Package driver runs deliveries: it takes candidates in fair order, asks their
+// channel, goes through the machine's barrier, sends, and follows what was
+// accepted. It holds no durable truth: killed at any point, its successor adopts
+// what the machine recorded and proves or holds it.
+//
+// It decides nothing about batches; the machine does. It sends only what it itself
+// took through the barrier, once.
+package driver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/clock"
+	"github.com/tholehq/thole/internal/delivery"
+)
+
+const (
+	// leaseTime is how long another process must leave our attempts alone.
+	leaseTime = 30 * time.Second
+	// maxSleep bounds how long a missed wake-up can delay anything.
+	maxSleep = time.Minute
+	// minSleep keeps a deadline that nothing can act on yet from spinning.
+	minSleep = 50 * time.Millisecond
+	// settleTime bounds recording an answer when the driver is told to stop.
+	settleTime      = 10 * time.Second
+	defaultParallel = 8
+)
+
+// Config makes a Driver.
+type Config struct {
+	Machine  *delivery.Machine
+	Channels map[thole.Target]channel.Channel
+	// Holder names this process in leases.
+	Holder string
+	// Sole: the home's lock proves that no other process follows attempts.
+	Sole     bool
+	Parallel int // candidates worked on at once
+	Clock    clock.Clock
+	NewID    func(now time.Time) string
+	Log      *slog.Logger
+}
+
+// Driver runs one process's deliveries.
+type Driver struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu     sync.Mutex
+	lanes  map[string]bool // being probed or sent
+	follow map[thole.AttemptID]bool
+	wg     sync.WaitGroup
+	slots  chan struct{}
+}
+
+// New makes a driver; it works while Run runs.
+func New(c Config) *Driver {
+	if c.Clock == nil {
+		c.Clock = clock.Real
+	}
+	if c.NewID == nil {
+		c.NewID = func(now time.Time) string { return thole.NewID[string](now) }
+	}
+	if c.Parallel <= 0 {
+		c.Parallel = defaultParallel
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Driver{
+		cfg: c, wake: make(chan struct{}, 1), lanes: map[string]bool{}, follow: map[thole.AttemptID]bool{}, slots: make(chan struct{}, c.Parallel),
+	}
+}
+
+// Wake tells the driver that something may be due. It never blocks.
+func (d *Driver) Wake() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Serves reports whether a target has a channel here.
+func (d *Driver) Serves(t thole.Target) bool { return d.cfg.Channels[t] != nil }
+
+// Busy reports whether a delivery is being worked on.
+func (d *Driver) Busy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.lanes)+len(d.follow) > 0
+}
+
+// Run works until ctx ends and returns when all its goroutines are gone. What was
+// sent and not answered stays behind its barrier for the successor.
+func (d *Driver) Run(ctx context.Context) error {
+	defer d.wg.Wait()
+	for {
+		next, err := d.pass(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.cfg.Log.Error("delivery pass failed", "err", err)
+			next = time.Second
+		}
+		t := d.cfg.Clock.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-d.wake:
+			t.Stop()
+		case <-t.C():
+		}
+	}
+}
+
+// pass does everything due now and says how long it can rest.
+func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
+	if _, err := d.cfg.Machine.Sweep(ctx); err != nil {
+		return 0, err
+	}
+	if err := d.adopt(ctx); err != nil {
+		return 0, err
+	}
+	for target, ch := range d.cfg.Channels {
+		if err := d.dispatch(ctx, target, ch); err != nil {
+			return 0, err
+		}
+	}
+	p, err := d.cfg.Machine.Pending(ctx)
+	if err != nil {
+		return 0, err
+	}
+	rest := maxSleep
+	if !p.Next.IsZero() {
+		rest = min(rest, p.Next.Sub(d.cfg.Clock.Now()))
+	}
+	return max(rest, minSleep), nil
+}
+
+// dispatch gives the first candidates of a fair order to free workers.
+func (d *Driver) dispatch(ctx context.Context, target thole.Target, ch channel.Channel) error {
+	d.mu.Lock()
+	inFlight := len(d.lanes)
+	d.mu.Unlock()
+	if inFlight >= d.cfg.Parallel {
+		return nil
+	}
+	// Lanes being probed still hold their tickets: look past them.
+	candidates, err := d.cfg.Machine.Candidates(ctx, target, d.cfg.Parallel+inFlight)
+	if err != nil {
+		return err
+	}
+	for _, c := range candidates {
+		if c.Batch.Mode == thole.ModeHeartbeat || !d.claim(c.Lane.ID) {
+			continue
+		}
+		select {
+		case d.slots <- struct{}{}:
+		default:
+			d.release(c.Lane.ID)
+			return nil
+		}
+		d.wg.Go(func() {
+			defer func() { <-d.slots; d.release(c.Lane.ID); d.Wake() }()
+			if err := d.try(ctx, ch, c); err != nil && ctx.Err() == nil {
+				d.cfg.Log.Error("delivery failed", "batch", c.Batch.ID, "err", err)
+			}
+		})
+	}
+	return nil
+}
+
+func (d *Driver) claim(lane string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lanes[lane] {
+		return false
+	}
+	d.lanes[lane] = true
+	return true
+}
+
+func (d *Driver) release(lane string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.lanes, lane)
+}
+
+// try takes one candidate as far as it goes now.
+func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candidate) error {
+	m := d.cfg.Machine
+	r, err := ch.Probe(ctx, channel.Query{
+		User: c.Lane.User, Endpoint: c.Lane.Endpoint, Thread: c.Lane.Thread, Batch: c.Batch.ID,
+		Policy: c.Batch.Policy, ArtifactRead: c.Batch.RequiresArtifactRead,
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		r = channel.Readiness{Verdict: channel.NotNow, Reason: err.Error()}
+	}
+	switch r.Verdict {
+	case channel.Now:
+	case channel.Never:
+		return m.Hold(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, "policy", map[string]string{"reason": r.Reason})
+	default:
+		return m.Defer(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, r.Reason, r.RetryAfter)
+	}
+	now := d.cfg.Clock.Now()
+	parcel, err := m.BeginAccept(ctx, thole.SystemActor, delivery.BeginAccept{
+		LaneID: c.Lane.ID, Batch: c.Batch.ID, Kind: r.Mode, Request: d.cfg.NewID(now), Marker: "thole-" + d.cfg.NewID(now),
+		Attachment: r.Attachment, Epoch: r.Epoch, Holder: d.cfg.Holder, Lease: leaseTime, Proof: r.Reason,
+	})
+	if thole.CodeOf(err) == thole.CodeConflict {
+		return nil // no longer next: someone else, or time, moved it
+	}
+	if err != nil {
+		return err
+	}
+	if !d.startFollowing(parcel.Attempt.ID) {
+		return thole.Errorf(thole.CodeInternal, "attempt %s is already followed", parcel.Attempt.ID)
+	}
+	p := proposal(parcel)
+	p.Text = delivery.Compose(parcel)
+	answer, err := ch.Propose(ctx, p)
+	if err != nil {
+		answer = channel.Answer{Acceptance: thole.AcceptanceUnknown, Evidence: err.Error()}
+	}
+	w := channel.Watch{Proposal: p}
+	// The answer is recorded even when we were told to stop meanwhile.
+	rec, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	switch answer.Acceptance {
+	case thole.Accepted:
+		if answer.Turn == "" {
+			break // accepted as what? Look for the marker.
+		}
+		_, err := m.Accept(rec, thole.SystemActor, parcel.Attempt.Fence(), delivery.Acceptance{
+			Turn: answer.Turn, Attachment: answer.Attachment, Epoch: answer.Epoch, Evidence: answer.Evidence,
+		})
+		if err != nil {
+			d.stopFollowing(parcel.Attempt.ID)
+			return err
+		}
+		w.Turn, w.Attachment, w.Epoch = answer.Turn, answer.Attachment, answer.Epoch
+	case thole.Rejected:
+		d.stopFollowing(parcel.Attempt.ID)
+		_, err := m.Reject(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence, answer.RetryAfter)
+		return err
+	}
+	// Accepted: follow the turn. Unknown: look for proof until the deadline.
+	d.wg.Go(func() { d.followUp(ctx, ch, parcel.Attempt.Fence(), w) })
+	return nil
+}
+
+func proposal(p delivery.Parcel) channel.Proposal {
+	return channel.Proposal{
+		User: p.Lane.User, Endpoint: p.Lane.Endpoint, Thread: p.Lane.Thread, Mode: p.Attempt.RPC.Kind, Request: p.Attempt.RPC.RequestID,
+		Marker: p.Attempt.RPC.Marker, Attachment: p.Attempt.Observation.Attachment, Epoch: p.Attempt.Observation.Epoch,
+		Batch: p.Batch.ID, Attempt: p.Attempt.ID, Generation: p.Attempt.Generation,
+	}
+}
+
+// adopt follows every open attempt that nobody alive follows: our own after a
+// restart, another process's after its lease.
+func (d *Driver) adopt(ctx context.Context) error {
+	live, err := d.cfg.Machine.Live(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range live {
+		ch := d.cfg.Channels[p.Batch.Target]
+		if ch == nil || !d.startFollowing(p.Attempt.ID) {
+			continue
+		}
+		// The holder of our own name is this process: it is following already,
+		// unless startFollowing just said that it is not.
+		took, err := d.cfg.Machine.Adopt(ctx, thole.SystemActor, p.Attempt.Fence(), d.cfg.Holder, leaseTime, d.cfg.Sole)
+		if err != nil || !took {
+			d.stopFollowing(p.Attempt.ID)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		w := channel.Watch{Proposal: proposal(p), Turn: p.Attempt.Observation.Turn}
+		if p.Attempt.State == thole.AttemptAcceptPending {
+			w.Turn = ""
+		}
+		d.wg.Go(func() { d.followUp(ctx, ch, p.Attempt.Fence(), w) })
+	}
+	return nil
+}
+
+func (d *Driver) startFollowing(id thole.AttemptID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.follow[id] {
+		return false
+	}
+	d.follow[id] = true
+	return true
+}
+
+func (d *Driver) stopFollowing(id thole.AttemptID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.follow, id)
+}
+
+var errStale = errors.New("the attempt has moved on")

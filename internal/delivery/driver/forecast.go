@@ -1,0 +1,38 @@
+package driver
+
+import (
+	"context"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/delivery"
+)
+
+// Forecast says whether a result would be delivered without a human.
+type Forecast struct {
+	Automatic bool
+	Reasons   []string
+}
+
+// Forecast tells a submitter whether a result would reach its thread without a
+// human, and if not, why. It asks the channel and changes nothing; permissions
+// may be different by the time the result is there.
+func (d *Driver) Forecast(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) Forecast {
+	ch := d.cfg.Channels[t]
+	if ch == nil {
+		f := Forecast{Reasons: []string{"no channel reaches target " + string(t) + " from this daemon yet"}}
+		if o := p.Objections(); len(o) > 0 {
+			f.Reasons = append(f.Reasons, "the policy is not strictly safe: "+strings.Join(o, ", "))
+		}
+		return f
+	}
+	r, err := ch.Probe(ctx, channel.Query{User: a.User, Endpoint: a.Endpoint, Thread: a.Thread, Policy: p})
+	switch {
+	case err != nil:
+		return Forecast{Reasons: []string{err.Error()}}
+	case r.Verdict == channel.Never:
+		return Forecast{Reasons: []string{r.Reason}}
+	}
+	return Forecast{Automatic: true}
+}

@@ -1,0 +1,207 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/daemon/supervise"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/store"
+)
+
+// takeoverWait bounds how long a new owner waits for the old one to finish.
+const takeoverWait = time.Minute
+
+// DaemonConfig places a home's daemon.
+type DaemonConfig struct {
+	Home     string
+	Idle     time.Duration // 0: never exits by itself
+	Takeover bool          // ask a running owner to hand over
+	Limits   delivery.Limits
+	Channels map[thole.Target]channel.Channel
+	// Methods are served beside our own.
+	Methods map[string]daemon.Method
+	Log     *slog.Logger
+	// Ready is called with nil when the socket answers.
+	Ready func(error)
+	// Hook observes durable steps, for crash tests.
+	Hook store.Hook
+}
+
+// RunDaemon owns the home until it is idle, stopped or handed over.
+func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason, err error) {
+	ready := sync.OnceFunc(func() {
+		if cfg.Ready != nil {
+			cfg.Ready(err)
+		}
+	})
+	defer ready()
+	wait := time.Duration(0)
+	if cfg.Takeover {
+		wait = takeoverWait
+		old := daemonclient.Client{Home: cfg.Home, NoStart: true}
+		if err := old.Call(ctx, wire.DaemonStop, wire.StopParams{Handover: true}, nil); err != nil && thole.CodeOf(err) != thole.CodeUnavailable {
+			return "", err
+		}
+	}
+	owner, err := daemon.Own(ctx, cfg.Home, wait)
+	if err != nil {
+		return "", err
+	}
+	defer owner.Release()
+	db, err := store.Open(ctx, store.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Hook: cfg.Hook})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	d, err := newDeliveries(cfg, db)
+	if err != nil {
+		return "", err
+	}
+	// Everything overdue is done before the first request is heard.
+	if err := d.sweep(ctx); err != nil {
+		return "", err
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = d.driver.Run(run) })
+	parts.Go(func() { d.sweepAlways(run) })
+	defer parts.Wait()
+	defer stop()
+
+	methods := d.methods()
+	for name, m := range cfg.Methods {
+		methods[name] = m
+	}
+	return daemon.Serve(ctx, daemon.Config{
+		Owner: owner, Role: "daemon", Methods: methods, Waiting: map[string]bool{wire.JobWait: true},
+		Idle: cfg.Idle, Staying: d.staying, Ready: ready, Log: cfg.Log,
+	})
+}
+
+// deliveries is the delivery part of the graph.
+type deliveries struct {
+	machine *delivery.Machine
+	keeper  *artifact.Keeper
+	driver  *driver.Driver
+	runs    *supervise.Runs
+	db      *store.DB
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next commit
+}
+
+func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
+	d := &deliveries{db: db, changed: make(chan struct{}), log: cfg.Log}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	keeper, err := artifact.New(artifact.Config{Dir: filepath.Join(cfg.Home, "artifacts"), Store: db.Artifacts()})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Limits == (delivery.Limits{}) {
+		cfg.Limits = delivery.DefaultLimits()
+	}
+	d.keeper = keeper
+	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: cfg.Limits, Wake: d.tell})
+	d.driver = driver.New(driver.Config{
+		Machine: d.machine, Channels: cfg.Channels, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
+	})
+	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper)
+	return d, err
+}
+
+// tell wakes the driver and everyone who waits for a change.
+func (d *deliveries) tell() {
+	d.mu.Lock()
+	close(d.changed)
+	d.changed = make(chan struct{})
+	d.mu.Unlock()
+	d.driver.Wake()
+}
+
+func (d *deliveries) nextChange() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+func (d *deliveries) methods() map[string]daemon.Method {
+	api := &daemon.Delivery{
+		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: d.forecast,
+		Cancelled: d.runs.Cancel, Now: time.Now,
+		Check: func(ctx context.Context) ([]wire.Violation, error) {
+			found, err := d.db.CheckDelivery(ctx)
+			var out []wire.Violation
+			for _, v := range found {
+				out = append(out, wire.Violation{Rule: v.Rule, Row: v.Row})
+			}
+			return out, err
+		},
+	}
+	return api.Methods()
+}
+
+// forecast asks the channel what it would do now; without one, or where the policy
+// is not strictly safe, a human will be needed.
+func (d *deliveries) forecast(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) wire.Forecast {
+	f := d.driver.Forecast(ctx, a, t, p)
+	return wire.Forecast{Automatic: f.Automatic, Reasons: f.Reasons}
+}
+
+func (d *deliveries) sweep(ctx context.Context) error {
+	if _, err := d.machine.Sweep(ctx); err != nil {
+		return err
+	}
+	if _, err := d.keeper.Sweep(ctx); err != nil {
+		return err
+	}
+	return d.runs.Sweep(ctx)
+}
+
+// sweepAlways repeats what the driver's own passes do not cover.
+func (d *deliveries) sweepAlways(ctx context.Context) {
+	t := time.NewTicker(15 * time.Second)
+	defer t.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		err := d.runs.Sweep(ctx)
+		if err == nil && n%40 == 0 {
+			_, err = d.keeper.Sweep(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("sweep failed", "err", err)
+		}
+	}
+}
+
+func (d *deliveries) staying(ctx context.Context, idle time.Duration) (string, error) {
+	if d.driver.Busy() {
+		return "a delivery is under way", nil
+	}
+	p, err := d.machine.Pending(ctx)
+	if err != nil {
+		return "", err
+	}
+	return daemon.Staying(p, time.Now(), idle, d.driver.Serves), nil
+}
