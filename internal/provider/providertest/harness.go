@@ -55,6 +55,7 @@ func Run(t *testing.T, h Harness) {
 				if why, ok := h.Skip[row.Name]; ok {
 					t.Skip(why)
 				}
+				t.Parallel() // rows share nothing, and mostly wait for the CLI to start
 				row.Run(NewBench(t, h))
 			})
 		}
