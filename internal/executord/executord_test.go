@@ -250,6 +250,11 @@ func TestRefusals(t *testing.T) {
 	if end := events[0].Event.Ended; end.Outcome != thole.OutcomeFailed || !strings.Contains(end.Error.Message, "nobody") {
 		t.Errorf("unknown provider ended %+v", end)
 	}
+	out := request("sim: say x")
+	out.Grant.Config = map[string][]byte{"../../escape": nil}
+	if end := collect(t, c, start(t, c, out), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {
+		t.Errorf("a configuration file outside its directory: %+v", end)
+	}
 	leak := request("sim: say x")
 	leak.Grant.Files = map[string][]byte{"../escape": nil}
 	if end := collect(t, c, start(t, c, leak), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {

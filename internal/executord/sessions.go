@@ -57,6 +57,9 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
 	}
+	if err := placeConfig(data, req.Grant.Config); err != nil {
+		return nil, err
+	}
 	env := map[string]string{"HOME": s.dirs.Home, "PATH": os.Getenv("PATH"), "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": s.dirs.Tmp}
 	maps.Copy(env, req.Grant.Env)
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
@@ -113,4 +116,25 @@ func (s *sessions) placeAuth(req RunRequest) (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+// placeConfig writes settings that are not there yet.
+func placeConfig(data string, files map[string][]byte) error {
+	root, err := os.OpenRoot(data)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for name, body := range files {
+		if _, err := root.Lstat(name); err == nil {
+			continue
+		}
+		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return thole.Errorf(thole.CodeInvalid, "place %s: %w", name, err)
+		}
+		if err := root.WriteFile(name, body, 0o600); err != nil {
+			return thole.Errorf(thole.CodeInvalid, "place %s: %w", name, err)
+		}
+	}
+	return nil
 }

@@ -8,12 +8,15 @@ import "context"
 // event.
 type Credentials interface {
 	// For returns the environment and files for one session of the named provider.
-	// Files are placed in SessionConfig.Auth by name.
 	For(ctx context.Context, providerName string) (Grant, error)
 }
 
 // Grant is one session's credentials.
 type Grant struct {
-	Env   map[string]string
+	Env map[string]string
+	// Files are secrets, kept in SessionConfig.Auth by plain name.
 	Files map[string][]byte
+	// Config holds settings without secrets, placed in SessionConfig.Data by local
+	// path where nothing is there yet: afterwards the file is the thread's own.
+	Config map[string][]byte
 }
