@@ -20,8 +20,8 @@ type Conn struct {
 	mu sync.Mutex // guards s
 	s  inFlight
 
-	work  chan struct{} // to the dispatcher: something arrived
-	write chan struct{} // to the writer: something is queued
+	work  chan struct{} // to the dispatcher: something arrived, or the end
+	write chan struct{} // to the writer: something is queued, or the end
 	wg    sync.WaitGroup
 	once  sync.Once
 }
@@ -149,6 +149,8 @@ func (c *Conn) end(reason string, cause error) {
 		// does, so this is counted before Run can see the end.
 		c.wg.Go(func() { _ = c.stream.Close(reason) })
 		c.cancel(end)
+		signal(c.work)
+		signal(c.write)
 		for _, done := range calls {
 			done(nil, end)
 		}

@@ -150,20 +150,14 @@ func TestReplyComesBeforeItsNotifications(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, c := rawPeer(t, jsonrpc.Options{OutboundLimit: 8, Overflow: jsonrpc.OverflowBlock, Handler: handler{req: func(r *jsonrpc.Request) { _ = r.ReplyThen(1, frame, frame) }}})
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { // another goroutine keeps sending
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_ = c.Notify(context.Background(), "noise", nil)
-			}
+		for c.Notify(ctx, "noise", nil) == nil && ctx.Err() == nil {
 		}
 	})
 	defer wg.Wait()
-	defer close(stop)
+	defer stop()
 	for i := range 50 {
 		p.send(fmt.Sprintf(`{"id":%d,"method":"m"}`, i))
 		want := []string{fmt.Sprintf(`{"id":%d,"result":1}`, i), `{"method":"after"}`, `{"method":"after"}`}

@@ -127,17 +127,13 @@ func (c *Conn) cancelRequest(params json.RawMessage) {
 
 // dispatchLoop hands arrivals to the Handler, one at a time.
 func (c *Conn) dispatchLoop() {
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-c.work:
-		}
+	for range c.work {
+		ended := false
 		for {
 			var a arrival
 			more := false
 			c.update(func(s *inFlight) {
-				s.handling = false
+				s.handling, ended = false, s.end != nil
 				if s.end != nil || s.in.len() == 0 {
 					return
 				}
@@ -150,6 +146,9 @@ func (c *Conn) dispatchLoop() {
 				break
 			}
 			c.handle(a)
+		}
+		if ended {
+			return
 		}
 	}
 }

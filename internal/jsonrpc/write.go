@@ -63,14 +63,9 @@ func (c *Conn) answerNow(id ID, e *Error) {
 // writeLoop writes the queue's head and removes it afterwards, so that the
 // bounds count what the transport has not taken yet.
 func (c *Conn) writeLoop() {
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-c.write:
-		}
+	for range c.write {
 		var m outgoing
-		var more, sent bool
+		var more, sent, ended bool
 		for {
 			c.update(func(s *inFlight) {
 				if sent {
@@ -79,7 +74,7 @@ func (c *Conn) writeLoop() {
 				if more = s.end == nil && s.out.len() > 0; more {
 					m = s.out.front()
 				}
-				s.writing = more
+				s.writing, ended = more, s.end != nil
 			})
 			if !more {
 				break
@@ -89,6 +84,9 @@ func (c *Conn) writeLoop() {
 				return
 			}
 			sent = true
+		}
+		if ended {
+			return
 		}
 	}
 }
