@@ -1,0 +1,127 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Login is the Credentials of a laptop: the user's own login of each CLI. It
+// reads and never invents; a CLI the user is not logged in to gets an empty
+// grant, and says so itself in its first turn.
+type Login struct {
+	// Home is the user's home directory.
+	Home string
+	// Getenv reads the user's environment.
+	Getenv func(string) string
+}
+
+var _ Credentials = Login{}
+
+// source says where one CLI keeps its login: a file below the home directory,
+// under the name the driver expects in SessionConfig.Auth, and the variables it
+// reads keys and endpoints from.
+type source struct {
+	file, path string
+	home       string // a variable that moves the file's directory
+	env        []string
+}
+
+func loginSource(providerName string) source {
+	switch providerName {
+	case "codex":
+		return source{"auth.json", ".codex/auth.json", "CODEX_HOME", []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"}}
+	case "claude":
+		return source{".credentials.json", ".claude/.credentials.json", "CLAUDE_CONFIG_DIR",
+			[]string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"}}
+	case "opencode":
+		return source{"auth.json", ".local/share/opencode/auth.json", "",
+			[]string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"}}
+	}
+	return source{}
+}
+
+func (l Login) file(s source) string {
+	if dir := l.getenv(s.home); dir != "" {
+		return filepath.Join(dir, filepath.Base(s.path))
+	}
+	return filepath.Join(l.Home, filepath.FromSlash(s.path))
+}
+
+func (l Login) getenv(name string) string {
+	if l.Getenv == nil || name == "" {
+		return ""
+	}
+	return l.Getenv(name)
+}
+
+// For implements Credentials.
+func (l Login) For(_ context.Context, providerName string) (Grant, error) {
+	g := Grant{Env: map[string]string{}, Files: map[string][]byte{}}
+	s := loginSource(providerName)
+	for _, name := range s.env {
+		if v := l.getenv(name); v != "" {
+			g.Env[name] = v
+		}
+	}
+	if s.file == "" {
+		return g, nil
+	}
+	data, err := os.ReadFile(l.file(s))
+	switch {
+	case err == nil:
+		g.Files[s.file] = data
+	case !errors.Is(err, fs.ErrNotExist):
+		return Grant{}, thole.Errorf(thole.CodeUnavailable, "read the login of %s: %w", providerName, err)
+	}
+	return g, nil
+}
+
+// Keep gives a login that a CLI refreshed in auth, its SessionConfig.Auth, back
+// to the user: services invalidate the old one, so the user's own CLI would be
+// logged out otherwise. given is the grant the session began with; a login that
+// changed on both sides is left alone.
+func (l Login) Keep(providerName, auth string, given Grant) error {
+	s := loginSource(providerName)
+	before, had := given.Files[s.file]
+	if !had {
+		return nil
+	}
+	after, err := os.ReadFile(filepath.Join(auth, s.file))
+	if err != nil || bytes.Equal(before, after) || len(after) == 0 {
+		return nil
+	}
+	path := l.file(s)
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
+		return nil
+	}
+	tmp := path + ".thole"
+	if err = os.WriteFile(tmp, after, 0o600); err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "keep the refreshed login of %s: %w", providerName, err)
+	}
+	return nil
+}
+
+// Place writes a grant's files into dir, a SessionConfig.Auth.
+func (g Grant) Place(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
+	}
+	for name, data := range g.Files {
+		if name != filepath.Base(name) || name == "." || name == ".." {
+			return thole.Errorf(thole.CodeInvalid, "credential file name %q is not a plain name", name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
+		}
+	}
+	return nil
+}
