@@ -23,7 +23,7 @@ func (r *run) message(m *message) {
 		if m.Event.Type == "message_stop" {
 			r.stall.off()
 		}
-		r.d.streamEvent(m.Event, len(m.Abandoned) > 0)
+		r.d.streamEvent(m.Event, len(m.Abandoned) > 0 && !r.halted && !r.stalled)
 	case "assistant":
 		r.d.assistant(m)
 	case "user":

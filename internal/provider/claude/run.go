@@ -126,21 +126,19 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 // prepare brings the process and its settings to what the turn wants.
 func (r *run) prepare(ctx context.Context) error {
 	s, t := r.s, r.turn
-	st := s.stance
+	profile, model, effort := s.cfg.Profile, s.cfg.Model, s.cfg.Effort
 	if t.Profile != "" {
-		var err error
-		if st, err = stanceOf(t.Profile); err != nil {
-			return err
-		}
-	} else if s.cfg.Profile != "" {
-		st, _ = stanceOf(s.cfg.Profile) // an accepted plan changed it for its own turn only
+		profile = t.Profile
 	}
-	model, effort := s.model, s.effort
 	if t.Model != "" {
 		model = t.Model
 	}
 	if t.Effort != "" {
 		effort = t.Effort
+	}
+	st, err := stanceOf(profile)
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	c, closed := s.conn, s.closed
@@ -168,9 +166,12 @@ func (r *run) prepare(ctx context.Context) error {
 		r.control("set_permission_mode", map[string]any{"mode": st.mode})
 	}
 	if model != oldModel {
+		if model == "" {
+			model = "default"
+		}
 		r.control("set_model", map[string]any{"model": model})
 	}
-	if effort != oldEffort {
+	if effort != oldEffort && effort != "" {
 		r.control("apply_flag_settings", map[string]any{"settings": map[string]any{"effortLevel": effort}})
 	}
 	return nil

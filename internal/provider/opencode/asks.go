@@ -1,0 +1,117 @@
+package opencode
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// pending is a permission or question of the server that waits for a human.
+type pending struct {
+	ask    thole.Ask
+	native nativeAsk
+}
+
+func (p *pending) question() bool { return p.ask.Kind == thole.AskInput }
+
+func askID(native string) thole.AskID { return provider.StableID[thole.AskID](name, "ask", native) }
+
+func questionID(i int) string { return "q" + strconv.Itoa(i+1) }
+
+func questionAsk(item thole.ItemID, a nativeAsk) thole.Ask {
+	ask := thole.Ask{ID: askID(a.ID), Kind: thole.AskInput, Item: item,
+		Decisions: []thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}}
+	for i, q := range a.Questions {
+		tq := thole.Question{ID: questionID(i), Header: q.Header, Text: q.Question, Multi: q.Multiple, Free: q.Custom == nil || *q.Custom}
+		for _, o := range q.Options {
+			tq.Options = append(tq.Options, thole.Option{Label: o.Label, Description: o.Description})
+		}
+		ask.Questions = append(ask.Questions, tq)
+	}
+	return ask
+}
+
+func permissionAsk(item thole.ItemID, dir string, a nativeAsk) thole.Ask {
+	ask := thole.Ask{ID: askID(a.ID), Item: item,
+		Decisions: []thole.Decision{thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel}}
+	switch a.Permission {
+	case "bash":
+		ask.Kind, ask.Dir, ask.Command = thole.AskCommand, dir, a.Metadata.Command
+		if ask.Command == "" {
+			ask.Command = strings.Join(a.Patterns, " && ")
+		}
+	case "edit":
+		ask.Kind, ask.Changes = thole.AskFileChange, []thole.FileChange{changeOf(dir, a)}
+	default:
+		ask.Kind, ask.Title = thole.AskPermissions, a.Permission
+		ask.Reason = strings.Join(a.Patterns, ", ")
+	}
+	return ask
+}
+
+// changeOf is the edit that a permission is asked for.
+func changeOf(dir string, a nativeAsk) thole.FileChange {
+	c := thole.FileChange{Path: relative(dir, a.Metadata.Filepath), Kind: "update", Diff: plainDiff(a.Metadata.Diff)}
+	if strings.Contains(c.Diff, "\n@@ -0,0 ") || strings.HasPrefix(c.Diff, "@@ -0,0 ") {
+		c.Kind = "add"
+	}
+	return c
+}
+
+// plainDiff drops the "Index:" lines that the server's diffs begin with.
+func plainDiff(diff string) string {
+	if strings.HasPrefix(diff, "Index: ") {
+		if _, rest, ok := strings.Cut(diff, "\n---"); ok {
+			return "---" + rest
+		}
+	}
+	return diff
+}
+
+// relative is a path as clients show it: inside the workspace without its prefix.
+func relative(dir, p string) string {
+	if rel, err := filepath.Rel(dir, p); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return p
+}
+
+// answersOf are the answers in the order of the questions. Declining is an answer
+// too: the server would end the turn on a rejection.
+func (p *pending) answersOf(a thole.Answer) [][]string {
+	out := make([][]string, len(p.native.Questions))
+	for i := range out {
+		out[i] = a.Answers[questionID(i)]
+		if a.Decision == thole.DecisionDeny {
+			msg := a.Message
+			if msg == "" {
+				msg = "The user did not answer this question."
+			}
+			out[i] = []string{msg}
+		}
+		if out[i] == nil {
+			out[i] = []string{}
+		}
+	}
+	return out
+}
+
+// asMessage says an answer in prose, for a question that its server forgot when
+// it stopped.
+func asMessage(r provider.Reply) string {
+	var b strings.Builder
+	b.WriteString("My answer to your earlier question:\n")
+	if r.Answer.Decision == thole.DecisionDeny || r.Answer.Decision == thole.DecisionCancel {
+		b.WriteString("I would rather not answer. ")
+	}
+	for _, q := range r.Ask.Questions {
+		if got := r.Answer.Answers[q.ID]; len(got) > 0 {
+			b.WriteString("- " + q.Text + " " + strings.Join(got, ", ") + "\n")
+		}
+	}
+	b.WriteString(r.Answer.Message)
+	return b.String()
+}

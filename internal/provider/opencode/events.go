@@ -1,0 +1,276 @@
+package opencode
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// event handles one event of the server. It tells of all sessions in the
+// directory; unknown kinds and other sessions are ignored.
+func (r *run) event(e event) {
+	if e.Type == resync {
+		r.resync()
+		return
+	}
+	p := decodeProps(e.Properties)
+	if e.Type == "session.created" {
+		r.d.born(p.Info)
+		return
+	}
+	if !r.d.ours(p.SessionID) {
+		return
+	}
+	main := p.SessionID == r.d.session
+	if r.stall.C != nil {
+		r.stall.set(r.s.opts.Stall)
+	}
+	switch e.Type {
+	case "message.updated":
+		r.message(p.Info)
+	case "message.part.updated":
+		if p.Part != nil {
+			r.d.part(p.Part)
+		}
+	case "message.part.delta":
+		r.d.delta(p.PartID, p.Field, p.Delta)
+	case "todo.updated":
+		if main {
+			r.d.todos(p.Todos)
+		}
+	case "permission.asked", "question.asked":
+		var a nativeAsk
+		if json.Unmarshal(e.Properties, &a) == nil {
+			r.asked(a, e.Type == "question.asked")
+		}
+	case "permission.replied", "question.replied", "question.rejected":
+		r.settledElsewhere(p.RequestID)
+	case "session.status":
+		if main && p.Status != nil {
+			r.status(p.Status)
+		}
+	case "session.idle":
+		if main {
+			r.idle()
+		}
+	case "session.error":
+		if main && r.begun && p.Error != nil {
+			r.failure(p.Error)
+		}
+	}
+}
+
+// message takes in a message and notes which of ours the server took up.
+func (r *run) message(i info) {
+	m := r.d.message(i)
+	if m == nil || i.SessionID != r.d.session {
+		return
+	}
+	r.begun = true
+	if i.Role != "assistant" {
+		return
+	}
+	if item := r.steers[i.ParentID]; item != nil {
+		delete(r.steers, i.ParentID)
+		r.em.Steered(*item)
+	}
+	if r.quiet.C != nil && r.d.settled() {
+		r.conclude()
+	}
+}
+
+func (r *run) status(s *status) {
+	switch s.Type {
+	case "busy":
+		r.quiet.off()
+		r.stall.set(r.s.opts.Stall)
+	case "retry":
+		wait := time.Until(time.UnixMilli(s.Next))
+		r.d.retry()
+		f := retryOf(s.Message)
+		if wait > r.s.opts.RetryLimit {
+			f.Retrying = false
+			r.late = f
+			r.abort(r.s.opts.StopGrace)
+			return
+		}
+		r.em.Error(*f)
+		r.stall.set(max(wait, 0) + r.s.opts.Stall)
+	}
+}
+
+// failure is an error of the session. One that belongs to a message is told by
+// the message; without a message there may be no word of idleness either.
+func (r *run) failure(e *nativeError) {
+	r.failed = e
+	if e.Name == "ContextOverflowError" {
+		// The server may shorten its context and go on.
+		f, _ := failureOf(e)
+		f.Retrying = true
+		r.em.Error(*f)
+	}
+	if len(r.d.order) == 0 {
+		r.quiet.set(settle)
+	}
+}
+
+// resync reads again what the event stream may have missed.
+func (r *run) resync() {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	id := r.d.session
+	var all []stored
+	if r.srv.call(ctx, http.MethodGet, "/session/"+id+"/message", nil, &all) != nil {
+		return // the next reconnect or the server's end tells
+	}
+	for _, m := range all {
+		r.message(m.Info)
+		for i := range m.Parts {
+			r.d.part(&m.Parts[i])
+		}
+	}
+	var todos []nativeTodo
+	if r.srv.call(ctx, http.MethodGet, "/session/"+id+"/todo", nil, &todos) == nil && len(todos) > 0 {
+		r.d.todos(todos)
+	}
+	for path, question := range map[string]bool{"/permission": false, "/question": true} {
+		var asks []nativeAsk
+		if r.srv.call(ctx, http.MethodGet, path, nil, &asks) != nil {
+			continue
+		}
+		for _, a := range asks {
+			if r.d.ours(a.SessionID) {
+				r.asked(a, question)
+			}
+		}
+	}
+	var busy map[string]status
+	if r.srv.call(ctx, http.MethodGet, "/session/status", nil, &busy) == nil {
+		if _, ok := busy[id]; !ok {
+			r.idle()
+		}
+	}
+}
+
+// asked decides a permission by the turn's stance, or shows it to a human.
+func (r *run) asked(a nativeAsk, question bool) {
+	if r.seen[a.ID] {
+		return
+	}
+	r.seen[a.ID] = true
+	key := callKey(a.Tool.MessageID, a.Tool.CallID)
+	item := r.em.ItemID(key)
+	if question {
+		r.put(&pending{ask: questionAsk(item, a), native: a})
+		return
+	}
+	if a.Permission == "edit" {
+		r.d.change(a)
+	}
+	ruling := r.stance.decide(&a)
+	if ruling == rulingAsk && r.s.allowed.cover(&a) {
+		ruling = rulingAllow
+	}
+	switch ruling {
+	case rulingAllow:
+		r.reply(context.Background(), a.ID, "once", "")
+	case rulingDeny:
+		r.d.declined[key] = true
+		r.reply(context.Background(), a.ID, "reject", planDenial)
+	default:
+		r.put(&pending{ask: permissionAsk(item, r.s.cfg.Dir, a), native: a})
+	}
+}
+
+func (r *run) put(p *pending) {
+	r.asks[p.ask.ID] = p
+	r.em.Ask(p.ask)
+}
+
+func (r *run) reply(ctx context.Context, id, word, message string) error {
+	body := map[string]any{"reply": word}
+	if message != "" {
+		body["message"] = message
+	}
+	return r.srv.call(ctx, http.MethodPost, "/permission/"+id+"/reply", body, nil)
+}
+
+// answer settles an ask by a human's word.
+func (r *run) answer(ctx context.Context, id thole.AskID, a thole.Answer) error {
+	p := r.asks[id]
+	if p == nil {
+		return provider.ErrSettled
+	}
+	if err := r.deliver(ctx, p, a); err != nil {
+		if isStatus(err, http.StatusNotFound) {
+			r.resolve(id, nil)
+			return provider.ErrSettled
+		}
+		return err
+	}
+	if a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel {
+		r.d.declined[callKey(p.native.Tool.MessageID, p.native.Tool.CallID)] = true
+	}
+	if a.Decision == thole.DecisionAlways {
+		for _, pattern := range p.native.Always {
+			r.s.allowed = append(r.s.allowed, allowance{p.native.Permission, pattern})
+		}
+	}
+	r.resolve(id, &a)
+	if a.Decision == thole.DecisionCancel {
+		r.halted = true
+		r.abort(r.s.opts.StopGrace)
+	}
+	return nil
+}
+
+// deliver tells the server. A rejection without words would end the turn
+// quietly, so a denial always says something.
+func (r *run) deliver(ctx context.Context, p *pending, a thole.Answer) error {
+	id := p.native.ID
+	switch {
+	case p.question() && a.Decision == thole.DecisionCancel:
+		return r.srv.call(ctx, http.MethodPost, "/question/"+id+"/reject", nil, nil)
+	case p.question():
+		return r.srv.call(ctx, http.MethodPost, "/question/"+id+"/reply", map[string]any{"answers": p.answersOf(a)}, nil)
+	case a.Decision == thole.DecisionCancel:
+		return r.reply(ctx, id, "reject", "")
+	case a.Decision == thole.DecisionDeny:
+		msg := a.Message
+		if msg == "" {
+			msg = "The user denied this."
+		}
+		return r.reply(ctx, id, "reject", msg)
+	}
+	return r.reply(ctx, id, "once", "")
+}
+
+func (r *run) resolve(id thole.AskID, a *thole.Answer) {
+	delete(r.asks, id)
+	r.em.Resolve(id, a)
+}
+
+// settledElsewhere is the server's word that an ask is over; for those we
+// answered it is an echo.
+func (r *run) settledElsewhere(native string) {
+	if id := askID(native); r.asks[id] != nil {
+		r.resolve(id, nil)
+	}
+}
+
+func (r *run) steer(ctx context.Context, input []thole.Input, parts []any, clientID string) error {
+	id := r.s.messageID()
+	r.steers[id] = &thole.Item{
+		ID: r.em.ItemID(id), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()},
+	}
+	if err := r.send(ctx, id, parts); err != nil {
+		delete(r.steers, id)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Package opencode drives opencode: one `opencode serve` for each session, on
+// loopback with a password of its own, spoken to over HTTP and its event stream.
+//
+// Every edit, command and unknown tool asks the host first, in all profiles, by
+// rules that also reach sub-agents; the host answers by the turn's profile. So a
+// profile holds for one turn, plan cannot be talked into writing, and a change's
+// diff is known before it is made. "Always" is remembered here and not in the
+// server, where it would outlive the profile it was given under.
+//
+// The event stream has no replay: after a reconnect the messages, todos and
+// pending asks are read again, and everything that was told already is skipped.
+// The package does not touch the server's database and uses none of its
+// experimental interfaces.
+package opencode
+
+import (
+	"context"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+const (
+	name    = "opencode"
+	title   = "opencode"
+	pinned  = "1.18.33"
+	install = "npm install -g opencode-ai@" + pinned
+)
+
+// Config places the CLI and sets the driver's waits. The zero value finds the
+// CLI on this machine.
+type Config struct {
+	// Binary is the path of the CLI, "" to look for it.
+	Binary string
+	// Start bounds the server's start when the caller's context does not.
+	Start time.Duration
+	// Stall is how long a model call may stay silent before the turn fails.
+	Stall time.Duration
+	// StopGrace is how long an aborted turn may take to end before the server is
+	// killed.
+	StopGrace time.Duration
+	// RetryLimit is the longest wait for a retry that a turn sits out; the server
+	// would obey a Retry-After of days.
+	RetryLimit time.Duration
+}
+
+func (c *Config) defaults() {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&c.Start, 60*time.Second)
+	set(&c.Stall, 5*time.Minute)
+	set(&c.StopGrace, 5*time.Second)
+	set(&c.RetryLimit, 10*time.Minute)
+}
+
+// Provider makes sessions of opencode.
+type Provider struct{ cfg Config }
+
+// New returns the driver. It does nothing yet: a missing CLI shows in Probe and
+// Open.
+func New(cfg Config) *Provider {
+	cfg.defaults()
+	return &Provider{cfg: cfg}
+}
+
+// Name is the provider's name.
+func (p *Provider) Name() string { return name }
+
+// Open starts a server and the conversation on it.
+func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
+	binary, err := find(p.cfg.Binary)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Dir == "" || cfg.Data == "" {
+		return nil, thole.Errorf(thole.CodeInvalid, "opencode: a session needs a workspace and a data directory")
+	}
+	if _, err := modelOf(cfg.Model); err != nil {
+		return nil, err
+	}
+	s := newSession(p.cfg, binary, cfg)
+	if err := s.open(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,311 @@
+package opencode
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// settle is how long the end of a turn may lag behind the server's word that it
+// is idle: after an abort the last updates come later.
+const settle = 2 * time.Second
+
+// run is one turn in progress. Everything but do and stop belongs to the
+// goroutine of Run.
+type run struct {
+	s      *session
+	srv    *server
+	feed   *feed
+	em     *provider.Emitter
+	d      *decoder
+	turn   provider.Turn
+	stance stance
+	model  *modelRef
+	effort string
+
+	cmds  chan func()
+	done  chan struct{} // closed when Run is over
+	halt  chan struct{} // closed by stop
+	halts sync.Once
+
+	asks   map[thole.AskID]*pending
+	seen   map[string]bool        // permissions and questions that were handled
+	steers map[string]*thole.Item // steering messages not taken up yet, by id
+
+	stall alarm // a silent model call
+	grace alarm // an abort that is not obeyed
+	quiet alarm // idle, but not everything has settled
+
+	halted  bool
+	stalled bool
+	begun   bool         // the server has the turn's message
+	failed  *nativeError // a session.error that belongs to no message
+	late    *thole.TurnError
+	over    *provider.Ended
+}
+
+// alarm is a timer that can be off.
+type alarm struct {
+	t *time.Timer
+	C <-chan time.Time
+}
+
+func (a *alarm) set(d time.Duration) {
+	if a.t == nil {
+		a.t = time.NewTimer(d)
+	} else {
+		a.t.Reset(d)
+	}
+	a.C = a.t.C
+}
+
+func (a *alarm) off() {
+	if a.t != nil {
+		a.t.Stop()
+	}
+	a.C = nil
+}
+
+// Run takes one turn to its end.
+func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	default:
+		return thole.Errorf(thole.CodeBusy, "opencode: a turn is running")
+	}
+	r := &run{
+		s: s, turn: turn, em: provider.NewEmitter(turn.ID, emit),
+		cmds: make(chan func()), done: make(chan struct{}), halt: make(chan struct{}),
+		asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*thole.Item{},
+	}
+	input := turn.Input
+	if turn.Reply != nil {
+		input = thole.Text(asMessage(*turn.Reply))
+	}
+	parts, err := partsOf(s.cfg.Dir, input)
+	if err != nil {
+		return err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	prompt := s.messageID()
+	r.d = newDecoder(r.em, s.cfg.Dir, s.NativeID(), prompt)
+	events := make(chan event, 64)
+	r.feed.to(events)
+	defer r.feed.to(nil)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed()
+	}
+	s.run = r
+	s.mu.Unlock()
+	err = r.send(ctx, prompt, parts)
+	if err == nil {
+		r.em.Session(s.NativeID())
+		if turn.Reply != nil {
+			r.em.Ask(turn.Reply.Ask)
+			r.em.Resolve(turn.Reply.Ask.ID, &turn.Reply.Answer)
+		}
+		r.loop(ctx, events)
+	}
+	s.mu.Lock()
+	s.run = nil
+	s.mu.Unlock()
+	close(r.done)
+	if err != nil {
+		return err
+	}
+	r.finish()
+	return nil
+}
+
+// prepare resolves the turn's settings and brings a server.
+func (r *run) prepare(ctx context.Context) error {
+	s, t := r.s, r.turn
+	profile, model := s.cfg.Profile, s.cfg.Model
+	if t.Profile != "" {
+		profile = t.Profile
+	}
+	if t.Model != "" {
+		model = t.Model
+	}
+	if r.effort = s.cfg.Effort; t.Effort != "" {
+		r.effort = t.Effort
+	}
+	var err error
+	if r.model, err = modelOf(model); err != nil {
+		return err
+	}
+	if r.stance, err = stanceOf(profile, s.agents); err != nil {
+		return err
+	}
+	r.srv, r.feed, err = s.alive(ctx)
+	return err
+}
+
+// messageID makes an id of the server's own form: time first, so that messages
+// sort, and never the same twice.
+func (s *session) messageID() string {
+	id := time.Now().UnixMilli() * 0x1000
+	if id <= s.lastID {
+		id = s.lastID + 1
+	}
+	s.lastID = id
+	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	var b [14]byte
+	rand.Read(b[:])
+	for i := range b {
+		b[i] = letters[int(b[i])%len(letters)]
+	}
+	return fmt.Sprintf("msg_%012x%s", uint64(id)&(1<<48-1), b[:])
+}
+
+// send hands a message to the server, which answers before it acts on it.
+func (r *run) send(ctx context.Context, id string, parts []any) error {
+	body := map[string]any{"messageID": id, "parts": parts, "agent": r.stance.agent}
+	if r.model != nil {
+		body["model"] = r.model
+	}
+	if r.effort != "" {
+		body["variant"] = r.effort
+	}
+	if r.s.cfg.Instructions != "" {
+		body["system"] = r.s.cfg.Instructions
+	}
+	return r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/prompt_async", body, nil)
+}
+
+func (r *run) loop(ctx context.Context, events <-chan event) {
+	r.stall.set(r.s.opts.Stall)
+	halt, done := r.halt, ctx.Done()
+	for r.over == nil {
+		select {
+		case e := <-events:
+			r.event(e)
+		case fn := <-r.cmds:
+			fn()
+		case <-halt:
+			halt, r.halted = nil, true
+			r.abort(r.s.opts.StopGrace)
+		case <-done:
+			done, r.halted = nil, true
+			r.abort(min(r.s.opts.StopGrace, 2*time.Second))
+		case <-r.stall.C:
+			r.stall.off()
+			if !r.d.busyTools() && len(r.asks) == 0 {
+				r.stalled = true
+				r.abort(r.s.opts.StopGrace)
+			}
+		case <-r.grace.C:
+			r.grace.off()
+			r.srv.close(0)
+		case <-r.quiet.C:
+			r.quiet.off()
+			r.conclude()
+		case <-r.srv.proc.Done():
+			r.crashed()
+		}
+	}
+	if ctx.Err() != nil {
+		r.s.drop(0)
+	}
+}
+
+// abort asks the server to stop, and kills it when it does not within grace.
+func (r *run) abort(grace time.Duration) {
+	r.grace.set(grace)
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/abort", nil, nil)
+}
+
+func (r *run) crashed() {
+	why := r.srv.proc.Diagnosis()
+	r.s.drop(0)
+	switch {
+	case r.halted:
+		r.over = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+	case r.stalled:
+		r.over = r.stallEnd()
+	default:
+		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)}
+	}
+}
+
+func (r *run) stallEnd() *provider.Ended {
+	return &provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrNetwork,
+		fmt.Sprintf("the model sent nothing for %v", r.s.opts.Stall), 0)}
+}
+
+// idle is the server's word that it has nothing to do. It is the end when the
+// turn's messages are over; after an abort it comes once too early.
+func (r *run) idle() {
+	if !r.begun {
+		return // of an earlier turn
+	}
+	if r.d.settled() {
+		r.conclude()
+	} else {
+		r.quiet.set(settle)
+	}
+}
+
+// conclude ends the turn by the main agent's last message.
+func (r *run) conclude() {
+	r.over = &provider.Ended{Outcome: thole.OutcomeCompleted}
+	native := r.failed
+	last := r.d.last()
+	if last != nil {
+		native = last.info.Error
+	}
+	switch {
+	case r.late != nil:
+		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: r.late}
+	case r.stalled:
+		r.over = r.stallEnd()
+	case r.halted && (native != nil || last == nil || !last.over() || last.info.Finish != "stop"):
+		r.over.Outcome = thole.OutcomeInterrupted
+	case native != nil:
+		f, real := failureOf(native)
+		if !real {
+			r.over.Outcome = thole.OutcomeInterrupted
+		} else {
+			r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: f}
+		}
+	case last == nil:
+		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, "opencode ended the turn without an answer", 0)}
+	}
+}
+
+func (r *run) finish() {
+	r.stall.off()
+	r.grace.off()
+	r.quiet.off()
+	r.em.Usage(r.d.total())
+	r.em.End(*r.over)
+}
+
+// do runs fn on the turn's goroutine.
+func (r *run) do(ctx context.Context, fn func() error) error {
+	res := make(chan error, 1)
+	select {
+	case r.cmds <- func() { res <- fn() }:
+		return <-res
+	case <-r.done:
+		return provider.ErrNoTurn
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// stop interrupts from any goroutine.
+func (r *run) stop() { r.halts.Do(func() { close(r.halt) }) }

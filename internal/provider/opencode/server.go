@@ -1,0 +1,178 @@
+package opencode
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// callTimeout bounds one request; none of those we make waits for a model.
+const callTimeout = 30 * time.Second
+
+// maxAnswer bounds one answer: a session's messages can be long.
+const maxAnswer = 256 << 20
+
+// server is one `opencode serve` process. Safe for concurrent use.
+type server struct {
+	proc     *process.Process
+	base     string
+	dir      string
+	password string
+	client   *http.Client
+	drained  chan struct{} // closed when stdout ended
+}
+
+// startServer returns when the server says that it listens. Not before: it never
+// answers a connection that it accepted earlier.
+func startServer(ctx context.Context, binary string, cfg provider.SessionConfig) (*server, error) {
+	var secret [24]byte
+	rand.Read(secret[:])
+	s := &server{dir: cfg.Dir, password: hex.EncodeToString(secret[:]), drained: make(chan struct{}),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}}}
+	p, err := launch(binary, cfg, s.password)
+	if err != nil {
+		return nil, err
+	}
+	s.proc = p
+	ready := make(chan string, 1)
+	go func() {
+		defer close(s.drained)
+		defer p.Stdout.Close()
+		lines := process.NewLines(p.Stdout)
+		for {
+			line, err := lines.Next()
+			if err != nil {
+				return
+			}
+			if _, addr, ok := strings.Cut(string(line), "listening on "); ok {
+				select {
+				case ready <- strings.TrimSpace(addr):
+				default:
+				}
+			}
+		}
+	}()
+	select {
+	case s.base = <-ready:
+		return s, nil
+	case <-s.drained:
+		s.close(time.Second)
+		return nil, thole.Errorf(thole.CodeUnavailable, "opencode did not start: %s", p.Diagnosis())
+	case <-ctx.Done():
+		why := p.Diagnosis()
+		s.close(0)
+		return nil, thole.Errorf(thole.CodeUnavailable, "opencode did not become ready: %w; %s", context.Cause(ctx), why).
+			WithHint("run `opencode serve` by hand and check that the machine is not overloaded")
+	}
+}
+
+// close ends the process and everything it left behind. The server stops without
+// cleaning up, so there is little to wait for.
+func (s *server) close(grace time.Duration) {
+	if grace > 0 {
+		s.proc.Stop(grace)
+	} else {
+		s.proc.Kill()
+	}
+	<-s.drained
+	s.client.CloseIdleConnections()
+}
+
+func (s *server) dead() bool {
+	select {
+	case <-s.proc.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// statusError is an answer other than success.
+type statusError struct {
+	status int
+	body   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
+
+func isStatus(err error, status int) bool {
+	var se *statusError
+	return errors.As(err, &se) && se.status == status
+}
+
+func (s *server) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var r io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		r = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path+"?directory="+url.QueryEscape(s.dir), r)
+	if err != nil {
+		return nil, err
+	}
+	req.SetBasicAuth("opencode", s.password)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// call makes one request and decodes its answer into out, which may be nil.
+func (s *server) call(ctx context.Context, method, path string, body, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req, err := s.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "opencode: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		raw, _ := io.ReadAll(io.LimitReader(resp.Body, 2<<10))
+		return thole.Errorf(thole.CodeUnavailable, "opencode: %s %s: %w", method, path, &statusError{resp.StatusCode, string(raw)})
+	}
+	if out == nil {
+		io.Copy(io.Discard, resp.Body)
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "opencode: %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// events opens the event stream; the caller closes it.
+func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
+	req, err := s.request(ctx, http.MethodGet, "/event", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "opencode: open the event stream: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, thole.Errorf(thole.CodeUnavailable, "opencode: open the event stream: status %d", resp.StatusCode)
+	}
+	return resp.Body, nil
+}

@@ -1,0 +1,182 @@
+package opencode
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// call is a tool call.
+type call struct {
+	item  thole.Item
+	known bool // the input was told
+	sent  int  // bytes of output told
+	done  bool
+}
+
+func isEdit(tool string) bool {
+	return tool == "edit" || tool == "write" || tool == "multiedit" || tool == "patch" || tool == "apply_patch"
+}
+
+// tool takes in a call's state: pending, running with input and growing output,
+// then completed or error.
+func (d *decoder) tool(p *part) {
+	key := callKey(p.MessageID, p.CallID)
+	c := d.calls[key]
+	if c == nil {
+		c = d.startCall(key, p)
+	}
+	if c.done {
+		return
+	}
+	if child := p.State.Metadata.SessionID; child != "" && p.Tool == "task" {
+		d.children[child] = key
+	}
+	if p.State.Status != "pending" && !c.known {
+		c.known = true
+		d.input(key, c, p)
+	}
+	if p.State.Status == "running" {
+		d.output(c, p.State.Metadata.Output)
+	}
+	if p.State.Status == "completed" || p.State.Status == "error" {
+		c.done = true
+		d.result(key, c, p)
+	}
+}
+
+func (d *decoder) startCall(key string, p *part) *call {
+	c := &call{item: thole.Item{ID: d.em.ItemID(key), Kind: thole.ItemTool, Tool: &thole.ToolCall{Name: p.Tool}}}
+	switch {
+	case p.Tool == "bash":
+		c.item.Kind, c.item.Command = thole.ItemCommand, &thole.Command{Dir: d.dir}
+	case isEdit(p.Tool):
+		c.item.Kind = thole.ItemFileChange
+	}
+	if p.SessionID != d.session {
+		if parent := d.children[p.SessionID]; parent != "" {
+			c.item.Parent = d.em.ItemID(parent)
+		} else if parent := d.openTask(); parent != "" {
+			c.item.Parent = d.em.ItemID(parent)
+		}
+	}
+	d.calls[key] = c
+	d.em.Start(c.snapshot())
+	return c
+}
+
+// openTask is the call that most likely started a sub-agent which did not say so
+// yet.
+func (d *decoder) openTask() string {
+	for key, c := range d.calls {
+		if !c.done && c.item.Tool.Name == "task" {
+			return key
+		}
+	}
+	return ""
+}
+
+// snapshot copies the item, so that an emitted event never changes.
+func (c *call) snapshot() thole.Item {
+	item := c.item
+	item.Changes = slices.Clone(item.Changes)
+	if item.Command != nil {
+		cmd := *item.Command
+		item.Command = &cmd
+	}
+	tool := *item.Tool
+	item.Tool = &tool
+	return item
+}
+
+type toolInput struct {
+	Command  string  `json:"command"`
+	FilePath string  `json:"filePath"`
+	Content  *string `json:"content"`
+}
+
+func (d *decoder) input(key string, c *call, p *part) {
+	var in toolInput
+	json.Unmarshal(p.State.Input, &in)
+	switch c.item.Kind {
+	case thole.ItemCommand:
+		c.item.Command.Line = in.Command
+	case thole.ItemFileChange:
+		c.item.Changes = d.changes[key]
+		if len(c.item.Changes) == 0 && in.FilePath != "" {
+			c.item.Changes = []thole.FileChange{{Path: relative(d.dir, in.FilePath), Kind: "update"}}
+		}
+	default:
+		c.item.Tool.Input = slices.Clone(p.State.Input)
+	}
+	d.em.Update(c.snapshot())
+}
+
+// output tells what a command has printed since. The server repeats the output
+// from its beginning, cut at some length.
+func (d *decoder) output(c *call, out string) {
+	if c.item.Command != nil && len(out) > c.sent {
+		d.em.Delta(c.item.ID, provider.StreamOutput, out[c.sent:])
+		c.sent = len(out)
+	}
+}
+
+// change notes the edit that a call asks permission for; it may come before the
+// call's own input.
+func (d *decoder) change(a nativeAsk) {
+	key := callKey(a.Tool.MessageID, a.Tool.CallID)
+	d.changes[key] = append(d.changes[key], changeOf(d.dir, a))
+	if c := d.calls[key]; c != nil && !c.done && c.item.Kind == thole.ItemFileChange {
+		c.item.Changes = d.changes[key]
+		d.em.Update(c.snapshot())
+	}
+}
+
+func (d *decoder) result(key string, c *call, p *part) {
+	st := p.State
+	c.item.State = thole.ItemCompleted
+	switch {
+	case d.declined[key]:
+		c.item.State = thole.ItemDeclined
+	case st.Status == "error":
+		c.item.State = thole.ItemFailed
+	}
+	if cmd := c.item.Command; cmd != nil {
+		cmd.Output, cmd.ExitCode = st.Metadata.Output, st.Metadata.Exit
+		if cmd.Output == "" {
+			cmd.Output = st.Output
+		}
+		if st.Time.End > 0 {
+			cmd.DurationMS = st.Time.End - st.Time.Start
+		}
+		if cmd.ExitCode != nil && *cmd.ExitCode != 0 && c.item.State == thole.ItemCompleted {
+			c.item.State = thole.ItemFailed
+		}
+	}
+	if c.item.Kind == thole.ItemFileChange && st.Metadata.Diff != "" && len(c.item.Changes) == 1 {
+		c.item.Changes[0].Diff = plainDiff(st.Metadata.Diff)
+		if strings.Contains(st.Metadata.Diff, "\n@@ -0,0 ") {
+			c.item.Changes[0].Kind = "add"
+		}
+	}
+	if st.Status == "error" {
+		c.item.Tool.Error, _ = provider.Bound(st.Error)
+	} else if c.item.Kind == thole.ItemTool {
+		out, _ := provider.Bound(st.Output)
+		c.item.Tool.Output, _ = json.Marshal(out)
+	}
+	d.em.Complete(c.snapshot())
+}
+
+// busyTools reports whether a call is running, so that silence means nothing.
+func (d *decoder) busyTools() bool {
+	for _, c := range d.calls {
+		if !c.done {
+			return true
+		}
+	}
+	return false
+}
