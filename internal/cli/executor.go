@@ -2,8 +2,10 @@ package cli
 
 import (
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/system"
 )
 
@@ -15,6 +17,11 @@ func newExecutor(env *Env) *cobra.Command {
 		Short: "Serve turns, files and terminals of one executor to the dispatcher",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Providers = config.Providers{
+				Codex:    os.Getenv(config.Variable("providers.codex")),
+				Claude:   os.Getenv(config.Variable("providers.claude")),
+				Opencode: os.Getenv(config.Variable("providers.opencode")),
+			}
 			cfg.Logger = slog.New(slog.NewJSONHandler(env.Err, nil))
 			return system.ServeExecutord(cmd.Context(), cfg)
 		},

@@ -61,8 +61,9 @@ type Objects struct {
 
 // Executor says where turns run and how long an idle executor is kept.
 type Executor struct {
-	Kind         string        `toml:"kind"`  // local
-	Scope        string        `toml:"scope"` // thread, turn
+	Kind         string        `toml:"kind"`       // local
+	Bubblewrap   string        `toml:"bubblewrap"` // auto, on, off
+	Scope        string        `toml:"scope"`      // thread, turn
 	IdleStop     time.Duration `toml:"idle_stop"`
 	RemoveAfter  time.Duration `toml:"remove_after"`
 	SweepEvery   time.Duration `toml:"sweep_every"`
@@ -111,7 +112,7 @@ func Default() Config {
 		Log:      Log{Level: "info", Format: "auto"},
 		HTTP:     HTTP{Listen: "127.0.0.1:7433"},
 		Objects:  Objects{Kind: "dir"},
-		Executor: Executor{Kind: "local", Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, SweepEvery: time.Minute, StartsPerSec: 4},
+		Executor: Executor{Kind: "local", Bubblewrap: "auto", Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, SweepEvery: time.Minute, StartsPerSec: 4},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
 		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail"},
 		Daemon:   Daemon{IdleExit: 10 * time.Minute},
@@ -134,6 +135,7 @@ func (c *Config) Validate() error {
 		oneOf("log.format", c.Log.Format, "auto", "text", "json"),
 		oneOf("objects.kind", c.Objects.Kind, "dir", "s3"),
 		oneOf("executor.kind", c.Executor.Kind, "local"),
+		oneOf("executor.bubblewrap", c.Executor.Bubblewrap, "auto", "on", "off"),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		c.positive("executor.idle_stop", c.Executor.IdleStop > 0),

@@ -156,6 +156,13 @@ func (d *Dispatcher) Stop(context.Context) error {
 	return nil
 }
 
+// Busy reports whether this process works on anything.
+func (d *Dispatcher) Busy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.workers) > 0
+}
+
 func (d *Dispatcher) wake() {
 	select {
 	case d.nudge <- struct{}{}:

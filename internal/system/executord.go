@@ -11,6 +11,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/version"
 )
@@ -20,6 +21,7 @@ type ExecutordConfig struct {
 	Listen    string // "unix:PATH" or "HOST:PORT"
 	TokenFile string
 	Dirs      executord.Dirs
+	Providers config.Providers
 	Logger    *slog.Logger
 }
 
@@ -35,7 +37,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		}
 	}
 	server, err := executord.New(executord.Config{
-		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(),
+		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
 		Version: version.Version, Logger: cfg.Logger,
 	})
 	if err != nil {

@@ -1,0 +1,111 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// threads is the part of the graph that owns threads and runs their turns.
+type threads struct {
+	machine    *thread.Machine
+	dispatcher *dispatch.Dispatcher
+	providers  *registry
+}
+
+func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws dispatch.Workspaces, log *slog.Logger) (*threads, error) {
+	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	driver, err := localDriver(cfg, providers)
+	if err != nil {
+		return nil, err
+	}
+	t := &threads{machine: machine, providers: providers}
+	t.dispatcher = dispatch.New(dispatch.Config{
+		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: machine, Rows: db.Executors(), Driver: driver,
+		Workspaces: ws, Credentials: creds, Info: providers.info,
+		Scope: executor.Scope(cfg.Executor.Scope), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
+		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, RemoveAfter: cfg.Executor.RemoveAfter,
+		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Log: log,
+	})
+	machine.Attach(t.dispatcher)
+	return t, nil
+}
+
+func policies(a config.Asks) thread.Policies {
+	input := thread.AskPolicy{Wait: a.InputTimeout, OnTimeout: thread.TimeoutFail}
+	switch a.InputPolicy {
+	case "wait":
+		input = thread.AskPolicy{}
+	case "default":
+		input.OnTimeout, input.Default = thread.TimeoutDefault, &thole.Answer{Message: a.DefaultReply}
+	}
+	return thread.Policies{thole.AskInput: input}
+}
+
+// localDriver makes executors in the home, in bubblewrap where it works.
+func localDriver(cfg *config.Config, providers *registry) (*local.Driver, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	lc := local.Config{Root: filepath.Join(cfg.Home, "x"), Binary: self, Readable: providers.binaries(), Env: providers.paths()}
+	if cfg.Executor.Bubblewrap != "off" {
+		lc.Bwrap, _ = exec.LookPath("bwrap")
+	}
+	d := local.New(lc)
+	if err := d.Check(context.Background()); err != nil {
+		if cfg.Executor.Bubblewrap == "on" || lc.Bwrap == "" {
+			return nil, err
+		}
+		lc.Bwrap = "" // "auto": a machine without user namespaces still runs agents
+		d = local.New(lc)
+		err = d.Check(context.Background())
+		return d, err
+	}
+	if cfg.Executor.Bubblewrap == "on" && lc.Bwrap == "" {
+		return nil, thole.Errorf(thole.CodeUnavailable, "executor.bubblewrap is on, but bwrap is not installed").WithHint("apt-get install bubblewrap")
+	}
+	return d, nil
+}
+
+func (t *threads) start(ctx context.Context) error {
+	if err := t.machine.Start(ctx); err != nil {
+		return err
+	}
+	return t.dispatcher.Start(ctx)
+}
+
+// stop lets go of running turns (they go on in their executors) and delivers
+// what subscribers have pending.
+func (t *threads) stop(ctx context.Context) error {
+	err := t.dispatcher.Stop(ctx)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return errors.Join(err, t.machine.Close(ctx))
+}
+
+// staying says whether turns need this process.
+func (t *threads) staying() string {
+	if t.dispatcher.Busy() {
+		return "a turn is running"
+	}
+	return ""
+}
