@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/store"
 )
 
@@ -39,6 +41,18 @@ type DaemonConfig struct {
 	Ready func(error)
 	// Hook observes durable steps, for crash tests.
 	Hook store.Hook
+	// Role is "daemon" or "up".
+	Role string
+	// Build makes the rest of the graph on the open store; nil: delivery only.
+	Build func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error)
+}
+
+// rest is what of the graph is not delivery.
+type rest struct {
+	methods map[string]daemon.Method
+	attach  func(ctx context.Context, s jsonrpc.Stream)
+	staying func() string
+	stop    func(ctx context.Context) error
 }
 
 // RunDaemon owns the home until it is idle, stopped or handed over.
@@ -84,12 +98,30 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	defer stop()
 
 	methods := d.methods()
-	for name, m := range cfg.Methods {
-		methods[name] = m
+	maps.Copy(methods, cfg.Methods)
+	staying, attach := d.staying, (func(context.Context, jsonrpc.Stream))(nil)
+	if cfg.Build != nil {
+		r, err := cfg.Build(ctx, db, d)
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, r.stop(context.WithoutCancel(ctx))) }()
+		maps.Copy(methods, r.methods)
+		attach = r.attach
+		staying = func(ctx context.Context, idle time.Duration) (string, error) {
+			if why := r.staying(); why != "" {
+				return why, nil
+			}
+			return d.staying(ctx, idle)
+		}
+	}
+	role := cfg.Role
+	if role == "" {
+		role = "daemon"
 	}
 	return daemon.Serve(ctx, daemon.Config{
-		Owner: owner, Role: "daemon", Methods: methods, Waiting: map[string]bool{wire.JobWait: true},
-		Idle: cfg.Idle, Staying: d.staying, Ready: ready, Log: cfg.Log,
+		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true}, Attach: attach,
+		Idle: cfg.Idle, Staying: staying, Ready: ready, Log: cfg.Log,
 	})
 }
 
