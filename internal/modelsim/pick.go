@@ -1,6 +1,7 @@
 package modelsim
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -152,11 +153,12 @@ func lastPrompt(turns []turn) string {
 
 // lastTools is the text of the results that followed the newest model turn.
 func lastTools(turns []turn) string {
-	text := ""
+	var texts []string
 	for i := len(turns) - 1; i >= 0 && turns[i].who != model; i-- {
 		if turns[i].who == tool {
-			text = turns[i].text
+			texts = append(texts, turns[i].text)
 		}
 	}
-	return text
+	slices.Reverse(texts)
+	return strings.Join(texts, "\n")
 }

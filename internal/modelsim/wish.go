@@ -1,8 +1,6 @@
 package modelsim
 
-import (
-	"strings"
-)
+import "strings"
 
 // wish is the script for a prompt without directives. It does what a few simple
 // sentences ask, so that a person trying thole without a model sees every kind of
