@@ -18,10 +18,12 @@ type Emitter struct {
 
 	open  map[thole.ItemID]*openItem
 	order []thole.ItemID // open items, oldest first
+	over  map[thole.ItemID]bool
 	asks  []thole.AskID
 	seq   map[EventKind]int
 	step  int
-	in    bool // inside a step
+	in    bool   // inside a step
+	again string // sets ids apart that are used again after a reset
 	ended bool
 }
 
@@ -38,7 +40,7 @@ type openItem struct {
 // NewEmitter makes the emitter of one turn.
 func NewEmitter(turn thole.TurnID, emit func(Event)) *Emitter {
 	return &Emitter{turn: turn, emit: emit, now: time.Now,
-		open: map[thole.ItemID]*openItem{}, seq: map[EventKind]int{}}
+		open: map[thole.ItemID]*openItem{}, over: map[thole.ItemID]bool{}, seq: map[EventKind]int{}}
 }
 
 // ItemID is the id of the item that the CLI calls native. CLIs promise unique
@@ -106,11 +108,12 @@ func (e *Emitter) StepReset() {
 		}
 	}
 	e.send(Event{Kind: EventStepReset}, "")
+	e.again = "/" + strconv.Itoa(e.seq[EventStepReset])
 }
 
-// Start begins an item; a repeat is ignored.
+// Start begins an item; a repeat is ignored, also after its completion.
 func (e *Emitter) Start(item thole.Item) {
-	if _, ok := e.open[item.ID]; ok || e.ended {
+	if _, ok := e.open[item.ID]; ok || e.over[item.ID] || e.ended {
 		return
 	}
 	if item.Stamp.Started.IsZero() {
@@ -127,7 +130,7 @@ func (e *Emitter) Start(item thole.Item) {
 	}
 	e.open[item.ID] = o
 	e.order = append(e.order, item.ID)
-	e.send(Event{Kind: EventItemStarted, Item: &item, ItemID: item.ID}, string(item.ID))
+	e.send(Event{Kind: EventItemStarted, Item: &item, ItemID: item.ID}, string(item.ID)+e.again)
 }
 
 // Opened returns the item as it was last told, if it is open.
@@ -156,7 +159,7 @@ func (e *Emitter) Delta(id thole.ItemID, stream Stream, text string) {
 		o.output.Write(text)
 	}
 	e.send(Event{Kind: EventItemDelta, ItemID: id, Stream: stream, Delta: text, Offset: off},
-		string(id)+"/"+string(stream)+"/"+strconv.FormatInt(off, 10))
+		string(id)+"/"+string(stream)+"/"+strconv.FormatInt(off, 10)+e.again)
 }
 
 // Update replaces an open item's known fields.
@@ -172,7 +175,7 @@ func (e *Emitter) Update(item thole.Item) {
 	}
 	o.item = item
 	o.updates++
-	e.send(Event{Kind: EventItemUpdated, Item: &item, ItemID: item.ID}, string(item.ID)+"/"+strconv.Itoa(o.updates))
+	e.send(Event{Kind: EventItemUpdated, Item: &item, ItemID: item.ID}, string(item.ID)+"/"+strconv.Itoa(o.updates)+e.again)
 }
 
 // Complete ends an item, starting it first when nobody did. What the CLI leaves
@@ -215,7 +218,8 @@ func (e *Emitter) Complete(item thole.Item) {
 		item.Command = &c
 	}
 	e.forget(item.ID)
-	e.send(Event{Kind: EventItemCompleted, Item: &item, ItemID: item.ID}, string(item.ID))
+	e.over[item.ID] = true
+	e.send(Event{Kind: EventItemCompleted, Item: &item, ItemID: item.ID}, string(item.ID)+e.again)
 }
 
 func (e *Emitter) forget(id thole.ItemID) {

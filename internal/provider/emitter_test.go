@@ -22,8 +22,7 @@ func TestEmitterKeepsThePromises(t *testing.T) {
 		em := provider.NewEmitter(turn, func(e provider.Event) { r = append(r, e) })
 		id := func() thole.ItemID { return em.ItemID(fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "item"))) }
 		kinds := map[thole.ItemID]thole.ItemKind{}
-		done := map[thole.ItemID]bool{}
-		item := func() (thole.Item, bool) {
+		item := func() thole.Item {
 			i := thole.Item{ID: id()}
 			if kinds[i.ID] == "" {
 				kinds[i.ID] = rapid.SampledFrom([]thole.ItemKind{thole.ItemMessage, thole.ItemCommand, thole.ItemTool}).Draw(t, "kind")
@@ -31,38 +30,29 @@ func TestEmitterKeepsThePromises(t *testing.T) {
 			if i.Kind = kinds[i.ID]; i.Kind == thole.ItemCommand {
 				i.Command = &thole.Command{Line: "x", Output: strings.Repeat("o", rapid.SampledFrom([]int{0, 10, 200_000}).Draw(t, "output"))}
 			}
-			return i, !done[i.ID]
+			return i
 		}
 		asks := 0
 		t.Repeat(map[string]func(*rapid.T){
 			"start": func(t *rapid.T) {
-				if i, ok := item(); ok {
-					i.Command = nil
-					em.Start(i)
-				}
+				i := item()
+				i.Command = nil
+				em.Start(i)
 			},
 			"delta": func(t *rapid.T) {
 				em.Delta(id(), rapid.SampledFrom([]provider.Stream{provider.StreamText, provider.StreamOutput, provider.StreamSummary}).Draw(t, "stream"), "some text")
 			},
 			"update": func(t *rapid.T) {
-				if i, ok := item(); ok {
-					em.Update(i)
-				}
+				em.Update(item())
 			},
 			"complete": func(t *rapid.T) {
-				if i, ok := item(); ok {
-					done[i.ID] = true
-					em.Complete(i)
-				}
+				em.Complete(item())
 			},
 			"cut": func(t *rapid.T) {
-				i := id()
-				if _, open := em.Opened(i); open {
-					done[i] = true
-				}
-				em.Cut(i, thole.ItemFailed)
+				em.Cut(id(), thole.ItemFailed)
 			},
 			"step":     func(t *rapid.T) { em.StepStarted() },
+			"reset":    func(t *rapid.T) { em.StepReset() },
 			"end step": func(t *rapid.T) { em.StepEnded() },
 			"ask": func(t *rapid.T) {
 				asks++

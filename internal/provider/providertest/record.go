@@ -107,7 +107,9 @@ func Check(turn thole.TurnID, r Record) error {
 	type state struct {
 		text, summary, input strings.Builder
 		output               int64
+		step                 int
 	}
+	steps := 0
 	open := map[thole.ItemID]*state{}
 	closed := map[thole.ItemID]bool{}
 	asks := map[thole.AskID]bool{}
@@ -130,7 +132,7 @@ func Check(turn thole.TurnID, r Record) error {
 			if open[e.Item.ID] != nil || closed[e.Item.ID] {
 				return fail("item started twice")
 			}
-			s := &state{}
+			s := &state{step: steps}
 			s.text.WriteString(e.Item.Text)
 			s.summary.WriteString(e.Item.Summary)
 			if e.Item.Command != nil {
@@ -185,8 +187,14 @@ func Check(turn thole.TurnID, r Record) error {
 			}
 			delete(open, e.Item.ID)
 			closed[e.Item.ID] = true
-		case provider.EventStepReset:
-			clear(open)
+		case provider.EventStepReset: // items of this step are void, earlier ones stay
+			for id, s := range open {
+				if s.step == steps {
+					delete(open, id)
+				}
+			}
+		case provider.EventStepStarted:
+			steps++
 		case provider.EventAskRequested:
 			asks[e.Ask.ID] = true
 		case provider.EventAskResolved:
