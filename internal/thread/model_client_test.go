@@ -82,14 +82,14 @@ func (w *world) attach() {
 	if len(w.clients) > 6 {
 		return
 	}
-	o := thread.SubscribeOptions{NoDeltas: rapid.Bool().Draw(w.t, "no deltas")}
-	if rapid.Bool().Draw(w.t, "resume") {
-		after := rapid.Uint64Range(1, w.thread().Seq).Draw(w.t, "after")
+	o := thread.SubscribeOptions{NoDeltas: rapid.Bool().Draw(w.d, "no deltas")}
+	if rapid.Bool().Draw(w.d, "resume") {
+		after := rapid.Uint64Range(1, w.thread().Seq).Draw(w.d, "after")
 		o.After = &after
 	}
-	lazy := rapid.IntRange(0, 3).Draw(w.t, "lazy") == 0
+	lazy := rapid.IntRange(0, 3).Draw(w.d, "lazy") == 0
 	if lazy {
-		o.Buffer = rapid.IntRange(1, 8).Draw(w.t, "buffer")
+		o.Buffer = rapid.IntRange(1, 8).Draw(w.d, "buffer")
 	} else {
 		o.Buffer = 1 << 20
 	}
@@ -100,7 +100,7 @@ func (w *world) detach() {
 	if len(w.clients) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(w.clients)-1).Draw(w.t, "client")
+	i := rapid.IntRange(0, len(w.clients)-1).Draw(w.d, "client")
 	w.clients[i].finish(true)
 	w.clients = append(w.clients[:i], w.clients[i+1:]...)
 }

@@ -26,7 +26,8 @@ var (
 // world is one thread under random clients and a random agent, with a log-based
 // reference of what must be true.
 type world struct {
-	t     *rapid.T
+	t     tester
+	d     *rapid.T // draws
 	db    *store.DB
 	clock time.Time
 	m     *thread.Machine
@@ -121,7 +122,7 @@ func (w *world) report(events ...provider.Event) {
 
 func (w *world) pick(ids []thole.ItemID) thole.ItemID {
 	slices.Sort(ids)
-	return rapid.SampledFrom(ids).Draw(w.t, "item")
+	return rapid.SampledFrom(ids).Draw(w.d, "item")
 }
 
 func (w *world) openItems() (ids []thole.ItemID) {
@@ -137,10 +138,10 @@ func (w *world) agentStep() {
 		return
 	}
 	a := &w.agent
-	switch rapid.SampledFrom([]string{"start", "delta", "delta", "delta", "complete", "ask", "todo", "usage", "step", "reset", "note", "session", "steered", "resolve"}).Draw(w.t, "report") {
+	switch rapid.SampledFrom([]string{"start", "delta", "delta", "delta", "complete", "ask", "todo", "usage", "step", "reset", "note", "session", "steered", "resolve"}).Draw(w.d, "report") {
 	case "start":
 		id := thole.ItemID(w.next("item-"))
-		kind := rapid.SampledFrom([]thole.ItemKind{thole.ItemMessage, thole.ItemReasoning, thole.ItemCommand}).Draw(w.t, "kind")
+		kind := rapid.SampledFrom([]thole.ItemKind{thole.ItemMessage, thole.ItemReasoning, thole.ItemCommand}).Draw(w.d, "kind")
 		item := thole.Item{ID: id, Kind: kind, State: thole.ItemRunning}
 		a.items[id] = ""
 		if kind == thole.ItemMessage { // several facts in one report
@@ -156,7 +157,7 @@ func (w *world) agentStep() {
 			text := w.next("word ")
 			at := int64(len(a.items[id]))
 			a.items[id] += text
-			if rapid.Bool().Draw(w.t, "overlap") && at > 0 { // told again, and more
+			if rapid.Bool().Draw(w.d, "overlap") && at > 0 { // told again, and more
 				text, at = a.items[id], 0
 			}
 			w.report(provider.Event{Kind: provider.EventItemDelta, ItemID: id, Stream: provider.StreamText, Delta: text, Offset: at})
@@ -169,16 +170,16 @@ func (w *world) agentStep() {
 		}
 	case "ask":
 		id := thole.AskID(w.next("ask-"))
-		kind := rapid.SampledFrom([]thole.AskKind{thole.AskCommand, thole.AskInput}).Draw(w.t, "kind")
+		kind := rapid.SampledFrom([]thole.AskKind{thole.AskCommand, thole.AskInput}).Draw(w.d, "kind")
 		ask := thole.Ask{ID: id, Kind: kind, Questions: []thole.Question{{ID: "q"}}}
 		a.asks = append(a.asks, id)
 		w.report(provider.Event{Kind: provider.EventAskRequested, Ask: &ask, AskID: id})
 	case "resolve":
 		if len(a.asks) > 0 {
-			w.report(provider.Event{Kind: provider.EventAskResolved, AskID: rapid.SampledFrom(a.asks).Draw(w.t, "ask")})
+			w.report(provider.Event{Kind: provider.EventAskResolved, AskID: rapid.SampledFrom(a.asks).Draw(w.d, "ask")})
 		}
 	case "todo":
-		if rapid.Bool().Draw(w.t, "snapshot") {
+		if rapid.Bool().Draw(w.d, "snapshot") {
 			w.report(provider.Event{Kind: provider.EventTodoSnapshot, Todos: []thole.Todo{{ID: "1", Content: w.next("c"), State: thole.TodoDoing}, {ID: "2", State: thole.TodoPending, Order: 1}}})
 		} else {
 			w.report(provider.Event{Kind: provider.EventTodoUpdate, Todos: []thole.Todo{{ID: "2", Content: w.next("c"), State: thole.TodoDone, Order: 1}}})
@@ -208,9 +209,9 @@ func (w *world) agentEnds() {
 	if !w.take() {
 		return
 	}
-	ended := &provider.Ended{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(w.t, "outcome")}
+	ended := &provider.Ended{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(w.d, "outcome")}
 	ref := w.reference()
-	if len(ref.pending) > 0 && rapid.Bool().Draw(w.t, "defer") {
+	if len(ref.pending) > 0 && rapid.Bool().Draw(w.d, "defer") {
 		ended = &provider.Ended{Deferred: ref.pending[0]}
 	}
 	turn := w.agent.ref.Turn
@@ -227,7 +228,7 @@ func (w *world) repeat() {
 		return
 	}
 	before := w.reference()
-	from := rapid.IntRange(0, len(w.sent)-1).Draw(w.t, "from")
+	from := rapid.IntRange(0, len(w.sent)-1).Draw(w.d, "from")
 	again := w.sent[from:min(len(w.sent), from+5)]
 	again = slices.DeleteFunc(slices.Clone(again), func(e provider.Event) bool { return e.Kind == provider.EventItemDelta })
 	err := w.m.Apply(bg, w.agent.ref, again)
@@ -241,7 +242,7 @@ func (w *world) steer() {
 	w.tick()
 	ref := w.reference()
 	expected := ref.open
-	if rapid.IntRange(0, 4).Draw(w.t, "wrong") == 0 {
+	if rapid.IntRange(0, 4).Draw(w.d, "wrong") == 0 {
 		expected = "somebody else's"
 	}
 	_, err := w.m.Steer(bg, me, thread.Steer{Thread: w.id, Expected: expected, Input: thole.Text(w.next("also "))})
@@ -272,8 +273,8 @@ func (w *world) answer() {
 	if len(ref.asked) == 0 {
 		return
 	}
-	id := rapid.SampledFrom(ref.asked).Draw(w.t, "ask")
-	a := thole.Answer{Decision: rapid.SampledFrom([]thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}).Draw(w.t, "decision")}
+	id := rapid.SampledFrom(ref.asked).Draw(w.d, "ask")
+	a := thole.Answer{Decision: rapid.SampledFrom([]thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}).Draw(w.d, "decision")}
 	if a.Decision == thole.DecisionAllow {
 		a.Answers = map[string][]string{"q": {"yes"}}
 	}
@@ -297,11 +298,11 @@ func (w *world) queue() {
 		if len(ref.queue) == 0 {
 			return "none"
 		}
-		return rapid.SampledFrom(ref.queue).Draw(w.t, "message")
+		return rapid.SampledFrom(ref.queue).Draw(w.d, "message")
 	}
-	switch rapid.SampledFrom([]string{"add", "add", "edit", "remove", "reorder", "start", "promote"}).Draw(w.t, "queue") {
+	switch rapid.SampledFrom([]string{"add", "add", "edit", "remove", "reorder", "start", "promote"}).Draw(w.d, "queue") {
 	case "add":
-		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Text(w.next("later ")), Start: rapid.Bool().Draw(w.t, "start")})
+		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Text(w.next("later ")), Start: rapid.Bool().Draw(w.d, "start")})
 		w.code("enqueue", err, "")
 	case "edit":
 		id := some()
@@ -315,7 +316,7 @@ func (w *world) queue() {
 			w.t.Fatalf("removed %v", ok)
 		}
 	case "reorder":
-		order := rapid.Permutation(ref.queue).Draw(w.t, "order")
+		order := rapid.Permutation(ref.queue).Draw(w.d, "order")
 		w.code("reorder", w.m.ReorderQueued(bg, me, w.id, order), "")
 		if got := w.reference().queue; !slices.Equal(got, order) {
 			w.t.Fatalf("order is %v, want %v", got, order)
@@ -350,7 +351,7 @@ func (w *world) phase() {
 	if ref.open == "" || !w.take() {
 		return
 	}
-	p := rapid.SampledFrom([]thole.Phase{thole.PhaseClaimed, thole.PhaseRestoring, thole.PhasePreparing, thole.PhaseRunning, thole.PhaseQueued}).Draw(w.t, "phase")
+	p := rapid.SampledFrom([]thole.Phase{thole.PhaseClaimed, thole.PhaseRestoring, thole.PhasePreparing, thole.PhaseRunning, thole.PhaseQueued}).Draw(w.d, "phase")
 	w.tick()
 	w.code("phase", w.m.SetPhase(bg, w.agent.ref, p, ""), "", thole.CodeConflict)
 	if p == thole.PhaseQueued { // the driver lost it
@@ -389,7 +390,7 @@ func (w *world) crash() {
 	if err := w.m.Recover(bg); err != nil {
 		w.t.Fatalf("recover: %v", err)
 	}
-	if after := w.reference(); ran.open != "" && ran.began && !ran.parked && after.outcomes[ran.open] != thole.OutcomeInterrupted {
+	if after := w.reference(); ran.open != "" && ran.began && !ran.parked && after.outcomes[ran.open] == "" {
 		w.t.Fatalf("a running turn is %q after a restart", after.outcomes[ran.open])
 	}
 	w.agent = agent{}
@@ -411,7 +412,7 @@ func TestModel(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		db := open(t)
 		rapid.Check(t, func(t *rapid.T) {
-			w := &world{t: t, db: db, clock: time.UnixMilli(1_700_000_000_000).UTC(), answers: map[thole.AskID]thole.Answer{}}
+			w := &world{t: t, d: t, db: db, clock: time.UnixMilli(1_700_000_000_000).UTC(), answers: map[thole.AskID]thole.Answer{}}
 			w.machine()
 			defer func() {
 				for _, c := range w.clients {
@@ -476,4 +477,11 @@ func (nobody) Answer(context.Context, thread.TurnRef, thole.AskID, thole.Answer)
 func (nobody) Interrupt(context.Context, thread.TurnRef) error                         { return nil }
 func (nobody) Recover(context.Context, thread.Thread, thread.Turn) thread.Fate {
 	return thread.FateInterrupt
+}
+
+// tester is what *testing.T and *rapid.T share.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }

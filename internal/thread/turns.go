@@ -157,17 +157,24 @@ func (m *Machine) settled(ctx context.Context, id thole.ThreadID, ask thole.AskI
 // Apply implements Service.
 func (m *Machine) Apply(ctx context.Context, ref TurnRef, events []provider.Event) error {
 	var skip map[thole.EventID]bool
-	for {
+	for range 2 {
 		err := m.change(ctx, thole.SystemActor, ref.Thread, "thread.apply", func(_ *live, w *writer) error {
 			if w.s.openID() != ref.Turn {
 				return m.late(ctx, ref, events)
+			}
+			if slotOf(w.s.open) == slotQueued && skip == nil {
+				// The first report moves the turn to running; an old one must not.
+				var err error
+				if skip, err = m.known(ctx, ref.Thread, events); err != nil {
+					return err
+				}
 			}
 			w.executor = ref.Executor
 			w.c.Fence = ref
 			return w.report(events, skip)
 		})
 		switch {
-		case errors.Is(err, ErrRepeat) && skip == nil:
+		case errors.Is(err, ErrRepeat):
 			if skip, err = m.known(ctx, ref.Thread, events); err != nil {
 				return err
 			}
@@ -177,6 +184,7 @@ func (m *Machine) Apply(ctx context.Context, ref TurnRef, events []provider.Even
 		}
 		return err
 	}
+	return failed("apply", ErrRepeat)
 }
 
 func errFenced(turn thole.TurnID) error {
