@@ -66,7 +66,9 @@ func localDriver(cfg *config.Config, providers *registry) (*local.Driver, error)
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	lc := local.Config{Root: filepath.Join(cfg.Home, "x"), Binary: self, Readable: providers.binaries(), Env: providers.paths()}
+	lc := local.Config{Root: filepath.Join(cfg.Home, "x"), Binary: self, Tools: func() local.Tools {
+		return local.Tools{Readable: providers.binaries(), Env: providers.paths()}
+	}}
 	if cfg.Executor.Bubblewrap != "off" {
 		lc.Bwrap, _ = exec.LookPath("bwrap")
 	}

@@ -31,16 +31,22 @@ type Config struct {
 	Root string
 	// Binary is the thole program that serves as executord.
 	Binary string
-	// Readable are further files and directories the agents need, read-only: the
-	// CLI binaries above all.
-	Readable []string
+	// Tools says what the agents need besides the system, asked at every start.
+	Tools func() Tools
 	// Bwrap is bubblewrap's path, "" runs without it.
 	Bwrap string
-	// Env is passed to executord besides the fixed part.
-	Env map[string]string
 	// StartTimeout bounds the wait for executord, default 20 s.
 	StartTimeout time.Duration
 	Now          func() time.Time
+}
+
+// Tools is what agents need besides the system.
+type Tools struct {
+	// Readable are files and directories to show read-only: the CLI binaries above
+	// all.
+	Readable []string
+	// Env is passed to executord besides the fixed part.
+	Env map[string]string
 }
 
 // Driver implements executor.Driver and executor.Files.
@@ -58,6 +64,9 @@ func New(cfg Config) *Driver {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Tools == nil {
+		cfg.Tools = func() Tools { return Tools{} }
 	}
 	return &Driver{cfg: cfg}
 }

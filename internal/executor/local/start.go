@@ -73,10 +73,11 @@ func (d *Driver) spawn(id thole.ExecutorID) (<-chan struct{}, error) {
 		return nil, err
 	}
 	defer logFile.Close()
-	name, args := d.command(id)
+	tools := d.cfg.Tools()
+	name, args := d.command(id, tools)
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir(id, "workspace")
-	cmd.Env = d.environ(id)
+	cmd.Env = d.environ(id, tools)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -90,12 +91,12 @@ func (d *Driver) spawn(id thole.ExecutorID) (<-chan struct{}, error) {
 	return exited, nil
 }
 
-func (d *Driver) environ(id thole.ExecutorID) []string {
-	env := []string{marker(id), "PATH=" + d.path(), "LANG=C.UTF-8", "HOME=" + d.dir(id, "home")}
+func (d *Driver) environ(id thole.ExecutorID, tools Tools) []string {
+	env := []string{marker(id), "PATH=" + tools.path(), "LANG=C.UTF-8", "HOME=" + d.dir(id, "home")}
 	if d.cfg.Bwrap != "" {
 		env[len(env)-1] = "HOME=" + sandboxHome
 	}
-	for k, v := range d.cfg.Env {
+	for k, v := range tools.Env {
 		env = append(env, k+"="+v)
 	}
 	return env
@@ -103,9 +104,9 @@ func (d *Driver) environ(id thole.ExecutorID) []string {
 
 // path is where agents find programs: the system's, and the directories of the
 // CLIs.
-func (d *Driver) path() string {
+func (t Tools) path() string {
 	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
-	for _, p := range d.cfg.Readable {
+	for _, p := range t.Readable {
 		if st, err := os.Stat(p); err == nil && !st.IsDir() {
 			p = filepath.Dir(p)
 		}
@@ -115,7 +116,7 @@ func (d *Driver) path() string {
 }
 
 // command is executord's command line, inside bubblewrap where there is one.
-func (d *Driver) command(id thole.ExecutorID) (string, []string) {
+func (d *Driver) command(id thole.ExecutorID, tools Tools) (string, []string) {
 	serve := func(workspace, state, auth, home, tmp, run string) []string {
 		return []string{"executor", "serve", "--listen", "unix:" + run + "/d.sock", "--token-file", run + "/token",
 			"--workspace", workspace, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
@@ -126,7 +127,7 @@ func (d *Driver) command(id thole.ExecutorID) (string, []string) {
 	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL", "--new-session",
 		"--proc", "/proc", "--dev", "/dev"}
 	args = append(args, systemBinds()...)
-	for _, p := range d.readable() {
+	for _, p := range tools.sorted() {
 		args = append(args, "--ro-bind-try", p, p)
 	}
 	args = append(args,
@@ -141,9 +142,9 @@ func (d *Driver) command(id thole.ExecutorID) (string, []string) {
 	return d.cfg.Bwrap, append(args, serve(sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxRun+"/run")...)
 }
 
-// readable lists the extra binds, parents first so that none hides another.
-func (d *Driver) readable() []string {
-	out := append([]string(nil), d.cfg.Readable...)
+// sorted lists the extra binds, parents first so that none hides another.
+func (t Tools) sorted() []string {
+	out := append([]string(nil), t.Readable...)
 	sort.Strings(out)
 	return out
 }
