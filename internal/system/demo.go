@@ -1,0 +1,96 @@
+package system
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// demo is the scripted model in place of a real one, and the credentials that
+// point every CLI at it.
+type demo struct {
+	sim  *modelsim.Sim
+	url  string
+	done chan struct{}
+}
+
+func startDemo() (*demo, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "start the scripted model: %w", err)
+	}
+	d := &demo{sim: modelsim.New(modelsim.Options{Demo: true, Pace: 15 * time.Millisecond}), url: "http://" + ln.Addr().String(), done: make(chan struct{})}
+	go func() {
+		defer close(d.done)
+		_ = d.sim.Serve(ln)
+	}()
+	return d, nil
+}
+
+func (d *demo) stop() error {
+	err := d.sim.Close()
+	<-d.done
+	return err
+}
+
+// For implements provider.Credentials.
+func (d *demo) For(_ context.Context, name string) (provider.Grant, error) {
+	return DemoGrant(name, d.url)
+}
+
+// DemoGrant lets a CLI run on the scripted model at url, without network or key.
+func DemoGrant(name, url string) (provider.Grant, error) {
+	switch name {
+	case "codex":
+		return codexDemo(url)
+	case "claude":
+		return provider.Grant{Env: environ(modelsim.ClaudeEnv(url))}, nil
+	case "opencode":
+		return provider.Grant{Env: environ(modelsim.OpencodeEnv(url))}, nil
+	}
+	return provider.Grant{}, nil
+}
+
+// codexDemo makes codex's settings as files. The model catalog is named by an
+// absolute path, which is only known inside the executor: there the agents' data
+// is always at the same place below the workspace, and codex resolves a relative
+// name against its home.
+func codexDemo(url string) (provider.Grant, error) {
+	dir, err := os.MkdirTemp("", "thole-demo")
+	if err != nil {
+		return provider.Grant{}, thole.Errorf(thole.CodeUnavailable, "prepare codex for the scripted model: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := modelsim.CodexConfig(dir, url); err != nil {
+		return provider.Grant{}, err
+	}
+	g := provider.Grant{Config: map[string][]byte{}}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return provider.Grant{}, err
+	}
+	for _, e := range entries {
+		body, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return provider.Grant{}, err
+		}
+		g.Config[e.Name()] = []byte(strings.ReplaceAll(string(body), dir+"/", ""))
+	}
+	return g, nil
+}
+
+func environ(list []string) map[string]string {
+	env := map[string]string{}
+	for _, v := range list {
+		key, value, _ := strings.Cut(v, "=")
+		env[key] = value
+	}
+	return env
+}
