@@ -63,6 +63,7 @@ func newRoot(env *Env) *cobra.Command {
 		newExecutor(env),
 		newDB(env),
 		newDemoModel(env),
+		newProvider(env),
 	)
 	return root
 }

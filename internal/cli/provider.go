@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/system"
+)
+
+func newProvider(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "provider",
+		Short: "Show the agent CLIs of this machine and try one",
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:   "list",
+			Short: "List the providers and what each can do here",
+			Args:  cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				infos, err := env.probe(cmd.Context(), "")
+				if err != nil {
+					return err
+				}
+				return env.print(infos, func(w io.Writer) { printProviders(w, infos) })
+			},
+		},
+		&cobra.Command{
+			Use:   "probe [NAME]",
+			Short: "Inspect the installed CLIs: version, profiles, capabilities and what happens without them",
+			Args:  cobra.MaximumNArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				name := strings.Join(args, "")
+				infos, err := env.probe(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				err = env.print(infos, func(w io.Writer) {
+					for _, info := range infos {
+						printProvider(w, info)
+					}
+				})
+				if info := infos[0]; err == nil && name != "" && !info.Available {
+					return thole.Errorf(thole.CodeUnavailable, "%s: %s", name, info.Problem).WithHint("%s", info.Fix)
+				}
+				return err
+			},
+		},
+		newProviderTry(env),
+	)
+	return cmd
+}
+
+// providers are those of the configuration; the CLIs run on this machine, not in
+// the home's owner, so that what is shown is what this user has.
+func (e *Env) providers() ([]provider.Provider, error) {
+	home, err := e.home()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.Load(home, os.Getenv, nil)
+	if err != nil {
+		return nil, err
+	}
+	return system.Providers(cfg.Providers), nil
+}
+
+// provider finds one by name.
+func (e *Env) provider(name string) (provider.Provider, error) {
+	all, err := e.providers()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range all {
+		if p.Name() == name {
+			return p, nil
+		}
+		names = append(names, p.Name())
+	}
+	return nil, thole.Errorf(thole.CodeNotFound, "no provider %q", name).WithHint("there are %s", strings.Join(names, ", "))
+}
+
+// probe inspects one provider, or all at the same time.
+func (e *Env) probe(ctx context.Context, name string) ([]provider.Info, error) {
+	all, err := e.providers()
+	if name != "" && err == nil {
+		var p provider.Provider
+		p, err = e.provider(name)
+		all = []provider.Provider{p}
+	}
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]provider.Info, len(all))
+	var wg sync.WaitGroup
+	for i, p := range all {
+		wg.Go(func() { infos[i] = p.Probe(ctx) })
+	}
+	wg.Wait()
+	return infos, ctx.Err()
+}
+
+// capability is one row of the matrix.
+type capability struct {
+	field, title string
+	value        provider.Capability
+}
+
+func matrix(c provider.Capabilities) []capability {
+	return []capability{
+		{"resume", "resume", c.Resume}, {"fork", "fork", c.Fork}, {"steer", "steer", c.Steer},
+		{"human_loop", "questions", c.HumanLoop}, {"ask_survives_restart", "questions survive restart", c.AskSurvives},
+		{"tool_approval", "approvals", c.ToolApproval}, {"todo_stream", "todos", c.TodoStream}, {"plan_mode", "plan mode", c.PlanMode},
+		{"usage", "usage", c.Usage}, {"cost", "cost", c.Cost}, {"tool_input_stream", "streamed tool input", c.ToolInputFlow},
+	}
+}
+
+func mark(c provider.Capability) string {
+	switch c {
+	case provider.Validated:
+		return "yes"
+	case provider.Unavailable:
+		return "no"
+	}
+	return "?"
+}
+
+func printProviders(w io.Writer, infos []provider.Info) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "CAPABILITY")
+	for _, i := range infos {
+		fmt.Fprint(tw, "\t"+i.Name)
+	}
+	row := func(title string, cell func(provider.Info) string) {
+		fmt.Fprint(tw, "\n"+title)
+		for _, i := range infos {
+			fmt.Fprint(tw, "\t"+cell(i))
+		}
+	}
+	row("installed", func(i provider.Info) string {
+		if !i.Available {
+			return "no"
+		}
+		return i.Version
+	})
+	for n, c := range matrix(infos[0].Capabilities) {
+		row(c.title, func(i provider.Info) string { return mark(matrix(i.Capabilities)[n].value) })
+	}
+	fmt.Fprintln(tw)
+	tw.Flush()
+	for _, i := range infos {
+		if i.Problem != "" {
+			fmt.Fprintf(w, "\n%s: %s\n", i.Name, i.Problem)
+			if i.Fix != "" {
+				fmt.Fprintf(w, "  try: %s\n", i.Fix)
+			}
+		}
+	}
+}
+
+func printProvider(w io.Writer, i provider.Info) {
+	fmt.Fprintf(w, "%s (%s)\n", i.Name, i.Title)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(k, v string) {
+		if v != "" {
+			fmt.Fprintf(tw, "  %s\t%s\n", k, v)
+		}
+	}
+	line("binary", i.Binary)
+	line("version", i.Version)
+	line("tested", i.Pinned)
+	line("problem", i.Problem)
+	line("fix", i.Fix)
+	for _, p := range i.Profiles {
+		line("profile "+string(p.Profile), p.Native)
+	}
+	for _, c := range matrix(i.Capabilities) {
+		text := mark(c.value)
+		if note := i.Capabilities.Notes[c.field]; note != "" {
+			text += ": " + note
+		}
+		line(c.title, text)
+	}
+	var models []string
+	for _, m := range i.Models {
+		models = append(models, m.ID)
+	}
+	slices.Sort(models)
+	line("models", strings.Join(models, ", "))
+	tw.Flush()
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// turnPrinter shows a turn as plain text. What an agent or a tool wrote is
+// printed without control characters: it must not drive the terminal.
+type turnPrinter struct {
+	in *bufio.Reader
+
+	mu    sync.Mutex // guards what follows
+	out   io.Writer
+	item  thole.ItemID // whose text the cursor is behind
+	fresh bool         // the cursor is at the start of a line
+}
+
+func (p *turnPrinter) event(e provider.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.Kind {
+	case provider.EventItemStarted:
+		p.started(e.Item)
+	case provider.EventItemDelta:
+		if e.Stream != provider.StreamInput {
+			p.text(e.ItemID, e.Delta)
+		}
+	case provider.EventItemCompleted:
+		p.completed(e.Item)
+	case provider.EventStepReset:
+		p.line("… the model starts over")
+	case provider.EventTodoSnapshot, provider.EventTodoUpdate:
+		for _, t := range e.Todos {
+			p.line("  [" + map[thole.TodoState]string{thole.TodoDone: "x", thole.TodoDoing: "~", thole.TodoCanceled: "-"}[t.State] + "] " + t.Content)
+		}
+	case provider.EventError:
+		if e.Error.Retrying {
+			p.line("… " + e.Error.Message)
+		}
+	case provider.EventNote:
+		p.line("note: " + e.Text)
+	case provider.EventUsage:
+	case provider.EventEnded:
+		p.line("")
+	}
+}
+
+func (p *turnPrinter) started(i *thole.Item) {
+	switch i.Kind {
+	case thole.ItemCommand:
+		p.line("$ " + i.Command.Line)
+	case thole.ItemTool:
+		p.line("> " + i.Tool.Name)
+	case thole.ItemReasoning:
+		p.line("(thinking)")
+	}
+}
+
+func (p *turnPrinter) completed(i *thole.Item) {
+	switch i.Kind {
+	case thole.ItemFileChange:
+		for _, c := range i.Changes {
+			p.line(c.Kind + " " + c.Path + ended(i.State))
+			p.line(strings.TrimSuffix(c.Diff, "\n"))
+		}
+	case thole.ItemCommand:
+		if i.State != thole.ItemCompleted {
+			p.line(strings.TrimPrefix(ended(i.State), " "))
+		}
+	}
+	p.item = ""
+}
+
+func ended(s thole.ItemState) string {
+	if s == thole.ItemCompleted {
+		return ""
+	}
+	return " (" + string(s) + ")"
+}
+
+// text continues an item's text, on a new line when another came between.
+func (p *turnPrinter) text(id thole.ItemID, s string) {
+	if p.item != id && !p.fresh {
+		fmt.Fprintln(p.out)
+	}
+	p.item = id
+	s = printable(s)
+	fmt.Fprint(p.out, s)
+	p.fresh = strings.HasSuffix(s, "\n")
+}
+
+func (p *turnPrinter) line(s string) {
+	if !p.fresh && p.item != "" {
+		fmt.Fprintln(p.out)
+	}
+	p.item, p.fresh = "", true
+	if s != "" {
+		fmt.Fprintln(p.out, printable(s))
+	}
+}
+
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || !unicode.IsControl(r) {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// answer asks the user. The end of the input is a denial.
+func (p *turnPrinter) answer(ask thole.Ask) thole.Answer {
+	if len(ask.Questions) > 0 {
+		answers := map[string][]string{}
+		for _, q := range ask.Questions {
+			answers[q.ID] = p.question(q)
+		}
+		return thole.Answer{Answers: answers}
+	}
+	p.mu.Lock()
+	p.line("? " + ask.Title + " " + strings.TrimSpace(ask.Command+" "+ask.Reason))
+	for _, c := range ask.Changes {
+		p.line("  " + c.Kind + " " + c.Path)
+	}
+	fmt.Fprint(p.out, "  [y]es, [a]lways, [n]o, [c]ancel, or a reason to refuse: ")
+	p.mu.Unlock()
+	switch reply := p.read(); strings.ToLower(reply) {
+	case "y", "yes":
+		return thole.Answer{Decision: thole.DecisionAllow}
+	case "a", "always":
+		return thole.Answer{Decision: thole.DecisionAlways}
+	case "c", "cancel":
+		return thole.Answer{Decision: thole.DecisionCancel}
+	case "", "n", "no":
+		return thole.Answer{Decision: thole.DecisionDeny}
+	default:
+		return thole.Answer{Decision: thole.DecisionDeny, Message: reply}
+	}
+}
+
+// question reads numbers of options, separated by commas, or free text.
+func (p *turnPrinter) question(q thole.Question) []string {
+	p.mu.Lock()
+	p.line("? " + q.Text)
+	for i, o := range q.Options {
+		p.line("  " + strconv.Itoa(i+1) + ") " + o.Label)
+	}
+	fmt.Fprint(p.out, "  number or text: ")
+	p.mu.Unlock()
+	reply := p.read()
+	var picked []string
+	for part := range strings.SplitSeq(reply, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 || n > len(q.Options) {
+			return []string{reply}
+		}
+		picked = append(picked, q.Options[n-1].Label)
+	}
+	return picked
+}
+
+func (p *turnPrinter) read() string {
+	line, _ := p.in.ReadString('\n')
+	p.mu.Lock()
+	p.fresh = true
+	p.mu.Unlock()
+	return strings.TrimSpace(line)
+}
