@@ -149,7 +149,8 @@ func (s *Threads) Draft(ctx context.Context, id thole.ThreadID, drafts []thread.
 	return s.update(ctx, "thread.draft", func(tx *Tx) error {
 		for _, d := range drafts {
 			_, err := tx.Exec(`insert into thread_drafts (thread_id, item_id, stream, start_at, turn_id, body)
-				select $1, $2, $3, $4, $5, $6 where exists (select 1 from thread_items where thread_id = $1 and item_id = $2 and is_open)
+				select $1, $2, $3, $4, $5, $6 where exists
+				(select 1 from thread_items where thread_id = $1 and turn_id = $5 and item_id = $2 and is_open)
 				on conflict do nothing`, id, d.Item, string(d.Stream), d.Offset, d.Turn, packText(d.Text))
 			if err != nil {
 				return err

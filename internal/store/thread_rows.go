@@ -73,15 +73,15 @@ func putTurns(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 }
 
 func putItems(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
-	for _, item := range c.DropItems {
-		if _, err := tx.Exec(`delete from thread_items where thread_id = $1 and item_id = $2`, id, item); err != nil {
+	for _, r := range c.DropItems {
+		if _, err := tx.Exec(`delete from thread_items where thread_id = $1 and turn_id = $2 and item_id = $3`, id, r.Turn, r.Item.ID); err != nil {
 			return err
 		}
 	}
 	for _, r := range c.Items {
 		_, err := tx.Exec(`insert into thread_items (thread_id, item_id, turn_id, seq, kind, is_open, body, search)
 			values ($1, $2, $3, $4, $5, $6, $7, $8)
-			on conflict (thread_id, item_id) do update set is_open = excluded.is_open, body = excluded.body, search = excluded.search`,
+			on conflict (thread_id, turn_id, item_id) do update set is_open = excluded.is_open, body = excluded.body, search = excluded.search`,
 			id, r.Item.ID, r.Turn, int64(r.Seq), string(r.Item.Kind), r.Open, asJSON(r.Item), searchText(r.Item))
 		if err != nil {
 			return err

@@ -39,7 +39,7 @@ func (s *state) resetStep(c *Commit) error {
 	var kept []ItemRecord
 	for _, r := range s.items {
 		if r.Seq > s.row.Step && r.Item.Kind != thole.ItemUserMessage {
-			c.dropItem(r.Item.ID)
+			c.dropItem(r)
 			continue
 		}
 		kept = append(kept, r)
@@ -56,13 +56,12 @@ func (c *Commit) putItem(r ItemRecord) {
 		}
 	}
 	c.Items = append(c.Items, r)
-	c.DropItems = slices.DeleteFunc(c.DropItems, func(id thole.ItemID) bool { return id == r.Item.ID })
 }
 
-func (c *Commit) dropItem(id thole.ItemID) {
-	c.Items = slices.DeleteFunc(c.Items, func(r ItemRecord) bool { return r.Item.ID == id })
-	c.DropItems = append(c.DropItems, id)
-	c.Closed = append(c.Closed, id)
+func (c *Commit) dropItem(r ItemRecord) {
+	c.Items = slices.DeleteFunc(c.Items, func(have ItemRecord) bool { return have.Item.ID == r.Item.ID })
+	c.DropItems = append(c.DropItems, r)
+	c.Closed = append(c.Closed, r.Item.ID)
 }
 
 func (s *state) foldAsk(e Event, c *Commit) error {

@@ -88,7 +88,7 @@ type Commit struct {
 	Turns     []Turn // inserted or updated
 	Phases    []PhaseChange
 	Items     []ItemRecord
-	DropItems []thole.ItemID
+	DropItems []ItemRecord
 	// Closed items have their drafts removed.
 	Closed []thole.ItemID
 	Asks   []AskRecord

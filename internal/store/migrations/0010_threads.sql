@@ -108,7 +108,8 @@ create table thread_items (
     body      text    not null,
     -- search is the lower-case text of what user and agent say, '' otherwise.
     search    text    not null,
-    primary key (thread_id, item_id)
+    -- Providers promise unique ids within a turn only.
+    primary key (thread_id, turn_id, item_id)
 );
 
 create unique index thread_items_seq on thread_items (thread_id, seq);

@@ -179,3 +179,108 @@ func TestApprovalAndSecondTurn(t *testing.T) {
 	g.start(id, "again")
 	until(t, sub, kind(thread.TurnEnded))
 }
+
+func TestInterruptSteerAndQueue(t *testing.T) {
+	g := newRig(t, storetest.SQLite(t), t.TempDir())
+	id := g.create()
+	sub := g.subscribe(id)
+	turn := g.start(id, "sim: say begun ;; hang")
+	until(t, sub, func(e thread.Event) bool { return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage })
+	if _, err := g.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: thole.Text("afterwards"), Start: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Interrupt(context.Background(), me, id, turn.ID); err != nil {
+		t.Fatal(err)
+	}
+	events := until(t, sub, kind(thread.TurnEnded))
+	if end := events[len(events)-1]; end.Data.Outcome != thole.OutcomeInterrupted {
+		t.Fatalf("end = %+v", end.Data)
+	}
+	if q, _ := g.Queue(context.Background(), me, id); len(q) != 1 {
+		t.Fatalf("queue = %+v", q)
+	}
+	if _, err := g.StartQueued(context.Background(), me, id, ""); err != nil {
+		t.Fatal(err)
+	}
+	events = until(t, sub, kind(thread.TurnEnded))
+	if end := events[len(events)-1]; end.Data.Outcome != thole.OutcomeCompleted {
+		t.Fatalf("end = %+v", end.Data)
+	}
+
+	slow := g.start(id, "sim: slow 20ms ;; say a b c d e f g h i j")
+	until(t, sub, kind(thread.ItemDelta))
+	if _, err := g.Steer(context.Background(), me, thread.Steer{Thread: id, Expected: slow.ID, Input: thole.Text("sim: say steered"), ClientID: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	events = until(t, sub, kind(thread.TurnEnded))
+	var told []string
+	for _, e := range events {
+		if e.Kind == thread.ItemCompleted {
+			told = append(told, string(e.Data.Item.Kind)+":"+e.Data.Item.Text+e.Data.Item.ClientID)
+		}
+	}
+	if got := strings.Join(told, " | "); !strings.Contains(got, "message:a b c d e f g h i j") || !strings.Contains(got, "user_message:mine") || !strings.Contains(got, "message:steered") {
+		t.Fatalf("items: %s", got)
+	}
+}
+
+func TestUnknownAgentFailsTheTurn(t *testing.T) {
+	g := newRig(t, storetest.SQLite(t), t.TempDir())
+	id := g.create()
+	sub := g.subscribe(id)
+	_, err := g.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text("x"), Settings: &thread.Settings{Provider: "nobody"}, Once: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := until(t, sub, kind(thread.TurnEnded))
+	if end := events[len(events)-1].Data; end.Outcome != thole.OutcomeFailed || end.Error == nil || end.Error.Hint == "" {
+		t.Fatalf("end = %+v", end)
+	}
+	g.start(id, "sim: crash")
+	events = until(t, sub, kind(thread.TurnEnded))
+	if end := events[len(events)-1].Data; end.Outcome != thole.OutcomeFailed {
+		t.Fatalf("end = %+v", end)
+	}
+	th, _ := g.Get(context.Background(), me, id)
+	if !th.Status.SystemError {
+		t.Fatalf("status = %+v", th.Status)
+	}
+	g.start(id, "fine again")
+	until(t, sub, kind(thread.TurnEnded))
+}
+
+// TestStoppedServerEndsTurnsVisibly closes everything under a running turn and
+// starts again on the same store.
+func TestStoppedServerEndsTurnsVisibly(t *testing.T) {
+	db, home := storetest.SQLite(t), t.TempDir()
+	g := newRig(t, db, home)
+	id := g.create()
+	sub := g.subscribe(id)
+	turn := g.start(id, "sim: say begun ;; hang")
+	until(t, sub, func(e thread.Event) bool { return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage })
+	if _, err := g.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: thole.Text("goes on"), Start: true}); err != nil {
+		t.Fatal(err)
+	}
+	g.stop()
+	var last thread.Event
+	for batch := range sub.Events { // the end is told before the subscription ends
+		for _, e := range batch {
+			if e.Kind == thread.TurnEnded {
+				last = e
+			}
+		}
+	}
+	if last.Turn != turn.ID || last.Data.Outcome != thole.OutcomeInterrupted {
+		t.Fatalf("last = %+v", last)
+	}
+	// The queue was not paused by a user, so the next message runs after the restart.
+	g = newRig(t, db, home)
+	sub = g.subscribe(id)
+	if sub.Snapshot.Open != nil {
+		until(t, sub, kind(thread.TurnEnded))
+	}
+	turns, err := g.Turns(context.Background(), me, id, thread.PageParams{})
+	if err != nil || len(turns.Items) != 2 || turns.Items[1].Outcome != thole.OutcomeCompleted {
+		t.Fatalf("turns = %+v, %v", turns.Items, err)
+	}
+}
