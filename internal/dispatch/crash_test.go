@@ -1,0 +1,188 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/testkit/crash"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+const (
+	killedThread = thole.ThreadID("01890000-0000-7000-8000-000000000001")
+	killedTurn   = thole.TurnID("01890000-0000-7000-8000-000000000002")
+	laterTurn    = thole.TurnID("01890000-0000-7000-8000-000000000003")
+)
+
+// home is where a killed process's executors are: the crash directory is too long
+// for sockets, so it only names it.
+func home(dir string) (string, error) {
+	name := filepath.Join(dir, "executors")
+	if data, err := os.ReadFile(name); err == nil {
+		return string(data), nil
+	}
+	root, err := os.MkdirTemp("", "dk")
+	if err != nil {
+		return "", err
+	}
+	return root, os.WriteFile(name, []byte(root), 0o600)
+}
+
+// pipeline is a rig without a test around it.
+type pipeline struct {
+	db     *store.DB
+	m      *thread.Machine
+	d      *dispatch.Dispatcher
+	driver *local.Driver
+}
+
+func openPipeline(dir string, hook store.Hook) (*pipeline, error) {
+	root, err := home(dir)
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
+	if err != nil {
+		return nil, err
+	}
+	m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	if err != nil {
+		return nil, err
+	}
+	p := &pipeline{db: db, m: m, driver: local.New(local.Config{Root: root, Binary: binary})}
+	p.d = dispatch.New(dispatch.Config{
+		Owner: "crash", Queue: db.Queue(), Threads: m, Rows: db.Executors(), Driver: p.driver,
+		Workspaces: &shelf{dir: filepath.Join(root, "shelf")}, Credentials: noCredentials{},
+		Info:  func(string) provider.Info { return testprovider.New().Probe(context.Background()) },
+		Lease: 500 * time.Millisecond, StartsPerSec: 1000, Limits: queue.Limits{Total: 4}, SweepEvery: time.Hour, RemoveAfter: time.Hour,
+	})
+	m.Attach(p.d)
+	return p, errors.Join(m.Start(context.Background()), p.d.Start(context.Background()))
+}
+
+// turn waits for a turn to be in a state, answering the question it may ask.
+func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Turn, error) {
+	deadline := time.Now().Add(40 * time.Second)
+	for {
+		t, err := p.m.Turn(context.Background(), me, killedThread, id)
+		if err != nil || done(t) {
+			return t, err
+		}
+		asks, err := p.m.Asks(context.Background(), me, killedThread, true)
+		if err != nil {
+			return t, err
+		}
+		for _, a := range asks {
+			_, err := p.m.Answer(context.Background(), me, killedThread, a.Ask.ID, thole.Answer{Answers: map[string][]string{a.Ask.Questions[0].ID: {"yes"}}})
+			if err != nil && thole.CodeOf(err) != thole.CodeConflict {
+				return t, err
+			}
+		}
+		if time.Now().After(deadline) {
+			return t, errors.New("turn " + string(id) + " is stuck in " + string(t.Phase))
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func settledTurn(t thread.Turn) bool { return t.Phase.Terminal() }
+
+// killWork runs two turns with a stop in between.
+func killWork(w *crash.Work) error {
+	p, err := openPipeline(w.Dir, w.Hook)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if _, err := p.m.Create(ctx, me, thread.Create{ID: killedThread, Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}}); err != nil {
+		return err
+	}
+	run := func(id thole.TurnID, prompt string) error {
+		if _, err := p.m.StartTurn(ctx, me, thread.StartTurn{Thread: killedThread, ID: id, Input: thole.Text(prompt)}); err != nil {
+			return err
+		}
+		w.Ack(string(id))
+		_, err := p.turn(id, settledTurn)
+		return err
+	}
+	if err := run(killedTurn, "sim: say one ;; run echo x >> f ;; ask Go on? | yes | no ;; say two"); err != nil {
+		return err
+	}
+	if err := p.d.Close(ctx, killedThread); err != nil {
+		return err
+	}
+	for {
+		row, err := p.db.Executors().OfThread(ctx, killedThread)
+		if err != nil {
+			return err
+		}
+		if row.State == executor.RowStopped {
+			break
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+	return run(laterTurn, "sim: run cat f")
+}
+
+// A dispatcher killed at any durable step is replaced: every acknowledged turn
+// completes, once, with nothing lost and nothing said or done twice.
+func TestADispatcherKilledAnywhereIsReplaced(t *testing.T) {
+	crash.Sample(t, 7, killWork, func(t *testing.T, dir string, acked []string, killed string) {
+		p, err := openPipeline(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			ctx := context.Background()
+			if err := errors.Join(p.d.Stop(ctx), p.m.Close(ctx), p.db.Close()); err != nil {
+				t.Error(err)
+			}
+			list, err := p.driver.List(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, info := range list {
+				if err := p.driver.Remove(ctx, info.ID); err != nil {
+					t.Error(err)
+				}
+			}
+			if root, err := home(dir); err == nil {
+				os.RemoveAll(root)
+			}
+		}()
+		for _, ack := range acked {
+			turn, err := p.turn(thole.TurnID(ack), settledTurn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if turn.Outcome != thole.OutcomeCompleted {
+				t.Fatalf("turn %+v, error %+v", turn, turn.Error)
+			}
+		}
+		if len(acked) == 0 {
+			return
+		}
+		r := &rig{Machine: p.m, t: t}
+		if said := r.said(killedThread, killedTurn); strings.Count(said, "one\n") != 1 || strings.Count(said, "two\n") != 1 {
+			t.Errorf("said %q", said)
+		}
+		if len(acked) > 1 {
+			if said := r.said(killedThread, laterTurn); strings.Count(said, "x") != 1 {
+				t.Errorf("the file holds %q", said)
+			}
+		}
+	})
+}
