@@ -1,0 +1,128 @@
+package app
+
+import "encoding/json"
+
+// CommandApproval asks whether a command may run.
+type CommandApproval struct {
+	Kind                        string            `json:"kind"`
+	ThreadID                    string            `json:"threadId"`
+	TurnID                      string            `json:"turnId"`
+	ItemID                      string            `json:"itemId"`
+	StartedAtMs                 int64             `json:"startedAtMs"`
+	EnvironmentID               *string           `json:"environmentId"`
+	Reason                      *string           `json:"reason,omitempty"`
+	Command                     *string           `json:"command,omitempty"`
+	Cwd                         *string           `json:"cwd,omitempty"`
+	CommandActions              []CommandAction   `json:"commandActions,omitzero"`
+	ProposedExecpolicyAmendment json.RawMessage   `json:"proposedExecpolicyAmendment,omitempty"`
+	AvailableDecisions          []json.RawMessage `json:"availableDecisions,omitzero"`
+}
+
+// FileApproval asks whether edits may be made.
+type FileApproval struct {
+	ThreadID    string  `json:"threadId"`
+	TurnID      string  `json:"turnId"`
+	ItemID      string  `json:"itemId"`
+	StartedAtMs int64   `json:"startedAtMs"`
+	Reason      *string `json:"reason,omitempty"`
+	GrantRoot   *string `json:"grantRoot,omitempty"`
+}
+
+// ApprovalAnswer is a decision: accept, acceptForSession, decline, cancel, or an
+// object that accepts an offered rule.
+type ApprovalAnswer struct {
+	Decision json.RawMessage `json:"decision"`
+}
+
+// PermissionsApproval asks for more rights.
+type PermissionsApproval struct {
+	ThreadID      string          `json:"threadId"`
+	TurnID        string          `json:"turnId"`
+	ItemID        string          `json:"itemId"`
+	EnvironmentID *string         `json:"environmentId"`
+	StartedAtMs   int64           `json:"startedAtMs"`
+	Cwd           string          `json:"cwd"`
+	Reason        *string         `json:"reason"`
+	Permissions   json.RawMessage `json:"permissions"`
+}
+
+// PermissionsAnswer grants some of the rights, for the turn or the session.
+type PermissionsAnswer struct {
+	Permissions json.RawMessage `json:"permissions"`
+	Scope       string          `json:"scope,omitempty"`
+}
+
+// UserInputRequest puts questions to a human.
+type UserInputRequest struct {
+	ThreadID         string     `json:"threadId"`
+	TurnID           string     `json:"turnId"`
+	ItemID           string     `json:"itemId"`
+	Questions        []Question `json:"questions"`
+	IsBlocking       bool       `json:"isBlocking"`
+	AutoResolutionMs *int64     `json:"autoResolutionMs"`
+}
+
+// Question is one thing to be told.
+type Question struct {
+	ID       string           `json:"id"`
+	Header   string           `json:"header"`
+	Question string           `json:"question"`
+	IsOther  bool             `json:"isOther"`
+	IsSecret bool             `json:"isSecret"`
+	Options  []QuestionOption `json:"options"`
+}
+
+// QuestionOption is one offered answer.
+type QuestionOption struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
+}
+
+// UserInputAnswer is keyed by question id.
+type UserInputAnswer struct {
+	Answers map[string]AnswerList `json:"answers"`
+}
+
+// AnswerList is the choices for one question.
+type AnswerList struct {
+	Answers []string `json:"answers"`
+}
+
+// Elicitation is an MCP server's wish for data.
+type Elicitation struct {
+	ThreadID        string          `json:"threadId"`
+	TurnID          *string         `json:"turnId"`
+	ServerName      string          `json:"serverName"`
+	Mode            string          `json:"mode"`
+	Message         string          `json:"message"`
+	RequestedSchema json.RawMessage `json:"requestedSchema"`
+}
+
+// ElicitationAnswer accepts with content, declines or cancels.
+type ElicitationAnswer struct {
+	Action  string          `json:"action" ts:"\"accept\" | \"decline\" | \"cancel\""`
+	Content json.RawMessage `json:"content"`
+}
+
+// ToolCall runs a tool that the client owns.
+type ToolCall struct {
+	ThreadID  string          `json:"threadId"`
+	TurnID    string          `json:"turnId"`
+	CallID    string          `json:"callId"`
+	Namespace *string         `json:"namespace"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// ToolCallAnswer is what the tool gave.
+type ToolCallAnswer struct {
+	ContentItems []ToolContent `json:"contentItems"`
+	Success      bool          `json:"success"`
+}
+
+// AuthRefresh asks for fresh credentials.
+type AuthRefresh struct {
+	ThreadID string `json:"threadId"`
+	TurnID   string `json:"turnId"`
+	Reason   string `json:"reason"`
+}

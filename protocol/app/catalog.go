@@ -1,0 +1,93 @@
+package app
+
+import "encoding/json"
+
+// Model is one model of one provider. Models of other providers than codex have
+// ids of the form provider/model.
+type Model struct {
+	ID                        string          `json:"id"`
+	Model                     string          `json:"model"`
+	Upgrade                   *string         `json:"upgrade"`
+	DisplayName               string          `json:"displayName"`
+	Description               string          `json:"description"`
+	Hidden                    bool            `json:"hidden"`
+	SupportedReasoningEfforts []EffortOption  `json:"supportedReasoningEfforts"`
+	DefaultReasoningEffort    string          `json:"defaultReasoningEffort"`
+	InputModalities           []string        `json:"inputModalities"`
+	SupportsPersonality       bool            `json:"supportsPersonality"`
+	AdditionalSpeedTiers      []string        `json:"additionalSpeedTiers"`
+	ServiceTiers              []string        `json:"serviceTiers"`
+	DefaultServiceTier        *string         `json:"defaultServiceTier"`
+	IsDefault                 bool            `json:"isDefault"`
+	Thole                     json.RawMessage `json:"thole,omitempty"`
+}
+
+// EffortOption is one reasoning effort.
+type EffortOption struct {
+	ReasoningEffort string `json:"reasoningEffort"`
+	Description     string `json:"description"`
+}
+
+// ModelListParams pages models.
+type ModelListParams struct {
+	Cursor        *string `json:"cursor,omitempty"`
+	Limit         *int    `json:"limit,omitempty"`
+	IncludeHidden *bool   `json:"includeHidden,omitempty"`
+}
+
+// ModelListResult is every provider's models.
+type ModelListResult struct {
+	Data       []Model `json:"data"`
+	NextCursor *string `json:"nextCursor"`
+}
+
+// ProfileSummary is one permission profile.
+type ProfileSummary struct {
+	ID          string  `json:"id"`
+	Description *string `json:"description"`
+	Allowed     bool    `json:"allowed"`
+}
+
+// ProfileListResult is every permission profile.
+type ProfileListResult struct {
+	Data       []ProfileSummary `json:"data"`
+	NextCursor *string          `json:"nextCursor"`
+}
+
+// CwdsParams is the params of skills/list, hooks/list and plugin/list.
+type CwdsParams struct {
+	Cwds []string `json:"cwds,omitempty"`
+}
+
+// CollaborationModeInfo is one mode that a turn can run in.
+type CollaborationModeInfo struct {
+	Name   string  `json:"name"`
+	Mode   string  `json:"mode"`
+	Model  *string `json:"model"`
+	Effort *string `json:"reasoning_effort"`
+}
+
+// CollaborationModeList is every mode.
+type CollaborationModeList struct {
+	Data []CollaborationModeInfo `json:"data"`
+}
+
+// ConfigReadParams names the directory whose configuration is wanted.
+type ConfigReadParams struct {
+	Cwd *string `json:"cwd,omitempty"`
+}
+
+// ConfigReadResult is the configuration that new threads start with.
+type ConfigReadResult struct {
+	Config  Config                     `json:"config"`
+	Origins map[string]json.RawMessage `json:"origins"`
+	Layers  []json.RawMessage          `json:"layers"`
+}
+
+// Config is the part of a Codex configuration that means something here.
+type Config struct {
+	Model          *string `json:"model"`
+	ModelProvider  *string `json:"model_provider"`
+	ApprovalPolicy *string `json:"approval_policy"`
+	SandboxMode    *string `json:"sandbox_mode"`
+}

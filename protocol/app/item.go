@@ -1,0 +1,141 @@
+package app
+
+import "encoding/json"
+
+// UserInput is one part of what a user says.
+type UserInput struct {
+	Type string `json:"type" ts:"\"text\" | \"image\" | \"localImage\" | \"audio\" | \"localAudio\" | \"skill\" | \"mention\""`
+	Text string `json:"text,omitempty"`
+	// TextElements mark spans of Text; they are accepted and not kept.
+	TextElements []json.RawMessage `json:"text_elements,omitzero"`
+	URL          string            `json:"url,omitempty"`
+	Path         string            `json:"path,omitempty"`
+	Name         string            `json:"name,omitempty"`
+}
+
+// Item kinds.
+const (
+	ItemUserMessage      = "userMessage"
+	ItemAgentMessage     = "agentMessage"
+	ItemReasoning        = "reasoning"
+	ItemPlan             = "plan"
+	ItemCommandExecution = "commandExecution"
+	ItemFileChange       = "fileChange"
+	ItemMCPToolCall      = "mcpToolCall"
+	ItemDynamicToolCall  = "dynamicToolCall"
+	ItemCompaction       = "contextCompaction"
+)
+
+// Item states.
+const (
+	ItemInProgress = "inProgress"
+	ItemCompleted  = "completed"
+	ItemFailed     = "failed"
+	ItemDeclined   = "declined"
+)
+
+// Item is a unit inside a turn. Type says which of the members below are there.
+type Item struct {
+	Type          string `json:"type"`
+	ID            string `json:"id"`
+	StartedAtMs   *int64 `json:"startedAtMs"`
+	CompletedAtMs *int64 `json:"completedAtMs"`
+
+	// userMessage; Content of reasoning is a list of strings.
+	ClientID *string         `json:"clientId,omitempty"`
+	Content  json.RawMessage `json:"content,omitempty" ts:"UserInput[] | string[]"`
+	// agentMessage and plan
+	Text *string `json:"text,omitempty"`
+	// reasoning
+	Summary []string `json:"summary,omitzero"`
+
+	// commandExecution
+	Command          *string         `json:"command,omitempty"`
+	Cwd              *string         `json:"cwd,omitempty"`
+	Source           string          `json:"source,omitempty"`
+	CommandActions   []CommandAction `json:"commandActions,omitzero"`
+	AggregatedOutput *string         `json:"aggregatedOutput,omitempty"`
+	ExitCode         *int            `json:"exitCode,omitempty"`
+	DurationMs       *int64          `json:"durationMs,omitempty"`
+
+	// commandExecution, fileChange and tool calls
+	Status string `json:"status,omitempty"`
+	// fileChange
+	Changes []FileChange `json:"changes,omitzero"`
+
+	// mcpToolCall and dynamicToolCall
+	Server       string          `json:"server,omitempty"`
+	Tool         string          `json:"tool,omitempty"`
+	Arguments    json.RawMessage `json:"arguments,omitempty"`
+	Result       *MCPResult      `json:"result,omitempty"`
+	Error        *MCPError       `json:"error,omitempty"`
+	ContentItems []ToolContent   `json:"contentItems,omitzero"`
+	Success      *bool           `json:"success,omitempty"`
+
+	// Thole tells clients that declared the extension what the rest cannot say.
+	Thole *ItemExtra `json:"thole,omitempty"`
+}
+
+// ItemExtra is what only a thole server knows of an item.
+type ItemExtra struct {
+	// Parent is the item of a sub-agent's caller.
+	Parent string `json:"parent,omitempty"`
+	// OutputDropped counts bytes cut from the middle of a command's output.
+	OutputDropped int64 `json:"outputDropped,omitempty"`
+	// System marks a note of thole's own, told as an agentMessage.
+	System bool `json:"system,omitempty"`
+}
+
+// UserContent reads the content of a userMessage.
+func (i *Item) UserContent() []UserInput {
+	var in []UserInput
+	if i.Type == ItemUserMessage {
+		_ = json.Unmarshal(i.Content, &in)
+	}
+	return in
+}
+
+// CommandAction is a guess at what a command does. thole makes none.
+type CommandAction struct {
+	Type    string `json:"type"`
+	Command string `json:"command"`
+}
+
+// FileChange is one file's edit.
+type FileChange struct {
+	Path string     `json:"path"`
+	Kind ChangeKind `json:"kind"`
+	Diff string     `json:"diff"`
+}
+
+// ChangeKind is add, delete or update.
+type ChangeKind struct {
+	Type string  `json:"type" ts:"\"add\" | \"delete\" | \"update\""`
+	Move *string `json:"move_path,omitempty"`
+}
+
+// MCPResult is the output of a tool of an MCP server.
+type MCPResult struct {
+	Content           []json.RawMessage `json:"content"`
+	StructuredContent json.RawMessage   `json:"structuredContent"`
+}
+
+// MCPError is the failure of a tool of an MCP server.
+type MCPError struct {
+	Message string `json:"message"`
+}
+
+// ToolContent is one part of the output of a client's own tool.
+type ToolContent struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	ImageURL string `json:"imageUrl,omitempty"`
+}
+
+// ItemEntry is an item with its turn.
+type ItemEntry struct {
+	TurnID        string `json:"turnId"`
+	Item          Item   `json:"item"`
+	StartedAtMs   *int64 `json:"startedAtMs"`
+	CompletedAtMs *int64 `json:"completedAtMs"`
+}

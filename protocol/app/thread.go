@@ -1,0 +1,248 @@
+package app
+
+import "encoding/json"
+
+// Thread states.
+const (
+	StatusNotLoaded   = "notLoaded"
+	StatusIdle        = "idle"
+	StatusSystemError = "systemError"
+	StatusActive      = "active"
+
+	FlagWaitingOnApproval = "waitingOnApproval"
+	FlagWaitingOnInput    = "waitingOnUserInput"
+)
+
+// ThreadStatus is derived by the server and never stored.
+type ThreadStatus struct {
+	Type        string   `json:"type"`
+	ActiveFlags []string `json:"activeFlags,omitzero"`
+}
+
+// Thread is a conversation. Times are Unix seconds.
+type Thread struct {
+	ID              string       `json:"id"`
+	SessionID       string       `json:"sessionId"`
+	ForkedFromID    *string      `json:"forkedFromId"`
+	ParentThreadID  *string      `json:"parentThreadId"`
+	Preview         string       `json:"preview"`
+	Ephemeral       bool         `json:"ephemeral"`
+	ProjectID       *string      `json:"projectId"`
+	HistoryMode     string       `json:"historyMode"`
+	ModelProvider   string       `json:"modelProvider"`
+	Model           *string      `json:"model"`
+	ReasoningEffort *string      `json:"reasoningEffort"`
+	CreatedAt       int64        `json:"createdAt"`
+	UpdatedAt       int64        `json:"updatedAt"`
+	RecencyAt       *int64       `json:"recencyAt"`
+	Status          ThreadStatus `json:"status"`
+	Path            *string      `json:"path"`
+	Cwd             string       `json:"cwd"`
+	CLIVersion      string       `json:"cliVersion"`
+	Originator      *string      `json:"originator"`
+	Source          string       `json:"source"`
+	ThreadSource    *string      `json:"threadSource"`
+	DirectInput     *bool        `json:"canAcceptDirectInput"`
+	Name            *string      `json:"name"`
+	Turns           []Turn       `json:"turns"`
+}
+
+// Settings are the overrides that thread/start, thread/resume, thread/fork,
+// turn/start and thread/settings/update share. All of them stay with the thread.
+type Settings struct {
+	Cwd               *string         `json:"cwd,omitempty"`
+	Model             *string         `json:"model,omitempty"`
+	ModelProvider     *string         `json:"modelProvider,omitempty"`
+	ApprovalPolicy    json.RawMessage `json:"approvalPolicy,omitempty" ts:"ApprovalPolicy"`
+	ApprovalsReviewer *string         `json:"approvalsReviewer,omitempty"`
+	// Permissions is the id of a permission profile; experimental.
+	Permissions *string `json:"permissions,omitempty"`
+}
+
+// SandboxPolicy says what commands of an agent may touch.
+type SandboxPolicy struct {
+	Type          string          `json:"type" ts:"\"dangerFullAccess\" | \"readOnly\" | \"workspaceWrite\" | \"externalSandbox\""`
+	WritableRoots []string        `json:"writableRoots,omitzero"`
+	NetworkAccess json.RawMessage `json:"networkAccess,omitempty" ts:"boolean | \"restricted\" | \"enabled\""`
+	ExcludeTmpdir *bool           `json:"excludeTmpdirEnvVar,omitempty"`
+	ExcludeTmp    *bool           `json:"excludeSlashTmp,omitempty"`
+}
+
+// CollaborationMode is plan or default with what goes with it.
+type CollaborationMode struct {
+	Mode     string       `json:"mode" ts:"\"plan\" | \"default\""`
+	Settings ModeSettings `json:"settings"`
+}
+
+// ModeSettings are a collaboration mode's own overrides.
+type ModeSettings struct {
+	Model        string  `json:"model"`
+	Effort       *string `json:"reasoning_effort"`
+	Instructions *string `json:"developer_instructions"`
+}
+
+// PermissionProfile is the id of a named set of permissions.
+type PermissionProfile struct {
+	ID      string  `json:"id"`
+	Extends *string `json:"extends"`
+}
+
+// ThreadStartParams makes a thread and subscribes the caller to it.
+type ThreadStartParams struct {
+	Settings
+	// ThreadID is the caller's choice of id, a UUID not in use. It needs the
+	// extension.
+	ThreadID              *string         `json:"threadId,omitempty"`
+	Sandbox               *string         `json:"sandbox,omitempty"`
+	Config                json.RawMessage `json:"config,omitempty"`
+	BaseInstructions      *string         `json:"baseInstructions,omitempty"`
+	DeveloperInstructions *string         `json:"developerInstructions,omitempty"`
+	Ephemeral             *bool           `json:"ephemeral,omitempty"`
+	ThreadSource          *string         `json:"threadSource,omitempty"`
+	HistoryMode           *string         `json:"historyMode,omitempty"`
+}
+
+// ThreadView is a thread with its settings, as start, resume and fork return it.
+type ThreadView struct {
+	Thread                  Thread             `json:"thread"`
+	Model                   string             `json:"model"`
+	ModelProvider           string             `json:"modelProvider"`
+	ServiceTier             *string            `json:"serviceTier"`
+	DisabledPluginIDs       []string           `json:"disabledPluginIds"`
+	Cwd                     string             `json:"cwd"`
+	RuntimeWorkspaceRoots   []string           `json:"runtimeWorkspaceRoots"`
+	InstructionSources      []string           `json:"instructionSources"`
+	ApprovalPolicy          string             `json:"approvalPolicy" ts:"ApprovalPolicy"`
+	ApprovalsReviewer       string             `json:"approvalsReviewer"`
+	Sandbox                 SandboxPolicy      `json:"sandbox"`
+	ActivePermissionProfile *PermissionProfile `json:"activePermissionProfile"`
+	ReasoningEffort         *string            `json:"reasoningEffort"`
+	MultiAgentMode          string             `json:"multiAgentMode"`
+}
+
+// ThreadResumeParams subscribes to a thread and returns it as it is.
+type ThreadResumeParams struct {
+	ThreadID string `json:"threadId"`
+	Settings
+	Sandbox               *string          `json:"sandbox,omitempty"`
+	DeveloperInstructions *string          `json:"developerInstructions,omitempty"`
+	ExcludeTurns          bool             `json:"excludeTurns,omitempty"`
+	InitialTurnsPage      *TurnsPageParams `json:"initialTurnsPage,omitempty"`
+}
+
+// TurnsPageParams is the first page of turns that a resume returns.
+type TurnsPageParams struct {
+	Limit         *int    `json:"limit,omitempty"`
+	SortDirection *string `json:"sortDirection,omitempty"`
+	ItemsView     *string `json:"itemsView,omitempty"`
+}
+
+// ThreadResumeResult is the thread at one place in its order; what is notified
+// afterwards happened afterwards.
+type ThreadResumeResult struct {
+	ThreadView
+	CollaborationMode    *CollaborationMode `json:"collaborationMode"`
+	InitialTurnsPage     *TurnsPage         `json:"initialTurnsPage"`
+	TurnsBackwardsCursor *string            `json:"turnsBackwardsCursor"`
+	ItemsBackwardsCursor *string            `json:"itemsBackwardsCursor"`
+	// Seq is the cursor of this place, for clients with the extension.
+	Seq *uint64 `json:"seq,omitempty"`
+}
+
+// ThreadForkParams copies a thread up to and including LastTurnID.
+type ThreadForkParams struct {
+	ThreadID string `json:"threadId"`
+	Settings
+	Sandbox      *string `json:"sandbox,omitempty"`
+	LastTurnID   *string `json:"lastTurnId,omitempty"`
+	ExcludeTurns bool    `json:"excludeTurns,omitempty"`
+}
+
+// ThreadParams names a thread.
+type ThreadParams struct {
+	ThreadID string `json:"threadId"`
+}
+
+// ThreadResult carries a thread.
+type ThreadResult struct {
+	Thread Thread `json:"thread"`
+}
+
+// ThreadReadParams reads a thread without subscribing.
+type ThreadReadParams struct {
+	ThreadID     string `json:"threadId"`
+	IncludeTurns bool   `json:"includeTurns,omitempty"`
+}
+
+// ThreadListParams filters threads.
+type ThreadListParams struct {
+	PageParams
+	SortKey        *string         `json:"sortKey,omitempty" ts:"\"created_at\" | \"updated_at\" | \"recency_at\""`
+	ModelProviders []string        `json:"modelProviders,omitempty"`
+	SourceKinds    []string        `json:"sourceKinds,omitempty"`
+	Archived       *bool           `json:"archived,omitempty"`
+	Cwd            json.RawMessage `json:"cwd,omitempty" ts:"string | string[]"`
+	SearchTerm     *string         `json:"searchTerm,omitempty"`
+}
+
+// ThreadListResult is a page of threads.
+type ThreadListResult struct {
+	Data []Thread `json:"data"`
+	Page
+}
+
+// ThreadSearchResult is a page of threads that hold a text.
+type ThreadSearchResult struct {
+	Data []ThreadMatch `json:"data"`
+	Page
+}
+
+// ThreadMatch is a thread and the place that matched.
+type ThreadMatch struct {
+	Thread  Thread `json:"thread"`
+	Snippet string `json:"snippet"`
+}
+
+// LoadedListResult names the threads in the server's memory.
+type LoadedListResult struct {
+	Data       []string `json:"data"`
+	NextCursor *string  `json:"nextCursor"`
+}
+
+// ThreadNameParams names a thread for humans.
+type ThreadNameParams struct {
+	ThreadID string `json:"threadId"`
+	Name     string `json:"name"`
+}
+
+// UnsubscribeResult is unsubscribed, notSubscribed or notLoaded.
+type UnsubscribeResult struct {
+	Status string `json:"status"`
+}
+
+// SettingsUpdateParams changes a thread's settings without a turn.
+type SettingsUpdateParams struct {
+	ThreadID string `json:"threadId"`
+	Settings
+	SandboxPolicy     *SandboxPolicy     `json:"sandboxPolicy,omitempty"`
+	Effort            *string            `json:"effort,omitempty"`
+	CollaborationMode *CollaborationMode `json:"collaborationMode,omitempty"`
+}
+
+// ThreadSettings is a thread's settings as clients are told of changes.
+type ThreadSettings struct {
+	DisabledPluginIDs       []string           `json:"disabledPluginIds"`
+	Cwd                     string             `json:"cwd"`
+	ApprovalPolicy          string             `json:"approvalPolicy" ts:"ApprovalPolicy"`
+	ApprovalsReviewer       string             `json:"approvalsReviewer"`
+	SandboxPolicy           SandboxPolicy      `json:"sandboxPolicy"`
+	ActivePermissionProfile *PermissionProfile `json:"activePermissionProfile"`
+	Model                   string             `json:"model"`
+	ModelProvider           string             `json:"modelProvider"`
+	ServiceTier             *string            `json:"serviceTier"`
+	Effort                  *string            `json:"effort"`
+	Summary                 *string            `json:"summary"`
+	CollaborationMode       CollaborationMode  `json:"collaborationMode"`
+	MultiAgentMode          string             `json:"multiAgentMode"`
+	Personality             *string            `json:"personality"`
+}

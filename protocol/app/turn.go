@@ -1,0 +1,168 @@
+package app
+
+import "encoding/json"
+
+// Turn states.
+const (
+	TurnInProgress  = "inProgress"
+	TurnCompleted   = "completed"
+	TurnInterrupted = "interrupted"
+	TurnFailed      = "failed"
+)
+
+// How much of a turn's items a Turn carries.
+const (
+	ItemsNotLoaded = "notLoaded"
+	ItemsSummary   = "summary"
+	ItemsFull      = "full"
+)
+
+// Turn is one input taken to one outcome. Times are Unix seconds.
+type Turn struct {
+	ID          string     `json:"id"`
+	RootTurnID  *string    `json:"rootTurnId"`
+	Items       []Item     `json:"items"`
+	ItemsView   string     `json:"itemsView"`
+	Status      string     `json:"status" ts:"\"inProgress\" | \"completed\" | \"interrupted\" | \"failed\""`
+	Error       *TurnError `json:"error"`
+	StartedAt   *int64     `json:"startedAt"`
+	CompletedAt *int64     `json:"completedAt"`
+	DurationMs  *int64     `json:"durationMs"`
+}
+
+// TurnError says why a turn failed. Info is a string or an object with one key.
+type TurnError struct {
+	Message string          `json:"message"`
+	Info    json.RawMessage `json:"codexErrorInfo"`
+	Details *string         `json:"additionalDetails"`
+}
+
+// TurnStartParams gives input to a thread. On a busy thread turn/start steers the
+// running turn; thole/turn/startIfIdle refuses.
+type TurnStartParams struct {
+	ThreadID            string      `json:"threadId"`
+	Input               []UserInput `json:"input"`
+	ClientUserMessageID *string     `json:"clientUserMessageId,omitempty"`
+	ToolOutput          *ToolOutput `json:"toolOutput,omitempty"`
+	Settings
+	SandboxPolicy     *SandboxPolicy     `json:"sandboxPolicy,omitempty"`
+	Effort            *string            `json:"effort,omitempty"`
+	CollaborationMode *CollaborationMode `json:"collaborationMode,omitempty"`
+	// IdempotencyKey makes a repeat of thole/turn/startIfIdle return the first turn.
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+}
+
+// ToolOutput starts a turn with the result of something that ran outside.
+type ToolOutput struct {
+	Name      string          `json:"name"`
+	Namespace *string         `json:"namespace,omitempty"`
+	Output    json.RawMessage `json:"output"`
+}
+
+// TurnResult carries the turn that was started or steered.
+type TurnResult struct {
+	Turn Turn `json:"turn"`
+}
+
+// TurnSteerParams adds input to the running turn, which must be ExpectedTurnID.
+type TurnSteerParams struct {
+	ThreadID            string      `json:"threadId"`
+	Input               []UserInput `json:"input"`
+	ExpectedTurnID      string      `json:"expectedTurnId"`
+	ClientUserMessageID *string     `json:"clientUserMessageId,omitempty"`
+}
+
+// TurnSteerResult names the steered turn.
+type TurnSteerResult struct {
+	TurnID string `json:"turnId"`
+}
+
+// TurnInterruptParams asks the running turn to stop.
+type TurnInterruptParams struct {
+	ThreadID string `json:"threadId"`
+	TurnID   string `json:"turnId"`
+}
+
+// TurnsListParams pages a thread's turns, newest first unless told otherwise.
+type TurnsListParams struct {
+	ThreadID string `json:"threadId"`
+	PageParams
+	ItemsView *string `json:"itemsView,omitempty"`
+}
+
+// TurnsPage is a page of turns.
+type TurnsPage struct {
+	Data []Turn `json:"data"`
+	Page
+}
+
+// ItemsListParams pages a thread's items, oldest first unless told otherwise.
+type ItemsListParams struct {
+	ThreadID string  `json:"threadId"`
+	TurnID   *string `json:"turnId,omitempty"`
+	PageParams
+}
+
+// ItemsPage is a page of items.
+type ItemsPage struct {
+	Data []ItemEntry `json:"data"`
+	Page
+}
+
+// PageParams walk a list.
+type PageParams struct {
+	Cursor        *string `json:"cursor,omitempty"`
+	Limit         *int    `json:"limit,omitempty"`
+	SortDirection *string `json:"sortDirection,omitempty" ts:"\"asc\" | \"desc\""`
+}
+
+// QueuedSubmission is a message that waits in the thread.
+type QueuedSubmission struct {
+	ID                  string      `json:"id"`
+	Input               []UserInput `json:"input"`
+	ClientUserMessageID string      `json:"clientUserMessageId"`
+}
+
+// QueueAddParams puts a message behind the running turn; an idle thread takes it
+// at once.
+type QueueAddParams struct {
+	ThreadID            string      `json:"threadId"`
+	Input               []UserInput `json:"input"`
+	ClientUserMessageID string      `json:"clientUserMessageId"`
+}
+
+// QueueResult carries one queued message.
+type QueueResult struct {
+	QueuedSubmission QueuedSubmission `json:"queuedSubmission"`
+}
+
+// QueueUpdateParams replaces a queued message's input.
+type QueueUpdateParams struct {
+	ThreadID           string      `json:"threadId"`
+	QueuedSubmissionID string      `json:"queuedSubmissionId"`
+	Input              []UserInput `json:"input"`
+}
+
+// QueueParams names one queued message; thread/queue/start takes the head when it
+// is absent.
+type QueueParams struct {
+	ThreadID           string  `json:"threadId"`
+	QueuedSubmissionID *string `json:"queuedSubmissionId,omitempty"`
+}
+
+// QueueReorderParams names every queued message once.
+type QueueReorderParams struct {
+	ThreadID            string   `json:"threadId"`
+	QueuedSubmissionIDs []string `json:"queuedSubmissionIds"`
+}
+
+// QueueListResult is the queue, head first.
+type QueueListResult struct {
+	Data       []QueuedSubmission `json:"data"`
+	NextCursor *string            `json:"nextCursor"`
+}
+
+// DeletedResult says whether there was anything to delete.
+type DeletedResult struct {
+	Deleted bool `json:"deleted"`
+}
