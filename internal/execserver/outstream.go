@@ -27,6 +27,7 @@ type outStream struct {
 
 	busy    sync.Mutex // held while reading and sending
 	ended   bool       // guarded by busy
+	grown   bool       // guarded by busy: the pipe has its large buffer
 	aborted atomic.Bool
 }
 
@@ -55,6 +56,7 @@ func (s *outStream) run() {
 			} else {
 				buf = chunks.Get().(*[chunkSize]byte)
 				n, end = fill(int(fd), buf[:])
+				s.grow(int(fd), n)
 			}
 			if n > 0 || end {
 				return true // busy stays held until the bytes are sent
@@ -81,6 +83,15 @@ func (s *outStream) run() {
 		if end {
 			return
 		}
+	}
+}
+
+// grow gives a busy pipe a large buffer, so that writer and reader change places
+// less often. The kernel may refuse; then it stays as it is.
+func (s *outStream) grow(fd, n int) {
+	if n == chunkSize && !s.grown && s.kind != terminal {
+		s.grown = true
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20)
 	}
 }
 

@@ -1,0 +1,204 @@
+//go:build linux
+
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/coder/websocket"
+	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/testkit/lab"
+)
+
+// execServer is a server process under measurement.
+type execServer struct {
+	url string
+	pid int
+}
+
+var buildOnce = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "thole-bench")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "thole")
+	out, err := osexec.Command("go", "build", "-o", bin, "github.com/tholehq/thole/cmd/thole").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return bin, nil
+})
+
+func tholeServer(t testing.TB) []string {
+	t.Helper()
+	bin, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{bin, "exec-server", "--ws-auth", "none"}
+}
+
+func codexServer(t testing.TB) []string { return []string{lab.Codex(t), "exec-server"} }
+
+// launch starts a server and waits for its address.
+func launch(t testing.TB, argv []string) execServer {
+	t.Helper()
+	home := t.TempDir()
+	cmd := osexec.Command(argv[0], argv[1:]...)
+	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + home, "PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan struct{})
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-drained
+		_ = cmd.Wait()
+	})
+	r := bufio.NewReader(out)
+	line, err := r.ReadString('\n')
+	go func() { defer close(drained); _, _ = io.Copy(io.Discard, r) }()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return execServer{url: strings.TrimSpace(line), pid: cmd.Process.Pid}
+}
+
+// rss is the resident memory of a process in bytes.
+func rss(t testing.TB, pid int) int {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kb int
+	for line := range strings.SplitSeq(string(raw), "\n") {
+		if strings.HasPrefix(line, "VmRSS:") {
+			_, _ = fmt.Sscanf(line, "VmRSS: %d kB", &kb)
+		}
+	}
+	return kb << 10
+}
+
+// probe is a client that decodes nothing it need not.
+type probe struct {
+	t   testing.TB
+	ws  *websocket.Conn
+	tcp *net.TCPConn
+	ack bool // force TCP_QUICKACK, which hides the server's delays
+	n   int
+	buf []byte
+}
+
+func dialProbe(t testing.TB, url string, ack bool) *probe {
+	t.Helper()
+	p := &probe{t: t, ack: ack, buf: make([]byte, 0, 1<<20)}
+	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err == nil {
+			p.tcp = c.(*net.TCPConn)
+		}
+		return c, err
+	}}
+	c, _, err := websocket.Dial(context.Background(), url, &websocket.DialOptions{HTTPClient: &http.Client{Transport: tr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetReadLimit(128 << 20)
+	p.ws = c
+	t.Cleanup(func() { _ = c.CloseNow() })
+	p.send(`{"id":0,"method":"initialize","params":{"clientName":"bench"}}`)
+	p.next()
+	p.send(`{"method":"initialized"}`)
+	return p
+}
+
+func (p *probe) send(msg string) {
+	if err := p.ws.Write(context.Background(), websocket.MessageText, []byte(msg)); err != nil {
+		p.t.Error(err)
+	}
+	p.quick()
+}
+
+func (p *probe) quick() {
+	if !p.ack {
+		return
+	}
+	raw, err := p.tcp.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	}
+}
+
+// next returns the next message; it is valid until the one after.
+func (p *probe) next() []byte {
+	_, r, err := p.ws.Reader(context.Background())
+	if err != nil {
+		p.t.Error(err)
+		return nil
+	}
+	b := p.buf[:0]
+	for {
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err != nil {
+			break
+		}
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+	}
+	p.buf = b
+	p.quick()
+	return b
+}
+
+// start begins a process and returns its id.
+func (p *probe) start(argv string, tty bool) string {
+	p.n++
+	id := fmt.Sprintf("p%d", p.n)
+	p.send(fmt.Sprintf(`{"id":%d,"method":"process/start","params":{"processId":"%s","argv":%s,"cwd":"file:///","env":{"PATH":"/usr/bin:/bin"},"tty":%v,"pipeStdin":false,"arg0":null}}`, p.n, id, argv, tty))
+	return id
+}
+
+// oneShot runs a program from start to closed.
+func (p *probe) oneShot(argv string) {
+	p.start(argv, false)
+	for {
+		m := p.next()
+		if m == nil || bytes.Contains(m, []byte(`"process/closed"`)) {
+			return
+		}
+	}
+}
+
+// drain runs a program to closed and counts the encoded bytes of its output.
+func (p *probe) drain(argv string, tty bool) (encoded int) {
+	p.start(argv, tty)
+	for {
+		m := p.next()
+		if m == nil || len(m) < 300 && bytes.Contains(m, []byte(`"process/closed"`)) {
+			return encoded
+		}
+		encoded += len(m)
+	}
+}
