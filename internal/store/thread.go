@@ -71,7 +71,7 @@ func (s *Threads) commit(tx *Tx, c *thread.Commit) error {
 		}
 	}
 	if s.queued {
-		if err := moveQueue(tx, c); err != nil {
+		if err := s.moveQueue(tx, c); err != nil {
 			return err
 		}
 	}
@@ -81,11 +81,16 @@ func (s *Threads) commit(tx *Tx, c *thread.Commit) error {
 
 // moveQueue keeps the turn queue in step with the log: a start adds a row, an
 // answer to a parked turn makes its row ready, an interrupt marks it.
-func moveQueue(tx *Tx, c *thread.Commit) error {
+func (s *Threads) moveQueue(tx *Tx, c *thread.Commit) error {
 	for _, e := range c.Events {
 		var err error
 		switch e.Kind {
 		case thread.TurnStarted:
+			if s.Shared() { // the order within a thread's queue is decided under this lock
+				if _, err := tx.Exec(`select pg_advisory_xact_lock(hashtext($1))`, string(e.Thread)); err != nil {
+					return err
+				}
+			}
 			err = enqueueTurn(tx, queue.Item{Turn: e.Turn, Thread: e.Thread, User: c.Row.Thread.Owner.User})
 		case thread.AskResolved:
 			_, err = unparkTurn(tx, e.Turn)

@@ -185,7 +185,9 @@ func TestInterruptSteerAndQueue(t *testing.T) {
 	id := g.create()
 	sub := g.subscribe(id)
 	turn := g.start(id, "sim: say begun ;; hang")
-	until(t, sub, func(e thread.Event) bool { return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage })
+	until(t, sub, func(e thread.Event) bool {
+		return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage
+	})
 	if _, err := g.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: thole.Text("afterwards"), Start: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +259,9 @@ func TestStoppedServerEndsTurnsVisibly(t *testing.T) {
 	id := g.create()
 	sub := g.subscribe(id)
 	turn := g.start(id, "sim: say begun ;; hang")
-	until(t, sub, func(e thread.Event) bool { return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage })
+	until(t, sub, func(e thread.Event) bool {
+		return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage
+	})
 	if _, err := g.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: thole.Text("goes on"), Start: true}); err != nil {
 		t.Fatal(err)
 	}
