@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -63,16 +62,23 @@ func testLimits() delivery.Limits {
 	}
 }
 
+// tester is what a rig needs of a test, real or generated.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Errorf(format string, args ...any)
+}
+
 // rig is a machine over a real store with a settable clock and countable ids.
 type rig struct {
 	*delivery.Machine
-	t  testing.TB
+	t  tester
 	db *store.DB
 	c  *clock
 	n  int
 }
 
-func newRig(t testing.TB, db *store.DB, l delivery.Limits) *rig {
+func newRig(t tester, db *store.DB, l delivery.Limits) *rig {
 	r := &rig{t: t, db: db, c: newClock()}
 	r.Machine = delivery.New(delivery.Config{Store: clocked{db.Delivery(), r.c}, Limits: l, NewID: func(time.Time) string { return r.id() }})
 	return r

@@ -29,6 +29,7 @@ const (
 	minSleep = 50 * time.Millisecond
 	// settleTime bounds recording an answer when the driver is told to stop.
 	settleTime      = 10 * time.Second
+	followPause     = time.Second
 	defaultParallel = 8
 )
 

@@ -19,12 +19,22 @@ func (d *Driver) followUp(ctx context.Context, ch channel.Channel, f delivery.Fe
 	renewed := d.renew(ctx, cancel, f)
 	defer func() { cancel(nil); <-renewed }()
 
-	err := ch.Observe(ctx, w, func(s channel.Sighting) error { return d.record(ctx, f, &w, s) })
+	over := false
+	err := ch.Observe(ctx, w, func(s channel.Sighting) error {
+		err := d.record(ctx, f, &w, s)
+		over = err == nil && (s.Acceptance == thole.Rejected || s.Turn == w.Turn && s.Event.Terminal())
+		return err
+	})
 	rec, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
 	m := d.cfg.Machine
 	switch {
-	case err == nil, errors.Is(err, errStale), ctx.Err() != nil:
+	case over, ctx.Err() != nil:
+		return
+	case err == nil, errors.Is(err, errStale):
+		// If the attempt is still open it will be adopted again; a channel that
+		// keeps ending early must not turn that into a busy loop.
+		d.pause(ctx)
 		return
 	case w.Turn == "":
 		_, err = m.Unknown(rec, thole.SystemActor, f, err.Error())
@@ -50,6 +60,8 @@ func (d *Driver) record(ctx context.Context, f delivery.Fence, w *channel.Watch,
 		}
 	case s.Acceptance == thole.Rejected:
 		stale, err = m.Reject(ctx, thole.SystemActor, f, s.Evidence, 0)
+	case s.Event != "" && s.Turn != w.Turn:
+		return nil // another turn of the thread: nothing to us
 	case s.Event != "":
 		stale, err = m.Observe(ctx, thole.SystemActor, f, delivery.Sighting{
 			Turn: s.Turn, Attachment: s.Attachment, Epoch: s.Epoch, Event: s.Event, Evidence: s.Evidence,
@@ -59,6 +71,15 @@ func (d *Driver) record(ctx context.Context, f delivery.Fence, w *channel.Watch,
 		err = errStale
 	}
 	return err
+}
+
+func (d *Driver) pause(ctx context.Context) {
+	t := d.cfg.Clock.NewTimer(followPause)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-ctx.Done():
+	}
 }
 
 // renew keeps our lease on the attempt; losing it, or the attempt's end by
