@@ -56,8 +56,12 @@ type Policy struct {
 	rules      []rule
 	globs      []globRule
 	scanDepth  int
-	roots      []string // where globs are looked for
+	roots      []string // the project's
+	links      []link   // names under which readable places are also known
 }
+
+// link is a path that leads to a readable one.
+type link struct{ path, real string }
 
 // ErrUnenforceable marks a profile that this machine cannot enforce.
 var ErrUnenforceable = errors.New("sandbox intent cannot be enforced on this executor")
@@ -192,6 +196,9 @@ func (p *Policy) rule(path string, access Access, skip bool) {
 		return
 	}
 	p.rules = append(p.rules, rule{real, access, true, skip})
+	if real != path && access != None {
+		p.links = append(p.links, link{path, real})
+	}
 	if real != path && access == None {
 		p.rules = append(p.rules, rule{path, access, true, skip})
 	}

@@ -99,7 +99,7 @@ func (w *Wrapper) probe() {
 // mounts lays the file system out: general rules first, specific ones over them.
 func (p *Policy) mounts(out *Wrapped) ([]string, error) {
 	if !p.restricted {
-		return []string{"--bind", "/", "/", "--proc", "/proc", "--dev", "/dev"}, nil
+		return append([]string{"--bind", "/", "/"}, kernelMounts()...), nil
 	}
 	var args []string
 	switch p.Access("/") {
@@ -110,7 +110,7 @@ func (p *Policy) mounts(out *Wrapped) ([]string, error) {
 	default:
 		args = []string{"--tmpfs", "/"}
 	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	args = append(args, kernelMounts()...)
 	for i, r := range p.rules {
 		if r.path == "/" || i+1 < len(p.rules) && p.rules[i+1].path == r.path {
 			continue // the root is laid; of equals the last one decides
@@ -140,8 +140,26 @@ func (p *Policy) mounts(out *Wrapped) ([]string, error) {
 			args = append(args, hidden...)
 		}
 	}
+	for _, l := range p.links { // /bin is a link on many systems
+		if p.Access(l.path) == None && p.Access("/") == None {
+			args = append(args, "--symlink", l.real, l.path)
+		}
+	}
 	hidden, err := p.hideGlobs(out)
 	return append(args, hidden...), err
+}
+
+// kernelMounts gives the program a /proc of its own namespace and the harmless
+// devices. Kernel settings are read-only: a server that runs as root would
+// otherwise hand its ownership of those files on, capabilities or not.
+func kernelMounts() []string {
+	args := []string{"--proc", "/proc", "--dev", "/dev"}
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
+		if _, err := os.Stat(path); err == nil {
+			args = append(args, "--ro-bind", path, path)
+		}
+	}
+	return args
 }
 
 // above is the access that rules before the i-th give to the path's parent.

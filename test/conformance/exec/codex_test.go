@@ -210,7 +210,9 @@ func TestCodexPatchesUnderASandbox(t *testing.T) {
 
 func TestCodexTerminalSession(t *testing.T) {
 	c, srv := newCodex(t), tap(t, nil)
-	step := func(name, args string) string { return fmt.Sprintf(`{"calls":[{"verb":"call","name":%q,"input":%s}]}`, name, args) }
+	step := func(name, args string) string {
+		return fmt.Sprintf(`{"calls":[{"verb":"call","name":%q,"input":%s}]}`, name, args)
+	}
 	set := func(steps ...string) {
 		s, err := modelsim.ParseScript([]byte(`{"steps":[` + strings.Join(steps, ",") + `]}`))
 		if err != nil {

@@ -1,0 +1,258 @@
+//go:build linux
+
+package exec_test
+
+import (
+	"context"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/client/execclient"
+	"github.com/tholehq/thole/internal/execserver"
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+func needBwrap(t *testing.T) {
+	t.Helper()
+	if err := osexec.Command("bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true").Run(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("bubblewrap: %v", err)
+		}
+		t.Skipf("bubblewrap does not work here: %v", err)
+	}
+}
+
+func path(p, access string) exec.FSEntry {
+	return exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathPath, Path: exec.FormatURI(p)}, Access: access}
+}
+
+func special(kind, access string) exec.FSEntry {
+	return exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathSpecial, Value: &exec.FSSpecial{Kind: kind}}, Access: access}
+}
+
+func glob(pattern, access string) exec.FSEntry {
+	return exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathGlob, Pattern: pattern}, Access: access}
+}
+
+func profile(entries ...exec.FSEntry) *exec.Sandbox {
+	return &exec.Sandbox{WindowsLevel: "disabled", Permissions: exec.Permissions{Type: exec.PermissionsManaged, Network: exec.NetworkRestricted,
+		FileSystem: &exec.FileSystemPolicy{Type: exec.FSRestricted, Entries: entries}}}
+}
+
+// cell is a directory tree with a secret outside and one inside of what a
+// profile allows.
+type cell struct {
+	root, open, ro, secret, out string
+	box                         *exec.Sandbox
+}
+
+func newCell(t *testing.T) cell {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cell{root: root, open: root + "/open", ro: root + "/open/ro", secret: root + "/open/secret", out: root + "/out"}
+	for _, d := range []string{c.open, c.ro, c.secret, c.out} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{c.ro + "/f", c.secret + "/f", c.out + "/f", c.open + "/f", c.open + "/key.pem"} {
+		if err := os.WriteFile(f, []byte("content"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"to-out": c.out, "to-secret": c.secret, "to-ro": c.ro, "up": "../out", "abs-file": c.out + "/f", "root": "/", "proc-root": "/proc/self/root", "self": "self",
+	} {
+		if err := os.Symlink(target, filepath.Join(c.open, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.box = profile(special(exec.SpecialMinimal, exec.AccessRead), path(c.open, exec.AccessWrite), path(c.ro, exec.AccessRead),
+		path(c.secret, exec.AccessDeny), glob(c.open+"/**/*.pem", exec.AccessDeny))
+	return c
+}
+
+// TestSandboxedFileCalls tries every way out that a path can take.
+func TestSandboxedFileCalls(t *testing.T) {
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	c := newCell(t)
+	ctx := t.Context()
+	read := func(p string) error {
+		return r.Call(ctx, exec.MethodReadFile, exec.PathParams{Path: "file://" + p, Sandbox: c.box}, nil)
+	}
+	write := func(p string) error {
+		return r.Call(ctx, exec.MethodWriteFile, exec.WriteFileParams{Path: "file://" + p, Data: "eA==", Sandbox: c.box}, nil)
+	}
+	for _, p := range []string{c.open + "/f", c.ro + "/f", c.open + "/to-ro/f", c.out + "/../open/f"} {
+		if err := read(p); err != nil {
+			t.Errorf("read %s: %v", p, err)
+		}
+	}
+	if err := write(c.open + "/new"); err != nil {
+		t.Errorf("write: %v", err)
+	}
+	for _, p := range []string{
+		c.out + "/f", c.secret + "/f", c.open + "/to-out/f", c.open + "/to-secret/f", c.open + "/up/f", c.open + "/abs-file",
+		c.open + "/root" + c.out + "/f", c.open + "/proc-root" + c.out + "/f", "/proc/self/root" + c.out + "/f", "/proc/self/cwd/../../../../.." + c.out + "/f",
+		c.open + "/key.pem", c.open + "/ro/..%2F../out/f", c.open + "/self/x", c.open + "/to-secret/../secret/f", "/root/.profile", c.open + "/%2e%2e/out/f",
+	} {
+		if err := read(p); err == nil {
+			t.Errorf("read %s was allowed", p)
+		}
+		if err := write(p); err == nil {
+			t.Errorf("write %s was allowed", p)
+		}
+	}
+	for _, p := range []string{c.ro + "/f", c.ro + "/new", c.open + "/to-ro/new", "/etc/thole-probe", "/tmp/thole-probe"} {
+		if err := write(p); err == nil {
+			t.Errorf("write %s was allowed", p)
+		}
+	}
+	for name, params := range map[string]any{
+		exec.MethodCreateDirectory: exec.CreateDirectoryParams{Path: "file://" + c.open + "/to-out/d", Sandbox: c.box},
+		exec.MethodRemove:          exec.RemoveParams{Path: "file://" + c.ro, Sandbox: c.box},
+		exec.MethodCopy:            exec.CopyParams{SourcePath: "file://" + c.out + "/f", DestinationPath: "file://" + c.open + "/stolen", Sandbox: c.box},
+		exec.MethodReadDirectory:   exec.PathParams{Path: "file://" + c.open + "/to-out", Sandbox: c.box},
+		exec.MethodGetMetadata:     exec.PathParams{Path: "file://" + c.secret + "/f", Sandbox: c.box},
+		exec.MethodCanonicalize:    exec.PathParams{Path: "file://" + c.open + "/up", Sandbox: c.box},
+		exec.MethodOpen:            exec.OpenParams{HandleID: "h", Path: "file://" + c.open + "/up/f", Mode: exec.OpenReplace, Sandbox: c.box},
+		exec.MethodWalk:            exec.WalkParams{Path: "file://" + c.out, Options: exec.WalkOptions{MaxDepth: 1, MaxDirectories: 1, MaxEntries: 1}, Sandbox: c.box},
+	} {
+		if err := r.Call(ctx, name, params, nil); err == nil {
+			t.Errorf("%s was allowed", name)
+		}
+	}
+	// Removing the writable root's contents stops at what may not be removed.
+	_ = r.Call(ctx, exec.MethodRemove, exec.RemoveParams{Path: "file://" + c.open, Sandbox: c.box}, nil)
+	for _, f := range []string{c.out + "/f", c.secret + "/f", c.ro + "/f"} {
+		if raw, err := os.ReadFile(f); err != nil || string(raw) != "content" {
+			t.Errorf("%s was touched: %q, %v", f, raw, err)
+		}
+	}
+}
+
+// TestSandboxSwapRace swaps a directory for a link out while files are written
+// through it.
+func TestSandboxSwapRace(t *testing.T) {
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	c := newCell(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	swap := c.open + "/swap"
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_ = os.RemoveAll(swap)
+			_ = os.Mkdir(swap, 0o755)
+			_ = os.RemoveAll(swap)
+			_ = os.Symlink(c.out, swap)
+		}
+	})
+	tried := 0
+	for ctx.Err() == nil {
+		_ = r.Call(ctx, exec.MethodWriteFile, exec.WriteFileParams{Path: "file://" + swap + "/escaped", Data: "eA==", Sandbox: c.box}, nil)
+		_ = r.Call(ctx, exec.MethodCreateDirectory, exec.CreateDirectoryParams{Path: "file://" + swap + "/escaped-dir", Sandbox: c.box}, nil)
+		_ = r.Call(ctx, exec.MethodRemove, exec.RemoveParams{Path: "file://" + swap + "/f", Sandbox: c.box}, nil)
+		tried++
+	}
+	wg.Wait()
+	entries, err := os.ReadDir(c.out)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "f" {
+		t.Fatalf("after %d tries outside holds %v, %v", tried, entries, err)
+	}
+}
+
+// TestSandboxedProcesses runs programs that try to get out.
+func TestSandboxedProcesses(t *testing.T) {
+	needBwrap(t)
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	c := newCell(t)
+	run := func(id, script string, box *exec.Sandbox) execclient.Result {
+		t.Helper()
+		p := shell(id, script)
+		p.Cwd, p.Sandbox = exec.FormatURI(c.open), box
+		proc := mustStart(t, t.Context(), r, p)
+		if proc.SandboxType != exec.SandboxLinux {
+			t.Errorf("sandbox type %q", proc.SandboxType)
+		}
+		return mustWait(t, t.Context(), proc)
+	}
+	if res := run("ok", "echo hi > made && cat made ro/f && id -u", c.box); res.ExitCode != 0 || !strings.HasPrefix(string(res.Stdout), "hi\ncontent") {
+		t.Errorf("allowed work failed: %+v %s", res.ExitCode, res.Stderr)
+	}
+	for name, script := range map[string]string{
+		"write outside":     "echo x > " + c.out + "/f",
+		"read outside":      "cat " + c.out + "/f",
+		"through a link":    "cat to-out/f",
+		"proc root":         "cat /proc/self/root" + c.out + "/f",
+		"proc 1 root":       "cat /proc/1/root" + c.out + "/f",
+		"write read-only":   "echo x > ro/new",
+		"read denied":       "cat secret/f",
+		"list denied":       "ls secret",
+		"denied by glob":    "cat key.pem",
+		"remount":           "mount -o remount,rw,bind " + c.ro + " " + c.ro,
+		"umount the cover":  "umount " + c.secret,
+		"new namespace":     "unshare -rm sh -c 'umount " + c.secret + " && cat secret/f'",
+		"hard link":         "ln ro/f stolen && echo x > stolen",
+		"rename the cover":  "mv secret elsewhere && cat elsewhere/f",
+		"mknod":             "mknod disk b 8 0",
+		"network":           "exec 3<>/dev/tcp/127.0.0.1/" + strings.TrimPrefix(url, "ws://127.0.0.1:"),
+		"kill the server":   "kill -0 " + "$(cat /proc/sys/kernel/ns_last_pid 2>/dev/null || echo 999999)0",
+		"write proc sys":    "cat /proc/sys/kernel/panic > /proc/sys/kernel/panic",
+		"pull the plug":     "test -w /proc/sysrq-trigger",
+		"read the memory":   "head -c 1 /dev/mem",
+		"chmod the cover":   "chmod 777 secret && ls secret/f",
+		"write below links": "echo x > up/f",
+	} {
+		shellName := script
+		if name == "network" {
+			shellName = "bash -c '" + script + "'"
+		}
+		if res := run(name, shellName, c.box); res.ExitCode == 0 {
+			t.Errorf("%s: %q succeeded: %s", name, script, res.Stdout)
+		}
+	}
+	for _, f := range []string{c.out + "/f", c.secret + "/f", c.ro + "/f"} {
+		if raw, err := os.ReadFile(f); err != nil || string(raw) != "content" {
+			t.Errorf("%s was touched: %q, %v", f, raw, err)
+		}
+	}
+	if res := run("denied", "cat secret/f", c.box); !res.SandboxDenied {
+		t.Errorf("a denial was not reported: %+v %s", res, res.Stderr)
+	}
+	if res := run("failed", "exit 3", c.box); res.SandboxDenied {
+		t.Error("a plain failure was reported as denial")
+	}
+}
+
+// TestSandboxThatCannotBeEnforced is refused, never ignored.
+func TestSandboxThatCannotBeEnforced(t *testing.T) {
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	c := newCell(t)
+	for name, box := range map[string]*exec.Sandbox{
+		"unknown special":  profile(special("moon", exec.AccessRead)),
+		"glob that allows": profile(special(exec.SpecialRoot, exec.AccessRead), glob("/tmp/*", exec.AccessWrite)),
+		"missing carve":    profile(special(exec.SpecialRoot, exec.AccessRead), path(c.open, exec.AccessWrite), path(c.open+"/later", exec.AccessDeny)),
+		"unknown access":   profile(path(c.open, "maybe")),
+		"unknown type":     {WindowsLevel: "disabled", Permissions: exec.Permissions{Type: "bogus"}},
+	} {
+		p := shell("p", "true")
+		p.Sandbox = box
+		var e *execclient.Error
+		if _, err := r.Start(t.Context(), p); !asError(err, &e) || e.Code != exec.CodeInvalidParams {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
