@@ -89,7 +89,10 @@ func (r *rig) id() string {
 	return fmt.Sprintf("00000000-0000-7000-8000-%012d", r.n)
 }
 
-var actor = thole.LocalActor
+var (
+	actor = thole.LocalActor
+	ctx   = context.Background()
+)
 
 func address(thread string) delivery.Address {
 	return delivery.Address{User: thole.LocalUser, Endpoint: "home", Thread: thole.ThreadID(thread)}

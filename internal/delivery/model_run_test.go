@@ -164,8 +164,6 @@ func (p *player) step() string {
 	}
 }
 
-var ctx = context.Background()
-
 func (p *player) stepSubmit() string {
 	lane := p.lane()
 	var parent thole.JobID
