@@ -26,6 +26,16 @@ func capabilities(has func(method string) bool) provider.Capabilities {
 	return c
 }
 
+// execCapabilities is what is left with `codex exec`.
+func execCapabilities() provider.Capabilities {
+	yes, no := provider.Validated, provider.Unavailable
+	c := provider.Capabilities{Resume: yes, Fork: yes, Usage: yes, PlanMode: no, TodoStream: no, Steer: no, HumanLoop: no,
+		AskSurvives: no, ToolApproval: no, Cost: no, ToolInputFlow: no}
+	c.Notes = notes(c)
+	c.Notes["todo_stream"] = "open and done only, without the one in progress"
+	return c
+}
+
 func unknown() provider.Capabilities {
 	u := provider.Unknown
 	c := provider.Capabilities{Resume: u, Fork: u, Steer: u, HumanLoop: u, AskSurvives: u, ToolApproval: u, TodoStream: u, PlanMode: u, Usage: u, Cost: u, ToolInputFlow: u}

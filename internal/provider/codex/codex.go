@@ -26,9 +26,10 @@ const (
 // Provider makes sessions on one codex binary.
 type Provider struct {
 	binary string // absolute; "" when none was found
+	exec   bool   // always the fallback
 
-	mu      sync.Mutex // guards what follows
-	sandbox *bool      // whether codex's own sandbox works here; nil until tried
+	mu      sync.Mutex      // guards what follows and exec
+	sandbox map[string]bool // whether codex's own sandbox works, by CODEX_HOME
 	probed  map[string]provider.Capabilities
 }
 
@@ -36,7 +37,15 @@ type Provider struct {
 // wrapper is resolved to the native binary behind it: a signal to the wrapper
 // would not reach the agent.
 func New(path string) *Provider {
-	return &Provider{binary: find(path), probed: map[string]provider.Capabilities{}}
+	return &Provider{binary: find(path), sandbox: map[string]bool{}, probed: map[string]provider.Capabilities{}}
+}
+
+// NewExec is New on the fallback: `codex exec --json`. New takes it by itself for
+// a session with the option transport=exec, or when a CLI has no app-server.
+func NewExec(path string) *Provider {
+	p := New(path)
+	p.exec = true
+	return p
 }
 
 // Name implements provider.Provider.
@@ -57,6 +66,9 @@ func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provid
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "open codex session: %w", err)
 	}
+	if p.execOnly() || cfg.Options["transport"] == "exec" {
+		return p.openExec(ctx, cfg, m)
+	}
 	s := &session{provider: p, cfg: cfg, mode: m, begun: cfg.Resume != "" && !cfg.Fork}
 	if m.sandbox != "danger-full-access" && !p.sandboxWorks(ctx, s.environ()) {
 		s.mode = m.guard()
@@ -72,6 +84,12 @@ func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provid
 		return nil, err
 	}
 	return s, nil
+}
+
+func (p *Provider) execOnly() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exec
 }
 
 // check says whether there is a binary to start.

@@ -15,6 +15,10 @@ func (s *session) prepareHome() error {
 	if err := s.linkAuth(); err != nil {
 		return err
 	}
+	// Left by a codex that ran without our switches: they hold its environment.
+	if err := os.RemoveAll(filepath.Join(s.cfg.Data, "shell_snapshots")); err != nil {
+		return thole.Errorf(thole.CodeInternal, "remove codex's shell snapshots: %w", err)
+	}
 	mark := filepath.Join(s.cfg.Data, homeMark)
 	if last, err := os.ReadFile(mark); err == nil && string(last) == s.cfg.Data {
 		return nil

@@ -64,14 +64,29 @@ func (p *Provider) Probe(ctx context.Context) provider.Info {
 	}
 	info.Version = versionIn(out)
 	info.Available = true
-	if info.Version == Pinned {
-		info.Capabilities = measured()
-		return info
+	if info.Version != Pinned {
+		info.Problem, info.Fix = "version "+info.Version+" was not tested; "+Pinned+" was", install
 	}
-	info.Problem, info.Fix = "version "+info.Version+" was not tested; "+Pinned+" was", install
-	if info.Capabilities, err = p.ask(ctx, info.Version); err != nil {
-		info.Available = false
+	switch {
+	case p.execOnly():
+		info.Capabilities = execCapabilities()
+	case info.Version == Pinned:
+		info.Capabilities = measured()
+	default:
+		info.Capabilities, err = p.ask(ctx, info.Version)
+		if err == nil {
+			return info
+		}
 		info.Problem = "codex " + info.Version + " has no usable app-server: " + err.Error()
+		if help, herr := p.output(ctx, "exec", "--help"); herr != nil || !strings.Contains(help, "--json") {
+			info.Available = false
+			return info
+		}
+		p.mu.Lock()
+		p.exec = true
+		p.mu.Unlock()
+		info.Problem += "; falling back to codex exec"
+		info.Capabilities = execCapabilities()
 	}
 	return info
 }
@@ -81,7 +96,7 @@ func versionIn(text string) string { return regexp.MustCompile(`\d+\.\d+\.\d+\S*
 
 // output runs codex in an empty home of its own.
 func (p *Provider) output(ctx context.Context, args ...string) (string, error) {
-	proc, done, err := p.scratch(nil, args...)
+	proc, done, err := p.scratch(args...)
 	if err != nil {
 		return "", err
 	}
@@ -96,19 +111,14 @@ func (p *Provider) output(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// scratch starts codex with a home that is removed by done. Of env only the
-// search path counts.
-func (p *Provider) scratch(env map[string]string, args ...string) (*process.Process, func(), error) {
+// scratch starts codex with a home that is removed by done.
+func (p *Provider) scratch(args ...string) (*process.Process, func(), error) {
 	home, err := os.MkdirTemp("", "thole-codex-")
 	if err != nil {
 		return nil, nil, err
 	}
-	path := env["PATH"]
-	if path == "" {
-		path = "/usr/local/bin:/usr/bin:/bin"
-	}
 	proc, err := process.Start(process.Spec{Path: p.binary, Args: args, Dir: home,
-		Env: map[string]string{"HOME": home, "CODEX_HOME": home, "PATH": path}})
+		Env: map[string]string{"HOME": home, "CODEX_HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin"}})
 	if err != nil {
 		os.RemoveAll(home)
 		return nil, nil, err
@@ -120,27 +130,32 @@ func (p *Provider) scratch(env map[string]string, args ...string) (*process.Proc
 	}, nil
 }
 
-// sandboxWorks runs a command in codex's own sandbox once: containers that deny
-// user namespaces break it.
+// sandboxWorks runs a command in codex's own sandbox, once for each home:
+// containers that deny user namespaces break it, and so does a home below the
+// temporary directory, where codex refuses to put its helpers.
 func (p *Provider) sandboxWorks(ctx context.Context, env map[string]string) bool {
+	home := env["CODEX_HOME"]
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.sandbox != nil {
-		return *p.sandbox
+	works, known := p.sandbox[home]
+	p.mu.Unlock()
+	if known {
+		return works
 	}
-	works := false
-	if proc, done, err := p.scratch(env, "sandbox", "true"); err == nil {
-		limit, cancel := context.WithTimeout(ctx, probeLimit)
-		proc.Stdin.Close()
-		werr := proc.Wait(limit)
-		works = werr == nil
-		cancel()
-		done()
-		if ctx.Err() != nil {
-			return false // the caller gave up: nothing was learnt
-		}
+	proc, err := process.Start(process.Spec{Path: p.binary, Args: []string{"sandbox", "true"}, Dir: home, Env: env})
+	if err != nil {
+		return false
 	}
-	p.sandbox = &works
+	limit, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	proc.Stdin.Close()
+	works = proc.Wait(limit) == nil
+	proc.Kill()
+	proc.Stdout.Close()
+	if ctx.Err() == nil { // else the caller gave up and nothing was learnt
+		p.mu.Lock()
+		p.sandbox[home] = works
+		p.mu.Unlock()
+	}
 	return works
 }
 
@@ -153,7 +168,7 @@ func (p *Provider) ask(ctx context.Context, version string) (provider.Capabiliti
 	if ok {
 		return known, nil
 	}
-	proc, done, err := p.scratch(nil, append(serverArgs(), "app-server")...)
+	proc, done, err := p.scratch(append(serverArgs(), "app-server")...)
 	if err != nil {
 		return unknown(), err
 	}
@@ -182,6 +197,8 @@ func serverArgs() []string {
 	return []string{
 		"-c", "tools.update_plan.enabled=true",
 		"-c", "features.default_mode_request_user_input=true",
+		// A snapshot of the shell holds the whole environment, keys included, in a file.
+		"-c", "features.shell_snapshot=false",
 		"-c", "suppress_unstable_features_warning=true",
 		"-c", "check_for_update_on_startup=false",
 		"-c", "analytics.enabled=false",

@@ -29,6 +29,9 @@ type Harness struct {
 	At func(t testing.TB, binary string) provider.Provider
 	// VersionText is what the CLI prints for --version, given a version.
 	VersionText func(version string) string
+	// Login makes a credential file with a secret in it, as the CLI reads it from
+	// SessionConfig.Auth; nil when it has none.
+	Login func(secret string) (name string, data []byte)
 	// Overflow is the directive that makes the model report a context that is too
 	// long in the CLI's dialect.
 	Overflow string
@@ -37,6 +40,9 @@ type Harness struct {
 	LongRetries bool
 	// NoModel says that there is no model behind the provider (the scripted one).
 	NoModel bool
+	// Only, when set, chooses rows: a second driver of the same CLI need not repeat
+	// all of them in every run.
+	Only func(row string) bool
 	// Skip names rows that cannot apply, with the reason.
 	Skip map[string]string
 }
@@ -51,6 +57,9 @@ type Row struct {
 func Run(t *testing.T, h Harness) {
 	for _, rows := range [][]Row{streamRows(), toolRows(), askRows(), stopRows(), sessionRows(), faultRows(), lifecycleRows(), profileRows()} {
 		for _, row := range rows {
+			if h.Only != nil && !h.Only(row.Name) {
+				continue
+			}
 			t.Run(row.Name, func(t *testing.T) {
 				if why, ok := h.Skip[row.Name]; ok {
 					t.Skip(why)
@@ -73,15 +82,14 @@ type Bench struct {
 	Config provider.SessionConfig
 }
 
-// NewBench makes a bench. Its home is outside the temporary directory where the
-// user's cache is usable, because codex refuses helper links below /tmp.
+// NewBench makes a bench.
 func NewBench(t testing.TB, h Harness) *Bench {
 	t.Helper()
 	b := &Bench{TB: t, Harness: h, Provider: h.New(t)}
 	if !h.NoModel {
 		b.Sim = modelsim.Start(t)
 	}
-	root := t.TempDir()
+	root := benchDir(t)
 	b.Config = provider.SessionConfig{
 		Thread:  thole.NewID[thole.ThreadID](time.Now()),
 		Dir:     filepath.Join(root, "workspace"),
@@ -106,6 +114,25 @@ func NewBench(t testing.TB, h Harness) *Bench {
 		t.Fatalf("probe: %s (%s)", b.Info.Problem, b.Info.Fix)
 	}
 	return b
+}
+
+// benchDir is outside the temporary directory: below it codex refuses to put the
+// helpers of its sandbox, and profiles would be tested without one.
+func benchDir(t testing.TB) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		err = os.MkdirAll(cache, 0o700)
+	}
+	if err != nil {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(cache, "thole-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 func (b *Bench) configure(cfg *provider.SessionConfig) {

@@ -10,7 +10,7 @@ import (
 )
 
 func askRows() []Row {
-	return []Row{
+	rows := []Row{
 		{"approval allow", func(b *Bench) {
 			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say ok")
 			ask := t.UntilAsk(thole.AskCommand)
@@ -157,6 +157,31 @@ func askRows() []Row {
 			}
 		}},
 	}
+	for i, row := range rows {
+		if strings.HasPrefix(row.Name, "approval") || row.Name == "an ask is settled once" {
+			rows[i].Run = func(b *Bench) {
+				if !b.unasked() {
+					row.Run(b)
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// unasked asserts the degradation of a CLI that cannot ask for approval: what
+// would need it is refused, and the turn goes on.
+func (b *Bench) unasked() bool {
+	b.Helper()
+	if !b.degraded("tool_approval", b.Info.Capabilities.ToolApproval) {
+		return false
+	}
+	r := b.Play(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; write made2 text ;; say went on")
+	b.outcome(r, thole.OutcomeCompleted)
+	if b.exists("made") || b.exists("made2") || !strings.Contains(r.Text(), "went on") {
+		b.Errorf("events:\n%s", r)
+	}
+	return true
 }
 
 func (b *Bench) question(answer []string, want string) {

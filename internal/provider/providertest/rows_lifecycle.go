@@ -2,8 +2,10 @@ package providertest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,18 +89,23 @@ func lifecycleRows() []Row {
 		}},
 		{"credentials stay outside what is synced", func(b *Bench) {
 			canary := b.secret()
-			s := b.Open(func(c *provider.SessionConfig) {
-				env := map[string]string{}
-				for k, v := range c.Env {
-					env[k] = v
+			if b.Harness.Login != nil {
+				name, data := b.Harness.Login(canary)
+				if err := (provider.Grant{Files: map[string][]byte{name: data}}).Place(b.Config.Auth); err != nil {
+					b.Fatal(err)
 				}
-				env["THOLE_CANARY_API_KEY"] = canary
-				c.Env = env
+			}
+			s := b.Open(func(c *provider.SessionConfig) {
+				c.Env = maps.Clone(c.Env)
+				c.Env["THOLE_CANARY_API_KEY"] = canary
 			})
-			r := b.Play(s, "sim: say fine")
+			r := b.Play(s, "sim: run true ;; say fine")
 			b.outcome(r, thole.OutcomeCompleted)
+			other := b.Open() // at the same time, without the key
+			r = append(r, b.Play(other, "sim: run env ;; say %tool%")...)
+			_ = other.Close()
 			_ = s.Close()
-			if strings.Contains(r.String(), canary) {
+			if all, err := json.Marshal(r); err != nil || strings.Contains(string(all), canary) {
 				b.Error("the canary is in an event")
 			}
 			for _, dir := range []string{b.Config.Data, b.Config.Dir} {

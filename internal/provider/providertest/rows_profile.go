@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ func profileRows() []Row {
 		rows = append(rows,
 			Row{name("plan writes nothing"), func(b *Bench) {
 				b.confine(confined)
+				if b.unheld(confined, thole.ProfilePlan) {
+					return
+				}
 				s := b.Open(Profile(thole.ProfilePlan))
 				t := b.Start(s, "sim: run echo x > made ;; write made2 text ;; escalate echo y > made3 ;; say planned")
 				r := t.allowAll()
@@ -37,6 +41,9 @@ func profileRows() []Row {
 			}},
 			Row{name("ask asks before it writes"), func(b *Bench) {
 				b.confine(confined)
+				if b.unheld(confined, thole.ProfileAsk) || b.unasked() {
+					return
+				}
 				s := b.Open(Profile(thole.ProfileAsk))
 				t := b.Start(s, "sim: run echo x > made ;; write made2 text ;; say ok")
 				ask := t.Until("ask", isAsk)
@@ -52,6 +59,9 @@ func profileRows() []Row {
 			}},
 			Row{name("edit edits without asking"), func(b *Bench) {
 				b.confine(confined)
+				if b.unheld(confined, thole.ProfileEdit) {
+					return
+				}
 				s := b.Open(Profile(thole.ProfileEdit))
 				r := b.Play(s, "sim: write made text ;; say ok")
 				b.outcome(r, thole.OutcomeCompleted)
@@ -103,6 +113,19 @@ func profileRows() []Row {
 			}
 		}},
 	)
+}
+
+// unheld asserts that a CLI which cannot ask, and so cannot be held to a profile
+// without its sandbox, refuses to open in it.
+func (b *Bench) unheld(confined bool, p thole.Profile) bool {
+	b.Helper()
+	if !confined || b.Info.Capabilities.ToolApproval.OK() {
+		return false
+	}
+	if _, err := b.TryOpen(Profile(p)); !errors.Is(err, provider.ErrUnsupported) {
+		b.Errorf("open in %s: %v", p, err)
+	}
+	return true
 }
 
 func isAsk(e provider.Event) bool { return e.Kind == provider.EventAskRequested }
