@@ -105,7 +105,7 @@ func (r *retention) after(seq uint64, budget *uint64) []exec.Chunk {
 	return out
 }
 
-// contains looks for any of the lower-case words in the retained text.
+// text returns all retained bytes.
 func (r *retention) text() []byte {
 	buf := make([]byte, r.used)
 	n := copy(buf, r.data[r.start:min(len(r.data), r.start+r.used)])

@@ -41,7 +41,7 @@ func serve(t testing.TB, cfg execserver.Config) (string, *execserver.Server) {
 	go func() {
 		defer close(done)
 		_ = ws.NewServer(ws.Options{Path: "/", Health: []string{"/readyz"}, PingEvery: 30 * time.Second},
-			func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(ctx, l)
+			func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(ctx, execserver.LimitFrames(l))
 	}()
 	t.Cleanup(func() {
 		cancel()
