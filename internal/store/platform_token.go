@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	login "github.com/tholehq/thole/internal/platform/session"
+)
+
+const selectToken = `select t.token_hash, t.id, t.name, t.created_at, t.seen_at, t.expires_at, u.id, u.login, u.name
+	from api_tokens t join users u on u.id = t.user_id where u.state = 'active'`
+
+func scanToken(rows *sql.Rows) (t login.Token, err error) {
+	var created, seen, expires int64
+	err = rows.Scan(&t.Hash, &t.ID, &t.Name, &created, &seen, &expires, &t.User.ID, &t.User.Login, &t.User.Name)
+	t.Created, t.Seen, t.Expires = thole.FromMillis(created), thole.FromMillis(seen), thole.FromMillis(expires)
+	return t, err
+}
+
+// AddToken implements session.Store.
+func (s *Sessions) AddToken(ctx context.Context, t login.Token, limit int) error {
+	return s.db.Update(ctx, "session.add_token", func(tx *Tx) error {
+		// The user's row orders two callers that both see room for one more.
+		if _, err := All(tx, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+			`select id from users where id = $1 for update`, t.User.ID); err != nil {
+			return err
+		}
+		var n int64
+		if err := tx.QueryRow(`select count(*) from api_tokens where user_id = $1`, t.User.ID).Scan(&n); err != nil {
+			return err
+		}
+		if n >= int64(limit) {
+			return thole.Errorf(thole.CodeOverloaded, "there are %d tokens already", n).WithHint("revoke one that is not used any more")
+		}
+		_, err := tx.Exec(`insert into api_tokens (token_hash, id, user_id, name, created_at, seen_at, expires_at)
+			values ($1, $2, $3, $4, $5, 0, $6)`, t.Hash, t.ID, t.User.ID, t.Name, instant(t.Created), instant(t.Expires))
+		return err
+	})
+}
+
+// Token implements session.Store.
+func (s *Sessions) Token(ctx context.Context, hash string) (login.Token, bool, error) {
+	return viewFound(ctx, s.db, scanToken, selectToken+` and t.token_hash = $1`, hash)
+}
+
+// Tokens implements session.Store.
+func (s *Sessions) Tokens(ctx context.Context, user thole.UserID) (all []login.Token, err error) {
+	err = s.db.View(ctx, func(tx *Tx) error {
+		all, err = All(tx, scanToken, selectToken+` and t.user_id = $1 order by t.created_at, t.id`, user)
+		return err
+	})
+	return all, err
+}
+
+// SeeToken implements session.Store.
+func (s *Sessions) SeeToken(ctx context.Context, hash string, seen time.Time) error {
+	return s.db.Update(ctx, "session.see_token", func(tx *Tx) error {
+		_, err := tx.Exec(`update api_tokens set seen_at = $2 where token_hash = $1 and seen_at < $2`, hash, instant(seen))
+		return err
+	})
+}
+
+// RemoveToken implements session.Store.
+func (s *Sessions) RemoveToken(ctx context.Context, user thole.UserID, id string) (found bool, err error) {
+	err = s.db.Update(ctx, "session.remove_token", func(tx *Tx) error {
+		found, err = tx.ExecOne(`delete from api_tokens where user_id = $1 and id = $2`, user, id)
+		return err
+	})
+	return found, err
+}
