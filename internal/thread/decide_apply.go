@@ -28,12 +28,39 @@ func (w *writer) report(events []provider.Event, skip map[thole.EventID]bool) er
 			continue
 		}
 		seen[e.ID] = true
+		if w.moot(e) {
+			continue
+		}
 		if slotOf(w.s.open) == slotQueued {
 			w.add(TurnPhase, turn, Data{Phase: thole.PhaseRunning})
 		}
 		w.fact(turn, e)
 	}
 	return w.err
+}
+
+// moot reports whether a fact says nothing that the state does not know.
+func (w *writer) moot(e provider.Event) bool {
+	switch e.Kind {
+	case provider.EventSession:
+		return e.NativeID == ""
+	case provider.EventItemStarted, provider.EventItemUpdated, provider.EventItemCompleted:
+		if e.Item == nil || e.Item.Kind == thole.ItemUserMessage { // the user's messages are ours to tell
+			return true
+		}
+		i := w.s.item(e.Item.ID)
+		return i >= 0 && (!w.s.items[i].Open || e.Kind == provider.EventItemStarted)
+	case provider.EventAskRequested:
+		return e.Ask == nil || w.s.asked(e.Ask.ID)
+	case provider.EventAskResolved:
+		_, pending := w.s.ask(e.AskID)
+		return !pending
+	case provider.EventUsage:
+		return e.Usage == nil
+	case provider.EventError:
+		return e.Error == nil
+	}
+	return false
 }
 
 // delta tells subscribers of text that grew. It is not stored as an event.
@@ -59,9 +86,9 @@ func (w *writer) fact(turn thole.TurnID, e provider.Event) {
 	}
 	switch e.Kind {
 	case provider.EventSession:
-		if e.NativeID != "" && e.NativeID != w.s.row.Thread.NativeID {
-			w.append(Event{ID: e.ID, Kind: ThreadUpdated, Actor: w.actor, Data: Data{NativeID: e.NativeID}})
-		}
+		// Stored also when nothing changes: a report that left no trace could be
+		// repeated later and count then.
+		w.append(Event{ID: e.ID, Kind: ThreadUpdated, Actor: w.actor, Data: Data{NativeID: e.NativeID}})
 	case provider.EventStepStarted:
 		put(StepStarted, Data{})
 	case provider.EventStepEnded:
@@ -80,25 +107,17 @@ func (w *writer) fact(turn thole.TurnID, e provider.Event) {
 	case provider.EventTodoUpdate:
 		put(TodoUpdate, Data{Todos: e.Todos})
 	case provider.EventAskRequested:
-		if e.Ask != nil && !w.s.asked(e.Ask.ID) {
-			w.request(e.ID, *e.Ask)
-		}
+		w.request(e.ID, *e.Ask)
 	case provider.EventAskResolved:
-		if _, pending := w.s.ask(e.AskID); pending {
-			st := thole.AskAnswered
-			if e.Answer == nil {
-				st = thole.AskCanceled
-			}
-			put(AskResolved, Data{AskID: e.AskID, AskState: st, Answer: e.Answer})
+		st := thole.AskAnswered
+		if e.Answer == nil {
+			st = thole.AskCanceled
 		}
+		put(AskResolved, Data{AskID: e.AskID, AskState: st, Answer: e.Answer})
 	case provider.EventUsage:
-		if e.Usage != nil {
-			put(UsageUpdated, Data{Usage: e.Usage})
-		}
+		put(UsageUpdated, Data{Usage: e.Usage})
 	case provider.EventError:
-		if e.Error != nil {
-			put(ErrorReported, Data{Error: e.Error})
-		}
+		put(ErrorReported, Data{Error: e.Error})
 	case provider.EventNote:
 		put(NoteReported, Data{Text: e.Text})
 	case provider.EventSteered:
@@ -111,15 +130,9 @@ func (w *writer) fact(turn thole.TurnID, e provider.Event) {
 }
 
 func (w *writer) item(e provider.Event, put func(Kind, Data)) {
-	if e.Item == nil || e.Item.Kind == thole.ItemUserMessage {
-		return // the user's messages are ours to tell
-	}
 	item := *e.Item
 	item.Tool = soundTool(item.Tool)
 	i := w.s.item(item.ID)
-	if i >= 0 && !w.s.items[i].Open {
-		return
-	}
 	switch {
 	case e.Kind == provider.EventItemCompleted:
 		if i >= 0 {
@@ -148,6 +161,7 @@ func (w *writer) item(e provider.Event, put func(Kind, Data)) {
 func (w *writer) steered(turn thole.TurnID, e provider.Event) {
 	waiting := w.s.open.Steers
 	if len(waiting) == 0 {
+		w.append(Event{ID: e.ID, Kind: NoteReported, Turn: turn, Actor: w.actor, Data: Data{Text: "the agent took in a message that nobody here gave it"}})
 		return
 	}
 	i := 0

@@ -176,10 +176,14 @@ func (m *Machine) forget(l *live) {
 	}
 }
 
-func (m *Machine) loaded(id thole.ThreadID) bool {
+func (m *Machine) live(id thole.ThreadID) *live {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.threads[id]
+	return m.threads[id]
+}
+
+func (m *Machine) loaded(id thole.ThreadID) bool {
+	l := m.live(id)
 	return l != nil && l.attached.Load()
 }
 

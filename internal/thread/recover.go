@@ -121,6 +121,18 @@ func (m *Machine) follow(ctx context.Context) {
 		l.release()
 	}
 	delete(woken, "")
+	if watched && everything {
+		// News may have been missed: the threads that changed last are the likely ones.
+		rows, err := m.store.Threads(ctx, ThreadQuery{Scope: Scope{All: true}, Desc: true, Limit: sweepBatch})
+		if err != nil && ctx.Err() == nil {
+			m.cfg.Log.Warn("watchers cannot catch up", "err", err)
+		}
+		for _, r := range rows {
+			if m.live(r.Thread.ID) == nil {
+				woken[r.Thread.ID] = true
+			}
+		}
+	}
 	if watched {
 		for id := range woken {
 			m.glance(ctx, id)

@@ -99,8 +99,15 @@ func (m *Machine) Watch(_ context.Context, actor thole.Actor) (*Subscription, er
 	}, nil
 }
 
-func coarse(k Kind) bool {
-	return k == ThreadCreated || k == ThreadUpdated || k == ThreadDeleted || k == ThreadStatus
+// coarse tells what a list of threads shows; a provider's session id is not.
+func coarse(e Event) bool {
+	switch e.Kind {
+	case ThreadCreated, ThreadDeleted, ThreadStatus:
+		return true
+	case ThreadUpdated:
+		return e.Data.NativeID == ""
+	}
+	return false
 }
 
 func (m *Machine) tellWatchers(owner thole.Owner, outs []Event) {
@@ -111,7 +118,7 @@ func (m *Machine) tellWatchers(owner thole.Owner, outs []Event) {
 	}
 	var news []Event
 	for _, e := range outs {
-		if coarse(e.Kind) {
+		if coarse(e) {
 			news = append(news, e)
 		}
 	}
