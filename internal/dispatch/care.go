@@ -80,8 +80,9 @@ func (w *worker) sync(ctx context.Context, th thread.Thread, id thole.ExecutorID
 			defer p.client.Close()
 		}
 	}
-	if ok, err := w.cfg.Rows.BeginSync(ctx, id, reason); err != nil || !ok {
-		return fmt.Errorf("begin sync: executor is neither running nor stopped (%w)", err)
+	ok, err := w.cfg.Rows.BeginSync(ctx, id, reason)
+	if err := expect(ok, err, "begin sync: the executor is neither running nor stopped"); err != nil {
+		return err
 	}
 	snapshot, failure := w.cfg.Workspaces.Sync(ctx, w.target(th, p), reason)
 	if _, err := w.cfg.Rows.EndSync(context.WithoutCancel(ctx), id, snapshot, failure); err != nil {
@@ -133,10 +134,8 @@ func (w *worker) stop(ctx context.Context, th thread.Thread, id thole.ExecutorID
 	if err := w.cfg.Driver.Stop(ctx, id); err != nil {
 		return fmt.Errorf("stop executor: %w", err)
 	}
-	if ok, err := w.cfg.Rows.MarkStopped(ctx, id); err != nil || !ok {
-		return fmt.Errorf("record stop: the sync before it did not succeed (%w)", err)
-	}
-	return nil
+	ok, err := w.cfg.Rows.MarkStopped(ctx, id)
+	return expect(ok, err, "record stop: the sync before it did not succeed")
 }
 
 // remove deletes a stopped executor, after a sync that began after the stop and a
@@ -160,8 +159,6 @@ func (w *worker) remove(ctx context.Context, th thread.Thread, id thole.Executor
 	if err := w.cfg.Driver.Remove(ctx, id); err != nil {
 		return fmt.Errorf("remove executor: %w", err)
 	}
-	if ok, err := w.cfg.Rows.MarkDeleted(ctx, id); err != nil || !ok {
-		return fmt.Errorf("record removal: the sync before it did not succeed (%w)", err)
-	}
-	return nil
+	ok, err := w.cfg.Rows.MarkDeleted(ctx, id)
+	return expect(ok, err, "record removal: the sync before it did not succeed")
 }

@@ -50,17 +50,15 @@ func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (
 		{thole.PhasePreparing, w.cfg.Workspaces.Validate},
 	}
 	for _, s := range steps {
-		if err := w.phase(ctx, row.ID, s.phase); err != nil {
+		if err := w.phase(ctx, p.row.ID, s.phase); err != nil {
 			return nil, err
 		}
 		if err := s.do(ctx, w.target(th, p)); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.phase, err)
 		}
 	}
-	if ok, err := w.cfg.Rows.MarkRestored(ctx, row.ID); err != nil || !ok {
-		return nil, fmt.Errorf("record restore: executor is not running any more (%w)", err)
-	}
-	return p, nil
+	ok, err := w.cfg.Rows.MarkRestored(ctx, p.row.ID)
+	return p, expect(ok, err, "record restore: the executor is not running any more")
 }
 
 // start makes sure that the executor runs and fills in how to reach it.
@@ -70,6 +68,14 @@ func (w *worker) start(ctx context.Context, p *place, th thread.Thread) error {
 		if info, err = w.boot(ctx, p, th, info.State == executor.Missing); err != nil {
 			return err
 		}
+	}
+	// The row may be behind: whoever started it did not live to say so.
+	if p.row.State != executor.RowRunning {
+		ok, err := w.cfg.Rows.MarkRunning(ctx, p.row.ID)
+		if err := expect(ok, err, "record start: the executor was deleted meanwhile"); err != nil {
+			return err
+		}
+		p.row.State = executor.RowRunning
 	}
 	p.info = info
 	p.client = executord.Dial(info.Endpoint, info.Token)
@@ -102,10 +108,16 @@ func (w *worker) boot(ctx context.Context, p *place, th thread.Thread, missing b
 	if err != nil {
 		return executor.Info{}, fmt.Errorf("start executor: %w", err)
 	}
-	if ok, err := w.cfg.Rows.MarkRunning(ctx, p.row.ID); err != nil || !ok {
-		return executor.Info{}, fmt.Errorf("record start: executor was deleted meanwhile (%w)", err)
-	}
+	p.row.State = "" // to be recorded
 	return info, nil
+}
+
+// expect makes an error of a compare-and-set that did not find what it expected.
+func expect(ok bool, err error, otherwise string) error {
+	if err == nil && !ok {
+		err = thole.Errorf(thole.CodeConflict, "%s", otherwise)
+	}
+	return err
 }
 
 func (w *worker) phase(ctx context.Context, id thole.ExecutorID, p thole.Phase) error {

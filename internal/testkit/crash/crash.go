@@ -88,20 +88,21 @@ func (w *Work) write(name, line string) {
 // child need not repeat may stand before Enumerate in the test.
 func Enumerate(t *testing.T, work func(w *Work) error, check func(t *testing.T, dir string, acked []string, killed string)) {
 	t.Helper()
-	enumerate(t, 1, work, check)
+	enumerate(t, 1, false, work, check)
 }
 
-// Sample is Enumerate for work that is slow to check: it kills at every nth place
-// only, and at all of them with THOLE_SOAK=1.
+// Sample is Enumerate for work that is slow to check and does not pass each step
+// equally often every time: it kills at every nth place only, and at all of them
+// with THOLE_SOAK=1. It proves, but does not count as coverage of, the steps.
 func Sample(t *testing.T, n int, work func(w *Work) error, check func(t *testing.T, dir string, acked []string, killed string)) {
 	t.Helper()
 	if os.Getenv("THOLE_SOAK") == "1" {
 		n = 1
 	}
-	enumerate(t, n, work, check)
+	enumerate(t, n, true, work, check)
 }
 
-func enumerate(t *testing.T, every int, work func(w *Work) error, check func(t *testing.T, dir string, acked []string, killed string)) {
+func enumerate(t *testing.T, every int, loose bool, work func(w *Work) error, check func(t *testing.T, dir string, acked []string, killed string)) {
 	t.Helper()
 	if os.Getenv(envTest) == t.Name() {
 		w := &Work{Dir: os.Getenv(envDir), kill: os.Getenv(envKill), seen: map[string]int{}}
@@ -127,6 +128,9 @@ func enumerate(t *testing.T, every int, work func(w *Work) error, check func(t *
 		t.Run(strings.ReplaceAll(at, " ", "_"), func(t *testing.T) {
 			dir := t.TempDir()
 			out, err := child(t, dir, at)
+			if err == nil && loose {
+				t.Skip("this time the work passed the step less often")
+			}
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 				t.Fatalf("the child did not die at %q: %v\n%s", at, err, out)
@@ -134,7 +138,7 @@ func enumerate(t *testing.T, every int, work func(w *Work) error, check func(t *
 			check(t, dir, lines(t, dir, ackFile), at)
 		})
 	}
-	if !t.Failed() && every == 1 {
+	if !t.Failed() && !loose {
 		if err := record(t.Name(), trace); err != nil {
 			t.Errorf("record crash coverage: %v", err)
 		}
