@@ -20,6 +20,8 @@ func harness() providertest.Harness {
 				k, v, _ := strings.Cut(kv, "=")
 				cfg.Env[k] = v
 			}
+			// It would install packages into every new home.
+			cfg.Env["npm_config_registry"], cfg.Env["npm_config_fetch_retries"] = "http://127.0.0.1:9/", "0"
 			// Else an overflow is answered by shortening the context and going on.
 			cfg.Env["OPENCODE_DISABLE_AUTOCOMPACT"] = "1"
 			cfg.Model = "sim/" + modelsim.Model
