@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/daemon/supervise"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/system"
 )
@@ -80,16 +82,21 @@ func newDaemonStop(env *Env) *cobra.Command {
 				return err
 			}
 			var st wire.Status
-			if err := (&daemonclient.Client{Home: home, NoStart: true}).Call(cmd.Context(), wire.DaemonStop, wire.StopParams{}, &st); err != nil {
+			owner := &daemonclient.Client{Home: home, NoStart: true}
+			if err := owner.Call(cmd.Context(), wire.DaemonStatus, struct{}{}, &st); err != nil {
 				return err
 			}
-			// Stopped means gone: the lock is free.
-			owner, err := daemon.Own(cmd.Context(), home, time.Minute)
-			if err != nil {
+			old := supervise.Of(st.PID)
+			if err := owner.Call(cmd.Context(), wire.DaemonStop, wire.StopParams{}, nil); err != nil && thole.CodeOf(err) != thole.CodeUnavailable {
 				return err
 			}
-			if err := owner.Release(); err != nil {
-				return err
+			// Stopped means gone. A successor may own the home by then.
+			for old.Alive() {
+				select {
+				case <-time.After(5 * time.Millisecond):
+				case <-cmd.Context().Done():
+					return cmd.Context().Err()
+				}
 			}
 			return env.print(st, func(w io.Writer) { fmt.Fprintf(w, "stopped pid %d\n", st.PID) })
 		},

@@ -39,15 +39,18 @@ type Identity struct {
 }
 
 // Self is this process.
-func Self() Identity {
-	start, _ := startOf(os.Getpid())
-	return Identity{os.Getpid(), start, boot()}
+func Self() Identity { return Of(os.Getpid()) }
+
+// Of is the process that has the pid now; one that is not there is never alive.
+func Of(pid int) Identity {
+	start, _ := startOf(pid)
+	return Identity{pid, start, boot()}
 }
 
 // Alive reports whether exactly that process still runs.
 func (i Identity) Alive() bool {
 	start, ok := startOf(i.PID)
-	return ok && i.PID > 0 && start == i.Start && (i.Boot == "" || i.Boot == boot())
+	return ok && i.PID > 0 && i.Start != "" && start == i.Start && (i.Boot == "" || i.Boot == boot())
 }
 
 // Result is what a command came to.
