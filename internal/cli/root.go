@@ -61,6 +61,8 @@ func newRoot(env *Env) *cobra.Command {
 		newJob(env), newBatch(env), newArtifact(env), newAudit(env), newCheck(env), newDaemon(env),
 		newExecServer(env), newExecAs(env),
 		newExecutor(env),
+		newDoctor(env),
+		newConfig(env),
 		newDB(env),
 		newDemoModel(env),
 		newProvider(env),

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/system"
+)
+
+func newDoctor(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Args: cobra.NoArgs,
+		Short: "Say what this machine has, what is missing, what that disables and how to get it",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := env.config(nil)
+			if err != nil {
+				return err
+			}
+			findings := system.Doctor(cmd.Context(), cfg)
+			if err := env.print(findings, func(w io.Writer) { printFindings(w, findings) }); err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if f.Needed && !f.OK {
+					return thole.Errorf(thole.CodeUnavailable, "%s: %s", f.Part, f.Problem).WithHint("%s", f.Fix)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func printFindings(w io.Writer, findings []system.Finding) {
+	for _, f := range findings {
+		if f.OK {
+			fmt.Fprintf(w, "ok       %-15s %s\n", f.Part, f.Found)
+			continue
+		}
+		fmt.Fprintf(w, "missing  %-15s %s\n", f.Part, f.Problem)
+		if f.Disables != "" {
+			fmt.Fprintf(w, "         %-15s disables %s\n", "", f.Disables)
+		}
+		if f.Fix != "" {
+			fmt.Fprintf(w, "         %-15s try: %s\n", "", f.Fix)
+		}
+	}
+}
+
+// config reads the home's configuration with the given flags on top.
+func (e *Env) config(flags map[string]string) (*config.Config, error) {
+	home, err := e.home()
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(home, os.Getenv, flags)
+}
+
+func newConfig(env *Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	var origin bool
+	show := &cobra.Command{
+		Use: "show", Short: "List every key with its value", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := env.config(nil)
+			if err != nil {
+				return err
+			}
+			entries := cfg.Entries()
+			return env.print(entries, func(w io.Writer) {
+				for _, e := range entries {
+					if origin {
+						fmt.Fprintf(w, "%-32s %-24q %s\n", e.Key, e.Value, e.Origin)
+						continue
+					}
+					fmt.Fprintf(w, "%-32s %q\n", e.Key, e.Value)
+				}
+			})
+		},
+	}
+	show.Flags().BoolVar(&origin, "origin", false, "say where each value came from")
+	cmd.AddCommand(show)
+	return cmd
+}
