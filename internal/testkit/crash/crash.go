@@ -128,11 +128,10 @@ func enumerate(t *testing.T, every int, loose bool, work func(w *Work) error, ch
 		t.Run(strings.ReplaceAll(at, " ", "_"), func(t *testing.T) {
 			dir := t.TempDir()
 			out, err := child(t, dir, at)
-			if err == nil && loose {
-				t.Skip("this time the work passed the step less often")
-			}
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			died := errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+			// Loose work may pass a step less often this time and live to its end.
+			if !died && !(loose && err == nil) {
 				t.Fatalf("the child did not die at %q: %v\n%s", at, err, out)
 			}
 			check(t, dir, lines(t, dir, ackFile), at)
