@@ -31,8 +31,9 @@ import (
 // tapped is our server with an ear on every message and a hand on every
 // connection.
 type tapped struct {
-	URL string
-	srv *execserver.Server
+	URL  string
+	srv  *execserver.Server
+	http *http.Server
 
 	mu       sync.Mutex
 	methods  map[string]int
@@ -111,6 +112,7 @@ func tap(t testing.TB, auth *transport.Auth) *tapped {
 		p.mu.Unlock()
 		return ws.ConnContext(ctx, c)
 	}}
+	p.http = hs
 	done := make(chan struct{})
 	go func() { defer close(done); _ = hs.Serve(l) }()
 	t.Cleanup(func() {
@@ -307,17 +309,37 @@ func TestCodexThroughEnvironmentsFile(t *testing.T) {
 	})
 }
 
-func TestCodexReportsAKilledServer(t *testing.T) {
+// TestCodexReportsALostSession: the server is there, its sessions are gone.
+func TestCodexReportsALostSession(t *testing.T) {
 	if os.Getenv("THOLE_SOAK") == "" {
-		t.Skip("takes codex's 25 s of recovery; set THOLE_SOAK=1")
+		t.Skip("waits for codex's patience with a silent command; set THOLE_SOAK=1")
 	}
 	c, srv := newCodex(t), tap(t, nil)
 	go func() {
 		<-srv.started
+		time.Sleep(500 * time.Millisecond) // into the command
 		srv.srv.Close()
 	}()
-	out := c.run(srv.URL, "sim: run sleep 60; echo never ;; say Result: %tool%", fullAccess)
-	if !strings.Contains(out, "Result:") {
+	out := c.run(srv.URL, "sim: run sleep 60; echo never-$((1+1)) ;; say Result: %tool%", fullAccess)
+	if !strings.Contains(out, "Result:") || strings.Contains(out, "never-2") {
+		t.Fatalf("the turn did not go on after the loss:\n%s", out)
+	}
+}
+
+func TestCodexReportsAKilledServer(t *testing.T) {
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("waits for codex's recovery; set THOLE_SOAK=1")
+	}
+	c, srv := newCodex(t), tap(t, nil)
+	go func() {
+		<-srv.started
+		time.Sleep(500 * time.Millisecond) // into the command
+		_ = srv.http.Close()
+		srv.cut()
+		srv.srv.Close()
+	}()
+	out := c.run(srv.URL, "sim: run sleep 60; echo never-$((1+1)) ;; say Result: %tool%", fullAccess)
+	if !strings.Contains(out, "Result:") || strings.Contains(out, "never-2") {
 		t.Fatalf("the turn did not go on after the loss:\n%s", out)
 	}
 }
