@@ -480,3 +480,42 @@ func TestSweepTwiceIsOnce(t *testing.T) {
 		}
 	})
 }
+
+// between runs something in the gap between a sweep's list and its change.
+type between struct {
+	delivery.Store
+	step string
+	do   func()
+}
+
+func (s *between) Update(ctx context.Context, step string, fn func(delivery.Tx) error) error {
+	if step == s.step && s.do != nil {
+		do := s.do
+		s.do = nil
+		do()
+	}
+	return s.Store.Update(ctx, step, fn)
+}
+
+// A sweep changes only what is still as it saw it: an acceptance that arrives
+// after the list was made wins.
+func TestSweepLooksAgain(t *testing.T) {
+	r := newRig(t, storetest.SQLite(t), testLimits())
+	r.ready("a", thole.TargetCLI)
+	p := r.begin("a")
+	r.c.add(testLimits().AcceptTimeout)
+	racing := &between{Store: clocked{r.db.Delivery(), r.c}, step: "delivery.sweep_attempt", do: func() { r.accept(p, "turn") }}
+	sweeper := delivery.New(delivery.Config{Store: racing, Limits: testLimits()})
+	if _, err := sweeper.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if v := r.head("a"); v.Attempts[0].State != thole.AttemptCooldown || v.Batch.Replay != thole.ReplayAutomatic {
+		t.Fatalf("the sweep overtook an acceptance: %s, %s", v.Attempts[0].State, v.Batch.Replay)
+	}
+	// The same for a clock that went back: far deadlines are shortened, not expired.
+	r.c.add(-24 * time.Hour)
+	r.sweep()
+	if !r.see(p, "turn", thole.TurnEventCompleted) {
+		t.Fatal("a deadline that moved away expired at once")
+	}
+}
