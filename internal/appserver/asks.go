@@ -1,0 +1,291 @@
+package appserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+// An ask goes to clients as a server request. Its id names the thread and the ask,
+// so it is the same on every connection, in every process and after a restart: a
+// late answer can only ever reach the ask that its sender saw.
+
+func requestID(id thole.ThreadID, ask thole.AskID) string { return string(id) + "/" + string(ask) }
+
+func parseRequestID(id jsonrpc.ID) (thole.ThreadID, thole.AskID, bool) {
+	if _, isInt := id.Int(); isInt {
+		return "", "", false
+	}
+	t, a, ok := strings.Cut(id.String(), "/")
+	return thole.ThreadID(t), thole.AskID(a), ok && t != "" && a != ""
+}
+
+// request encodes an ask.
+func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir string) *frame {
+	t, u, i := string(id), string(turn), string(or(a.Item, thole.ItemID(a.ID)))
+	rid, reason := requestID(id, a.ID), ptr(or(a.Reason, a.Title))
+	switch a.Kind {
+	case thole.AskCommand:
+		return ask(rid, "item/commandExecution/requestApproval", app.CommandApproval{
+			Kind: "command", ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: ptr(a.Reason), Command: &a.Command,
+			Cwd: ref(or(a.Dir, dir)), CommandActions: []app.CommandAction{{Type: "unknown", Command: a.Command}},
+			ProposedExecpolicyAmendment: a.Amendment, AvailableDecisions: decisions(a),
+		})
+	case thole.AskFileChange:
+		return ask(rid, "item/fileChange/requestApproval", app.FileApproval{ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: reason})
+	case thole.AskPermissions:
+		wanted := a.Amendment
+		if len(wanted) == 0 {
+			wanted = json.RawMessage(`{"network":null,"fileSystem":null}`)
+		}
+		return ask(rid, "item/permissions/requestApproval", app.PermissionsApproval{
+			ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Cwd: or(a.Dir, dir), Reason: reason, Permissions: wanted,
+		})
+	case thole.AskInput, thole.AskPlan:
+		w := app.UserInputRequest{ThreadID: t, TurnID: u, ItemID: i, Questions: questions(a), IsBlocking: true}
+		return ask(rid, "item/tool/requestUserInput", w)
+	case thole.AskElicitation:
+		schema := a.Schema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		return ask(rid, "mcpServer/elicitation/request", app.Elicitation{
+			ThreadID: t, TurnID: &u, ServerName: or(a.Title, "mcp"), Mode: "form", Message: or(a.Reason, a.Title), RequestedSchema: schema,
+		})
+	case thole.AskTool:
+		call := app.ToolCall{ThreadID: t, TurnID: u, CallID: i, Arguments: json.RawMessage("{}")}
+		if a.Tool != nil {
+			call.Tool = a.Tool.Name
+			call.Namespace = ptr(a.Tool.Server)
+			if len(a.Tool.Input) > 0 {
+				call.Arguments = a.Tool.Input
+			}
+		}
+		return ask(rid, "item/tool/call", call)
+	case thole.AskAuth:
+		f := ask(rid, "thole/auth/refresh", app.AuthRefresh{ThreadID: t, TurnID: u, Reason: or(a.Reason, a.Title)})
+		f.extension = true
+		return f
+	}
+	return nil
+}
+
+// The choices of a plan's approval, as a question: the contract has no other form.
+const (
+	planYes      = "Approve the plan"
+	planNo       = "Keep planning"
+	planQuestion = "plan"
+)
+
+func questions(a thole.Ask) []app.Question {
+	if a.Kind == thole.AskPlan {
+		return []app.Question{{
+			ID: planQuestion, Header: "Plan", Question: or(a.Title, "Is this plan good?"), IsOther: true,
+			Options: []app.QuestionOption{{Label: planYes, Description: "Start working on it"}, {Label: planNo, Description: "Stay in plan mode"}},
+		}}
+	}
+	out := make([]app.Question, 0, len(a.Questions))
+	for _, q := range a.Questions {
+		w := app.Question{ID: q.ID, Header: or(q.Header, "Question"), Question: q.Text, IsOther: q.Free, IsSecret: q.Secret}
+		for _, o := range q.Options {
+			w.Options = append(w.Options, app.QuestionOption{Label: o.Label, Description: o.Description})
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func decisions(a thole.Ask) []json.RawMessage {
+	var out []json.RawMessage
+	for _, d := range a.Decisions {
+		switch d {
+		case thole.DecisionAllow:
+			out = append(out, json.RawMessage(`"accept"`))
+		case thole.DecisionAlways:
+			if len(a.Amendment) > 0 {
+				out = append(out, json.RawMessage(`{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":`+string(a.Amendment)+`}}`))
+			} else {
+				out = append(out, json.RawMessage(`"acceptForSession"`))
+			}
+		case thole.DecisionDeny:
+			out = append(out, json.RawMessage(`"decline"`))
+		case thole.DecisionCancel:
+			out = append(out, json.RawMessage(`"cancel"`))
+		}
+	}
+	return out
+}
+
+// answered takes a client's answer to a server request. It runs on the reader and
+// only hands it on. An error is no answer: an observer that does not know a
+// request must not settle it for everybody.
+func (c *conn) answered(m jsonrpc.Message) jsonrpc.Reaction {
+	id, askID, ok := parseRequestID(m.ID)
+	if !ok || m.Kind != jsonrpc.KindResponse || c.peer() == nil {
+		return jsonrpc.Ignore()
+	}
+	raw := bytes.Clone(m.Result)
+	err := c.srv.lanes.Submit(lane{"thread", string(id)}, serial.Exclusive, func() { c.answer(id, askID, raw) })
+	if err != nil {
+		return jsonrpc.CloseWith("overloaded: an answer could not be taken")
+	}
+	return jsonrpc.Ignore()
+}
+
+func (c *conn) answer(id thole.ThreadID, askID thole.AskID, raw json.RawMessage) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pending, err := c.srv.cfg.Threads.Asks(ctx, c.actor, id, true)
+	if err != nil {
+		return
+	}
+	for _, r := range pending {
+		if r.Ask.ID != askID {
+			continue
+		}
+		a, err := parseAnswer(r.Ask, raw)
+		if err == nil {
+			_, err = c.srv.cfg.Threads.Answer(ctx, c.who(), id, askID, a)
+		}
+		if err != nil && thole.CodeOf(err) != thole.CodeConflict {
+			c.warn(id, "the answer was not taken: "+err.Error())
+		}
+	}
+}
+
+// warn tells this connection alone.
+func (c *conn) warn(id thole.ThreadID, text string) {
+	t := string(id)
+	if f := note("warning", thole.Millis(c.srv.cfg.Now()), app.Warning{ThreadID: &t, Message: text}); f != nil {
+		_ = c.rpc.TrySend(f.plain)
+	}
+}
+
+// parseAnswer reads a client's answer to an ask of a kind. What cannot be read is
+// no answer.
+func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
+	bad := func(err error) (thole.Answer, error) {
+		return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "answer to a %s ask: %w", a.Kind, err)
+	}
+	switch a.Kind {
+	case thole.AskCommand, thole.AskFileChange:
+		var w app.ApprovalAnswer
+		if err := json.Unmarshal(raw, &w); err != nil {
+			return bad(err)
+		}
+		return decision(w.Decision)
+	case thole.AskPermissions:
+		var w app.PermissionsAnswer
+		if err := json.Unmarshal(raw, &w); err != nil {
+			return bad(err)
+		}
+		if none := strings.TrimSpace(string(w.Permissions)); none == "" || none == "{}" || none == "null" {
+			return thole.Answer{Decision: thole.DecisionDeny}, nil
+		}
+		d := thole.DecisionAllow
+		if w.Scope == "session" {
+			d = thole.DecisionAlways
+		}
+		return thole.Answer{Decision: d, Amendment: w.Permissions}, nil
+	case thole.AskInput, thole.AskPlan:
+		var w app.UserInputAnswer
+		if err := json.Unmarshal(raw, &w); err != nil {
+			return bad(err)
+		}
+		if w.Answers == nil {
+			return bad(thole.Errorf(thole.CodeInvalid, "no answers"))
+		}
+		if a.Kind == thole.AskPlan {
+			return planAnswer(w), nil
+		}
+		out := thole.Answer{Answers: map[string][]string{}}
+		for q, list := range w.Answers {
+			out.Answers[q] = list.Answers
+		}
+		return out, nil
+	case thole.AskElicitation:
+		var w app.ElicitationAnswer
+		if err := json.Unmarshal(raw, &w); err != nil {
+			return bad(err)
+		}
+		switch w.Action {
+		case "accept":
+			return thole.Answer{Decision: thole.DecisionAllow, Result: w.Content}, nil
+		case "decline":
+			return thole.Answer{Decision: thole.DecisionDeny}, nil
+		case "cancel":
+			return thole.Answer{Decision: thole.DecisionCancel}, nil
+		}
+		return bad(thole.Errorf(thole.CodeInvalid, "unknown action %q", w.Action))
+	case thole.AskTool:
+		var w app.ToolCallAnswer
+		if err := json.Unmarshal(raw, &w); err != nil {
+			return bad(err)
+		}
+		return thole.Answer{Result: raw}, nil
+	}
+	var w app.Answer
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return bad(err)
+	}
+	return fromAnswer(w), nil
+}
+
+// planAnswer reads the question that a plan's approval went out as.
+func planAnswer(w app.UserInputAnswer) thole.Answer {
+	said := strings.Join(w.Answers[planQuestion].Answers, "\n")
+	switch said {
+	case planYes:
+		return thole.Answer{Decision: thole.DecisionAllow}
+	case planNo, "":
+		return thole.Answer{Decision: thole.DecisionDeny}
+	}
+	return thole.Answer{Decision: thole.DecisionDeny, Message: said}
+}
+
+// decision reads a verdict: a word, or an object that accepts an offered rule.
+func decision(raw json.RawMessage) (thole.Answer, error) {
+	var word string
+	if json.Unmarshal(raw, &word) == nil {
+		switch word {
+		case "accept", "approved":
+			return thole.Answer{Decision: thole.DecisionAllow}, nil
+		case "acceptForSession", "approved_for_session":
+			return thole.Answer{Decision: thole.DecisionAlways}, nil
+		case "decline", "denied":
+			return thole.Answer{Decision: thole.DecisionDeny}, nil
+		case "cancel", "abort":
+			return thole.Answer{Decision: thole.DecisionCancel}, nil
+		}
+		return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision %q", word)
+	}
+	var rule struct {
+		Exec *struct {
+			Amendment json.RawMessage `json:"execpolicy_amendment"`
+		} `json:"acceptWithExecpolicyAmendment"`
+		Network json.RawMessage `json:"applyNetworkPolicyAmendment"`
+	}
+	if err := json.Unmarshal(raw, &rule); err != nil {
+		return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "unreadable decision: %w", err)
+	}
+	switch {
+	case rule.Exec != nil:
+		return thole.Answer{Decision: thole.DecisionAlways, Amendment: rule.Exec.Amendment}, nil
+	case len(rule.Network) > 0:
+		return thole.Answer{Decision: thole.DecisionAlways, Amendment: rule.Network}, nil
+	}
+	return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision")
+}
+
+func fromAnswer(w app.Answer) thole.Answer {
+	return thole.Answer{
+		Decision: thole.Decision(w.Decision), Message: w.Message, Answers: w.Answers, Input: w.Input, Amendment: w.Amendment, Result: w.Result,
+	}
+}

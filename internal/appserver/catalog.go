@@ -1,0 +1,151 @@
+package appserver
+
+import (
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+// catalog maps between the models of several providers and the one list that the
+// contract has. Codex's models keep their names; those of others are
+// provider/model, and provider/default leaves the choice to the provider.
+type catalog struct{ cfg *Config }
+
+const (
+	codexName    = "codex"
+	defaultModel = "default"
+)
+
+// pick finds the provider and its model for what a request says. Empty results
+// leave the thread's as they are.
+func (c *catalog) pick(model, providerName, now string) (string, string, error) {
+	infos := c.cfg.Providers()
+	if providerName != "" && !known(infos, providerName) {
+		// Clients of codex name its own model providers ("openai", "ollama", …).
+		providerName = ""
+	}
+	if model == "" {
+		return providerName, "", nil
+	}
+	if name, rest, ok := strings.Cut(model, "/"); ok && known(infos, name) {
+		if providerName != "" && providerName != name {
+			return "", "", thole.Errorf(thole.CodeInvalid, "model %s does not belong to provider %s", model, providerName)
+		}
+		if rest == defaultModel {
+			rest = ""
+		}
+		return name, rest, nil
+	}
+	if providerName != "" {
+		return providerName, model, nil
+	}
+	for _, info := range infos {
+		for _, m := range info.Models {
+			if m.ID == model {
+				return info.Name, model, nil
+			}
+		}
+	}
+	if now != "" && now != codexName || now == "" && c.cfg.DefaultProvider != codexName {
+		if !known(infos, codexName) {
+			// A Codex client's own default model means nothing to the others.
+			return "", "", nil
+		}
+		return codexName, model, nil
+	}
+	return "", model, nil
+}
+
+func known(infos []provider.Info, name string) bool {
+	for _, i := range infos {
+		if i.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// wireModel is the model of a thread as the contract names it.
+func (c *catalog) wireModel(providerName, model string) string {
+	if model == "" {
+		for _, info := range c.cfg.Providers() {
+			if info.Name != providerName {
+				continue
+			}
+			for _, m := range info.Models {
+				if m.Default {
+					model = m.ID
+				}
+			}
+		}
+	}
+	if model == "" {
+		model = defaultModel
+		if providerName == codexName {
+			return codexName + "/" + defaultModel
+		}
+	}
+	if providerName == codexName || providerName == "" {
+		return model
+	}
+	return providerName + "/" + model
+}
+
+// list is every model of every provider that is there.
+func (c *catalog) list() []app.Model {
+	models := []app.Model{}
+	for _, info := range c.cfg.Providers() {
+		if !info.Available {
+			continue
+		}
+		offered := info.Models
+		if len(offered) == 0 {
+			offered = []provider.Model{{ID: defaultModel, Title: info.Title, Default: true}}
+		}
+		for _, m := range offered {
+			id := info.Name + "/" + m.ID
+			if info.Name == codexName && m.ID != defaultModel {
+				id = m.ID
+			}
+			models = append(models, wireModel(info, m, id, info.Name == c.cfg.DefaultProvider && m.Default))
+		}
+	}
+	return oneDefault(models)
+}
+
+func wireModel(info provider.Info, m provider.Model, id string, isDefault bool) app.Model {
+	out := app.Model{
+		ID: id, Model: id, DisplayName: or(m.Title, m.ID), Description: "Runs in " + or(info.Title, info.Name),
+		SupportedReasoningEfforts: []app.EffortOption{}, InputModalities: []string{"text", "image"},
+		AdditionalSpeedTiers: []string{}, ServiceTiers: []string{}, IsDefault: isDefault,
+	}
+	if info.Name == codexName {
+		out.DisplayName = or(m.Title, m.ID)
+	} else {
+		out.DisplayName = or(info.Title, info.Name) + ": " + out.DisplayName
+	}
+	for _, e := range m.Efforts {
+		out.SupportedReasoningEfforts = append(out.SupportedReasoningEfforts, app.EffortOption{ReasoningEffort: e, Description: e})
+	}
+	if len(m.Efforts) == 0 {
+		out.SupportedReasoningEfforts = []app.EffortOption{{ReasoningEffort: "medium", Description: "the provider's own"}}
+	}
+	out.DefaultReasoningEffort = out.SupportedReasoningEfforts[len(out.SupportedReasoningEfforts)/2].ReasoningEffort
+	return out
+}
+
+// oneDefault sees to it that exactly one model is the default: clients start with
+// it.
+func oneDefault(models []app.Model) []app.Model {
+	seen := false
+	for i := range models {
+		models[i].IsDefault = models[i].IsDefault && !seen
+		seen = seen || models[i].IsDefault
+	}
+	if !seen && len(models) > 0 {
+		models[0].IsDefault = true
+	}
+	return models
+}

@@ -1,0 +1,129 @@
+package appserver
+
+import (
+	"context"
+	"encoding/json"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+func (s *Server) registerExtension() {
+	inThread(on(s, "thole/thread/attach", s.attach), serial.Exclusive, func(p *app.AttachParams) string { return p.ThreadID })
+	inThread(on(s, "thole/thread/todos", s.todos), serial.Shared, func(p *app.ThreadParams) string { return p.ThreadID })
+	inThread(on(s, "thole/ask/list", s.askList), serial.Shared, func(p *app.AskListParams) string { return p.ThreadID })
+	inThread(on(s, "thole/ask/answer", s.askAnswer), serial.Exclusive, func(p *app.AskAnswerParams) string { return p.ThreadID })
+	on(s, "thole/provider/list", s.providerList)
+}
+
+// attach is resume for clients that keep a cursor: with one it continues there,
+// and the snapshot it returns is the end of what is replayed.
+func (s *Server) attach(ctx context.Context, c *conn, p *app.AttachParams) (answer, error) {
+	id, err := threadID(p.ThreadID)
+	if err != nil {
+		return answer{}, err
+	}
+	o := c.lag()
+	o.After, o.NoDeltas = p.After, o.NoDeltas || p.NoDeltas
+	sub, err := c.subscribe(ctx, id, o)
+	if err != nil {
+		return answer{}, err
+	}
+	snap := sub.in.Snapshot
+	out := app.AttachResult{ThreadView: s.view(snap.Thread), Seq: snap.Seq, Asks: asks(snap.Asks), Todos: todos(snap.Todos), Queue: submissions(snap.Queue)}
+	if snap.Open != nil {
+		t := turn(*snap.Open)
+		t.ItemsView = app.ItemsFull
+		for _, it := range snap.Open.Items {
+			t.Items = append(t.Items, item(it))
+		}
+		out.Turn = &t
+	}
+	a := answer{result: out, then: sub.start, undo: sub.cancel}
+	if p.After == nil {
+		a.after = s.replay(c.peer(), thread.Snapshot{Asks: snap.Asks, Taken: snap.Taken})
+	}
+	return a, nil
+}
+
+func (s *Server) todos(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
+	id, err := threadID(p.ThreadID)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.cfg.Threads.Todos(ctx, c.who(), id)
+	return result(app.TodoListResult{Data: todos(list)}, err)
+}
+
+func todos(list []thole.Todo) []app.Todo {
+	out := make([]app.Todo, 0, len(list))
+	for _, t := range list {
+		out = append(out, app.Todo{ID: string(t.ID), Content: t.Content, State: string(t.State)})
+	}
+	return out
+}
+
+func (s *Server) askList(ctx context.Context, c *conn, p *app.AskListParams) (answer, error) {
+	id, err := threadID(p.ThreadID)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.cfg.Threads.Asks(ctx, c.who(), id, p.PendingOnly)
+	return result(app.AskListResult{Data: asks(list)}, err)
+}
+
+func (s *Server) askAnswer(ctx context.Context, c *conn, p *app.AskAnswerParams) (answer, error) {
+	id, err := threadID(p.ThreadID)
+	if err != nil {
+		return answer{}, err
+	}
+	r, err := s.cfg.Threads.Answer(ctx, c.who(), id, thole.AskID(p.AskID), fromAnswer(p.Answer))
+	return result(app.AskResult{Ask: askRecord(r)}, err)
+}
+
+func asks(list []thread.AskRecord) []app.Ask {
+	out := make([]app.Ask, 0, len(list))
+	for _, r := range list {
+		out = append(out, askRecord(r))
+	}
+	return out
+}
+
+func askRecord(r thread.AskRecord) app.Ask {
+	a := r.Ask
+	out := app.Ask{
+		ID: string(a.ID), Kind: string(a.Kind), State: string(r.State), TurnID: string(r.Turn), ItemID: string(a.Item), Title: a.Title,
+		Reason: a.Reason, Command: a.Command, Schema: a.Schema, AskedAtMs: thole.Millis(r.Asked), DeadlineMs: millis(a.Deadline),
+	}
+	if len(a.Changes) > 0 {
+		out.Changes = changes(a.Changes)
+	}
+	if len(a.Questions) > 0 {
+		out.Questions = questions(a)
+	}
+	for _, d := range a.Decisions {
+		out.Decisions = append(out.Decisions, string(d))
+	}
+	if r.Answer != nil {
+		out.Answer = &app.Answer{
+			Decision: string(r.Answer.Decision), Message: r.Answer.Message, Answers: r.Answer.Answers, Input: r.Answer.Input,
+			Amendment: r.Answer.Amendment, Result: r.Answer.Result,
+		}
+		out.AnsweredBy = or(r.Actor.Client, string(r.Actor.User))
+	}
+	return out
+}
+
+func (s *Server) providerList(context.Context, *conn, *struct{}) (answer, error) {
+	out := app.ProviderListResult{Data: []json.RawMessage{}}
+	for _, info := range s.cfg.Providers() {
+		raw, err := json.Marshal(info)
+		if err != nil {
+			return answer{}, err
+		}
+		out.Data = append(out.Data, raw)
+	}
+	return answer{result: out}, nil
+}

@@ -1,0 +1,148 @@
+package appserver
+
+import (
+	"encoding/json"
+	"strconv"
+	"sync"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// frame is one encoded message to clients, shared by all that get it.
+type frame struct {
+	method       string
+	experimental bool
+	extension    bool
+	request      bool
+	plain        jsonrpc.Frame
+	// thread and birth are set on what every connection hears.
+	thread thole.ThreadID
+	birth  bool
+
+	// seq is the cursor behind the event whose last frame this is, 0 for none.
+	// Extended connections get it as a member, in an encoding of its own that is
+	// made when the first of them needs it.
+	seq      uint64
+	once     sync.Once
+	extended jsonrpc.Frame
+}
+
+// note encodes a notification.
+func note(method string, at int64, params any) *frame {
+	f, err := jsonrpc.EncodeNotification(method, params, jsonrpc.Member{Name: "emittedAtMs", Value: number(at)})
+	if err != nil { // wire types always encode
+		return nil
+	}
+	return &frame{method: method, plain: f}
+}
+
+// ask encodes a server request.
+func ask(id, method string, params any) *frame {
+	f, err := jsonrpc.EncodeRequest(jsonrpc.StringID(id), method, params)
+	if err != nil {
+		return nil
+	}
+	return &frame{method: method, plain: f, request: true}
+}
+
+func number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
+
+// encoding is the frame as p gets it.
+func (f *frame) encoding(p *peer) jsonrpc.Frame {
+	if f.seq == 0 || !p.extended || f.request {
+		return f.plain
+	}
+	f.once.Do(func() {
+		b := f.plain.Bytes()
+		var m struct {
+			Method string          `json:"method"`
+			Params json.RawMessage `json:"params"`
+			At     json.RawMessage `json:"emittedAtMs"`
+		}
+		if json.Unmarshal(b, &m) != nil {
+			f.extended = f.plain
+			return
+		}
+		f.extended, _ = jsonrpc.EncodeNotification(m.Method, m.Params,
+			jsonrpc.Member{Name: "emittedAtMs", Value: m.At}, jsonrpc.Member{Name: "seq", Value: strconv.AppendUint(nil, f.seq, 10)})
+	})
+	return f.extended
+}
+
+// pick is what of frames goes to p.
+func pick(p *peer, frames []*frame) []jsonrpc.Frame {
+	out := make([]jsonrpc.Frame, 0, len(frames))
+	for _, f := range frames {
+		if p.takes(f) {
+			out = append(out, f.encoding(p))
+		}
+	}
+	return out
+}
+
+// feeds keep the newest encoded batches of each thread, so that a batch is encoded
+// once for all its subscribers. The machine hands the same slice to all of them,
+// and its first element's address names it; an address that is kept here cannot be
+// reused.
+type feeds struct {
+	mu   sync.Mutex // guards by and the counts in it
+	by   map[string]*feed
+	coar feed // of the coarse changes of all threads
+}
+
+type feed struct {
+	refs int
+
+	mu   sync.Mutex // guards what follows
+	ring [kept]struct {
+		key    *thread.Event
+		frames []*frame
+	}
+	next int
+}
+
+// kept is how many batches a slow subscriber may lag behind the first one before
+// it encodes for itself.
+const kept = 32
+
+func (f *feeds) init() { f.by = map[string]*feed{} }
+
+func (f *feeds) hold(id string) *feed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.by[id]
+	if one == nil {
+		one = &feed{}
+		f.by[id] = one
+	}
+	one.refs++
+	return one
+}
+
+func (f *feeds) release(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if one := f.by[id]; one != nil {
+		if one.refs--; one.refs == 0 {
+			delete(f.by, id)
+		}
+	}
+}
+
+// frames returns the batch encoded, by encode if nobody did before.
+func (f *feed) frames(batch []thread.Event, encode func() []*frame) (frames []*frame, had bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.ring {
+		if e := &f.ring[i]; e.key == &batch[0] {
+			return e.frames, true
+		}
+	}
+	frames = encode()
+	e := &f.ring[f.next]
+	e.key, e.frames = &batch[0], frames
+	f.next = (f.next + 1) % kept
+	return frames, false
+}

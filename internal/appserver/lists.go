@@ -1,0 +1,65 @@
+package appserver
+
+import (
+	"context"
+	"encoding/json"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+// registerCatalog serves what clients ask when they start. Constants is the part
+// of it that has no meaning here and always answers the same.
+func (s *Server) registerCatalog() {
+	on(s, "model/list", func(_ context.Context, _ *conn, _ *app.ModelListParams) (answer, error) {
+		return answer{result: app.ModelListResult{Data: s.catalog.list()}}, nil
+	})
+	on(s, "permissionProfile/list", func(context.Context, *conn, *app.Empty) (answer, error) {
+		out := app.ProfileListResult{Data: []app.ProfileSummary{}}
+		for _, p := range permissionProfiles {
+			out.Data = append(out.Data, app.ProfileSummary{ID: p.id, Description: &p.about, Allowed: true})
+		}
+		return answer{result: out}, nil
+	})
+	on(s, "collaborationMode/list", func(context.Context, *conn, *app.Empty) (answer, error) {
+		return answer{result: app.CollaborationModeList{Data: []app.CollaborationModeInfo{
+			{Name: "Plan", Mode: "plan"}, {Name: "Default", Mode: "default"},
+		}}}, nil
+	})
+	on(s, "config/read", s.configRead)
+	for name, body := range Constants() {
+		raw := json.RawMessage(body)
+		s.methods[name].run = func(context.Context, *conn, any) (answer, error) { return answer{result: raw}, nil }
+	}
+	on(s, "account/rateLimits/read", func(context.Context, *conn, *app.Empty) (answer, error) {
+		return answer{}, thole.Errorf(thole.CodeInvalid, "codex account authentication required to read rate limits")
+	})
+}
+
+// Constants are the methods that always answer the same, with their answers:
+// clients ask for things of Codex that thole does not have.
+func Constants() map[string]string {
+	return map[string]string{
+		"account/read": `{"account":null,"requiresOpenaiAuth":false,"workspaceRouting":null}`,
+		"account/bedrock/checkGovCloudRequirements": `{"isGovCloud":false,"shouldWarn":false}`,
+		"configRequirements/read":                   `{"supportsIndependentSpeedModes":false,"requirements":null}`,
+		"getAuthStatus":                             `{"authMethod":null,"authToken":null,"requiresOpenaiAuth":false}`,
+		"modelProvider/capabilities/read":           `{"imageGeneration":false,"webSearch":false}`,
+		"experimentalFeature/list":                  `{"data":[],"nextCursor":null}`,
+		"mcpServerStatus/list":                      `{"data":[],"nextCursor":null}`,
+		"skills/list":                               `{"data":[]}`,
+		"hooks/list":                                `{"data":[]}`,
+		"plugin/list":                               `{"marketplaces":[],"marketplaceLoadErrors":[],"featuredPluginIds":[]}`,
+		"thread/goal/get":                           `{"goal":null}`,
+	}
+}
+
+// configRead tells what a new thread starts with.
+func (s *Server) configRead(_ context.Context, _ *conn, _ *app.ConfigReadParams) (answer, error) {
+	approval, sandbox := words(s.cfg.DefaultProvider, s.cfg.DefaultProfile)
+	model := s.catalog.wireModel(s.cfg.DefaultProvider, "")
+	return answer{result: app.ConfigReadResult{
+		Config:  app.Config{Model: &model, ModelProvider: &s.cfg.DefaultProvider, ApprovalPolicy: &approval, SandboxMode: &sandbox},
+		Origins: map[string]json.RawMessage{},
+	}}, nil
+}

@@ -1,0 +1,149 @@
+package appserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+// method is one request of the contract, ready to be served.
+type method struct {
+	name         string
+	experimental bool
+	extension    bool
+	optional     bool
+	params       reflect.Type // nil: whatever is sent is ignored
+	required     []string
+	// gated are members that need a capability of their own.
+	gated map[string]bool // true: the extension, false: experimental
+	// key says what the request is serialized with; nil: with nothing.
+	key func(params any) (lane, serial.Mode)
+	// causes: the answer must precede notifications that the request causes.
+	causes bool
+	run    func(ctx context.Context, c *conn, params any) (answer, error)
+}
+
+// answer is what a processor gives back: the result, frames right behind it, and
+// what happens once they are queued. undo runs instead when it failed.
+type answer struct {
+	result any
+	after  []jsonrpc.Frame
+	then   func()
+	undo   func()
+	// held: the processor took conn.order for reading, to be given back now.
+	held bool
+}
+
+func result(v any, err error) (answer, error) { return answer{result: v}, err }
+
+// table is the contract by name, to be filled with processors.
+func table() map[string]*method {
+	t := map[string]*method{}
+	for _, m := range app.Methods() {
+		if m.Direction != app.FromClient {
+			continue
+		}
+		e := &method{name: m.Name, experimental: m.Experimental, extension: m.Extension, optional: m.Optional}
+		if m.Params != nil {
+			e.params = reflect.TypeOf(m.Params)
+			e.required = required(e.params)
+		}
+		t[m.Name] = e
+	}
+	return t
+}
+
+// required names the members that a params type cannot do without: those whose
+// tag does not let them be left out.
+func required(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			names = append(names, required(f.Type)...)
+			continue
+		}
+		if name, rest, _ := strings.Cut(f.Tag.Get("json"), ","); rest == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func invalid(format string, args ...any) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: "+format, args...)
+}
+
+// decode reads params. What it returns is a pointer to the params type.
+func (m *method) decode(raw json.RawMessage) (any, *jsonrpc.Error) {
+	none := len(raw) == 0 || string(raw) == "null"
+	switch {
+	case none && !m.optional:
+		return nil, invalid("missing field `params`")
+	case m.params == nil:
+		return nil, nil
+	case none:
+		return reflect.New(m.params).Interface(), nil
+	}
+	p := reflect.New(m.params)
+	if err := json.Unmarshal(raw, p.Interface()); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, invalid("invalid type: %s for `%s`, expected %s", wrong.Value, wrong.Field, wrong.Type)
+		}
+		return nil, invalid("%v", err)
+	}
+	if len(m.required) > 0 {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil {
+			return nil, invalid("params is not an object")
+		}
+		for _, name := range m.required {
+			if v, ok := members[name]; !ok || string(v) == "null" {
+				return nil, invalid("missing field `%s`", name)
+			}
+		}
+	}
+	return p.Interface(), nil
+}
+
+// gate refuses what the connection did not declare.
+func (m *method) gate(p *peer, raw json.RawMessage) *jsonrpc.Error {
+	if m.experimental && !p.experimental {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s requires experimentalApi capability", m.name)
+	}
+	if m.extension && !p.extended {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s requires the %s extension", m.name, app.Extension)
+	}
+	if len(m.gated) == 0 || p.experimental && p.extended {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members)
+	for name, extension := range m.gated {
+		v, ok := members[name]
+		switch {
+		case !ok || string(v) == "null":
+		case extension && !p.extended:
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s.%s requires the %s extension", m.name, name, app.Extension)
+		case !extension && !p.experimental:
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s.%s requires experimentalApi capability", m.name, name)
+		}
+	}
+	return nil
+}
+
+// unknown is the answer to a method that does not exist. Clients probe with it:
+// it lists all that do.
+func (s *Server) unknown(name string) *jsonrpc.Error {
+	return invalid("unknown variant `%s`, expected one of %s", name, s.names)
+}
+
+func uintString(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,317 @@
+package appserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// sub is one connection's subscription to one thread. Its pump sends what the
+// thread publishes; when the client does not read, events stay in the thread's own
+// bounded buffer, which merges deltas and finally ends the subscription.
+type sub struct {
+	conn   *conn
+	thread thole.ThreadID
+	in     *thread.Subscription
+	feed   *feed
+	live   *translator
+	// old translates events up to the snapshot, for a client that resumed behind a
+	// cursor; inFlight are the items whose text the snapshot has.
+	old      *translator
+	inFlight map[thole.ItemID]bool
+	gone     chan struct{} // closed when the pump has ended
+}
+
+// subscribe opens a subscription without starting its pump: the answer that
+// carries the snapshot goes first. An older subscription to the same thread is
+// ended before, so that nothing comes twice.
+func (c *conn) subscribe(ctx context.Context, id thole.ThreadID, o thread.SubscribeOptions) (*sub, error) {
+	c.unsubscribe(id)
+	in, err := c.srv.cfg.Threads.Subscribe(ctx, c.who(), id, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &sub{
+		conn: c, thread: id, in: in, feed: c.srv.feeds.hold(string(id)), live: newTranslator(c.srv, in.Snapshot), gone: make(chan struct{}),
+	}
+	if o.After != nil {
+		s.old = newTranslator(c.srv, in.Snapshot)
+		s.old.replay, s.inFlight = true, map[thole.ItemID]bool{}
+		if in.Snapshot.Open != nil {
+			for _, it := range in.Snapshot.Open.Items {
+				s.inFlight[it.ID] = true
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		s.drop()
+		return nil, &jsonrpc.CloseError{Reason: jsonrpc.ReasonEOF}
+	}
+	c.subs[id] = s
+	return s, nil
+}
+
+// drop ends a subscription whose pump never ran.
+func (s *sub) drop() {
+	s.in.Close()
+	s.conn.srv.feeds.release(string(s.thread))
+	close(s.gone)
+}
+
+// start runs the pump.
+func (s *sub) start() {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || c.subs[s.thread] != s {
+		s.drop()
+		return
+	}
+	c.pumps.Add(1)
+	go func() {
+		defer c.pumps.Done()
+		defer close(s.gone)
+		defer c.srv.feeds.release(string(s.thread))
+		s.pump()
+	}()
+}
+
+// unsubscribe ends a subscription and waits until nothing more comes of it.
+func (c *conn) unsubscribe(id thole.ThreadID) bool {
+	c.mu.Lock()
+	s := c.subs[id]
+	delete(c.subs, id)
+	c.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	s.in.Close()
+	<-s.gone
+	return true
+}
+
+func (c *conn) subscribed(id thole.ThreadID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.subs[id] != nil
+}
+
+func (s *sub) pump() {
+	c := s.conn
+	if c.follow(s.in, s.frames) {
+		return
+	}
+	err := s.in.Err()
+	c.mu.Lock()
+	if c.subs[s.thread] == s {
+		delete(c.subs, s.thread)
+	}
+	c.mu.Unlock()
+	switch {
+	case err == nil, thole.CodeOf(err) == thole.CodeGone: // unsubscribed, or deleted
+	case errors.Is(err, thread.ErrSlow):
+		c.rpc.Close(ReasonSlow)
+	default:
+		c.lost(err)
+	}
+}
+
+// lost ends a connection whose threads are going away, after what it is owed.
+func (c *conn) lost(err error) {
+	reason := ReasonGone
+	if thole.CodeOf(err) == thole.CodeUnavailable {
+		reason = ReasonShutdown
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	_ = c.rpc.Drain(ctx)
+	c.rpc.Close(reason)
+}
+
+func (s *sub) frames(batch []thread.Event) []*frame {
+	if s.old != nil {
+		if last := lastSeq(batch); last <= s.in.Snapshot.Seq {
+			if batch = s.unseen(batch); len(batch) == 0 {
+				return nil
+			}
+			return s.old.frames(batch)
+		}
+		s.old = nil
+	}
+	frames, had := s.feed.frames(batch, func() []*frame { return s.live.frames(batch) })
+	if had {
+		for i := range batch {
+			s.live.fold(&batch[i])
+		}
+	}
+	return frames
+}
+
+func lastSeq(batch []thread.Event) (n uint64) {
+	for i := range batch {
+		n = max(n, batch[i].Seq)
+	}
+	return n
+}
+
+// unseen leaves out the text so far of items that the snapshot has with their text.
+func (s *sub) unseen(batch []thread.Event) []thread.Event {
+	kept := make([]thread.Event, 0, len(batch))
+	for _, e := range batch {
+		if e.Kind == thread.ItemDelta && e.Data.Offset == 0 && s.inFlight[e.Data.ItemID] {
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// follow sends what a subscription brings until it ends, and then returns false;
+// true means that the connection is over or was told to finish.
+func (c *conn) follow(in *thread.Subscription, frames func([]thread.Event) []*frame) (over bool) {
+	for {
+		var batch []thread.Event
+		var ok bool
+		select {
+		case batch, ok = <-in.Events:
+			if !ok {
+				return false
+			}
+		case <-c.stop:
+			c.last(in, frames)
+			return true
+		}
+		if !c.send(in, frames(batch)) {
+			return in.Err() == nil
+		}
+	}
+}
+
+// linger is how long a connection that finishes waits for events on their way.
+const linger = 20 * time.Millisecond
+
+// last sends what was published before the connection had to finish.
+func (c *conn) last(in *thread.Subscription, frames func([]thread.Event) []*frame) {
+	t := time.NewTimer(linger)
+	defer t.Stop()
+	for {
+		select {
+		case batch, ok := <-in.Events:
+			if !ok || !c.send(in, frames(batch)) {
+				return
+			}
+		case <-t.C:
+			return
+		case <-c.rpc.Done():
+			return
+		}
+	}
+}
+
+// patience is how often a sender that waits for room looks whether its
+// subscription still lives.
+const patience = 250 * time.Millisecond
+
+// send queues frames behind everything queued so far. It waits while the client
+// has more than the backlog to read, and reports false when there is no point in
+// going on.
+func (c *conn) send(in *thread.Subscription, frames []*frame) bool {
+	out := pick(c.peer(), frames)
+	if len(out) == 0 {
+		return true
+	}
+	for c.rpc.Stats().OutboundBytes > backlog {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		err := c.rpc.Drain(ctx)
+		cancel()
+		if err == nil {
+			break
+		}
+		if c.rpc.Err() != nil || in.Err() != nil {
+			return false
+		}
+	}
+	c.order.Lock()
+	defer c.order.Unlock()
+	for {
+		err := c.rpc.TrySend(out...)
+		if !errors.Is(err, jsonrpc.ErrFull) {
+			return err == nil
+		}
+		// Answers fill the queue: the peer asks and does not read.
+		c.rpc.Close(ReasonSlow)
+	}
+}
+
+// watch sends what every connection hears of all threads. Threads it is
+// subscribed to tell the same in their own order.
+func (c *conn) watch() error {
+	in, err := c.srv.cfg.Threads.Watch(context.Background(), c.actor)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		in.Close()
+		return nil
+	}
+	c.pumps.Add(1)
+	go func() {
+		defer c.pumps.Done()
+		defer in.Close()
+		if c.follow(in, c.news) {
+			return
+		}
+		if err := in.Err(); errors.Is(err, thread.ErrSlow) {
+			c.rpc.Close(ReasonSlow)
+		} else if err != nil {
+			c.lost(err)
+		}
+	}()
+	return nil
+}
+
+func (c *conn) news(batch []thread.Event) []*frame {
+	frames, _ := c.srv.feeds.coar.frames(batch, func() []*frame {
+		var out []*frame
+		for i := range batch {
+			e := &batch[i]
+			had := len(out)
+			if e.Kind == thread.ThreadCreated {
+				if f := c.srv.created(c, e); f != nil {
+					out = append(out, f)
+				}
+			} else {
+				out = c.srv.coarse(out, e, false)
+			}
+			for _, f := range out[had:] {
+				f.thread, f.birth = e.Thread, e.Kind == thread.ThreadCreated
+			}
+		}
+		return out
+	})
+	kept := make([]*frame, 0, len(frames))
+	for _, f := range frames {
+		if f.birth || !c.subscribed(f.thread) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// cancel takes back a subscription whose answer was not given.
+func (s *sub) cancel() {
+	s.conn.mu.Lock()
+	if s.conn.subs[s.thread] == s {
+		delete(s.conn.subs, s.thread)
+	}
+	s.conn.mu.Unlock()
+	s.drop()
+}

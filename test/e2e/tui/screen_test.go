@@ -1,0 +1,143 @@
+package tui
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/internal/testkit/lab"
+)
+
+// screen is a real Codex TUI in a terminal of its own.
+type screen struct {
+	t      testing.TB
+	tmux   string
+	socket string
+	home   string
+	work   string
+}
+
+// config keeps the TUI quiet: no updates, no network, a trusted directory.
+const config = `check_for_update_on_startup = false
+[analytics]
+enabled = false
+[feedback]
+enabled = false
+[tui]
+animations = false
+show_tooltips = false
+[notice]
+hide_full_access_warning = true
+[projects.%q]
+trust_level = "trusted"
+`
+
+// open starts the TUI with further arguments.
+func open(t testing.TB, env []string, args ...string) *screen {
+	t.Helper()
+	codex := lab.Codex(t)
+	s := &screen{t: t, tmux: lab.Tmux(t), socket: filepath.Join(t.TempDir(), "tmux"), home: t.TempDir(), work: t.TempDir()}
+	dir := filepath.Join(s.home, ".codex")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, config, s.work), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	line := []string{"env", "-i", "HOME=" + s.home, "PATH=/usr/bin:/bin", "TERM=xterm-256color", "LANG=C.UTF-8"}
+	line = append(append(line, env...), codex)
+	line = append(line, args...)
+	cmd := append([]string{"new-session", "-d", "-x", "120", "-y", "50", "-c", s.work}, quote(line))
+	s.run(append([]string{"-f", "/dev/null"}, cmd...)...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the screen at the end:\n%s", s.text())
+		}
+		s.kill()
+	})
+	return s
+}
+
+func quote(args []string) string {
+	for i, a := range args {
+		args[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return strings.Join(args, " ")
+}
+
+func (s *screen) run(args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command(s.tmux, append([]string{"-S", s.socket}, args...)...)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "TERM=xterm-256color", "LANG=C.UTF-8", "HOME=" + s.home}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// kill ends the terminal and what runs in it.
+func (s *screen) kill() {
+	cmd := exec.Command(s.tmux, "-S", s.socket, "kill-server")
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	_ = cmd.Run()
+}
+
+// text is what a user sees, scrolled-off lines included.
+func (s *screen) text() string {
+	cmd := exec.Command(s.tmux, "-S", s.socket, "capture-pane", "-p", "-S", "-2000")
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LANG=C.UTF-8"}
+	out, _ := cmd.Output()
+	return strings.TrimRight(string(out), "\n ")
+}
+
+// wait polls the screen, which has no way to tell of a change, until it shows all
+// of the texts.
+func (s *screen) wait(texts ...string) string {
+	s.t.Helper()
+	return s.until(fmt.Sprintf("the texts %q", texts), func(shown string) bool {
+		for _, t := range texts {
+			if !strings.Contains(shown, t) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (s *screen) until(what string, ok func(string) bool) string {
+	s.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		shown := s.text()
+		if ok(shown) {
+			return shown
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the screen never showed %s:\n%s", what, shown)
+		}
+	}
+	return ""
+}
+
+// say types a line and sends it. The prompt takes a pasted text at once.
+func (s *screen) say(text string) {
+	s.t.Helper()
+	s.run("send-keys", "-l", text)
+	s.until("what was typed", func(shown string) bool { return strings.Contains(squeeze(shown), squeeze(text)) })
+	s.keys("Enter")
+}
+
+func (s *screen) keys(keys ...string) {
+	s.t.Helper()
+	s.run(append([]string{"send-keys"}, keys...)...)
+}
+
+// squeeze leaves out white space: the terminal wraps lines where it likes.
+func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
