@@ -17,7 +17,7 @@ func TestCutStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := providertest.NewBench(t, harness(binary))
 			delete(b.Config.Env, "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK")
-			r := b.Play(b.Open(), "sim: cut ;; say "+strings.Repeat("told once and whole ", 40))
+			r := b.Play(b.Open(), "sim: slow 10ms 20 ;; cut ;; say "+strings.Repeat("told once and whole ", 40))
 			if r.Outcome() != thole.OutcomeCompleted || strings.Count(r.Text(), "told once") != 40 {
 				t.Fatalf("outcome %s, text %q", r.Outcome(), r.Text())
 			}

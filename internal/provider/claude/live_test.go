@@ -3,14 +3,21 @@ package claude_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
@@ -39,7 +46,56 @@ func harness(binary func(testing.TB) string) providertest.Harness {
 
 func TestConformance(t *testing.T) { providertest.Run(t, harness(lab.Claude)) }
 
-func TestConformanceOld(t *testing.T) { providertest.Run(t, harness(lab.ClaudeOld)) }
+// The oldest version takes as long again; by default TestOldest stands for it.
+func TestConformanceOldest(t *testing.T) {
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("THOLE_SOAK is not set")
+	}
+	h := harness(lab.ClaudeOld)
+	h.Skip = map[string]string{"a cut stream that is repeated": "this version gives up without its fallback, see TestCutStream"}
+	providertest.Run(t, h)
+}
+
+// The oldest version works, but may lose the answer to a parked question: it is
+// not parked, and an answer that comes later is said as a message.
+func TestOldest(t *testing.T) {
+	b := providertest.NewBench(t, harness(lab.ClaudeOld))
+	if c := b.Info.Capabilities; c.Resume != provider.Validated || c.AskSurvives != provider.Unavailable || c.Notes["ask_survives_restart"] == "" {
+		t.Errorf("capabilities %+v", c)
+	}
+	s := b.Open()
+	turn := b.Start(s, "sim: ask Which? | red | green ;; say ok")
+	ask := turn.UntilAsk(thole.AskInput)
+	if err := s.Defer(t.Context(), ask.ID); !errors.Is(err, provider.ErrUnsupported) {
+		t.Errorf("defer: %v", err)
+	}
+	turn.Stop()
+	turn.Wait()
+	s.Close()
+	again := b.Open(providertest.Resume(s.NativeID()))
+	r := b.StartTurn(again, provider.Turn{Reply: &provider.Reply{Ask: ask,
+		Answer: thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"green it is"}}}}}).Wait()
+	if r.Outcome() != thole.OutcomeCompleted || !strings.Contains(r.Text(), "green it is") {
+		t.Errorf("outcome %s, text %q", r.Outcome(), r.Text())
+	}
+}
+
+// A closed session leaves no goroutine and no process.
+func TestCloseLeavesNothing(t *testing.T) {
+	b := providertest.NewBench(t, harness(lab.Claude))
+	before := goleak.IgnoreCurrent()
+	s := b.Open()
+	if r := b.Play(s, "sim: run sleep 300 >/dev/null 2>&1 & echo started ;; say ok"); r.Outcome() != thole.OutcomeCompleted {
+		t.Fatalf("outcome %s", r.Outcome())
+	}
+	pid := s.(interface{ PID() int }).PID()
+	s.Close()
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the CLI lives: %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*conn).serve"), goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
 
 // apart stands before the scripted model and tells it the user's messages one by
 // one. Claude joins messages that nothing was answered to, and puts a message
@@ -51,6 +107,7 @@ func apart(t testing.TB, model string) string {
 	}
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // cut streams are the point of some rows
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			body, err := io.ReadAll(r.In.Body)

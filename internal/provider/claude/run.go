@@ -87,22 +87,22 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	r.em = provider.NewEmitter(turn.ID, emit)
 	r.d = newDecoder(r.em, s.cfg.Dir, s.todos)
 	var content []any
+	var err error
 	if turn.Reply == nil {
-		var err error
 		if content, err = contentOf(s.cfg.Dir, turn.Input); err != nil {
 			return err
 		}
 	}
-	if err := r.prepare(ctx); err != nil {
+	if err = r.prepare(ctx); err != nil {
 		return err
 	}
-	if err := r.begin(content); err != nil {
+	if err = r.begin(content); err != nil {
 		// The process died while idle: one fresh one is a fair try.
-		if err := s.reconnect(ctx); err != nil {
+		if r.c, err = s.reconnect(ctx); err != nil {
 			return err
 		}
-		r.c = s.conn
-		if err := r.begin(content); err != nil {
+		r.usage = s.base
+		if err = r.begin(content); err != nil {
 			return err
 		}
 	}
@@ -152,14 +152,9 @@ func (r *run) prepare(ctx context.Context) error {
 	oldModel, oldEffort := s.model, s.effort
 	s.stance, s.model, s.effort = st, model, effort
 	if restart {
-		if err := s.reconnect(ctx); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		r.c = s.conn
-		s.mu.Unlock()
+		r.c, err = s.reconnect(ctx)
 		r.usage = s.base
-		return nil
+		return err
 	}
 	r.c, r.usage = c, s.base
 	if st.mode != old.mode {

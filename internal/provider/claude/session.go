@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -182,14 +183,22 @@ func (s *session) startFailure(c *conn) error {
 }
 
 // reconnect brings a process back for the next turn.
-func (s *session) reconnect(ctx context.Context) error {
+func (s *session) reconnect(ctx context.Context) (*conn, error) {
 	s.drop(0)
 	err := s.connect(ctx)
-	if err != nil && s.begun && s.first.resume != s.NativeID() && strings.Contains(err.Error(), provider.ErrSessionLost.Error()) {
+	if s.begun && s.first.resume != s.NativeID() && errors.Is(err, provider.ErrSessionLost) {
 		s.begun = false // nothing had reached the disk before the process ended
 		err = s.connect(ctx)
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return nil, errClosed()
+	}
+	return s.conn, nil
 }
 
 // drop ends the present process.
