@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/version"
+	"github.com/tholehq/thole/internal/workspace"
 )
 
 // ExecutordConfig places an executord.
@@ -36,9 +38,11 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
+	files := workspace.NewLocal(workspace.LocalConfig{Dir: cfg.Dirs.Workspace, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
+	defer files.Close()
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger,
+		Version: version.Version, Logger: cfg.Logger, Workspace: workspace.Handler(files),
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/workspace"
+)
+
+// Pin implements workspace.Rows.
+func (w *Workspaces) Pin(ctx context.Context, holder string, id workspace.SnapshotID, until time.Time) error {
+	return w.db.Update(ctx, "workspace.pin", func(tx *Tx) error {
+		_, err := tx.Exec(`insert into workspace_pins (holder, snapshot_id, until_at) values ($1, $2, $3)
+			on conflict (holder) do update set snapshot_id = excluded.snapshot_id, until_at = excluded.until_at`, holder, id, thole.Millis(until))
+		return err
+	})
+}
+
+// Unpin implements workspace.Rows.
+func (w *Workspaces) Unpin(ctx context.Context, holder string) error {
+	return w.db.Update(ctx, "workspace.unpin", func(tx *Tx) error {
+		_, err := tx.Exec(`delete from workspace_pins where holder = $1`, holder)
+		return err
+	})
+}
+
+// Prune implements workspace.Rows.
+func (w *Workspaces) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
+	err = w.db.Update(ctx, "workspace.prune", func(tx *Tx) error {
+		if _, err := tx.Exec(`delete from workspace_pins where until_at < $1`, thole.Millis(tx.Now())); err != nil {
+			return err
+		}
+		ids, err := All(tx, scanID[workspace.SnapshotID], `select id from workspace_snapshots s where left_at > 0 and left_at < $1
+			and not exists (select 1 from workspace_heads h where h.snapshot_id = s.id)
+			and not exists (select 1 from workspace_pins p where p.snapshot_id = s.id)
+			order by left_at limit $2`, thole.Millis(before), limit)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if _, err := tx.Exec(`delete from workspace_refs where snapshot_id = $1`, id); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(`delete from workspace_snapshots where id = $1`, id); err != nil {
+				return err
+			}
+		}
+		n = len(ids)
+		return nil
+	})
+	return n, err
+}
+
+// Unreferenced implements workspace.Rows.
+func (w *Workspaces) Unreferenced(ctx context.Context, keys []string) (free []string, err error) {
+	err = w.db.View(ctx, func(tx *Tx) error {
+		free = nil
+		for _, key := range keys {
+			var one int
+			err := tx.QueryRow(`select 1 from workspace_refs where object_key = $1 limit 1`, key).Scan(&one)
+			if NoRows(err) {
+				free = append(free, key)
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return free, err
+}

@@ -1,0 +1,109 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/objects/dir"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/workspace"
+)
+
+// workspaces is the part of the graph that restores and syncs files. It is the
+// dispatcher's dispatch.Workspaces.
+type workspaces struct {
+	manager *workspace.Manager
+	objects objects.Store
+	client  *http.Client
+	close   func() error
+}
+
+var _ dispatch.Workspaces = (*workspaces)(nil)
+
+// newWorkspaces opens the object store the configuration names. A directory is
+// served to executors on a loopback port of its own, by signed links alone.
+func newWorkspaces(cfg *config.Config, db *store.DB, log *slog.Logger) (*workspaces, error) {
+	w := &workspaces{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}}
+	if err := w.openObjects(cfg, log); err != nil {
+		return nil, err
+	}
+	w.manager = workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: w.objects, Client: w.client, Log: log})
+	return w, nil
+}
+
+func (w *workspaces) openObjects(cfg *config.Config, log *slog.Logger) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "serve objects: %w", err)
+	}
+	objects, err := dir.Open(filepath.Join(cfg.Home, "objects"), "http://"+ln.Addr().String())
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	srv := &http.Server{Handler: objects.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("serve objects", "err", err)
+		}
+	}()
+	w.objects = objects
+	w.close = func() error {
+		err := srv.Close()
+		<-done
+		return errors.Join(err, objects.Close())
+	}
+	return nil
+}
+
+// Close releases the object store.
+func (w *workspaces) Close() error {
+	w.client.CloseIdleConnections()
+	return w.close()
+}
+
+func target(t dispatch.Target) workspace.Target {
+	out := workspace.Target{
+		Thread: t.Thread.ID, Owner: t.Thread.Owner, ForkedFrom: t.Thread.ForkedFrom, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
+	}
+	if t.Client != nil {
+		out.Side = workspace.Remote(t.Client)
+	}
+	return out
+}
+
+// Restore implements dispatch.Workspaces.
+func (w *workspaces) Restore(ctx context.Context, t dispatch.Target) error {
+	return w.manager.Restore(ctx, target(t))
+}
+
+// Link implements dispatch.Workspaces.
+func (w *workspaces) Link(ctx context.Context, t dispatch.Target) error {
+	return w.manager.Link(ctx, target(t))
+}
+
+// Validate implements dispatch.Workspaces.
+func (w *workspaces) Validate(ctx context.Context, t dispatch.Target) error {
+	return w.manager.Validate(ctx, target(t))
+}
+
+// Sync implements dispatch.Workspaces.
+func (w *workspaces) Sync(ctx context.Context, t dispatch.Target, reason string) (string, error) {
+	id, err := w.manager.Sync(ctx, target(t), reason)
+	return string(id), err
+}
+
+// Verify implements dispatch.Workspaces.
+func (w *workspaces) Verify(ctx context.Context, t dispatch.Target, snapshot string) error {
+	return w.manager.Verify(ctx, target(t), workspace.SnapshotID(snapshot))
+}

@@ -1,0 +1,39 @@
+package workspace
+
+import (
+	"slices"
+	"strings"
+)
+
+// AgentData is where the CLIs keep their conversations, inside the workspace.
+const AgentData = ".agent_data"
+
+// excluded reports whether a path stays out of snapshots, with all below it.
+// Project configuration (.codex, .claude, .opencode) is the user's work and is
+// kept; what machines put beside it is not. Credentials never leave the
+// executor.
+func excluded(path string) bool {
+	first, rest, _ := strings.Cut(path, "/")
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	switch first {
+	case ".codex", ".claude", ".opencode":
+		return rest != "" && (name == "node_modules" || rest == "settings.local.json")
+	case AgentData:
+		switch name {
+		case "auth.json", ".credentials.json", "node_modules":
+			return rest != ""
+		case "log", "cache", "shell_snapshots", "shell-snapshots", "snapshot":
+			// Only where the CLIs have them: deeper down it may be anybody's directory.
+			depth := strings.Count(rest, "/")
+			return depth >= 1 && depth <= 4
+		}
+	}
+	return false
+}
+
+// within reports whether path is one of roots or lies below one.
+func within(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(r string) bool {
+		return path == r || len(path) > len(r) && path[len(r)] == '/' && path[:len(r)] == r
+	})
+}

@@ -1,0 +1,245 @@
+package workspace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+	"golang.org/x/sync/errgroup"
+)
+
+// laying puts one layer into the workspace: directories, then files pack by
+// pack, then links, then the modes of directories.
+type laying struct {
+	*restore
+	layer  Layer
+	to     string
+	tree   *Tree
+	links  map[string]objects.Link
+	mirror bool // the place belongs to this layer alone
+
+	wrote map[string]bool
+	mu    sync.Mutex // guards result while packs are read at once
+}
+
+func (a *laying) path(e Entry) string {
+	if a.to == "" {
+		return e.Path
+	}
+	return a.to + "/" + e.Path
+}
+
+func (a *laying) run() error {
+	a.wrote = map[string]bool{}
+	if a.to != "" {
+		if a.mirror {
+			if err := a.clearMirror(); err != nil {
+				return err
+			}
+		}
+		if err := a.makeDir(a.to); err != nil {
+			return err
+		}
+	}
+	files, links, err := a.decide()
+	if err != nil {
+		return err
+	}
+	if err := a.files(files); err != nil {
+		return err
+	}
+	at := &cursor{root: a.root}
+	defer at.close()
+	for _, e := range links {
+		dir, name, err := at.parent(a.path(e), false)
+		if err != nil {
+			return refused(a.path(e), err)
+		}
+		if err := dir.Symlink(e.Link, name); err != nil {
+			return fmt.Errorf("%q: %w", a.path(e), err)
+		}
+	}
+	for _, e := range slices.Backward(a.tree.Entries) {
+		if e.Kind != beneath.Folder || !a.wrote[a.path(e)] {
+			continue
+		}
+		dir, name, err := at.parent(a.path(e), false)
+		if err == nil {
+			err = dir.Chmod(name, e.Mode&beneath.ModeBits)
+		}
+		if err != nil {
+			return refused(a.path(e), err)
+		}
+	}
+	return nil
+}
+
+// clearMirror empties a read-only mount: what an earlier layer put there is not
+// the layer's.
+func (a *laying) clearMirror() error {
+	dir, name, err := a.root.Parent(a.to, true)
+	if err != nil {
+		return refused(a.to, err)
+	}
+	defer dir.Close()
+	if overlaps(a.to, a.protected) {
+		return thole.Errorf(thole.CodeInvalid, "read-only mount %q meets a protected path", a.to)
+	}
+	return dir.RemoveAll(name)
+}
+
+// decide makes the directories and room for what will be written, and returns
+// the files and links to write.
+func (a *laying) decide() (files, links []Entry, err error) {
+	at := &cursor{root: a.root}
+	defer at.close()
+	skipped := ""
+	for _, e := range a.tree.Entries {
+		path := a.path(e)
+		if skipped != "" && within(path, []string{skipped}) {
+			continue
+		}
+		if e.Kind == beneath.File && e.Unsettled && !e.Known {
+			continue
+		}
+		dir, name, err := at.parent(path, false)
+		if err != nil {
+			return nil, nil, refused(path, err)
+		}
+		st, err := dir.Lstat(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		exists := err == nil
+		if exists && e.Kind == beneath.Folder && st.Kind == beneath.Folder {
+			a.wrote[path] = a.wins(path, e, st)
+			if err := dir.Chmod(name, st.Mode|0o700); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if exists && !a.wins(path, e, st) {
+			skipped = path
+			continue
+		}
+		if exists {
+			if st.Kind == beneath.Folder && a.layer != SessionOverlay && overlaps(path, a.protected) {
+				return nil, nil, thole.Errorf(thole.CodeInvalid, "%q would replace a protected path", path)
+			}
+			at.forget(path)
+			if err := dir.RemoveAll(name); err != nil {
+				return nil, nil, err
+			}
+		}
+		a.wrote[path] = true
+		switch e.Kind {
+		case beneath.Folder:
+			if err := dir.Mkdir(name, 0o700); err != nil {
+				return nil, nil, fmt.Errorf("%q: %w", path, err)
+			}
+		case beneath.Link:
+			links = append(links, e)
+		case beneath.File:
+			files = append(files, e)
+		}
+	}
+	return files, links, nil
+}
+
+// wins reports whether this layer's entry replaces what is there.
+func (a *laying) wins(path string, e Entry, have beneath.Stat) bool {
+	protected := within(path, a.protected)
+	switch {
+	case a.mirror:
+		return true
+	case a.layer == SessionOverlay && protected:
+		return true
+	case protected, a.layer == RegistryBase:
+		return false // only what is there before any layer can stand here
+	}
+	switch a.req.Plan.ConflictPolicy {
+	case PreferRegistry:
+		return a.layer != SessionOverlay || !a.registry[path]
+	case Merge:
+		return e.Mtime >= have.Mtime
+	}
+	return a.layer == SessionOverlay
+}
+
+// files writes the contents, a few objects at once.
+func (a *laying) files(files []Entry) error {
+	byObject := map[int][]Entry{}
+	var empty []Entry
+	for _, e := range files {
+		if e.Stored() {
+			byObject[e.Object] = append(byObject[e.Object], e)
+		} else {
+			empty = append(empty, e)
+		}
+	}
+	group, ctx := errgroup.WithContext(a.ctx)
+	group.SetLimit(transfers)
+	for n, list := range byObject {
+		slices.SortFunc(list, func(x, y Entry) int {
+			return cmp.Or(cmp.Compare(x.Offset, y.Offset), cmp.Compare(x.Size, y.Size), strings.Compare(x.Path, y.Path))
+		})
+		group.Go(func() error {
+			w := &writer{laying: a, ctx: ctx, at: &cursor{root: a.root}}
+			defer w.at.close()
+			return w.object(a.tree.Objects[n], list)
+		})
+	}
+	w := &writer{laying: a, ctx: a.ctx, at: &cursor{root: a.root}}
+	defer w.at.close()
+	for _, e := range empty {
+		if err := w.write(e, strings.NewReader("")); err != nil {
+			return errors.Join(err, group.Wait())
+		}
+	}
+	return group.Wait()
+}
+
+// cursor opens parents of paths that come in order of directories.
+type cursor struct {
+	root *beneath.Dir
+	path string
+	dir  *beneath.Dir
+}
+
+func (c *cursor) parent(path string, create bool) (*beneath.Dir, string, error) {
+	prefix, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		prefix, name = path[:i], path[i+1:]
+	}
+	if c.dir != nil && c.path == prefix {
+		return c.dir, name, beneath.CheckPath(path)
+	}
+	dir, name, err := c.root.Parent(path, create)
+	if err != nil {
+		return nil, "", err
+	}
+	c.close()
+	c.path, c.dir = prefix, dir
+	return dir, name, nil
+}
+
+// forget drops a directory that is about to be replaced.
+func (c *cursor) forget(path string) {
+	if c.dir != nil && within(c.path, []string{path}) {
+		c.close()
+	}
+}
+
+func (c *cursor) close() {
+	if c.dir != nil {
+		c.dir.Close()
+		c.dir = nil
+	}
+}

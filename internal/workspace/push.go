@@ -1,0 +1,158 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"sync"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+	"golang.org/x/sync/errgroup"
+)
+
+// Push implements Side. The tree goes last.
+func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	st := l.staged
+	if st == nil || st.tree != req.Tree.Sum {
+		return PushResult{}, thole.Errorf(thole.CodeConflict, "tree %s is not waiting to be pushed", req.Tree.Sum)
+	}
+	root, err := beneath.Open(l.cfg.Dir)
+	if err != nil {
+		return PushResult{}, thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+	}
+	defer root.Close()
+	var mu sync.Mutex // guards res
+	res := PushResult{Parts: map[string][]objects.Part{}}
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(transfers)
+	for id, links := range req.Links {
+		src, ok := st.sources[id]
+		if !ok {
+			return PushResult{}, thole.Errorf(thole.CodeInvalid, "object %s is not part of the tree", id)
+		}
+		parts := src.object.Parts
+		if len(parts) == 0 {
+			sum, err := objects.ParseSum(id)
+			if err != nil {
+				return PushResult{}, err
+			}
+			parts = []PartSum{{Size: src.object.Size, Sum: sum}}
+		}
+		if len(links) != len(parts) {
+			return PushResult{}, thole.Errorf(thole.CodeInvalid, "object %s has %d parts and %d links", id, len(parts), len(links))
+		}
+		off := int64(0)
+		for i, p := range parts {
+			at := off
+			off += p.Size
+			group.Go(func() error {
+				etag, err := l.pushPart(gctx, root, src, at, p, links[i])
+				if errors.Is(err, errChanging) {
+					mu.Lock()
+					res.Changed = append(res.Changed, id)
+					mu.Unlock()
+					return nil
+				}
+				if err != nil {
+					return fmt.Errorf("push object: %w", err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				res.Parts[id] = append(res.Parts[id], objects.Part{Number: i + 1, ETag: etag, Size: p.Size})
+				return nil
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return PushResult{}, err
+	}
+	if len(res.Changed) > 0 {
+		return res, l.dropStage()
+	}
+	_, err = l.put(ctx, req.Tree.Link, int64(len(st.encoded)), func() (io.Reader, error) { return bytes.NewReader(st.encoded), nil })
+	if err != nil {
+		return PushResult{}, fmt.Errorf("push tree: %w", err)
+	}
+	return res, nil
+}
+
+// pushPart moves one part. A file of the workspace is summed on its way: if it is
+// not what the scan read, the part does not count.
+func (l *Local) pushPart(ctx context.Context, root *beneath.Dir, src source, off int64, p PartSum, link objects.Link) (string, error) {
+	f, err := src.open(root)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var sent *summing
+	etag, err := l.put(ctx, link, p.Size, func() (io.Reader, error) {
+		sent = &summing{r: io.NewSectionReader(f, off, p.Size), sum: sha256.New()}
+		return sent, nil
+	})
+	if src.staged == "" && ctx.Err() == nil {
+		if err == nil && sent.total() == p.Sum {
+			return etag, nil
+		}
+		if again, sumErr := sumSection(f, off, p.Size); sumErr != nil || again != p.Sum || err == nil {
+			return "", errChanging
+		}
+	}
+	return etag, err
+}
+
+// summing sums what is read from it. The transport may still read when the
+// answer is there, hence the lock.
+type summing struct {
+	mu  sync.Mutex
+	r   io.Reader
+	sum hash.Hash
+}
+
+func (s *summing) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.r.Read(p)
+	s.sum.Write(p[:n])
+	return n, err
+}
+
+func (s *summing) total() objects.Sum {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return objects.Sum(s.sum.Sum(nil))
+}
+
+func (s source) open(root *beneath.Dir) (*os.File, error) {
+	if s.staged != "" {
+		return os.Open(s.staged)
+	}
+	dir, name, err := root.Parent(s.path, false)
+	if err == nil {
+		defer dir.Close()
+		var f *os.File
+		if f, err = dir.Open(name); err == nil {
+			return f, nil
+		}
+	}
+	if gone(err) {
+		return nil, errChanging
+	}
+	return nil, err
+}
+
+func sumSection(f *os.File, off, n int64) (objects.Sum, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, off, n)); err != nil {
+		return objects.Sum{}, err
+	}
+	return objects.Sum(h.Sum(nil)), nil
+}

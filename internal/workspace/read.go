@@ -1,0 +1,192 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+)
+
+// errChanging says that a file was written while it was read, or so shortly
+// before that its times could not tell.
+var errChanging = errors.New("workspace: the file is changing")
+
+// granularity is the coarsest step in which kernels stamp files. A file stamped
+// within it of being read may be written again without a new stamp.
+const granularity = 20e6 // nanoseconds
+
+// smallFile is up to where files go into packs.
+const smallFile = 2 << 20
+
+func (s *scan) readPath(root *beneath.Dir, path string) (Entry, error) {
+	dir, name, err := root.Parent(path, false)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer dir.Close()
+	if !s.req.Quiet {
+		if dbs := findDatabases(dir, []string{name, name + "-wal", name + "-journal"}); dbs.has(name) {
+			return s.readDatabase(dir, name, path)
+		}
+	}
+	return s.read(dir, name, path)
+}
+
+// read takes a file's bytes at one instant and places them.
+func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
+	start := s.local.cfg.Now().UnixNano()
+	f, err := dir.Open(name)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer f.Close()
+	before, err := beneath.StatFile(f)
+	if err != nil {
+		return Entry{}, err
+	}
+	// A stamp from the future is a clock that was set back, which says nothing.
+	if age := start - before.Ctime; age < granularity && age > -granularity {
+		return Entry{}, errChanging
+	}
+	e := Entry{Path: path, Kind: beneath.File, Mode: before.Mode, Mtime: before.Mtime, Size: before.Size}
+	place := func() {}
+	switch {
+	case before.Size <= smallFile:
+		buf := s.buffer(before.Size)
+		if _, err := io.ReadFull(f, buf); err != nil {
+			return Entry{}, changing(err)
+		}
+		e.Sum = objects.SumOf(buf)
+		place = func() { err = s.placeSmall(&e, buf) }
+	default:
+		var o Object
+		var staged string
+		if o, staged, err = s.readLarge(f, before.Size); err != nil {
+			return Entry{}, err
+		}
+		if e.Sum, err = objects.ParseSum(o.ID); err != nil {
+			return Entry{}, err
+		}
+		place = func() { s.placeLarge(&e, o, source{object: o, staged: staged, path: path}) }
+	}
+	after, err := beneath.StatFile(f)
+	if err != nil {
+		return Entry{}, err
+	}
+	if after != before {
+		return Entry{}, errChanging
+	}
+	if place(); err != nil {
+		return Entry{}, err
+	}
+	s.stats[path] = before
+	return e, nil
+}
+
+// changing turns a file that ended early into one that changes.
+func changing(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errChanging
+	}
+	return err
+}
+
+func (s *scan) placeSmall(e *Entry, data []byte) error {
+	if s.packs == nil || len(data) == 0 || s.reuse(e) {
+		return nil
+	}
+	o, off, err := s.packs.add(data)
+	if err != nil {
+		return fmt.Errorf("write pack: %w", err)
+	}
+	e.Object, e.Offset = s.number(o), off
+	s.fresh[e.Sum] = *e
+	return nil
+}
+
+func (s *scan) placeLarge(e *Entry, o Object, src source) {
+	if s.packs == nil || s.reuse(e) {
+		return
+	}
+	e.Object, e.Offset = s.number(o), 0
+	s.fresh[e.Sum] = *e
+	s.sources = append(s.sources, src)
+}
+
+// reuse points an entry to bytes that this scan, or the base, has already.
+func (s *scan) reuse(e *Entry) bool {
+	if have, ok := s.fresh[e.Sum]; ok && have.Size == e.Size {
+		e.Object, e.Offset = have.Object, have.Offset
+		return true
+	}
+	if s.old == nil && s.base != nil {
+		s.old = make(map[objects.Sum]Entry, len(s.base.tree.Entries))
+		for _, old := range s.base.tree.Entries {
+			if old.Stored() {
+				s.old[old.Sum] = old
+			}
+		}
+	}
+	have, ok := s.old[e.Sum]
+	if !ok || have.Size != e.Size || s.worn[s.base.tree.Objects[have.Object].ID] {
+		return false
+	}
+	e.Object, e.Offset = s.number(s.base.tree.Objects[have.Object]), have.Offset
+	return true
+}
+
+// buffer returns a slice that is valid until the next call.
+func (s *scan) buffer(n int64) []byte {
+	if int64(cap(s.buf)) < n {
+		s.buf = make([]byte, max(n, 64<<10))
+	}
+	return s.buf[:n]
+}
+
+// readLarge sums a large file by parts and, when asked to, copies it aside.
+func (s *scan) readLarge(f *os.File, size int64) (Object, string, error) {
+	var copyTo io.Writer = io.Discard
+	staged := ""
+	if s.req.Copy && s.packs != nil {
+		out, err := os.CreateTemp(s.packs.dir, "large-")
+		if err != nil {
+			return Object{}, "", err
+		}
+		defer out.Close()
+		copyTo, staged = out, out.Name()
+	}
+	o := Object{Size: size}
+	for off := int64(0); off < size; off += PartSize {
+		if err := s.ctx.Err(); err != nil {
+			return Object{}, "", err
+		}
+		n := min(PartSize, size-off)
+		h := sha256.New()
+		if _, err := io.CopyN(io.MultiWriter(h, copyTo), f, n); err != nil {
+			return Object{}, "", changing(err)
+		}
+		o.Parts = append(o.Parts, PartSum{Size: n, Sum: objects.Sum(h.Sum(nil))})
+	}
+	o.ID = rootSum(o.Parts).String()
+	if len(o.Parts) == 1 {
+		o.Parts = nil
+	}
+	return o, staged, nil
+}
+
+// rootSum names an object in parts: the sum of its one part, or the sum of their
+// sums.
+func rootSum(parts []PartSum) objects.Sum {
+	if len(parts) == 1 {
+		return parts[0].Sum
+	}
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p.Sum[:])
+	}
+	return objects.Sum(h.Sum(nil))
+}

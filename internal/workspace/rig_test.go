@@ -1,0 +1,207 @@
+package workspace_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/objects/dir"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/workspace"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a manager with a real store and a directory of objects behind a real
+// HTTP server.
+type rig struct {
+	t       testing.TB
+	db      *store.DB
+	objects *dir.Store
+	manager *workspace.Manager
+	client  *http.Client
+}
+
+func newRig(t testing.TB, change ...func(*workspace.Config)) *rig {
+	t.Helper()
+	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handler http.Handler
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	objs, err := dir.Open(t.TempDir(), srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler = objs.Handler()
+	r := &rig{t: t, db: db, objects: objs, client: &http.Client{Transport: &http.Transport{}}}
+	cfg := workspace.Config{Rows: db.Workspaces(), Objects: objs, Client: r.client}
+	for _, c := range change {
+		c(&cfg)
+	}
+	r.manager = workspace.New(cfg)
+	t.Cleanup(func() {
+		r.client.CloseIdleConnections()
+		srv.Close()
+		objs.Close()
+		db.Close()
+	})
+	return r
+}
+
+// box is an executor's directories with the far side of the handler.
+type box struct {
+	dir, home, state string
+	target           workspace.Target
+	local            *workspace.Local
+}
+
+func (r *rig) box(thread thole.ThreadID) *box {
+	r.t.Helper()
+	root := r.t.TempDir()
+	b := &box{dir: filepath.Join(root, "workspace"), home: filepath.Join(root, "home"), state: filepath.Join(root, "state")}
+	for _, d := range []string{b.dir, b.home, b.state} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	b.local = workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, Home: b.home, State: b.state, Client: r.client})
+	b.target = workspace.Target{
+		Thread: thread, Owner: thole.DefaultOwner, Executor: thole.NewID[thole.ExecutorID](time.Now()), Side: workspace.Remote(&wire{workspace.Handler(b.local)}),
+	}
+	return b
+}
+
+// stopped is the target as it is when its executor does not run.
+func (b *box) stopped() workspace.Target {
+	t := b.target
+	t.Side, t.Dir = nil, b.dir
+	return t
+}
+
+// wire calls a handler as executord's client does, without a socket.
+type wire struct{ h http.Handler }
+
+func (w *wire) Post(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	rec := httptest.NewRecorder()
+	w.h.ServeHTTP(rec, httptest.NewRequest("POST", path, bytes.NewReader(body)).WithContext(ctx))
+	if rec.Code != http.StatusOK {
+		var p struct {
+			Code    thole.Code
+			Message string
+		}
+		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil {
+			return err
+		}
+		return &thole.Error{Code: p.Code, Message: p.Message}
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(rec.Body.Bytes(), out)
+}
+
+func (r *rig) restore(b *box) {
+	r.t.Helper()
+	if err := r.manager.Restore(context.Background(), b.target); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.manager.Link(context.Background(), b.target); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.manager.Validate(context.Background(), b.target); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) sync(b *box) workspace.SnapshotID {
+	r.t.Helper()
+	id, err := r.manager.Sync(context.Background(), b.target, "test")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return id
+}
+
+func newThread() thole.ThreadID { return thole.NewID[thole.ThreadID](time.Now()) }
+
+// put writes a file whose times are old, as those of a file that rests are.
+func (b *box) put(t testing.TB, path, content string) {
+	t.Helper()
+	full := filepath.Join(b.dir, path)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listing describes a tree: kinds, modes, sizes, contents and link texts, read by
+// other means than the code under test.
+func listing(t testing.TB, dir string, skip ...string) string {
+	t.Helper()
+	var lines []string
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		for _, s := range skip {
+			if rel == s {
+				if info.IsDir() {
+					return filepath.SkipDir
+				}
+				return nil
+			}
+		}
+		if rel == "." {
+			return nil
+		}
+		line := fmt.Sprintf("%q %s", rel, info.Mode())
+		switch {
+		case info.Mode()&os.ModeSymlink != 0:
+			to, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			line += fmt.Sprintf(" -> %q", to)
+		case info.Mode().IsRegular():
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			data, err := io.ReadAll(f)
+			if err != nil {
+				return err
+			}
+			line += fmt.Sprintf(" %d %s", info.Size(), objects.SumOf(data))
+		}
+		lines = append(lines, line)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}

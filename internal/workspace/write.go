@@ -1,0 +1,200 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+)
+
+// writer writes files whose bytes come from one object.
+type writer struct {
+	*laying
+	ctx context.Context
+	at  *cursor
+	buf []byte
+}
+
+// object reads an object once, from the first byte needed to the last, and
+// writes the files in it. The list is in the order of offsets; several files may
+// share bytes.
+func (w *writer) object(o Object, list []Entry) error {
+	link, ok := w.links[o.ID]
+	if !ok {
+		return thole.Errorf(thole.CodeInvalid, "no link to object %s", o.ID)
+	}
+	if o.Size > packSize+smallFile {
+		for _, e := range list {
+			if err := w.large(o, link, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	first, end := list[0].Offset, int64(0)
+	for _, e := range list {
+		end = max(end, e.Offset+e.Size)
+	}
+	if int64(cap(w.buf)) < end-first {
+		w.buf = make([]byte, end-first)
+	}
+	data := w.buf[:end-first]
+	err := w.local.get(w.ctx, link, first, end-first, func(r io.Reader) error {
+		_, err := io.ReadFull(r, data)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read object: %w", err)
+	}
+	for _, e := range list {
+		part := data[e.Offset-first:][:e.Size]
+		if !e.Sum.IsZero() && objects.SumOf(part) != e.Sum {
+			return damaged(w.path(e))
+		}
+		if err := w.writeBytes(e, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func damaged(path string) error {
+	return thole.Errorf(thole.CodeInternal, "what is stored of %q is damaged", path)
+}
+
+// create opens a new file where decide made room. A try that broke off may have
+// left one.
+func (w *writer) create(e Entry) (*os.File, error) {
+	dir, name, err := w.at.parent(w.path(e), false)
+	if err != nil {
+		return nil, refused(w.path(e), err)
+	}
+	f, err := dir.Create(name, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if err = dir.Remove(name); err == nil {
+			f, err = dir.Create(name, 0o600)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", w.path(e), err)
+	}
+	return f, nil
+}
+
+// finish sets mode and time of a written file and closes it.
+func (w *writer) finish(f *os.File, e Entry) error {
+	mode := fs.FileMode(e.Mode & 0o777)
+	if e.Mode&0o1000 != 0 {
+		mode |= fs.ModeSticky
+	}
+	err := f.Chmod(mode)
+	if err == nil && e.Mtime != 0 {
+		err = beneath.SetTime(f, e.Mtime)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("%q: %w", w.path(e), err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.result.Files++
+	w.result.Bytes += e.Size
+	return nil
+}
+
+func (w *writer) writeBytes(e Entry, data []byte) error {
+	f, err := w.create(e)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(fmt.Errorf("%q: %w", w.path(e), err), f.Close())
+	}
+	return w.finish(f, e)
+}
+
+func (w *writer) write(e Entry, r io.Reader) error {
+	f, err := w.create(e)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, r); err != nil {
+		return errors.Join(fmt.Errorf("%q: %w", w.path(e), err), f.Close())
+	}
+	return w.finish(f, e)
+}
+
+// large writes one file of a large object part by part, so that a broken stream
+// costs one part.
+func (w *writer) large(o Object, link objects.Link, e Entry) (err error) {
+	f, err := w.create(e)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	parts := o.Parts
+	if len(parts) == 0 || e.Size != o.Size {
+		parts = []PartSum{{Size: e.Size, Sum: e.Sum}}
+	}
+	off := int64(0)
+	for _, p := range parts {
+		err := w.local.get(w.ctx, link, e.Offset+off, p.Size, func(r io.Reader) error {
+			h := sha256.New()
+			n, err := io.Copy(io.MultiWriter(io.NewOffsetWriter(f, off), h), io.LimitReader(r, p.Size))
+			if err == nil && n != p.Size {
+				err = io.ErrUnexpectedEOF
+			}
+			if err == nil && !p.Sum.IsZero() && objects.Sum(h.Sum(nil)) != p.Sum {
+				err = errors.Join(errFinal, damaged(w.path(e)))
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read object: %w", err)
+		}
+		off += p.Size
+	}
+	return w.finish(f, e)
+}
+
+// seed writes a seed file.
+func (r *restore) seed(s SeedContent) error {
+	rel, err := relative(s.To)
+	if err != nil || rel == "" {
+		return thole.Errorf(thole.CodeInvalid, "%q is not below %s", s.To, Root)
+	}
+	dir, name, err := r.root.Parent(rel, true)
+	if err != nil {
+		return refused(rel, err)
+	}
+	defer dir.Close()
+	if st, err := dir.Lstat(name); err == nil {
+		if s.IfMissingOnly || within(rel, r.protected) {
+			return nil
+		}
+		if st.Kind == beneath.Folder {
+			return thole.Errorf(thole.CodeInvalid, "%q is a directory", rel)
+		}
+		if err := dir.Remove(name); err != nil {
+			return err
+		}
+	}
+	e := Entry{Path: rel, Kind: beneath.File, Mode: 0o644, Size: s.Size}
+	a := &laying{restore: r}
+	w := &writer{laying: a, ctx: r.ctx, at: &cursor{root: r.root}}
+	defer w.at.close()
+	if s.Size == 0 {
+		return w.writeBytes(e, nil)
+	}
+	return w.large(Object{Size: s.Size}, s.Link, e)
+}
