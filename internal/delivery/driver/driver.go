@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -28,8 +29,10 @@ const (
 	// minSleep keeps a deadline that nothing can act on yet from spinning.
 	minSleep = 50 * time.Millisecond
 	// settleTime bounds recording an answer when the driver is told to stop.
-	settleTime      = 10 * time.Second
-	followPause     = time.Second
+	settleTime  = 10 * time.Second
+	followPause = time.Second
+	// adoptEvery is how often attempts of dead holders are looked for.
+	adoptEvery      = 10 * time.Second
 	defaultParallel = 8
 )
 
@@ -57,6 +60,9 @@ type Driver struct {
 	follow map[thole.AttemptID]bool
 	wg     sync.WaitGroup
 	slots  chan struct{}
+
+	orphans        atomic.Bool // an observation ended and its attempt did not
+	adopted, swept time.Time   // of Run's goroutine
 }
 
 // New makes a driver; it works while Run runs.
@@ -118,16 +124,15 @@ func (d *Driver) Run(ctx context.Context) error {
 	}
 }
 
-// pass does everything due now and says how long it can rest.
+// pass does everything due now and says how long it can rest. What is ready goes
+// first: between a completion and its channel lie two commits and no sweep.
 func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
-	if _, err := d.cfg.Machine.Sweep(ctx); err != nil {
+	if err := d.dispatchAll(ctx); err != nil {
 		return 0, err
 	}
-	if err := d.adopt(ctx); err != nil {
-		return 0, err
-	}
-	for target, ch := range d.cfg.Channels {
-		if err := d.dispatch(ctx, target, ch); err != nil {
+	if now := d.cfg.Clock.Now(); d.orphans.Swap(false) || now.Sub(d.adopted) >= adoptEvery || now.Before(d.adopted) {
+		d.adopted = now
+		if err := d.adopt(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -139,7 +144,27 @@ func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
 	if !p.Next.IsZero() {
 		rest = min(rest, p.Next.Sub(d.cfg.Clock.Now()))
 	}
+	if now := d.cfg.Clock.Now(); rest > 0 && now.Sub(d.swept) < maxSleep && !now.Before(d.swept) {
+		return rest, nil
+	}
+	d.swept = d.cfg.Clock.Now()
+	moved, err := d.cfg.Machine.Sweep(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if moved > 0 {
+		d.Wake()
+	}
 	return max(rest, minSleep), nil
+}
+
+func (d *Driver) dispatchAll(ctx context.Context) error {
+	for target, ch := range d.cfg.Channels {
+		if err := d.dispatch(ctx, target, ch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dispatch gives the first candidates of a fair order to free workers.

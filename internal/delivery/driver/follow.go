@@ -14,6 +14,7 @@ import (
 func (d *Driver) followUp(ctx context.Context, ch channel.Channel, f delivery.Fence, w channel.Watch) {
 	defer d.Wake()
 	defer d.stopFollowing(f.Attempt)
+	defer d.orphans.Store(true)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	renewed := d.renew(ctx, cancel, f)
