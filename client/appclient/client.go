@@ -193,3 +193,6 @@ func (c *Client) Notification(n *jsonrpc.Notification) {
 	}
 	c.opts.OnNotification(out)
 }
+
+// Over initializes on a stream that somebody else connected.
+func Over(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) { return open(ctx, s, o) }
