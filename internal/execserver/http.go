@@ -71,9 +71,9 @@ func (c *conn) httpRequest(req *jsonrpc.Request) {
 		_ = req.Error(e)
 		return
 	}
-	ctx, cancel := context.WithCancel(c.rpc.Context())
+	ctx, cancel := c.rpc.Context(), func() {}
 	if p.TimeoutMs != nil {
-		ctx, cancel = context.WithTimeout(c.rpc.Context(), time.Duration(min(*p.TimeoutMs, 1<<40))*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(*p.TimeoutMs, 1<<40))*time.Millisecond)
 	}
 	hreq, e := c.srv.buildHTTP(ctx, &p)
 	if e == nil {

@@ -15,6 +15,9 @@ import (
 // connection's pooled buffers, and far below what clients buffer out of order.
 const chunkSize = 45 << 10
 
+// pipeSize is the buffer of a busy pipe.
+const pipeSize = 1 << 20
+
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
 // outStream reads one output descriptor. It holds no buffer while the process is
@@ -91,12 +94,13 @@ func (s *outStream) run() {
 func (s *outStream) grow(fd, n int) {
 	if n == chunkSize && !s.grown && s.kind != terminal {
 		s.grown = true
-		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20)
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, pipeSize)
 	}
 }
 
 // drain takes what is readable right now, so that output written before an exit
-// is numbered before it. A stream that is blocked in sending is left alone.
+// is numbered before it. A stream that is blocked in sending is left alone, and a
+// descendant that goes on writing does not hold the exit up.
 func (s *outStream) drain() {
 	if !s.busy.TryLock() {
 		return
@@ -108,7 +112,7 @@ func (s *outStream) drain() {
 	buf := chunks.Get().(*[chunkSize]byte)
 	defer chunks.Put(buf)
 	end := false
-	for {
+	for range pipeSize/chunkSize + 1 {
 		n := 0
 		if s.raw.Control(func(fd uintptr) { n, end = fill(int(fd), buf[:]) }) != nil {
 			return

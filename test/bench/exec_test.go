@@ -33,39 +33,65 @@ func floorOnce(t testing.TB) {
 	}
 }
 
-// quantile runs one n times and returns a quantile in milliseconds.
-func quantile(n int, q float64, one func()) float64 {
-	d := make([]float64, n)
-	for i := range d {
-		began := time.Now()
-		one()
-		d[i] = float64(time.Since(began)) / float64(time.Millisecond)
+// inTurns times two things one after the other, n times a round, so that both
+// meet the same machine. Whichever half is asked for first does the round.
+func inTurns(n int, q float64, ours, theirs func()) (a, b func() float64) {
+	ours() // warm up
+	theirs()
+	var got [2]float64
+	var have [2]bool
+	half := func(i int) func() float64 {
+		return func() float64 {
+			if !have[i] {
+				got, have = round(n, q, ours, theirs), [2]bool{true, true}
+			}
+			have[i] = false
+			return got[i]
+		}
 	}
-	slices.Sort(d)
-	return d[min(n-1, int(q*float64(n)))]
+	return half(0), half(1)
+}
+
+// round returns the same quantile of both, in milliseconds.
+func round(n int, q float64, both ...func()) (at [2]float64) {
+	var d [2][]float64
+	for range n {
+		for i, one := range both {
+			began := time.Now()
+			one()
+			d[i] = append(d[i], float64(time.Since(began))/float64(time.Millisecond))
+		}
+	}
+	for i := range d {
+		slices.Sort(d[i])
+		at[i] = d[i][min(n-1, int(q*float64(n)))]
+	}
+	return at
 }
 
 func TestExecOneShot(t *testing.T) {
 	ours, real := launch(t, tholeServer(t)), launch(t, codexServer(t))
 	n := short(20, 100)
-	arm := func(q float64, one func()) func() float64 {
-		one() // warm up
-		return func() float64 { return quantile(n, q, one) }
-	}
 	shot := func(s execServer, ack bool) func() {
 		p := dialProbe(t, s.url, ack)
 		return func() { p.oneShot(trueArgv) }
 	}
 	bare := func() { floorOnce(t) }
-	const note = "/usr/bin/true, from sending process/start to process/closed, one at a time over loopback"
-	Case{Name: "exec: one shot, median, to the floor", Unit: "ms", Peer: floor, Promise: 1.3, Loose: 2.5, Note: note,
-		Ours: arm(0.5, shot(ours, false)), Theirs: arm(0.5, bare)}.Run(t)
-	Case{Name: "exec: one shot, 95th percentile, to the floor", Unit: "ms", Peer: floor, Promise: 2, Loose: 5, Note: note,
-		Ours: arm(0.95, shot(ours, false)), Theirs: arm(0.95, bare)}.Run(t)
-	Case{Name: "exec: one shot, median, TCP_QUICKACK forced for both", Unit: "ms", Peer: original, Promise: 1.0 / 5, Loose: 0.5, Note: note,
-		Ours: arm(0.5, shot(ours, true)), Theirs: arm(0.5, shot(real, true))}.Run(t)
-	Case{Name: "exec: one shot, median, as it ships", Unit: "ms", Peer: original, Promise: 1.0 / 30, Loose: 0.15, Note: note,
-		Ours: arm(0.5, shot(ours, false)), Theirs: arm(0.5, shot(real, false))}.Run(t)
+	const note = "/usr/bin/true, from sending process/start to process/closed, one at a time over loopback, in turns with the peer"
+	for _, c := range []struct {
+		name, peer     string
+		q              float64
+		promise, loose float64
+		ours, theirs   func()
+	}{
+		{"exec: one shot, median, to the floor", floor, 0.5, 1.3, 2.5, shot(ours, false), bare},
+		{"exec: one shot, 95th percentile, to the floor", floor, 0.95, 2, 5, shot(ours, false), bare},
+		{"exec: one shot, median, TCP_QUICKACK forced for both", original, 0.5, 1.0 / 5, 0.5, shot(ours, true), shot(real, true)},
+		{"exec: one shot, median, as it ships", original, 0.5, 1.0 / 30, 0.15, shot(ours, false), shot(real, false)},
+	} {
+		a, b := inTurns(n, c.q, c.ours, c.theirs)
+		Case{Name: c.name, Unit: "ms", Peer: c.peer, Promise: c.promise, Loose: c.loose, Note: note, Ours: a, Theirs: b}.Run(t)
+	}
 }
 
 // rate runs one on n workers at once and returns how many per second.
