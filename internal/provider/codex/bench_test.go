@@ -1,0 +1,26 @@
+package codex
+
+import (
+	"testing"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+func BenchmarkDelta(b *testing.B) {
+	line := []byte(`{"method":"item/agentMessage/delta","params":{"threadId":"01a1dd41-83b5-7893-b6e4-a02af3b7c330","turnId":"01a1dd41-83d5-7f11-a9cc-3ea0efae2627","itemId":"msg_sim86e66c824ecd3492","delta":"word "},"emittedAtMs":1794713420868}`)
+	var n int
+	em := provider.NewEmitter(testTurn, func(provider.Event) { n++ })
+	d := newDecoder(em, "01a1dd41-83b5-7893-b6e4-a02af3b7c330", "/workspace")
+	d.turn = "01a1dd41-83d5-7f11-a9cc-3ea0efae2627"
+	em.Start(thole.Item{ID: em.ItemID("msg_sim86e66c824ecd3492"), Kind: thole.ItemMessage})
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := jsonrpc.Decode(line, jsonrpc.Limits{Values: -1, LastKeyWins: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		d.notification(m.Method, m.Params)
+	}
+}

@@ -1,0 +1,297 @@
+//go:build linux
+
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/codex"
+	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/transport/stdio"
+)
+
+// demoModel runs the scripted model in a process of its own, so that its work is
+// not counted as the driver's.
+func demoModel(t testing.TB) string {
+	t.Helper()
+	bin, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := osexec.Command(bin, "demo-model", "--listen", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if i := strings.Index(lines.Text(), "http://127.0.0.1:"); i >= 0 {
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			url, _, _ := strings.Cut(lines.Text()[i:], " ")
+			return strings.TrimRight(url, "/\"',.")
+		}
+	}
+	t.Fatal("the scripted model told no address")
+	return ""
+}
+
+// codexConfig places a session on the scripted model.
+func codexConfig(t testing.TB, url string) provider.SessionConfig {
+	t.Helper()
+	root := t.TempDir()
+	cfg := provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Data: filepath.Join(root, "data"), Model: modelsim.Model, Profile: thole.ProfileFull,
+		Env: map[string]string{"HOME": root, "PATH": "/usr/local/bin:/usr/bin:/bin"}}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := modelsim.CodexConfig(cfg.Data, url); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func openCodex(t testing.TB, p provider.Provider, cfg provider.SessionConfig) provider.Session {
+	t.Helper()
+	s, err := p.Open(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// turnOf runs a prompt and fails the benchmark when it does not complete.
+func turnOf(t testing.TB, s provider.Session, prompt string, see func(provider.Event)) {
+	t.Helper()
+	var end provider.Ended
+	err := s.Run(context.Background(), provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, func(e provider.Event) {
+		if e.Ended != nil {
+			end = *e.Ended
+		}
+		see(e)
+	})
+	if err != nil || end.Outcome != thole.OutcomeCompleted {
+		t.Fatalf("turn: %v, %+v", err, end)
+	}
+}
+
+// ownCPU is this process's processor time in milliseconds.
+func ownCPU() float64 {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6
+}
+
+// cpuOf is another process's processor time in milliseconds, from its ticks.
+func cpuOf(pid int) float64 {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	u, _ := strconv.ParseFloat(f[11], 64)
+	s, _ := strconv.ParseFloat(f[12], 64)
+	return (u + s) * 10
+}
+
+func TestProviderCPU(t *testing.T) {
+	s := openCodex(t, codex.New(lab.Codex(t)), codexConfig(t, demoModel(t)))
+	deltas := short(500, 2000)
+	prompt := "sim: slow 0ms 5 ;; say " + strings.Repeat("word ", deltas)
+	var theirs float64
+	Case{
+		Name: "codex driver: processor time of a turn of 2,000 deltas", Unit: "ms", Peer: "the codex process itself, " + lab.CodexVersion,
+		Promise: 0.05, Loose: 1,
+		Ours: func() float64 {
+			pid := s.(interface{ PID() int }).PID()
+			ours, cli := ownCPU(), cpuOf(pid)
+			seen := 0
+			turnOf(t, s, prompt, func(e provider.Event) {
+				if e.Kind == provider.EventItemDelta {
+					seen++
+				}
+			})
+			if seen < deltas*9/10 {
+				t.Fatalf("%d deltas, want about %d", seen, deltas)
+			}
+			theirs = cpuOf(pid) - cli
+			return ownCPU() - ours
+		},
+		Theirs: func() float64 { return theirs },
+		Note:   "processor time of this process during the turn (driver, decoder, events) against that of the CLI in the same turn; the model runs in a third process",
+	}.Run(t)
+}
+
+// stampServer is an app-server that writes the time into each delta.
+const stampServer = `#!/bin/bash
+case "$1" in sandbox) exit 0;; esac
+while read -r line; do
+  case "$line" in
+    *'"initialize"'*) echo '{"id":1,"result":{"userAgent":"stamp/1.0.0"}}';;
+    *'"thread/start"'*) echo '{"id":2,"result":{"thread":{"id":"t"},"model":"m"}}';;
+    *'"turn/start"'*)
+      id=${line#*\"id\":}; id=${id%%,*}
+      echo '{"id":'$id',"result":{"turn":{"id":"u","status":"inProgress"}}}'
+      echo '{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}'
+      for ((i=0;i<STAMPS;i++)); do
+        read -r -t 0.002 <> /dev/null
+        sleep 0.001
+        echo '{"method":"item/agentMessage/delta","params":{"threadId":"t","turnId":"u","itemId":"i","delta":"'$EPOCHREALTIME' "}}'
+      done
+      echo '{"method":"item/completed","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}'
+      echo '{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"completed"}}}';;
+  esac
+done
+`
+
+func TestProviderLatency(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "codex")
+	if err := os.WriteFile(script, []byte(strings.Replace(stampServer, "STAMPS", strconv.Itoa(short(100, 1000)), 1)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cfg := provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull}
+	s := openCodex(t, codex.New(script), cfg)
+	Case{
+		Name: "codex driver: from the CLI's stdout to our event, median", Unit: "ms", Peer: "one millisecond",
+		Promise: 1, Loose: 5,
+		Ours: func() float64 {
+			var waits []float64
+			turnOf(t, s, "go", func(e provider.Event) {
+				if e.Kind == provider.EventItemDelta {
+					sent, _ := strconv.ParseFloat(strings.TrimSpace(e.Delta), 64)
+					waits = append(waits, float64(time.Now().UnixMicro())/1e3-sent*1e3)
+				}
+			})
+			return middle(waits)
+		},
+		Theirs: func() float64 { return 1 },
+		Note:   "a stand-in CLI writes the time of each write into it; includes the pipe and the wake-up of this process",
+	}.Run(t)
+}
+
+func TestProviderMemory(t *testing.T) {
+	s := openCodex(t, codex.New(lab.Codex(t)), codexConfig(t, demoModel(t)))
+	size := short(2_000_000, 10_000_000)
+	Case{
+		Name: "codex driver: live heap while a command writes 10 MB", Unit: "MB", Peer: "the output itself",
+		Promise: 0.5, Loose: 4,
+		Ours: func() float64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			base, peak, told := m.HeapAlloc, m.HeapAlloc, 0
+			turnOf(t, s, "sim: run head -c "+strconv.Itoa(size)+" /dev/zero | tr '\\0' 'x' | fold -w 99 ;; say done", func(e provider.Event) {
+				if told += len(e.Delta); e.Kind == provider.EventItemDelta && told%(1<<20) < len(e.Delta) || e.Kind == provider.EventItemCompleted {
+					runtime.GC()
+					runtime.ReadMemStats(&m)
+					peak = max(peak, m.HeapAlloc)
+				}
+				if c := e.Item; e.Kind == provider.EventItemCompleted && c.Command != nil && len(c.Command.Output) > provider.OutputLimit {
+					t.Fatalf("kept %d bytes", len(c.Command.Output))
+				}
+			})
+			t.Logf("%d bytes told as deltas", told)
+			return float64(peak-base) / 1e6
+		},
+		Theirs: func() float64 { return float64(size) / 1e6 },
+		Note:   "live heap of this process above its start, garbage collected first",
+	}.Run(t)
+}
+
+// bare is a client that does nothing but start turns and wait for their item.
+type bare struct{ item, end chan struct{} }
+
+func (b bare) Request(r *jsonrpc.Request) { _ = r.Error(jsonrpc.Errorf(-32601, "no")) }
+
+func (b bare) Notification(n *jsonrpc.Notification) {
+	switch {
+	case n.Method == "item/started" && strings.Contains(string(n.Params), `"agentMessage"`):
+		b.item <- struct{}{}
+	case n.Method == "turn/completed":
+		b.end <- struct{}{}
+	}
+}
+
+func TestProviderWarmStart(t *testing.T) {
+	url := demoModel(t)
+	p := codex.New(lab.Codex(t))
+	s := openCodex(t, p, codexConfig(t, url))
+
+	cfg := codexConfig(t, url)
+	env := map[string]string{"CODEX_HOME": cfg.Data}
+	for k, v := range cfg.Env {
+		env[k] = v
+	}
+	proc, err := process.Start(process.Spec{Path: lab.Codex(t), Args: []string{"app-server"}, Dir: cfg.Dir, Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bare{make(chan struct{}, 64), make(chan struct{}, 64)}
+	conn := jsonrpc.NewConn(stdio.New(proc.Stdout, proc.Stdin, 0), jsonrpc.Options{Handler: b})
+	served := make(chan struct{})
+	go func() { defer close(served); _ = conn.Run(context.Background()) }()
+	t.Cleanup(func() { proc.Kill(); <-served })
+	call := func(method string, params any) json.RawMessage {
+		var raw json.RawMessage
+		if err := conn.Call(context.Background(), method, params, &raw); err != nil {
+			t.Fatalf("%s: %v", method, err)
+		}
+		return raw
+	}
+	call("initialize", map[string]any{"clientInfo": map[string]string{"name": "bare", "version": "1"}})
+	var thread struct{ Thread struct{ ID string } }
+	_ = json.Unmarshal(call("thread/start", map[string]any{"cwd": cfg.Dir, "sandbox": "danger-full-access", "approvalPolicy": "never"}), &thread)
+
+	turns := short(3, 10)
+	Case{
+		Name: "codex driver: start of a turn in a warm process", Unit: "ms", Peer: "a bare client of the same app-server, " + lab.CodexVersion,
+		Promise: 1.1, Loose: 3,
+		Ours: func() float64 {
+			var times []float64
+			for range turns {
+				began := time.Now()
+				var first time.Duration
+				turnOf(t, s, "sim: say hi", func(e provider.Event) {
+					if first == 0 && e.Kind == provider.EventItemStarted {
+						first = time.Since(began)
+					}
+				})
+				times = append(times, float64(first.Microseconds())/1e3)
+			}
+			return middle(times)
+		},
+		Theirs: func() float64 {
+			var times []float64
+			for range turns {
+				began := time.Now()
+				call("turn/start", map[string]any{"threadId": thread.Thread.ID, "input": []any{map[string]string{"type": "text", "text": "sim: say hi"}}})
+				<-b.item
+				times = append(times, float64(time.Since(began).Microseconds())/1e3)
+				<-b.end
+			}
+			return middle(times)
+		},
+		Note: "from the call to the first item of the answer",
+	}.Run(t)
+}
