@@ -39,14 +39,19 @@ func failureOf(e *nativeError) (f *thole.TurnError, ok bool) {
 	return provider.Failure(code, msg, status), true
 }
 
-// retryOf maps the message of a retry, which is all the server tells about it.
+// retryOf maps the message of a retry. The server tells nothing else about it,
+// not even the status, so a message without a known word is taken as overload;
+// the error that ends a turn is exact.
 func retryOf(msg string) *thole.TurnError {
+	low := strings.ToLower(msg)
 	code, ok := provider.CodeForText(msg)
-	if !ok {
+	switch {
+	case strings.Contains(low, "slow down"):
+		code = thole.ErrRateLimit
+	case !ok && strings.Contains(low, "connect"):
+		code = thole.ErrNetwork
+	case !ok:
 		code = thole.ErrOverloaded
-		if strings.Contains(strings.ToLower(msg), "connect") {
-			code = thole.ErrNetwork
-		}
 	}
 	f := provider.Failure(code, msg, 0)
 	f.Retrying = true
