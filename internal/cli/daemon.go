@@ -27,14 +27,14 @@ func newDaemonRun(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Own the home and answer its commands until idle", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			home, err := env.home()
+			cfg, err := env.config(nil)
 			if err != nil {
 				daemonclient.Report(err)
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(env.Err, nil))
-			reason, err := system.RunDaemon(cmd.Context(), system.DaemonConfig{
-				Home: home, Idle: idle, Takeover: takeover, Log: log, Ready: daemonclient.Report,
+			reason, err := system.Run(cmd.Context(), system.Options{
+				Config: cfg, Role: "daemon", Idle: idle, Takeover: takeover, Log: log, Ready: daemonclient.Report,
 			})
 			if err != nil {
 				return err

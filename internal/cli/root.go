@@ -61,6 +61,7 @@ func newRoot(env *Env) *cobra.Command {
 		newJob(env), newBatch(env), newArtifact(env), newAudit(env), newCheck(env), newDaemon(env),
 		newExecServer(env), newExecAs(env),
 		newExecutor(env),
+		newUp(env),
 		newDoctor(env),
 		newConfig(env),
 		newDB(env),

@@ -36,6 +36,21 @@ type registry struct {
 	mu    sync.Mutex // guards infos
 	infos map[string]provider.Info
 	ready chan struct{} // closed when every provider was probed once
+	stop  context.CancelFunc
+}
+
+// Start implements service.Part.
+func (r *registry) Start(ctx context.Context) error {
+	ctx, r.stop = context.WithCancel(ctx)
+	go r.probe(ctx)
+	return nil
+}
+
+// Stop implements service.Part.
+func (r *registry) Stop(context.Context) error {
+	r.stop()
+	<-r.ready
+	return nil
 }
 
 func newRegistry(list []provider.Provider) *registry {

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/system"
+)
+
+func newUp(env *Env) *cobra.Command {
+	var demo, noBrowser bool
+	var listen string
+	cmd := &cobra.Command{
+		Use: "up", Args: cobra.NoArgs,
+		Short: "Start everything on this machine and print the address of the web page",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags := map[string]string{}
+			if listen != "" {
+				flags["http.listen"] = listen
+			}
+			cfg, err := env.config(flags)
+			if err != nil {
+				return err
+			}
+			if err := refuseSecond(cmd.Context(), cfg.Home); err != nil {
+				return err
+			}
+			level := slog.LevelWarn
+			if cfg.Log.Level == "debug" {
+				level = slog.LevelDebug
+			}
+			log := slog.New(slog.NewTextHandler(env.Err, &slog.HandlerOptions{Level: level}))
+			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo, Log: log}, !noBrowser)
+		},
+	}
+	cmd.Flags().BoolVar(&demo, "demo", false, "use the scripted model: no agent login, no network, no key")
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
+	cmd.Flags().StringVar(&listen, "listen", "", "address of the web page (default http.listen, 127.0.0.1:7433)")
+	return cmd
+}
+
+// refuseSecond says so when thole is up already. An on-demand daemon is no
+// obstacle: it hands over.
+func refuseSecond(ctx context.Context, home string) error {
+	var st wire.Status
+	err := (&daemonclient.Client{Home: home, NoStart: true}).Call(ctx, wire.DaemonStatus, struct{}{}, &st)
+	if err == nil && st.Role == "up" {
+		return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, st.PID).WithHint("open the page it printed, or end it with: kill %d", st.PID)
+	}
+	return nil
+}
+
+func up(ctx context.Context, env *Env, o system.Options, _ bool) error {
+	// The first signal drains; the second one ends at once.
+	context.AfterFunc(ctx, func() {
+		fmt.Fprintln(env.Err, "stopping; press Ctrl-C again to stop at once")
+		second := make(chan os.Signal, 1)
+		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
+		go func() {
+			<-second
+			os.Exit(130)
+		}()
+	})
+	fmt.Fprintln(env.Err, "starting thole on "+o.Config.Home)
+	var startErr error
+	o.Ready = func(err error) { startErr = err }
+	_, err := system.Run(ctx, o)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, startErr)
+}

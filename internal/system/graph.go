@@ -1,0 +1,132 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/appserver"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/service"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/version"
+)
+
+// Options say which parts of the graph run.
+type Options struct {
+	Config *config.Config
+	Role   string // "daemon", started on demand, or "up"
+	// Idle ends the process after this long with nothing to do; 0: never.
+	Idle     time.Duration
+	Takeover bool
+	// Demo puts the scripted model in place of the user's own.
+	Demo bool
+	Log  *slog.Logger
+	// Ready is called once: with nil when the home's socket answers.
+	Ready func(error)
+}
+
+// Run owns the home and serves it until it is told to stop.
+func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return RunDaemon(ctx, DaemonConfig{
+		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready,
+		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) { return build(ctx, o, db, d) },
+	})
+}
+
+// build makes everything that is not delivery, in the order in which the parts
+// need one another, and starts it. What was started is stopped in reverse.
+func build(ctx context.Context, o Options, db *store.DB, _ *deliveries) (_ *rest, err error) {
+	ctx = context.WithoutCancel(ctx) // parts end by being stopped
+	g := service.New(ctx)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.Stop(ctx))
+		}
+	}()
+	creds, err := credentials(g, o)
+	if err != nil {
+		return nil, err
+	}
+	providers := newRegistry(Providers(o.Config.Providers))
+	if err := g.Start("providers", providers); err != nil {
+		return nil, err
+	}
+	ws, err := newWorkspaces(o.Config, db, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Start("workspaces", &part{stop: func(context.Context) error { return ws.Close() }}); err != nil {
+		return nil, err
+	}
+	t, err := newThreads(o.Config, db, providers, creds, ws, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Start("threads", &part{start: t.start, stop: t.stop}); err != nil {
+		return nil, err
+	}
+	contract, err := appserver.New(appserver.Config{
+		Threads: t.machine, Providers: providers.offered(o.Demo), Home: o.Config.Home, Version: version.Version, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Start("contract", &part{stop: contract.Close}); err != nil {
+		return nil, err
+	}
+	return &rest{
+		attach:  func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },
+		staying: t.staying,
+		stop:    g.Stop,
+	}, nil
+}
+
+// credentials are the user's own logins, or the scripted model's.
+func credentials(g *service.Group, o Options) (provider.Credentials, error) {
+	if !o.Demo {
+		return logins{}, nil
+	}
+	d, err := startDemo()
+	if err != nil {
+		return nil, err
+	}
+	return d, g.Start("scripted model", &part{stop: func(context.Context) error { return d.stop() }})
+}
+
+// offered lists what a user may choose: the agents, and in a demo the scripted
+// one.
+func (r *registry) offered(demo bool) func() []provider.Info {
+	return func() []provider.Info {
+		var out []provider.Info
+		for _, info := range r.all() {
+			if info.Name != testprovider.Name || demo {
+				out = append(out, info)
+			}
+		}
+		return out
+	}
+}
+
+// part makes a service.Part of two functions.
+type part struct {
+	start, stop func(context.Context) error
+}
+
+func (p *part) Start(ctx context.Context) error {
+	if p.start == nil {
+		return nil
+	}
+	return p.start(ctx)
+}
+
+func (p *part) Stop(ctx context.Context) error { return p.stop(ctx) }

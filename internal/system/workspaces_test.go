@@ -1,0 +1,158 @@
+package system
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+type noLogin struct{}
+
+func (noLogin) For(context.Context, string) (provider.Grant, error) { return provider.Grant{}, nil }
+
+// A thread's files outlive its executor: run, sync, stop, remove after a
+// comparison, and go on in another executor from what was stored.
+func TestAThreadGoesOnFromTheObjectStore(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "thole")
+	build := exec.Command("go", "build", "-o", binary, "github.com/tholehq/thole/cmd/thole")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatal(string(out))
+	}
+	t.Run("bubblewrap", func(t *testing.T) { goesOn(t, binary, lab.Bwrap(t)) })
+	t.Run("plain", func(t *testing.T) { goesOn(t, binary, "") })
+}
+
+func goesOn(t *testing.T, binary, bwrap string) {
+	ctx := context.Background()
+	home, err := os.MkdirTemp("", "ws") // short: it holds sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	db, err := store.Open(ctx, store.Config{Path: filepath.Join(home, "db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	cfg := config.Default()
+	cfg.Home = home
+	ws, err := newWorkspaces(&cfg, db, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	machine, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver := local.New(local.Config{Root: filepath.Join(home, "x"), Binary: binary, Bwrap: bwrap})
+	d := dispatch.New(dispatch.Config{
+		Owner: t.Name(), Queue: db.Queue(), Threads: machine, Rows: db.Executors(), Driver: driver, Workspaces: ws, Credentials: noLogin{},
+		Info:   func(string) provider.Info { return testprovider.New().Probe(ctx) },
+		Limits: queue.Limits{Total: 4}, StartsPerSec: 100, SweepEvery: time.Hour, IdleStop: time.Nanosecond, RemoveAfter: time.Nanosecond,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	machine.Attach(d)
+	if err := machine.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		d.Stop(ctx)
+		machine.Close(ctx)
+		list, _ := driver.List(ctx)
+		for _, info := range list {
+			driver.Remove(ctx, info.ID)
+		}
+	})
+	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle := func(prompt string) string {
+		t.Helper()
+		turn, err := machine.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: th.ID, Input: thole.Text(prompt)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool {
+			got, err := machine.Turn(ctx, thole.LocalActor, th.ID, turn.ID)
+			if err == nil && got.Phase.Terminal() && got.Outcome != thole.OutcomeCompleted {
+				t.Fatalf("%+v", got)
+			}
+			return err == nil && got.Phase.Terminal()
+		})
+		page, err := machine.Items(ctx, thole.LocalActor, th.ID, turn.ID, thread.PageParams{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		for _, it := range page.Items {
+			if it.Item.Command != nil {
+				said.WriteString(it.Item.Command.Output)
+			}
+		}
+		return said.String()
+	}
+	settle("sim: run mkdir -p 'odd dir' && echo kept > 'odd dir/file' && chmod 600 'odd dir/file' && ln -s /etc/passwd link")
+	row, err := db.Executors().OfThread(ctx, th.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.SyncStatus != executor.SyncSuccess || row.Snapshot == "" {
+		t.Fatalf("after the turn its executor says %+v", row)
+	}
+	state := func(want executor.RowState) func() bool {
+		return func() bool {
+			got, err := db.Executors().Get(ctx, row.ID)
+			return err == nil && got.State == want
+		}
+	}
+	if err := d.Close(ctx, th.ID); err != nil {
+		t.Fatal(err)
+	}
+	until(t, state(executor.RowStopped))
+	if err := d.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	until(t, state(executor.RowDeleted))
+	if got := settle("sim: run cat 'odd dir/file'; stat -c %a 'odd dir/file'; readlink link"); got != "kept\n600\n/etc/passwd\n" {
+		t.Fatalf("in the new executor: %q", got)
+	}
+	next, err := db.Executors().OfThread(ctx, th.ID)
+	if err != nil || next.ID == row.ID {
+		t.Fatalf("executor %s again (%v)", next.ID, err)
+	}
+}
+
+// until polls for what another process does to the database.
+func until(t *testing.T, ok func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(60 * time.Second); !ok(); <-ticker.C {
+		if time.Now().After(end) {
+			t.Fatal("it did not come to pass")
+		}
+	}
+}
