@@ -150,5 +150,5 @@ func ledgerLine(w io.Writer, a wire.Audit) {
 	if a.From != "" || a.To != "" {
 		move = strings.TrimSpace(a.From + " → " + a.To)
 	}
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", a.At.Local().Format("01-02 15:04:05.000"), a.Event, move, proofText(a.Proof))
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", a.At.Local().Format("01-02 15:04:05.000"), a.Via, a.Event, move, proofText(a.Proof))
 }

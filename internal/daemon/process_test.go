@@ -173,6 +173,65 @@ func TestNothingLostWhileStopping(t *testing.T) {
 	s.must(nil, "check")
 }
 
+// kill -9 at any moment: what a command was told is there afterwards.
+func TestDaemonKilled(t *testing.T) {
+	s := newSite(t)
+	s.must(nil, "job", "list")
+	stop := make(chan struct{})
+	var killer, wg sync.WaitGroup
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(150 * time.Millisecond):
+				for _, pid := range s.daemons() {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+		}
+	})
+	result := filepath.Join(t.TempDir(), "r.txt")
+	if err := os.WriteFile(result, []byte("the result"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var told []string
+	for range 4 {
+		wg.Go(func() {
+			for range 4 {
+				out, _, code := s.run("job", "submit", "--thread-id", "t", "--json")
+				var r wire.Submitted
+				if code != 0 || json.Unmarshal([]byte(out), &r) != nil {
+					continue // nobody was told anything
+				}
+				if _, _, code := s.run("job", "complete", "--job-id", r.JobID, "--result-file", result); code == 0 {
+					mu.Lock()
+					told = append(told, r.JobID)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	killer.Wait()
+	if len(told) == 0 {
+		t.Fatal("no command got through")
+	}
+	t.Logf("%d of 16 completions were acknowledged", len(told))
+	for _, id := range told {
+		var j wire.Job
+		if s.must(&j, "job", "query", id); j.Status != "ready" {
+			t.Errorf("job %s was completed and is %s", id, j.Status)
+		}
+		if out, errs, _ := s.run("artifact", "read", "--artifact-id", j.ArtifactID); out != "the result" {
+			t.Errorf("its artifact reads %q %s", out, errs)
+		}
+	}
+	s.must(nil, "check")
+}
+
 func TestHostileHomes(t *testing.T) {
 	refused := func(t *testing.T, s *site, code int, words string) {
 		t.Helper()

@@ -125,13 +125,9 @@ func (tx deliveryTx) Append(a *delivery.Audit) error {
 	if err != nil {
 		return err
 	}
-	err = tx.QueryRow("select coalesce(max(seq), 0) + 1 from delivery_audit where lane_id = $1", a.LaneID).Scan(&a.Seq)
-	if err != nil {
-		return err
-	}
 	_, err = tx.Exec(`insert into delivery_audit (lane_id, seq, at, actor, via, client, event, job_id, batch_id, attempt_id, generation, from_state, to_state, proof)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		a.LaneID, a.Seq, toMillis(a.At), string(a.Actor.User), a.Actor.Via, a.Actor.Client, a.Event, string(a.Job), string(a.Batch),
+		select $1, coalesce(max(seq), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 from delivery_audit where lane_id = $1`,
+		a.LaneID, toMillis(a.At), string(a.Actor.User), a.Actor.Via, a.Actor.Client, a.Event, string(a.Job), string(a.Batch),
 		string(a.Attempt), a.Generation, a.From, a.To, string(proof))
 	return err
 }
