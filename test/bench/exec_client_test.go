@@ -36,7 +36,9 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(dir, "thole")
-	out, err := osexec.Command("go", "build", "-o", bin, "github.com/tholehq/thole/cmd/thole").CombinedOutput()
+	build := osexec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "github.com/tholehq/thole/cmd/thole")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
