@@ -41,14 +41,14 @@ func (l *Local) Restore(ctx context.Context, req RestoreRequest) (RestoreResult,
 	if err := r.run(); err != nil {
 		return RestoreResult{}, fmt.Errorf("restore workspace: %w", err)
 	}
-	return r.result, done()
+	return r.result, done(r.result.Files > 0)
 }
 
 // beginRestore leaves a mark that done takes away. A mark that is there already
 // means that the workspace holds half of something.
-func (l *Local) beginRestore(root *beneath.Dir) (done func() error, err error) {
+func (l *Local) beginRestore(root *beneath.Dir) (done func(flush bool) error, err error) {
 	if l.cfg.State == "" {
-		return func() error { return nil }, nil
+		return func(bool) error { return nil }, nil
 	}
 	mark := filepath.Join(l.cfg.State, "restoring")
 	if err := os.MkdirAll(l.cfg.State, 0o700); err != nil {
@@ -65,9 +65,12 @@ func (l *Local) beginRestore(root *beneath.Dir) (done func() error, err error) {
 	default:
 		f.Close()
 	}
-	return func() error {
-		if err := root.Flush(); err != nil {
-			return thole.Errorf(thole.CodeUnavailable, "flush restored workspace: %w", err)
+	return func(flush bool) error {
+		// After a power cut the executor counts as restored; its files must be there.
+		if flush {
+			if err := root.Flush(); err != nil {
+				return thole.Errorf(thole.CodeUnavailable, "flush restored workspace: %w", err)
+			}
 		}
 		return os.Remove(mark)
 	}, nil

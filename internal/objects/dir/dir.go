@@ -37,7 +37,10 @@ type Store struct {
 	secret [32]byte
 }
 
-var _ objects.Store = (*Store)(nil)
+var (
+	_ objects.Store = (*Store)(nil)
+	_ objects.Parts = (*Store)(nil)
+)
 
 // Open opens, and makes if needed, a store in dir. base is where Handler can be
 // reached, such as "http://127.0.0.1:7000".
@@ -71,15 +74,19 @@ func (s *Store) Put(ctx context.Context, key string, body io.Reader, size int64)
 	return s.put(ctx, key, body, size, nil)
 }
 
+func newName() string {
+	var id [16]byte
+	rand.Read(id[:])
+	return hex.EncodeToString(id[:])
+}
+
 // put stores body if it has the size and, when one is given, the sum.
 func (s *Store) put(ctx context.Context, key string, body io.Reader, size int64, want *objects.Sum) (err error) {
 	name, err := file(key)
 	if err != nil {
 		return err
 	}
-	var id [16]byte
-	rand.Read(id[:])
-	temp := incoming + "/" + hex.EncodeToString(id[:])
+	temp := incoming + "/" + newName()
 	f, err := s.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("store object: %w", err)
@@ -106,6 +113,11 @@ func (s *Store) put(ctx context.Context, key string, body io.Reader, size int64,
 	if want != nil && objects.Sum(sum.Sum(nil)) != *want {
 		return thole.Errorf(thole.CodeInvalid, "object does not have the sum announced")
 	}
+	return s.place(f, temp, name)
+}
+
+// place makes a written file the object of a name.
+func (s *Store) place(f *os.File, temp, name string) error {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("store object: %w", err)
 	}

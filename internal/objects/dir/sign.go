@@ -21,23 +21,33 @@ const route = "/objects/"
 
 // SignGet implements objects.Store.
 func (s *Store) SignGet(_ context.Context, key string, ttl time.Duration) (objects.Link, error) {
-	return s.sign(http.MethodGet, key, "", "", ttl)
+	return s.sign(http.MethodGet, key, grant{}, ttl)
 }
 
 // SignPut implements objects.Store.
 func (s *Store) SignPut(_ context.Context, key string, size int64, sum objects.Sum, ttl time.Duration) (objects.Link, error) {
-	return s.sign(http.MethodPut, key, strconv.FormatInt(size, 10), sum.String(), ttl)
+	return s.sign(http.MethodPut, key, grant{size: strconv.FormatInt(size, 10), sum: sum.String()}, ttl)
 }
 
-func (s *Store) sign(method, key, size, sum string, ttl time.Duration) (objects.Link, error) {
+// SignPart implements objects.Parts.
+func (s *Store) SignPart(_ context.Context, key, upload string, number int, size int64, sum objects.Sum, ttl time.Duration) (objects.Link, error) {
+	g := grant{size: strconv.FormatInt(size, 10), sum: sum.String(), upload: upload, part: strconv.Itoa(number)}
+	return s.sign(http.MethodPut, key, g, ttl)
+}
+
+// grant is what a link permits besides the key.
+type grant struct{ size, sum, upload, part string }
+
+func (s *Store) sign(method, key string, g grant, ttl time.Duration) (objects.Link, error) {
 	if err := objects.CheckKey(key); err != nil {
 		return objects.Link{}, err
 	}
 	until := strconv.FormatInt(time.Now().Add(ttl).Unix(), 10)
-	q := url.Values{"until": {until}, "sig": {s.signature(method, key, size, sum, until)}}
-	if method == http.MethodPut {
-		q.Set("size", size)
-		q.Set("sum", sum)
+	q := url.Values{"until": {until}, "sig": {s.signature(method, key, g.size, g.sum, g.upload, g.part, until)}}
+	for name, v := range map[string]string{"size": g.size, "sum": g.sum, "upload": g.upload, "part": g.part} {
+		if v != "" {
+			q.Set(name, v)
+		}
 	}
 	return objects.Link{URL: s.base + route + (&url.URL{Path: key}).EscapedPath() + "?" + q.Encode()}, nil
 }
@@ -55,7 +65,7 @@ func (s *Store) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, ok := strings.CutPrefix(r.URL.Path, route)
 		q := r.URL.Query()
-		want := s.signature(r.Method, key, q.Get("size"), q.Get("sum"), q.Get("until"))
+		want := s.signature(r.Method, key, q.Get("size"), q.Get("sum"), q.Get("upload"), q.Get("part"), q.Get("until"))
 		until, err := strconv.ParseInt(q.Get("until"), 10, 64)
 		if !ok || err != nil || !hmac.Equal([]byte(want), []byte(q.Get("sig"))) || time.Now().Unix() > until {
 			http.Error(w, "the link is not valid, or not any more", http.StatusForbidden)
@@ -93,7 +103,19 @@ func (s *Store) servePut(w http.ResponseWriter, r *http.Request, key string) {
 		http.Error(w, "bad sum", http.StatusBadRequest)
 		return
 	}
-	if err := s.put(r.Context(), key, r.Body, size, &sum); err != nil {
+	if upload := r.URL.Query().Get("upload"); upload != "" {
+		number, perr := strconv.Atoi(r.URL.Query().Get("part"))
+		if perr != nil {
+			http.Error(w, "bad part", http.StatusBadRequest)
+			return
+		}
+		err = s.putPart(r.Context(), upload, number, r.Body, size, sum)
+		w.Header().Set("ETag", `"`+sum.String()+`"`)
+	} else {
+		err = s.put(r.Context(), key, r.Body, size, &sum)
+	}
+	if err != nil {
+		w.Header().Del("ETag")
 		httpError(w, err)
 		return
 	}
