@@ -21,7 +21,6 @@ type conn struct {
 
 	once    sync.Once
 	request atomic.Int64
-	bad     atomic.Int64 // lines that were not JSON
 
 	mu sync.Mutex // guards writes to stdin, one whole line each
 }
@@ -48,8 +47,7 @@ func (c *conn) read() {
 		}
 		m, err := parse(line)
 		if err != nil {
-			c.bad.Add(1)
-			continue
+			continue // not a message: something printed to stdout
 		}
 		select {
 		case c.msgs <- m:

@@ -187,6 +187,19 @@ func TestGoldenStableIDs(t *testing.T) {
 	}
 }
 
+// BenchmarkDelta is what one streamed delta costs us, from the line to the event.
+func BenchmarkDelta(b *testing.B) {
+	start := `{"type":"stream_event","event":{"type":"message_start","message":{"id":"m"}},"parent_tool_use_id":null}
+{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}},"parent_tool_use_id":null}
+`
+	delta := `{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"twelve bytes"}},"session_id":"3ec31031-3dff-4ede-88d0-f06fbeff234d","parent_tool_use_id":null,"uuid":"3ec31031-3dff-4ede-88d0-f06fbeff234d"}
+`
+	for b.Loop() {
+		play(process.NewLines(strings.NewReader(start + strings.Repeat(delta, 2000))))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/delta")
+}
+
 func FuzzDecoder(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.jsonl")
 	for _, name := range files {

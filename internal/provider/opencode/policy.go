@@ -1,7 +1,6 @@
 package opencode
 
 import (
-	"path"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -139,7 +138,7 @@ func modelOf(s string) (*modelRef, error) {
 		return nil, nil
 	}
 	p, m, ok := strings.Cut(s, "/")
-	if !ok || p == "" || m == "" || path.Clean(p) != p {
+	if !ok || p == "" || m == "" {
 		return nil, thole.Errorf(thole.CodeInvalid, "opencode: model %q is not of the form provider/model", s).
 			WithHint("for example anthropic/claude-sonnet-4-5")
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// tested is the one version the driver was proven with. Others of the same major
-// and minor number are taken as alike; a newer one must answer a probe.
 type version [3]int
 
 func parseVersion(s string) (version, bool) {
@@ -33,7 +31,9 @@ func parseVersion(s string) (version, bool) {
 	return v, true
 }
 
-// Probe inspects the installed CLI in a home of its own.
+// Probe inspects the installed CLI in a home of its own. The driver was proven
+// with one version; others of the same major and minor number are taken as alike,
+// and a newer one must answer.
 func (p *Provider) Probe(ctx context.Context) provider.Info {
 	info := provider.Info{Name: name, Title: title, Pinned: pinned, Profiles: provider.Profiles(name), Capabilities: capabilities(false)}
 	binary, err := find(p.cfg.Binary)
