@@ -1,0 +1,112 @@
+//go:build linux
+
+package execserver
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/protocol/exec"
+)
+
+// TestNoPathLeadsOut builds random links and walks random paths through them:
+// nothing outside the allowed directory is ever read, written or removed.
+func TestNoPathLeadsOut(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		root, err := os.MkdirTemp(base, "case")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer os.RemoveAll(root)
+		in, out := root+"/in", root+"/out"
+		for _, d := range []string{in + "/d/e", in + "/no", out + "/d"} {
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		secrets := []string{out + "/f", out + "/d/f", in + "/no/f"}
+		for _, f := range append(secrets, in+"/f", in+"/d/f") {
+			if err := os.WriteFile(f, []byte("secret"), 0o644); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(in+"/f", []byte("mine"), 0o644); err != nil {
+			rt.Fatal(err)
+		}
+		if err := os.WriteFile(in+"/d/f", []byte("mine"), 0o644); err != nil {
+			rt.Fatal(err)
+		}
+		names := []string{"a", "b", "c", "d", "e", "f", "no", "..", ".", "", "in", "out"}
+		word := rapid.SampledFrom(names)
+		for _, name := range []string{"a", "b", "c"} {
+			target := strings.Join(rapid.SliceOfN(word, 1, 5).Draw(rt, "target"), "/")
+			switch rapid.IntRange(0, 3).Draw(rt, "kind") {
+			case 0:
+				target = root + "/" + target
+			case 1:
+				target = "/proc/self/root" + root + "/" + target
+			case 2:
+				target = "/proc/self/cwd/" + target
+			}
+			_ = os.Symlink(target, filepath.Join(in, rapid.SampledFrom([]string{"", "d", "d/e"}).Draw(rt, "where"), name))
+		}
+		s := scope{follow: rapid.Bool().Draw(rt, "follow"), policy: confine(rt, in, in+"/no")}
+		path := in + "/" + strings.Join(rapid.SliceOfN(word, 1, 7).Draw(rt, "path"), "/")
+		if data, err := s.readFile(path); err == nil && string(data) != "mine" {
+			rt.Fatalf("read %s: %q", path, data)
+		}
+		switch rapid.IntRange(0, 3).Draw(rt, "act") {
+		case 0:
+			_ = s.writeFile(path, []byte("changed"))
+		case 1:
+			_ = s.remove(path, s.follow, true)
+		case 2:
+			_ = s.createDirectory(path, true)
+		case 3:
+			_ = s.copy(in+"/f", path, true)
+		}
+		for _, f := range secrets {
+			if raw, err := os.ReadFile(f); err != nil || string(raw) != "secret" {
+				rt.Fatalf("%s reached %s: %q, %v", path, f, raw, err)
+			}
+		}
+		if got := listing(rt, out); got != "d d/f f" {
+			rt.Fatalf("%s changed the outside: %s", path, got)
+		}
+	})
+}
+
+func confine(t *rapid.T, open, deny string) *sandbox.Policy {
+	entry := func(path, access string) exec.FSEntry {
+		return exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathPath, Path: exec.FormatURI(path)}, Access: access}
+	}
+	p, err := sandbox.Compile(&exec.Sandbox{WindowsLevel: "disabled", Permissions: exec.Permissions{Type: exec.PermissionsManaged, Network: exec.NetworkRestricted,
+		FileSystem: &exec.FileSystemPolicy{Type: exec.FSRestricted, Entries: []exec.FSEntry{entry(open, exec.AccessWrite), entry(deny, exec.AccessDeny)}}}}, sandbox.Place{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func listing(t *rapid.T, root string) string {
+	var names []string
+	err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		if path != root {
+			names = append(names, strings.TrimPrefix(path, root+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(names, " ")
+}
