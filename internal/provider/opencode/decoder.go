@@ -3,6 +3,7 @@ package opencode
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,7 @@ type decoder struct {
 	ended    map[string]bool    // step-finish parts that were counted
 	changes  map[string][]thole.FileChange
 	declined map[string]bool
+	list     []thole.Todo // as last told
 	usage    thole.Usage
 	cost     float64
 	model    string
@@ -233,7 +235,10 @@ func (d *decoder) todos(list []nativeTodo) {
 		}
 		out[i] = thole.Todo{ID: provider.StableID[thole.TodoID](name, "todo", d.session, strconv.Itoa(i)), Content: t.Content, State: state, Order: i}
 	}
-	d.em.Todos(out)
+	if !slices.Equal(out, d.list) {
+		d.list = out
+		d.em.Todos(out)
+	}
 }
 
 // decodeProps reads an event's properties; a field of an unexpected type is

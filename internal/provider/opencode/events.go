@@ -150,8 +150,8 @@ func (r *run) resync() {
 	}
 	var busy map[string]status
 	if r.srv.call(ctx, http.MethodGet, "/session/status", nil, &busy) == nil {
-		if _, ok := busy[id]; !ok {
-			r.idle()
+		if _, ok := busy[id]; !ok && r.begun && r.d.settled() {
+			r.conclude()
 		}
 	}
 }

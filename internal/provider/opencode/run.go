@@ -16,6 +16,10 @@ import (
 // is idle: after an abort the last updates come later.
 const settle = 2 * time.Second
 
+// doubtful is how long a turn goes without an event before it reads again how
+// things stand.
+const doubtful = 20 * time.Second
+
 // run is one turn in progress. Everything but do and stop belongs to the
 // goroutine of Run.
 type run struct {
@@ -41,6 +45,7 @@ type run struct {
 	stall alarm // a silent model call
 	grace alarm // an abort that is not obeyed
 	quiet alarm // idle, but not everything has settled
+	doubt alarm // no event for long: the stream is not trusted to be complete
 
 	halted  bool
 	stalled bool
@@ -186,11 +191,16 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 
 func (r *run) loop(ctx context.Context, events <-chan event) {
 	r.stall.set(r.s.opts.Stall)
+	r.doubt.set(doubtful)
 	halt, done := r.halt, ctx.Done()
 	for r.over == nil {
 		select {
 		case e := <-events:
+			r.doubt.set(doubtful)
 			r.event(e)
+		case <-r.doubt.C:
+			r.doubt.set(doubtful)
+			r.resync()
 		case fn := <-r.cmds:
 			fn()
 		case <-halt:
@@ -290,6 +300,7 @@ func (r *run) finish() {
 	r.stall.off()
 	r.grace.off()
 	r.quiet.off()
+	r.doubt.off()
 	r.em.Usage(r.d.total())
 	r.em.End(*r.over)
 }

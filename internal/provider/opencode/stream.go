@@ -53,12 +53,12 @@ type feed struct {
 // resync is the event that says "events may be missing".
 const resync = "thole.resync"
 
-// startFeed returns when the stream is open, so that no event of a turn started
-// after it is missed.
+// startFeed returns when the server has said that it is connected, so that no
+// event of a turn started after it is missed.
 func startFeed(ctx context.Context, srv *server) (*feed, error) {
 	own, cancel := context.WithCancel(context.Background())
 	f := &feed{srv: srv, cancel: cancel, done: make(chan struct{}), listen: make(chan chan<- event)}
-	first := make(chan error, 1)
+	first := make(chan error, 2)
 	go f.loop(own, first)
 	select {
 	case err := <-first:
@@ -113,16 +113,19 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 	}
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		body, err := f.srv.events(ctx)
-		if attempt == 0 {
-			first <- err
-		}
 		if err == nil {
-			if attempt > 0 && !deliver(event{Type: resync}) {
-				body.Close()
-				return
-			}
-			f.read(ctx, body, &sink, deliver)
+			f.read(ctx, body, &sink, func(e event) bool {
+				// Only from this word on does the server tell what happens.
+				if e.Type == "server.connected" && attempt > 0 {
+					e.Type = resync
+				} else if e.Type == "server.connected" {
+					first <- nil
+				}
+				return deliver(e)
+			})
 			body.Close()
+		} else if attempt == 0 {
+			first <- err
 		}
 		if f.srv.dead() {
 			return
