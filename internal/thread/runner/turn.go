@@ -36,7 +36,9 @@ func (w *worker) run(t thread.Thread, turn thread.Turn) bool {
 		if turn.Phase == p || turn.Phase == thole.PhasePreparing {
 			continue
 		}
-		if err := w.r.cfg.Threads.SetPhase(ctx, ref, p, ""); err != nil {
+		// Not under ctx: an interrupt ends it, and the turn must come to its end all
+		// the same.
+		if err := w.r.cfg.Threads.SetPhase(w.r.ctx, ref, p, ""); err != nil {
 			return false // somebody else moved it, and wakes us if it is ours again
 		}
 	}
