@@ -77,6 +77,7 @@ type Part struct {
 	Number int    `json:"number"`
 	ETag   string `json:"etag"`
 	Size   int64  `json:"size"`
+	Sum    Sum    `json:"sum"`
 }
 
 // Key joins segments into a key. A segment that could change the meaning of its

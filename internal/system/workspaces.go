@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -14,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/objects/dir"
+	"github.com/tholehq/thole/internal/objects/s3"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
 )
@@ -41,6 +44,9 @@ func newWorkspaces(cfg *config.Config, db *store.DB, log *slog.Logger) (*workspa
 }
 
 func (w *workspaces) openObjects(cfg *config.Config, log *slog.Logger) error {
+	if cfg.Objects.Kind == "s3" {
+		return w.openS3(cfg.Objects)
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "serve objects: %w", err)
@@ -63,6 +69,26 @@ func (w *workspaces) openObjects(cfg *config.Config, log *slog.Logger) error {
 		<-done
 		return errors.Join(err, objects.Close())
 	}
+	return nil
+}
+
+func (w *workspaces) openS3(cfg config.Objects) error {
+	secret, err := os.ReadFile(cfg.SecretKeyFile)
+	if err != nil {
+		return thole.Errorf(thole.CodeInvalid, "objects.secret_key_file: %w", err)
+	}
+	store, err := s3.Open(s3.Config{
+		Endpoint: cfg.Endpoint, Region: cfg.Region, Bucket: cfg.Bucket, AccessKey: cfg.AccessKey, SecretKey: strings.TrimSpace(string(secret)),
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := store.Check(ctx); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	w.objects, w.close = store, store.Close
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				res.Parts[id] = append(res.Parts[id], objects.Part{Number: i + 1, ETag: etag, Size: p.Size})
+				res.Parts[id] = append(res.Parts[id], objects.Part{Number: i + 1, ETag: etag, Size: p.Size, Sum: p.Sum})
 				return nil
 			})
 		}
