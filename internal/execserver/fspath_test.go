@@ -45,22 +45,17 @@ func TestNoPathLeadsOut(t *testing.T) {
 		if err := os.WriteFile(in+"/d/f", []byte("mine"), 0o644); err != nil {
 			rt.Fatal(err)
 		}
-		names := []string{"a", "b", "c", "d", "e", "f", "no", "..", ".", "", "in", "out"}
-		word := rapid.SampledFrom(names)
+		places := []string{"", "d/", "d/e/"}
+		goal := rapid.SampledFrom([]string{"/out", "/out/d", "/out/f", "/in/no", "/in/no/f", "/in/d", "/in/d/../no", "/in/a", "/in/d/b", "/", "/nowhere"})
+		start := rapid.SampledFrom([]string{root, "/proc/self/root" + root, "..", "../..", "../../..", root + "/in/..", "/proc/self/cwd"})
 		for _, name := range []string{"a", "b", "c"} {
-			target := strings.Join(rapid.SliceOfN(word, 1, 5).Draw(rt, "target"), "/")
-			switch rapid.IntRange(0, 3).Draw(rt, "kind") {
-			case 0:
-				target = root + "/" + target
-			case 1:
-				target = "/proc/self/root" + root + "/" + target
-			case 2:
-				target = "/proc/self/cwd/" + target
-			}
-			_ = os.Symlink(target, filepath.Join(in, rapid.SampledFrom([]string{"", "d", "d/e"}).Draw(rt, "where"), name))
+			target := start.Draw(rt, "start") + goal.Draw(rt, "goal")
+			_ = os.Symlink(target, in+"/"+rapid.SampledFrom(places).Draw(rt, "where")+name)
 		}
 		s := scope{follow: rapid.Bool().Draw(rt, "follow"), policy: confine(rt, in, in+"/no")}
-		path := in + "/" + strings.Join(rapid.SliceOfN(word, 1, 7).Draw(rt, "path"), "/")
+		word := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "no", "..", "new", "out"})
+		path := in + "/" + rapid.SampledFrom(places).Draw(rt, "dir") + rapid.SampledFrom([]string{"a", "b", "c", ".."}).Draw(rt, "link") +
+			"/" + strings.Join(rapid.SliceOfN(word, 0, 4).Draw(rt, "path"), "/")
 		if data, err := s.readFile(path); err == nil && string(data) != "mine" {
 			rt.Fatalf("read %s: %q", path, data)
 		}
