@@ -10,26 +10,26 @@ import (
 
 // pending is a server request that waits for an answer.
 type pending struct {
-	req    *jsonrpc.Request
+	id     jsonrpc.ID
 	ask    thole.Ask
 	params askParams
 }
 
 // newAsk reads a server request; ok is false for requests that are no question
 // to a human.
-func (d *decoder) newAsk(req *jsonrpc.Request) (p pending, ok bool) {
-	p = pending{req: req}
-	if json.Unmarshal(req.Params, &p.params) != nil {
+func (d *decoder) newAsk(id jsonrpc.ID, method string, params json.RawMessage) (p pending, ok bool) {
+	p = pending{id: id}
+	if json.Unmarshal(params, &p.params) != nil {
 		return p, false
 	}
 	a := &p.ask
-	a.ID = d.em.AskID(req.ID.String() + "/" + p.params.ItemID)
+	a.ID = d.em.AskID(id.String() + "/" + p.params.ItemID)
 	a.Reason = p.params.Reason
 	if p.params.ItemID != "" {
 		a.Item = d.em.ItemID(p.params.ItemID)
 	}
 	a.Decisions = []thole.Decision{thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel}
-	switch req.Method {
+	switch method {
 	case "item/commandExecution/requestApproval":
 		a.Kind, a.Title = thole.AskCommand, "Run a command"
 		a.Command, a.Dir = unwrap(p.params.Command), p.params.Cwd

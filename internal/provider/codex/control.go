@@ -2,6 +2,7 @@ package codex
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // active returns the running turn with its connection and the CLI's turn id.
-func (s *session) active() (*run, *jsonrpc.Conn, error) {
+func (s *session) active() (*run, *client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.run == nil {
@@ -26,20 +27,14 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 	if err != nil {
 		return err
 	}
-	return s.steer(ctx, conn, r, s.input(input), clientID)
-}
-
-func (s *session) steer(ctx context.Context, conn *jsonrpc.Conn, r *run, input []userInput, clientID string) error {
 	turn, err := r.turnID(ctx)
 	if err != nil {
 		return err
 	}
-	err = conn.Call(ctx, "turn/steer", map[string]any{
-		"threadId": r.thread, "expectedTurnId": turn, "input": input, "clientUserMessageId": clientID,
-	}, nil)
+	err = conn.Call(ctx, "turn/steer", steerParams(r.thread, turn, s.input(input), clientID, ""), nil)
 	var refused *jsonrpc.Error
 	switch {
-	case errors.As(err, &refused), errors.Is(err, jsonrpc.ErrClosed):
+	case errors.As(err, &refused), errors.Is(err, errGone):
 		return thole.Errorf(thole.CodeConflict, "%w: %w", provider.ErrNoTurn, err)
 	case err != nil:
 		return thole.Errorf(thole.CodeUnavailable, "steer codex: %w", err)
@@ -56,23 +51,30 @@ func (s *session) Answer(ctx context.Context, id thole.AskID, answer thole.Answe
 		return provider.ErrNoTurn
 	}
 	p, ok := r.pending[id]
-	delete(r.pending, id)
+	if ok {
+		delete(r.pending, id)
+		r.answered[id] = answer
+	}
 	s.mu.Unlock()
 	if !ok {
 		return provider.ErrSettled
 	}
-	// Codex takes no words with a denial; they follow as input of the turn, told
+	// Codex takes no words with a denial; they follow as input of the turn, sent
 	// before the denial so that the next model call has both.
 	if answer.Decision == thole.DecisionDeny && answer.Message != "" && p.ask.Kind != thole.AskInput {
-		clientID := thole.NewID[string](time.Now())
-		s.post(message{method: quietSteer, params: []byte(clientID)})
-		_ = s.steer(ctx, conn, r, []userInput{{Type: "text", Text: "About the denied request: " + answer.Message}}, clientID)
+		if turn, err := r.turnID(ctx); err == nil {
+			_ = conn.Go("turn/steer", steerParams(r.thread, turn, []userInput{{Type: "text", Text: "About the denied request: " + answer.Message}},
+				thole.NewID[string](time.Now()), quiet), func(json.RawMessage, error) {})
+		}
 	}
-	if err := p.req.Reply(p.reply(answer)); err != nil {
+	if err := conn.Reply(p.id, p.reply(answer), nil); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "answer codex: %w", err)
 	}
-	s.post(message{answered: id, answer: &answer})
 	return nil
+}
+
+func steerParams(thread, turn string, input []userInput, clientID, prefix string) map[string]any {
+	return map[string]any{"threadId": thread, "expectedTurnId": turn, "input": input, "clientUserMessageId": prefix + clientID}
 }
 
 // Defer implements provider.Session: codex forgets its questions with its process.

@@ -22,14 +22,13 @@ type decoder struct {
 	users    int         // user messages seen; the first is the turn's own
 	tools    bool        // the step in progress called a tool
 	models   map[thole.ItemID]bool
-	quiet    map[string]bool // client ids of our own steers
-	summary  map[string]int  // reasoning summary part in progress, by native item id
+	summary  map[string]int          // reasoning summary part in progress, by native item id
+	ids      map[string]thole.ItemID // of items that grow, by native id
 	failure  *thole.TurnError
-	stopped  bool // we asked to stop
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
-	return &decoder{em: em, thread: thread, dir: dir, models: map[thole.ItemID]bool{}, quiet: map[string]bool{}, summary: map[string]int{}}
+	return &decoder{em: em, thread: thread, dir: dir, models: map[thole.ItemID]bool{}, summary: map[string]int{}, ids: map[string]thole.ItemID{}}
 }
 
 // wants reports whether a notification can matter to a turn; the rest is not
@@ -39,8 +38,33 @@ func wants(method string) bool {
 		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "serverRequest/resolved"
 }
 
+// quiet begins the client id of input that is ours, not a user's.
+const quiet = "thole-denial-"
+
+// grow applies the notifications that are nearly all of the traffic, without the
+// cost of the whole shape of a notification.
+func (d *decoder) grow(stream provider.Stream, params []byte) {
+	var n struct {
+		ThreadID string `json:"threadId"`
+		TurnID   string `json:"turnId"`
+		ItemID   string `json:"itemId"`
+		Delta    string `json:"delta"`
+	}
+	if json.Unmarshal(params, &n) == nil && n.ThreadID == d.thread && n.TurnID == d.turn {
+		d.delta(n.ItemID, stream, n.Delta)
+	}
+}
+
 // notification applies one; it reports whether the turn is over.
 func (d *decoder) notification(method string, params []byte) (over bool) {
+	switch method {
+	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/textDelta":
+		d.grow(provider.StreamText, params)
+		return false
+	case "item/commandExecution/outputDelta":
+		d.grow(provider.StreamOutput, params)
+		return false
+	}
 	var n note
 	if err := json.Unmarshal(params, &n); err != nil {
 		return false
@@ -63,16 +87,12 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 		d.started(n.Item)
 	case "item/completed":
 		d.completed(n.Item)
-	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/textDelta":
-		d.delta(n.ItemID, provider.StreamText, n.Delta)
 	case "item/reasoning/summaryTextDelta":
 		if last, ok := d.summary[n.ItemID]; ok && last != n.Index {
 			d.delta(n.ItemID, provider.StreamSummary, "\n\n")
 		}
 		d.summary[n.ItemID] = n.Index
 		d.delta(n.ItemID, provider.StreamSummary, n.Delta)
-	case "item/commandExecution/outputDelta":
-		d.delta(n.ItemID, provider.StreamOutput, n.Delta)
 	case "turn/plan/updated":
 		d.em.Todos(todos(n.Plan))
 	case "thread/tokenUsage/updated":
@@ -89,7 +109,12 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 }
 
 func (d *decoder) delta(native string, stream provider.Stream, text string) {
-	d.em.Delta(d.em.ItemID(native), stream, text)
+	id, ok := d.ids[native]
+	if !ok {
+		id = d.em.ItemID(native)
+		d.ids[native] = id
+	}
+	d.em.Delta(id, stream, text)
 }
 
 // step begins a model call when the model makes something outside of one. A step
@@ -148,7 +173,7 @@ func (d *decoder) userMessage(w *wireItem) {
 		return
 	}
 	d.cutModel(thole.ItemCompleted)
-	if d.quiet[w.ClientID] {
+	if strings.HasPrefix(w.ClientID, quiet) {
 		return
 	}
 	item := thole.Item{ID: d.em.ItemID(w.ID), Kind: thole.ItemUserMessage, State: thole.ItemCompleted, ClientID: w.ClientID}

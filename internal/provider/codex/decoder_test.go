@@ -54,7 +54,7 @@ func decode(data []byte) (providertest.Record, []thole.Ask) {
 				d.turn = r.Turn.ID
 			}
 		case jsonrpc.KindRequest:
-			if p, ok := d.newAsk(&jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params}); ok {
+			if p, ok := d.newAsk(m.ID, m.Method, m.Params); ok {
 				asks = append(asks, p.ask)
 				em.Ask(p.ask)
 				em.Resolve(p.ask.ID, nil)

@@ -6,42 +6,29 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// run is one turn on its way. Its decoder belongs to Run's goroutine; pending is
-// guarded by session.mu.
+// run is one turn on its way. Its decoder belongs to the connection's reader.
 type run struct {
 	*decoder
-	mode    mode
-	in      chan message  // from the connection and from Answer; read by Run
-	done    chan struct{} // closed when Run reads no more
-	stop    chan struct{} // holds one: somebody asked to stop
-	started chan message  // holds the answer to turn/start
-	begun   chan struct{} // closed when the CLI began the turn, as id
-	id      string
-	pending map[thole.AskID]pending
-}
+	mode     mode
+	begun    chan struct{} // closed when the CLI began the turn, as id
+	id       string
+	refused  chan error    // holds the error answer to turn/start
+	finished chan struct{} // closed behind the last event
+	stop     chan struct{} // holds one: somebody asked to stop
+	stopping atomic.Bool
 
-// quietSteer is a message of ours: the client id of a steer that is no input of
-// a user's.
-const quietSteer = "thole/quietSteer"
-
-// message is one thing that happened, in the order in which it happened.
-type message struct {
-	method string
-	params json.RawMessage
-	req    *jsonrpc.Request
-	// answered is an ask that was just settled.
-	answered thole.AskID
-	answer   *thole.Answer
-	// turn and err are the answer to turn/start.
-	turn string
-	err  error
+	asked    map[string]thole.AskID       // by request id; the reader's own
+	pending  map[thole.AskID]pending      // guarded by session.mu
+	answered map[thole.AskID]thole.Answer // guarded by session.mu: told when codex confirms
 }
 
 // turnID waits until the CLI has begun the turn.
@@ -49,43 +36,37 @@ func (r *run) turnID(ctx context.Context) (string, error) {
 	select {
 	case <-r.begun:
 		return r.id, nil
-	case <-r.done:
+	case <-r.finished:
 		return "", provider.ErrNoTurn
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 }
 
-// handler feeds the running turn. Without one, news is stale and questions are
-// refused: nobody would answer them.
-type handler struct{ s *session }
-
-func (h handler) Notification(n *jsonrpc.Notification) {
-	if wants(n.Method) {
-		h.s.post(message{method: n.Method, params: n.Params})
+// handle feeds the running turn, on the connection's reader. Without one, news is
+// stale and questions are refused: nobody would answer them.
+func (s *session) handle(conn *client, m *jsonrpc.Message) {
+	if m.Kind == jsonrpc.KindNotification && !wants(m.Method) {
+		return
 	}
-}
-
-func (h handler) Request(req *jsonrpc.Request) {
-	if !h.s.post(message{method: req.Method, req: req}) {
-		_ = req.Error(jsonrpc.Errorf(-32603, "no turn is running"))
-	}
-}
-
-// post hands a message to the running turn, waiting for room: that is the
-// back-pressure on the CLI.
-func (s *session) post(m message) bool {
 	s.mu.Lock()
 	r := s.run
 	s.mu.Unlock()
-	if r == nil {
-		return false
-	}
-	select {
-	case r.in <- m:
-		return true
-	case <-r.done:
-		return false
+	switch {
+	case m.Kind == jsonrpc.KindRequest && r == nil:
+		_ = conn.Reply(m.ID, nil, jsonrpc.Errorf(-32603, "no turn is running"))
+	case m.Kind == jsonrpc.KindRequest:
+		s.ask(conn, r, m)
+	case r == nil || r.em.Ended():
+	case m.Method == "serverRequest/resolved":
+		s.resolved(r, m.Params)
+	default:
+		if m.Method == "turn/completed" {
+			s.tellAnswers(r)
+		}
+		if r.notification(m.Method, m.Params) {
+			close(r.finished)
+		}
 	}
 }
 
@@ -114,64 +95,68 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	s.mu.Lock()
 	r := &run{decoder: newDecoder(provider.NewEmitter(turn.ID, emit), s.native, s.cfg.Dir), mode: m,
-		in: make(chan message, 64), done: make(chan struct{}), stop: make(chan struct{}, 1), started: make(chan message, 1), begun: make(chan struct{}), pending: map[thole.AskID]pending{}}
+		begun: make(chan struct{}), refused: make(chan error, 1), finished: make(chan struct{}), stop: make(chan struct{}, 1),
+		asked: map[string]thole.AskID{}, pending: map[thole.AskID]pending{}, answered: map[thole.AskID]thole.Answer{}}
 	r.model = first(turn.Model, s.cfg.Model, s.model)
 	s.run = r
+	served := s.served
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		s.run = nil
 		s.mu.Unlock()
-		close(r.done)
 	}()
-	_, err = conn.Go(ctx, "turn/start", s.turnStart(turn, r), func(raw json.RawMessage, err error) {
+	err = conn.Go("turn/start", s.turnStart(turn, r), func(raw json.RawMessage, err error) {
 		var res turnResult
 		if err == nil {
 			err = json.Unmarshal(raw, &res)
 		}
-		r.started <- message{turn: res.Turn.ID, err: err}
+		if err != nil {
+			r.refused <- err
+			return
+		}
+		s.begin(r, res.Turn.ID)
 	})
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "start codex turn: %w", err)
+		r.refused <- errGone
 	}
-	return s.drive(ctx, conn, r)
+	return s.drive(ctx, conn, r, served)
 }
 
-// drive reads messages until the turn is over.
-func (s *session) drive(ctx context.Context, conn *jsonrpc.Conn, r *run) error {
-	var (
-		stopping bool
-		grace    <-chan time.Time
-		cancel   = ctx.Done()
-		ended    = conn.Done()
-	)
+// drive waits for the end of the turn and stops it when it is told to.
+func (s *session) drive(ctx context.Context, conn *client, r *run, served chan struct{}) error {
+	var grace <-chan time.Time
+	cancel, begun := ctx.Done(), r.begun
 	stop := func() {
-		if !stopping {
-			stopping = true
-			grace = time.After(stopGrace)
+		if r.stopping.Swap(true) {
+			return
 		}
-		if r.id != "" {
+		grace = time.After(stopGrace)
+		if begun == nil {
 			s.interrupt(conn, r)
 		}
 	}
 	for {
 		select {
-		case m := <-r.in:
-			if s.apply(r, m) {
-				if r.stopped {
-					s.cleanTerminals(conn, r)
-				}
+		case <-r.finished:
+			if r.stopping.Load() && conn.alive() {
+				s.cleanTerminals(conn, r)
+			}
+			return nil
+		case err := <-r.refused:
+			if !errors.Is(err, errGone) {
+				return thole.Errorf(thole.CodeInvalid, "start codex turn: %w", err)
+			}
+			<-served // by then the turn was ended, if it was known in time
+			select {
+			case <-r.finished:
 				return nil
+			default:
+				return thole.Errorf(thole.CodeUnavailable, "start codex turn: %w", err)
 			}
-		case m := <-r.started:
-			if errors.Is(m.err, jsonrpc.ErrClosed) {
-				continue // the end of the connection tells more
-			}
-			if m.err != nil {
-				return thole.Errorf(thole.CodeInvalid, "start codex turn: %w", m.err)
-			}
-			s.begin(r, m.turn)
-			if stopping {
+		case <-begun:
+			begun = nil
+			if r.stopping.Load() {
 				s.interrupt(conn, r)
 			}
 		case <-r.stop:
@@ -180,13 +165,8 @@ func (s *session) drive(ctx context.Context, conn *jsonrpc.Conn, r *run) error {
 			cancel = nil
 			stop()
 		case <-grace:
-			s.kill()
-			r.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
-			return nil
-		case <-ended:
-			ended = nil
-			s.crashed(r, stopping)
-			return nil
+			grace = nil
+			s.kill() // the reader sees the end and tells it
 		}
 	}
 }
@@ -194,80 +174,86 @@ func (s *session) drive(ctx context.Context, conn *jsonrpc.Conn, r *run) error {
 // begin records that the CLI took the turn.
 func (s *session) begin(r *run, id string) {
 	r.id, r.turn = id, id
-	close(r.begun)
 	s.mu.Lock()
 	s.begun = true
+	native := s.native
 	s.mu.Unlock()
-	r.em.Session(s.NativeID())
+	r.em.Session(native)
+	close(r.begun)
 }
 
-// apply handles one message; it reports whether the turn is over.
-func (s *session) apply(r *run, m message) bool {
-	switch {
-	case m.answered != "":
-		r.em.Resolve(m.answered, m.answer)
-	case m.req != nil:
-		s.asked(r, m.req)
-	case m.method == quietSteer:
-		r.quiet[string(m.params)] = true
-	case m.method == "serverRequest/resolved":
-		s.resolved(r, m.params)
-	default:
-		return r.notification(m.method, m.params)
-	}
-	return false
-}
-
-// asked puts a server request to a human, unless the host's policy answers it.
-func (s *session) asked(r *run, req *jsonrpc.Request) {
-	p, ok := r.newAsk(req)
+// ask puts a server request to a human, unless the host's policy answers it.
+func (s *session) ask(conn *client, r *run, m *jsonrpc.Message) {
+	p, ok := r.newAsk(m.ID, m.Method, m.Params)
 	if !ok || p.params.ThreadID != "" && p.params.ThreadID != r.thread && p.ask.Kind == thole.AskInput {
-		_ = req.Error(jsonrpc.Errorf(-32601, "thole does not answer %s", req.Method))
+		_ = conn.Reply(m.ID, nil, jsonrpc.Errorf(-32601, "thole does not answer %s", m.Method))
 		return
 	}
 	if d := r.mode.verdict(p.ask.Kind, p.ask.Changes); d != "" {
-		_ = req.Reply(p.reply(thole.Answer{Decision: d}))
+		_ = conn.Reply(m.ID, p.reply(thole.Answer{Decision: d}), nil)
 		return
 	}
 	s.mu.Lock()
 	r.pending[p.ask.ID] = p
 	s.mu.Unlock()
+	r.asked[m.ID.String()] = p.ask.ID
 	r.em.Ask(p.ask)
 }
 
-// resolved cancels an ask that codex itself withdrew.
+// resolved tells how an ask was settled: by our answer, or withdrawn by codex.
 func (s *session) resolved(r *run, params json.RawMessage) {
-	var n note
+	var n struct {
+		RequestID jsonrpc.ID `json:"requestId"`
+	}
 	if json.Unmarshal(params, &n) != nil {
 		return
 	}
-	s.mu.Lock()
-	var gone thole.AskID
-	for id, p := range r.pending {
-		if raw, _ := p.req.ID.MarshalJSON(); string(raw) == string(n.RequestID) {
-			gone = id
-			delete(r.pending, id)
-		}
-	}
-	s.mu.Unlock()
-	if gone != "" {
-		r.em.Resolve(gone, nil)
+	if ask := r.asked[n.RequestID.String()]; ask != "" {
+		r.em.Resolve(ask, s.settle(r, ask))
 	}
 }
 
-// crashed ends a turn whose process is gone.
-func (s *session) crashed(r *run, stopping bool) {
+// settle takes an ask off the list and returns its answer, nil when it had none.
+func (s *session) settle(r *run, ask thole.AskID) *thole.Answer {
 	s.mu.Lock()
-	proc, closed := s.proc, s.closed
+	defer s.mu.Unlock()
+	delete(r.pending, ask)
+	if a, ok := r.answered[ask]; ok {
+		return &a
+	}
+	return nil
+}
+
+// tellAnswers reports answers that codex did not confirm before the end.
+func (s *session) tellAnswers(r *run) {
+	for _, ask := range r.asked {
+		if a := s.settle(r, ask); a != nil {
+			r.em.Resolve(ask, a)
+		}
+	}
+}
+
+// lost ends a turn whose process is gone, on the connection's reader.
+func (s *session) lost(conn *client, proc *process.Process) {
+	s.mu.Lock()
+	r, closed := s.run, s.closed
+	if s.conn != conn {
+		r = nil // it never got ready, or another took its place
+	}
 	s.mu.Unlock()
 	proc.Kill() // returns when nothing of its tree is left
-	if stopping || closed {
-		r.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
+	if r == nil || r.em.Ended() {
 		return
 	}
-	te := provider.Failure(thole.ErrProviderCrashed, "codex ended in the middle of the turn: "+proc.Diagnosis(), 0)
-	r.em.Error(*te)
-	r.em.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: te})
+	s.tellAnswers(r)
+	if r.stopping.Load() || closed {
+		r.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
+	} else {
+		te := provider.Failure(thole.ErrProviderCrashed, "codex ended in the middle of the turn: "+proc.Diagnosis(), 0)
+		r.em.Error(*te)
+		r.em.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: te})
+	}
+	close(r.finished)
 }
 
 func (s *session) kill() {
@@ -279,14 +265,13 @@ func (s *session) kill() {
 
 // interrupt asks codex to stop. Its answer is not waited for: codex may owe it
 // until some later turn ends.
-func (s *session) interrupt(conn *jsonrpc.Conn, r *run) {
-	r.stopped = true
-	_, _ = conn.Go(context.Background(), "turn/interrupt", map[string]string{"threadId": r.thread, "turnId": r.id}, func(json.RawMessage, error) {})
+func (s *session) interrupt(conn *client, r *run) {
+	_ = conn.Go("turn/interrupt", map[string]string{"threadId": r.thread, "turnId": r.id}, func(json.RawMessage, error) {})
 }
 
 // cleanTerminals ends commands that codex would keep running behind an
 // interrupted turn.
-func (s *session) cleanTerminals(conn *jsonrpc.Conn, r *run) {
+func (s *session) cleanTerminals(conn *client, r *run) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	_ = conn.Call(ctx, "thread/backgroundTerminals/clean", map[string]string{"threadId": r.thread}, nil)

@@ -36,8 +36,8 @@ type session struct {
 
 	mu     sync.Mutex // guards what follows
 	proc   *process.Process
-	conn   *jsonrpc.Conn
-	served chan struct{} // closed when conn.Run returned
+	conn   *client
+	served chan struct{} // closed when the connection has ended and its turn was told
 	native string
 	begun  bool   // the thread has a turn and can be resumed
 	model  string // the thread's own model
@@ -46,7 +46,7 @@ type session struct {
 }
 
 // connect starts the process and opens the thread. Callers hold runMu or are Open.
-func (s *session) connect(ctx context.Context, open func(ctx context.Context, c *jsonrpc.Conn) (threadResult, error)) error {
+func (s *session) connect(ctx context.Context, open func(ctx context.Context, c *client) (threadResult, error)) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, startLimit)
@@ -60,26 +60,20 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 	if err != nil {
 		return s.provider.missing(err)
 	}
-	conn := jsonrpc.NewConn(stdio.New(proc.Stdout, proc.Stdin, 0), jsonrpc.Options{
-		Handler:     handler{s},
-		Limits:      jsonrpc.Limits{Values: -1, LastKeyWins: true},
-		Overflow:    jsonrpc.OverflowBlock,
-		OnMalformed: func(*jsonrpc.DecodeError) jsonrpc.Reaction { return jsonrpc.Ignore() },
-	})
+	conn := newClient(stdio.New(proc.Stdout, proc.Stdin, 0))
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = conn.Run(context.Background())
+		conn.read(func(m *jsonrpc.Message) { s.handle(conn, m) })
+		s.lost(conn, proc)
 	}()
 	fail := func(step string, err error) error {
-		var closed *jsonrpc.CloseError
-		if errors.As(err, &closed) { // it ended by itself: let it say its last words
+		if errors.Is(err, errGone) { // it ended by itself: let it say its last words
 			waited, cancel := context.WithTimeout(context.Background(), closeGrace)
 			_ = proc.Wait(waited)
 			cancel()
 		}
 		diagnosis := proc.Diagnosis()
-		conn.Close("start failed")
 		proc.Kill()
 		<-served
 		return startError(step, err, diagnosis)
@@ -92,7 +86,7 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 	if err != nil {
 		return fail("initialize", err)
 	}
-	if err := conn.Notify(ctx, "initialized", nil); err != nil {
+	if err := conn.Notify("initialized"); err != nil {
 		return fail("initialize", err)
 	}
 	thread, err := open(ctx, conn)
@@ -134,12 +128,12 @@ func (s *session) threadParams() threadParams {
 	return p
 }
 
-func (s *session) start(ctx context.Context, c *jsonrpc.Conn) (r threadResult, err error) {
+func (s *session) start(ctx context.Context, c *client) (r threadResult, err error) {
 	return r, c.Call(ctx, "thread/start", s.threadParams(), &r)
 }
 
-func (s *session) resume(native string) func(context.Context, *jsonrpc.Conn) (threadResult, error) {
-	return func(ctx context.Context, c *jsonrpc.Conn) (threadResult, error) {
+func (s *session) resume(native string) func(context.Context, *client) (threadResult, error) {
+	return func(ctx context.Context, c *client) (threadResult, error) {
 		r, err := s.continued(ctx, c, "thread/resume", native)
 		if err == nil && r.Thread.ID != native {
 			err = &jsonrpc.Error{Message: "thread not found: codex opened " + r.Thread.ID + " instead"}
@@ -148,27 +142,27 @@ func (s *session) resume(native string) func(context.Context, *jsonrpc.Conn) (th
 	}
 }
 
-func (s *session) fork(native string) func(context.Context, *jsonrpc.Conn) (threadResult, error) {
-	return func(ctx context.Context, c *jsonrpc.Conn) (threadResult, error) {
+func (s *session) fork(native string) func(context.Context, *client) (threadResult, error) {
+	return func(ctx context.Context, c *client) (threadResult, error) {
 		return s.continued(ctx, c, "thread/fork", native)
 	}
 }
 
-func (s *session) continued(ctx context.Context, c *jsonrpc.Conn, method, native string) (r threadResult, err error) {
+func (s *session) continued(ctx context.Context, c *client, method, native string) (r threadResult, err error) {
 	p := s.threadParams()
 	p.ThreadID, p.ExcludeTurns = native, true
 	return r, c.Call(ctx, method, p, &r)
 }
 
 // alive returns a live connection, starting the process again when it died.
-func (s *session) alive(ctx context.Context) (*jsonrpc.Conn, error) {
+func (s *session) alive(ctx context.Context) (*client, error) {
 	s.mu.Lock()
 	conn, native, begun, closed, served := s.conn, s.native, s.begun, s.closed, s.served
 	s.mu.Unlock()
 	if closed {
 		return nil, thole.Errorf(thole.CodeConflict, "codex session is closed")
 	}
-	if conn.Err() == nil {
+	if conn.alive() {
 		return conn, nil
 	}
 	<-served
@@ -226,10 +220,9 @@ func (s *session) PID() int {
 func (s *session) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	proc, conn, served := s.proc, s.conn, s.served
+	proc, served := s.proc, s.served
 	s.mu.Unlock()
 	proc.Stop(closeGrace)
-	conn.Close("session closed")
 	<-served
 	return s.linkAuth()
 }
