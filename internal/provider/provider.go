@@ -153,7 +153,8 @@ type Session interface {
 	// one goroutine. emit blocks as backpressure: nothing is dropped. The last
 	// event is always EventEnded, also after a crash of the CLI. Run returns an
 	// error only if the turn did not begin; cancelling ctx stops the turn like
-	// Stop followed by a kill.
+	// Stop followed by a kill. emit must not wait for another method of the
+	// session. A session whose CLI died starts it again for the next turn.
 	Run(ctx context.Context, turn Turn, emit func(Event)) error
 	// Steer adds input to the running turn.
 	Steer(ctx context.Context, input []thole.Input, clientID string) error
