@@ -17,7 +17,9 @@ import (
 const testTurn = thole.TurnID("01a1dd41-0000-7000-8000-000000000001")
 
 // replay feeds what a real codex 0.166.0 wrote to its stdout during one turn on
-// the scripted model to a decoder. Asks are told and left unanswered.
+// the scripted model to a decoder. Asks are told and left unanswered. Paths were
+// replaced and unrelated notifications left out; the last line of plan.jsonl was
+// added by hand, in the shape of the other files, because the recording lost it.
 func replay(t testing.TB, name string) (providertest.Record, []thole.Ask) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".jsonl")
