@@ -224,6 +224,14 @@ func (m *model) rest(l *mLane) {
 	}
 }
 
+// sendable asks whether the first batch may go out right now.
+func (m *model) sendable(l *mLane) bool {
+	b, a := l.head(), l.open
+	return b != nil && b.state != thole.BatchQueued && !b.held && m.now.Before(b.window) && b.count < m.l.MaxAttempts && !m.following(l) &&
+		!(a != nil && a.state == thole.AttemptCooldown && m.now.Before(a.cooldown)) &&
+		!l.blocked && !m.now.Before(l.eligible) && !m.now.Before(l.notBefore)
+}
+
 func (m *model) prepare(l *mLane) {
 	if l.open != nil && l.open.state == thole.AttemptPrepared {
 		return

@@ -54,7 +54,7 @@ func (w *world) start() {
 // limits are short windows: virtual time is cheap, but every minute of it is a pass.
 func limits() delivery.Limits {
 	l := delivery.DefaultLimits()
-	l.Window, l.ManualWindow, l.Observation = 2*time.Hour, time.Hour, 30*time.Minute
+	l.Window, l.ManualWindow, l.Observation = time.Hour, 30*time.Minute, 15*time.Minute
 	return l
 }
 
@@ -124,7 +124,7 @@ func TestDriverFates(t *testing.T) {
 				w := newWorld(t, channeltest.New(func(thole.BatchID, bool, int) channeltest.Fate { return c.fate }))
 				defer func() { w.stop() }()
 				w.job("a")
-				later(40 * time.Minute)
+				later(25 * time.Minute)
 				b := w.only()
 				if b.CloseReason != c.reason || b.HeldFor != c.held {
 					t.Errorf("batch: reason %q, held for %q", b.CloseReason, b.HeldFor)
@@ -234,7 +234,7 @@ func simulate(t *testing.T, seed uint64) {
 	}))
 	defer func() { w.stop() }()
 	jobs := 0
-	for range 60 {
+	for range 40 {
 		switch rnd.IntN(10) {
 		case 0:
 			w.restart()
@@ -246,7 +246,7 @@ func simulate(t *testing.T, seed uint64) {
 			time.Sleep(time.Duration(rnd.IntN(int(3 * time.Second))))
 		}
 	}
-	later(48 * time.Hour) // every window is over, several times
+	later(20 * time.Hour) // every window is over, several times
 	total := int64(0)
 	for _, v := range w.batches() {
 		b := v.Batch
