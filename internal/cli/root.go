@@ -67,6 +67,7 @@ func newRoot(env *Env) *cobra.Command {
 		newDB(env),
 		newDemoModel(env),
 		newProvider(env),
+		newManifest(env),
 	)
 	return root
 }

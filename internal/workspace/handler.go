@@ -23,6 +23,10 @@ func Handler(l *Local) http.Handler {
 	mux.Handle("POST /workspace/compare", handle(func(ctx context.Context, req CompareRequest) (struct{}, error) {
 		return struct{}{}, l.Compare(ctx, req)
 	}))
+	mux.HandleFunc("GET /workspace/tree", l.serveTree)
+	mux.HandleFunc("GET /workspace/file", l.serveFile)
+	mux.HandleFunc("PUT /workspace/file", l.writeFile)
+	mux.HandleFunc("GET /workspace/download", l.download)
 	return mux
 }
 

@@ -1,0 +1,269 @@
+package workspace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+)
+
+// FileInfo is one name as people see it. A name that is no UTF-8 is in RawPath,
+// in base64, and Path shows what can be shown.
+type FileInfo struct {
+	Path     string    `json:"path"`
+	RawPath  string    `json:"raw_path,omitempty"`
+	Kind     string    `json:"kind"` // file, directory, link, other
+	Mode     string    `json:"mode"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	ETag     string    `json:"etag,omitempty"`
+	Link     string    `json:"link,omitempty"`
+}
+
+// TreeListing is what /workspace/tree answers.
+type TreeListing struct {
+	Entries   []FileInfo `json:"entries"`
+	Truncated bool       `json:"truncated,omitempty"`
+}
+
+// maxListing bounds a listing, maxDepth how deep it goes.
+const (
+	maxListing = 10_000
+	maxDepth   = 64
+)
+
+var kindNames = map[beneath.Kind]string{beneath.File: "file", beneath.Folder: "directory", beneath.Link: "link", beneath.Other: "other"}
+
+func etag(st beneath.Stat) string {
+	return fmt.Sprintf(`"%x-%x-%x-%x"`, st.Inode, st.Mtime, st.Ctime, st.Size)
+}
+
+func describe(path string, st beneath.Stat) FileInfo {
+	_, raw := textOrRaw(path)
+	info := FileInfo{Path: path, RawPath: raw, Kind: kindNames[st.Kind], Mode: strconv.FormatUint(uint64(st.Mode), 8), Modified: time.Unix(0, st.Mtime).UTC()}
+	if st.Kind == beneath.File {
+		info.Size, info.ETag = st.Size, etag(st)
+	}
+	return info
+}
+
+// at opens the directory and the name that a request's path means. The empty path
+// is the workspace, with an empty name.
+func (l *Local) at(path string) (dir *beneath.Dir, name string, err error) {
+	root, err := beneath.Open(l.cfg.Dir)
+	if err != nil {
+		return nil, "", thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+	}
+	if path == "" {
+		return root, "", nil
+	}
+	defer root.Close()
+	dir, name, err = root.Parent(path, false)
+	return dir, name, fileError(path, err)
+}
+
+func fileError(path string, err error) error {
+	switch {
+	case err == nil, thole.CodeOf(err) == thole.CodeInvalid:
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return thole.Errorf(thole.CodeNotFound, "there is no %q", path)
+	case gone(err):
+		return thole.Errorf(thole.CodeForbidden, "%q is no file or directory, or leads through a link", path)
+	case errors.Is(err, fs.ErrPermission):
+		return thole.Errorf(thole.CodeForbidden, "%q: %w", path, err)
+	}
+	return err
+}
+
+// List describes a directory down to depth levels, names in order.
+func (l *Local) List(path string, depth int) (TreeListing, error) {
+	dir, name, err := l.at(path)
+	if err != nil {
+		return TreeListing{}, err
+	}
+	defer func() { dir.Close() }()
+	prefix := ""
+	if name != "" {
+		sub, err := dir.Sub(name)
+		if err != nil {
+			return TreeListing{}, fileError(path, err)
+		}
+		dir.Close()
+		dir, prefix = sub, path+"/"
+	}
+	out := TreeListing{Entries: []FileInfo{}}
+	return out, out.add(dir, prefix, min(depth, maxDepth))
+}
+
+func (t *TreeListing) add(dir *beneath.Dir, prefix string, depth int) error {
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if len(t.Entries) == maxListing {
+			t.Truncated = true
+			return nil
+		}
+		st, err := dir.Lstat(name)
+		if err != nil {
+			continue
+		}
+		info := describe(prefix+name, st)
+		if st.Kind == beneath.Link {
+			info.Link, _ = dir.Readlink(name)
+		}
+		t.Entries = append(t.Entries, info)
+		if st.Kind != beneath.Folder || depth <= 1 {
+			continue
+		}
+		sub, err := dir.Sub(name)
+		if err != nil {
+			continue
+		}
+		err = t.add(sub, prefix+name+"/", depth-1)
+		sub.Close()
+		if err != nil || t.Truncated {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Local) serveTree(w http.ResponseWriter, r *http.Request) {
+	depth := 1
+	if d := r.URL.Query().Get("depth"); d != "" {
+		n, err := strconv.Atoi(d)
+		if err != nil || n < 1 {
+			writeError(w, thole.Errorf(thole.CodeInvalid, "depth %q is not a positive number", d))
+			return
+		}
+		depth = n
+	}
+	out, err := l.List(r.URL.Query().Get("path"), depth)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+func (l *Local) serveFile(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Query().Get("path")
+	dir, name, err := l.at(path)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	defer dir.Close()
+	if name == "" {
+		writeError(w, thole.Errorf(thole.CodeInvalid, "say which file"))
+		return
+	}
+	f, err := dir.Open(name)
+	if err != nil {
+		writeError(w, fileError(path, err))
+		return
+	}
+	defer f.Close()
+	st, err := beneath.StatFile(f)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("ETag", etag(st))
+	safeContent(w)
+	http.ServeContent(w, r, "", time.Unix(0, st.Mtime), f)
+}
+
+// safeContent keeps a browser from running what an agent wrote.
+func safeContent(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Security-Policy", "sandbox")
+}
+
+// writeFile replaces a file, or makes one, with the body: whole or not at all.
+// If-Match and If-None-Match refuse what the caller did not expect to replace.
+func (l *Local) writeFile(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Query().Get("path")
+	l.mu.Lock() // two writers must not both find the version they expect
+	defer l.mu.Unlock()
+	dir, name, err := l.at(path)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	defer dir.Close()
+	if name == "" {
+		writeError(w, thole.Errorf(thole.CodeInvalid, "say which file"))
+		return
+	}
+	mode := uint32(0o644)
+	have := ""
+	switch st, err := dir.Lstat(name); {
+	case err == nil && st.Kind != beneath.File:
+		writeError(w, thole.Errorf(thole.CodeForbidden, "%q is not a file", path))
+		return
+	case err == nil:
+		mode, have = st.Mode, etag(st)
+	case !errors.Is(err, fs.ErrNotExist):
+		writeError(w, err)
+		return
+	}
+	if want := r.Header.Get("If-Match"); want != "" && want != have {
+		writeError(w, thole.Errorf(thole.CodeConflict, "%q was changed by somebody else", path).WithHint("read it again"))
+		return
+	}
+	if r.Header.Get("If-None-Match") == "*" && have != "" {
+		writeError(w, thole.Errorf(thole.CodeConflict, "%q is there already", path))
+		return
+	}
+	st, err := replace(dir, name, mode, r.Body, r.ContentLength)
+	if err != nil {
+		writeError(w, fileError(path, err))
+		return
+	}
+	w.Header().Set("ETag", etag(st))
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(describe(path, st))
+}
+
+func replace(dir *beneath.Dir, name string, mode uint32, body io.Reader, size int64) (st beneath.Stat, err error) {
+	temp := ".thole-" + thole.NewID[string](time.Now())
+	f, err := dir.Create(temp, 0o600)
+	if err != nil {
+		return st, err
+	}
+	defer func() {
+		f.Close()
+		if err != nil {
+			_ = dir.Remove(temp)
+		}
+	}()
+	n, err := io.Copy(f, body)
+	if err == nil && size >= 0 && n != size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return st, thole.Errorf(thole.CodeUnavailable, "write file: %w", err)
+	}
+	if err := errors.Join(f.Chmod(fs.FileMode(mode&0o777)), f.Sync()); err != nil {
+		return st, err
+	}
+	if err := dir.Rename(temp, name); err != nil {
+		return st, err
+	}
+	return beneath.StatFile(f)
+}
