@@ -1,0 +1,225 @@
+package chat
+
+import (
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// Encoder folds the events of one turn into chunks. Give it the turn's events in
+// order, from TurnStarted on; it ignores those of other turns. Deltas may repeat
+// (a joiner gets the text so far again): what was sent is not sent twice.
+//
+// It is not safe for concurrent use.
+type Encoder struct {
+	turn thread.Turn
+	out  []Chunk
+	// mute: events up to this position are known to the client already.
+	mute  uint64
+	muted bool
+	sent  map[string]int64 // what the client has of texts in flight, by key
+
+	seq     uint64
+	started bool
+	step    bool
+	ended   bool
+	parts   map[thole.ItemID]*part
+	order   []thole.ItemID // of parts that are not done, oldest first
+	asks    map[thole.AskID]*ask
+	pending int // approvals that only the client can settle
+	todos   []thole.Todo
+	changes int
+	usage   *thole.Usage
+	steered bool // the turn's own input went by
+}
+
+// NewEncoder makes an encoder for a turn.
+func NewEncoder(t thread.Turn) *Encoder {
+	return &Encoder{turn: t, parts: map[thole.ItemID]*part{}, asks: map[thole.AskID]*ask{}}
+}
+
+// Continue makes an encoder whose client has the message up to a place that a
+// former stream's metadata named.
+func Continue(t thread.Turn, at Metadata) *Encoder {
+	e := NewEncoder(t)
+	e.mute, e.sent = at.Seq, at.Sent
+	e.muted = at.Seq > 0
+	return e
+}
+
+// Ended reports whether the turn is over and its last chunk was made.
+func (e *Encoder) Ended() bool { return e.ended }
+
+// Blocked reports whether the turn waits for approvals and the client has
+// everything before them.
+func (e *Encoder) Blocked() bool { return e.pending > 0 && !e.ended && !e.muted }
+
+// Take returns the chunks made since the last call.
+func (e *Encoder) Take() []Chunk {
+	for _, id := range e.order {
+		e.preliminary(e.parts[id])
+	}
+	out := e.out
+	e.out = nil
+	return out
+}
+
+// Waiting reports whether Take would return anything.
+func (e *Encoder) Waiting() bool {
+	if len(e.out) > 0 {
+		return true
+	}
+	for _, id := range e.order {
+		if e.parts[id].dirty {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *Encoder) emit(c Chunk) {
+	if e.muted {
+		return
+	}
+	if last := len(e.out) - 1; last >= 0 && joins(&e.out[last], &c) {
+		e.out[last].Delta += c.Delta
+		e.out[last].InputTextDelta += c.InputTextDelta
+		return
+	}
+	e.out = append(e.out, c)
+}
+
+// joins reports whether two neighbouring deltas can travel as one.
+func joins(a, b *Chunk) bool {
+	switch b.Type {
+	case "text-delta", "reasoning-delta":
+		return a.Type == b.Type && a.ID == b.ID
+	case "tool-input-delta":
+		return a.Type == b.Type && a.ToolCallID == b.ToolCallID
+	}
+	return false
+}
+
+// Event takes one event.
+func (e *Encoder) Event(ev thread.Event) {
+	if e.ended || ev.Turn != e.turn.ID {
+		return
+	}
+	if e.muted && (ev.Seq == 0 || ev.Seq > e.mute) {
+		e.unmute()
+	}
+	if ev.Seq > 0 {
+		e.seq = ev.Seq
+	}
+	if ev.Executor != "" {
+		e.turn.Executor = ev.Executor
+	}
+	d := ev.Data
+	switch ev.Kind {
+	case thread.TurnStarted:
+		e.start()
+	case thread.TurnPhase:
+		e.phase(ev)
+	case thread.StepStarted:
+		e.closeStep()
+		e.openStep()
+	case thread.StepEnded:
+		e.closeStep()
+	case thread.StepReset:
+		e.reset()
+	case thread.ItemStarted, thread.ItemUpdated:
+		e.item(*d.Item, false)
+	case thread.ItemCompleted:
+		e.item(*d.Item, true)
+	case thread.ItemDelta:
+		e.delta(d.ItemID, d.Stream, d.Delta, d.Offset)
+	case thread.TodoSnapshot, thread.TodoUpdate:
+		e.todo(ev.Kind == thread.TodoSnapshot, d.Todos)
+	case thread.AskRequested:
+		e.asked(ev)
+	case thread.AskResolved:
+		e.resolved(ev)
+	case thread.UsageUpdated:
+		e.used(d.Usage)
+	case thread.ErrorReported:
+		if d.Error != nil && d.Error.Retrying {
+			e.emit(Chunk{Type: "data-retry", ID: "retry", Data: raw(d.Error), Transient: true})
+		}
+	case thread.NoteReported:
+		e.note(string(ev.ID), "note", d.Text)
+	case thread.TurnEnded:
+		e.end(ev)
+	}
+}
+
+func (e *Encoder) start() {
+	if e.started {
+		return
+	}
+	e.started = true
+	t := e.turn
+	e.emit(Chunk{Type: "start", MessageID: string(t.ID), MessageMetadata: &Metadata{
+		SessionID: string(t.Thread), RunID: string(t.ID), TraceID: t.Trace, ExecutorID: string(t.Executor), Provider: t.Settings.Provider,
+		Model: t.Settings.Model, ExecutionProfile: string(t.Settings.Profile), CreatedAt: t.Created,
+	}})
+}
+
+// unmute goes on with a message that the client has the beginning of: texts in
+// flight are opened again and continue where the former stream ended.
+func (e *Encoder) unmute() {
+	e.muted, e.started = false, false
+	e.start()
+	for _, id := range e.order {
+		p := e.parts[id]
+		for _, s := range []provider.Stream{provider.StreamText, provider.StreamSummary, provider.StreamInput} {
+			if n := e.sent[sentKey(id, s)]; n > 0 {
+				p.sent[s] = n
+			}
+		}
+		p.open = map[provider.Stream]bool{}
+	}
+}
+
+func sentKey(id thole.ItemID, s provider.Stream) string { return string(id) + "/" + string(s) }
+
+func (e *Encoder) openStep() {
+	if !e.step {
+		e.step = true
+		e.emit(Chunk{Type: "start-step"})
+	}
+}
+
+func (e *Encoder) closeStep() {
+	if e.step {
+		e.step = false
+		e.emit(Chunk{Type: "finish-step"})
+	}
+}
+
+// visible makes sure that a part has a message and a step to be in.
+func (e *Encoder) visible() {
+	e.start()
+	e.openStep()
+}
+
+// reset drops the parts of the current step: the agent repeats its model call.
+func (e *Encoder) reset() {
+	if !e.step {
+		return
+	}
+	e.emit(Chunk{Type: "reset-step"})
+	for id, p := range e.parts {
+		if !p.done {
+			delete(e.parts, id)
+		}
+	}
+	e.order = nil
+	for _, a := range e.asks { // their tools are gone; an answer has nothing to be put on
+		a.call = ""
+	}
+	e.pending = 0
+	if e.changes > 0 {
+		e.showTodos()
+	}
+	e.used(e.usage)
+}

@@ -1,0 +1,132 @@
+package chat
+
+import (
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+func (e *Encoder) phase(ev thread.Event) {
+	if !e.started {
+		return
+	}
+	e.emit(Chunk{Type: "data-phase", ID: string(e.turn.ID), Transient: true, Data: raw(struct {
+		RunID    string      `json:"run_id"`
+		Executor string      `json:"executor_id,omitempty"`
+		Phase    thole.Phase `json:"phase"`
+		Error    string      `json:"error,omitempty"`
+		Since    time.Time   `json:"since"`
+	}{string(e.turn.ID), string(e.turn.Executor), ev.Data.Phase, ev.Data.Text, ev.Time})})
+}
+
+// todo shows the whole list, in place: a change is applied to what is known.
+func (e *Encoder) todo(whole bool, todos []thole.Todo) {
+	e.changes++
+	if whole {
+		e.todos = append([]thole.Todo{}, todos...)
+	} else {
+		for _, t := range todos {
+			e.putTodo(t)
+		}
+	}
+	e.showTodos()
+}
+
+func (e *Encoder) showTodos() {
+	e.visible()
+	e.emit(Chunk{Type: "data-todo", ID: "todo", Data: raw(struct {
+		Todos   []thole.Todo `json:"todos"`
+		Changes int          `json:"changes"`
+	}{e.todos, e.changes})})
+}
+
+func (e *Encoder) putTodo(t thole.Todo) {
+	for i := range e.todos {
+		if e.todos[i].ID == t.ID {
+			e.todos[i] = t
+			return
+		}
+	}
+	e.todos = append(e.todos, t)
+}
+
+func (e *Encoder) used(u *thole.Usage) {
+	if u == nil {
+		return
+	}
+	e.usage = u
+	e.visible()
+	e.emit(Chunk{Type: "data-usage", ID: "usage", Data: raw(u)})
+}
+
+// closeParts ends every text that is still open, so that no part stays in
+// "streaming" for ever.
+func (e *Encoder) closeParts() {
+	for _, id := range e.order {
+		p := e.parts[id]
+		for _, s := range []provider.Stream{provider.StreamText, provider.StreamSummary} {
+			e.endText(p, s)
+		}
+	}
+}
+
+func (e *Encoder) end(ev thread.Event) {
+	e.start()
+	e.closeParts()
+	m := &Metadata{EndedAt: ev.Time, Outcome: ev.Data.Outcome, Usage: ev.Data.Usage, Seq: ev.Seq, ExecutorID: string(e.turn.Executor)}
+	if m.Usage == nil || *m.Usage == (thole.Usage{}) {
+		m.Usage = e.usage
+	}
+	finish := Chunk{Type: "finish", FinishReason: "stop", MessageMetadata: m}
+	switch ev.Data.Outcome {
+	case thole.OutcomeFailed:
+		why := ev.Data.Error
+		if why == nil {
+			why = &thole.TurnError{Code: thole.ErrProviderCrashed, Message: "the run failed"}
+		}
+		e.visible()
+		e.emit(Chunk{Type: "data-error", ID: "error", Data: raw(why)})
+		e.closeStep()
+		finish.FinishReason = "error"
+		e.emit(finish)
+		e.emit(Chunk{Type: "error", ErrorText: sentence(why)})
+	case thole.OutcomeInterrupted:
+		e.closeStep()
+		e.emit(Chunk{Type: "abort", Reason: "interrupted"})
+		finish.FinishReason = "other"
+		e.emit(finish)
+	default:
+		e.closeStep()
+		e.emit(finish)
+	}
+	e.ended = true
+}
+
+func sentence(why *thole.TurnError) string {
+	text := or(why.Message, string(why.Code))
+	if why.Hint != "" {
+		text += " (" + why.Hint + ")"
+	}
+	return text
+}
+
+// Cut ends the stream while the turn waits for an approval that the client will
+// post: the metadata says where to go on.
+func (e *Encoder) Cut() []Chunk {
+	m := &Metadata{Seq: e.seq, Sent: map[string]int64{}}
+	for _, id := range e.order {
+		p := e.parts[id]
+		for s, n := range p.sent {
+			if n > 0 {
+				m.Sent[sentKey(id, s)] = n
+			}
+		}
+	}
+	e.closeParts()
+	e.closeStep()
+	e.emit(Chunk{Type: "finish", FinishReason: "tool-calls", MessageMetadata: m})
+	e.ended = true
+	return e.Take()
+}

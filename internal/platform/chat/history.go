@@ -1,0 +1,134 @@
+package chat
+
+import (
+	"context"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// page is how many events or items are read at once.
+const page = 500
+
+// Messages reads turns as messages: what the user said and what the agent
+// answered. Turns whose events are no longer kept are told from their items.
+func Messages(ctx context.Context, threads thread.Service, actor thole.Actor, th thread.Thread, turns []thread.Turn) ([]*Message, error) {
+	out := make([]*Message, 0, 2*len(turns))
+	for _, t := range turns {
+		e, m := NewEncoder(t), NewMessage()
+		h := &history{encoder: e, answer: m, turn: t}
+		var err error
+		if t.Seq > th.Floor {
+			err = h.fromLog(ctx, threads, actor)
+		} else {
+			err = h.fromItems(ctx, threads, actor)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, h.question())
+		if m.ID != "" {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+type history struct {
+	encoder *Encoder
+	answer  *Message
+	turn    thread.Turn
+	user    *thole.Item // the item of the turn's own input
+}
+
+func (h *history) take(ev thread.Event) {
+	if h.user == nil && ev.Turn == h.turn.ID && ev.Data.Item != nil && ev.Data.Item.Kind == thole.ItemUserMessage {
+		h.user = ev.Data.Item
+	}
+	h.encoder.Event(ev)
+	h.answer.Fold(h.encoder.Take())
+}
+
+// fromLog reads the turn's events up to its end, or to the end of the log.
+func (h *history) fromLog(ctx context.Context, threads thread.Service, actor thole.Actor) error {
+	for after := h.turn.Seq - 1; !h.encoder.Ended(); {
+		events, err := threads.Events(ctx, actor, h.turn.Thread, after, page)
+		if err != nil {
+			return err
+		}
+		for _, ev := range events {
+			after = ev.Seq
+			h.take(ev)
+		}
+		if len(events) < page {
+			break
+		}
+	}
+	if h.encoder.Ended() {
+		return nil
+	}
+	return h.eachItem(ctx, threads, actor, func(r thread.ItemRecord) {
+		if r.Open {
+			h.inFlight(r)
+		}
+	})
+}
+
+// inFlight adds the text of an item that is not complete.
+func (h *history) inFlight(r thread.ItemRecord) {
+	for s, text := range map[provider.Stream]string{provider.StreamText: r.Item.Text, provider.StreamSummary: r.Item.Summary} {
+		if text != "" {
+			h.take(thread.Event{Turn: h.turn.ID, Kind: thread.ItemDelta, Data: thread.Data{ItemID: r.Item.ID, Stream: s, Delta: text}})
+		}
+	}
+	if c := r.Item.Command; c != nil && c.Output != "" {
+		h.take(thread.Event{Turn: h.turn.ID, Kind: thread.ItemDelta, Data: thread.Data{ItemID: r.Item.ID, Stream: provider.StreamOutput, Delta: c.Output}})
+	}
+}
+
+// fromItems tells a turn whose events were removed or belong to a parent's log:
+// the same message without its steps, questions and todo lists.
+func (h *history) fromItems(ctx context.Context, threads thread.Service, actor thole.Actor) error {
+	t := h.turn
+	h.take(thread.Event{Turn: t.ID, Kind: thread.TurnStarted, Time: t.Created})
+	err := h.eachItem(ctx, threads, actor, func(r thread.ItemRecord) {
+		kind := thread.ItemCompleted
+		if r.Open {
+			kind = thread.ItemStarted
+		}
+		h.take(thread.Event{Turn: t.ID, Kind: kind, Time: r.Item.Stamp.Ended, Data: thread.Data{Item: &r.Item}})
+	})
+	if err == nil && t.Outcome != "" {
+		h.take(thread.Event{Turn: t.ID, Seq: t.Seq, Kind: thread.TurnEnded, Time: t.Stamp.Ended, Data: thread.Data{Outcome: t.Outcome, Error: t.Error, Usage: &t.Usage}})
+	}
+	return err
+}
+
+func (h *history) eachItem(ctx context.Context, threads thread.Service, actor thole.Actor, f func(thread.ItemRecord)) error {
+	cursor := ""
+	for {
+		items, err := threads.Items(ctx, actor, h.turn.Thread, h.turn.ID, thread.PageParams{Cursor: cursor, Limit: page})
+		if err != nil {
+			return err
+		}
+		for _, r := range items.Items {
+			f(r)
+		}
+		if cursor = items.Next; cursor == "" {
+			return nil
+		}
+	}
+}
+
+// question is what the user said.
+func (h *history) question() *Message {
+	m := &Message{ID: string(h.turn.ID) + "/input", Role: "user", Parts: []Part{}, Metadata: &Metadata{RunID: string(h.turn.ID), ClientID: h.turn.ClientID, CreatedAt: h.turn.Created}}
+	if h.user != nil {
+		m.ID = string(h.user.ID)
+	}
+	for _, in := range h.turn.Input {
+		m.Parts = append(m.Parts, inputPart(in))
+	}
+	return m
+}

@@ -1,0 +1,240 @@
+package chat
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"mime"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// Request is what a client posts. Fields we do not know are the client's own.
+type Request struct {
+	ID               string                     `json:"id"`
+	ChatID           string                     `json:"chatId"`
+	Messages         []ClientMessage            `json:"messages"`
+	Trigger          string                     `json:"trigger"`
+	MessageID        string                     `json:"messageId"`
+	Provider         string                     `json:"provider"`
+	Model            string                     `json:"model"`
+	Effort           string                     `json:"effort"`
+	ExecutionProfile string                     `json:"executionProfile"`
+	ProviderOptions  map[string]json.RawMessage `json:"providerOptions"`
+	Agent            string                     `json:"agent"`
+	Approvals        string                     `json:"approvals"`
+}
+
+// ClientMessage is a UIMessage as far as we read it.
+type ClientMessage struct {
+	ID      string       `json:"id"`
+	Role    string       `json:"role"`
+	RawMeta rawMeta      `json:"metadata"`
+	Parts   []ClientPart `json:"parts"`
+}
+
+// rawMeta keeps foreign metadata from being an error.
+type rawMeta json.RawMessage
+
+func (m *rawMeta) UnmarshalJSON(b []byte) error {
+	*m = append(rawMeta(nil), b...)
+	return nil
+}
+
+// ClientPart is a part as far as we read it.
+type ClientPart struct {
+	Type      string `json:"type"`
+	Text      string `json:"text"`
+	URL       string `json:"url"`
+	MediaType string `json:"mediaType"`
+	State     string `json:"state"`
+	Approval  *struct {
+		ID       string `json:"id"`
+		Approved *bool  `json:"approved"`
+		Reason   string `json:"reason"`
+	} `json:"approval"`
+}
+
+// Decode reads a request.
+func Decode(body []byte) (*Request, error) {
+	var r Request
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, thole.Errorf(thole.CodeInvalid, "the request is not the JSON of a chat: %w", err)
+	}
+	if r.ChatID != "" {
+		r.ID = r.ChatID
+	}
+	if r.ID == "" || len(r.ID) > 200 {
+		return nil, thole.Errorf(thole.CodeInvalid, "a chat needs an id of at most 200 bytes")
+	}
+	switch r.Trigger {
+	case "", "submit-message", "regenerate-message":
+	default:
+		return nil, thole.Errorf(thole.CodeInvalid, "unknown trigger %q", r.Trigger)
+	}
+	switch r.Approvals {
+	case "", "post", "stream":
+	default:
+		return nil, thole.Errorf(thole.CodeInvalid, "approvals is %q, want post or stream", r.Approvals)
+	}
+	if len(r.Messages) == 0 {
+		return nil, thole.Errorf(thole.CodeInvalid, "there is no message")
+	}
+	return &r, nil
+}
+
+// ThreadID is the thread of a chat id: the id itself if it is a UUID, else one
+// that this user and this id always give. Two users' chats "a" are two threads.
+func ThreadID(user thole.UserID, chat string) thole.ThreadID {
+	if thole.ValidUUID(chat) {
+		return thole.ThreadID(chat)
+	}
+	return thole.ThreadID(NamedID("chat", string(user), chat))
+}
+
+// NamedID is a UUID (version 8) that the same words always give.
+func NamedID(words ...string) string {
+	h := sha256.New()
+	for _, w := range words {
+		h.Write([]byte(w))
+		h.Write([]byte{0})
+	}
+	b := h.Sum(nil)[:16]
+	b[6] = b[6]&0x0f | 0x80
+	b[8] = b[8]&0x3f | 0x80
+	const hex = "0123456789abcdef"
+	s := make([]byte, 0, 36)
+	for i, c := range b {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			s = append(s, '-')
+		}
+		s = append(s, hex[c>>4], hex[c&15])
+	}
+	return string(s)
+}
+
+// Settings are what the request says about how to run; nil for nothing.
+func (r *Request) Settings() (*thread.Settings, error) {
+	s := thread.Settings{Provider: ProviderName(r.Provider), Model: r.Model, Effort: r.Effort, Profile: thole.Profile(r.ExecutionProfile)}
+	if s.Profile == "" && r.Agent != "" {
+		if r.Agent != "build" && r.Agent != "plan" {
+			return nil, thole.Errorf(thole.CodeInvalid, "agent is %q, want build or plan", r.Agent).WithHint("use executionProfile")
+		}
+		s.Profile = map[string]thole.Profile{"build": thole.ProfileEdit, "plan": thole.ProfilePlan}[r.Agent]
+	}
+	s.Options = Options(r.ProviderOptions)
+	if s.Provider == "" && s.Model == "" && s.Effort == "" && s.Profile == "" && s.Options == nil {
+		return nil, nil
+	}
+	return &s, nil
+}
+
+// ProviderName takes the long names some clients use.
+func ProviderName(name string) string {
+	switch name {
+	case "codex-cli":
+		return "codex"
+	case "claude-code":
+		return "claude"
+	}
+	return name
+}
+
+// Options flattens provider options: texts as they are, the rest as JSON.
+func Options(in map[string]json.RawMessage) map[string]string {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		var s string
+		if json.Unmarshal(v, &s) != nil {
+			s = string(v)
+		}
+		out[k] = s
+	}
+	return out
+}
+
+// Last is the newest message, the only one that is read: the server has the rest.
+func (r *Request) Last() *ClientMessage { return &r.Messages[len(r.Messages)-1] }
+
+// LastUser is the newest message of the user.
+func (r *Request) LastUser() *ClientMessage {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if r.Messages[i].Role == "user" {
+			return &r.Messages[i]
+		}
+	}
+	return nil
+}
+
+// Input is a user message as a turn takes it.
+func (m *ClientMessage) Input() ([]thole.Input, error) {
+	var in []thole.Input
+	for _, p := range m.Parts {
+		switch p.Type {
+		case "text":
+			if p.Text != "" {
+				in = append(in, thole.Input{Type: "text", Text: p.Text})
+			}
+		case "file":
+			if !strings.HasPrefix(p.MediaType, "image/") || !strings.HasPrefix(p.URL, "data:") {
+				return nil, thole.Errorf(thole.CodeUnsupported, "a %s file cannot be sent in a message", or(p.MediaType, "nameless")).
+					WithHint("images can, as data: URLs; put other files into the workspace")
+			}
+			in = append(in, thole.Input{Type: "image", URL: p.URL})
+		}
+	}
+	if len(in) == 0 {
+		return nil, thole.Errorf(thole.CodeInvalid, "the message is empty")
+	}
+	return in, nil
+}
+
+// Verdict is an approval that the client posts back.
+type Verdict struct {
+	Ask    thole.AskID
+	Answer thole.Answer
+}
+
+// Verdicts are the approvals in the message of the assistant that the client
+// posted back.
+func (m *ClientMessage) Verdicts() []Verdict {
+	var out []Verdict
+	for _, p := range m.Parts {
+		if p.State != "approval-responded" || p.Approval == nil || p.Approval.Approved == nil {
+			continue
+		}
+		v := Verdict{Ask: thole.AskID(p.Approval.ID), Answer: thole.Answer{Decision: thole.DecisionDeny, Message: p.Approval.Reason}}
+		if *p.Approval.Approved {
+			v.Answer = thole.Answer{Decision: thole.DecisionAllow}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// At is where the client's copy of the message ends.
+func (m *ClientMessage) At() Metadata {
+	var at Metadata
+	if json.Unmarshal(m.RawMeta, &at) != nil {
+		return Metadata{}
+	}
+	return at
+}
+
+func inputPart(in thole.Input) Part {
+	if in.Type == "image" {
+		p := Part{"type": "file", "url": in.URL, "mediaType": "image/png"}
+		if rest, ok := strings.CutPrefix(in.URL, "data:"); ok {
+			head, _, _ := strings.Cut(rest, ",")
+			if t, _, err := mime.ParseMediaType(strings.TrimSuffix(head, ";base64")); err == nil && t != "" {
+				p["mediaType"] = t
+			}
+		}
+		return p
+	}
+	return Part{"type": "text", "text": in.Text}
+}

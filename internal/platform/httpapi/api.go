@@ -1,0 +1,198 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+func newAPI(mux *router, version string) huma.API {
+	ownErrors()
+	c := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			Info: &huma.Info{Title: "thole", Version: version, Description: "Sessions, runs, questions and background jobs. Streams and the chat endpoint are described in docs/protocol/http.md."},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"token":   {Type: "http", Scheme: "bearer"},
+					"session": {Type: "apiKey", In: "cookie", Name: "thole_…"},
+				},
+			},
+			Security: []map[string][]string{{"token": {}}, {"session": {}}},
+		},
+		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		DefaultFormat: "application/json",
+	}
+	return humago.New(mux, c)
+}
+
+// schemaName keeps types of one name apart: the public shapes have theirs to
+// themselves, what they contain carries its package's.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	path := t.PkgPath()
+	pkg := path[strings.LastIndexByte(path, '/')+1:]
+	if pkg == "" || pkg == "view" || pkg == "httpapi" {
+		return name
+	}
+	return strings.ToUpper(pkg[:1]) + pkg[1:] + name
+}
+
+// op registers one operation.
+func op[I, O any](s *Server, method, path, summary string, status int, h func(context.Context, *I) (*O, error)) {
+	id := strings.ToLower(method) + strings.NewReplacer("/", "-", "{", "", "}", "", "_", "-").Replace(path)
+	tag, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	huma.Register(s.api, huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status, Tags: []string{tag}, MaxBodyBytes: maxBody,
+		Errors: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	}, func(ctx context.Context, in *I) (*O, error) {
+		out, err := h(ctx, in)
+		if err == nil {
+			return out, nil
+		}
+		var p *Problem
+		if errors.As(err, &p) {
+			return nil, p
+		}
+		return nil, s.problem(nil, traceOf(ctx), err)
+	})
+}
+
+// body is an answer without headers of its own.
+type body[T any] struct{ Body T }
+
+func answer[T any](v T, err error) (*body[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &body[T]{v}, nil
+}
+
+// tagged is an answer that can be edited.
+type tagged[T any] struct {
+	ETag string `header:"ETag"`
+	Body T
+}
+
+type empty struct{}
+
+func done(err error) (*empty, error) {
+	if err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// list is a page.
+type list[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty" doc:"cursor of the next page"`
+	Back  string `json:"back,omitempty" doc:"cursor of the page before"`
+}
+
+// pageIn is how lists are walked.
+type pageIn struct {
+	Cursor string `query:"cursor" doc:"from a list's next or back"`
+	Limit  int    `query:"limit" minimum:"0" maximum:"200" doc:"50 when absent"`
+	Order  string `query:"order" enum:"asc,desc" doc:"asc when absent"`
+}
+
+func (p pageIn) params() thread.PageParams {
+	limit := p.Limit
+	if limit == 0 {
+		limit = 50
+	}
+	return thread.PageParams{Cursor: p.Cursor, Limit: limit, Desc: p.Order == "desc"}
+}
+
+func paged[A, B any](page thread.Page[A], f func(A) B) list[B] {
+	out := list[B]{Items: make([]B, len(page.Items)), Next: page.Next, Back: page.Back}
+	for i, v := range page.Items {
+		out.Items[i] = f(v)
+	}
+	return out
+}
+
+// keyIn is the header of creates.
+type keyIn struct {
+	Key string `header:"Idempotency-Key" maxLength:"255" doc:"a repeat returns what the first request made"`
+}
+
+// matchIn is the header of edits.
+type matchIn struct {
+	Match string `header:"If-Match" doc:"refuse with 412 unless this is the current ETag"`
+}
+
+func (m matchIn) check(etag string) error {
+	if m.Match == "" || m.Match == "*" {
+		return nil
+	}
+	for t := range strings.SplitSeq(m.Match, ",") {
+		if strings.TrimSpace(t) == etag {
+			return nil
+		}
+	}
+	return thole.Errorf(thole.CodeConflict, "%w", errStale).WithHint("read it again and repeat the edit")
+}
+
+// stripes order edits of one thing in this process, so that comparing an ETag
+// and changing what it stands for are one step towards other HTTP clients.
+type stripes [64]sync.Mutex
+
+func (s *stripes) lock(key string) func() {
+	n := uint(0)
+	for _, c := range []byte(key) {
+		n = n*31 + uint(c)
+	}
+	m := &s[n%uint(len(s))]
+	m.Lock()
+	return m.Unlock
+}
+
+// once runs a create under its Idempotency-Key. Only a refusal that had no effect
+// frees the key.
+func once[T any](ctx context.Context, s *Server, scope, key string, create func() (T, error)) (T, error) {
+	var v T
+	if key == "" {
+		return create()
+	}
+	user := actorOf(ctx).User
+	result, fresh, err := s.cfg.Keys.Begin(ctx, user, scope, key)
+	if err != nil {
+		return v, err
+	}
+	if !fresh {
+		if result == "" {
+			return v, thole.Errorf(thole.CodeConflict, "the first request with this Idempotency-Key has not finished").
+				WithHint("look whether it took effect before repeating it with a new key")
+		}
+		return v, json.Unmarshal([]byte(result), &v)
+	}
+	v, err = create()
+	after := context.WithoutCancel(ctx)
+	if err != nil {
+		if code := thole.CodeOf(err); code != thole.CodeInternal && code != thole.CodeUnavailable {
+			if ferr := s.cfg.Keys.Forget(after, user, scope, key); ferr != nil {
+				err = errors.Join(err, ferr)
+			}
+		}
+		return v, err
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return v, err
+	}
+	return v, s.cfg.Keys.Finish(after, user, scope, key, string(b))
+}

@@ -1,0 +1,280 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/chat"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// chatHeader marks the protocol for its clients.
+var chatHeader = map[string]string{"X-Vercel-Ai-Ui-Message-Stream": "v1"}
+
+func (s *Server) chatRoutes() {
+	text := Route{Text: true}
+	for base, provider := range map[string]string{"/api/chat": "", "/api/chat-opencode": "opencode"} {
+		s.mux.add(text, "POST "+base, func(w http.ResponseWriter, r *http.Request) { s.postChat(w, r, provider) })
+		s.mux.add(text, "GET "+base+"/{chat_id}/stream", s.resumeChat)
+		s.mux.add(text, "POST "+base+"/{chat_id}/stop", s.stopChat)
+		s.chatHistoryRoutes(base+"-history", provider)
+	}
+}
+
+// postChat starts a run, runs the last message again, or takes approvals.
+func (s *Server) postChat(w http.ResponseWriter, r *http.Request, provider string) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "read chat: %w", err))
+		return
+	}
+	req, err := chat.Decode(data)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	id := chat.ThreadID(actorOf(r.Context()).User, req.ID)
+	if last := req.Last(); last.Role == "assistant" && req.Trigger != "regenerate-message" {
+		s.postVerdicts(w, r, id, req, last)
+		return
+	}
+	turn, err := s.startChat(r, id, req, provider)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	s.streamChat(w, r, chat.NewEncoder(turn), turn, req.Approvals != "stream")
+}
+
+func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request, provider string) (thread.Turn, error) {
+	ctx, actor := r.Context(), actorOf(r.Context())
+	said := req.LastUser()
+	if said == nil {
+		return thread.Turn{}, thole.Errorf(thole.CodeInvalid, "there is no message of the user")
+	}
+	input, err := said.Input()
+	if err != nil {
+		return thread.Turn{}, err
+	}
+	settings, err := req.Settings()
+	if err != nil {
+		return thread.Turn{}, err
+	}
+	if settings != nil {
+		if err := s.usable(settings.Provider); err != nil {
+			return thread.Turn{}, err
+		}
+	}
+	p := thread.StartTurn{Thread: id, Input: input, ClientID: said.ID, Settings: settings, Trace: traceOf(ctx), Idempotency: r.Header.Get("Idempotency-Key")}
+	turn, err := s.cfg.Threads.StartTurn(ctx, actor, p)
+	if thole.CodeOf(err) != thole.CodeNotFound {
+		return turn, err
+	}
+	born := thread.Create{ID: id, Settings: thread.Settings{Provider: provider}}
+	if settings != nil {
+		born.Settings = *settings
+		if born.Settings.Provider == "" {
+			born.Settings.Provider = provider
+		}
+	}
+	if _, err := s.create(ctx, born, ""); err != nil && thole.CodeOf(err) != thole.CodeConflict {
+		return thread.Turn{}, err
+	}
+	return s.cfg.Threads.StartTurn(ctx, actor, p)
+}
+
+// postVerdicts answers approvals with the message that the client posted back and
+// goes on with that message.
+func (s *Server) postVerdicts(w http.ResponseWriter, r *http.Request, id thole.ThreadID, req *chat.Request, m *chat.ClientMessage) {
+	ctx, actor := r.Context(), actorOf(r.Context())
+	th, err := s.cfg.Threads.Get(ctx, actor, id)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	turn, err := s.cfg.Threads.Turn(ctx, actor, id, thole.TurnID(m.ID))
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	asks, err := s.cfg.Threads.Asks(ctx, actor, id, true)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	waiting := map[thole.AskID]bool{}
+	for _, a := range asks {
+		waiting[a.Ask.ID] = a.Turn == turn.ID
+	}
+	given := 0
+	for _, v := range m.Verdicts() {
+		if !waiting[v.Ask] {
+			continue // of an earlier step, or settled elsewhere meanwhile
+		}
+		if _, err := s.cfg.Threads.Answer(ctx, actor, id, v.Ask, v.Answer); err != nil && thole.CodeOf(err) != thole.CodeConflict {
+			s.refuse(w, r, err)
+			return
+		}
+		given++
+	}
+	if given == 0 && len(m.Verdicts()) == 0 {
+		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the last message is the agent's and answers nothing").WithHint("send a message of the user"))
+		return
+	}
+	at := m.At()
+	if at.Seq < turn.Seq || at.Seq > th.Seq { // not ours to trust: take what there was before the answer
+		at = chat.Metadata{Seq: th.Seq}
+	}
+	s.streamChat(w, r, chat.Continue(turn, at), turn, req.Approvals != "stream")
+}
+
+// streamChat sends a turn from its start, or from where the encoder goes on.
+func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Encoder, turn thread.Turn, cut bool) {
+	after := turn.Seq - 1
+	sub, err := s.cfg.Threads.Subscribe(r.Context(), actorOf(r.Context()), turn.Thread, thread.SubscribeOptions{After: &after})
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	defer func() { sub.Close() }()
+	s.streams.Add(1)
+	defer s.streams.Done()
+	st := newStream(w, chatHeader)
+	if st.flush() != nil { // the headers, before anything happens
+		return
+	}
+	st.last = time.Time{}
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	for {
+		select {
+		case batch, ok := <-sub.Events:
+			if !ok {
+				if sub = s.again(st, r, sub, turn, after); sub == nil {
+					return
+				}
+				continue
+			}
+			st.pace(r.Context(), s.stopping)
+			after = feed(e, batch, sub.Events, after)
+		case <-alive.C:
+			st.comment("alive")
+			if st.flush() != nil {
+				return
+			}
+			continue
+		case <-r.Context().Done():
+			return // the client went away; the run goes on
+		case <-s.stopping:
+			panic(http.ErrAbortHandler) // a clean end would look like success
+		}
+		write(st, e.Take())
+		if cut && e.Blocked() {
+			write(st, e.Cut())
+		}
+		if e.Ended() {
+			st.buf = append(st.buf, "data: [DONE]\n\n"...)
+		}
+		if st.flush() != nil || e.Ended() {
+			return
+		}
+	}
+}
+
+// feed takes a batch and what else there is by now.
+func feed(e *chat.Encoder, batch []thread.Event, more <-chan []thread.Event, after uint64) uint64 {
+	for {
+		for _, ev := range batch {
+			if ev.Seq > 0 {
+				after = ev.Seq
+			}
+			e.Event(ev)
+		}
+		select {
+		case next, ok := <-more:
+			if !ok {
+				return after
+			}
+			batch = next
+		default:
+			return after
+		}
+	}
+}
+
+func write(st *stream, chunks []chat.Chunk) {
+	for i := range chunks {
+		b, err := json.Marshal(&chunks[i])
+		if err != nil {
+			panic("httpapi: encode chunk: " + err.Error())
+		}
+		st.data("", b)
+	}
+}
+
+// again goes on after a subscription that ended: a reader that fell behind reads
+// on from where it is. nil: the stream is over.
+func (s *Server) again(st *stream, r *http.Request, old *thread.Subscription, turn thread.Turn, after uint64) *thread.Subscription {
+	err := old.Err()
+	if errors.Is(err, thread.ErrSlow) {
+		sub, serr := s.cfg.Threads.Subscribe(r.Context(), actorOf(r.Context()), turn.Thread, thread.SubscribeOptions{After: &after})
+		if serr == nil {
+			return sub
+		}
+		err = serr
+	}
+	if c := thole.CodeOf(err); c == thole.CodeGone || c == thole.CodeNotFound {
+		write(st, []chat.Chunk{{Type: "error", ErrorText: "the chat was deleted"}})
+		st.buf = append(st.buf, "data: [DONE]\n\n"...)
+		_ = st.flush()
+		return nil
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// resumeChat shows the running answer again from its start.
+func (s *Server) resumeChat(w http.ResponseWriter, r *http.Request) {
+	turn, err := s.openTurn(r.Context(), chat.ThreadID(actorOf(r.Context()).User, r.PathValue("chat_id")))
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	if turn.ID == "" {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	s.streamChat(w, r, chat.NewEncoder(turn), turn, r.URL.Query().Get("approvals") == "post")
+}
+
+// openTurn is the running turn of a chat, the zero Turn when it is idle or does
+// not exist yet.
+func (s *Server) openTurn(ctx context.Context, id thole.ThreadID) (thread.Turn, error) {
+	th, err := s.cfg.Threads.Get(ctx, actorOf(ctx), id)
+	if thole.CodeOf(err) == thole.CodeNotFound || err == nil && th.Open == "" {
+		return thread.Turn{}, nil
+	}
+	if err != nil {
+		return thread.Turn{}, err
+	}
+	return s.cfg.Threads.Turn(ctx, actorOf(ctx), id, th.Open)
+}
+
+func (s *Server) stopChat(w http.ResponseWriter, r *http.Request) {
+	turn, err := s.openTurn(r.Context(), chat.ThreadID(actorOf(r.Context()).User, r.PathValue("chat_id")))
+	if err == nil && turn.ID != "" {
+		err = s.cfg.Threads.Interrupt(r.Context(), actorOf(r.Context()), turn.Thread, turn.ID)
+		if thole.CodeOf(err) == thole.CodeConflict {
+			err = nil // it ended by itself just now
+		}
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon/wire"
+)
+
+// call asks the delivery side. Its views are those of the command line, so that
+// both show the same.
+func call[R any](ctx context.Context, s *Server, method string, params any) (R, error) {
+	var zero R
+	if s.cfg.Deliveries == nil {
+		return zero, thole.Errorf(thole.CodeUnavailable, "this server delivers no background results")
+	}
+	m := s.cfg.Deliveries(method)
+	if m == nil {
+		return zero, thole.Errorf(thole.CodeUnavailable, "this server does not answer %s", method)
+	}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return zero, err
+	}
+	v, err := m(ctx, actorOf(ctx), raw)
+	if err != nil {
+		return zero, err
+	}
+	r, ok := v.(R)
+	if !ok {
+		return zero, thole.Errorf(thole.CodeInternal, "%s answered with a %T", method, v)
+	}
+	return r, nil
+}
+
+func listed[T any](all []T, err error) (*body[list[T]], error) {
+	if all == nil {
+		all = []T{}
+	}
+	return answer(list[T]{Items: all}, err)
+}
+
+type limitIn struct {
+	Limit int `query:"limit" minimum:"0" maximum:"1000" doc:"200 when absent"`
+}
+
+func (l limitIn) limit() int {
+	if l.Limit == 0 {
+		return 200
+	}
+	return l.Limit
+}
+
+func (s *Server) deliveryRoutes() {
+	op(s, "GET", "/jobs", "List background jobs, newest first", 200, func(ctx context.Context, in *struct {
+		limitIn
+		Session string `query:"session_id"`
+		Status  string `query:"status" enum:"running,ready,failed,cancelled"`
+	}) (*body[list[wire.Job]], error) {
+		return listed(call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.Session, Status: in.Status, Limit: in.limit()}))
+	})
+	op(s, "GET", "/sessions/{session_id}/jobs", "List the background jobs of a session", 200, func(ctx context.Context, in *struct {
+		sessionID
+		limitIn
+	}) (*body[list[wire.Job]], error) {
+		if _, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()); err != nil {
+			return nil, err
+		}
+		return listed(call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.ID, Limit: in.limit()}))
+	})
+	type jobID struct {
+		ID string `path:"job_id" format:"uuid"`
+	}
+	op(s, "GET", "/jobs/{job_id}", "Read a job with its batch", 200, func(ctx context.Context, in *jobID) (*body[wire.Job], error) {
+		return answer(call[wire.Job](ctx, s, wire.JobQuery, wire.JobParams{JobID: in.ID}))
+	})
+	op(s, "POST", "/jobs/{job_id}/cancel", "Cancel a job", 200, func(ctx context.Context, in *jobID) (*body[wire.Job], error) {
+		return answer(call[wire.Job](ctx, s, wire.JobCancel, wire.FinishParams{JobID: in.ID, RequestID: traceOf(ctx), Reason: "cancelled over HTTP"}))
+	})
+	op(s, "GET", "/batches", "List batches, newest first", 200, func(ctx context.Context, in *struct {
+		limitIn
+		Session string `query:"session_id"`
+		Open    bool   `query:"open"`
+		Held    bool   `query:"held"`
+	}) (*body[list[wire.Batch]], error) {
+		return listed(call[[]wire.Batch](ctx, s, wire.BatchList, wire.BatchListParams{ThreadID: in.Session, Open: in.Open, Held: in.Held, Limit: in.limit()}))
+	})
+	type batchID struct {
+		ID string `path:"batch_id" format:"uuid"`
+	}
+	op(s, "GET", "/batches/{batch_id}", "The whole story of a batch", 200, func(ctx context.Context, in *batchID) (*body[wire.Batch], error) {
+		return answer(call[wire.Batch](ctx, s, wire.BatchInspect, wire.BatchParams{BatchID: in.ID}))
+	})
+	op(s, "POST", "/batches/{batch_id}/close", "Decide about the first batch of a thread", 200, func(ctx context.Context, in *struct {
+		batchID
+		Body struct {
+			Reason string `json:"reason" enum:"operator_confirmed_delivery,operator_closed_unconfirmed,cancelled"`
+		}
+	}) (*body[wire.Batch], error) {
+		b, err := call[wire.Batch](ctx, s, wire.BatchInspect, wire.BatchParams{BatchID: in.ID})
+		if err != nil {
+			return nil, err
+		}
+		return answer(call[wire.Batch](ctx, s, wire.BatchClose, wire.BatchParams{
+			BatchID: in.ID, SourceThreadID: b.SourceThreadID, Endpoint: b.Endpoint, Reason: in.Body.Reason,
+		}))
+	})
+	op(s, "GET", "/ledger", "What was decided about deliveries and by which proof", 200, func(ctx context.Context, in *struct {
+		limitIn
+		Job     string `query:"job_id"`
+		Batch   string `query:"batch_id"`
+		Session string `query:"session_id"`
+	}) (*body[list[wire.Audit]], error) {
+		return listed(call[[]wire.Audit](ctx, s, wire.AuditList, wire.AuditParams{JobID: in.Job, BatchID: in.Batch, SourceThreadID: in.Session, Limit: in.limit()}))
+	})
+}

@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// loop sends until the client, the session or the server ends. After the first
+// event of a burst it waits for the next tick and takes all that came: readers
+// cost per write, not per event.
+func (f *follower) loop() {
+	f.alive = time.NewTimer(keepAlive)
+	defer f.alive.Stop()
+	if f.flush() != nil {
+		return
+	}
+	for {
+		src, batch, woke := f.wait()
+		switch woke {
+		case wokeGone:
+			return
+		case wokeStop:
+			f.end("shutdown")
+			return
+		case wokeAlive:
+			if !f.stillIn() {
+				f.end("logout")
+				return
+			}
+			f.comment("alive")
+			if f.flush() != nil {
+				return
+			}
+			f.alive.Reset(keepAlive)
+			continue
+		}
+		f.pace(f.r.Context(), f.stopping)
+		if f.take(src, batch, woke) || f.drain() || f.flush() != nil {
+			return
+		}
+	}
+}
+
+type wake int
+
+const (
+	wokeGone wake = iota
+	wokeStop
+	wokeAlive
+	wokeJobs
+	wokeWatch
+	wokeSource
+)
+
+// wait blocks until something happens. A session's own stream, of which there
+// may be thousands, takes the plain select.
+func (f *follower) wait() (*source, []thread.Event, wake) {
+	if f.watch == nil {
+		src := f.sources[0]
+		select {
+		case batch := <-src.ch: // nil when closed
+			return src, batch, wokeSource
+		case <-f.alive.C:
+			return nil, nil, wokeAlive
+		case <-f.r.Context().Done():
+			return nil, nil, wokeGone
+		case <-f.stopping:
+			return nil, nil, wokeStop
+		}
+	}
+	recv := func(ch any) reflect.SelectCase {
+		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
+	}
+	cases := []reflect.SelectCase{
+		wokeGone: recv(f.r.Context().Done()), wokeStop: recv(f.stopping), wokeAlive: recv(f.alive.C), wokeJobs: recv(f.changed), wokeWatch: recv(f.watch.Events),
+	}
+	for _, src := range f.sources {
+		cases = append(cases, recv(src.ch))
+	}
+	i, v, ok := reflect.Select(cases)
+	var batch []thread.Event
+	if ok && i >= int(wokeWatch) {
+		batch = v.Interface().([]thread.Event)
+	}
+	if i >= int(wokeSource) {
+		return f.sources[i-int(wokeSource)], batch, wokeSource
+	}
+	return nil, batch, wake(i)
+}
+
+// take writes one delivery; true ends the stream.
+func (f *follower) take(src *source, batch []thread.Event, woke wake) bool {
+	switch woke {
+	case wokeJobs:
+		f.changed = f.jobs()
+		b, _ := json.Marshal(jobsEvent(f.cfg.Now())) // plain data always encodes
+		f.data("", b)
+	case wokeWatch:
+		if batch == nil {
+			return f.over(f.watch)
+		}
+		f.news(batch)
+	case wokeSource:
+		return f.more(src, batch)
+	}
+	return false
+}
+
+// more writes a source's batch and what else it has.
+func (f *follower) more(src *source, batch []thread.Event) bool {
+	var events []*thread.Event
+	for {
+		if batch == nil {
+			f.add(src, events)
+			if f.over(src.sub) {
+				return true
+			}
+			src.ch = nil // its place in the cursor stays
+			return false
+		}
+		for i := range batch {
+			events = append(events, &batch[i])
+		}
+		select {
+		case batch = <-src.ch:
+		default:
+			f.add(src, events)
+			return false
+		}
+	}
+}
+
+// drain writes what every source has by now.
+func (f *follower) drain() bool {
+	for _, src := range f.sources {
+		select {
+		case batch := <-src.ch:
+			if f.more(src, batch) {
+				return true
+			}
+		default:
+		}
+	}
+	if f.watch == nil {
+		return false
+	}
+	for {
+		select {
+		case batch := <-f.watch.Events:
+			if batch == nil {
+				return f.over(f.watch)
+			}
+			f.news(batch)
+		default:
+			return false
+		}
+	}
+}
+
+// stillIn reports whether whoever opened the stream is still logged in.
+func (f *follower) stillIn() bool {
+	if f.who.cookie == "" {
+		return f.who.expires.IsZero() || f.cfg.Now().Before(f.who.expires)
+	}
+	_, err := f.cfg.Sessions.Resolve(f.r.Context(), f.who.cookie)
+	return thole.CodeOf(err) != thole.CodeUnauthorized
+}

@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"context"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/view"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+type queuedID struct {
+	sessionID
+	Message string `path:"message_id"`
+}
+
+func messageTag(m thread.Message) string { return sum([]any{m.ID, m.Input}) }
+
+func orderTag(all []thread.Message) string {
+	ids := make([]thole.MessageID, len(all))
+	for i, m := range all {
+		ids[i] = m.ID
+	}
+	return sum(ids)
+}
+
+func taggedMessage(m thread.Message, err error) (*tagged[view.QueuedMessage], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &tagged[view.QueuedMessage]{messageTag(m), view.OfMessage(m)}, nil
+}
+
+// queued finds a waiting message.
+func (s *Server) queued(ctx context.Context, in queuedID) (thread.Message, error) {
+	all, err := s.cfg.Threads.Queue(ctx, actorOf(ctx), in.thread())
+	if err != nil {
+		return thread.Message{}, err
+	}
+	for _, m := range all {
+		if string(m.ID) == in.Message {
+			return m, nil
+		}
+	}
+	return thread.Message{}, thole.Errorf(thole.CodeNotFound, "no queued message %s", in.Message).WithHint("it may have started to run")
+}
+
+func (s *Server) queueRoutes() {
+	op(s, "GET", "/sessions/{session_id}/queue", "List the messages that wait", 200, func(ctx context.Context, in *sessionID) (*tagged[list[view.QueuedMessage]], error) {
+		return s.queue(ctx, in.thread())
+	})
+	op(s, "POST", "/sessions/{session_id}/queue", "Queue a message", 201, func(ctx context.Context, in *struct {
+		sessionID
+		keyIn
+		Body struct {
+			inputIn
+			Start bool `json:"start,omitempty" doc:"run it at once if the session is idle"`
+		}
+	}) (*tagged[view.QueuedMessage], error) {
+		input, err := in.Body.input()
+		if err != nil {
+			return nil, err
+		}
+		return taggedMessage(once(ctx, s, "POST /sessions/"+in.ID+"/queue", in.Key, func() (thread.Message, error) {
+			return s.cfg.Threads.Enqueue(ctx, actorOf(ctx), thread.Enqueue{Thread: in.thread(), Input: input, ClientID: in.Body.ClientID, Start: in.Body.Start})
+		}))
+	})
+	op(s, "PATCH", "/sessions/{session_id}/queue/{message_id}", "Edit a queued message", 200, func(ctx context.Context, in *struct {
+		queuedID
+		matchIn
+		Body inputIn
+	}) (*tagged[view.QueuedMessage], error) {
+		input, err := in.Body.input()
+		if err != nil {
+			return nil, err
+		}
+		defer s.edits.lock(in.ID)()
+		m, err := s.queued(ctx, in.queuedID)
+		if err == nil {
+			err = in.check(messageTag(m))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return taggedMessage(s.cfg.Threads.EditQueued(ctx, actorOf(ctx), in.thread(), m.ID, input))
+	})
+	op(s, "DELETE", "/sessions/{session_id}/queue/{message_id}", "Remove a queued message", 204, func(ctx context.Context, in *struct {
+		queuedID
+		matchIn
+	}) (*empty, error) {
+		defer s.edits.lock(in.ID)()
+		m, err := s.queued(ctx, in.queuedID)
+		if err == nil {
+			err = in.check(messageTag(m))
+		}
+		if err != nil {
+			return nil, err
+		}
+		removed, err := s.cfg.Threads.RemoveQueued(ctx, actorOf(ctx), in.thread(), m.ID)
+		if err == nil && !removed {
+			err = thole.Errorf(thole.CodeNotFound, "no queued message %s", in.Message)
+		}
+		return done(err)
+	})
+	op(s, "PUT", "/sessions/{session_id}/queue/order", "Put the queue in another order", 200, func(ctx context.Context, in *struct {
+		sessionID
+		matchIn
+		Body struct {
+			Order []string `json:"order" doc:"every queued message once"`
+		}
+	}) (*tagged[list[view.QueuedMessage]], error) {
+		defer s.edits.lock(in.ID)()
+		all, err := s.cfg.Threads.Queue(ctx, actorOf(ctx), in.thread())
+		if err == nil {
+			err = in.check(orderTag(all))
+		}
+		if err != nil {
+			return nil, err
+		}
+		order := view.Each(in.Body.Order, func(id string) thole.MessageID { return thole.MessageID(id) })
+		if err := s.cfg.Threads.ReorderQueued(ctx, actorOf(ctx), in.thread(), order); err != nil {
+			return nil, err
+		}
+		return s.queue(ctx, in.thread())
+	})
+	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/promote", "Steer the running run with a queued message", 202, func(ctx context.Context, in *queuedID) (*body[view.Run], error) {
+		return runAnswer(s.cfg.Threads.PromoteQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message)))
+	})
+	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/start", "Run a queued message now", 201, func(ctx context.Context, in *queuedID) (*body[view.Run], error) {
+		return runAnswer(s.cfg.Threads.StartQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message)))
+	})
+}
+
+func (s *Server) queue(ctx context.Context, id thole.ThreadID) (*tagged[list[view.QueuedMessage]], error) {
+	all, err := s.cfg.Threads.Queue(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &tagged[list[view.QueuedMessage]]{orderTag(all), list[view.QueuedMessage]{Items: view.Each(all, view.OfMessage)}}, nil
+}

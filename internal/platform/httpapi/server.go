@@ -1,0 +1,221 @@
+// Package httpapi is the HTTP face of threads: REST with a generated OpenAPI
+// document, server-sent events, the AI SDK chat endpoint, the login, and the
+// embedded web UI. It owns routes, statuses and wire shapes, and no truth: every
+// answer comes from a service it was given, every request carries an actor.
+//
+// It refuses foreign hosts and origins (guard), the unproven (session), bodies
+// without bound, and readers that do not keep up.
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/guard"
+	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/platform/usage"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// Index finds things across threads. It says where something is; whether the
+// actor may see it is asked of Threads.
+type Index interface {
+	ThreadsOf(ctx context.Context, turn thole.TurnID) ([]thole.ThreadID, error)
+	Waiting(ctx context.Context, user thole.UserID, limit int) ([]thole.ThreadID, error)
+	Usage(ctx context.Context, q usage.Query) ([]usage.Sum, error)
+}
+
+// Keys remembers what requests with an Idempotency-Key made, where the made
+// thing itself cannot carry the key.
+type Keys interface {
+	Begin(ctx context.Context, user thole.UserID, scope, key string) (result string, fresh bool, err error)
+	Finish(ctx context.Context, user thole.UserID, scope, key, result string) error
+	Forget(ctx context.Context, user thole.UserID, scope, key string) error
+}
+
+// Method answers one of the delivery methods of internal/daemon/wire.
+type Method = func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error)
+
+// Config makes a Server.
+type Config struct {
+	Threads   thread.Service
+	Providers func() []provider.Info
+	// DefaultProvider is the provider of sessions that name none; empty takes the
+	// first one that works.
+	DefaultProvider string
+	Index           Index
+	Keys            Keys
+	Sessions        *session.Manager
+	Cookies         session.Cookies
+	Guard           *guard.Guard
+	// Deliveries finds a delivery method by its wire name; nil: there are none.
+	Deliveries func(method string) Method
+	// DeliveriesChanged returns a channel that is closed at the next change.
+	DeliveriesChanged func() <-chan struct{}
+	// UI is the built web UI; nil: a page that says there is none.
+	UI      fs.FS
+	Version string
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Server answers HTTP. Shutdown ends its streams; the listener is the caller's.
+type Server struct {
+	cfg    Config
+	mux    *router
+	api    huma.API
+	edits  stripes
+	frames *frameCache
+	ui     http.Handler
+
+	stopping chan struct{}
+	stop     sync.Once
+	streams  sync.WaitGroup
+}
+
+// New makes a server.
+func New(cfg Config) (*Server, error) {
+	if cfg.Threads == nil || cfg.Sessions == nil || cfg.Guard == nil || cfg.Providers == nil || cfg.Index == nil || cfg.Keys == nil {
+		return nil, thole.Errorf(thole.CodeInternal, "http: threads, sessions, guard, providers, index and keys are needed")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, mux: newRouter(), frames: newFrameCache(), stopping: make(chan struct{})}
+	s.ui = newUI(cfg.UI)
+	s.api = newAPI(s.mux, cfg.Version)
+	s.authRoutes()
+	s.sessionRoutes()
+	s.runRoutes()
+	s.queueRoutes()
+	s.humanLoopRoutes()
+	s.deliveryRoutes()
+	s.machineRoutes()
+	s.eventRoutes()
+	s.chatRoutes()
+	return s, nil
+}
+
+// Shutdown ends the event streams with a word and cuts the chat streams, so that
+// clients reconnect, and waits for them until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop.Do(func() { close(s.stopping) })
+	done := make(chan struct{})
+	go func() { s.streams.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+type contextKey int
+
+const (
+	whoKey contextKey = iota
+	traceKey
+)
+
+// who is an authenticated caller.
+type who struct {
+	actor   thole.Actor
+	user    session.User
+	expires time.Time
+	cookie  string // the session's secret, "" for a token
+}
+
+func actorOf(ctx context.Context) thole.Actor {
+	w, _ := ctx.Value(whoKey).(who)
+	return w.actor
+}
+
+func traceOf(ctx context.Context) string {
+	t, _ := ctx.Value(traceKey).(string)
+	return t
+}
+
+const traceHeader = "X-Trace-Id"
+
+// traceFor takes the caller's trace id if it is one, else makes one.
+func traceFor(r *http.Request) string {
+	if t := r.Header.Get(traceHeader); plainKey(t, 64) {
+		return t
+	}
+	var b [16]byte
+	rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
+	return hex.EncodeToString(b[:])
+}
+
+func plainKey(s string, limit int) bool {
+	if s == "" || len(s) > limit {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	trace := traceFor(r)
+	ctx := context.WithValue(r.Context(), traceKey, trace)
+	r = r.WithContext(ctx)
+	s.cfg.Guard.Headers(w.Header())
+	w.Header().Set(traceHeader, trace)
+	defer s.recover(w, r)
+	if err := s.cfg.Guard.Check(r); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	route, pattern := s.mux.find(r)
+	if route == nil {
+		if !owned(r.URL.Path) {
+			s.ui.ServeHTTP(w, r)
+			return
+		}
+		s.unknown(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if !s.mux.public(pattern) {
+		caller, err := s.authenticate(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		r = r.WithContext(context.WithValue(ctx, whoKey, caller))
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	s.mux.ServeHTTP(w, r)
+}
+
+// recover answers for a handler that panicked; http.ErrAbortHandler is how a
+// stream is cut on purpose.
+func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	s.cfg.Log.Error("request panicked", "path", r.URL.Path, "trace", traceOf(r.Context()), "err", v)
+	s.refuse(w, r, thole.Errorf(thole.CodeInternal, "the server made a mistake"))
+}

@@ -1,0 +1,260 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/chat"
+	"github.com/tholehq/thole/internal/platform/view"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// settingsIn are how a session's runs are made; absent fields stay.
+type settingsIn struct {
+	Provider         *string                    `json:"provider,omitempty"`
+	Model            *string                    `json:"model,omitempty"`
+	Effort           *string                    `json:"effort,omitempty"`
+	ExecutionProfile *string                    `json:"execution_profile,omitempty" doc:"plan, ask, edit, full, or a native mode of the provider"`
+	Instructions     *string                    `json:"instructions,omitempty"`
+	ProviderOptions  map[string]json.RawMessage `json:"provider_options,omitempty"`
+}
+
+func put[T ~string](to *T, from *string) {
+	if from != nil {
+		*to = T(*from)
+	}
+}
+
+// over returns the settings with the request's laid over them.
+func (in settingsIn) over(t thread.Settings) thread.Settings {
+	put(&t.Provider, in.Provider)
+	t.Provider = chat.ProviderName(t.Provider)
+	put(&t.Model, in.Model)
+	put(&t.Effort, in.Effort)
+	put(&t.Profile, in.ExecutionProfile)
+	put(&t.Instructions, in.Instructions)
+	if in.ProviderOptions != nil {
+		t.Options = chat.Options(in.ProviderOptions)
+	}
+	return t
+}
+
+func (in settingsIn) any() bool {
+	return in.Provider != nil || in.Model != nil || in.Effort != nil || in.ExecutionProfile != nil || in.Instructions != nil || in.ProviderOptions != nil
+}
+
+// usable refuses a provider that does not exist or cannot run, while somebody
+// is there to read why.
+func (s *Server) usable(name string) error {
+	if name == "" {
+		return nil
+	}
+	for _, p := range s.cfg.Providers() {
+		if p.Name != name {
+			continue
+		}
+		if !p.Available {
+			e := thole.Errorf(thole.CodeUnavailable, "%s cannot run here: %s", p.Title, p.Problem)
+			if p.Fix != "" {
+				e = e.WithHint("%s", p.Fix)
+			}
+			return e
+		}
+		return nil
+	}
+	return thole.Errorf(thole.CodeInvalid, "there is no provider %q", name)
+}
+
+// defaultProvider is the provider of a session that names none.
+func (s *Server) defaultProvider() string {
+	if s.cfg.DefaultProvider != "" {
+		return s.cfg.DefaultProvider
+	}
+	for _, p := range s.cfg.Providers() {
+		if p.Available {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// create makes a thread. With an Idempotency-Key its id follows from the key, so
+// that a repeat finds it.
+func (s *Server) create(ctx context.Context, p thread.Create, key string) (thread.Thread, error) {
+	actor := actorOf(ctx)
+	if p.Settings.Provider == "" {
+		p.Settings.Provider = s.defaultProvider()
+	}
+	if err := s.usable(p.Settings.Provider); err != nil {
+		return thread.Thread{}, err
+	}
+	if p.ID == "" && key != "" {
+		p.ID = thole.ThreadID(chat.NamedID("session", string(actor.User), key))
+	}
+	p.Source, p.Client = "http", actor.Client
+	t, err := s.cfg.Threads.Create(ctx, actor, p)
+	if thole.CodeOf(err) == thole.CodeConflict && key != "" {
+		if have, gerr := s.cfg.Threads.Get(ctx, actor, p.ID); gerr == nil {
+			return have, nil
+		}
+	}
+	return t, err
+}
+
+func sum(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("httpapi: encode: " + err.Error())
+	}
+	h := sha256.Sum256(b)
+	return `"` + hex.EncodeToString(h[:8]) + `"`
+}
+
+// sessionTag stands for what can be edited, not for what a run changes.
+func sessionTag(t thread.Thread) string {
+	return sum([]any{t.ID, t.Name, t.Archived, t.Settings})
+}
+
+func taggedSession(t thread.Thread, err error) (*tagged[view.Session], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &tagged[view.Session]{sessionTag(t), view.OfThread(t)}, nil
+}
+
+type sessionID struct {
+	ID string `path:"session_id" format:"uuid"`
+}
+
+func (in sessionID) thread() thole.ThreadID { return thole.ThreadID(in.ID) }
+
+func (s *Server) sessionRoutes() {
+	op(s, "GET", "/sessions", "List sessions, newest first", 200, func(ctx context.Context, in *struct {
+		Cursor   string `query:"cursor"`
+		Limit    int    `query:"limit" minimum:"0" maximum:"200"`
+		Archived bool   `query:"archived"`
+		Search   string `query:"search" maxLength:"500" doc:"in names, first messages and message text"`
+		Provider string `query:"provider"`
+		Sort     string `query:"sort" enum:"updated,created"`
+	}) (*body[list[view.Session]], error) {
+		f := thread.Filter{Archived: in.Archived, Search: in.Search, Sort: in.Sort, PageParams: pageIn{in.Cursor, in.Limit, "desc"}.params()}
+		if in.Provider != "" {
+			f.Providers = []string{chat.ProviderName(in.Provider)}
+		}
+		page, err := s.cfg.Threads.List(ctx, actorOf(ctx), f)
+		return answer(paged(page, view.OfThread), err)
+	})
+	op(s, "POST", "/sessions", "Create a session", 201, func(ctx context.Context, in *struct {
+		keyIn
+		Body struct {
+			ID   string `json:"id,omitempty" format:"uuid"`
+			Name string `json:"name,omitempty"`
+			Dir  string `json:"dir,omitempty"`
+			settingsIn
+		}
+	}) (*tagged[view.Session], error) {
+		settings := in.Body.over(thread.Settings{Dir: in.Body.Dir})
+		return taggedSession(s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Key))
+	})
+	op(s, "GET", "/sessions/{session_id}", "Read a session", 200, func(ctx context.Context, in *sessionID) (*tagged[view.Session], error) {
+		return taggedSession(s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()))
+	})
+	op(s, "PATCH", "/sessions/{session_id}", "Rename, archive or change a session", 200, s.editSession)
+	op(s, "DELETE", "/sessions/{session_id}", "Delete a session", 204, func(ctx context.Context, in *struct {
+		sessionID
+		matchIn
+	}) (*empty, error) {
+		defer s.edits.lock(in.ID)()
+		t, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread())
+		if err == nil {
+			err = in.check(sessionTag(t))
+		}
+		if err == nil {
+			err = s.cfg.Threads.Delete(ctx, actorOf(ctx), in.thread())
+		}
+		return done(err)
+	})
+	op(s, "POST", "/sessions/{session_id}/fork", "Copy a session up to a run", 201, func(ctx context.Context, in *struct {
+		sessionID
+		keyIn
+		Body struct {
+			UpTo string `json:"up_to_run_id,omitempty" format:"uuid" doc:"the last run to keep; all when absent"`
+		}
+	}) (*tagged[view.Session], error) {
+		actor := actorOf(ctx)
+		p := thread.Fork{UpTo: thole.TurnID(in.Body.UpTo), Source: "http", Client: actor.Client}
+		if in.Key != "" {
+			p.ID = thole.ThreadID(chat.NamedID("fork", string(actor.User), in.ID, in.Key))
+		}
+		t, err := s.cfg.Threads.Fork(ctx, actor, in.thread(), p)
+		if thole.CodeOf(err) == thole.CodeConflict && in.Key != "" {
+			if have, gerr := s.cfg.Threads.Get(ctx, actor, p.ID); gerr == nil {
+				t, err = have, nil
+			}
+		}
+		return taggedSession(t, err)
+	})
+	op(s, "GET", "/sessions/{session_id}/snapshot", "One consistent view to draw a page from", 200, s.snapshot)
+}
+
+func (s *Server) editSession(ctx context.Context, in *struct {
+	sessionID
+	matchIn
+	Body struct {
+		Name     *string `json:"name,omitempty"`
+		Archived *bool   `json:"archived,omitempty"`
+		settingsIn
+	}
+}) (*tagged[view.Session], error) {
+	defer s.edits.lock(in.ID)()
+	actor := actorOf(ctx)
+	t, err := s.cfg.Threads.Get(ctx, actor, in.thread())
+	if err == nil {
+		err = in.check(sessionTag(t))
+	}
+	if err == nil && in.Body.Provider != nil {
+		err = s.usable(chat.ProviderName(*in.Body.Provider))
+	}
+	if err != nil {
+		return nil, err
+	}
+	u := thread.Update{Name: in.Body.Name, Archived: in.Body.Archived}
+	if in.Body.any() {
+		settings := in.Body.over(t.Settings)
+		u.Settings = &settings
+	}
+	return taggedSession(s.cfg.Threads.Update(ctx, actor, in.thread(), u))
+}
+
+// snapshotOut is a session at one position of its log.
+type snapshotOut struct {
+	Session   view.Session         `json:"session"`
+	Seq       uint64               `json:"seq"`
+	ActiveRun *view.Run            `json:"active_run,omitempty"`
+	Questions []view.Question      `json:"questions"`
+	Todos     []thole.Todo         `json:"todos"`
+	Queue     []view.QueuedMessage `json:"queue"`
+}
+
+func (s *Server) snapshot(ctx context.Context, in *sessionID) (*body[snapshotOut], error) {
+	sub, err := s.cfg.Threads.Subscribe(ctx, actorOf(ctx), in.thread(), thread.SubscribeOptions{NoDeltas: true})
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Close()
+	snap := sub.Snapshot
+	out := snapshotOut{
+		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: snap.Todos, Queue: view.Each(snap.Queue, view.OfMessage),
+	}
+	if out.Todos == nil {
+		out.Todos = []thole.Todo{}
+	}
+	if snap.Open != nil {
+		run := view.OfTurn(*snap.Open)
+		out.ActiveRun = &run
+	}
+	return answer(out, nil)
+}

@@ -1,0 +1,161 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tholehq/thole/internal/platform/view"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+const (
+	// coalesce is the shortest time between two writes of one stream.
+	coalesce = 50 * time.Millisecond
+	// keepAlive is the longest time without one.
+	keepAlive = 15 * time.Second
+	// writeLimit is how long a client may keep us from writing.
+	writeLimit = 30 * time.Second
+)
+
+// stream writes server-sent events. Its buffer collects until flush.
+type stream struct {
+	w    http.ResponseWriter
+	ctl  *http.ResponseController
+	buf  []byte
+	last time.Time // of the last flush
+}
+
+func newStream(w http.ResponseWriter, header map[string]string) *stream {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	for k, v := range header {
+		h.Set(k, v)
+	}
+	w.WriteHeader(http.StatusOK)
+	return &stream{w: w, ctl: http.NewResponseController(w)}
+}
+
+// flush sends what was collected. An error means that the client is gone.
+func (st *stream) flush() error {
+	st.last = time.Now()
+	if len(st.buf) > 0 {
+		_ = st.ctl.SetWriteDeadline(st.last.Add(writeLimit)) // not every writer has deadlines
+		_, err := st.w.Write(st.buf)
+		st.buf = st.buf[:0]
+		if cap(st.buf) > 256<<10 {
+			st.buf = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return st.ctl.Flush()
+}
+
+func (st *stream) comment(text string) {
+	st.buf = append(append(append(st.buf, ": "...), text...), "\n\n"...)
+}
+
+// event adds a named event.
+func (st *stream) event(name string, data any) {
+	b, err := json.Marshal(data)
+	if err != nil {
+		panic("httpapi: encode event: " + err.Error())
+	}
+	st.buf = append(append(append(st.buf, "event: "...), name...), '\n')
+	st.data("", b)
+}
+
+// data adds a plain event.
+func (st *stream) data(id string, json []byte) {
+	if id != "" {
+		st.buf = append(append(append(st.buf, "id: "...), id...), '\n')
+	}
+	st.buf = append(append(append(st.buf, "data: "...), json...), "\n\n"...)
+}
+
+// pace waits until the next write is due: at once after a pause, else at the next
+// tick. Ticks are the same for all streams, so that readers of one session
+// collect the same events and share their encoding.
+func (st *stream) pace(ctx context.Context, stopping <-chan struct{}) {
+	now := time.Now()
+	if now.Sub(st.last) >= coalesce {
+		return
+	}
+	t := time.NewTimer(coalesce - time.Duration(now.UnixNano())%coalesce)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-stopping:
+	}
+}
+
+// frameCache keeps the encoded form of recent events, shared by all readers. The
+// slices that subscriptions deliver are shared too, so an event's address is its
+// name for as long as the cache holds it.
+type frameCache struct {
+	mu       sync.Mutex // guards what follows
+	cur, old map[frameKey][]byte
+}
+
+type frameKey struct{ first, last *thread.Event }
+
+const frameGeneration = 2048
+
+func newFrameCache() *frameCache { return &frameCache{cur: map[frameKey][]byte{}} }
+
+func (c *frameCache) get(k frameKey) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b, ok := c.cur[k]; ok {
+		return b
+	}
+	return c.old[k]
+}
+
+func (c *frameCache) put(k frameKey, b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.cur) >= frameGeneration {
+		c.cur, c.old = make(map[frameKey][]byte, frameGeneration), c.cur
+	}
+	c.cur[k] = b
+}
+
+// encode returns the JSON of one event, or of a run of neighbouring deltas as one.
+func (c *frameCache) encode(run []*thread.Event) []byte {
+	k := frameKey{run[0], run[len(run)-1]}
+	if b := c.get(k); b != nil {
+		return b
+	}
+	e := *run[0]
+	if len(run) > 1 {
+		n := 0
+		for _, r := range run {
+			n += len(r.Data.Delta)
+		}
+		text := make([]byte, 0, n)
+		for _, r := range run {
+			text = append(text, r.Data.Delta...)
+		}
+		e.Data.Delta = string(text)
+	}
+	b, err := json.Marshal(view.OfEvent(e))
+	if err != nil {
+		panic("httpapi: encode event: " + err.Error())
+	}
+	c.put(k, b)
+	return b
+}
+
+// joinable reports whether b continues the delta a.
+func joinable(a, b *thread.Event) bool {
+	return a.Kind == thread.ItemDelta && b.Kind == thread.ItemDelta && a.Data.ItemID == b.Data.ItemID &&
+		a.Data.Stream == b.Data.Stream && a.Data.Offset+int64(len(a.Data.Delta)) == b.Data.Offset
+}

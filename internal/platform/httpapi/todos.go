@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/view"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// todoEvent is one change of a todo list.
+type todoEvent struct {
+	ID    string       `json:"id"`
+	Seq   uint64       `json:"seq"`
+	RunID string       `json:"run_id"`
+	TS    time.Time    `json:"ts"`
+	Type  string       `json:"type" enum:"todo.snapshot,todo.update"`
+	Todos []thole.Todo `json:"todos"`
+}
+
+const (
+	logPage  = 500
+	logPages = 40 // bounds what one request reads
+)
+
+// todoEvents reads the changes after a position, of one turn if it is named.
+// next is where to go on, 0 at the end.
+func (s *Server) todoEvents(ctx context.Context, id thole.ThreadID, turn thole.TurnID, after uint64, limit int) (out []todoEvent, next uint64, err error) {
+	out = []todoEvent{}
+	for range logPages {
+		events, err := s.cfg.Threads.Events(ctx, actorOf(ctx), id, after, logPage)
+		if err != nil {
+			return out, 0, err
+		}
+		for _, e := range events {
+			after = e.Seq
+			if turn != "" && e.Turn == turn && e.Kind == thread.TurnEnded {
+				return out, 0, nil
+			}
+			if e.Kind != thread.TodoSnapshot && e.Kind != thread.TodoUpdate || turn != "" && e.Turn != turn {
+				continue
+			}
+			todos := e.Data.Todos
+			if todos == nil {
+				todos = []thole.Todo{}
+			}
+			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), todos})
+			if len(out) == limit {
+				return out, after, nil
+			}
+		}
+		if len(events) < logPage {
+			return out, 0, nil
+		}
+	}
+	return out, after, nil
+}
+
+func (s *Server) todoList(ctx context.Context, id thole.ThreadID, turn thole.TurnID, floor uint64, p pageIn) (*body[list[todoEvent]], error) {
+	after := floor
+	if p.Cursor != "" {
+		n, err := strconv.ParseUint(p.Cursor, 10, 63)
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "invalid cursor: %s", p.Cursor)
+		}
+		after = max(n, floor)
+	}
+	out, next, err := s.todoEvents(ctx, id, turn, after, p.params().Limit)
+	l := list[todoEvent]{Items: out}
+	if next > 0 {
+		l.Next = strconv.FormatUint(next, 10)
+	}
+	return answer(l, err)
+}
+
+// runTodos replays a run's list from its changes.
+func (s *Server) runTodos(ctx context.Context, t thread.Turn) (list[thole.Todo], error) {
+	out := list[thole.Todo]{Items: []thole.Todo{}}
+	after := t.Seq - 1
+	for {
+		changes, next, err := s.todoEvents(ctx, t.Thread, t.ID, after, 1000)
+		if err != nil {
+			return out, err
+		}
+		for _, c := range changes {
+			if c.Type == "todo.snapshot" {
+				out.Items = append([]thole.Todo{}, c.Todos...)
+				continue
+			}
+			for _, todo := range c.Todos {
+				out.Items = putTodo(out.Items, todo)
+			}
+		}
+		if after = next; next == 0 {
+			return out, nil
+		}
+	}
+}
+
+func putTodo(all []thole.Todo, t thole.Todo) []thole.Todo {
+	for i := range all {
+		if all[i].ID == t.ID {
+			all[i] = t
+			return all
+		}
+	}
+	return append(all, t)
+}
+
+func (s *Server) todoRoutes() {
+	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *sessionID) (*body[list[thole.Todo]], error) {
+		return listed(s.cfg.Threads.Todos(ctx, actorOf(ctx), in.thread()))
+	})
+	op(s, "GET", "/sessions/{session_id}/todos/events", "How the todo list changed, oldest first", 200, func(ctx context.Context, in *struct {
+		sessionID
+		pageIn
+	}) (*body[list[todoEvent]], error) {
+		t, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread())
+		if err != nil {
+			return nil, err
+		}
+		return s.todoList(ctx, t.ID, "", t.Floor, in.pageIn)
+	})
+	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *runID) (*body[list[thole.Todo]], error) {
+		t, err := s.run(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return answer(s.runTodos(ctx, t))
+	})
+	op(s, "GET", "/runs/{run_id}/todos/events", "How the todo list of a run changed", 200, func(ctx context.Context, in *struct {
+		runID
+		pageIn
+	}) (*body[list[todoEvent]], error) {
+		t, err := s.run(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return s.todoList(ctx, t.Thread, t.ID, t.Seq-1, in.pageIn)
+	})
+}

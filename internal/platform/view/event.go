@@ -1,0 +1,130 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// Event is one fact on an event stream.
+type Event struct {
+	Type       string    `json:"type"`
+	ID         string    `json:"id,omitempty"`
+	Seq        uint64    `json:"seq,omitempty"`
+	SessionID  string    `json:"session_id,omitempty"`
+	RunID      string    `json:"run_id,omitempty"`
+	ExecutorID string    `json:"executor_id,omitempty"`
+	TraceID    string    `json:"trace_id,omitempty"`
+	TS         time.Time `json:"ts"`
+	Data       EventData `json:"data"`
+}
+
+// EventData has the fields its type needs.
+type EventData struct {
+	Name       *string          `json:"name,omitempty"`
+	Archived   *bool            `json:"archived,omitempty"`
+	Settings   *Settings        `json:"settings,omitempty"`
+	NativeID   string           `json:"native_id,omitempty"`
+	Status     *Status          `json:"status,omitempty"`
+	Input      []thole.Input    `json:"input,omitempty"`
+	ClientID   string           `json:"client_id,omitempty"`
+	Phase      thole.Phase      `json:"phase,omitempty"`
+	Outcome    thole.Outcome    `json:"outcome,omitempty"`
+	Error      *thole.TurnError `json:"error,omitempty"`
+	LastError  string           `json:"last_error,omitempty"`
+	Item       *thole.Item      `json:"item,omitempty"`
+	ItemID     string           `json:"item_id,omitempty"`
+	Stream     string           `json:"stream,omitempty"`
+	Delta      string           `json:"delta,omitempty"`
+	Offset     *int64           `json:"offset,omitempty"`
+	Todos      []thole.Todo     `json:"todos,omitempty"`
+	Question   *Question        `json:"question,omitempty"`
+	QuestionID string           `json:"question_id,omitempty"`
+	State      thole.AskState   `json:"state,omitempty"`
+	Answer     *thole.Answer    `json:"answer,omitempty"`
+	AnsweredBy string           `json:"answered_by,omitempty"`
+	Usage      *thole.Usage     `json:"usage,omitempty"`
+	Text       string           `json:"text,omitempty"`
+	Message    *QueuedMessage   `json:"message,omitempty"`
+	MessageID  string           `json:"message_id,omitempty"`
+	Front      bool             `json:"front,omitempty"`
+	Order      []string         `json:"order,omitempty"`
+}
+
+// Settings are a session's execution settings.
+type Settings struct {
+	Provider         string            `json:"provider,omitempty"`
+	Model            string            `json:"model,omitempty"`
+	Effort           string            `json:"effort,omitempty"`
+	ExecutionProfile string            `json:"execution_profile,omitempty"`
+	Dir              string            `json:"dir,omitempty"`
+	Instructions     string            `json:"instructions,omitempty"`
+	ProviderOptions  map[string]string `json:"provider_options,omitempty"`
+}
+
+// TypeOf is an event kind's public name.
+func TypeOf(k thread.Kind) string {
+	switch k {
+	case thread.TurnPhase:
+		return "run.status"
+	case thread.ErrorReported:
+		return "run.error"
+	}
+	noun, verb, _ := strings.Cut(string(k), ".")
+	switch noun {
+	case "thread":
+		noun = "session"
+	case "turn":
+		noun = "run"
+	case "ask":
+		noun = "human_loop"
+	}
+	return noun + "." + verb
+}
+
+// OfEvent converts. Answers are left out: an event does not know which of its
+// questions are secret, and the question itself shows the rest.
+func OfEvent(e thread.Event) Event {
+	d := e.Data
+	v := Event{
+		Type: TypeOf(e.Kind), ID: string(e.ID), Seq: e.Seq, SessionID: string(e.Thread), RunID: string(e.Turn), ExecutorID: string(e.Executor),
+		TraceID: e.Trace, TS: e.Time,
+		Data: EventData{
+			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: d.Input, ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
+			Error: d.Error, Item: d.Item, ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: d.Todos,
+			QuestionID: string(d.AskID), State: d.AskState, Usage: d.Usage, Text: d.Text, MessageID: string(d.MessageID), Front: d.Front,
+		},
+	}
+	if s := d.Settings; s != nil {
+		v.Data.Settings = &Settings{Provider: s.Provider, Model: s.Model, Effort: s.Effort, ExecutionProfile: string(s.Profile), Dir: s.Dir,
+			Instructions: s.Instructions, ProviderOptions: s.Options}
+	}
+	if d.Status != nil {
+		s := OfStatus(*d.Status)
+		v.Data.Status = &s
+	}
+	if d.Message != nil {
+		m := OfMessage(*d.Message)
+		v.Data.Message = &m
+	}
+	for _, id := range d.Order {
+		v.Data.Order = append(v.Data.Order, string(id))
+	}
+	switch e.Kind {
+	case thread.ItemDelta:
+		v.Data.Offset = &d.Offset
+	case thread.AskRequested:
+		q := OfAsk(thread.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: thole.AskPending, Asked: e.Time})
+		v.Data.Question = &q
+	case thread.AskResolved:
+		v.Data.AnsweredBy = string(e.Actor.User)
+		if d.Answer != nil { // only the verdict: texts may be secret
+			v.Data.Answer = &thole.Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
+		}
+	case thread.TurnPhase:
+		v.Data.LastError, v.Data.Text = d.Text, ""
+	}
+	return v
+}

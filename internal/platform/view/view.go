@@ -1,0 +1,198 @@
+// Package view is the public shape of our nouns over HTTP, in the words of that
+// surface: a session is a thread, a run a turn, a question an ask. It holds data
+// and converters from the domain; it decides nothing, reads nothing and hides
+// nothing by itself.
+package view
+
+import (
+	"encoding/json"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// Session is a thread.
+type Session struct {
+	ID               string            `json:"id"`
+	Name             string            `json:"name"`
+	Preview          string            `json:"preview"`
+	Provider         string            `json:"provider"`
+	Model            string            `json:"model,omitempty"`
+	Effort           string            `json:"effort,omitempty"`
+	ExecutionProfile string            `json:"execution_profile,omitempty"`
+	Dir              string            `json:"dir,omitempty"`
+	Instructions     string            `json:"instructions,omitempty"`
+	ProviderOptions  map[string]string `json:"provider_options,omitempty"`
+	Source           string            `json:"source,omitempty"`
+	Archived         bool              `json:"archived"`
+	ForkedFrom       string            `json:"forked_from,omitempty"`
+	ParentID         string            `json:"parent_id,omitempty"`
+	CreatedAt        time.Time         `json:"created_at"`
+	UpdatedAt        time.Time         `json:"updated_at"`
+	Seq              uint64            `json:"seq"`
+	Floor            uint64            `json:"floor"`
+	Runs             int               `json:"runs"`
+	ActiveRunID      string            `json:"active_run_id,omitempty"`
+	Status           Status            `json:"status"`
+	Usage            thole.Usage       `json:"usage"`
+}
+
+// Status is derived, never stored.
+type Status struct {
+	Loaded            bool `json:"loaded"`
+	Active            bool `json:"active"`
+	WaitingOnApproval bool `json:"waiting_on_approval"`
+	WaitingOnInput    bool `json:"waiting_on_input"`
+	SystemError       bool `json:"system_error"`
+}
+
+// OfStatus converts.
+func OfStatus(s thread.Status) Status { return Status(s) }
+
+// OfThread converts.
+func OfThread(t thread.Thread) Session {
+	return Session{
+		ID: string(t.ID), Name: t.Name, Preview: t.Preview, Provider: t.Settings.Provider, Model: t.Settings.Model, Effort: t.Settings.Effort,
+		ExecutionProfile: string(t.Settings.Profile), Dir: t.Settings.Dir, Instructions: t.Settings.Instructions, ProviderOptions: t.Settings.Options,
+		Source: t.Source, Archived: t.Archived, ForkedFrom: string(t.ForkedFrom), ParentID: string(t.Parent), CreatedAt: t.Created, UpdatedAt: t.Updated,
+		Seq: t.Seq, Floor: t.Floor, Runs: t.Turns, ActiveRunID: string(t.Open), Status: OfStatus(t.Status), Usage: t.Usage,
+	}
+}
+
+// Run is a turn.
+type Run struct {
+	ID                 string           `json:"id"`
+	SessionID          string           `json:"session_id"`
+	Number             int              `json:"number"`
+	Seq                uint64           `json:"seq"`
+	Phase              thole.Phase      `json:"phase"`
+	Outcome            thole.Outcome    `json:"outcome,omitempty"`
+	Error              *thole.TurnError `json:"error,omitempty"`
+	Input              []thole.Input    `json:"input"`
+	ClientID           string           `json:"client_id,omitempty"`
+	Provider           string           `json:"provider,omitempty"`
+	Model              string           `json:"model,omitempty"`
+	ExecutionProfile   string           `json:"execution_profile,omitempty"`
+	Usage              thole.Usage      `json:"usage"`
+	ExecutorID         string           `json:"executor_id,omitempty"`
+	TraceID            string           `json:"trace_id,omitempty"`
+	CreatedAt          time.Time        `json:"created_at"`
+	StartedAt          time.Time        `json:"started_at,omitzero"`
+	EndedAt            time.Time        `json:"ended_at,omitzero"`
+	InterruptRequested bool             `json:"interrupt_requested"`
+	WaitingOn          string           `json:"waiting_on,omitempty"`
+	Items              []thole.Item     `json:"items,omitempty"`
+}
+
+// OfTurn converts.
+func OfTurn(t thread.Turn) Run {
+	return Run{
+		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: t.Error,
+		Input: some(t.Input), ClientID: t.ClientID, Provider: t.Settings.Provider, Model: t.Settings.Model, ExecutionProfile: string(t.Settings.Profile),
+		Usage: t.Usage, ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
+		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: t.Items,
+	}
+}
+
+// some makes an empty list of none: clients get [] and never null.
+func some[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// Question is an ask with its state.
+type Question struct {
+	QuestionID string             `json:"question_id"`
+	SessionID  string             `json:"session_id"`
+	RunID      string             `json:"run_id"`
+	Kind       thole.AskKind      `json:"kind"`
+	State      thole.AskState     `json:"state"`
+	ItemID     string             `json:"item_id,omitempty"`
+	Title      string             `json:"title,omitempty"`
+	Reason     string             `json:"reason,omitempty"`
+	Command    string             `json:"command,omitempty"`
+	Dir        string             `json:"dir,omitempty"`
+	Changes    []thole.FileChange `json:"changes,omitempty"`
+	Questions  []thole.Question   `json:"questions,omitempty"`
+	Tool       *thole.ToolCall    `json:"tool,omitempty"`
+	Schema     json.RawMessage    `json:"schema,omitempty"`
+	Decisions  []thole.Decision   `json:"decisions,omitempty"`
+	Amendment  json.RawMessage    `json:"amendment,omitempty"`
+	Deadline   time.Time          `json:"deadline,omitzero"`
+	AskedAt    time.Time          `json:"asked_at,omitzero"`
+	ResolvedAt time.Time          `json:"resolved_at,omitzero"`
+	Answer     *thole.Answer      `json:"answer,omitempty"`
+	AnsweredBy string             `json:"answered_by,omitempty"`
+}
+
+// OfAsk converts.
+func OfAsk(r thread.AskRecord) Question {
+	a := r.Ask
+	q := Question{
+		QuestionID: string(a.ID), SessionID: string(r.Thread), RunID: string(r.Turn), Kind: a.Kind, State: r.State, ItemID: string(a.Item),
+		Title: a.Title, Reason: a.Reason, Command: a.Command, Dir: a.Dir, Changes: a.Changes, Questions: a.Questions, Tool: a.Tool, Schema: a.Schema,
+		Decisions: a.Decisions, Amendment: a.Amendment, Deadline: a.Deadline, AskedAt: r.Asked, ResolvedAt: r.Resolved, AnsweredBy: string(r.Actor.User),
+	}
+	q.Answer = Shown(a, r.Answer)
+	return q
+}
+
+// Shown is an answer as it may be shown again: what was typed into a secret
+// question went to the agent and to nobody else.
+func Shown(a thole.Ask, answer *thole.Answer) *thole.Answer {
+	if answer == nil {
+		return nil
+	}
+	shown := *answer
+	for _, q := range a.Questions {
+		if _, given := shown.Answers[q.ID]; !q.Secret || !given {
+			continue
+		}
+		answers := make(map[string][]string, len(shown.Answers))
+		for k, v := range shown.Answers {
+			answers[k] = v
+		}
+		answers[q.ID] = []string{}
+		shown.Answers = answers
+	}
+	return &shown
+}
+
+// QueuedMessage is a queued message.
+type QueuedMessage struct {
+	ID        string        `json:"id"`
+	SessionID string        `json:"session_id"`
+	Input     []thole.Input `json:"input"`
+	ClientID  string        `json:"client_id,omitempty"`
+	CreatedAt time.Time     `json:"created_at"`
+}
+
+// OfMessage converts.
+func OfMessage(m thread.Message) QueuedMessage {
+	return QueuedMessage{ID: string(m.ID), SessionID: string(m.Thread), Input: some(m.Input), ClientID: m.ClientID, CreatedAt: m.Created}
+}
+
+// Item is an item with its place in the log.
+type Item struct {
+	thole.Item
+	RunID string `json:"run_id"`
+	Seq   uint64 `json:"seq"`
+	Open  bool   `json:"open"`
+}
+
+// OfItem converts.
+func OfItem(r thread.ItemRecord) Item {
+	return Item{Item: r.Item, RunID: string(r.Turn), Seq: r.Seq, Open: r.Open}
+}
+
+// Each converts a list.
+func Each[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = f(v)
+	}
+	return out
+}
