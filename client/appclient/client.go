@@ -47,6 +47,8 @@ type Notification struct {
 	Params json.RawMessage
 	// Seq is the cursor behind it, 0 when the server told none.
 	Seq uint64
+	// ID is set by callers that keep server requests in the same list.
+	ID json.RawMessage
 }
 
 // Request is a server's question. Not answering it is allowed: it stays open for

@@ -18,6 +18,25 @@ const (
 	defaultModel = "default"
 )
 
+// provider runs threads that name none: the configured one, else codex, else the
+// first that is there.
+func (c *catalog) provider() string {
+	if c.cfg.DefaultProvider != "" {
+		return c.cfg.DefaultProvider
+	}
+	first := ""
+	for _, info := range c.cfg.Providers() {
+		if !info.Available {
+			continue
+		}
+		if info.Name == codexName {
+			return codexName
+		}
+		first = or(first, info.Name)
+	}
+	return first
+}
+
 // pick finds the provider and its model for what a request says. Empty results
 // leave the thread's as they are.
 func (c *catalog) pick(model, providerName, now string) (string, string, error) {
@@ -48,7 +67,7 @@ func (c *catalog) pick(model, providerName, now string) (string, string, error) 
 			}
 		}
 	}
-	if now != "" && now != codexName || now == "" && c.cfg.DefaultProvider != codexName {
+	if now != "" && now != codexName || now == "" && c.provider() != codexName {
 		if !known(infos, codexName) {
 			// A Codex client's own default model means nothing to the others.
 			return "", "", nil
@@ -109,7 +128,7 @@ func (c *catalog) list() []app.Model {
 			if info.Name == codexName && m.ID != defaultModel {
 				id = m.ID
 			}
-			models = append(models, wireModel(info, m, id, info.Name == c.cfg.DefaultProvider && m.Default))
+			models = append(models, wireModel(info, m, id, info.Name == c.provider() && m.Default))
 		}
 	}
 	return oneDefault(models)

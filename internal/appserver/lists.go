@@ -56,10 +56,11 @@ func Constants() map[string]string {
 
 // configRead tells what a new thread starts with.
 func (s *Server) configRead(_ context.Context, _ *conn, _ *app.ConfigReadParams) (answer, error) {
-	approval, sandbox := words(s.cfg.DefaultProvider, s.cfg.DefaultProfile)
-	model := s.catalog.wireModel(s.cfg.DefaultProvider, "")
+	name := s.catalog.provider()
+	approval, sandbox := words(name, s.cfg.DefaultProfile)
+	model := s.catalog.wireModel(name, "")
 	return answer{result: app.ConfigReadResult{
-		Config:  app.Config{Model: &model, ModelProvider: &s.cfg.DefaultProvider, ApprovalPolicy: &approval, SandboxMode: &sandbox},
+		Config:  app.Config{Model: &model, ModelProvider: &name, ApprovalPolicy: &approval, SandboxMode: &sandbox},
 		Origins: map[string]json.RawMessage{},
 	}}, nil
 }

@@ -27,7 +27,7 @@ type Config struct {
 	// Providers tells what the agent CLIs here can do. It is asked often and must
 	// be cheap; nil means that none is known.
 	Providers func() []provider.Info
-	// DefaultProvider runs threads that name none.
+	// DefaultProvider runs threads that name none; "" lets the server choose.
 	DefaultProvider string
 	// DefaultProfile is what new threads may do unless told; default ask.
 	DefaultProfile thole.Profile

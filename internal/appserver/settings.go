@@ -172,8 +172,8 @@ func (s *Server) settings(w wish, now thread.Settings) (thread.Settings, bool, e
 		}
 	}
 	if approval != "" || sandbox != "" {
-		name := or(out.Provider, now.Provider, s.cfg.DefaultProvider)
-		wasApproval, wasSandbox := words(or(now.Provider, s.cfg.DefaultProvider), or(now.Profile, s.cfg.DefaultProfile))
+		name := or(out.Provider, now.Provider, s.catalog.provider())
+		wasApproval, wasSandbox := words(or(now.Provider, s.catalog.provider()), or(now.Profile, s.cfg.DefaultProfile))
 		out.Profile = profile(name, or(approval, wasApproval), or(sandbox, wasSandbox))
 	}
 	return out, plan, nil
@@ -191,7 +191,7 @@ func (s *Server) view(t thread.Thread) app.ThreadView {
 }
 
 func (s *Server) threadSettings(now thread.Settings) app.ThreadSettings {
-	name := or(now.Provider, s.cfg.DefaultProvider)
+	name := or(now.Provider, s.catalog.provider())
 	approval, sandbox := words(name, or(now.Profile, s.cfg.DefaultProfile))
 	model := s.catalog.wireModel(name, now.Model)
 	return app.ThreadSettings{

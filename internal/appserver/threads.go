@@ -43,7 +43,7 @@ func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartPar
 	if plan {
 		set.Profile = thole.ProfilePlan
 	}
-	set.Provider = or(set.Provider, s.cfg.DefaultProvider)
+	set.Provider = or(set.Provider, s.catalog.provider())
 	set.Profile = or(set.Profile, s.cfg.DefaultProfile)
 	create := thread.Create{
 		Settings: set, Source: or(str(p.ThreadSource), sourceApp), Client: c.peer().info.Name, Ephemeral: p.Ephemeral != nil && *p.Ephemeral,
@@ -122,7 +122,7 @@ func (s *Server) threadFork(ctx context.Context, c *conn, p *app.ThreadForkParam
 	if err != nil {
 		return answer{}, err
 	}
-	if set.Provider != "" && set.Provider != or(parent.Settings.Provider, s.cfg.DefaultProvider) {
+	if set.Provider != "" && set.Provider != or(parent.Settings.Provider, s.catalog.provider()) {
 		return answer{}, errOtherProvider(set.Provider)
 	}
 	t, err := s.cfg.Threads.Fork(ctx, c.who(), id, thread.Fork{
@@ -202,7 +202,7 @@ func (s *Server) adopt(ctx context.Context, c *conn, t thread.Thread, w wish) er
 	if err != nil {
 		return err
 	}
-	if set.Provider != "" && set.Provider != or(t.Settings.Provider, s.cfg.DefaultProvider) {
+	if set.Provider != "" && set.Provider != or(t.Settings.Provider, s.catalog.provider()) {
 		return errOtherProvider(set.Provider)
 	}
 	if t.Status.Loaded {
@@ -306,7 +306,7 @@ func (s *Server) change(ctx context.Context, c *conn, id thole.ThreadID, w wish)
 	if err != nil {
 		return false, err
 	}
-	if set.Provider != "" && set.Provider != or(t.Settings.Provider, s.cfg.DefaultProvider) {
+	if set.Provider != "" && set.Provider != or(t.Settings.Provider, s.catalog.provider()) {
 		if t.Turns > 0 {
 			return false, errOtherProvider(set.Provider)
 		}

@@ -13,7 +13,7 @@ import (
 // Converters from the nouns of the thread machine to the wire, and back.
 
 func (s *Server) thread(t thread.Thread) app.Thread {
-	name := or(t.Settings.Provider, s.cfg.DefaultProvider)
+	name := or(t.Settings.Provider, s.catalog.provider())
 	model := s.catalog.wireModel(name, t.Settings.Model)
 	recency := t.Updated.Unix()
 	direct := !t.Archived

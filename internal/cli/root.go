@@ -59,6 +59,7 @@ func newRoot(env *Env) *cobra.Command {
 	root.AddCommand(
 		newVersion(env),
 		newJob(env), newBatch(env), newArtifact(env), newAudit(env), newCheck(env), newDaemon(env),
+		newAppServer(env), newThread(env), newTUI(env),
 		newExecServer(env), newExecAs(env),
 		newExecutor(env),
 		newUp(env),

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/transport"
+	"github.com/tholehq/thole/internal/transport/stdio"
+	"github.com/tholehq/thole/internal/transport/ws"
+	"github.com/tholehq/thole/internal/version"
+)
+
+func newAppServer(env *Env) *cobra.Command {
+	var (
+		listen  string
+		asStdio bool
+		skew    int
+		auth    transport.AuthOptions
+		ignored []string
+	)
+	cmd := &cobra.Command{
+		Use:   "app-server",
+		Short: "Serve threads to clients of the Codex app-server protocol",
+		Long: "Serves the home's threads to editors, SDKs and terminals that speak the Codex app-server protocol.\n" +
+			"The process that owns the home does the work and is started if there is none; this command carries\n" +
+			"messages to it. A ws:// listener prints the bound address as its first line and wants a token unless\n" +
+			"--ws-auth none is said.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asStdio {
+				listen = "stdio://"
+			}
+			addr, err := transport.ParseListen(listen)
+			if err != nil {
+				return err
+			}
+			auth.MaxClockSkew = time.Duration(skew) * time.Second
+			a, err := transport.NewAuth(auth)
+			if err != nil {
+				return err
+			}
+			if len(ignored) > 0 {
+				fmt.Fprintln(env.Err, "thole: -c is for codex's own configuration and was ignored; choose models and permissions per thread")
+			}
+			b, err := env.bridge(cmd.Context())
+			if err != nil {
+				return err
+			}
+			switch addr.Scheme {
+			case transport.Stdio:
+				if err := a.Permit(addr); err != nil {
+					return err
+				}
+				return b.carry(cmd.Context(), stdio.New(env.In, struct{ io.Writer }{env.Out}, 0))
+			case transport.Off:
+				return nil
+			case transport.Unix:
+				if addr.Path == "" {
+					fmt.Fprintln(env.Out, "unix://"+daemon.Socket(b.home))
+					<-cmd.Context().Done()
+					return nil
+				}
+			}
+			l, err := transport.Listen(addr, a)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(env.Out, boundURL(addr, l.Addr().String()))
+			return ws.NewServer(ws.Options{Auth: a, IgnoreBinary: true, PingEvery: 30 * time.Second},
+				func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = b.carry(ctx, s) }).Serve(cmd.Context(), l)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&listen, "listen", "stdio://", "stdio://, unix://PATH, unix:// (the home's own socket) or ws://IP:PORT")
+	f.BoolVar(&asStdio, "stdio", false, "the same as --listen stdio://")
+	f.StringVar(&auth.Mode, "ws-auth", "", "none, capability-token or signed-bearer-token")
+	f.StringVar(&auth.TokenFile, "ws-token-file", "", "file with the capability token")
+	f.StringVar(&auth.TokenSHA256, "ws-token-sha256", "", "SHA-256 of the capability token, in hex")
+	f.StringVar(&auth.SecretFile, "ws-shared-secret-file", "", "file with the secret that signs bearer tokens")
+	f.StringVar(&auth.Issuer, "ws-issuer", "", "issuer that tokens must name")
+	f.StringVar(&auth.Audience, "ws-audience", "", "audience that tokens must name")
+	f.IntVar(&skew, "ws-max-clock-skew-seconds", 0, "tolerated clock difference (default 30)")
+	f.StringArrayVarP(&ignored, "config", "c", nil, "accepted for clients made for codex, and ignored")
+	_ = f.MarkHidden("config")
+	return cmd
+}
+
+// bridge carries messages between clients and the owner of a home. It looks into
+// none of them: the owner is the only server.
+type bridge struct{ home string }
+
+// bridge makes sure that the home has an owner.
+func (e *Env) bridge(ctx context.Context) (*bridge, error) {
+	home, err := e.home()
+	if err != nil {
+		return nil, err
+	}
+	b := &bridge{home: home}
+	return b, b.wake(ctx)
+}
+
+func (b *bridge) wake(ctx context.Context) error {
+	return (&daemonclient.Client{Home: b.home}).Call(ctx, wire.Hello, wire.HelloParams{Version: version.Version}, nil)
+}
+
+// dial connects to the owner, starting it again if it went away meanwhile.
+func (b *bridge) dial(ctx context.Context) (jsonrpc.Stream, error) {
+	addr := "unix://" + daemon.Socket(b.home)
+	s, err := ws.Dial(ctx, addr, ws.DialOptions{})
+	if err == nil {
+		return s, nil
+	}
+	if err := b.wake(ctx); err != nil {
+		return nil, err
+	}
+	return ws.Dial(ctx, addr, ws.DialOptions{})
+}
+
+// carry joins a client to the owner until one of them leaves.
+func (b *bridge) carry(ctx context.Context, client jsonrpc.Stream) error {
+	owner, err := b.dial(ctx)
+	if err != nil {
+		_ = client.Close("the owner of the home cannot be reached")
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = owner.Close("the bridge was stopped")
+		_ = client.Close("the bridge was stopped")
+	})
+	defer stop()
+	fromOwner := make(chan error, 1)
+	go func() {
+		err := pipe(owner, client)
+		_ = client.Close("the owner of the home ended the connection")
+		fromOwner <- err
+	}()
+	fromClient := pipe(client, owner)
+	_ = owner.Close("the client left")
+	left := <-fromOwner
+	switch {
+	case ctx.Err() != nil, errors.Is(fromClient, io.EOF):
+		return nil
+	case left != nil && !errors.Is(left, io.EOF):
+		return thole.Errorf(thole.CodeUnavailable, "the owner of the home went away: %w", left).WithHint("see %s/daemon.log", b.home)
+	}
+	return nil
+}
+
+// pipe copies messages until one end fails.
+func pipe(from, to jsonrpc.Stream) error {
+	for {
+		m, err := from.Read(context.Background())
+		if err != nil {
+			return err
+		}
+		if err := to.Write(context.Background(), m); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/version"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+func newThread(env *Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "thread", Short: "Start, watch and steer agent threads"}
+	cmd.AddCommand(
+		newThreadList(env), newThreadStart(env), newThreadShow(env), newThreadSend(env), newThreadTail(env),
+		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadClose(env),
+	)
+	return cmd
+}
+
+// contract connects to the owner of the home, starting it if needed.
+func (e *Env) contract(ctx context.Context, o appclient.Options) (*appclient.Client, error) {
+	b, err := e.bridge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Name, o.Version, o.Experimental, o.Extended = "thole-cli", version.Version, true, true
+	return appclient.Dial(ctx, "unix://"+daemon.Socket(b.home), o)
+}
+
+// withContract runs f with a connection and gives errors their class back.
+func (e *Env) withContract(cmd *cobra.Command, f func(ctx context.Context, c *appclient.Client) error) error {
+	c, err := e.contract(cmd.Context(), appclient.Options{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return fromContract(f(cmd.Context(), c))
+}
+
+func fromContract(err error) error {
+	var e *appclient.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	class := thole.Code(e.Class)
+	if class == "" {
+		class = thole.CodeInvalid
+	}
+	return &thole.Error{Code: class, Message: e.Message, Hint: e.Hint}
+}
+
+func newThreadList(env *Env) *cobra.Command {
+	var p app.ThreadListParams
+	var archived bool
+	var search, dir string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: "List threads, the newest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p.Limit, p.Archived = &limit, &archived
+			updated := "updated_at"
+			p.SortKey = &updated
+			if search != "" {
+				p.SearchTerm = &search
+			}
+			if dir != "" {
+				p.Cwd, _ = json.Marshal(dir)
+			}
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
+				r, err := c.ListThreads(ctx, p)
+				if err != nil {
+					return err
+				}
+				return env.print(r, func(w io.Writer) { printThreads(w, r.Data) })
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&archived, "archived", false, "list archived threads instead")
+	cmd.Flags().StringVar(&search, "search", "", "only threads that hold this text")
+	cmd.Flags().StringVar(&dir, "dir", "", "only threads of this directory")
+	cmd.Flags().IntVar(&limit, "limit", 25, "at most this many")
+	return cmd
+}
+
+func printThreads(w io.Writer, list []app.Thread) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "THREAD\tSTATUS\tAGENT\tUPDATED\tABOUT")
+	for _, th := range list {
+		about := th.Preview
+		if th.Name != nil {
+			about = *th.Name
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", th.ID, statusText(th.Status), th.ModelProvider, time.Unix(th.UpdatedAt, 0).Format(time.DateTime), oneLine(about, 60))
+	}
+	_ = t.Flush()
+}
+
+func statusText(s app.ThreadStatus) string {
+	text := s.Type
+	for _, f := range s.ActiveFlags {
+		switch f {
+		case app.FlagWaitingOnApproval:
+			text += ", waits for approval"
+		case app.FlagWaitingOnInput:
+			text += ", waits for an answer"
+		}
+	}
+	return text
+}
+
+// oneLine is the beginning of a text, on one line.
+func oneLine(s string, n int) string {
+	out := make([]rune, 0, n)
+	for _, r := range s {
+		if len(out) == n {
+			return string(out) + "…"
+		}
+		if r == '\n' || r == '\r' || r == '\t' {
+			r = ' '
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+func newThreadStart(env *Env) *cobra.Command {
+	var id, model, dir, profile string
+	cmd := &cobra.Command{
+		Use: "start [MESSAGE]", Short: "Make a thread, and send it a message", Args: cobra.MaximumNArgs(1),
+		Long: "Makes a thread and prints its id. With a message it follows the turn to its end as thole thread send does.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p := app.ThreadStartParams{}
+			set := func(dst **string, v string) {
+				if v != "" {
+					*dst = &v
+				}
+			}
+			set(&p.ThreadID, id)
+			set(&p.Model, model)
+			set(&p.Cwd, dir)
+			if err := permissions(&p, profile); err != nil {
+				return err
+			}
+			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
+				v, err := f.c.StartThread(ctx, p)
+				if err != nil {
+					return "", err
+				}
+				f.started(v)
+				if len(args) == 0 {
+					return "", nil
+				}
+				return f.send(ctx, v.Thread.ID, args[0], false)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "the thread's id, a UUID of your choice")
+	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (claude/…, opencode/…, codex's own)")
+	cmd.Flags().StringVar(&dir, "dir", "", "the thread's directory")
+	cmd.Flags().StringVar(&profile, "profile", "", "plan, ask, edit or full")
+	return cmd
+}
+
+// permissions says a neutral profile in the contract's words.
+func permissions(p *app.ThreadStartParams, profile string) error {
+	pairs := map[string][2]string{
+		"": {}, string(thole.ProfilePlan): {"never", "read-only"}, string(thole.ProfileAsk): {"untrusted", "workspace-write"},
+		string(thole.ProfileEdit): {"on-request", "workspace-write"}, string(thole.ProfileFull): {"never", "danger-full-access"},
+	}
+	pair, ok := pairs[profile]
+	if !ok {
+		return thole.Errorf(thole.CodeInvalid, "unknown profile %q", profile).WithHint("use plan, ask, edit or full")
+	}
+	if profile != "" {
+		p.ApprovalPolicy, _ = json.Marshal(pair[0])
+		p.Sandbox = &pair[1]
+	}
+	return nil
+}
+
+func newThreadInterrupt(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "interrupt THREAD", Short: "Ask the running turn to stop", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error { return c.Interrupt(ctx, args[0], "") })
+		},
+	}
+}
+
+func newThreadArchive(env *Env) *cobra.Command {
+	var undo bool
+	cmd := &cobra.Command{
+		Use: "archive THREAD", Short: "Put a thread away; its history stays", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			method := "thread/archive"
+			if undo {
+				method = "thread/unarchive"
+			}
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
+				return c.Call(ctx, method, app.ThreadParams{ThreadID: args[0]}, nil)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&undo, "undo", false, "bring the thread back")
+	return cmd
+}
+
+func newThreadClose(env *Env) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "close THREAD", Short: "Delete a thread with its history", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes {
+				return thole.Errorf(thole.CodeInvalid, "a closed thread is gone for good").WithHint("add --yes, or keep it with: thole thread archive %s", args[0])
+			}
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
+				return c.Call(ctx, "thread/delete", app.ThreadParams{ThreadID: args[0]}, nil)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "really delete it")
+	return cmd
+}

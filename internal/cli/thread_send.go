@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+func newThreadSend(env *Env) *cobra.Command {
+	var queue, detach bool
+	cmd := &cobra.Command{
+		Use: "send THREAD MESSAGE", Short: "Send a message and follow the turn to its end", Args: cobra.ExactArgs(2),
+		Long: "Starts a turn, or gives the message to the running one. MESSAGE - reads standard input.\n" +
+			"The exit code is 0 when the turn completed, 4 when it was interrupted and 1 when it failed.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
+				if !queue && !detach {
+					if _, err := f.c.Attach(ctx, app.AttachParams{ThreadID: args[0]}); err != nil {
+						return "", err
+					}
+				}
+				turn, err := f.send(ctx, args[0], args[1], queue)
+				if err != nil || queue || !detach {
+					return turn, err
+				}
+				return "", env.print(map[string]string{"turnId": turn}, func(w io.Writer) { fmt.Fprintln(w, "turn", turn) })
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&queue, "queue", false, "wait behind the running turn instead of steering it")
+	cmd.Flags().BoolVar(&detach, "detach", false, "print the turn's id and do not follow it")
+	return cmd
+}
+
+func newThreadTail(env *Env) *cobra.Command {
+	var after int64
+	cmd := &cobra.Command{
+		Use: "tail THREAD", Short: "Follow a thread", Args: cobra.ExactArgs(1),
+		Long: "Prints what happens in a thread from now on, or from behind a cursor: the member seq of a line of --json output.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
+				p := app.AttachParams{ThreadID: args[0]}
+				if after >= 0 {
+					n := uint64(after)
+					p.After = &n
+				}
+				_, err := f.c.Attach(ctx, p)
+				return "*", err
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&after, "after", -1, "continue behind this cursor; 0 is the beginning")
+	return cmd
+}
+
+func newThreadShow(env *Env) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "show THREAD", Short: "Print a thread's newest turns and what it waits for", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
+				th, err := c.ReadThread(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				full := app.ItemsFull
+				page, err := c.Turns(ctx, app.TurnsListParams{ThreadID: args[0], PageParams: app.PageParams{Limit: &limit}, ItemsView: &full})
+				if err != nil {
+					return err
+				}
+				asks, err := c.Asks(ctx, args[0], true)
+				if err != nil {
+					return err
+				}
+				queue, err := c.Queue(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				all := map[string]any{"thread": th, "turns": page.Data, "asks": asks, "queue": queue}
+				return env.print(all, func(w io.Writer) {
+					fmt.Fprintf(w, "thread %s, %s, %s\n", th.ID, th.ModelProvider, statusText(th.Status))
+					for i := len(page.Data) - 1; i >= 0; i-- {
+						printTurn(w, page.Data[i])
+					}
+					for _, q := range queue {
+						fmt.Fprintln(w, "queued", q.ID, oneLine(q.Input[0].Text, 80))
+					}
+					for _, a := range asks {
+						printAsk(w, th.ID, a)
+					}
+				})
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "turns", 5, "how many turns")
+	return cmd
+}
+
+func printTurn(w io.Writer, t app.Turn) {
+	for _, it := range t.Items {
+		switch {
+		case it.Type == app.ItemUserMessage:
+			for _, in := range it.UserContent() {
+				fmt.Fprintln(w, ">", in.Text)
+			}
+		case it.Type == app.ItemCommandExecution && it.Command != nil:
+			fmt.Fprintf(w, "$ %s (%s)\n", *it.Command, it.Status)
+		case it.Text != nil:
+			fmt.Fprintln(w, *it.Text)
+		case len(it.Changes) > 0:
+			for _, c := range it.Changes {
+				fmt.Fprintln(w, "~", c.Kind.Type, c.Path)
+			}
+		case it.Tool != "":
+			fmt.Fprintf(w, "# %s (%s)\n", it.Tool, it.Status)
+		}
+	}
+	if t.Status != app.TurnCompleted {
+		fmt.Fprintf(w, "turn %s: %s\n", t.ID, t.Status)
+	}
+	if t.Error != nil {
+		fmt.Fprintln(w, "error:", t.Error.Message)
+	}
+}
+
+func printAsk(w io.Writer, thread string, a app.Ask) {
+	fmt.Fprintf(w, "waits for you: %s %s\n", a.Title, a.Command)
+	for _, q := range a.Questions {
+		var options []string
+		for _, o := range q.Options {
+			options = append(options, o.Label)
+		}
+		fmt.Fprintf(w, "  %s: %s (%s)\n", q.ID, q.Question, strings.Join(options, " | "))
+	}
+	how := "--decision allow"
+	if len(a.Questions) > 0 {
+		how = "--answer " + a.Questions[0].ID + "=…"
+	}
+	fmt.Fprintf(w, "  answer with: thole thread answer %s %s %s\n", thread, a.ID, how)
+}
+
+func newThreadAnswer(env *Env) *cobra.Command {
+	var decision, message, raw string
+	var answers []string
+	cmd := &cobra.Command{
+		Use: "answer THREAD [ASK]", Short: "Answer what a thread waits for", Args: cobra.RangeArgs(1, 2),
+		Long: "Answers an ask; without its id, the only one that is pending. The first answer counts.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := answerOf(decision, message, raw, answers)
+			if err != nil {
+				return err
+			}
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
+				id := ""
+				if len(args) == 2 {
+					id = args[1]
+				} else {
+					pending, err := c.Asks(ctx, args[0], true)
+					if err != nil {
+						return err
+					}
+					if len(pending) != 1 {
+						return thole.Errorf(thole.CodeConflict, "%d asks are pending", len(pending)).WithHint("thole thread show %s lists them", args[0])
+					}
+					id = pending[0].ID
+				}
+				ask, err := c.Answer(ctx, args[0], id, a)
+				if err != nil {
+					return err
+				}
+				return env.print(ask, func(w io.Writer) { fmt.Fprintln(w, "answered", ask.ID) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&decision, "decision", "", "allow, always, deny or cancel")
+	cmd.Flags().StringVar(&message, "message", "", "what the agent is told with a denial")
+	cmd.Flags().StringArrayVar(&answers, "answer", nil, "QUESTION=TEXT, once per choice")
+	cmd.Flags().StringVar(&raw, "result", "", "JSON: a tool's output or an elicitation's content")
+	return cmd
+}
+
+func answerOf(decision, message, raw string, answers []string) (app.Answer, error) {
+	a := app.Answer{Decision: decision, Message: message}
+	if raw != "" {
+		if !json.Valid([]byte(raw)) {
+			return a, thole.Errorf(thole.CodeInvalid, "--result is not JSON")
+		}
+		a.Result = json.RawMessage(raw)
+	}
+	for _, s := range answers {
+		q, text, ok := strings.Cut(s, "=")
+		if !ok {
+			return a, thole.Errorf(thole.CodeInvalid, "--answer %q is not QUESTION=TEXT", s)
+		}
+		if a.Answers == nil {
+			a.Answers = map[string][]string{}
+		}
+		a.Answers[q] = append(a.Answers[q], text)
+	}
+	if a.Decision == "" && a.Answers == nil && a.Result == nil {
+		return a, thole.Errorf(thole.CodeInvalid, "no answer").WithHint("pass --decision, --answer or --result")
+	}
+	return a, nil
+}
