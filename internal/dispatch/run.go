@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
@@ -80,7 +81,26 @@ func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) e
 		}
 		have = &r
 	}
-	return w.follow(ctx, p, *have)
+	err = w.follow(ctx, p, *have)
+	w.keepLogin(p, t.Settings.Provider)
+	return err
+}
+
+// keeper is a Credentials that wants back what a CLI refreshed: services
+// invalidate the old login, so the user's own CLI would be logged out otherwise.
+type keeper interface {
+	Keep(providerName, auth string, given provider.Grant) error
+}
+
+func (w *worker) keepLogin(p *place, name string) {
+	keep, wanted := w.cfg.Credentials.(keeper)
+	auths, local := w.cfg.Driver.(executor.Auths)
+	if !wanted || !local || w.grant == nil {
+		return
+	}
+	if err := keep.Keep(name, auths.AuthDir(p.row.ID, name), *w.grant); err != nil {
+		w.log.Warn("keep refreshed login", "executor", p.row.ID, "err", err)
+	}
 }
 
 func find(runs []executord.Run, id thole.TurnID) *executord.Run {
@@ -108,6 +128,7 @@ func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, i
 	if err != nil {
 		return executord.RunRequest{}, fmt.Errorf("get credentials: %w", err)
 	}
+	w.grant = &grant
 	s := t.Settings
 	req := executord.RunRequest{
 		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Model: s.Model, Effort: s.Effort, Profile: s.Profile},

@@ -15,7 +15,8 @@ import (
 type worker struct {
 	*Dispatcher
 	lease queue.Lease
-	info  provider.Info // of the turn's provider
+	info  provider.Info   // of the turn's provider
+	grant *provider.Grant // what this worker gave to the run
 }
 
 // begin works on a lease in a goroutine of its own.

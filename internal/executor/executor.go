@@ -104,3 +104,9 @@ type Files interface {
 	// WorkspaceDir is the workspace's directory on this machine.
 	WorkspaceDir(id thole.ExecutorID) (string, error)
 }
+
+// Auths finds where a provider's credential files of an executor are on this
+// machine, for logins that a CLI refreshed there.
+type Auths interface {
+	AuthDir(id thole.ExecutorID, provider string) string
+}

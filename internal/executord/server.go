@@ -39,7 +39,7 @@ type Config struct {
 	Version   string
 	Logger    *slog.Logger
 	Now       func() time.Time
-	// Exec serves the exec-server protocol on /exec, nil leaves it out.
+	// Exec serves the exec-server protocol on /exec and /, nil leaves it out.
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
@@ -103,7 +103,9 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle("/workspace/", s.cfg.Workspace)
 	}
 	if s.cfg.Exec != nil {
-		mux.Handle("/exec", s.cfg.Exec)
+		// Clients of a unix socket name no path.
+		mux.Handle("GET /exec", s.cfg.Exec)
+		mux.Handle("GET /{$}", s.cfg.Exec)
 	}
 	outer := http.NewServeMux()
 	outer.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

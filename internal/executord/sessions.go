@@ -9,7 +9,6 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -49,8 +48,8 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 	if found {
 		have.session.Close()
 	}
-	auth, err := s.placeAuth(req)
-	if err != nil {
+	auth := filepath.Join(s.dirs.Auth, req.Provider)
+	if err := req.Grant.Place(auth); err != nil {
 		return nil, err
 	}
 	data := filepath.Join(s.dirs.AgentData(), req.Provider)
@@ -99,23 +98,6 @@ func (s *sessions) closeAll() {
 	for _, w := range warm {
 		w.session.Close()
 	}
-}
-
-// placeAuth writes the turn's credential files outside the workspace.
-func (s *sessions) placeAuth(req RunRequest) (string, error) {
-	dir := filepath.Join(s.dirs.Auth, req.Provider)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	for name, body := range req.Grant.Files {
-		if name != filepath.Base(name) || name == "." || name == ".." {
-			return "", thole.Errorf(thole.CodeInvalid, "credential file name %q is not a plain name", name)
-		}
-		if err := atomicfile.Write(filepath.Join(dir, name), body, 0o600); err != nil {
-			return "", err
-		}
-	}
-	return dir, nil
 }
 
 // placeConfig writes settings that are not there yet.

@@ -13,7 +13,10 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/internal/workspace"
 )
@@ -40,9 +43,13 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	files := workspace.NewLocal(workspace.LocalConfig{Dir: cfg.Dirs.Workspace, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
 	defer files.Close()
+	processes := execserver.New(execserver.Config{Version: version.Codex})
+	defer processes.Close()
+	terminals := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = processes.Serve(ctx, s) })
+	defer terminals.Stop()
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Workspace: workspace.Handler(files),
+		Version: version.Version, Logger: cfg.Logger, Workspace: workspace.Handler(files), Exec: terminals,
 	})
 	if err != nil {
 		return err
@@ -52,7 +59,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "listen: %w", err)
 	}
-	srv := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

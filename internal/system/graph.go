@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -94,7 +95,11 @@ func build(ctx context.Context, o Options, db *store.DB, _ *deliveries) (_ *rest
 // credentials are the user's own logins, or the scripted model's.
 func credentials(g *service.Group, o Options) (provider.Credentials, error) {
 	if !o.Demo {
-		return logins{}, nil
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
+		}
+		return provider.Login{Home: home, Getenv: os.Getenv}, nil
 	}
 	d, err := startDemo()
 	if err != nil {

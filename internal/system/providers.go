@@ -106,9 +106,11 @@ func (r *registry) binaries() []string {
 		if real, err := filepath.EvalSymlinks(info.Binary); err == nil && real != info.Binary {
 			out = append(out, real)
 		}
-		// Some CLIs bring helpers (rg) beside themselves.
-		if dir := filepath.Join(filepath.Dir(filepath.Dir(info.Binary)), "path"); isDir(dir) {
-			out = append(out, dir)
+		// Codex brings its helpers (rg, bwrap) beside its bin directory.
+		for _, name := range []string{"codex-path", "codex-resources"} {
+			if dir := filepath.Join(filepath.Dir(filepath.Dir(info.Binary)), name); isDir(dir) {
+				out = append(out, dir)
+			}
 		}
 	}
 	return out

@@ -55,6 +55,7 @@ type Driver struct{ cfg Config }
 var (
 	_ executor.Driver = (*Driver)(nil)
 	_ executor.Files  = (*Driver)(nil)
+	_ executor.Auths  = (*Driver)(nil)
 )
 
 // New makes a driver.
@@ -150,6 +151,11 @@ func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
 		return "", err
 	}
 	return d.dir(id, "workspace"), nil
+}
+
+// AuthDir implements executor.Auths.
+func (d *Driver) AuthDir(id thole.ExecutorID, provider string) string {
+	return d.dir(id, "auth", provider)
 }
 
 // Inspect implements executor.Driver. Running means that executord answers.

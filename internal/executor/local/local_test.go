@@ -10,11 +10,13 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	wire "github.com/tholehq/thole/protocol/exec"
 )
 
 var binary string
@@ -201,6 +203,30 @@ func TestTheSandboxSeesItsOwnFilesOnly(t *testing.T) {
 		if strings.Contains(got, bad) {
 			t.Errorf("the sandbox saw %q: %q", bad, got)
 		}
+	}
+}
+
+// Terminals and processes are reached through the exec-server on the same
+// listener, behind the same token.
+func TestProcessesThroughTheSameListener(t *testing.T) {
+	b := setup(t, lab.Bwrap(t))
+	info := b.start()
+	addr := "unix://" + strings.TrimPrefix(info.Endpoint, "unix:")
+	if _, err := execclient.Dial(t.Context(), addr, execclient.Options{Token: "wrong"}); err == nil {
+		t.Fatal("served without the token")
+	}
+	c, err := execclient.Dial(t.Context(), addr, execclient.Options{Token: info.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := c.Start(t.Context(), wire.StartParams{ProcessID: "p1", Argv: []string{"/bin/sh", "-c", "pwd"}, Cwd: wire.FormatURI("/workspace"), Env: map[string]string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := p.Wait(t.Context())
+	if err != nil || res.ExitCode != 0 || string(res.Stdout) != "/workspace\n" {
+		t.Fatalf("%+v, %v", res, err)
 	}
 }
 
