@@ -49,10 +49,11 @@ type DaemonConfig struct {
 
 // rest is what of the graph is not delivery.
 type rest struct {
-	methods map[string]daemon.Method
-	attach  func(ctx context.Context, s jsonrpc.Stream)
-	staying func() string
-	stop    func(ctx context.Context) error
+	methods  map[string]daemon.Method
+	channels map[thole.Target]channel.Channel
+	attach   func(ctx context.Context, s jsonrpc.Stream)
+	staying  func() string
+	stop     func(ctx context.Context) error
 }
 
 // RunDaemon owns the home until it is idle, stopped or handed over.
@@ -90,13 +91,6 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	if err := d.sweep(ctx); err != nil {
 		return "", err
 	}
-	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var parts sync.WaitGroup
-	parts.Go(func() { _ = d.driver.Run(run) })
-	parts.Go(func() { d.sweepAlways(run) })
-	defer parts.Wait()
-	defer stop()
-
 	methods := d.methods()
 	maps.Copy(methods, cfg.Methods)
 	staying, attach := d.staying, (func(context.Context, jsonrpc.Stream))(nil)
@@ -107,6 +101,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		}
 		defer func() { err = errors.Join(err, r.stop(context.WithoutCancel(ctx))) }()
 		maps.Copy(methods, r.methods)
+		maps.Copy(d.channels, r.channels)
 		attach = r.attach
 		staying = func(ctx context.Context, idle time.Duration) (string, error) {
 			if why := r.staying(); why != "" {
@@ -115,6 +110,14 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 			return d.staying(ctx, idle)
 		}
 	}
+	// Deliveries begin when their channels exist and end before them.
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = d.driver.Run(run) })
+	parts.Go(func() { d.sweepAlways(run) })
+	defer parts.Wait()
+	defer stop()
+
 	role := cfg.Role
 	if role == "" {
 		role = "daemon"
@@ -130,16 +133,19 @@ type deliveries struct {
 	machine *delivery.Machine
 	keeper  *artifact.Keeper
 	driver  *driver.Driver
-	runs    *supervise.Runs
-	db      *store.DB
-	log     *slog.Logger
+	// channels is the driver's: complete before it runs.
+	channels map[thole.Target]channel.Channel
+	runs     *supervise.Runs
+	db       *store.DB
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next commit
 }
 
 func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
-	d := &deliveries{db: db, changed: make(chan struct{}), log: cfg.Log}
+	d := &deliveries{db: db, changed: make(chan struct{}), log: cfg.Log, channels: map[thole.Target]channel.Channel{}}
+	maps.Copy(d.channels, cfg.Channels)
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -153,7 +159,7 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 	d.keeper = keeper
 	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: cfg.Limits, Wake: d.tell})
 	d.driver = driver.New(driver.Config{
-		Machine: d.machine, Channels: cfg.Channels, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
+		Machine: d.machine, Channels: d.channels, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
 	})
 	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper)
 	return d, err

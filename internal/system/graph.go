@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -31,6 +32,9 @@ type Options struct {
 	Log  *slog.Logger
 	// Ready is called once: with nil when the home's socket answers.
 	Ready func(error)
+	// Web is told where the page is; nil: no HTTP. UI is the built page.
+	Web func(Page)
+	UI  fs.FS
 }
 
 // Run owns the home and serves it until it is told to stop.
@@ -46,7 +50,7 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 
 // build makes everything that is not delivery, in the order in which the parts
 // need one another, and starts it. What was started is stopped in reverse.
-func build(ctx context.Context, o Options, db *store.DB, _ *deliveries) (_ *rest, err error) {
+func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest, err error) {
 	ctx = context.WithoutCancel(ctx) // parts end by being stopped
 	g := service.New(ctx)
 	defer func() {
@@ -85,10 +89,18 @@ func build(ctx context.Context, o Options, db *store.DB, _ *deliveries) (_ *rest
 	if err := g.Start("contract", &part{stop: contract.Close}); err != nil {
 		return nil, err
 	}
+	var methods map[string]daemon.Method
+	if o.Web != nil {
+		if methods, err = startWeb(ctx, g, o, db, t, d); err != nil {
+			return nil, err
+		}
+	}
 	return &rest{
-		attach:  func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },
-		staying: t.staying,
-		stop:    g.Stop,
+		methods:  methods,
+		channels: newChannels(o.Config, t.machine),
+		attach:   func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },
+		staying:  t.staying,
+		stop:     g.Stop,
 	}, nil
 }
 

@@ -1,0 +1,186 @@
+// Package ownthread is the channel to thole's own threads, whichever agent runs
+// them. It speaks to the thread service in this process.
+//
+// The service starts a turn only on an idle thread, in one step, so this channel
+// has no race: a busy thread refuses and nothing happens. A thread's log is
+// durable, so an accepted turn can be followed across any restart and the stream
+// is one epoch for ever. The channel grants nothing: the turn runs with the
+// thread's own settings and profile.
+package ownthread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/clock"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// epoch of every thread: its log is never begun anew.
+const epoch = 1
+
+const (
+	// pause is between looks at a thread service that is not there.
+	pause = time.Second
+	// settle is between the two reads that prove a turn absent: with a shared
+	// database a commit whose connection broke may land a little later.
+	settle = 2 * time.Second
+)
+
+// Threads is what the channel needs of the thread service.
+type Threads interface {
+	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (thread.Thread, error)
+	StartTurn(ctx context.Context, actor thole.Actor, p thread.StartTurn) (thread.Turn, error)
+	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (thread.Turn, error)
+	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p thread.PageParams) (thread.Page[thread.Turn], error)
+	Subscribe(ctx context.Context, actor thole.Actor, id thole.ThreadID, o thread.SubscribeOptions) (*thread.Subscription, error)
+}
+
+// Channel implements channel.Channel.
+type Channel struct {
+	Threads Threads
+	// Home is the endpoint by which jobs name this home; an empty endpoint means
+	// the same.
+	Home  string
+	Clock clock.Clock // nil: the real one
+}
+
+var _ channel.Channel = (*Channel)(nil)
+
+func (c *Channel) clock() clock.Clock {
+	if c.Clock == nil {
+		return clock.Real
+	}
+	return c.Clock
+}
+
+// actor acts for the user whose job it is: it sees and may do what that user may.
+func actor(u thole.UserID) thole.Actor {
+	return thole.Actor{User: u, Via: "system", Client: "delivery"}
+}
+
+// attachment names the stream: a thread of ours needs no other hold.
+func attachment(id thole.ThreadID) thole.AttachmentID { return thole.AttachmentID(id) }
+
+// Probe implements channel.Channel. The user's own results are trusted, because
+// they cannot make the thread do more than its profile lets it; anybody else's
+// must be strictly safe.
+func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness, error) {
+	never := func(format string, args ...any) (channel.Readiness, error) {
+		return channel.Readiness{Verdict: channel.Never, Reason: fmt.Sprintf(format, args...)}, nil
+	}
+	if q.Endpoint != "" && q.Endpoint != c.Home {
+		return never("endpoint %s is another home: this daemon reaches threads of %s", q.Endpoint, c.Home)
+	}
+	th, err := c.Threads.Get(ctx, actor(q.User), q.Thread)
+	switch {
+	case thole.CodeOf(err) == thole.CodeNotFound:
+		return never("no thread %s in this home", q.Thread)
+	case err != nil:
+		return channel.Readiness{}, err
+	}
+	trust := "trusted-all"
+	if th.Owner.User != q.User {
+		trust = "strict-safe"
+		if o := q.Policy.Objections(); len(o) > 0 {
+			return never("the thread belongs to another user and the policy is not strictly safe: %s", strings.Join(o, ", "))
+		}
+	}
+	switch {
+	case th.Archived:
+		return channel.Readiness{Verdict: channel.NotNow, Reason: "the thread is archived"}, nil
+	case th.Open != "":
+		return channel.Readiness{Verdict: channel.NotNow, Reason: "the thread is busy with turn " + string(th.Open)}, nil
+	}
+	profile := th.Settings.Profile
+	if profile == "" {
+		profile = "default"
+	}
+	return channel.Readiness{
+		Verdict: channel.Now, Mode: thole.ModeTurnStart, Attachment: attachment(q.Thread), Epoch: epoch,
+		Reason: fmt.Sprintf("idle; %s within profile %s", trust, profile),
+	}, nil
+}
+
+// Propose implements channel.Channel.
+func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answer, error) {
+	turn, err := c.Threads.StartTurn(ctx, actor(p.User), thread.StartTurn{
+		Thread: p.Thread, Input: thole.Text(p.Text), ClientID: p.Marker, Idempotency: p.Request,
+	})
+	if err == nil {
+		return channel.Answer{
+			Acceptance: thole.Accepted, Turn: turn.ID, Attachment: attachment(p.Thread), Epoch: epoch,
+			Evidence: fmt.Sprintf("the turn is number %d of the thread's log", turn.Number),
+		}, nil
+	}
+	switch thole.CodeOf(err) {
+	case thole.CodeBusy, thole.CodeConflict, thole.CodeNotFound, thole.CodeInvalid, thole.CodeOverloaded, thole.CodeUnauthorized:
+		// The service says these before it writes anything.
+		return channel.Answer{Acceptance: thole.Rejected, Evidence: "refused: " + err.Error()}, nil
+	}
+	return channel.Answer{}, err
+}
+
+// find looks for the turn a proposal made. That the subscription was possible
+// says that no commit of this process is in doubt.
+func (c *Channel) find(ctx context.Context, w channel.Watch) (thole.TurnID, error) {
+	for read := range 2 {
+		if read > 0 {
+			if err := c.sleep(ctx, settle); err != nil {
+				return "", err
+			}
+		}
+		id, err := c.scan(ctx, w)
+		if err != nil || id != "" {
+			return id, err
+		}
+	}
+	return "", nil
+}
+
+func (c *Channel) scan(ctx context.Context, w channel.Watch) (thole.TurnID, error) {
+	page := thread.PageParams{Limit: 100, Desc: true}
+	for {
+		turns, err := c.Threads.Turns(ctx, actor(w.User), w.Thread, page)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range turns.Items {
+			if t.ClientID == w.Marker {
+				return t.ID, nil
+			}
+		}
+		if turns.Next == "" {
+			return "", nil
+		}
+		page.Cursor = turns.Next
+	}
+}
+
+func (c *Channel) sleep(ctx context.Context, d time.Duration) error {
+	t := c.clock().NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// passing tells errors that time heals from the end of the thread.
+func passing(err error) bool {
+	if errors.Is(err, thread.ErrSlow) {
+		return true
+	}
+	switch thole.CodeOf(err) {
+	case thole.CodeUnavailable, thole.CodeOverloaded, thole.CodeBusy, thole.CodeInternal:
+		return true
+	}
+	return false
+}
