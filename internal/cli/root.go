@@ -63,6 +63,7 @@ func newRoot(env *Env) *cobra.Command {
 		newExecServer(env), newExecAs(env),
 		newExecutor(env),
 		newUp(env),
+		newLogin(env),
 		newDoctor(env),
 		newConfig(env),
 		newDB(env),

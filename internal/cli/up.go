@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -59,7 +62,7 @@ func refuseSecond(ctx context.Context, home string) error {
 	return nil
 }
 
-func up(ctx context.Context, env *Env, o system.Options, _ bool) error {
+func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 	// The first signal drains; the second one ends at once.
 	context.AfterFunc(ctx, func() {
 		fmt.Fprintln(env.Err, "stopping; press Ctrl-C again to stop at once")
@@ -73,9 +76,53 @@ func up(ctx context.Context, env *Env, o system.Options, _ bool) error {
 	fmt.Fprintln(env.Err, "starting thole on "+o.Config.Home)
 	var startErr error
 	o.Ready = func(err error) { startErr = err }
+	o.Web = func(page system.Page) {
+		_ = env.print(page, func(w io.Writer) {
+			fmt.Fprintln(w, "thole is up: "+page.URL)
+			fmt.Fprintln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
+		})
+		if browser {
+			openBrowser(page.URL)
+		}
+	}
 	_, err := system.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	return errors.Join(err, startErr)
+}
+
+// openBrowser does its best; the address is on the screen anyway.
+func openBrowser(url string) {
+	name := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		name = "open"
+	}
+	if path, err := exec.LookPath(name); err == nil {
+		cmd := exec.Command(path, url)
+		if cmd.Start() == nil {
+			go cmd.Wait()
+		}
+	}
+}
+
+func newLogin(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "login", Short: "Print a link that logs a browser in to a running thole up", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := env.home()
+			if err != nil {
+				return err
+			}
+			var page system.Page
+			err = (&daemonclient.Client{Home: home, NoStart: true}).Call(cmd.Context(), system.MethodLogin, struct{}{}, &page)
+			if code := thole.CodeOf(err); code == thole.CodeUnavailable || code == thole.CodeUnsupported {
+				return thole.Errorf(thole.CodeUnavailable, "no web page is served from %s", home).WithHint("start it with: thole up")
+			}
+			if err != nil {
+				return err
+			}
+			return env.print(page, func(w io.Writer) { fmt.Fprintln(w, page.URL) })
+		},
+	}
 }

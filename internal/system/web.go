@@ -1,0 +1,101 @@
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/platform/guard"
+	"github.com/tholehq/thole/internal/platform/httpapi"
+	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/service"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/version"
+)
+
+// Page is where the browser goes: URL logs it in once.
+type Page struct {
+	URL  string `json:"url"`
+	Base string `json:"base"`
+}
+
+// startWeb serves the page and the REST interface on loopback.
+// It returns the method that makes another login link.
+func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, t *threads, d *deliveries) (map[string]daemon.Method, error) {
+	ln, err := listenWeb(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	sessions := session.New(db.Sessions(), nil)
+	methods := d.methods()
+	api, err := httpapi.New(httpapi.Config{
+		Threads: t.machine, Providers: t.providers.offered(o.Demo), Index: db.Index(), Keys: db.Idempotency(),
+		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, false), Guard: guard.New(guard.Config{Hosts: o.Config.HTTP.AllowedHosts}),
+		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
+		UI: o.UI, Version: version.Version, Log: o.Log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.Handle("GET /metrics", metrics(db))
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	done := make(chan struct{})
+	start := func(context.Context) error {
+		go func() {
+			defer close(done)
+			if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+				g.Fail("http", err)
+			}
+		}()
+		return nil
+	}
+	stop := func(ctx context.Context) error {
+		err := api.Shutdown(ctx)
+		if e := srv.Shutdown(ctx); e != nil {
+			err = errors.Join(err, srv.Close())
+		}
+		<-done
+		return err
+	}
+	if err := g.Start("http", &part{start: start, stop: stop}); err != nil {
+		return nil, err
+	}
+	base := "http://" + ln.Addr().String()
+	link := func(ctx context.Context) (Page, error) {
+		code, err := sessions.NewLogin(ctx, thole.LocalUser)
+		return Page{URL: base + "/auth/login?code=" + code, Base: base}, err
+	}
+	page, err := link(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Web(page)
+	return map[string]daemon.Method{MethodLogin: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return link(ctx) }}, nil
+}
+
+// MethodLogin asks the home's owner for a page that logs a browser in.
+const MethodLogin = "thole/login"
+
+// listenWeb binds to loopback only: no password or token is configured that would
+// make a wider address safe.
+func listenWeb(ctx context.Context, o Options) (net.Listener, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Config.HTTP.Listen)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "listen on %s: %w", o.Config.HTTP.Listen, err).
+			WithHint("end the program that has the port, or choose another with --listen 127.0.0.1:0")
+	}
+	if addr, ok := ln.Addr().(*net.TCPAddr); !ok || !addr.IP.IsLoopback() {
+		ln.Close()
+		return nil, thole.Errorf(thole.CodeInvalid, "http.listen %s is not a loopback address", o.Config.HTTP.Listen).
+			WithHint("use 127.0.0.1:PORT and put a proxy with TLS in front of it")
+	}
+	return ln, nil
+}
