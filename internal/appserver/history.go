@@ -239,7 +239,7 @@ func ours(kinds []string) bool {
 }
 
 func (s *Server) threadList(ctx context.Context, c *conn, p *app.ThreadListParams) (answer, error) {
-	out := app.ThreadListResult{Data: []app.Thread{}}
+	out := app.ThreadListResult{Data: []app.Thread{}, ReadStates: map[string]json.RawMessage{}}
 	f, err := s.filter(p)
 	if err != nil {
 		return answer{}, err

@@ -43,7 +43,7 @@ func sandboxWord(p *app.SandboxPolicy) (string, error) {
 	case "dangerFullAccess", "externalSandbox":
 		return "danger-full-access", nil
 	}
-	return "", thole.Errorf(thole.CodeInvalid, "sandboxPolicy.type: unknown variant `%s`, expected one of `dangerFullAccess`, `readOnly`, `externalSandbox`, `workspaceWrite`", p.Type)
+	return "", invalid("unknown variant `%s`, expected one of `dangerFullAccess`, `readOnly`, `externalSandbox`, `workspaceWrite`", p.Type)
 }
 
 func sandboxPolicy(word string) app.SandboxPolicy {
@@ -78,7 +78,7 @@ func approvalWord(raw json.RawMessage) (string, error) {
 	case "untrusted", "on-request", "never":
 		return word, nil
 	}
-	return "", thole.Errorf(thole.CodeInvalid, "approvalPolicy: unknown variant `%s`, expected one of `untrusted`, `on-request`, `granular`, `never`", word)
+	return "", invalid("unknown variant `%s`, expected one of `untrusted`, `on-request`, `granular`, `never`", word)
 }
 
 // words is a profile as the pair that the contract speaks of.
@@ -156,7 +156,7 @@ func (s *Server) settings(w wish, now thread.Settings) (thread.Settings, bool, e
 	switch sandbox {
 	case "", "read-only", "workspace-write", "danger-full-access":
 	default:
-		return out, false, thole.Errorf(thole.CodeInvalid, "sandbox: unknown variant `%s`, expected one of `read-only`, `workspace-write`, `danger-full-access`", sandbox)
+		return out, false, invalid("unknown variant `%s`, expected one of `read-only`, `workspace-write`, `danger-full-access`", sandbox)
 	}
 	if id := str(w.Permissions); id != "" {
 		if sandbox != "" {

@@ -17,11 +17,12 @@ func (s *Server) thread(t thread.Thread) app.Thread {
 	model := s.catalog.wireModel(name, t.Settings.Model)
 	recency := t.Updated.Unix()
 	direct := !t.Archived
+	cwd := or(t.Settings.Dir, s.cfg.Dir)
 	out := app.Thread{
-		ID: string(t.ID), SessionID: string(t.ID), ForkedFromID: ptr(t.ForkedFrom), ParentThreadID: ptr(t.Parent),
+		ID: string(t.ID), Environments: []app.Environment{{EnvironmentID: "local", Cwd: cwd, RuntimeWorkspaceRoots: []string{cwd}}}, SessionID: string(t.ID), ForkedFromID: ptr(t.ForkedFrom), ParentThreadID: ptr(t.Parent),
 		Preview: t.Preview, Ephemeral: t.Ephemeral, HistoryMode: "paginated", ModelProvider: name, Model: &model,
 		ReasoningEffort: ptr(t.Settings.Effort), CreatedAt: t.Created.Unix(), UpdatedAt: t.Updated.Unix(), RecencyAt: &recency,
-		Status: status(t.Status), Cwd: or(t.Settings.Dir, s.cfg.Dir), CLIVersion: version.Codex, Originator: ptr(t.Client),
+		Status: status(t.Status), Cwd: cwd, CLIVersion: version.Codex, Originator: ptr(t.Client),
 		Source: "appServer", DirectInput: &direct, Name: ptr(t.Name), Turns: []app.Turn{},
 	}
 	if t.Source != sourceApp && t.Client != "" {

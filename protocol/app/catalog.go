@@ -81,7 +81,6 @@ type ConfigReadParams struct {
 type ConfigReadResult struct {
 	Config  Config                     `json:"config"`
 	Origins map[string]json.RawMessage `json:"origins"`
-	Layers  []json.RawMessage          `json:"layers"`
 }
 
 // Config is the part of a Codex configuration that means something here.

@@ -19,32 +19,40 @@ type ThreadStatus struct {
 	ActiveFlags []string `json:"activeFlags,omitzero"`
 }
 
+// Environment is a place where a thread's commands run.
+type Environment struct {
+	EnvironmentID         string   `json:"environmentId"`
+	Cwd                   string   `json:"cwd"`
+	RuntimeWorkspaceRoots []string `json:"runtimeWorkspaceRoots"`
+}
+
 // Thread is a conversation. Times are Unix seconds.
 type Thread struct {
-	ID              string       `json:"id"`
-	SessionID       string       `json:"sessionId"`
-	ForkedFromID    *string      `json:"forkedFromId"`
-	ParentThreadID  *string      `json:"parentThreadId"`
-	Preview         string       `json:"preview"`
-	Ephemeral       bool         `json:"ephemeral"`
-	ProjectID       *string      `json:"projectId"`
-	HistoryMode     string       `json:"historyMode"`
-	ModelProvider   string       `json:"modelProvider"`
-	Model           *string      `json:"model"`
-	ReasoningEffort *string      `json:"reasoningEffort"`
-	CreatedAt       int64        `json:"createdAt"`
-	UpdatedAt       int64        `json:"updatedAt"`
-	RecencyAt       *int64       `json:"recencyAt"`
-	Status          ThreadStatus `json:"status"`
-	Path            *string      `json:"path"`
-	Cwd             string       `json:"cwd"`
-	CLIVersion      string       `json:"cliVersion"`
-	Originator      *string      `json:"originator"`
-	Source          string       `json:"source"`
-	ThreadSource    *string      `json:"threadSource"`
-	DirectInput     *bool        `json:"canAcceptDirectInput"`
-	Name            *string      `json:"name"`
-	Turns           []Turn       `json:"turns"`
+	ID              string        `json:"id"`
+	Environments    []Environment `json:"environments"`
+	SessionID       string        `json:"sessionId"`
+	ForkedFromID    *string       `json:"forkedFromId"`
+	ParentThreadID  *string       `json:"parentThreadId"`
+	Preview         string        `json:"preview"`
+	Ephemeral       bool          `json:"ephemeral"`
+	ProjectID       *string       `json:"projectId"`
+	HistoryMode     string        `json:"historyMode"`
+	ModelProvider   string        `json:"modelProvider"`
+	Model           *string       `json:"model"`
+	ReasoningEffort *string       `json:"reasoningEffort"`
+	CreatedAt       int64         `json:"createdAt"`
+	UpdatedAt       int64         `json:"updatedAt"`
+	RecencyAt       *int64        `json:"recencyAt"`
+	Status          ThreadStatus  `json:"status"`
+	Path            *string       `json:"path"`
+	Cwd             string        `json:"cwd"`
+	CLIVersion      string        `json:"cliVersion"`
+	Originator      *string       `json:"originator"`
+	Source          string        `json:"source"`
+	ThreadSource    *string       `json:"threadSource"`
+	DirectInput     *bool         `json:"canAcceptDirectInput"`
+	Name            *string       `json:"name"`
+	Turns           []Turn        `json:"turns"`
 }
 
 // Settings are the overrides that thread/start, thread/resume, thread/fork,
@@ -188,6 +196,8 @@ type ThreadListParams struct {
 // ThreadListResult is a page of threads.
 type ThreadListResult struct {
 	Data []Thread `json:"data"`
+	// ReadStates is empty: what a client has read is its own business here.
+	ReadStates map[string]json.RawMessage `json:"readStates"`
 	Page
 }
 
