@@ -1,0 +1,86 @@
+/** Problem is an answer that is not a success: what happened, and what to do about it. */
+export class Problem extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly code: string,
+    readonly hint?: string,
+    readonly trace?: string,
+  ) {
+    super(message);
+    this.name = "Problem";
+  }
+}
+
+export interface Answer<T> {
+  data: T;
+  etag?: string;
+}
+
+interface Options {
+  body?: unknown;
+  /** The version an edit was made from: a stale edit is refused. */
+  etag?: string;
+  /** Repeats with the same key give what the first one made. */
+  key?: string;
+  signal?: AbortSignal;
+}
+
+/** signedOut is called once a request finds nobody logged in. */
+let signedOut: () => void = () => {};
+export function onSignedOut(handler: () => void): void {
+  signedOut = handler;
+}
+
+export async function request<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
+  const headers: Record<string, string> = { accept: "application/json" };
+  if (options.body !== undefined) headers["content-type"] = "application/json";
+  if (options.etag) headers["if-match"] = options.etag;
+  if (options.key) headers["idempotency-key"] = options.key;
+  let response: Response;
+  try {
+    response = await fetch(path, { method, headers, body: options.body === undefined ? undefined : JSON.stringify(options.body), signal: options.signal });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Problem("thole does not answer", 0, "unavailable", "is `thole up` still running?");
+  }
+  if (!response.ok) {
+    const problem = await problemOf(response);
+    if (response.status === 401) signedOut();
+    throw problem;
+  }
+  const data = response.status === 204 ? undefined : await response.json();
+  return { data: data as T, etag: response.headers.get("etag") ?? undefined };
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const trace = response.headers.get("x-trace-id") ?? undefined;
+  const text = await response.text();
+  try {
+    const body = JSON.parse(text) as { title?: string; detail?: string; code?: string; hint?: string };
+    return new Problem(body.detail || body.title || response.statusText, response.status, body.code ?? "internal", body.hint, trace);
+  } catch {
+    return new Problem(text.slice(0, 300) || response.statusText, response.status, response.headers.get("x-thole-code") ?? "internal", undefined, trace);
+  }
+}
+
+export const get = async <T>(path: string, signal?: AbortSignal): Promise<T> => (await request<T>("GET", path, { signal })).data;
+
+export const post = async <T>(path: string, body: unknown = {}, key?: string): Promise<T> => (await request<T>("POST", path, { body, key })).data;
+
+export const query = (values: Record<string, string | number | boolean | undefined>): string => {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== undefined && value !== "") search.set(name, String(value));
+  const text = search.toString();
+  return text ? `?${text}` : "";
+};
+
+/** uuid also works on plain http from another machine, where crypto.randomUUID is missing. */
+export function uuid(): string {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}

@@ -1,0 +1,143 @@
+import { useState } from "react";
+import type { Decision, Question, Reply } from "../api/types";
+import { maybe, t, type Key } from "../i18n";
+import { Badge, Button, type Tone } from "../ui/controls";
+import { AskIcon, CheckIcon } from "../ui/icons";
+import { moment, span, useNow } from "../ui/time";
+import { tried } from "../ui/toast";
+import { AskForm } from "./ask-form";
+import { useConversation, useQuestion } from "./context";
+import { Diff } from "./diff";
+import { Json } from "./parts/tool";
+import { Prose } from "./prose";
+
+/** Questions that were answered from this page; others were answered elsewhere. */
+const mine = new Set<string>();
+
+export function AskCard({ question: given }: { question: Question }) {
+  const question = useQuestion(given);
+  return question.state === "pending" ? <Pending question={question} /> : <Settled question={question} />;
+}
+
+function Pending({ question }: { question: Question }) {
+  const conversation = useConversation();
+  const [sending, setSending] = useState(false);
+  const send = async (reply: Reply) => {
+    setSending(true);
+    mine.add(question.question_id);
+    await tried(conversation.reply(question, reply));
+    setSending(false);
+  };
+  return (
+    <section aria-label={t(`ask.${question.kind}` as Key)} className="rounded-xl border border-warn/45 bg-surface">
+      <header className="flex flex-wrap items-center gap-x-2 gap-y-1 rounded-t-xl border-b border-line bg-warn-soft px-3.5 py-2 text-[13px]">
+        <AskIcon className="size-4 text-warn" />
+        <h3 className="min-w-0 flex-1 font-semibold text-warn wrap-anywhere">{question.title || t(`ask.${question.kind}` as Key)}</h3>
+        {question.deadline && <Deadline at={question.deadline} />}
+      </header>
+      <div className="space-y-3 px-3.5 py-3">
+        <Context question={question} />
+        {question.kind === "input" || question.kind === "elicitation" ? (
+          <AskForm question={question} sending={sending} onReply={send} />
+        ) : (
+          <Verdict question={question} sending={sending} onReply={send} />
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Deadline({ at }: { at: string }) {
+  const left = Date.parse(at) - useNow(true);
+  return <Badge tone={left < 60_000 ? "bad" : "neutral"}>{left > 0 ? t("ask.deadline", { time: span(left) }) : t("ask.overdue")}</Badge>;
+}
+
+function Context({ question }: { question: Question }) {
+  return (
+    <>
+      {question.reason && (question.kind === "plan" ? <Prose text={question.reason} /> : <p className="whitespace-pre-wrap text-[13px] text-muted wrap-anywhere">{question.reason}</p>)}
+      {question.command && (
+        <div className="rounded-lg border border-line bg-code px-2.5 py-2">
+          <pre className="max-h-48 overflow-auto whitespace-pre-wrap break-all font-mono text-[12.5px]" tabIndex={0} aria-label={t("part.command")}>
+            <span className="select-none text-faint">$ </span>
+            {question.command}
+          </pre>
+          {question.dir && <p className="mt-1 truncate font-mono text-[11.5px] text-faint">{question.dir}</p>}
+        </div>
+      )}
+      {question.changes?.map((change) => <Diff key={change.path} change={change} />)}
+      {question.tool && <Json label={[question.tool.server, question.tool.name].filter(Boolean).join("/")} value={question.tool.input ?? {}} />}
+    </>
+  );
+}
+
+function Verdict({ question, sending, onReply }: { question: Question; sending: boolean; onReply: (reply: Reply) => void }) {
+  const [reason, setReason] = useState("");
+  const offered: Decision[] = question.decisions?.length ? question.decisions : ["allow", "deny"];
+  const negative = (decision: Decision) => decision === "deny" || decision === "cancel";
+  return (
+    <>
+      {offered.includes("always") && question.amendment !== undefined && <Json label={t("ask.rule")} value={question.amendment} />}
+      <div className="flex flex-wrap gap-2">
+        {offered.map((decision) => (
+          <Button
+            key={decision}
+            look={decision === "allow" ? "primary" : negative(decision) ? "danger" : "plain"}
+            disabled={sending}
+            onClick={() =>
+              onReply({ decision, ...(negative(decision) && reason.trim() && { message: reason.trim() }), ...(decision === "always" && question.amendment !== undefined && { amendment: question.amendment }) })
+            }
+          >
+            {t(`ask.${decision}` as Key)}
+          </Button>
+        ))}
+      </div>
+      <input
+        aria-label={t("ask.reason")}
+        placeholder={t("ask.reason")}
+        value={reason}
+        onChange={(event) => setReason(event.target.value)}
+        className="w-full rounded-lg border border-line bg-ground px-2.5 py-1.5 text-[13px] placeholder:text-faint"
+      />
+    </>
+  );
+}
+
+const tones: Record<string, Tone> = { answered: "ok", expired: "warn", canceled: "neutral" };
+
+function Settled({ question }: { question: Question }) {
+  const decision = question.answer?.decision;
+  const denied = decision === "deny" || decision === "cancel";
+  const elsewhere = question.state === "answered" && question.resolved_at !== undefined && !mine.has(question.question_id) && Date.now() - Date.parse(question.resolved_at) < 10 * 60_000;
+  return (
+    <section aria-label={t(`ask.${question.kind}` as Key)} className="rounded-xl border border-line bg-surface px-3 py-1.5 text-[13px]">
+      <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+        <CheckIcon className="size-4 text-faint" />
+        <span className="min-w-0 flex-1 truncate text-muted">
+          {question.title || t(`ask.${question.kind}` as Key)}
+          {question.command && <code className="ml-1.5 font-mono text-[12px]">{question.command}</code>}
+        </span>
+        {elsewhere && <span className="text-[11.5px] text-faint">{t("ask.elsewhere")}</span>}
+        {question.answered_by && <span className="hidden max-w-32 truncate text-[11.5px] text-faint sm:inline">{t("ask.by", { name: question.answered_by })}</span>}
+        <Badge tone={denied ? "neutral" : (tones[question.state] ?? "neutral")}>{decision && question.state === "answered" ? maybe("ask", decision) : t(`ask.${question.state}` as Key)}</Badge>
+      </div>
+      <Given question={question} />
+    </section>
+  );
+}
+
+function Given({ question }: { question: Question }) {
+  const given = question.answer?.answers;
+  if (question.answer?.message) return <p className="ml-6 text-muted wrap-anywhere">“{question.answer.message}”</p>;
+  if (!given || !question.questions) return null;
+  return (
+    <dl className="ml-6 space-y-1 pb-1" title={question.resolved_at && moment(question.resolved_at)}>
+      {question.questions.map((it) => (
+        <div key={it.id}>
+          <dt className="text-muted wrap-anywhere">{it.text}</dt>
+          <dd className="font-medium wrap-anywhere">{it.secret ? t("ask.hidden") : (given[it.id] ?? []).join(", ")}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,152 @@
+import { useChat } from "@ai-sdk/react";
+import type { FileUIPart } from "ai";
+import { useEffect, useRef } from "react";
+import { Problem } from "../api/http";
+import type { ChatMessage } from "../api/types";
+import { t } from "../i18n";
+import { steady } from "../state/merge";
+import { can, choice, providerNamed, providers } from "../state/providers";
+import { prefs } from "../state/prefs";
+import { go } from "../state/route";
+import { useStore } from "../state/store";
+import { Button, Notice } from "../ui/controls";
+import { RetryIcon, Spinner } from "../ui/icons";
+import { tried } from "../ui/toast";
+import { Composer, type ComposerHandle } from "./composer";
+import { useConversation, useSide } from "./context";
+import { MessageList } from "./message-list";
+import { Queue } from "./queue";
+import { SettingsBar } from "./settings-bar";
+import { Welcome } from "./welcome";
+
+/** Events the panels use to reach the input: the composer belongs to the chat. */
+export const composerBox: { current: ComposerHandle | null } = { current: null };
+
+export function ChatView() {
+  const conversation = useConversation();
+  const chat = useChat({ chat: conversation.chat, throttle: 50 });
+  const history = useStore(conversation.history);
+  const replaying = useStore(conversation.replaying);
+  const active = useSide((side) => side.session?.active_run_id);
+  const stopping = useSide((side) => side.run?.interrupt_requested === true && side.run.outcome === undefined);
+  const name = useSide((side) => side.session?.provider);
+  const list = useStore(providers);
+  const provider = conversation.isDraft ? choice(list) : providerNamed(name);
+
+  const busy = chat.status === "submitted" || chat.status === "streaming" || active !== undefined;
+  const shown = useRef<ChatMessage[]>([]);
+  shown.current = steady(shown.current, chat.messages, replaying);
+
+  const send = async (text: string, files: FileUIPart[]) => {
+    if (conversation.isDraft) {
+      const { model, profile } = prefs.get();
+      const start = { provider: provider?.name, model: known(provider?.models, model), execution_profile: profile, ...conversation.start };
+      const done = conversation.send(text, files, start, () => go({ page: "chat", id: conversation.id }, true));
+      return tried(done);
+    }
+    if (busy) return must(conversation.queue(text, files));
+    return tried(conversation.send(text, files));
+  };
+  const steer = (text: string, files: FileUIPart[]) => must(conversation.steer(text, files));
+
+  if (history.state === "missing" || history.state === "error")
+    return (
+      <div className="flex flex-1 items-center justify-center p-6">
+        <Notice
+          tone={history.state === "missing" ? "neutral" : "bad"}
+          title={history.state === "missing" ? t("chat.missing") : (history.problem?.message ?? t("app.failed"))}
+          action={
+            history.state === "missing" ? (
+              <Button onClick={() => go({ page: "new" })}>{t("history.new")}</Button>
+            ) : (
+              <Button onClick={() => void conversation.load()}>{t("app.again")}</Button>
+            )
+          }
+        >
+          {history.problem?.hint}
+        </Notice>
+      </div>
+    );
+
+  const empty = shown.current.length === 0;
+  return (
+    <>
+      <Announcer busy={busy} />
+      {empty && history.state === "loading" ? (
+        <p className="flex flex-1 items-center justify-center gap-2 text-muted">
+          <Spinner /> {t("app.loading")}
+        </p>
+      ) : empty && !busy ? (
+        <Welcome onPick={(text) => composerBox.current?.fill(text)} />
+      ) : (
+        <MessageList messages={shown.current} busy={busy} />
+      )}
+      <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] md:px-6">
+        <Trouble error={chat.error} />
+        <Queue busy={busy} canSteer={can(provider, "steer")} />
+        <Composer
+          ref={(handle) => {
+            composerBox.current = handle;
+          }}
+          busy={busy}
+          stopping={stopping}
+          canSteer={can(provider, "steer") && active !== undefined}
+          disabled={conversation.isDraft && list !== undefined && !provider}
+          onSend={send}
+          onSteer={steer}
+          onStop={() => void tried(conversation.stop())}
+        />
+        <SettingsBar />
+      </div>
+    </>
+  );
+}
+
+const known = (models: { id: string }[] | undefined, model: string | undefined) => (models?.some((it) => it.id === model) ? model : undefined);
+
+/** must tells the user and lets the composer keep the text. */
+async function must<T>(action: Promise<T>): Promise<T> {
+  await tried(action);
+  return action;
+}
+
+function Trouble({ error }: { error: Error | undefined }) {
+  const conversation = useConversation();
+  if (!error) return null;
+  const refused = error instanceof Problem;
+  const lost = !refused && error instanceof TypeError;
+  return (
+    <div className="mb-2">
+      <Notice
+        tone={lost ? "warn" : "bad"}
+        action={
+          !lost && (
+            <Button onClick={() => void tried(conversation.retry())}>
+              <RetryIcon className="size-3.5" />
+              {t("chat.retry")}
+            </Button>
+          )
+        }
+      >
+        {lost ? t("chat.lost") : error.message}
+        {refused && error.trace && <span className="ml-2 font-mono text-[11.5px] opacity-80">{error.trace}</span>}
+      </Notice>
+    </div>
+  );
+}
+
+/** Announcer tells a screen reader when an answer begins and ends, not every word of it. */
+function Announcer({ busy }: { busy: boolean }) {
+  const was = useRef(false);
+  const said = useRef("");
+  if (busy) said.current = t("chat.answering");
+  else if (was.current) said.current = t("chat.finished");
+  useEffect(() => {
+    was.current = busy;
+  }, [busy]);
+  return (
+    <p role="status" className="sr-only">
+      {said.current}
+    </p>
+  );
+}

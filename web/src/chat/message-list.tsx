@@ -1,0 +1,157 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
+import type { ChatMessage } from "../api/types";
+import { t } from "../i18n";
+import { useStore } from "../state/store";
+import { Badge, CopyButton } from "../ui/controls";
+import { DownIcon, RetryIcon } from "../ui/icons";
+import { count, moment, span } from "../ui/time";
+import { IconButton } from "../ui/controls";
+import { tried } from "../ui/toast";
+import { useConversation } from "./context";
+import { Part } from "./part";
+import { FilePart, Sources } from "./parts/small";
+import { guess, type Row, rowsOf } from "./rows";
+
+const nearEnd = 60; // pixels that still count as reading the newest
+const nearTop = 800; // pixels before the top at which earlier messages are fetched
+
+/**
+ * MessageList draws only the rows in sight. It follows the newest text while the reader is at the end and stays where it
+ * is when the reader went up, also when earlier messages arrive above.
+ */
+export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy: boolean }) {
+  const conversation = useConversation();
+  const history = useStore(conversation.history);
+  const scroller = useRef<HTMLDivElement>(null);
+  const [away, setAway] = useState(false);
+  const rows = useMemo(() => rowsOf(messages, { more: !!history.cursor, busy }), [messages, history.cursor, busy]);
+
+  const list = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => guess(rows[index]),
+    getItemKey: (index) => rows[index]!.key,
+    overscan: 6,
+    paddingStart: 20,
+    paddingEnd: 20,
+    anchorTo: "end",
+    followOnAppend: true,
+    scrollEndThreshold: nearEnd,
+  });
+
+  // The first rows of a chat are its newest: begin at the end.
+  const placed = useRef(false);
+  useEffect(() => {
+    if (placed.current || rows.length === 0) return;
+    placed.current = true;
+    list.scrollToEnd();
+  }, [rows.length, list]);
+
+  // Whoever sends wants to see what happens next, wherever they were reading.
+  const sent = messages.findLast((message) => message.role === "user");
+  const mine = sent && !sent.metadata?.run_id ? sent.id : undefined;
+  useEffect(() => {
+    if (mine) list.scrollToEnd();
+  }, [mine, list]);
+
+  const scrolled = () => {
+    setAway(!list.isAtEnd(nearEnd * 2));
+    if (placed.current && scroller.current!.scrollTop < nearTop) void conversation.loadOlder();
+  };
+  // A first page that does not fill the screen cannot be scrolled: fetch on.
+  useEffect(() => {
+    const box = scroller.current;
+    if (box && history.state === "idle" && history.cursor && box.scrollTop < nearTop) void conversation.loadOlder();
+  }, [conversation, history, rows.length]);
+
+  const items = list.getVirtualItems();
+  return (
+    <div className="relative min-h-0 flex-1">
+      <div ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label={t("chat.label")} className="h-full overflow-y-auto overflow-x-hidden [overflow-anchor:none]">
+        <div className="relative w-full" style={{ height: list.getTotalSize() }}>
+          <div className="absolute inset-x-0 top-0" style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}>
+            {items.map((item) => {
+              const row = rows[item.index]!;
+              return (
+                <div key={item.key} data-index={item.index} ref={list.measureElement} className="mx-auto w-full max-w-3xl px-4 pb-3 md:px-6">
+                  <Line row={row} />
+                </div>
+              );
+            })}
+          </div>
+        </div>
+      </div>
+      {away && (
+        <IconButton label={t("chat.bottom")} className="absolute bottom-3 left-1/2 -translate-x-1/2 border border-line bg-surface shadow-pop" onClick={() => list.scrollToEnd({ behavior: "smooth" })}>
+          <DownIcon />
+        </IconButton>
+      )}
+    </div>
+  );
+}
+
+function Line({ row }: { row: Row }) {
+  switch (row.kind) {
+    case "top":
+      return <p className="py-1 text-center text-[12px] text-faint">{row.more ? t("chat.older") : t("chat.beginning")}</p>;
+    case "user":
+      return <UserMessage message={row.message} />;
+    case "step":
+      return <p className="flex items-center gap-3 text-[11.5px] text-faint before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">{t("chat.step", { n: row.number })}</p>;
+    case "part":
+      return <Part part={row.part} live={row.live} />;
+    case "sources":
+      return <Sources parts={row.parts} />;
+    case "foot":
+      return <Foot message={row.message} />;
+    case "wait":
+      return (
+        <p className="flex items-center gap-2 py-0.5 text-[13px] text-muted">
+          <span className="pulse size-2 rounded-full bg-accent" />
+          {t("chat.thinking")}
+        </p>
+      );
+  }
+}
+
+const UserMessage = memo(function UserMessage({ message }: { message: ChatMessage }) {
+  return (
+    <div className="flex flex-col items-end gap-1.5 pt-3">
+      <span className="sr-only">{t("chat.you")}</span>
+      {message.parts.map((part, index) =>
+        part.type === "text" && part.text ? (
+          <div key={index} className="max-w-[85%] whitespace-pre-wrap rounded-2xl bg-raised px-3.5 py-2 leading-[1.6] wrap-anywhere">
+            {part.text}
+          </div>
+        ) : part.type === "file" ? (
+          <FilePart key={index} part={part} />
+        ) : null,
+      )}
+    </div>
+  );
+});
+
+function Foot({ message }: { message: ChatMessage }) {
+  const conversation = useConversation();
+  const data = message.metadata ?? {};
+  const text = message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+  const tokens = data.usage ? data.usage.input + data.usage.output : 0;
+  const last = useStore(conversation.side, (side) => side.run?.id === message.id || side.run === undefined);
+  return (
+    <div className="-ml-1.5 flex min-h-7 flex-wrap items-center gap-x-2 text-[11.5px] text-faint">
+      {text && <CopyButton text={text} />}
+      {last && data.outcome && data.outcome !== "completed" && (
+        <IconButton label={t("chat.retry")} className="size-7" onClick={() => void tried(conversation.retry())}>
+          <RetryIcon className="size-3.5" />
+        </IconButton>
+      )}
+      {data.outcome === "failed" && <Badge tone="bad">{t("run.failed")}</Badge>}
+      {data.outcome === "interrupted" && <Badge tone="warn">{t("run.interrupted")}</Badge>}
+      {data.provider && <span>{[data.provider, data.model].filter(Boolean).join(" · ")}</span>}
+      {data.created_at && data.ended_at && <span className="tabular-nums">{span(Date.parse(data.ended_at) - Date.parse(data.created_at))}</span>}
+      {tokens > 0 && <span className="tabular-nums">{t("run.tokens", { n: count(tokens) })}</span>}
+      {data.created_at && <time dateTime={data.created_at}>{moment(data.created_at)}</time>}
+    </div>
+  );
+}

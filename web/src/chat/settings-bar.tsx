@@ -1,0 +1,115 @@
+import { useState } from "react";
+import type { Provider } from "../api/types";
+import { t } from "../i18n";
+import { prefs, setPrefs } from "../state/prefs";
+import { choice, providerNamed, providers } from "../state/providers";
+import { editSession } from "../state/sessions";
+import { useStore } from "../state/store";
+import { Choice } from "../ui/controls";
+import { tried } from "../ui/toast";
+import { useConversation, useSide } from "./context";
+
+export interface Selection {
+  provider?: Provider;
+  model: string;
+  effort: string;
+  profile: string;
+}
+
+/** useSelection is what the next message runs with: the session's settings, or this browser's for a new chat. */
+export function useSelection(): [Selection, (change: { provider?: string; model?: string; effort?: string; profile?: string }) => void] {
+  const conversation = useConversation();
+  const session = useSide((side) => side.session);
+  const wanted = useStore(prefs);
+  const list = useStore(providers);
+  const [effort, setEffort] = useState("");
+  if (!session) {
+    const provider = choice(list);
+    const selection = { provider, model: provider?.models?.some((it) => it.id === wanted.model) ? wanted.model! : "", effort, profile: profileOf(provider, wanted.profile) };
+    return [
+      selection,
+      (change) => {
+        setPrefs({ ...(change.provider && { provider: change.provider, model: undefined, profile: undefined }), ...(change.model !== undefined && { model: change.model }), ...(change.profile && { profile: change.profile }) });
+        if (change.effort !== undefined) {
+          setEffort(change.effort);
+          conversation.settings = { ...conversation.settings, effort: change.effort || undefined };
+        }
+      },
+    ];
+  }
+  const provider = providerNamed(session.provider);
+  return [
+    { provider, model: session.model ?? "", effort: session.effort ?? "", profile: profileOf(provider, session.execution_profile) },
+    (change) => {
+      const { profile, ...rest } = change;
+      const next = { ...rest, ...(profile && { execution_profile: profile }), ...(change.provider && { model: "", effort: "" }) };
+      conversation.side.set((old) => ({ ...old, session: old.session && { ...old.session, ...next } }));
+      conversation.settings = { ...conversation.settings, ...rest, ...(profile && { executionProfile: profile }) };
+      void tried(editSession(session.id, next)).then((edited) => edited && conversation.side.set((old) => ({ ...old, session: { ...edited, active_run_id: old.session?.active_run_id } })));
+      setPrefs({ ...(change.provider && { provider: change.provider }), ...(change.model && { model: change.model }), ...(profile && { profile }) });
+    },
+  ];
+}
+
+const profileOf = (provider: Provider | undefined, wanted: string | undefined): string => {
+  const profiles = provider?.profiles ?? [];
+  return profiles.find((it) => it.profile === wanted || it.native === wanted)?.profile ?? wanted ?? profiles.find((it) => it.profile === "ask")?.profile ?? "";
+};
+
+/** SettingsBar chooses who answers: agent, model, effort, and for a new chat the folder it works in. */
+export function SettingsBar() {
+  const conversation = useConversation();
+  const list = useStore(providers);
+  const draft = useSide((side) => side.session === undefined);
+  const dir = useSide((side) => side.session?.dir);
+  const [selection, select] = useSelection();
+  const [folder, setFolder] = useState("");
+  const { provider } = selection;
+  const models = provider?.models ?? [];
+  const efforts = (models.find((it) => it.id === selection.model) ?? models.find((it) => it.default))?.efforts ?? [];
+  const quiet = "h-7 border-transparent bg-transparent text-[12.5px] text-muted hover:bg-hover hover:text-ink";
+  return (
+    <div className="mt-1.5 flex min-h-7 flex-wrap items-center gap-1 text-[12.5px]">
+      {list && (
+        <Choice
+          label={t("provider.label")}
+          className={`${quiet} max-w-40`}
+          value={provider?.name ?? ""}
+          onChange={(name) => select({ provider: name })}
+          options={[...(provider ? [] : [{ value: "", text: t("provider.label") }]), ...list.items.map((it) => ({ value: it.name, text: it.title || it.name, disabled: !it.available }))]}
+        />
+      )}
+      {models.length > 0 && (
+        <Choice
+          label={t("model.label")}
+          className={`${quiet} max-w-48`}
+          value={selection.model}
+          onChange={(model) => select({ model })}
+          options={[{ value: "", text: t("model.default") }, ...models.map((it) => ({ value: it.id, text: it.title || it.id })), ...(selection.model && !models.some((it) => it.id === selection.model) ? [{ value: selection.model, text: selection.model }] : [])]}
+        />
+      )}
+      {efforts.length > 0 && (
+        <Choice label={t("effort.label")} className={`${quiet} max-w-36`} value={selection.effort} onChange={(effort) => select({ effort })} options={[{ value: "", text: t("effort.default") }, ...efforts.map((it) => ({ value: it, text: it }))]} />
+      )}
+      {draft ? (
+        <input
+          aria-label={t("dir.label")}
+          placeholder={t("dir.placeholder")}
+          value={folder}
+          spellCheck={false}
+          onChange={(event) => {
+            setFolder(event.target.value);
+            conversation.start = event.target.value.trim() ? { dir: event.target.value.trim() } : {};
+          }}
+          className="h-7 min-w-40 flex-1 rounded-lg border border-transparent bg-transparent px-2 font-mono text-[12px] placeholder:font-sans placeholder:text-faint hover:border-line focus:border-line-strong"
+        />
+      ) : (
+        dir && (
+          <span className="min-w-0 flex-1 truncate px-2 font-mono text-[11.5px] text-faint [direction:rtl] text-left" title={dir}>
+            <bdi>{dir}</bdi>
+          </span>
+        )
+      )}
+    </div>
+  );
+}

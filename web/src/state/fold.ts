@@ -1,0 +1,200 @@
+import type { Phase, QueuedMessage, Question, Run, RunError, ServerEvent, Session, Snapshot, Todo, TodoEvent, Usage } from "../api/types";
+
+export interface PhaseMark {
+  phase: Phase;
+  at: string;
+}
+
+/** Side is everything about a session beside its messages: what the panels show. */
+export interface Side {
+  session?: Session;
+  seq: number;
+  run?: Run;
+  phases: PhaseMark[];
+  lastError?: RunError;
+  questions: Question[];
+  todos: Todo[];
+  todoEvents: TodoEvent[];
+  queue: QueuedMessage[];
+}
+
+export const emptySide: Side = { seq: 0, phases: [], questions: [], todos: [], todoEvents: [], queue: [] };
+
+export function fromSnapshot(snapshot: Snapshot, before: Side): Side {
+  const pending = new Set(snapshot.questions.map((question) => question.question_id));
+  const run = snapshot.active_run ?? (before.run && settled(before.run) ? before.run : undefined);
+  return {
+    ...before,
+    session: snapshot.session,
+    seq: snapshot.seq,
+    run,
+    phases: run && run.id === before.run?.id ? before.phases : marksOf(run),
+    questions: [...before.questions.filter((question) => !pending.has(question.question_id) && question.state !== "pending"), ...snapshot.questions],
+    todos: ordered(snapshot.todos),
+    queue: snapshot.queue,
+  };
+}
+
+const settled = (run: Run): boolean => run.outcome !== undefined;
+
+export function marksOf(run: Run | undefined): PhaseMark[] {
+  if (!run) return [];
+  const marks: PhaseMark[] = [{ phase: "queued", at: run.created_at }];
+  if (run.started_at) marks.push({ phase: "running", at: run.started_at });
+  if (run.ended_at) marks.push({ phase: run.phase, at: run.ended_at });
+  else if (marks.at(-1)!.phase !== run.phase) marks.push({ phase: run.phase, at: run.started_at ?? run.created_at });
+  return marks;
+}
+
+/** ordered sorts by order and keeps the first appearance where the order does not tell. */
+export const ordered = (todos: Todo[]): Todo[] => [...todos].sort((a, b) => a.order - b.order);
+
+/** fold applies one fact. Facts that were seen before change nothing. */
+export function fold(side: Side, event: ServerEvent): Side {
+  if (event.seq !== undefined) {
+    if (event.seq <= side.seq) return side;
+    side = { ...side, seq: event.seq, session: side.session && { ...side.session, seq: event.seq, updated_at: event.ts } };
+  }
+  const data = event.data ?? {};
+  switch (event.type) {
+    case "session.updated":
+      return session(side, {
+        ...(data.name !== undefined && { name: data.name }),
+        ...(data.archived !== undefined && { archived: data.archived }),
+        ...data.settings,
+      });
+    case "session.status":
+      return data.status ? session(side, { status: data.status }) : side;
+    case "run.started":
+      return started(side, event);
+    case "run.status":
+      return phase(side, event);
+    case "run.interrupt_requested":
+      return run(side, event, (it) => ({ ...it, interrupt_requested: true }));
+    case "run.error":
+      return data.error ? { ...side, lastError: data.error } : side;
+    case "run.ended":
+      return ended(side, event);
+    case "usage.updated":
+      return data.usage ? run(side, event, (it) => ({ ...it, usage: data.usage as Usage })) : side;
+    case "todo.snapshot":
+    case "todo.update":
+      return todos(side, event);
+    case "human_loop.requested":
+      return data.question ? { ...side, questions: replace(side.questions, data.question) } : side;
+    case "human_loop.resolved":
+      return {
+        ...side,
+        questions: side.questions.map((question) =>
+          question.question_id === data.question_id
+            ? { ...question, state: data.state ?? "answered", answer: data.answer ?? question.answer, answered_by: data.answered_by, resolved_at: event.ts }
+            : question,
+        ),
+      };
+    case "queue.added":
+      if (!data.message || side.queue.some((message) => message.id === data.message!.id)) return side;
+      return { ...side, queue: data.front ? [data.message, ...side.queue] : [...side.queue, data.message] };
+    case "queue.edited":
+      return { ...side, queue: side.queue.map((message) => (message.id === data.message?.id ? data.message : message)) };
+    case "queue.removed":
+      return { ...side, queue: side.queue.filter((message) => message.id !== data.message_id) };
+    case "queue.reordered":
+      return { ...side, queue: reorder(side.queue, data.order ?? []) };
+    default:
+      return side;
+  }
+}
+
+const session = (side: Side, change: Partial<Session>): Side => (side.session ? { ...side, session: { ...side.session, ...change } } : side);
+
+const run = (side: Side, event: ServerEvent, change: (run: Run) => Run): Side =>
+  side.run && side.run.id === event.run_id ? { ...side, run: change(side.run) } : side;
+
+function started(side: Side, event: ServerEvent): Side {
+  const settings = event.data.settings;
+  const next: Run = {
+    id: event.run_id!,
+    session_id: event.session_id!,
+    number: (side.run?.number ?? side.session?.runs ?? 0) + 1,
+    seq: event.seq ?? 0,
+    phase: "queued",
+    input: event.data.input ?? [],
+    client_id: event.data.client_id,
+    provider: settings?.provider ?? side.session?.provider,
+    model: settings?.model ?? side.session?.model,
+    execution_profile: settings?.execution_profile ?? side.session?.execution_profile,
+    usage: { input: 0, output: 0 },
+    executor_id: event.executor_id,
+    trace_id: event.trace_id,
+    created_at: event.ts,
+  };
+  return {
+    ...side,
+    run: next,
+    phases: [{ phase: "queued", at: event.ts }],
+    lastError: undefined,
+    session: side.session && { ...side.session, active_run_id: next.id, runs: side.session.runs + 1, preview: side.session.preview || textOf(next.input) },
+  };
+}
+
+export const textOf = (input: Input[]): string => input.map((part) => part.text ?? "").join("\n").trim();
+type Input = { text?: string };
+
+function phase(side: Side, event: ServerEvent): Side {
+  const to = event.data.phase;
+  if (!to || side.run?.id !== event.run_id) return side;
+  const marks = side.phases.at(-1)?.phase === to ? side.phases : [...side.phases, { phase: to, at: event.ts }];
+  const error = event.data.error ?? (event.data.last_error ? { code: "phase", message: event.data.last_error } : undefined);
+  return {
+    ...side,
+    phases: marks,
+    lastError: error ?? side.lastError,
+    run: { ...side.run!, phase: to, executor_id: event.executor_id ?? side.run!.executor_id, started_at: side.run!.started_at ?? (to === "running" ? event.ts : undefined) },
+  };
+}
+
+const endPhase = { completed: "succeeded", failed: "failed", interrupted: "canceled" } as const;
+
+function ended(side: Side, event: ServerEvent): Side {
+  const outcome = event.data.outcome ?? "completed";
+  const to = endPhase[outcome];
+  const after = run(side, event, (it) => ({ ...it, outcome, phase: to, error: event.data.error, usage: event.data.usage ?? it.usage, ended_at: event.ts }));
+  const open = side.session?.active_run_id === event.run_id;
+  return {
+    ...after,
+    phases: after.run?.id === event.run_id && after.phases.at(-1)?.phase !== to ? [...after.phases, { phase: to, at: event.ts }] : after.phases,
+    lastError: event.data.error ?? (outcome === "completed" ? undefined : side.lastError),
+    // A run that is over waits for nobody.
+    questions: after.questions.map((question) => (question.run_id === event.run_id && question.state === "pending" ? { ...question, state: "canceled", resolved_at: event.ts } : question)),
+    session: after.session && open ? { ...after.session, active_run_id: undefined } : after.session,
+  };
+}
+
+function todos(side: Side, event: ServerEvent): Side {
+  const change = event.data.todos ?? [];
+  const type = event.type as TodoEvent["type"];
+  const record: TodoEvent = { id: event.id ?? `${event.seq}`, seq: event.seq ?? 0, run_id: event.run_id ?? "", ts: event.ts, type, todos: change };
+  return { ...side, todos: applyTodos(side.todos, record), todoEvents: [...side.todoEvents, record] };
+}
+
+/** applyTodos: a snapshot is the whole list, an update touches only what it names. */
+export function applyTodos(list: Todo[], event: Pick<TodoEvent, "type" | "todos">): Todo[] {
+  if (event.type === "todo.snapshot") return ordered(event.todos);
+  const next = [...list];
+  for (const todo of event.todos) {
+    const at = next.findIndex((it) => it.id === todo.id);
+    if (at < 0) next.push(todo);
+    else next[at] = todo;
+  }
+  return ordered(next);
+}
+
+function replace(list: Question[], question: Question): Question[] {
+  const at = list.findIndex((it) => it.question_id === question.question_id);
+  return at < 0 ? [...list, question] : list.with(at, question);
+}
+
+export function reorder<T extends { id: string }>(list: T[], order: string[]): T[] {
+  const place = new Map(order.map((id, index) => [id, index]));
+  return [...list].sort((a, b) => (place.get(a.id) ?? order.length) - (place.get(b.id) ?? order.length));
+}

@@ -1,0 +1,29 @@
+import { get } from "../api/http";
+import type { Provider, Providers } from "../api/types";
+import { prefs } from "./prefs";
+import { Store } from "./store";
+
+export const providers = new Store<Providers | undefined>(undefined);
+
+export async function loadProviders(): Promise<void> {
+  providers.set(await get<Providers>("/providers"));
+}
+
+export const providerNamed = (name: string | undefined): Provider | undefined => providers.get()?.items.find((it) => it.name === name);
+
+/** choice is what a new chat starts with: what was used last if it still works, else what the server suggests. */
+export function choice(list: Providers | undefined): Provider | undefined {
+  if (!list) return undefined;
+  const usable = list.items.filter((it) => it.available);
+  return usable.find((it) => it.name === prefs.get().provider) ?? usable.find((it) => it.name === list.default) ?? usable[0];
+}
+
+/** can tells whether an ability of a provider is proven; only proven ones are offered. */
+export const can = (provider: Provider | undefined, ability: string): boolean => provider?.capabilities?.[ability] === "validated";
+
+export function noteOf(provider: Provider | undefined, ability: string): string | undefined {
+  const notes = provider?.capabilities?.notes as Record<string, string> | string[] | string | undefined;
+  if (!notes) return undefined;
+  if (typeof notes === "string") return notes;
+  return Array.isArray(notes) ? notes.join(" ") : notes[ability];
+}

@@ -1,0 +1,97 @@
+import { get, query, request } from "../api/http";
+import type { Page, ServerEvent, Session } from "../api/types";
+import { listen } from "../events/client";
+import { Store } from "./store";
+
+export interface SessionList {
+  items: Session[];
+  next?: string;
+  state: "idle" | "loading" | "error";
+  search: string;
+  archived: boolean;
+}
+
+export const sessions = new Store<SessionList>({ items: [], state: "idle", search: "", archived: false });
+
+let turn = 0;
+
+/** loadSessions reads the first page; an answer that was overtaken by a newer question is dropped. */
+export async function loadSessions(change: Partial<Pick<SessionList, "search" | "archived">> = {}): Promise<Session[]> {
+  const mine = ++turn;
+  sessions.set((old) => ({ ...old, ...change, state: "loading" }));
+  const { search, archived } = sessions.get();
+  try {
+    const page = await get<Page<Session>>(`/sessions${query({ search, archived, limit: 50 })}`);
+    if (mine === turn) sessions.set((old) => ({ ...old, items: page.items, next: page.next, state: "idle" }));
+    return page.items;
+  } catch (error) {
+    if (mine === turn) sessions.set((old) => ({ ...old, state: "error" }));
+    throw error;
+  }
+}
+
+export async function moreSessions(): Promise<void> {
+  const { next, search, archived, state } = sessions.get();
+  if (!next || state === "loading") return;
+  const mine = ++turn;
+  sessions.set((old) => ({ ...old, state: "loading" }));
+  try {
+    const page = await get<Page<Session>>(`/sessions${query({ search, archived, limit: 50, cursor: next })}`);
+    if (mine !== turn) return;
+    const known = new Set(sessions.get().items.map((it) => it.id));
+    sessions.set((old) => ({ ...old, items: [...old.items, ...page.items.filter((it) => !known.has(it.id))], next: page.next, state: "idle" }));
+  } catch {
+    if (mine === turn) sessions.set((old) => ({ ...old, state: "error" }));
+  }
+}
+
+const put = (id: string, change: Partial<Session>): void =>
+  sessions.set((old) => ({ ...old, items: old.items.map((it) => (it.id === id ? { ...it, ...change } : it)) }));
+
+const drop = (id: string): void => sessions.set((old) => ({ ...old, items: old.items.filter((it) => it.id !== id) }));
+
+export async function editSession(id: string, change: Partial<Pick<Session, "name" | "archived" | "provider" | "model" | "effort" | "execution_profile">>): Promise<Session> {
+  const { data } = await request<Session>("PATCH", `/sessions/${id}`, { body: change });
+  if (change.archived !== undefined && change.archived !== sessions.get().archived) drop(id);
+  else put(id, data);
+  return data;
+}
+
+export async function deleteSession(id: string): Promise<void> {
+  await request("DELETE", `/sessions/${id}`);
+  drop(id);
+}
+
+export const titleOf = (session: Pick<Session, "name" | "preview"> | undefined): string => session?.name || session?.preview || "";
+
+let soon: ReturnType<typeof setTimeout> | undefined;
+function reloadSoon(): void {
+  soon ??= setTimeout(() => {
+    soon = undefined;
+    loadSessions().catch(() => {});
+  }, 250);
+}
+
+function follow(event: ServerEvent): void {
+  const id = event.session_id;
+  if (!id) return;
+  const known = sessions.get().items.some((it) => it.id === id);
+  switch (event.type) {
+    case "session.deleted":
+      return drop(id);
+    case "session.status":
+      if (event.data.status) put(id, { status: event.data.status });
+      return;
+    case "session.updated":
+      if (known && event.data.name !== undefined) put(id, { name: event.data.name });
+      if (event.data.archived !== undefined || !known) reloadSoon();
+      return;
+    case "session.created":
+    case "run.started":
+    case "run.ended":
+      return reloadSoon();
+  }
+}
+
+/** followSessions keeps the list in step: facts as they come, and the whole list after every reconnect. */
+export const followSessions = (): (() => void) => listen({ event: follow, ready: reloadSoon });
