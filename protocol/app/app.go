@@ -9,6 +9,8 @@ package app
 
 import "encoding/json"
 
+//go:generate go run github.com/tholehq/thole/scripts/gen/contract schema
+
 // Extension is the key under capabilities.extensions with which a client declares
 // that it understands thole/ methods, notifications and members.
 const Extension = "thole"
