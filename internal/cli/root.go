@@ -64,6 +64,7 @@ func newRoot(env *Env) *cobra.Command {
 		newExecutor(env),
 		newUp(env),
 		newLogin(env),
+		newSweep(env),
 		newDoctor(env),
 		newConfig(env),
 		newDB(env),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"time"
 
@@ -89,11 +90,13 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 	if err := g.Start("contract", &part{stop: contract.Close}); err != nil {
 		return nil, err
 	}
-	var methods map[string]daemon.Method
+	methods := t.careMethods()
 	if o.Web != nil {
-		if methods, err = startWeb(ctx, g, o, db, t, d); err != nil {
+		page, err := startWeb(ctx, g, o, db, t, d)
+		if err != nil {
 			return nil, err
 		}
+		maps.Copy(methods, page)
 	}
 	return &rest{
 		methods:  methods,
