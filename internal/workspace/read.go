@@ -19,6 +19,11 @@ var errChanging = errors.New("workspace: the file is changing")
 // within it of being read may be written again without a new stamp.
 const granularity = 20e6 // nanoseconds
 
+// settleTime is how long ago a file's last stamp must be for its times alone to
+// prove that no write is under way: a write stamps the file when it begins, and
+// copies for as long as it takes.
+const settleTime = 2e9 // nanoseconds
+
 // smallFile is up to where files go into packs.
 const smallFile = 2 << 20
 
@@ -36,7 +41,9 @@ func (s *scan) readPath(root *beneath.Dir, path string) (Entry, error) {
 	return s.read(dir, name, path)
 }
 
-// read takes a file's bytes at one instant and places them.
+// read takes a file's bytes at one instant and places them. That it was one
+// instant is proven by old times that do not move, by the kernel's word that
+// nobody can write, or by a second reading some time later that finds the same.
 func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 	start := s.local.cfg.Now().UnixNano()
 	f, err := dir.Open(name)
@@ -49,29 +56,24 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 		return Entry{}, err
 	}
 	// A stamp from the future is a clock that was set back, which says nothing.
-	if age := start - before.Ctime; age < granularity && age > -granularity {
+	age := start - before.Ctime
+	if age < granularity && age > -granularity {
 		return Entry{}, errChanging
 	}
+	sure := age > settleTime
+	unguard := func() bool { return false }
+	if !sure {
+		if end, ok := beneath.Guard(f); ok {
+			unguard = end
+		}
+	}
 	e := Entry{Path: path, Kind: beneath.File, Mode: before.Mode, Mtime: before.Mtime, Size: before.Size}
-	place := func() {}
-	switch {
-	case before.Size <= smallFile:
-		buf := s.buffer(before.Size)
-		if _, err := io.ReadFull(f, buf); err != nil {
-			return Entry{}, changing(err)
-		}
-		e.Sum = objects.SumOf(buf)
-		place = func() { err = s.placeSmall(&e, buf) }
-	default:
-		var o Object
-		var staged string
-		if o, staged, err = s.readLarge(f, before.Size); err != nil {
-			return Entry{}, err
-		}
-		if e.Sum, err = objects.ParseSum(o.ID); err != nil {
-			return Entry{}, err
-		}
-		place = func() { s.placeLarge(&e, o, source{object: o, staged: staged, path: path}) }
+	place, err := s.take(f, &e)
+	if unguard() {
+		sure = true
+	}
+	if err != nil {
+		return Entry{}, err
 	}
 	after, err := beneath.StatFile(f)
 	if err != nil {
@@ -80,11 +82,42 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 	if after != before {
 		return Entry{}, errChanging
 	}
-	if place(); err != nil {
+	if once := (reading{before, e.Sum}); !sure && s.once[path] != once {
+		s.once[path] = once
+		return Entry{}, errChanging
+	}
+	if err := place(); err != nil {
 		return Entry{}, err
 	}
 	s.stats[path] = before
 	return e, nil
+}
+
+// reading is what one reading of a file found.
+type reading struct {
+	stat beneath.Stat
+	sum  objects.Sum
+}
+
+// take reads a file to its end and returns what places its bytes.
+func (s *scan) take(f *os.File, e *Entry) (place func() error, err error) {
+	if e.Size <= smallFile {
+		buf := s.buffer(e.Size)
+		if _, err := io.ReadFull(f, buf); err != nil {
+			return nil, changing(err)
+		}
+		e.Sum = objects.SumOf(buf)
+		return func() error { return s.placeSmall(e, buf) }, nil
+	}
+	o, staged, err := s.readLarge(f, e.Size)
+	if err != nil {
+		return nil, err
+	}
+	e.Sum, err = objects.ParseSum(o.ID)
+	return func() error {
+		s.placeLarge(e, o, source{object: o, staged: staged, path: e.Path})
+		return nil
+	}, err
 }
 
 // changing turns a file that ended early into one that changes.

@@ -98,6 +98,7 @@ type scan struct {
 	old       map[objects.Sum]Entry // where the base has bytes
 	fresh     map[objects.Sum]Entry // where this scan put bytes
 	worn      map[string]bool       // objects of the base that are being replaced
+	once      map[string]reading    // what files were that have been read once
 	buf       []byte
 	sources   []source
 	later     []int // entries to read again
@@ -109,7 +110,7 @@ type scan struct {
 
 func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan {
 	return &scan{ctx: ctx, local: l, req: req, base: base, tree: &Tree{Version: treeVersion, Template: req.Template},
-		numbers: map[string]int{}, stats: map[string]beneath.Stat{}, fresh: map[objects.Sum]Entry{}, worn: map[string]bool{}}
+		numbers: map[string]int{}, stats: map[string]beneath.Stat{}, fresh: map[objects.Sum]Entry{}, worn: map[string]bool{}, once: map[string]reading{}}
 }
 
 func (s *scan) run() error {

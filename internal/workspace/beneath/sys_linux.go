@@ -1,6 +1,7 @@
 package beneath
 
 import (
+	"os"
 	"strconv"
 	"unsafe"
 
@@ -48,3 +49,18 @@ func (d *Dir) Flush() error { return fail("sync", d.f.Name(), unix.Syncfs(d.fd()
 // Path names the directory for calls that take paths. It holds while d is open,
 // wherever the directory is moved.
 func (d *Dir) Path() string { return "/proc/self/fd/" + strconv.Itoa(d.fd()) }
+
+// Guard asks the kernel to vouch that nobody writes a file that is open for
+// reading: it succeeds only while no descriptor or mapping can. The returned
+// function ends it and reports whether that held all the time. Whoever opens the
+// file for writing meanwhile waits until then.
+func Guard(f *os.File) (end func() bool, ok bool) {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+		return nil, false
+	}
+	return func() bool {
+		kind, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
+		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+		return err == nil && kind == unix.F_RDLCK
+	}, true
+}

@@ -3,6 +3,7 @@
 package beneath
 
 import (
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -22,3 +23,6 @@ func (d *Dir) Flush() error { return fail("sync", d.f.Name(), unix.Sync()) }
 
 // Path names the directory for calls that take paths.
 func (d *Dir) Path() string { return "/dev/fd/" + strconv.Itoa(d.fd()) }
+
+// Guard cannot vouch for anything here.
+func Guard(*os.File) (end func() bool, ok bool) { return nil, false }
