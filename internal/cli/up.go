@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/system"
+	"github.com/tholehq/thole/web"
 )
 
 func newUp(env *Env) *cobra.Command {
@@ -42,7 +43,7 @@ func newUp(env *Env) *cobra.Command {
 				level = slog.LevelDebug
 			}
 			log := slog.New(slog.NewTextHandler(env.Err, &slog.HandlerOptions{Level: level}))
-			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo, Log: log}, !noBrowser)
+			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo, Log: log, UI: web.Dist()}, !noBrowser)
 		},
 	}
 	cmd.Flags().BoolVar(&demo, "demo", false, "use the scripted model: no agent login, no network, no key")

@@ -102,14 +102,14 @@ type list[T any] struct {
 	Back  string `json:"back,omitempty" doc:"cursor of the page before"`
 }
 
-// pageIn is how lists are walked.
-type pageIn struct {
+// PageIn is how lists are walked.
+type PageIn struct {
 	Cursor string `query:"cursor" doc:"from a list's next or back"`
 	Limit  int    `query:"limit" minimum:"0" maximum:"200" doc:"50 when absent"`
 	Order  string `query:"order" enum:"asc,desc" doc:"asc when absent"`
 }
 
-func (p pageIn) params() thread.PageParams {
+func (p PageIn) params() thread.PageParams {
 	limit := p.Limit
 	if limit == 0 {
 		limit = 50
@@ -125,17 +125,17 @@ func paged[A, B any](page thread.Page[A], f func(A) B) list[B] {
 	return out
 }
 
-// keyIn is the header of creates.
-type keyIn struct {
+// KeyIn is the header of creates.
+type KeyIn struct {
 	Key string `header:"Idempotency-Key" maxLength:"255" doc:"a repeat returns what the first request made"`
 }
 
-// matchIn is the header of edits.
-type matchIn struct {
+// MatchIn is the header of edits.
+type MatchIn struct {
 	Match string `header:"If-Match" doc:"refuse with 412 unless this is the current ETag"`
 }
 
-func (m matchIn) check(etag string) error {
+func (m MatchIn) check(etag string) error {
 	if m.Match == "" || m.Match == "*" {
 		return nil
 	}

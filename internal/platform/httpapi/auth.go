@@ -99,7 +99,7 @@ func (s *Server) authRoutes() {
 		return answer(out, err)
 	})
 	op(s, "POST", "/auth/tokens", "Make an API token", 201, func(ctx context.Context, in *struct {
-		keyIn
+		KeyIn
 		Body struct {
 			Name      string `json:"name" minLength:"1" maxLength:"200"`
 			ExpiresIn int64  `json:"expires_in,omitempty" minimum:"0" maximum:"315360000" doc:"seconds; never when absent"`

@@ -42,7 +42,7 @@ func (s *Server) chatHistoryRoutes(base, provider string) {
 
 func pageOf(r *http.Request) (thread.PageParams, error) {
 	q := r.URL.Query()
-	p := pageIn{Cursor: q.Get("cursor")}
+	p := PageIn{Cursor: q.Get("cursor")}
 	if v := q.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 || n > 200 {

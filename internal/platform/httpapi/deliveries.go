@@ -41,11 +41,11 @@ func listed[T any](all []T, err error) (*body[list[T]], error) {
 	return answer(list[T]{Items: all}, err)
 }
 
-type limitIn struct {
+type LimitIn struct {
 	Limit int `query:"limit" minimum:"0" maximum:"1000" doc:"200 when absent"`
 }
 
-func (l limitIn) limit() int {
+func (l LimitIn) limit() int {
 	if l.Limit == 0 {
 		return 200
 	}
@@ -54,15 +54,15 @@ func (l limitIn) limit() int {
 
 func (s *Server) deliveryRoutes() {
 	op(s, "GET", "/jobs", "List background jobs, newest first", 200, func(ctx context.Context, in *struct {
-		limitIn
+		LimitIn
 		Session string `query:"session_id"`
 		Status  string `query:"status" enum:"running,ready,failed,cancelled"`
 	}) (*body[list[wire.Job]], error) {
 		return listed(call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.Session, Status: in.Status, Limit: in.limit()}))
 	})
 	op(s, "GET", "/sessions/{session_id}/jobs", "List the background jobs of a session", 200, func(ctx context.Context, in *struct {
-		sessionID
-		limitIn
+		SessionID
+		LimitIn
 	}) (*body[list[wire.Job]], error) {
 		if _, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()); err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func (s *Server) deliveryRoutes() {
 		return answer(call[wire.Job](ctx, s, wire.JobCancel, wire.FinishParams{JobID: in.ID, RequestID: traceOf(ctx), Reason: "cancelled over HTTP"}))
 	})
 	op(s, "GET", "/batches", "List batches, newest first", 200, func(ctx context.Context, in *struct {
-		limitIn
+		LimitIn
 		Session string `query:"session_id"`
 		Open    bool   `query:"open"`
 		Held    bool   `query:"held"`
@@ -107,7 +107,7 @@ func (s *Server) deliveryRoutes() {
 		}))
 	})
 	op(s, "GET", "/ledger", "What was decided about deliveries and by which proof", 200, func(ctx context.Context, in *struct {
-		limitIn
+		LimitIn
 		Job     string `query:"job_id"`
 		Batch   string `query:"batch_id"`
 		Session string `query:"session_id"`

@@ -13,7 +13,7 @@ import (
 // maxWaiting bounds the threads that one list of questions looks into.
 const maxWaiting = 200
 
-type stateIn struct {
+type StateIn struct {
 	State string `query:"state" enum:"pending,all" doc:"all when absent"`
 }
 
@@ -47,14 +47,14 @@ func (s *Server) humanLoopRoutes() {
 		return answer(out, nil)
 	})
 	op(s, "GET", "/sessions/{session_id}/human-loop", "List the questions of a session", 200, func(ctx context.Context, in *struct {
-		sessionID
-		stateIn
+		SessionID
+		StateIn
 	}) (*body[list[view.Question]], error) {
 		return answer(s.questions(ctx, in.thread(), "", in.State))
 	})
 	op(s, "GET", "/runs/{run_id}/human-loop", "List the questions of a run", 200, func(ctx context.Context, in *struct {
-		runID
-		stateIn
+		RunID
+		StateIn
 	}) (*body[list[view.Question]], error) {
 		t, err := s.run(ctx, in.ID)
 		if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) humanLoopRoutes() {
 		return answer(s.questions(ctx, t.Thread, t.ID, in.State))
 	})
 	op(s, "POST", "/runs/{run_id}/human-loop/{question_id}/reply", "Answer a question; the first answer wins", 200, func(ctx context.Context, in *struct {
-		runID
+		RunID
 		Question string `path:"question_id"`
 		Body     struct {
 			Decision  string              `json:"decision,omitempty" enum:"allow,always,deny,cancel"`

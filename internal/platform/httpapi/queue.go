@@ -8,8 +8,8 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-type queuedID struct {
-	sessionID
+type QueuedID struct {
+	SessionID
 	Message string `path:"message_id"`
 }
 
@@ -31,7 +31,7 @@ func taggedMessage(m thread.Message, err error) (*tagged[view.QueuedMessage], er
 }
 
 // queued finds a waiting message.
-func (s *Server) queued(ctx context.Context, in queuedID) (thread.Message, error) {
+func (s *Server) queued(ctx context.Context, in QueuedID) (thread.Message, error) {
 	all, err := s.cfg.Threads.Queue(ctx, actorOf(ctx), in.thread())
 	if err != nil {
 		return thread.Message{}, err
@@ -45,14 +45,14 @@ func (s *Server) queued(ctx context.Context, in queuedID) (thread.Message, error
 }
 
 func (s *Server) queueRoutes() {
-	op(s, "GET", "/sessions/{session_id}/queue", "List the messages that wait", 200, func(ctx context.Context, in *sessionID) (*tagged[list[view.QueuedMessage]], error) {
+	op(s, "GET", "/sessions/{session_id}/queue", "List the messages that wait", 200, func(ctx context.Context, in *SessionID) (*tagged[list[view.QueuedMessage]], error) {
 		return s.queue(ctx, in.thread())
 	})
 	op(s, "POST", "/sessions/{session_id}/queue", "Queue a message", 201, func(ctx context.Context, in *struct {
-		sessionID
-		keyIn
+		SessionID
+		KeyIn
 		Body struct {
-			inputIn
+			Message
 			Start bool `json:"start,omitempty" doc:"run it at once if the session is idle"`
 		}
 	}) (*tagged[view.QueuedMessage], error) {
@@ -65,16 +65,16 @@ func (s *Server) queueRoutes() {
 		}))
 	})
 	op(s, "PATCH", "/sessions/{session_id}/queue/{message_id}", "Edit a queued message", 200, func(ctx context.Context, in *struct {
-		queuedID
-		matchIn
-		Body inputIn
+		QueuedID
+		MatchIn
+		Body Message
 	}) (*tagged[view.QueuedMessage], error) {
 		input, err := in.Body.input()
 		if err != nil {
 			return nil, err
 		}
 		defer s.edits.lock(in.ID)()
-		m, err := s.queued(ctx, in.queuedID)
+		m, err := s.queued(ctx, in.QueuedID)
 		if err == nil {
 			err = in.check(messageTag(m))
 		}
@@ -84,11 +84,11 @@ func (s *Server) queueRoutes() {
 		return taggedMessage(s.cfg.Threads.EditQueued(ctx, actorOf(ctx), in.thread(), m.ID, input))
 	})
 	op(s, "DELETE", "/sessions/{session_id}/queue/{message_id}", "Remove a queued message", 204, func(ctx context.Context, in *struct {
-		queuedID
-		matchIn
+		QueuedID
+		MatchIn
 	}) (*empty, error) {
 		defer s.edits.lock(in.ID)()
-		m, err := s.queued(ctx, in.queuedID)
+		m, err := s.queued(ctx, in.QueuedID)
 		if err == nil {
 			err = in.check(messageTag(m))
 		}
@@ -102,8 +102,8 @@ func (s *Server) queueRoutes() {
 		return done(err)
 	})
 	op(s, "PUT", "/sessions/{session_id}/queue/order", "Put the queue in another order", 200, func(ctx context.Context, in *struct {
-		sessionID
-		matchIn
+		SessionID
+		MatchIn
 		Body struct {
 			Order []string `json:"order" doc:"every queued message once"`
 		}
@@ -122,10 +122,10 @@ func (s *Server) queueRoutes() {
 		}
 		return s.queue(ctx, in.thread())
 	})
-	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/promote", "Steer the running run with a queued message", 202, func(ctx context.Context, in *queuedID) (*body[view.Run], error) {
+	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/promote", "Steer the running run with a queued message", 202, func(ctx context.Context, in *QueuedID) (*body[view.Run], error) {
 		return runAnswer(s.cfg.Threads.PromoteQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message)))
 	})
-	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/start", "Run a queued message now", 201, func(ctx context.Context, in *queuedID) (*body[view.Run], error) {
+	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/start", "Run a queued message now", 201, func(ctx context.Context, in *QueuedID) (*body[view.Run], error) {
 		return runAnswer(s.cfg.Threads.StartQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message)))
 	})
 }

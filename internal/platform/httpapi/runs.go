@@ -16,14 +16,14 @@ type inputPart struct {
 	URL  string `json:"url,omitempty" doc:"a data: URL or a path in the workspace, for images"`
 }
 
-// inputIn is what somebody says: parts, or just a text.
-type inputIn struct {
+// Message is what somebody says: parts, or just a text.
+type Message struct {
 	Input    []inputPart `json:"input,omitempty"`
 	Text     string      `json:"text,omitempty" doc:"short for one text part"`
 	ClientID string      `json:"client_id,omitempty" doc:"the caller's own id of the message, echoed"`
 }
 
-func (in inputIn) input() ([]thole.Input, error) {
+func (in Message) input() ([]thole.Input, error) {
 	if in.Text != "" {
 		if len(in.Input) > 0 {
 			return nil, thole.Errorf(thole.CodeInvalid, "send either text or input")
@@ -40,7 +40,7 @@ func (in inputIn) input() ([]thole.Input, error) {
 	return out, nil
 }
 
-type runID struct {
+type RunID struct {
 	ID string `path:"run_id" format:"uuid"`
 }
 
@@ -64,11 +64,11 @@ func runAnswer(t thread.Turn, err error) (*body[view.Run], error) { return answe
 
 func (s *Server) runRoutes() {
 	op(s, "POST", "/sessions/{session_id}/runs", "Start a run", 201, func(ctx context.Context, in *struct {
-		sessionID
-		keyIn
+		SessionID
+		KeyIn
 		Body struct {
-			inputIn
-			settingsIn
+			Message
+			Settings
 			Once bool `json:"once,omitempty" doc:"the settings are for this run only"`
 		}
 	}) (*body[view.Run], error) {
@@ -87,16 +87,16 @@ func (s *Server) runRoutes() {
 		return runAnswer(s.cfg.Threads.StartTurn(ctx, actorOf(ctx), p))
 	})
 	op(s, "GET", "/sessions/{session_id}/runs", "List runs", 200, func(ctx context.Context, in *struct {
-		sessionID
-		pageIn
+		SessionID
+		PageIn
 	}) (*body[list[view.Run]], error) {
 		page, err := s.cfg.Threads.Turns(ctx, actorOf(ctx), in.thread(), in.params())
 		return answer(paged(page, view.OfTurn), err)
 	})
-	op(s, "GET", "/runs/{run_id}", "Read a run", 200, func(ctx context.Context, in *runID) (*body[view.Run], error) {
+	op(s, "GET", "/runs/{run_id}", "Read a run", 200, func(ctx context.Context, in *RunID) (*body[view.Run], error) {
 		return runAnswer(s.run(ctx, in.ID))
 	})
-	op(s, "POST", "/runs/{run_id}/cancel", "Ask a run to stop", 202, func(ctx context.Context, in *runID) (*body[view.Run], error) {
+	op(s, "POST", "/runs/{run_id}/cancel", "Ask a run to stop", 202, func(ctx context.Context, in *RunID) (*body[view.Run], error) {
 		t, err := s.run(ctx, in.ID)
 		if err != nil || t.Outcome != "" { // a run that ended needs no stopping
 			return runAnswer(t, err)
@@ -110,9 +110,9 @@ func (s *Server) runRoutes() {
 		return runAnswer(s.run(ctx, in.ID))
 	})
 	op(s, "POST", "/runs/{run_id}/steer", "Add a message to a running run", 202, func(ctx context.Context, in *struct {
-		runID
-		keyIn
-		Body inputIn
+		RunID
+		KeyIn
+		Body Message
 	}) (*body[view.Run], error) {
 		input, err := in.Body.input()
 		if err != nil {
@@ -132,13 +132,13 @@ func (s *Server) runRoutes() {
 
 func (s *Server) historyRoutes() {
 	type sessionPage struct {
-		sessionID
-		pageIn
+		SessionID
+		PageIn
 		Run string `query:"run_id"`
 	}
 	type runPage struct {
-		runID
-		pageIn
+		RunID
+		PageIn
 	}
 	op(s, "GET", "/sessions/{session_id}/items", "List items", 200, func(ctx context.Context, in *sessionPage) (*body[list[view.Item]], error) {
 		page, err := s.cfg.Threads.Items(ctx, actorOf(ctx), in.thread(), thole.TurnID(in.Run), in.params())
@@ -163,8 +163,8 @@ func (s *Server) historyRoutes() {
 		return answer(s.toolExecutions(ctx, t.Thread, t.ID, in.params()))
 	})
 	op(s, "GET", "/sessions/{session_id}/messages", "List the chat as UI messages; pages are whole runs", 200, func(ctx context.Context, in *struct {
-		sessionID
-		pageIn
+		SessionID
+		PageIn
 	}) (*body[list[*chat.Message]], error) {
 		out, _, err := s.messages(ctx, in.thread(), in.params())
 		return answer(out, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// settingsIn are how a session's runs are made; absent fields stay.
-type settingsIn struct {
+// Settings are how a session's runs are made; absent fields stay.
+type Settings struct {
 	Provider         *string                    `json:"provider,omitempty"`
 	Model            *string                    `json:"model,omitempty"`
 	Effort           *string                    `json:"effort,omitempty"`
@@ -29,7 +29,7 @@ func put[T ~string](to *T, from *string) {
 }
 
 // over returns the settings with the request's laid over them.
-func (in settingsIn) over(t thread.Settings) thread.Settings {
+func (in Settings) over(t thread.Settings) thread.Settings {
 	put(&t.Provider, in.Provider)
 	t.Provider = chat.ProviderName(t.Provider)
 	put(&t.Model, in.Model)
@@ -42,7 +42,7 @@ func (in settingsIn) over(t thread.Settings) thread.Settings {
 	return t
 }
 
-func (in settingsIn) any() bool {
+func (in Settings) any() bool {
 	return in.Provider != nil || in.Model != nil || in.Effort != nil || in.ExecutionProfile != nil || in.Instructions != nil || in.ProviderOptions != nil
 }
 
@@ -125,11 +125,11 @@ func taggedSession(t thread.Thread, err error) (*tagged[view.Session], error) {
 	return &tagged[view.Session]{sessionTag(t), view.OfThread(t)}, nil
 }
 
-type sessionID struct {
+type SessionID struct {
 	ID string `path:"session_id" format:"uuid"`
 }
 
-func (in sessionID) thread() thole.ThreadID { return thole.ThreadID(in.ID) }
+func (in SessionID) thread() thole.ThreadID { return thole.ThreadID(in.ID) }
 
 func (s *Server) sessionRoutes() {
 	op(s, "GET", "/sessions", "List sessions, newest first", 200, func(ctx context.Context, in *struct {
@@ -140,7 +140,7 @@ func (s *Server) sessionRoutes() {
 		Provider string `query:"provider"`
 		Sort     string `query:"sort" enum:"updated,created"`
 	}) (*body[list[view.Session]], error) {
-		f := thread.Filter{Archived: in.Archived, Search: in.Search, Sort: in.Sort, PageParams: pageIn{in.Cursor, in.Limit, "desc"}.params()}
+		f := thread.Filter{Archived: in.Archived, Search: in.Search, Sort: in.Sort, PageParams: PageIn{in.Cursor, in.Limit, "desc"}.params()}
 		if in.Provider != "" {
 			f.Providers = []string{chat.ProviderName(in.Provider)}
 		}
@@ -148,24 +148,24 @@ func (s *Server) sessionRoutes() {
 		return answer(paged(page, view.OfThread), err)
 	})
 	op(s, "POST", "/sessions", "Create a session", 201, func(ctx context.Context, in *struct {
-		keyIn
+		KeyIn
 		Body struct {
 			ID   string `json:"id,omitempty" format:"uuid"`
 			Name string `json:"name,omitempty"`
 			Dir  string `json:"dir,omitempty"`
-			settingsIn
+			Settings
 		}
 	}) (*tagged[view.Session], error) {
 		settings := in.Body.over(thread.Settings{Dir: in.Body.Dir})
 		return taggedSession(s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Key))
 	})
-	op(s, "GET", "/sessions/{session_id}", "Read a session", 200, func(ctx context.Context, in *sessionID) (*tagged[view.Session], error) {
+	op(s, "GET", "/sessions/{session_id}", "Read a session", 200, func(ctx context.Context, in *SessionID) (*tagged[view.Session], error) {
 		return taggedSession(s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()))
 	})
 	op(s, "PATCH", "/sessions/{session_id}", "Rename, archive or change a session", 200, s.editSession)
 	op(s, "DELETE", "/sessions/{session_id}", "Delete a session", 204, func(ctx context.Context, in *struct {
-		sessionID
-		matchIn
+		SessionID
+		MatchIn
 	}) (*empty, error) {
 		defer s.edits.lock(in.ID)()
 		t, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread())
@@ -178,8 +178,8 @@ func (s *Server) sessionRoutes() {
 		return done(err)
 	})
 	op(s, "POST", "/sessions/{session_id}/fork", "Copy a session up to a run", 201, func(ctx context.Context, in *struct {
-		sessionID
-		keyIn
+		SessionID
+		KeyIn
 		Body struct {
 			UpTo string `json:"up_to_run_id,omitempty" format:"uuid" doc:"the last run to keep; all when absent"`
 		}
@@ -201,12 +201,12 @@ func (s *Server) sessionRoutes() {
 }
 
 func (s *Server) editSession(ctx context.Context, in *struct {
-	sessionID
-	matchIn
+	SessionID
+	MatchIn
 	Body struct {
 		Name     *string `json:"name,omitempty"`
 		Archived *bool   `json:"archived,omitempty"`
-		settingsIn
+		Settings
 	}
 }) (*tagged[view.Session], error) {
 	defer s.edits.lock(in.ID)()
@@ -239,7 +239,7 @@ type snapshotOut struct {
 	Queue     []view.QueuedMessage `json:"queue"`
 }
 
-func (s *Server) snapshot(ctx context.Context, in *sessionID) (*body[snapshotOut], error) {
+func (s *Server) snapshot(ctx context.Context, in *SessionID) (*body[snapshotOut], error) {
 	sub, err := s.cfg.Threads.Subscribe(ctx, actorOf(ctx), in.thread(), thread.SubscribeOptions{NoDeltas: true})
 	if err != nil {
 		return nil, err

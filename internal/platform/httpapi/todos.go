@@ -58,7 +58,7 @@ func (s *Server) todoEvents(ctx context.Context, id thole.ThreadID, turn thole.T
 	return out, after, nil
 }
 
-func (s *Server) todoList(ctx context.Context, id thole.ThreadID, turn thole.TurnID, floor uint64, p pageIn) (*body[list[todoEvent]], error) {
+func (s *Server) todoList(ctx context.Context, id thole.ThreadID, turn thole.TurnID, floor uint64, p PageIn) (*body[list[todoEvent]], error) {
 	after := floor
 	if p.Cursor != "" {
 		n, err := strconv.ParseUint(p.Cursor, 10, 63)
@@ -110,20 +110,20 @@ func putTodo(all []thole.Todo, t thole.Todo) []thole.Todo {
 }
 
 func (s *Server) todoRoutes() {
-	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *sessionID) (*body[list[thole.Todo]], error) {
+	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *SessionID) (*body[list[thole.Todo]], error) {
 		return listed(s.cfg.Threads.Todos(ctx, actorOf(ctx), in.thread()))
 	})
 	op(s, "GET", "/sessions/{session_id}/todos/events", "How the todo list changed, oldest first", 200, func(ctx context.Context, in *struct {
-		sessionID
-		pageIn
+		SessionID
+		PageIn
 	}) (*body[list[todoEvent]], error) {
 		t, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread())
 		if err != nil {
 			return nil, err
 		}
-		return s.todoList(ctx, t.ID, "", t.Floor, in.pageIn)
+		return s.todoList(ctx, t.ID, "", t.Floor, in.PageIn)
 	})
-	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *runID) (*body[list[thole.Todo]], error) {
+	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *RunID) (*body[list[thole.Todo]], error) {
 		t, err := s.run(ctx, in.ID)
 		if err != nil {
 			return nil, err
@@ -131,13 +131,13 @@ func (s *Server) todoRoutes() {
 		return answer(s.runTodos(ctx, t))
 	})
 	op(s, "GET", "/runs/{run_id}/todos/events", "How the todo list of a run changed", 200, func(ctx context.Context, in *struct {
-		runID
-		pageIn
+		RunID
+		PageIn
 	}) (*body[list[todoEvent]], error) {
 		t, err := s.run(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return s.todoList(ctx, t.Thread, t.ID, t.Seq-1, in.pageIn)
+		return s.todoList(ctx, t.Thread, t.ID, t.Seq-1, in.PageIn)
 	})
 }
