@@ -18,7 +18,7 @@ export function LoginPage() {
         <Mark className="mb-4 size-9" />
         <h1 className="text-[18px] font-semibold">{t("login.title")}</h1>
         <p className="mb-2 mt-1 text-[13px] text-muted">{t("login.link")}</p>
-        <CommandLine text="thole up" />
+        <CommandLine text="thole login" />
         <form onSubmit={submit} className="mt-5 space-y-2">
           <label className="block text-[13px]">
             <span className="mb-1 block font-medium">{t("login.token")}</span>

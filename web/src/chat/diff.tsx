@@ -33,14 +33,15 @@ const tone = (line: string): string => {
   return "";
 };
 
-export function Diff({ change }: { change: FileChange }) {
+/** Diff shows one changed file; bare leaves out the heading where the path already stands above. */
+export function Diff({ change, bare = false }: { change: FileChange; bare?: boolean }) {
   const [all, setAll] = useState(false);
   const lines = change.diff ? linesOf(change) : [];
   const { added, removed } = diffStat(lines.join("\n"));
   const visible = all ? lines : lines.slice(0, few);
   return (
     <div className="overflow-hidden rounded-lg border border-line bg-code">
-      <div className="flex items-center gap-2 border-b border-line bg-raised px-2.5 py-1 text-[12.5px]">
+      <div className={bare ? "hidden" : "flex items-center gap-2 border-b border-line bg-raised px-2.5 py-1 text-[12.5px]"}>
         <FileIcon className="size-3.5 text-faint" />
         <span className="min-w-0 flex-1 truncate font-mono text-[12px]" title={change.path}>
           {change.path}

@@ -55,7 +55,18 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
     if (mine) list.scrollToEnd();
   }, [mine, list]);
 
+  // The end stays in sight too when the list itself gets smaller: a queue appears, a keyboard opens.
+  const pinned = useRef(true);
+  useEffect(() => {
+    const box = scroller.current;
+    if (!box) return;
+    const resized = new ResizeObserver(() => pinned.current && list.scrollToEnd());
+    resized.observe(box);
+    return () => resized.disconnect();
+  }, [list]);
+
   const scrolled = () => {
+    pinned.current = list.isAtEnd(nearEnd);
     setAway(!list.isAtEnd(nearEnd * 2));
     if (placed.current && scroller.current!.scrollTop < nearTop) void conversation.loadOlder();
   };
@@ -151,7 +162,7 @@ function Foot({ message }: { message: ChatMessage }) {
       {data.provider && <span>{[data.provider, data.model].filter(Boolean).join(" · ")}</span>}
       {data.created_at && data.ended_at && <span className="tabular-nums">{span(Date.parse(data.ended_at) - Date.parse(data.created_at))}</span>}
       {tokens > 0 && <span className="tabular-nums">{t("run.tokens", { n: count(tokens) })}</span>}
-      {data.created_at && <time dateTime={data.created_at}>{moment(data.created_at)}</time>}
+      {data.created_at && <time className="hidden sm:inline" dateTime={data.created_at}>{moment(data.created_at)}</time>}
     </div>
   );
 }

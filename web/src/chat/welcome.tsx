@@ -13,7 +13,7 @@ export function Welcome({ onPick }: { onPick: (text: string) => void }) {
   const ready = list?.items.some((it) => it.available);
   return (
     <div className="min-h-0 flex-1 overflow-y-auto">
-      <div className="mx-auto w-full max-w-2xl px-4 py-10 md:py-16">
+      <div className="mx-auto w-full max-w-3xl px-3 py-8 md:px-6 md:py-14">
         <h1 className="mb-5 text-balance text-[22px] font-semibold tracking-tight">{t("welcome.title")}</h1>
         <ul className="grid gap-2 sm:grid-cols-2">
           {prompts.map((name) => (

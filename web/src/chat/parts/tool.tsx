@@ -127,7 +127,7 @@ export function FileChangePart({ part }: { part: AnyTool }) {
       }
     >
       {changes.map((change) => (
-        <Diff key={change.path} change={change} />
+        <Diff key={change.path} change={change} bare={changes.length === 1 && change.kind === "update" && !change.move} />
       ))}
       <ErrorText part={part} />
     </Fold>
