@@ -1,0 +1,189 @@
+package attachment
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Snapshot is what a session allows its turns, as an app-server told it.
+type Snapshot struct {
+	Approval bool     `json:"approval"` // a turn may ask the user
+	Network  bool     `json:"network"`
+	Write    bool     `json:"write"`
+	Roots    []string `json:"roots,omitempty"` // writable ones beside the directory, cleaned
+	All      bool     `json:"all,omitempty"`   // writes anywhere
+	Policy   string   `json:"policy"`          // the server's own words
+	Sandbox  string   `json:"sandbox"`
+	Profile  string   `json:"profile,omitempty"`
+}
+
+// Settings is the part of an app-server's answer that permissions are read from.
+type Settings struct {
+	ApprovalPolicy json.RawMessage `json:"approvalPolicy"`
+	Sandbox        struct {
+		Type          string          `json:"type"`
+		NetworkAccess json.RawMessage `json:"networkAccess"`
+		WritableRoots []string        `json:"writableRoots"`
+	} `json:"sandbox"`
+	Profile *struct {
+		ID string `json:"id"`
+	} `json:"activePermissionProfile"`
+}
+
+// Read makes a snapshot. What it does not understand it refuses: an unknown
+// sandbox or profile may allow anything.
+func Read(s Settings) (Snapshot, error) {
+	out := Snapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: s.Sandbox.Type}
+	if len(s.ApprovalPolicy) == 0 || string(s.ApprovalPolicy) == "null" {
+		return out, thole.Errorf(thole.CodeUnsupported, "the server tells no approval policy")
+	}
+	out.Approval = out.Policy != "never"
+	network := string(s.Sandbox.NetworkAccess)
+	out.Network = network == "true" || network == `"enabled"`
+	switch s.Sandbox.Type {
+	case "dangerFullAccess":
+		out.Network, out.Write, out.All = true, true, true
+	case "externalSandbox":
+		out.Write, out.All = true, true // what is outside is unknown: assume everything
+	case "workspaceWrite":
+		out.Write = true
+	case "readOnly":
+	default:
+		return out, thole.Errorf(thole.CodeUnsupported, "unknown sandbox %q", s.Sandbox.Type)
+	}
+	for _, r := range s.Sandbox.WritableRoots {
+		clean, err := cleanRoot(r)
+		if err != nil {
+			return out, err
+		}
+		out.Roots = append(out.Roots, clean)
+	}
+	slices.Sort(out.Roots)
+	out.Roots = slices.Compact(out.Roots)
+	if s.Profile != nil {
+		out.Profile = s.Profile.ID
+		switch out.Profile {
+		case ":read-only", ":workspace", ":danger-full-access":
+		default:
+			return out, thole.Errorf(thole.CodeUnsupported, "permission profile %q is not a built-in one: what it allows cannot be seen", out.Profile)
+		}
+	}
+	return out, nil
+}
+
+// cleanRoot refuses a root that could lead elsewhere when it is resolved.
+func cleanRoot(r string) (string, error) {
+	if !path.IsAbs(r) || slices.Contains(strings.Split(r, "/"), "..") {
+		return "", thole.Errorf(thole.CodeForbidden, "writable root %q is not a plain absolute path", r)
+	}
+	return path.Clean(r), nil
+}
+
+// Beyond lists the dimensions in which now allows more than the cap.
+func (limit Snapshot) Beyond(now Snapshot) []string {
+	var out []string
+	more := func(name string, a, b bool) {
+		if b && !a {
+			out = append(out, name)
+		}
+	}
+	more("approval", limit.Approval, now.Approval)
+	more("network", limit.Network, now.Network)
+	more("write_access", limit.Write, now.Write)
+	if limit.Write && now.Write && !limit.All {
+		if now.All {
+			out = append(out, "write_everywhere")
+		} else if !covered(limit.Roots, now.Roots) {
+			out = append(out, "writable_roots")
+		}
+	}
+	return out
+}
+
+func covered(limit, now []string) bool {
+	for _, r := range now {
+		if !slices.ContainsFunc(limit, func(l string) bool { return r == l || l == "/" || strings.HasPrefix(r, l+"/") }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Effective is what a delivered turn may do: the cap and the present, whichever
+// is less in each dimension.
+func (limit Snapshot) Effective(now Snapshot) Snapshot {
+	return Snapshot{
+		Approval: limit.Approval && now.Approval, Network: limit.Network && now.Network, Write: limit.Write && now.Write,
+		Policy: now.Policy, Sandbox: now.Sandbox, Profile: now.Profile,
+	}
+}
+
+// Equal reports whether two snapshots allow the same in the same words.
+func (limit Snapshot) Equal(now Snapshot) bool {
+	return slices.Equal(limit.Roots, now.Roots) && limit.key() == now.key()
+}
+
+func (limit Snapshot) key() string {
+	return fmt.Sprint(limit.Approval, limit.Network, limit.Write, limit.All, limit.Policy, limit.Sandbox, limit.Profile)
+}
+
+// allows lists, by their public names, what a session may do.
+func (limit Snapshot) allows() []string {
+	var out []string
+	for name, on := range map[string]bool{"approval": limit.Approval, "network": limit.Network, "write_access": limit.Write} {
+		if on {
+			out = append(out, "session_allows_"+name+"=true")
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Wish is what a user says of one dimension.
+type Wish string
+
+const (
+	Auto Wish = "auto"
+	Yes  Wish = "true"
+	No   Wish = "false"
+)
+
+// Wishes are the three dimensions of a session's profile.
+type Wishes struct {
+	Approval Wish `json:"approval"`
+	Network  Wish `json:"network"`
+	Write    Wish `json:"write_access"`
+}
+
+// Check refuses words that are none; an empty one is Auto.
+func (w Wishes) Check() (Wishes, error) {
+	for name, p := range map[string]*Wish{"approval": &w.Approval, "network": &w.Network, "write-access": &w.Write} {
+		switch *p {
+		case "":
+			*p = Auto
+		case Auto, Yes, No:
+		default:
+			return w, thole.Errorf(thole.CodeInvalid, "--session-allows-%s %q is not auto, true or false", name, *p)
+		}
+	}
+	return w, nil
+}
+
+// Bound is the cap of a session that was first seen as now: what the user said,
+// else what it allows.
+func (w Wishes) Bound(now Snapshot) Snapshot {
+	set := func(p *bool, v Wish) {
+		if v != Auto && v != "" {
+			*p = v == Yes
+		}
+	}
+	set(&now.Approval, w.Approval)
+	set(&now.Network, w.Network)
+	set(&now.Write, w.Write)
+	return now
+}

@@ -1,0 +1,167 @@
+// Package turnstart is the channel to threads of a real Codex app-server.
+//
+// A delivery goes through the server's durable queue, which never steers: an
+// entry either opens a turn of its own, or is still listed and can be taken back.
+// Accepted means that our message opened a turn. Everything is correlated by the
+// marker, given as the message's client id, and proven from what the server
+// stores; notifications only say when to look again. So a connection may break at
+// any time, as long as the process behind it is provably the same.
+//
+// The channel gives no settings with a turn (they would stick to the user's
+// session), answers no server request, and sends nothing to a server that lacks
+// one of the methods it needs.
+package turnstart
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/clock"
+)
+
+const (
+	dialTime = 10 * time.Second
+	callTime = 10 * time.Second
+	// startTime is how long an entry may wait to open its turn before it is
+	// started by name or taken back.
+	startTime = 500 * time.Millisecond
+	// giveUp ends Propose without an answer; Observe goes on looking.
+	giveUp = 15 * time.Second
+	// absentTime is between the two reads that prove a message absent, absentBusy
+	// the same while a turn runs.
+	absentTime = 2 * time.Second
+	absentBusy = 10 * time.Second
+	// look is the longest time between two looks at a turn without a wake-up.
+	look      = time.Second
+	reconnect = 250 * time.Millisecond
+	busyPause = 2 * time.Second
+	// cannotPause is before a server that lacks something is asked again.
+	cannotPause = time.Minute
+)
+
+// Sessions knows which server serves a thread.
+type Sessions interface {
+	// Of returns the attachment of a thread; thole.CodeNotFound: none.
+	Of(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (attachment.Attachment, error)
+	// ByID returns an attachment in any state.
+	ByID(ctx context.Context, id thole.AttachmentID) (attachment.Attachment, error)
+	// Saw records the permissions a session was seen with and returns its cap.
+	Saw(ctx context.Context, id thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error)
+	// Autopsy opens the stored threads of a server whose process is gone, with a
+	// server of our own that nobody else reaches and while nobody else can load
+	// them. Close ends it.
+	Autopsy(ctx context.Context, a attachment.Attachment, o appclient.Options) (c *appclient.Client, end func(), err error)
+}
+
+// Channel implements channel.Channel.
+type Channel struct {
+	Sessions Sessions
+	Clock    clock.Clock
+	Log      *slog.Logger
+
+	mu    sync.Mutex
+	links map[thole.AttachmentID]*link
+}
+
+var _ channel.Channel = (*Channel)(nil)
+
+// New makes a channel; Close ends its connections.
+func New(s Sessions, log *slog.Logger) *Channel {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Channel{Sessions: s, Clock: clock.Real, Log: log, links: map[thole.AttachmentID]*link{}}
+}
+
+// Close ends every connection.
+func (c *Channel) Close() {
+	c.mu.Lock()
+	links := c.links
+	c.links = map[thole.AttachmentID]*link{}
+	c.mu.Unlock()
+	for _, l := range links {
+		l.client.Close()
+	}
+}
+
+func notNow(wait time.Duration, format string, args ...any) channel.Readiness {
+	return channel.Readiness{Verdict: channel.NotNow, Reason: fmt.Sprintf(format, args...), RetryAfter: wait}
+}
+
+// Probe implements channel.Channel: idle, nothing queued, permissions within the
+// cap, on a server that is provably the attachment's own.
+func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness, error) {
+	a, err := c.Sessions.Of(ctx, q.User, q.Endpoint, q.Thread)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return notNow(0, "no session holds the thread; start one with: thole cli run --bind-thread-id %s", q.Thread), nil
+	}
+	if err != nil {
+		return channel.Readiness{}, err
+	}
+	if !a.Usable() {
+		return notNow(0, "the session is %s", a.State), nil
+	}
+	l, err := c.connect(ctx, a)
+	if err != nil {
+		wait := time.Duration(0)
+		if thole.CodeOf(err) == thole.CodeUnsupported {
+			wait = cannotPause
+		}
+		return notNow(wait, "%v", err), nil
+	}
+	view, err := l.resume(ctx)
+	if err != nil {
+		return notNow(busyPause, "%v", err), nil
+	}
+	if why := view.Thread.unfit(); why != "" {
+		return channel.Readiness{Verdict: channel.Never, Reason: why}, nil
+	}
+	now, err := attachment.Read(view.Settings)
+	if err != nil {
+		return notNow(cannotPause, "%v", err), nil
+	}
+	limit, err := c.Sessions.Saw(ctx, a.ID, now)
+	if err != nil {
+		return channel.Readiness{}, err
+	}
+	j := attachment.Judge(a.Trust, limit, now, q.Policy)
+	switch {
+	case j.Held:
+		return channel.Readiness{Verdict: channel.Never, Reason: j.Reason}, nil
+	case !j.Allowed:
+		return notNow(cannotPause, "%s", j.Reason), nil
+	}
+	if !view.Thread.idle() {
+		return notNow(busyPause, "the thread is %s", view.Thread.Status.Type), nil
+	}
+	queue, err := l.queue(ctx)
+	if err != nil {
+		return channel.Readiness{}, err
+	}
+	if len(queue) > 0 {
+		return notNow(busyPause, "%d messages are queued in the thread already", len(queue)), nil
+	}
+	return channel.Readiness{
+		Verdict: channel.Now, Mode: thole.ModeTurnStart, Attachment: a.ID, Epoch: a.Epoch,
+		Reason: fmt.Sprintf("idle, queue empty, %s, %s/%s, process %s", j.Reason, now.Policy, now.Sandbox, a.Process),
+	}, nil
+}
+
+func (c *Channel) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	t := c.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-wake:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}

@@ -1,0 +1,370 @@
+package turnstart_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/turnstart"
+	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/lab"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	bg = context.Background()
+	me = thole.LocalActor
+)
+
+// codex is a real app-server on a home of its own, with the scripted model.
+type codex struct {
+	t    testing.TB
+	bin  string
+	sim  *modelsim.Sim
+	home string
+	sock string
+	work string
+	cmd  *exec.Cmd
+}
+
+func newCodex(t testing.TB) *codex {
+	t.Helper()
+	c := &codex{t: t, bin: lab.Codex(t), sim: modelsim.Start(t), home: filepath.Join(t.TempDir(), "codex"), work: t.TempDir()}
+	dir, err := os.MkdirTemp("", "cx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.sock = filepath.Join(dir, "s")
+	if err := modelsim.CodexConfig(c.home, c.sim.URL()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.kill(); os.RemoveAll(dir) })
+	c.start()
+	return c
+}
+
+func (c *codex) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(c.bin, args...)
+	cmd.Env = []string{"HOME=" + filepath.Dir(c.home), "CODEX_HOME=" + c.home, "PATH=/usr/bin:/bin"}
+	cmd.Dir = c.work
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+func (c *codex) start() {
+	c.t.Helper()
+	_ = os.Remove(c.sock)
+	c.cmd = c.command("app-server", "--listen", "unix://"+c.sock)
+	if err := c.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		cl, err := appclient.Dial(bg, "unix://"+c.sock, appclient.Options{Name: "wait"})
+		if err == nil {
+			cl.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond) // a socket that is not there yet tells nobody when it is
+	}
+}
+
+func (c *codex) kill() {
+	if c.cmd == nil {
+		return
+	}
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+	_ = c.cmd.Wait()
+	c.cmd = nil
+}
+
+// user is another client of the server, such as a terminal.
+type user struct {
+	*appclient.Client
+	t      testing.TB
+	thread string
+
+	mu     sync.Mutex
+	ended  map[string]string
+	change chan struct{}
+}
+
+// join makes a thread with one finished turn.
+func (c *codex) join() *user {
+	c.t.Helper()
+	u := &user{t: c.t, ended: map[string]string{}, change: make(chan struct{})}
+	cl, err := appclient.Dial(bg, "unix://"+c.sock, appclient.Options{Name: "user", Experimental: true, OnNotification: u.notified})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	u.Client = cl
+	c.t.Cleanup(cl.Close)
+	var started struct {
+		Thread struct{ ID string }
+	}
+	u.must("thread/start", map[string]any{"cwd": c.work, "sandbox": "read-only", "approvalPolicy": "never"}, &started)
+	u.thread = started.Thread.ID
+	u.await(u.say("sim: say hello"), "completed")
+	return u
+}
+
+func (u *user) must(method string, params map[string]any, out any) {
+	u.t.Helper()
+	if u.thread != "" {
+		params["threadId"] = u.thread
+	}
+	if err := u.Call(bg, method, params, out); err != nil {
+		u.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+func (u *user) say(text string) string {
+	u.t.Helper()
+	var out struct{ Turn struct{ ID string } }
+	u.must("turn/start", map[string]any{"input": appclient.Text(text)}, &out)
+	return out.Turn.ID
+}
+
+func (u *user) notified(n appclient.Notification) {
+	if n.Method != "turn/completed" {
+		return
+	}
+	var p struct{ Turn struct{ ID, Status string } }
+	if err := jsonUnmarshal(n.Params, &p); err != nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended[p.Turn.ID] = p.Turn.Status
+	close(u.change)
+	u.change = make(chan struct{})
+}
+
+func (u *user) await(turn, status string) {
+	u.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		u.mu.Lock()
+		got, change := u.ended[turn], u.change
+		u.mu.Unlock()
+		if got == status {
+			return
+		}
+		if got != "" {
+			u.t.Fatalf("turn ended %s, want %s", got, status)
+		}
+		select {
+		case <-change:
+		case <-deadline:
+			u.t.Fatalf("turn %s never ended", turn)
+		}
+	}
+}
+
+// sessions holds one attachment in memory.
+type sessions struct {
+	mu  sync.Mutex
+	a   attachment.Attachment
+	c   *codex
+	cap *attachment.Snapshot
+}
+
+func (s *sessions) Of(_ context.Context, _ thole.UserID, _ string, thread thole.ThreadID) (attachment.Attachment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if thread != s.a.Thread {
+		return attachment.Attachment{}, thole.Errorf(thole.CodeNotFound, "none")
+	}
+	return s.a, nil
+}
+
+func (s *sessions) ByID(context.Context, thole.AttachmentID) (attachment.Attachment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.a, nil
+}
+
+func (s *sessions) Saw(_ context.Context, _ thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cap == nil {
+		s.cap = &now
+	}
+	return *s.cap, nil
+}
+
+func (s *sessions) Autopsy(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, func(), error) {
+	cmd := s.c.command("app-server")
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err1 != nil || err2 != nil {
+		return nil, nil, err1
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	cl, err := appclient.Pipe(ctx, out, in, o)
+	end := func() {
+		_ = in.Close()
+		if cl != nil {
+			cl.Close()
+		}
+		_ = cmd.Wait()
+	}
+	if err != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		end()
+		return nil, nil, err
+	}
+	return cl, end, nil
+}
+
+// rig is a server, a user on it, and deliveries into the user's thread.
+type rig struct {
+	*codex
+	*user
+	t    testing.TB
+	s    *sessions
+	db   *store.DB
+	m    *delivery.Machine
+	halt func()
+
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+func newRig(t *testing.T, addr func(c *codex) string) *rig {
+	t.Helper()
+	c := newCodex(t)
+	r := &rig{codex: c, user: c.join(), t: t, db: storetest.SQLite(t), changed: make(chan struct{})}
+	id, err := attachment.IdentityOf(c.cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "unix://" + c.sock
+	if addr != nil {
+		address = addr(c)
+	}
+	r.s = &sessions{c: c, a: attachment.Attachment{
+		ID: "att", User: thole.LocalUser, Home: c.home, Thread: thole.ThreadID(r.thread), Kind: attachment.Owned, Address: address,
+		State: attachment.Live, Epoch: 1, Process: id, Trust: attachment.TrustedAll,
+	}}
+	return r
+}
+
+// deliver runs a driver, as a new daemon would.
+func (r *rig) deliver() {
+	var d *driver.Driver
+	l := delivery.DefaultLimits()
+	l.WaitWindow, l.MinInterval, l.RetryMin = 0, 0, 100*time.Millisecond
+	r.m = delivery.New(delivery.Config{Store: r.db.Delivery(), Limits: l, Wake: func() {
+		r.mu.Lock()
+		close(r.changed)
+		r.changed = make(chan struct{})
+		r.mu.Unlock()
+		d.Wake()
+	}})
+	ch := turnstart.New(r.s, nil)
+	d = driver.New(driver.Config{Machine: r.m, Holder: "test", Sole: true, Channels: map[thole.Target]channel.Channel{thole.TargetCLI: ch}})
+	ctx, cancel := context.WithCancel(bg)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = d.Run(ctx) }()
+	r.halt = sync.OnceFunc(func() { cancel(); <-done; ch.Close() })
+	r.t.(*testing.T).Cleanup(r.halt)
+}
+
+func (r *rig) job(result string) {
+	r.t.Helper()
+	job := thole.NewID[thole.JobID](time.Now())
+	_, _, err := r.m.Submit(bg, me, delivery.Submit{
+		ID: job, Owner: thole.DefaultOwner, Target: thole.TargetCLI, Summary: "work", Policy: thole.UnknownDeliveryPolicy,
+		Address: delivery.Address{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread)},
+	})
+	if err == nil {
+		_, err = r.m.Finish(bg, me, delivery.Finish{Job: job, State: thole.JobReady, Inline: result, Request: string(job)})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func settled(v delivery.BatchView) bool { return v.Batch.CloseReason != "" || v.Batch.HeldFor != "" }
+
+func (r *rig) until(ok func(delivery.BatchView) bool) delivery.BatchView {
+	r.t.Helper()
+	deadline := time.After(60 * time.Second)
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		all, err := r.m.Batches(bg, me, delivery.BatchFilter{Limit: 1})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if len(all) == 1 && ok(all[0]) {
+			return all[0]
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			r.t.Fatalf("the batch never got there: %+v\n%s", all, r.story())
+		}
+	}
+}
+
+// story is the ledger of the only batch.
+func (r *rig) story() string {
+	var w strings.Builder
+	all, err := r.m.Batches(bg, me, delivery.BatchFilter{Limit: 1})
+	if err != nil || len(all) == 0 {
+		return "no batch"
+	}
+	v, err := r.m.Inspect(bg, me, all[0].Batch.ID)
+	if err != nil {
+		return err.Error()
+	}
+	for _, a := range v.Ledger {
+		w.WriteString(a.Event)
+		for k, p := range a.Proof {
+			w.WriteString(" " + k + "=" + p)
+		}
+		w.WriteString("\n")
+	}
+	return w.String()
+}
+
+// carrying counts the turns of the thread that hold a delivery.
+func (r *rig) carrying() (n int) {
+	r.t.Helper()
+	var page struct {
+		Data []struct {
+			Item struct{ Type, ClientID string }
+		}
+	}
+	r.must("thread/items/list", map[string]any{"limit": 100}, &page)
+	for _, d := range page.Data {
+		if d.Item.Type == "userMessage" && strings.HasPrefix(d.Item.ClientID, "thole-") {
+			n++
+		}
+	}
+	return n
+}
