@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+// contractSide is one server with one client on one thread; thole and the real
+// codex app-server are measured through the same client.
+type contractSide struct {
+	t      testing.TB
+	addr   string
+	pid    int // 0 for this process
+	c      *appclient.Client
+	thread string
+
+	mu   sync.Mutex
+	seen map[string]chan time.Time // turn id or "*" by what is waited for
+}
+
+func newSide(t testing.TB, addr string, pid int) *contractSide {
+	t.Helper()
+	s := &contractSide{t: t, addr: addr, pid: pid, seen: map[string]chan time.Time{}}
+	s.c = s.dial(s.note)
+	yolo, _ := json.Marshal("never")
+	sandbox := "danger-full-access"
+	v, err := s.c.StartThread(bg(t), app.ThreadStartParams{Settings: app.Settings{ApprovalPolicy: yolo}, Sandbox: &sandbox})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.thread = v.Thread.ID
+	s.turn("sim: say warm")
+	return s
+}
+
+func bg(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *contractSide) dial(note func(appclient.Notification)) *appclient.Client {
+	s.t.Helper()
+	c, err := appclient.Dial(bg(s.t), s.addr, appclient.Options{Name: "bench", Experimental: true, OnNotification: note})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+func (s *contractSide) note(n appclient.Notification) {
+	if n.Method != "turn/started" && n.Method != "turn/completed" {
+		return
+	}
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ch := s.seen[n.Method]; ch != nil {
+		ch <- now
+	}
+}
+
+func (s *contractSide) expect(method string) <-chan time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := make(chan time.Time, 64)
+	s.seen[method] = ch
+	return ch
+}
+
+// turn runs one turn and returns how long turn/started took to come.
+func (s *contractSide) turn(text string) time.Duration {
+	s.t.Helper()
+	started, done := s.expect("turn/started"), s.expect("turn/completed")
+	from := time.Now()
+	if _, err := s.c.StartTurn(bg(s.t), app.TurnStartParams{ThreadID: s.thread, Input: appclient.Text(text)}); err != nil {
+		s.t.Fatal(err)
+	}
+	at := <-started
+	<-done
+	return at.Sub(from)
+}
+
+// fill gives the thread n items: commands that the agent runs beside each other,
+// the quickest way to make a real agent do much in one turn.
+func (s *contractSide) fill(n int) {
+	s.t.Helper()
+	const per = 50
+	text := "sim: run true" + strings.Repeat(" ;; and run true", per-3) + " ;; say done"
+	for range (n + per - 1) / per {
+		s.turn(text)
+	}
+}
+
+func ourSide(t testing.TB) *contractSide {
+	t.Helper()
+	rig := apptest.New(t, apptest.Options{})
+	return newSide(t, rig.Listen("unix://"+filepath.Join(t.TempDir(), "o.sock"), ""), 0)
+}
+
+// codexSide is the real server on the scripted model.
+func codexSide(t testing.TB) *contractSide {
+	t.Helper()
+	codex := lab.Codex(t)
+	model := modelsim.Start(t)
+	home := t.TempDir()
+	dir := filepath.Join(home, ".codex")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := modelsim.CodexConfig(dir, model.URL()); err != nil {
+		t.Fatal(err)
+	}
+	sock := filepath.Join(home, "c.sock")
+	cmd := exec.Command(codex, "app-server", "--listen", "unix://"+sock)
+	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + dir, "PATH=/usr/bin:/bin"}
+	cmd.Dir = home
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if _, err := os.Stat(sock); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("codex app-server did not listen")
+		}
+		time.Sleep(20 * time.Millisecond) // a socket's appearance cannot be waited for
+	}
+	return newSide(t, "unix://"+sock, cmd.Process.Pid)
+}
