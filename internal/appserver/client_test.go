@@ -27,9 +27,10 @@ type msg struct {
 
 // wire is a client that keeps every message in the order it came.
 type wire struct {
-	t  testing.TB
-	s  jsonrpc.Stream
-	wg sync.WaitGroup
+	t   testing.TB
+	rig *apptest.Rig
+	s   jsonrpc.Stream
+	wg  sync.WaitGroup
 
 	mu    sync.Mutex
 	got   []msg
@@ -49,6 +50,7 @@ func connect(t testing.TB, s jsonrpc.Stream) *wire {
 func join(t testing.TB, rig *apptest.Rig, caps string) *wire {
 	t.Helper()
 	w := connect(t, rig.Stream())
+	w.rig = rig
 	w.ok("initialize", `{"clientInfo":{"name":"test","version":"1"},"capabilities":`+caps+`}`)
 	return w
 }
@@ -219,3 +221,6 @@ func (m msg) field(names ...string) any {
 	}
 	return v
 }
+
+// connectAgain is another connection to the same server.
+func connectAgain(w *wire) *wire { return join(w.t, w.rig, full) }
