@@ -98,11 +98,11 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 // it does not have.
 func lacking(ctx context.Context, c *appclient.Client) error {
 	err := c.Call(ctx, "thole/capabilities", params{}, nil)
-	if !refused(err) {
-		if err == nil {
-			err = fmt.Errorf("it answered a method that does not exist")
-		}
-		return thole.Errorf(thole.CodeUnsupported, "the app-server does not tell its methods: %w", err)
+	switch {
+	case err == nil:
+		return thole.Errorf(thole.CodeUnsupported, "the server answers a method that does not exist: it is no Codex app-server")
+	case !refused(err):
+		return fmt.Errorf("ask the app-server for its methods: %w", err)
 	}
 	var missing []string
 	for _, m := range needed {

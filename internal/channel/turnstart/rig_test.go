@@ -111,13 +111,7 @@ type user struct {
 // join makes a thread with one finished turn.
 func (c *codex) join() *user {
 	c.t.Helper()
-	u := &user{t: c.t, ended: map[string]string{}, change: make(chan struct{})}
-	cl, err := appclient.Dial(bg, "unix://"+c.sock, appclient.Options{Name: "user", Experimental: true, OnNotification: u.notified})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	u.Client = cl
-	c.t.Cleanup(cl.Close)
+	u := c.dial()
 	var started struct {
 		Thread struct{ ID string }
 	}
@@ -125,6 +119,37 @@ func (c *codex) join() *user {
 	u.thread = started.Thread.ID
 	u.await(u.say("sim: say hello"), "completed")
 	return u
+}
+
+func (c *codex) dial() *user {
+	c.t.Helper()
+	u := &user{t: c.t, ended: map[string]string{}, change: make(chan struct{})}
+	cl, err := appclient.Dial(bg, "unix://"+c.sock, appclient.Options{Name: "user", Experimental: true, OnNotification: u.notified})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	u.Client = cl
+	c.t.Cleanup(cl.Close)
+	return u
+}
+
+// renew starts the server again, in a new epoch, and the user comes back to it.
+func (r *rig) renew() {
+	r.t.Helper()
+	r.start()
+	u := r.dial()
+	u.thread = r.thread
+	u.must("thread/resume", map[string]any{"excludeTurns": true}, nil)
+	r.user = u
+	id, err := attachment.IdentityOf(r.cmd.Process.Pid)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.s.a.Epoch++
+	r.s.a.Process = id
+	r.s.a.Address = "unix://" + r.sock
 }
 
 func (u *user) must(method string, params map[string]any, out any) {
@@ -252,17 +277,30 @@ type rig struct {
 	changed chan struct{}
 }
 
-func newRig(t *testing.T, addr func(c *codex) string) *rig {
+func newRig(t *testing.T) *rig {
 	t.Helper()
-	c := newCodex(t)
-	r := &rig{codex: c, user: c.join(), t: t, db: storetest.SQLite(t), changed: make(chan struct{})}
+	return newCodex(t).rig(t, nil)
+}
+
+// rig makes a thread on the server and deliveries to it, through a proxy if there
+// is one, which is armed when the barrier is durable.
+func (c *codex) rig(t *testing.T, via *proxy) *rig {
+	t.Helper()
+	r := &rig{codex: c, user: c.join(), t: t, changed: make(chan struct{})}
+	r.db = storetest.SQLite(t, func(cfg *store.Config) {
+		cfg.Hook = func(p store.Point, step string) {
+			if via != nil && p == store.AfterCommit && step == "delivery.begin_accept" {
+				via.arm()
+			}
+		}
+	})
 	id, err := attachment.IdentityOf(c.cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := "unix://" + c.sock
-	if addr != nil {
-		address = addr(c)
+	if via != nil {
+		address = via.addr()
 	}
 	r.s = &sessions{c: c, a: attachment.Attachment{
 		ID: "att", User: thole.LocalUser, Home: c.home, Thread: thole.ThreadID(r.thread), Kind: attachment.Owned, Address: address,

@@ -23,7 +23,7 @@ func (r *rig) delivered(t *testing.T) {
 }
 
 func TestResultBecomesOneTurnOfARealCodexThread(t *testing.T) {
-	r := newRig(t, nil)
+	r := newRig(t)
 	r.deliver()
 	asked := len(r.sim.Turns())
 	r.job("sim: say got it")
@@ -34,7 +34,7 @@ func TestResultBecomesOneTurnOfARealCodexThread(t *testing.T) {
 }
 
 func TestBusyThreadWaits(t *testing.T) {
-	r := newRig(t, nil)
+	r := newRig(t)
 	r.deliver()
 	turn := r.say("sim: say before ;; hang")
 	if _, err := r.sim.Await(bg, func(q modelsim.Request) bool { return len(q.Prompt) > 0 && strings.Contains(q.Prompt, "hang") }); err != nil {
@@ -51,7 +51,7 @@ func TestBusyThreadWaits(t *testing.T) {
 }
 
 func TestEscHoldsTheBatch(t *testing.T) {
-	r := newRig(t, nil)
+	r := newRig(t)
 	r.deliver()
 	r.job("sim: say before ;; hang")
 	v := r.until(func(v delivery.BatchView) bool { return v.Batch.AttemptCount == 1 || settled(v) })
