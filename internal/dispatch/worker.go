@@ -9,6 +9,8 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/tracing"
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // worker has one lease. Its context ends with the lease.
@@ -34,11 +36,13 @@ func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 		held, letGo := w.hold(ctx)
 		defer letGo()
 		var err error
+		spanned, end := tracing.Span(held, "dispatch."+string(l.Kind), attribute.String("thread", string(l.Thread)), attribute.String("turn", string(l.Turn)))
 		if l.Kind == queue.Turn || l.Kind == "" {
-			err = w.turn(held)
+			err = w.turn(spanned)
 		} else {
-			err = w.care(held)
+			err = w.care(spanned)
 		}
+		end(err)
 		w.finish(held, err)
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/service"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/tracing"
 	"github.com/tholehq/thole/internal/version"
 )
 
@@ -43,6 +44,11 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	flush, err := tracing.Start(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer flush(context.WithoutCancel(ctx))
 	return RunDaemon(ctx, DaemonConfig{
 		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready,
 		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) { return build(ctx, o, db, d) },
