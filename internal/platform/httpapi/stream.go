@@ -79,12 +79,12 @@ func (st *stream) data(id string, json []byte) {
 	st.buf = append(append(append(st.buf, "data: "...), json...), "\n\n"...)
 }
 
-// pace waits until the next write is due: at once after a pause, else at the next
-// tick. Ticks are the same for all streams, so that readers of one session
+// pace waits until the next write is due: at once after two ticks without one,
+// else at the next tick. Ticks are the same for all streams, so that readers of one session
 // collect the same events and share their encoding.
 func (st *stream) pace(ctx context.Context, stopping <-chan struct{}) {
 	now := time.Now()
-	if now.Sub(st.last) >= coalesce {
+	if now.Sub(st.last) >= 2*coalesce {
 		return
 	}
 	t := time.NewTimer(coalesce - time.Duration(now.UnixNano())%coalesce)

@@ -1,0 +1,184 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+func seq(e sseEvent) int {
+	n, _ := e.data["seq"].(float64)
+	return int(n)
+}
+
+// finished runs a turn to its end and returns the session's id and last seq.
+func finished(g *rig, text string) (string, int) {
+	id := g.me.session(obj{"execution_profile": "full"})
+	s := g.me.stream("GET", "/sessions/"+id+"/events", nil)
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": text}, nil)
+	all := s.until(func(e sseEvent) bool {
+		return e.data["type"] == "run.status" && e.data["data"].(obj)["phase"] == "succeeded" || e.data["type"] == "run.ended"
+	})
+	return id, seq(all[len(all)-1])
+}
+
+func TestResumeAtEveryCut(t *testing.T) {
+	g := newRig(t)
+	id, last := finished(g, "sim: think a b ;; say one two three ;; run echo x ;; todo a | b")
+	whole := g.me.stream("GET", "/sessions/"+id+"/events?after=0", nil).until(func(e sseEvent) bool { return seq(e) == last })
+	for cut := range last {
+		want := cut
+		for _, path := range []string{"/sessions/" + id + "/events", "/events?sessions=" + id} {
+			want = cut
+			s := g.me.with("Last-Event-ID", fmt.Sprint(cut)).stream("GET", path, nil)
+			for _, e := range s.until(func(e sseEvent) bool { return seq(e) == last }) {
+				if seq(e) == 0 {
+					continue
+				}
+				if want++; seq(e) != want || e.id != fmt.Sprint(want) {
+					t.Fatalf("%s after %d: event %d with id %q, want %d", path, cut, seq(e), e.id, want)
+				}
+			}
+			_ = s.res.Body.Close()
+			if want != last {
+				t.Fatalf("%s after %d ended at %d of %d", path, cut, want, last)
+			}
+		}
+	}
+	if whole[0].name != "ready" || whole[0].data["resumed"] != true {
+		t.Errorf("first event = %+v", whole[0])
+	}
+	g.me.call(400, "GET", "/sessions/"+id+"/events?after=x", nil, nil)
+	g.me.call(400, "GET", "/events?after=1.2&sessions="+id, nil, nil)
+}
+
+func TestTextInFlight(t *testing.T) {
+	g := newRig(t)
+	id := g.me.session(obj{"execution_profile": "full"})
+	first := g.me.stream("GET", "/sessions/"+id+"/events", nil)
+	text := strings.Repeat("0123456789", 20)
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: slow 10ms 4 ;; say " + text}, nil)
+	seen := first.until(ofType("item.delta"))
+	cut := 0
+	for _, e := range seen {
+		cut = max(cut, seq(e))
+	}
+	// A second reader that resumes gets the text so far at its place.
+	s := g.me.stream("GET", fmt.Sprintf("/sessions/%s/events?after=%d", id, cut), nil)
+	var got []byte
+	for _, e := range s.until(ofType("item.completed")) {
+		if e.data["type"] != "item.delta" {
+			continue
+		}
+		d := e.data["data"].(obj)
+		at, delta := int(d["offset"].(float64)), d["delta"].(string)
+		if at > len(got) {
+			t.Fatalf("a gap: %d after %d", at, len(got))
+		}
+		got = append(got[:at], delta...)
+	}
+	if string(got) != text {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestMultiplexed(t *testing.T) {
+	g := newRig(t)
+	a, b := g.me.session(obj{"execution_profile": "full"}), g.me.session(obj{"execution_profile": "full"})
+	s := g.me.stream("GET", "/events?sessions="+a+","+b, nil)
+	if e, _ := s.next(); e.name != "ready" || e.data["sessions"].(obj)[a] != 1.0 {
+		t.Fatalf("first = %+v", e)
+	}
+	g.me.call(201, "POST", "/sessions/"+b+"/runs", obj{"text": "sim: say b"}, nil)
+	all := s.until(ofType("run.ended"))
+	end := all[len(all)-1]
+	if end.data["session_id"] != b || end.id != fmt.Sprintf("1.%d", seq(end)) {
+		t.Fatalf("end = %+v", end)
+	}
+	c := g.me.session(obj{"name": "third"})
+	all = s.until(ofType("session.created"))
+	if e := all[len(all)-1]; e.data["session_id"] != c || e.id != "" {
+		t.Fatalf("news = %+v", e)
+	}
+	g.me.call(204, "DELETE", "/sessions/"+a, nil, nil)
+	s.until(func(e sseEvent) bool { return e.data["type"] == "session.deleted" && e.data["session_id"] == a })
+	g.you.session(obj{"name": "not yours"})
+	g.me.call(201, "POST", "/sessions/"+b+"/runs", obj{"text": "sim: say again"}, nil)
+	for _, e := range s.until(ofType("run.ended")) {
+		if e.data["type"] == "session.created" {
+			t.Fatalf("a stranger's session: %+v", e)
+		}
+	}
+}
+
+func TestCursorTooOld(t *testing.T) {
+	g := newRig(t)
+	id, last := finished(g, "sim: say one")
+	floor, err := g.threads.Compact(ctx, thole.LocalActor, thole.ThreadID(id), uint64(last))
+	if err != nil || floor == 0 {
+		t.Fatal(floor, err)
+	}
+	s := g.me.with("Last-Event-ID", "1").stream("GET", "/sessions/"+id+"/events", nil)
+	all := s.until(func(e sseEvent) bool { return e.name == "cursor_too_old" })
+	if d := all[len(all)-1].data; d["floor"] != float64(floor) || d["session_id"] != id {
+		t.Fatalf("event = %v", d)
+	}
+	var v obj
+	g.me.call(200, "GET", "/sessions/"+id+"/messages", nil, &v) // told from the items
+	if len(items(v)) != 2 || !strings.Contains(fmt.Sprint(items(v)[1]), "one") {
+		t.Fatalf("messages = %v", v)
+	}
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say two"}, nil)
+	s.until(ofType("run.ended"))
+}
+
+func TestDeletedAndShutdown(t *testing.T) {
+	g := newRig(t)
+	id, _ := finished(g, "sim: say one")
+	s := g.me.stream("GET", "/sessions/"+id+"/events", nil)
+	s.until(func(e sseEvent) bool { return e.name == "ready" })
+	g.me.call(204, "DELETE", "/sessions/"+id, nil, nil)
+	all := s.until(func(e sseEvent) bool { return e.name == "end" })
+	if all[len(all)-1].data["reason"] != "deleted" {
+		t.Fatalf("end = %+v", all)
+	}
+	u := g.me.stream("GET", "/events", nil)
+	u.until(func(e sseEvent) bool { return e.name == "ready" })
+	chat := g.me.stream("POST", "/api/chat", say("x", "sim: hang"))
+	chat.until(ofType("start"))
+	go func() { _ = g.server.Shutdown(ctx) }()
+	all = u.until(func(e sseEvent) bool { return e.name == "end" })
+	if all[len(all)-1].data["reason"] != "shutdown" {
+		t.Fatalf("end = %+v", all)
+	}
+	for {
+		if _, ok := chat.next(); !ok {
+			break
+		}
+	}
+	if chat.scan.Err() == nil {
+		t.Error("the chat ended as if it were complete")
+	}
+}
+
+func TestCoalescing(t *testing.T) {
+	g := newRig(t)
+	id := g.me.session(obj{"execution_profile": "full"})
+	s := g.me.stream("GET", "/sessions/"+id+"/events", nil)
+	began := time.Now()
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: slow 1ms 1 ;; say " + strings.Repeat("x", 300)}, nil)
+	n, text := 0, ""
+	for _, e := range s.until(ofType("run.ended")) {
+		if e.data["type"] == "item.delta" {
+			n++
+			text += e.data["data"].(obj)["delta"].(string)
+		}
+	}
+	most := int(time.Since(began)/(50*time.Millisecond)) + 3
+	if len(text) != 300 || n > most {
+		t.Errorf("%d bytes in %d deltas, want at most %d", len(text), n, most)
+	}
+}

@@ -1,0 +1,239 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/platform/httpapi"
+)
+
+// secret is a word that only the first user's things contain.
+const secret = "xylophone"
+
+// mine makes one of everything for the first user and returns the ids that
+// routes ask for.
+func mine(g *rig) map[string]string {
+	id := g.me.session(obj{"name": secret})
+	s := g.me.stream("GET", "/sessions/"+id+"/events", nil)
+	var run obj
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say " + secret + " ;; todo " + secret + " ;; run echo " + secret}, &run)
+	all := s.until(ofType("human_loop.requested"))
+	q := all[len(all)-1].data["data"].(obj)["question"].(obj)
+	var message, token obj
+	g.me.call(201, "POST", "/sessions/"+id+"/queue", obj{"text": secret}, &message)
+	g.me.call(201, "POST", "/auth/tokens", obj{"name": secret}, &token)
+	return map[string]string{
+		"session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
+		"token_id": token["id"].(string), "chat_id": id,
+		"job_id": "01900000-0000-7000-8000-000000000001", "batch_id": "01900000-0000-7000-8000-000000000002",
+	}
+}
+
+// bodies has a valid body for every route that takes one.
+func bodies(ids map[string]string) map[string]any {
+	chat := say(ids["session_id"], "hello")
+	chat["provider"] = "test"
+	return map[string]any{
+		"POST /auth/login":                                       obj{"token": "thole_nobody"},
+		"POST /auth/tokens":                                      obj{"name": "n"},
+		"POST /sessions":                                         obj{"id": ids["session_id"], "provider": "test"},
+		"PATCH /sessions/{session_id}":                           obj{"name": "taken"},
+		"POST /sessions/{session_id}/fork":                       obj{},
+		"POST /sessions/{session_id}/runs":                       obj{"text": "x"},
+		"POST /runs/{run_id}/steer":                              obj{"text": "x"},
+		"POST /sessions/{session_id}/queue":                      obj{"text": "x"},
+		"PATCH /sessions/{session_id}/queue/{message_id}":        obj{"text": "x"},
+		"PUT /sessions/{session_id}/queue/order":                 obj{"order": []string{ids["message_id"]}},
+		"POST /runs/{run_id}/human-loop/{question_id}/reply":     obj{"decision": "deny"},
+		"POST /batches/{batch_id}/close":                         obj{"reason": "cancelled"},
+		"POST /api/chat":                                         chat,
+		"POST /api/chat-opencode":                                chat,
+		"POST /api/chat-history":                                 obj{"id": ids["session_id"], "provider": "test"},
+		"POST /api/chat-opencode-history":                        obj{"id": ids["session_id"], "provider": "test"},
+		"POST /auth/logout":                                      nil,
+		"POST /runs/{run_id}/cancel":                             nil,
+		"POST /sessions/{session_id}/queue/{message_id}/promote": nil,
+		"POST /sessions/{session_id}/queue/{message_id}/start":   nil,
+		"POST /jobs/{job_id}/cancel":                             nil,
+		"POST /api/chat/{chat_id}/stop":                          nil,
+		"POST /api/chat-opencode/{chat_id}/stop":                 nil,
+	}
+}
+
+func fill(path string, ids map[string]string) string {
+	for k, v := range ids {
+		path = strings.ReplaceAll(path, "{"+k+"}", v)
+	}
+	return path
+}
+
+// deliveries answers for one user's job, as the delivery machine does.
+func deliveries(owner thole.UserID) func(*httpapi.Config) {
+	return func(c *httpapi.Config) {
+		c.Deliveries = func(method string) httpapi.Method {
+			return func(_ context.Context, a thole.Actor, _ json.RawMessage) (any, error) {
+				own := a.User == owner
+				switch method {
+				case wire.JobList:
+					if own {
+						return []wire.Job{{TaskSummary: secret}}, nil
+					}
+					return []wire.Job{}, nil
+				case wire.BatchList:
+					return []wire.Batch{}, nil
+				case wire.AuditList:
+					return []wire.Audit{}, nil
+				}
+				if !own {
+					return nil, thole.Errorf(thole.CodeNotFound, "nothing")
+				}
+				if strings.Contains(method, "batch") {
+					return wire.Batch{Summary: secret}, nil
+				}
+				return wire.Job{TaskSummary: secret}, nil
+			}
+		}
+	}
+}
+
+func TestEveryRouteRefuses(t *testing.T) {
+	g := newRig(t, deliveries(thole.LocalUser))
+	ids := mine(g)
+	body := bodies(ids)
+	try := func(c *caller, rt httpapi.Route, change func(*http.Request)) (int, string) {
+		t.Helper()
+		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		r := c.request(rt.Method, fill(rt.Path, ids), body[rt.Method+" "+rt.Path]).WithContext(wait)
+		if change != nil {
+			change(r)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatalf("%s %s: %v", rt.Method, rt.Path, err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		if res.Header.Get("X-Trace-Id") == "" || res.Header.Get("Content-Security-Policy") == "" || res.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s %s: headers %v", rt.Method, rt.Path, res.Header)
+		}
+		if res.Header.Get("Content-Type") == "text/event-stream" {
+			return res.StatusCode, ""
+		}
+		b, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(b)
+	}
+	routes := g.server.Routes()
+	if len(routes) < 50 {
+		t.Fatalf("only %d routes", len(routes))
+	}
+	for _, rt := range routes {
+		name := rt.Method + " " + rt.Path
+		if strings.Contains(fill(rt.Path, ids), "{") {
+			t.Fatalf("%s: the test has no value for a parameter", name)
+		}
+		if _, known := body[name]; !known && rt.Method != "GET" && rt.Method != "DELETE" {
+			t.Fatalf("%s: the test has no body for it", name)
+		}
+		nobody := &caller{g: g, header: http.Header{"Sec-Fetch-Site": {"same-origin"}}}
+		if status, b := try(nobody, rt, nil); !rt.Public && (status != 401 || strings.Contains(b, secret)) {
+			t.Errorf("%s without a login: %d %s", name, status, b)
+		}
+		if status, _ := try(nobody, rt, func(r *http.Request) { r.Header.Set("Authorization", "Bearer thole_wrong") }); !rt.Public && status != 401 {
+			t.Errorf("%s with a wrong token: %d", name, status)
+		}
+		for what, change := range map[string]func(*http.Request){
+			"foreign host":   func(r *http.Request) { r.Host = "evil.example" },
+			"foreign origin": func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+			"other port":     func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:1") },
+			"opaque origin":  func(r *http.Request) { r.Header.Set("Origin", "null") },
+			"cross-site":     func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+			"foreign upgrade": func(r *http.Request) {
+				r.Header.Set("Connection", "Upgrade")
+				r.Header.Set("Upgrade", "websocket")
+				r.Header.Set("Origin", "http://evil.example")
+			},
+			"silent upgrade": func(r *http.Request) {
+				r.Header.Del("Sec-Fetch-Site")
+				r.Header.Set("Connection", "Upgrade")
+				r.Header.Set("Upgrade", "websocket")
+			},
+		} {
+			if what == "silent upgrade" && rt.Public {
+				continue
+			}
+			if status, b := try(g.me, rt, change); status != 403 || strings.Contains(b, secret) {
+				t.Errorf("%s with %s: %d %s", name, what, status, b)
+			}
+		}
+		if rt.Method != "GET" && !rt.Public {
+			if status, _ := try(g.me, rt, func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }); status != 403 {
+				t.Errorf("%s with a cookie and no origin: %d", name, status)
+			}
+		}
+	}
+	for _, rt := range routes { // the other user, last: some of this would end a login
+		name := rt.Method + " " + rt.Path
+		if rt.Public || name == "POST /auth/logout" {
+			continue
+		}
+		status, b := try(g.you, rt, nil)
+		if strings.Contains(b, secret) {
+			t.Errorf("%s shows the other user: %d %s", name, status, b)
+		}
+		if strings.Contains(rt.Path, "{") && status < 400 && !strings.Contains(rt.Path, "/api/chat") {
+			t.Errorf("%s as the other user: %d %s", name, status, b)
+		}
+		if strings.HasPrefix(rt.Path, "/api/chat") && rt.Method == "POST" && status == 200 {
+			t.Errorf("%s as the other user: %d %s", name, status, b)
+		}
+	}
+	var still obj // and nothing of it happened
+	g.me.call(200, "GET", "/sessions/"+ids["session_id"]+"/snapshot", nil, &still)
+	if still["session"].(obj)["name"] != secret || len(still["queue"].([]any)) != 1 || len(still["questions"].([]any)) != 1 ||
+		still["active_run"].(obj)["interrupt_requested"] != false {
+		t.Errorf("the refused requests had an effect: %v", still)
+	}
+	res, err := http.Get(g.http.URL + "/events?sessions=" + ids["session_id"])
+	if err != nil || res.StatusCode != 401 {
+		t.Errorf("event stream without a login: %v %v", res.Status, err)
+	}
+	_ = res.Body.Close()
+	g.you.call(404, "GET", "/events?sessions="+ids["session_id"], nil, nil)
+}
+
+func TestUnknownPaths(t *testing.T) {
+	g := newRig(t)
+	var p obj
+	g.me.call(404, "GET", "/sessions/x/y/z", nil, &p)
+	if p["code"] != "not_found" || p["trace_id"] == "" {
+		t.Errorf("problem = %v", p)
+	}
+	res := g.me.call(405, "PUT", "/sessions", nil, nil)
+	if res.Header.Get("Allow") != "GET, POST" {
+		t.Errorf("Allow = %q", res.Header.Get("Allow"))
+	}
+	g.me.call(422, "GET", "/sessions/not-a-uuid", nil, &p)
+	g.me.call(422, "POST", "/sessions", obj{"nome": "x"}, &p)
+	if p["trace_id"] == "" || p["errors"] == nil {
+		t.Errorf("problem = %v", p)
+	}
+	res = (&caller{g: g}).call(200, "GET", "/c/anything", nil, nil)
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+		t.Errorf("the page is %s", res.Header.Get("Content-Type"))
+	}
+	var doc obj
+	g.me.call(200, "GET", "/openapi.json", nil, &doc)
+	paths := doc["paths"].(obj)
+	for _, want := range []string{"/sessions/{session_id}/runs", "/runs/{run_id}/human-loop/{question_id}/reply", "/usage"} {
+		if paths[want] == nil {
+			t.Errorf("the document lacks %s", want)
+		}
+	}
+}
