@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"sync"
@@ -85,50 +84,21 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 	return res, nil
 }
 
-// pushPart moves one part. A file of the workspace is summed on its way: if it is
-// not what the scan read, the part does not count.
+// pushPart moves one part. The store refuses bytes that do not have the part's
+// sum; when it does, and the file is not what the scan read, the file changed.
 func (l *Local) pushPart(ctx context.Context, root *beneath.Dir, src source, off int64, p PartSum, link objects.Link) (string, error) {
 	f, err := src.open(root)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	var sent *summing
-	etag, err := l.put(ctx, link, p.Size, func() (io.Reader, error) {
-		sent = &summing{r: io.NewSectionReader(f, off, p.Size), sum: sha256.New()}
-		return sent, nil
-	})
-	if src.staged == "" && ctx.Err() == nil {
-		if err == nil && sent.total() == p.Sum {
-			return etag, nil
-		}
-		if again, sumErr := sumSection(f, off, p.Size); sumErr != nil || again != p.Sum || err == nil {
+	etag, err := l.put(ctx, link, p.Size, func() (io.Reader, error) { return io.NewSectionReader(f, off, p.Size), nil })
+	if err != nil && src.staged == "" && ctx.Err() == nil {
+		if sum, sumErr := sumSection(f, off, p.Size); sumErr != nil || sum != p.Sum {
 			return "", errChanging
 		}
 	}
 	return etag, err
-}
-
-// summing sums what is read from it. The transport may still read when the
-// answer is there, hence the lock.
-type summing struct {
-	mu  sync.Mutex
-	r   io.Reader
-	sum hash.Hash
-}
-
-func (s *summing) Read(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, err := s.r.Read(p)
-	s.sum.Write(p[:n])
-	return n, err
-}
-
-func (s *summing) total() objects.Sum {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return objects.Sum(s.sum.Sum(nil))
 }
 
 func (s source) open(root *beneath.Dir) (*os.File, error) {
@@ -151,8 +121,8 @@ func (s source) open(root *beneath.Dir) (*os.File, error) {
 
 func sumSection(f *os.File, off, n int64) (objects.Sum, error) {
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f, off, n)); err != nil {
-		return objects.Sum{}, err
+	if copied, err := io.Copy(h, io.NewSectionReader(f, off, n)); err != nil || copied != n {
+		return objects.Sum{}, errors.Join(err, errChanging)
 	}
 	return objects.Sum(h.Sum(nil)), nil
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/workspace/beneath"
+	"golang.org/x/sync/errgroup"
 )
 
 // errChanging says that a file was written while it was read, or so shortly
@@ -182,27 +184,40 @@ func (s *scan) buffer(n int64) []byte {
 
 // readLarge sums a large file by parts and, when asked to, copies it aside.
 func (s *scan) readLarge(f *os.File, size int64) (Object, string, error) {
-	var copyTo io.Writer = io.Discard
+	var aside *os.File
 	staged := ""
 	if s.req.Copy && s.packs != nil {
-		out, err := os.CreateTemp(s.packs.dir, "large-")
-		if err != nil {
+		var err error
+		if aside, err = os.CreateTemp(s.packs.dir, "large-"); err != nil {
 			return Object{}, "", err
 		}
-		defer out.Close()
-		copyTo, staged = out, out.Name()
+		defer aside.Close()
+		staged = aside.Name()
 	}
-	o := Object{Size: size}
-	for off := int64(0); off < size; off += PartSize {
-		if err := s.ctx.Err(); err != nil {
-			return Object{}, "", err
-		}
+	o := Object{Size: size, Parts: make([]PartSum, (size+PartSize-1)/PartSize)}
+	group, ctx := errgroup.WithContext(s.ctx)
+	group.SetLimit(min(runtime.GOMAXPROCS(0), transfers))
+	for i := range o.Parts {
+		off := int64(i) * PartSize
 		n := min(PartSize, size-off)
-		h := sha256.New()
-		if _, err := io.CopyN(io.MultiWriter(h, copyTo), f, n); err != nil {
-			return Object{}, "", changing(err)
-		}
-		o.Parts = append(o.Parts, PartSum{Size: n, Sum: objects.Sum(h.Sum(nil))})
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			h := sha256.New()
+			var to io.Writer = h
+			if aside != nil {
+				to = io.MultiWriter(h, io.NewOffsetWriter(aside, off))
+			}
+			if _, err := io.CopyN(to, io.NewSectionReader(f, off, n), n); err != nil {
+				return changing(err)
+			}
+			o.Parts[i] = PartSum{Size: n, Sum: objects.Sum(h.Sum(nil))}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Object{}, "", err
 	}
 	o.ID = rootSum(o.Parts).String()
 	if len(o.Parts) == 1 {
