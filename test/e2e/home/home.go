@@ -1,0 +1,137 @@
+// Package home gives end-to-end tests a real thole: the binary built from this
+// tree, and homes that it owns.
+package home
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/internal/daemon"
+)
+
+// Home is a directory with the thole that serves it.
+type Home struct {
+	t      testing.TB
+	Dir    string
+	Binary string
+}
+
+var build struct {
+	once sync.Once
+	path string
+	err  error
+	out  []byte
+}
+
+// New makes a home that nobody owns yet. The binary is built once and stays until
+// the test binary's temporary directory is cleaned.
+func New(t testing.TB) *Home {
+	t.Helper()
+	build.once.Do(func() {
+		dir, err := os.MkdirTemp("", "thole-e2e-")
+		if err != nil {
+			build.err = err
+			return
+		}
+		build.path = filepath.Join(dir, "thole")
+		build.out, build.err = exec.Command("go", "build", "-o", build.path, "github.com/tholehq/thole/cmd/thole").CombinedOutput()
+	})
+	if build.err != nil {
+		t.Fatalf("build thole: %v\n%s", build.err, build.out)
+	}
+	// A unix socket's path must be short.
+	dir, err := os.MkdirTemp("", "th")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Home{t: t, Dir: dir, Binary: build.path}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return h
+}
+
+// Clean removes the binary; TestMain calls it last.
+func Clean() {
+	if build.path != "" {
+		_ = os.RemoveAll(filepath.Dir(build.path))
+	}
+}
+
+// Env is the whole environment of the programs of this home.
+func (h *Home) Env() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.Dir, "THOLE_HOME=" + h.Dir}
+}
+
+// Command is thole with arguments.
+func (h *Home) Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(h.Binary, args...)
+	cmd.Env = h.Env()
+	cmd.Dir = h.Dir
+	return cmd
+}
+
+// Run runs thole to its end and returns what it printed and its exit code.
+func (h *Home) Run(args ...string) (stdout, stderr string, code int) {
+	h.t.Helper()
+	cmd := h.Command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	done := make(chan error, 1)
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	go func() { done <- cmd.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		_ = cmd.Process.Kill()
+		<-done
+		h.t.Fatalf("thole %v did not end:\n%s%s", args, out.String(), errs.String())
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Up starts thole with the scripted model and agent, until the test ends.
+func (h *Home) Up() {
+	h.t.Helper()
+	cmd := h.Command("up", "--demo", "--no-browser", "--listen", "127.0.0.1:0")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	h.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-gone:
+		case <-time.After(15 * time.Second):
+			_ = cmd.Process.Kill()
+			<-gone
+		}
+		if h.t.Failed() {
+			h.t.Logf("thole up:\n%s", log.String())
+		}
+	})
+	// A socket's appearance cannot be waited for.
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if _, err := os.Stat(daemon.Socket(h.Dir)); err == nil {
+			return
+		}
+		select {
+		case err := <-gone:
+			gone <- err
+			h.t.Fatalf("thole up ended: %v\n%s", err, log.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatal("thole up did not answer")
+		}
+	}
+}
