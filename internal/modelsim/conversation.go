@@ -62,12 +62,18 @@ func (c *conversation) finish(key string) {
 // addUser adds what a person typed. CLIs wrap their own context in tagged user
 // messages; those are not prompts, but the note that a turn was interrupted ends
 // the script it belonged to.
-func (c *conversation) addUser(text string) {
+func (c *conversation) addUser(texts ...string) {
+	for _, text := range texts {
+		c.addPrompt(text)
+	}
+}
+
+func (c *conversation) addPrompt(text string) {
 	if strings.Contains(text, "<turn_aborted>") || strings.HasPrefix(text, "[Request interrupted by user") {
 		c.turns = append(c.turns, turn{who: user, text: interrupted})
 		return
 	}
-	text = strings.TrimSpace(dropTagged(text, "system-reminder"))
+	text = strings.TrimSpace(dropTagged(text, reminder))
 	for _, context := range []string{"<environment_context>", "<user_instructions>", "<permissions", "<skills", "<collaboration_mode>", "# AGENTS.md"} {
 		if strings.HasPrefix(text, context) {
 			return
@@ -80,6 +86,26 @@ func (c *conversation) addUser(text string) {
 
 // interrupted stands in the history where a CLI noted an interrupt.
 const interrupted = "\x00interrupted"
+
+// reminder is the tag in which claude tells the model what nobody typed.
+const reminder = "system-reminder"
+
+// cutSteers takes the messages out of text that came while the model worked.
+// Claude tells them inside the result of the tool they came beside, between a
+// fixed opening and a paragraph of advice, in a reminder or without one.
+func cutSteers(text string) (rest string, steers []string) {
+	notes := strings.Split(text, "The user sent a new message while you were working:\n")
+	for _, note := range notes[1:] {
+		note, _, _ = strings.Cut(note, "</"+reminder+">")
+		note, _, _ = strings.Cut(note, "<"+reminder+">")
+		note = strings.TrimSpace(note)
+		if end := strings.LastIndex(note, "\n\n"); end >= 0 {
+			note = note[:end]
+		}
+		steers = append(steers, note)
+	}
+	return notes[0], steers
+}
 
 func dropTagged(text, tag string) string {
 	for {

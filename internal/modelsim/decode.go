@@ -66,17 +66,24 @@ func decodeMessages(body []byte) (*conversation, error) {
 		for _, b := range blocks {
 			switch b.Type {
 			case "tool_result":
-				c.add(tool, strings.TrimSpace(dropTagged(plainText(b.Content), "system-reminder")))
+				text, steers := cutSteers(plainText(b.Content))
+				c.add(tool, strings.TrimSpace(dropTagged(text, reminder)))
+				c.addUser(steers...)
 			case "tool_use":
 				calls = append(calls, b.ID)
 			case "text":
 				texts = append(texts, b.Text)
+				// Claude joins messages that nothing was answered to into one; each is
+				// a prompt of its own.
+				if m.Role == "user" {
+					text, steers := cutSteers(b.Text)
+					c.addUser(text)
+					c.addUser(steers...)
+				}
 			}
 		}
 		if m.Role == "assistant" {
 			c.add(model, strings.Join(texts, "\n"), calls...)
-		} else if m.Role == "user" && len(texts) > 0 {
-			c.addUser(strings.Join(texts, "\n"))
 		}
 	}
 	c.finish(claudeSession(req.Metadata.UserID))

@@ -20,7 +20,8 @@
 // Content of a step:
 //
 //	say TEXT                 assistant text; \n is a line break, %tool% the newest tool
-//	                         results, %user% the newest prompt without its directives
+//	                         results, %user% the newest prompt without its directives,
+//	                         %first% the conversation's first scripted prompt likewise
 //	think TEXT               reasoning
 //	run CMD                  a shell command
 //	escalate CMD             a shell command that asks to leave the sandbox (codex)

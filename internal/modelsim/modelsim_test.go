@@ -83,6 +83,45 @@ func TestASteerInTheToolLoopKeepsTheScript(t *testing.T) {
 	}
 }
 
+// The shapes are claude's: what nobody answered is joined into one message, and a
+// message that steers is told inside the result of a tool.
+func TestClaudeJoinsMessages(t *testing.T) {
+	const opening = "The user sent a new message while you were working:\n"
+	user := func(blocks ...any) map[string]any { return map[string]any{"role": "user", "content": blocks} }
+	text := func(s string) any { return map[string]any{"type": "text", "text": s} }
+	call := map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "tool_use", "id": "toolu_sim1xa", "name": "Bash"}}}
+	result := func(content any) any {
+		return map[string]any{"type": "tool_result", "tool_use_id": "toolu_sim1xa", "content": content}
+	}
+	for name, c := range map[string]struct {
+		history []any
+		want    string
+	}{
+		"unanswered":       {[]any{user(text("sim: http 500 boom"), text("sim: say next"))}, "next"},
+		"plain after":      {[]any{user(text("sim: say first"), text("and then?"))}, "You said: and then?"},
+		"reminder is none": {[]any{user(text("sim: say first"), text("<system-reminder>sim: say never</system-reminder>"))}, "first"},
+		"interrupted": {[]any{user(text("sim: run a ;; say old")), call,
+			user(result("aborted"), text("[Request interrupted by user for tool use]"), text("go on"))}, "You said: go on"},
+		"steered": {[]any{user(text("sim: run a ;; say old")), call,
+			user(result("out\n\n<system-reminder>\n" + opening + "sim: say new\n\nIMPORTANT: address it.\n</system-reminder>\n<system-reminder>more</system-reminder>"))}, "new"},
+		"steered without a tag": {[]any{user(text("sim: run a ;; say old")), call,
+			user(result([]any{text("out"), text(opening + "a\n\nb\nsim: say newer %user%\n\nThis is how it goes.")}))}, "newer a\n\nb"},
+		"steered twice": {[]any{user(text("sim: run a ;; say old")), call,
+			user(result("out" + opening + "sim: say one\n\nAdvice.\n" + opening + "sim: say two\n\nAdvice."))}, "two"},
+		"a plain steer keeps the script": {[]any{user(text("sim: run a ;; say got %tool%")), call,
+			user(result("out\n\n<system-reminder>" + opening + "hurry\n\nAdvice.</system-reminder>"))}, "got out"},
+	} {
+		body := map[string]any{"model": "m", "messages": c.history, "tools": []any{map[string]any{"name": "Bash"}}}
+		conv, err := decode(apiMessages, encode(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&Sim{}).pick(conv).step.Text; got != c.want {
+			t.Errorf("%s: answered %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestEveryVerbFindsItsTool(t *testing.T) {
 	for _, tc := range []struct {
 		directive string

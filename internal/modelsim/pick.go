@@ -52,7 +52,7 @@ func (s *Sim) pick(c *conversation) choice {
 		ch.step = Step{Text: "done"}
 	}
 	_, words := directives(lastPrompt(c.turns))
-	fill := strings.NewReplacer("%tool%", lastTools(c.turns), "%user%", words)
+	fill := strings.NewReplacer("%tool%", lastTools(c.turns), "%user%", words, "%first%", firstWords(c.turns))
 	ch.step.Text = fill.Replace(ch.step.Text)
 	ch.step.Reasoning = fill.Replace(ch.step.Reasoning)
 	return ch
@@ -146,6 +146,17 @@ func lastPrompt(turns []turn) string {
 	for i := len(turns) - 1; i >= 0; i-- {
 		if turns[i].who == user && turns[i].text != interrupted {
 			return turns[i].text
+		}
+	}
+	return ""
+}
+
+// firstWords is the conversation's first scripted prompt without its directives:
+// what a model remembers of its beginning.
+func firstWords(turns []turn) string {
+	for _, t := range turns {
+		if found, words := directives(t.text); t.who == user && len(found) > 0 {
+			return clip(words, 2000)
 		}
 	}
 	return ""
