@@ -91,7 +91,7 @@ func (r *run) status(s *status) {
 	case "retry":
 		wait := time.Until(time.UnixMilli(s.Next))
 		r.d.retry()
-		f := retryOf(s.Message)
+		f := retryOf(s, wait)
 		if wait > r.s.opts.RetryLimit {
 			f.Retrying = false
 			r.late = f

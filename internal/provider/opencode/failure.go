@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"strings"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
@@ -39,21 +40,28 @@ func failureOf(e *nativeError) (f *thole.TurnError, ok bool) {
 	return provider.Failure(code, msg, status), true
 }
 
-// retryOf maps the message of a retry. The server tells nothing else about it,
-// not even the status, so a message without a known word is taken as overload;
-// the error that ends a turn is exact.
-func retryOf(msg string) *thole.TurnError {
-	low := strings.ToLower(msg)
-	code, ok := provider.CodeForText(msg)
+// ownBackoff is more than the server waits by itself before a retry; a longer
+// wait is one that the model service named.
+const ownBackoff = time.Minute
+
+// retryOf maps a retry that is due after wait. The server does not tell the
+// status of the failed call, only the service's words, so without a word that is
+// known the code is a judgement: overload, or a limit when the service named a
+// long wait. The error that ends the turn has the status and is exact.
+func retryOf(s *status, wait time.Duration) *thole.TurnError {
+	code, ok := provider.CodeForText(s.Message)
 	switch {
-	case strings.Contains(low, "slow down"):
+	case s.Action != nil && strings.HasSuffix(s.Action.Reason, "_limit"):
 		code = thole.ErrRateLimit
-	case !ok && strings.Contains(low, "connect"):
+	case ok:
+	case strings.Contains(strings.ToLower(s.Message), "connect"):
 		code = thole.ErrNetwork
-	case !ok:
+	case wait > ownBackoff:
+		code = thole.ErrRateLimit
+	default:
 		code = thole.ErrOverloaded
 	}
-	f := provider.Failure(code, msg, 0)
+	f := provider.Failure(code, s.Message, 0)
 	f.Retrying = true
 	return f
 }

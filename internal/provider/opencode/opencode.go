@@ -15,6 +15,7 @@ package opencode
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -58,7 +59,12 @@ func (c *Config) defaults() {
 }
 
 // Provider makes sessions of opencode.
-type Provider struct{ cfg Config }
+type Provider struct {
+	cfg Config
+
+	mu    sync.Mutex // guards known
+	known map[stamp]string
+}
 
 // New returns the driver. It does nothing yet: a missing CLI shows in Probe and
 // Open.

@@ -157,6 +157,9 @@ func (r *run) prepare(ctx context.Context) error {
 	return err
 }
 
+// letters are those of the server's ids.
+const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
 // messageID makes an id of the server's own form: time first, so that messages
 // sort, and never the same twice.
 func (s *session) messageID() string {
@@ -165,7 +168,6 @@ func (s *session) messageID() string {
 		id = s.lastID + 1
 	}
 	s.lastID = id
-	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	var b [14]byte
 	rand.Read(b[:])
 	for i := range b {

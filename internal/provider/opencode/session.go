@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,16 +89,24 @@ func (s *session) open(ctx context.Context) error {
 // directory a turn would hang.
 func (s *session) lookup(ctx context.Context, id string) error {
 	var i info
-	err := s.srv.call(ctx, http.MethodGet, "/session/"+id, nil, &i)
-	lost := isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusBadRequest)
-	if err == nil && !sameDir(i.Directory, s.cfg.Dir) {
-		lost = true
+	var err error
+	lost := !isSessionID(id)
+	if !lost {
+		err = s.srv.call(ctx, http.MethodGet, "/session/"+id, nil, &i)
+		lost = isStatus(err, http.StatusNotFound) || err == nil && !sameDir(i.Directory, s.cfg.Dir)
 	}
 	if lost {
 		return thole.Errorf(thole.CodeNotFound, "%w: opencode has no session %s for this directory", provider.ErrSessionLost, id).
 			WithHint("sessions are bound to the workspace's path and to their data directory")
 	}
 	return err
+}
+
+// isSessionID reports whether the server could have made the id. It fails on any
+// other without saying why, and the id becomes part of a path.
+func isSessionID(id string) bool {
+	rest, ok := strings.CutPrefix(id, "ses_")
+	return ok && rest != "" && strings.Trim(rest, letters) == ""
 }
 
 func sameDir(a, b string) bool {

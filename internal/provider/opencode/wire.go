@@ -95,6 +95,9 @@ type status struct {
 	Attempt int    `json:"attempt"`
 	Message string `json:"message"`
 	Next    int64  `json:"next"` // Unix milliseconds
+	Action  *struct {
+		Reason string `json:"reason"` // free_tier_limit, account_rate_limit
+	} `json:"action"`
 }
 
 type nativeError struct {

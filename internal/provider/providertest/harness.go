@@ -36,7 +36,8 @@ type Harness struct {
 	// long in the CLI's dialect.
 	Overflow string
 	// LongRetries says that the CLI repeats failed calls for longer than a test
-	// may take: the rows then expect the retry to be reported, and stop.
+	// may take, unless the service names a shorter wait: the rows do, or expect
+	// the retry to be reported and stop.
 	LongRetries bool
 	// NoModel says that there is no model behind the provider (the scripted one).
 	NoModel bool

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,9 +71,16 @@ func faultRows() []Row {
 func (b *Bench) fault(directive string, retried bool, codes ...thole.ErrorCode) {
 	b.Helper()
 	s := b.Open()
+	long := retried && b.Harness.LongRetries
+	// A service that says not to wait lets a CLI repeat at once, and to the end.
+	status, hasty := strings.CutPrefix(directive, "http ")
+	if hasty = hasty && long; hasty {
+		code, words, _ := strings.Cut(status, " ")
+		directive = "http " + code + " retry-after=0 " + words
+	}
 	t := b.Start(s, "sim: "+directive)
 	var got *thole.TurnError
-	if retried && b.Harness.LongRetries {
+	if long && !hasty {
 		e := t.Until("retry", func(e provider.Event) bool { return e.Kind == provider.EventError })
 		if got = e.Error; !got.Retrying {
 			b.Errorf("the first error is final: %+v", got)
@@ -83,6 +91,9 @@ func (b *Bench) fault(directive string, retried bool, codes ...thole.ErrorCode) 
 		r := t.Wait()
 		b.outcome(r, thole.OutcomeFailed)
 		got = r.Error()
+		if first := r.Of(provider.EventError); hasty && (len(first) == 0 || !first[0].Error.Retrying || !strings.HasPrefix(status, strconv.Itoa(got.Status))) {
+			b.Errorf("no retry was reported, or not the status %s; events:\n%s", status, r)
+		}
 	}
 	ok := false
 	for _, c := range codes {
