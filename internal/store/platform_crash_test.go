@@ -1,0 +1,172 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	login "github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/testkit/crash"
+)
+
+var platformStart = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// platform is a store with the rows of logins and of repeated requests.
+type platform struct {
+	*store.DB
+	ctx context.Context
+	now time.Time
+}
+
+func openPlatform(dir string, hook store.Hook) (*platform, error) {
+	p := &platform{ctx: context.Background(), now: platformStart}
+	var err error
+	p.DB, err = store.Open(p.ctx, store.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return p.now }})
+	return p, err
+}
+
+func (p *platform) State() (string, error) {
+	return crash.Rows(p.DB, "login_codes", "web_sessions", "api_tokens", "idempotency_keys")
+}
+
+func session(hash string) login.Session {
+	return login.Session{Hash: hash, User: login.User{ID: thole.LocalUser}, Client: "browser", Created: platformStart, Seen: platformStart, Expires: platformStart.Add(time.Hour)}
+}
+
+func (p *platform) redeem(as string) error {
+	got, found, err := p.Sessions().Redeem(p.ctx, "code", session(as))
+	if err == nil && (!found || got.User.ID != thole.LocalUser) {
+		err = fmt.Errorf("redeem: found %v, %+v", found, got)
+	}
+	return err
+}
+
+func (p *platform) begin(key, result string, fresh bool) error {
+	got, isFresh, err := p.Idempotency().Begin(p.ctx, thole.LocalUser, "scope", key)
+	if err == nil && (got != result || isFresh != fresh) {
+		err = fmt.Errorf("begin %s: %q, fresh %v; want %q, fresh %v", key, got, isFresh, result, fresh)
+	}
+	return err
+}
+
+func (p *platform) Acts() []crash.Act {
+	s, keys := p.Sessions(), p.Idempotency()
+	token := login.Token{Hash: "token", ID: "t1", User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}
+	return []crash.Act{
+		{Name: "add_login", Do: func() error { return s.AddLogin(p.ctx, "code", thole.LocalUser, platformStart.Add(time.Minute)) }},
+		{Name: "redeem", Do: func() error { return p.redeem("redeemed") }},
+		{Name: "add", Do: func() error { return s.AddSession(p.ctx, session("added")) }},
+		{Name: "renew", Do: func() error {
+			return s.RenewSession(p.ctx, "redeemed", platformStart.Add(time.Minute), platformStart.Add(9*time.Hour))
+		}},
+		{Name: "remove", Do: func() error { return s.RemoveSession(p.ctx, "added") }},
+		{Name: "add_token", Do: func() error { return s.AddToken(p.ctx, token, 1) }},
+		{Name: "see_token", Do: func() error { return s.SeeToken(p.ctx, "token", platformStart.Add(time.Minute)) }},
+		{Name: "remove_token", Do: func() error {
+			found, err := s.RemoveToken(p.ctx, thole.LocalUser, "t1")
+			if err == nil && !found {
+				err = errors.New("no such token")
+			}
+			return err
+		}},
+		{Name: "begin", Do: func() error { return p.begin("key", "", true) }},
+		{Name: "begin refused", Do: func() error { return p.begin("refused", "", true) }},
+		{Name: "finish", Do: func() error { return keys.Finish(p.ctx, thole.LocalUser, "scope", "key", "made") }},
+		{Name: "forget", Do: func() error { return keys.Forget(p.ctx, thole.LocalUser, "scope", "refused") }},
+		{Name: "sweep", Set: func() error {
+			return s.AddLogin(p.ctx, "forgotten", thole.LocalUser, platformStart.Add(time.Minute))
+		}, Do: func() error { return s.Sweep(p.ctx, platformStart.Add(2*time.Hour)) }},
+	}
+}
+
+// TestPlatformRowsSurviveAKill: a login code that was redeemed works no second
+// time and its session is there; what was revoked stays revoked; a key gives the
+// first result and nothing else.
+func TestPlatformRowsSurviveAKill(t *testing.T) {
+	crash.Acts(t, openPlatform, func(t *testing.T, p *platform, done []string) {
+		has := func(act string) bool { return slices.Contains(done, act) }
+		ok := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		s := p.Sessions()
+		// A code and its session change hands together: exactly one of them works.
+		if has("add_login") && !has("redeem") {
+			ok(p.redeem("late"))
+		}
+		if _, found, err := s.Redeem(p.ctx, "code", session("thief")); err != nil || found {
+			t.Errorf("a code that was used up: found %v, %v", found, err)
+		}
+		if _, found, err := s.Session(p.ctx, "thief"); err != nil || found {
+			t.Errorf("a session from a used code: found %v, %v", found, err)
+		}
+		got, found, err := s.Session(p.ctx, "redeemed")
+		ok(err)
+		if found != has("redeem") {
+			t.Errorf("after %v: session found %v", done, found)
+		}
+		if has("renew") && !got.Expires.Equal(platformStart.Add(9*time.Hour)) {
+			t.Errorf("a renewed session ends %v", got.Expires)
+		}
+		_, found, err = s.Session(p.ctx, "added")
+		ok(err)
+		if want := has("add") && !has("remove"); found != want {
+			t.Errorf("after %v: the other session found %v", done, found)
+		}
+		token, found, err := s.Token(p.ctx, "token")
+		ok(err)
+		if want := has("add_token") && !has("remove_token"); found != want || want && token.Seen.IsZero() == has("see_token") {
+			t.Errorf("after %v: token found %v, %+v", done, found, token)
+		}
+		if has("remove_token") { // its place under the limit is free again
+			ok(s.AddToken(p.ctx, login.Token{Hash: "new", ID: "t2", User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}, 1))
+		}
+		checkKeys(t, p, has)
+		if has("sweep") {
+			if _, found, err := s.Redeem(p.ctx, "forgotten", session("x")); err != nil || found {
+				t.Errorf("an expired code: found %v, %v", found, err)
+			}
+		}
+		for range 2 { // everything expires, and saying so twice is harmless
+			ok(s.Sweep(p.ctx, platformStart.Add(1000*time.Hour)))
+		}
+		ok(p.begin("key", "", true))
+	})
+}
+
+// checkKeys: a claimed key is nobody else's until its request was refused, and
+// its first result stands.
+func checkKeys(t *testing.T, p *platform, has func(string) bool) {
+	result := ""
+	if has("finish") {
+		result = "made"
+	}
+	repeat := func(key, result string, fresh bool) {
+		t.Helper()
+		if err := p.begin(key, result, fresh); err != nil {
+			t.Error(err)
+		}
+	}
+	repeat("key", result, !has("begin"))
+	repeat("refused", "", !has("begin refused") || has("forget"))
+	for _, other := range []string{"first", "second"} {
+		if err := p.Idempotency().Finish(p.ctx, thole.LocalUser, "scope", "key", other); err != nil {
+			t.Error(err)
+		}
+	}
+	if !has("finish") {
+		result = "first"
+	}
+	repeat("key", result, false)
+	if err := p.Idempotency().Forget(p.ctx, thole.LocalUser, "scope", "key"); err != nil {
+		t.Error(err)
+	}
+	repeat("key", result, false) // what acted is not forgotten
+}
