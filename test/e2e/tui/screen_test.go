@@ -39,7 +39,12 @@ trust_level = "trusted"
 // open starts the TUI with further arguments.
 func open(t testing.TB, env []string, args ...string) *screen {
 	t.Helper()
-	codex := lab.Codex(t)
+	return show(t, env, append([]string{lab.Codex(t)}, args...)...)
+}
+
+// show runs a program that ends up as the TUI.
+func show(t testing.TB, env []string, program ...string) *screen {
+	t.Helper()
 	s := &screen{t: t, tmux: lab.Tmux(t), socket: filepath.Join(t.TempDir(), "tmux"), home: t.TempDir(), work: t.TempDir()}
 	dir := filepath.Join(s.home, ".codex")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -49,8 +54,7 @@ func open(t testing.TB, env []string, args ...string) *screen {
 		t.Fatal(err)
 	}
 	line := []string{"env", "-i", "HOME=" + s.home, "PATH=/usr/bin:/bin", "TERM=xterm-256color", "LANG=C.UTF-8"}
-	line = append(append(line, env...), codex)
-	line = append(line, args...)
+	line = append(append(line, env...), program...)
 	cmd := append([]string{"new-session", "-d", "-x", "120", "-y", "50", "-c", s.work}, quote(line))
 	s.run(append([]string{"-f", "/dev/null"}, cmd...)...)
 	t.Cleanup(func() {

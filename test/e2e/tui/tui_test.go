@@ -4,6 +4,7 @@ package tui
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,11 +12,18 @@ import (
 
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/protocol/app"
+	"github.com/tholehq/thole/test/e2e/home"
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		home.Clean()
+		os.Exit(code)
+	}))
+}
 
 const ready = "Scripted agent: Scripted"
 
@@ -175,4 +183,26 @@ func dial(t *testing.T, addr string) *appclient.Client {
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// thole tui opens the installed TUI on the home's own socket: the whole pipeline,
+// and a thread that a script made.
+func TestThroughTheHome(t *testing.T) {
+	codex := lab.Codex(t)
+	h := home.New(t)
+	h.Up()
+	out, errs, code := h.Run("thread", "start", "--model", "test/script", "sim: say made by a script")
+	if code != 0 {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	id := strings.Fields(out)[1]
+	s := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, id)
+	s.wait("• made by a script")
+	s.say("sim: run echo in-the-executor ;; say it printed %tool%")
+	s.wait("Yes, proceed")
+	s.keys("y")
+	s.wait("• it printed in-the-executor")
+	if out, errs, code := h.Run("thread", "show", id); code != 0 || !strings.Contains(out, "it printed in-the-executor") {
+		t.Errorf("show: %d %s%s", code, out, errs)
+	}
 }
