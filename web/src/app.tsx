@@ -143,7 +143,7 @@ function Title() {
   useEffect(() => {
     document.title = title ? `${title.slice(0, 60)} · thole` : "thole";
   }, [title]);
-  return <span className="hidden min-w-0 flex-1 truncate pl-2 text-[13px] text-muted lg:block">{title}</span>;
+  return <div className="min-w-0 lg:flex-1">{title && <h1 className="sr-only truncate pl-2 text-[13px] text-muted lg:not-sr-only lg:truncate lg:pl-2">{title}</h1>}</div>;
 }
 
 function PanelToggle({ open, onToggle }: { open: boolean; onToggle: () => void }) {

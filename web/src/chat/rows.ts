@@ -54,7 +54,7 @@ function answer(rows: Row[], message: ChatMessage, live: boolean): void {
 }
 
 function keyOfPart(part: ChatPart, index: number): string {
-  if (isToolUIPart(part)) return part.toolCallId;
+  if (isToolUIPart(part)) return `tool:${part.toolCallId}`;
   return isDataUIPart(part) && part.id ? `${part.type}:${part.id}` : String(index);
 }
 

@@ -39,7 +39,7 @@ export function Welcome({ onPick }: { onPick: (text: string) => void }) {
               </div>
             )}
             <ul className="divide-y divide-line rounded-xl border border-line bg-surface">
-              {list.items.map((it) => (
+              {list.items.toSorted((a, b) => Number(b.available) - Number(a.available)).map((it) => (
                 <Agent key={it.name} provider={it} />
               ))}
             </ul>

@@ -45,7 +45,7 @@ export function Jobs({ jobs: { jobs, batches, reload } }: { jobs: JobList }) {
         {session && (
           <>
             <p>{t("jobs.hint")}</p>
-            <CommandLine text={`thole job run --target thole --thread ${session} -- make test`} />
+            <CommandLine text={`thole job run --thread-id ${session} -- make test`} />
           </>
         )}
       </div>

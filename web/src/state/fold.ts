@@ -143,14 +143,24 @@ type Input = { text?: string };
 function phase(side: Side, event: ServerEvent): Side {
   const to = event.data.phase;
   if (!to || side.run?.id !== event.run_id) return side;
-  const marks = side.phases.at(-1)?.phase === to ? side.phases : [...side.phases, { phase: to, at: event.ts }];
+  const over = side.run!.outcome !== undefined;
   const error = event.data.error ?? (event.data.last_error ? { code: "phase", message: event.data.last_error } : undefined);
   return {
     ...side,
-    phases: marks,
+    phases: mark(side.phases, { phase: to, at: event.ts }),
     lastError: error ?? side.lastError,
-    run: { ...side.run!, phase: to, executor_id: event.executor_id ?? side.run!.executor_id, started_at: side.run!.started_at ?? (to === "running" ? event.ts : undefined) },
+    run: { ...side.run!, phase: over ? side.run!.phase : to, executor_id: event.executor_id ?? side.run!.executor_id, started_at: side.run!.started_at ?? (to === "running" ? event.ts : undefined) },
   };
+}
+
+const last: Phase[] = ["succeeded", "failed", "canceled"];
+
+// A run is over for the reader when its answer is; what the server still does afterwards stands before the end.
+function mark(marks: PhaseMark[], next: PhaseMark): PhaseMark[] {
+  const end = marks.at(-1);
+  if (end?.phase === next.phase) return marks;
+  if (end && last.includes(end.phase)) return last.includes(next.phase) ? marks : [...marks.slice(0, -1), next, { ...end, at: next.at }];
+  return [...marks, next];
 }
 
 const endPhase = { completed: "succeeded", failed: "failed", interrupted: "canceled" } as const;
@@ -162,7 +172,7 @@ function ended(side: Side, event: ServerEvent): Side {
   const open = side.session?.active_run_id === event.run_id;
   return {
     ...after,
-    phases: after.run?.id === event.run_id && after.phases.at(-1)?.phase !== to ? [...after.phases, { phase: to, at: event.ts }] : after.phases,
+    phases: after.run?.id === event.run_id ? mark(after.phases, { phase: to, at: event.ts }) : after.phases,
     lastError: event.data.error ?? (outcome === "completed" ? undefined : side.lastError),
     // A run that is over waits for nobody.
     questions: after.questions.map((question) => (question.run_id === event.run_id && question.state === "pending" ? { ...question, state: "canceled", resolved_at: event.ts } : question)),

@@ -4,9 +4,10 @@ import { prefs } from "../state/prefs";
 
 const locale = () => (prefs.get().language === "zh" ? "zh-CN" : "en");
 
-/** span is a duration for people: 4s, 2m 05s, 1h 20m. */
+/** span is a duration for people: 300 ms, 4s, 2m 05s, 1h 20m. */
 export function span(ms: number): string {
-  const s = Math.max(0, Math.floor(ms / 1000));
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  const s = Math.floor(ms / 1000);
   if (s < 60) return `${s}s`;
   if (s < 3600) return `${Math.floor(s / 60)}m ${String(s % 60).padStart(2, "0")}s`;
   return `${Math.floor(s / 3600)}h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")}m`;
@@ -42,5 +43,7 @@ export function useNow(running: boolean): number {
 /** Elapsed counts from start to end, or to now. */
 export function Elapsed({ from, to }: { from: string; to?: string }) {
   const now = useNow(!to);
-  return <span className="tabular-nums">{span((to ? Date.parse(to) : Math.max(now, Date.parse(from))) - Date.parse(from))}</span>;
+  const start = Date.parse(from);
+  // What still counts counts in whole seconds.
+  return <span className="tabular-nums">{to ? span(Date.parse(to) - start) : span(Math.max(1000, now - start))}</span>;
 }

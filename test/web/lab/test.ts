@@ -1,0 +1,129 @@
+import { test as base, expect, type Locator, type Page } from "@playwright/test";
+import { mkdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import AxeBuilder from "@axe-core/playwright";
+import { Thole } from "./thole.ts";
+
+export { expect } from "@playwright/test";
+
+const shots = fileURLToPath(new URL("../../../docs/screenshots/", import.meta.url));
+
+/** Desk is the page as a person uses it. */
+export class Desk {
+  constructor(
+    readonly page: Page,
+    readonly thole: Thole,
+  ) {}
+
+  get input(): Locator {
+    return this.page.getByRole("textbox", { name: "Message", exact: true });
+  }
+  get chat(): Locator {
+    return this.page.getByRole("main");
+  }
+  /** said is a text of the agent's, not of the user's. */
+  said(text: string | RegExp): Locator {
+    return this.chat.locator(".prose", { hasText: text });
+  }
+  get stopButton(): Locator {
+    return this.page.getByRole("button", { name: "Stop", exact: true });
+  }
+  get sendButton(): Locator {
+    return this.page.getByRole("button", { name: "Send", exact: true });
+  }
+
+  async logIn(): Promise<void> {
+    await this.page.goto(this.thole.loginLink());
+    await expect(this.input).toBeVisible();
+  }
+
+  async newChat(): Promise<void> {
+    await this.page.goto(`${this.thole.base}/new`);
+    await expect(this.input).toBeEnabled();
+  }
+
+  async send(text: string): Promise<void> {
+    await this.input.fill(text);
+    await this.input.press("Enter");
+  }
+
+  /** ask sends and waits until the run is over. */
+  async ask(text: string): Promise<void> {
+    await this.send(text);
+    await expect(this.stopButton.or(this.chat.locator("time").last())).toBeVisible();
+    await expect(this.page).toHaveURL(/\/c\//);
+    await this.idle();
+  }
+
+  async idle(): Promise<void> {
+    await expect(this.sendButton).toBeVisible({ timeout: 60_000 });
+  }
+
+  async tab(name: "Agent" | "Todo" | "Ask" | "Jobs"): Promise<void> {
+    await this.page.getByRole("tab", { name: new RegExp(`^${name}`) }).click();
+  }
+
+  get sessionID(): string {
+    return new URL(this.page.url()).pathname.split("/")[2]!;
+  }
+
+  /** shot keeps a picture for the documentation when THOLE_SHOTS is set. */
+  async shot(name: string): Promise<void> {
+    if (!process.env.THOLE_SHOTS) return;
+    mkdirSync(shots, { recursive: true });
+    await this.page.screenshot({ path: `${shots}${name}.png` });
+  }
+
+  async accessible(): Promise<void> {
+    const { violations } = await new AxeBuilder({ page: this.page }).analyze();
+    expect(violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html).join(" | ")}`)).toEqual([]);
+  }
+
+  async fits(): Promise<void> {
+    const wide = await this.page.evaluate(() => {
+      const width = document.documentElement.clientWidth;
+      return [...document.querySelectorAll("body *")]
+        .filter((it) => {
+          if (it.getBoundingClientRect().right <= width + 1) return false;
+          for (let up = it.parentElement; up && up !== document.body; up = up.parentElement) if (getComputedStyle(up).overflowX !== "visible" && up.getBoundingClientRect().right <= width + 1) return false;
+          return true;
+        })
+        .map((it) => it.outerHTML.slice(0, 120));
+    });
+    expect(wide).toEqual([]);
+    expect(await this.page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth)).toBe(true);
+  }
+}
+
+interface Fixtures {
+  desk: Desk;
+  /** Words of console messages that a test causes on purpose. */
+  expected: RegExp[];
+}
+
+export const test = base.extend<Fixtures, { thole: Thole }>({
+  thole: [
+    async ({}, use) => {
+      const thole = new Thole();
+      await thole.start();
+      await use(thole);
+      await thole.end();
+    },
+    { scope: "worker", timeout: 60_000 },
+  ],
+  expected: [async ({}, use) => use([]), {}],
+  desk: async ({ page, thole, expected }, use) => {
+    const noise: string[] = [];
+    page.on("console", (message) => message.type() === "error" && noise.push(`${message.text()} ${message.location().url}`));
+    page.on("response", (response) => response.status() >= 400 && noise.push(`${response.status()} ${response.request().method()} ${response.url()}`));
+    page.on("pageerror", (error) => noise.push(error.message));
+    page.on("request", (request) => {
+      const url = new URL(request.url());
+      if (!["data:", "blob:"].includes(url.protocol) && url.origin !== thole.base) noise.push(`request to ${url.origin}`);
+    });
+    const desk = new Desk(page, thole);
+    await desk.logIn();
+    await use(desk);
+    expect(noise.filter((line) => !expected.some((it) => it.test(line)))).toEqual([]);
+  },
+});

@@ -1,0 +1,82 @@
+import { Desk, expect, test } from "../lab/test.ts";
+
+test.beforeEach(async ({ desk }) => desk.newChat());
+
+const slow = "Count sim: slow 60ms 5 ;; say one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty, the end of it";
+
+test("a reload in the middle of an answer shows it once and to its end", async ({ desk, page }) => {
+  await desk.send(slow);
+  await expect(desk.said("one two three four")).toBeVisible();
+  await page.reload();
+  await expect(desk.stopButton).toBeVisible();
+  await desk.idle();
+  await expect(desk.chat.locator("p", { hasText: /^one two .* the end of it$/ })).toHaveCount(1);
+  await expect(desk.chat.getByText("Count sim:")).toHaveCount(1);
+});
+
+test("a second tab is in step, also with answers to questions", async ({ desk, page, thole, context }) => {
+  await desk.ask("Begin sim: say ready to go");
+  const other = new Desk(await context.newPage(), thole);
+  await other.page.goto(page.url());
+  await expect(other.chat.getByText("ready to go").last()).toBeVisible();
+  await page.bringToFront();
+  await desk.send("Both sim: ask Left or right? | Left | Right ;; say we turn");
+  await expect(other.chat.getByText("Left or right?").last()).toBeVisible();
+  await other.chat.getByText("Right", { exact: true }).click();
+  await other.chat.getByRole("button", { name: "Answer" }).click();
+  await expect(desk.chat.getByText("answered elsewhere")).toBeVisible();
+  await desk.idle();
+  await other.idle();
+  await expect(other.chat.getByText("Both sim:")).toHaveCount(1);
+  await expect(desk.chat.getByText("Both sim:")).toHaveCount(1);
+  await other.page.close();
+});
+
+test("ten tabs work on one browser", async ({ desk, page, thole, context }) => {
+  await desk.ask("Tabs sim: say hello tabs");
+  const tabs = await Promise.all(Array.from({ length: 9 }, () => context.newPage()));
+  for (const tab of tabs) {
+    await tab.goto(page.url());
+    await expect(new Desk(tab, thole).chat.getByText("hello tabs").last()).toBeVisible();
+  }
+  const last = new Desk(tabs.at(-1)!, thole);
+  await last.send("From the tenth sim: say heard by all");
+  for (const tab of [page, ...tabs]) await expect(tab.getByRole("main").locator("p", { hasText: /^heard by all$/ })).toBeVisible();
+  for (const tab of tabs) await tab.close();
+});
+
+test("what another client does appears by itself", async ({ desk, page }) => {
+  await desk.ask("Start sim: say waiting for others");
+  await page.evaluate(async (id) => {
+    await fetch(`/sessions/${id}/runs`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text: "From a script sim: say the script was here" }) });
+  }, desk.sessionID);
+  await expect(desk.chat.getByText("From a script", { exact: false }).first()).toBeVisible();
+  await expect(desk.chat.locator("p", { hasText: /^the script was here$/ })).toBeVisible();
+  await desk.idle();
+});
+
+test("the result of a background job arrives in the chat", async ({ desk, thole }) => {
+  await desk.ask("Wait for the build sim: say I will wait");
+  await thole.background("job", "run", "--wait", "--thread-id", desk.sessionID, "--", "sh", "-c", "echo build is green");
+  await expect(desk.chat.getByText(/build is green/).first()).toBeVisible({ timeout: 60_000 });
+  await desk.tab("Jobs");
+  const panel = desk.page.getByRole("tabpanel");
+  await expect(panel.getByText("finished", { exact: true })).toBeVisible();
+  await panel.getByRole("button", { name: /Delivery story/ }).click();
+  await expect(panel.getByRole("listitem").getByRole("listitem").first()).toBeVisible();
+  await desk.shot("jobs");
+});
+
+test("a server that restarts in the middle of a turn loses nothing", async ({ desk, thole, expected }) => {
+  expected.push(/ERR_|Failed to load resource|net::|50[0-9]/);
+  await desk.send(slow);
+  await expect(desk.said("one two three")).toBeVisible();
+  await thole.stop("SIGKILL");
+  await expect(desk.page.getByText("Connection lost. Reconnecting…")).toBeVisible();
+  await thole.start();
+  await expect(desk.page.getByText("Connection lost. Reconnecting…")).toHaveCount(0, { timeout: 30_000 });
+  await desk.idle();
+  await expect(desk.chat.getByText("Count sim:")).toHaveCount(1);
+  await desk.ask("And now sim: say back again");
+  await expect(desk.chat.locator("p", { hasText: /^back again$/ })).toBeVisible();
+});

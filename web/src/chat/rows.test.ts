@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import type { ChatMessage, ChatPart, Question } from "../api/types";
+import { rowsOf, samePart } from "./rows";
+import { blocks } from "./blocks";
+import { diffStat } from "./diff";
+
+const answer = (...parts: ChatPart[]): ChatMessage => ({ id: "r", role: "assistant", parts });
+const kinds = (message: ChatMessage, busy = false) => rowsOf([message], { more: false, busy }).map((row) => (row.kind === "part" ? row.part.type : row.kind));
+const text = (value: string, state?: "streaming" | "done"): ChatPart => ({ type: "text", text: value, state });
+const tool = (id: string, approval?: { id: string }): ChatPart => ({ type: "dynamic-tool", toolName: "plan", toolCallId: id, state: "input-available", input: {}, ...(approval && { approval }) }) as ChatPart;
+
+describe("rows", () => {
+  it("number steps from the second on and drop those that show nothing", () => {
+    expect(kinds(answer({ type: "step-start" }, text("a"), { type: "step-start" }, text("b"), { type: "step-start" }))).toEqual(["top", "text", "step", "text", "foot"]);
+  });
+
+  it("join neighbouring sources and leave out what has its own place", () => {
+    const source = (n: string): ChatPart => ({ type: "source-url", sourceId: n, url: `https://example.org/${n}` });
+    expect(kinds(answer(text("a"), source("1"), source("2"), { type: "data-usage", id: "usage", data: { input: 1, output: 1 } }, text("")))).toEqual(["top", "text", "sources", "foot"]);
+  });
+
+  it("show a question without its empty tool", () => {
+    const question = { question_id: "q", kind: "plan", state: "pending" } as Question;
+    expect(kinds(answer(tool("t", { id: "q" }), { type: "data-ask", id: "q", data: question }), true)).toEqual(["top", "data-ask", "wait"]);
+    expect(kinds(answer(tool("t")), true)).toEqual(["top", "dynamic-tool", "wait"]);
+  });
+
+  it("say that something happens unless the text itself does", () => {
+    expect(kinds(answer(text("a", "streaming")), true)).toEqual(["top", "text"]);
+    expect(kinds(answer(text("a", "done")), true)).toEqual(["top", "text", "wait"]);
+  });
+
+  it("have keys of their own", () => {
+    const rows = rowsOf([answer(text("a"), tool("1"), text("b"), tool("2"))], { more: true, busy: true });
+    expect(new Set(rows.map((row) => row.key)).size).toBe(rows.length);
+  });
+});
+
+it("samePart sees every change that is drawn", () => {
+  expect(samePart(text("a"), text("a"))).toBe(true);
+  expect(samePart(text("a", "streaming"), text("a", "done"))).toBe(false);
+  expect(samePart(tool("1"), { ...tool("1"), state: "output-available", output: 1 } as ChatPart)).toBe(false);
+});
+
+describe("blocks", () => {
+  it("cut at blank lines, but not inside code or a loose list", () => {
+    expect(blocks("a\n\nb")).toEqual(["a", "b"]);
+    expect(blocks("```\na\n\nb\n```\n\nc")).toEqual(["```\na\n\nb\n```", "c"]);
+    expect(blocks("1. a\n\n2. b\n\n   more\n\nend")).toEqual(["1. a\n\n2. b\n\n   more", "end"]);
+  });
+
+  it("keep all of the text while it grows", () => {
+    const whole = "# T\n\nsome text\n\n~~~js\nx\n\ny\n~~~\n- a\n\n- b\n\ntail";
+    for (let n = 0; n <= whole.length; n++) expect(blocks(whole.slice(0, n)).join("").replaceAll("\n", "")).toBe(whole.slice(0, n).replaceAll("\n", ""));
+  });
+});
+
+it("a difference is counted without its headers", () => {
+  expect(diffStat("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n+z\n")).toEqual({ added: 2, removed: 1 });
+});
