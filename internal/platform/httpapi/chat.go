@@ -148,7 +148,6 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 	if st.flush() != nil { // the headers, before anything happens
 		return
 	}
-	st.last = time.Time{}
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	for {

@@ -177,7 +177,7 @@ func TestCoalescing(t *testing.T) {
 			text += e.data["data"].(obj)["delta"].(string)
 		}
 	}
-	most := int(time.Since(began)/(50*time.Millisecond)) + 3
+	most := int(time.Since(began)/(50*time.Millisecond)) + 10
 	if len(text) != 300 || n > most {
 		t.Errorf("%d bytes in %d deltas, want at most %d", len(text), n, most)
 	}

@@ -14,6 +14,8 @@ import (
 const (
 	// coalesce is the shortest time between two writes of one stream.
 	coalesce = 50 * time.Millisecond
+	// burst is how many writes after a pause need not wait for that.
+	burst = 8
 	// keepAlive is the longest time without one.
 	keepAlive = 15 * time.Second
 	// writeLimit is how long a client may keep us from writing.
@@ -26,6 +28,8 @@ type stream struct {
 	ctl  *http.ResponseController
 	buf  []byte
 	last time.Time // of the last flush
+	// credit is how many writes may go at once.
+	credit float64
 }
 
 func newStream(w http.ResponseWriter, header map[string]string) *stream {
@@ -37,7 +41,7 @@ func newStream(w http.ResponseWriter, header map[string]string) *stream {
 		h.Set(k, v)
 	}
 	w.WriteHeader(http.StatusOK)
-	return &stream{w: w, ctl: http.NewResponseController(w)}
+	return &stream{w: w, ctl: http.NewResponseController(w), last: time.Now(), credit: burst}
 }
 
 // flush sends what was collected. An error means that the client is gone.
@@ -79,12 +83,15 @@ func (st *stream) data(id string, json []byte) {
 	st.buf = append(append(append(st.buf, "data: "...), json...), "\n\n"...)
 }
 
-// pace waits until the next write is due: at once after two ticks without one,
-// else at the next tick. Ticks are the same for all streams, so that readers of one session
-// collect the same events and share their encoding.
+// pace waits until the next write is due: at once while there is credit, which a
+// pause restores, else at the next tick. So the first words of an answer do not
+// wait, and a flood costs one write a tick. Ticks are the same for all streams:
+// readers of one session then collect the same events and share their encoding.
 func (st *stream) pace(ctx context.Context, stopping <-chan struct{}) {
 	now := time.Now()
-	if now.Sub(st.last) >= 2*coalesce {
+	st.credit = min(st.credit+float64(now.Sub(st.last))/float64(coalesce), burst)
+	if st.credit >= 1 {
+		st.credit--
 		return
 	}
 	t := time.NewTimer(coalesce - time.Duration(now.UnixNano())%coalesce)
@@ -94,6 +101,7 @@ func (st *stream) pace(ctx context.Context, stopping <-chan struct{}) {
 	case <-ctx.Done():
 	case <-stopping:
 	}
+	st.credit = 0
 }
 
 // frameCache keeps the encoded form of recent events, shared by all readers. The
