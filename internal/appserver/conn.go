@@ -99,6 +99,12 @@ func (c *conn) Request(req *jsonrpc.Request) {
 		_ = req.Error(jsonrpc.Overloaded())
 		return
 	}
+	if p == nil {
+		// At once, so that a client may send its first requests right behind it.
+		c.run(m, req, call)
+		c.inFlight.Add(-1)
+		return
+	}
 	key, mode := lane{"conn", ""}, serial.Shared
 	if m.key != nil {
 		key, mode = m.key(call)

@@ -149,3 +149,18 @@ func TestLargePrompt(t *testing.T) {
 		t.Error("the prompt was cut")
 	}
 }
+
+// A client need not wait for the answer to initialize.
+func TestFirstRequestsAtOnce(t *testing.T) {
+	rig := apptest.New(t, apptest.Options{})
+	for range 20 {
+		w := connect(t, rig.Stream())
+		w.send(`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"x","version":"1"}}}`)
+		w.send(`{"method":"initialized"}`)
+		w.send(`{"id":2,"method":"thread/start","params":{}}`)
+		if _, m := w.find(0, "the thread", func(m msg) bool { return string(m.ID) == "2" }); m.Error != nil {
+			t.Fatal(m.Error)
+		}
+		w.close()
+	}
+}

@@ -20,7 +20,7 @@ func (s *Server) register() {
 	s.registerQueue()
 	s.registerCatalog()
 	s.registerExtension()
-	on(s, "initialize", s.initialize).key = func(any) (lane, serial.Mode) { return lane{"conn", ""}, serial.Exclusive }
+	on(s, "initialize", s.initialize)
 	names := make([]string, 0, len(s.methods))
 	for name := range s.methods {
 		names = append(names, "`"+name+"`")
