@@ -198,8 +198,8 @@ func safeContent(w http.ResponseWriter) {
 // If-Match and If-None-Match refuse what the caller did not expect to replace.
 func (l *Local) writeFile(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Query().Get("path")
-	l.mu.Lock() // two writers must not both find the version they expect
-	defer l.mu.Unlock()
+	l.writes.Lock() // two writers must not both find the version they expect
+	defer l.writes.Unlock()
 	dir, name, err := l.at(path)
 	if err != nil {
 		writeError(w, err)

@@ -31,6 +31,8 @@ type LocalConfig struct {
 type Local struct {
 	cfg LocalConfig
 
+	writes sync.Mutex // held while a person's file is replaced; never with mu
+
 	mu     sync.Mutex // guards what follows, and is held for the length of a call
 	index  *index
 	staged *stage

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -113,8 +114,8 @@ func (s source) open(root *beneath.Dir) (*os.File, error) {
 			return f, nil
 		}
 	}
-	if gone(err) {
-		return nil, errChanging
+	if gone(err) || errors.Is(err, fs.ErrPermission) {
+		return nil, errChanging // the next scan copies it
 	}
 	return nil, err
 }

@@ -48,7 +48,7 @@ func (s *scan) readPath(root *beneath.Dir, path string) (Entry, error) {
 // nobody can write, or by a second reading some time later that finds the same.
 func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 	start := s.local.cfg.Now().UnixNano()
-	f, err := dir.Open(name)
+	f, lent, err := dir.OpenLent(name)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -59,10 +59,10 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 	}
 	// A stamp from the future is a clock that was set back, which says nothing.
 	age := start - before.Ctime
-	if age < granularity && age > -granularity {
+	if age < granularity && age > -granularity && !lent {
 		return Entry{}, errChanging
 	}
-	sure := age > settleTime
+	sure := age > settleTime && !lent
 	unguard := func() bool { return false }
 	if !sure {
 		if end, ok := beneath.Guard(f); ok {
@@ -84,7 +84,11 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 	if after != before {
 		return Entry{}, errChanging
 	}
-	if once := (reading{before, e.Sum}); !sure && s.once[path] != once {
+	once := reading{before, e.Sum}
+	if lent {
+		once.stat.Ctime = 0 // ours
+	}
+	if !sure && s.once[path] != once {
 		s.once[path] = once
 		return Entry{}, errChanging
 	}

@@ -106,6 +106,7 @@ type scan struct {
 	bytes     int64
 	skipped   int
 	unsettled []string
+	lent      []func() error // gives back permissions, the innermost last
 }
 
 func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan {
@@ -113,7 +114,14 @@ func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan 
 		numbers: map[string]int{}, stats: map[string]beneath.Stat{}, fresh: map[objects.Sum]Entry{}, worn: map[string]bool{}, once: map[string]reading{}}
 }
 
-func (s *scan) run() error {
+func (s *scan) run() (err error) {
+	defer func() {
+		for _, giveBack := range slices.Backward(s.lent) {
+			if gerr := giveBack(); gerr != nil && !gone(gerr) {
+				err = errors.Join(err, gerr)
+			}
+		}
+	}()
 	root, err := beneath.Open(s.local.cfg.Dir)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
@@ -177,13 +185,14 @@ func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 		}
 		switch st.Kind {
 		case beneath.Folder:
-			sub, err := dir.Sub(name)
+			sub, giveBack, err := dir.SubLent(name, st.Mode)
 			if gone(err) {
 				continue
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
+			s.lent = append(s.lent, giveBack)
 			s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode})
 			err = s.walk(sub, path+"/")
 			sub.Close()

@@ -221,13 +221,12 @@ func (d *Dir) RemoveAll(name string) error {
 		return err
 	}
 	if st.Kind == Folder {
-		sub, err := d.Sub(name)
-		if errors.Is(err, fs.ErrPermission) {
+		if st.Mode&0o700 != 0o700 {
 			if err := d.Chmod(name, 0o700); err != nil {
 				return err
 			}
-			sub, err = d.Sub(name)
 		}
+		sub, err := d.Sub(name)
 		if err != nil {
 			return err
 		}
@@ -267,6 +266,65 @@ func (d *Dir) Chmod(name string, mode uint32) error {
 	return chmod(d.fd(), name, mode)
 }
 
+// SubLent opens a directory of this mode; one that its owner may not read or
+// enter is lent the permission until giveBack. An agent can make such directories
+// and files; they are part of its tree all the same.
+func (d *Dir) SubLent(name string, mode uint32) (sub *Dir, giveBack func() error, err error) {
+	if mode&0o500 == 0o500 || os.Getuid() == 0 {
+		sub, err = d.Sub(name)
+		return sub, func() error { return nil }, err
+	}
+	if err := d.Chmod(name, mode|0o500); err != nil {
+		return nil, nil, err
+	}
+	if sub, err = d.Sub(name); err != nil {
+		return nil, nil, errors.Join(err, d.Chmod(name, mode))
+	}
+	self, err := d.dup()
+	if err != nil {
+		return nil, nil, errors.Join(err, sub.Close(), d.Chmod(name, mode))
+	}
+	return sub, func() error { return errors.Join(self.Chmod(name, mode), self.Close()) }, nil
+}
+
+func (d *Dir) dup() (*Dir, error) {
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = unix.FcntlInt(d.f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{os.NewFile(uintptr(fd), ".")}, nil
+}
+
+// OpenLent opens a regular file for reading; one that its owner may not read is
+// lent the permission for the time of the call. lent says so: the change time is
+// then ours.
+func (d *Dir) OpenLent(name string) (f *os.File, lent bool, err error) {
+	f, err = d.Open(name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return f, false, err
+	}
+	err = d.lend(name, 0o400, func() (err error) {
+		f, err = d.Open(name)
+		return err
+	})
+	return f, true, err
+}
+
+func (d *Dir) lend(name string, bits uint32, do func() error) error {
+	st, err := d.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if err := d.Chmod(name, st.Mode|bits); err != nil {
+		return err
+	}
+	return errors.Join(do(), d.Chmod(name, st.Mode))
+}
+
 // Chtimes sets the modification time, of a link its own.
 func (d *Dir) Chtimes(name string, mtime int64) error {
 	ts := []unix.Timespec{unix.NsecToTimespec(mtime), unix.NsecToTimespec(mtime)}
@@ -289,11 +347,10 @@ func (d *Dir) Parent(path string, create bool) (*Dir, string, error) {
 	if err := CheckPath(path); err != nil {
 		return nil, "", err
 	}
-	var fd int
-	if err := retry(func() (err error) { fd, err = unix.FcntlInt(d.f.Fd(), unix.F_DUPFD_CLOEXEC, 0); return err }); err != nil {
+	at, err := d.dup()
+	if err != nil {
 		return nil, "", err
 	}
-	at := &Dir{os.NewFile(uintptr(fd), ".")}
 	for {
 		name, rest, more := strings.Cut(path, "/")
 		if !more {
