@@ -87,9 +87,9 @@ func pick(p *peer, frames []*frame) []jsonrpc.Frame {
 // and its first element's address names it; an address that is kept here cannot be
 // reused.
 type feeds struct {
-	mu   sync.Mutex // guards by and the counts in it
-	by   map[string]*feed
-	coar feed // of the coarse changes of all threads
+	mu     sync.Mutex // guards by and the counts in it
+	by     map[string]*feed
+	coarse feed // of the coarse changes of all threads
 }
 
 type feed struct {

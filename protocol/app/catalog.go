@@ -5,21 +5,20 @@ import "encoding/json"
 // Model is one model of one provider. Models of other providers than codex have
 // ids of the form provider/model.
 type Model struct {
-	ID                        string          `json:"id"`
-	Model                     string          `json:"model"`
-	Upgrade                   *string         `json:"upgrade"`
-	DisplayName               string          `json:"displayName"`
-	Description               string          `json:"description"`
-	Hidden                    bool            `json:"hidden"`
-	SupportedReasoningEfforts []EffortOption  `json:"supportedReasoningEfforts"`
-	DefaultReasoningEffort    string          `json:"defaultReasoningEffort"`
-	InputModalities           []string        `json:"inputModalities"`
-	SupportsPersonality       bool            `json:"supportsPersonality"`
-	AdditionalSpeedTiers      []string        `json:"additionalSpeedTiers"`
-	ServiceTiers              []string        `json:"serviceTiers"`
-	DefaultServiceTier        *string         `json:"defaultServiceTier"`
-	IsDefault                 bool            `json:"isDefault"`
-	Thole                     json.RawMessage `json:"thole,omitempty"`
+	ID                        string         `json:"id"`
+	Model                     string         `json:"model"`
+	Upgrade                   *string        `json:"upgrade"`
+	DisplayName               string         `json:"displayName"`
+	Description               string         `json:"description"`
+	Hidden                    bool           `json:"hidden"`
+	SupportedReasoningEfforts []EffortOption `json:"supportedReasoningEfforts"`
+	DefaultReasoningEffort    string         `json:"defaultReasoningEffort"`
+	InputModalities           []string       `json:"inputModalities"`
+	SupportsPersonality       bool           `json:"supportsPersonality"`
+	AdditionalSpeedTiers      []string       `json:"additionalSpeedTiers"`
+	ServiceTiers              []string       `json:"serviceTiers"`
+	DefaultServiceTier        *string        `json:"defaultServiceTier"`
+	IsDefault                 bool           `json:"isDefault"`
 }
 
 // EffortOption is one reasoning effort.

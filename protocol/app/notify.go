@@ -52,8 +52,7 @@ type ItemDone struct {
 	CompletedAtMs int64  `json:"completedAtMs"`
 }
 
-// Delta extends an item's text or output. Offset counts the bytes before it, for
-// clients with the extension.
+// Delta extends an item's text or output.
 type Delta struct {
 	ThreadID     string `json:"threadId"`
 	TurnID       string `json:"turnId"`

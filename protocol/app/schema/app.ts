@@ -362,7 +362,6 @@ export type Model = {
   serviceTiers: string[];
   defaultServiceTier: string | null;
   isDefault: boolean;
-  thole?: unknown;
 };
 
 export type ModelListParams = {
