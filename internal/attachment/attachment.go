@@ -70,6 +70,7 @@ type Attachment struct {
 	Process Identity // of the server
 	Client  Identity // of the foreground; zero: none
 	Dir     string
+	Program string // the codex of a server we own
 
 	Trust Trust
 	// Wish is what the user said of each dimension; Cap is what the session was

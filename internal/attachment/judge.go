@@ -25,7 +25,7 @@ type Judgement struct {
 func Judge(trust Trust, limit, now Snapshot, policy thole.DeliveryPolicy) Judgement {
 	var j Judgement
 	effective := limit.Effective(now)
-	j.Drift = drift(limit, now)
+	j.Drift = Drift(limit, now)
 	if more := limit.Beyond(now); len(more) > 0 {
 		j.Reason = fmt.Sprintf("session_profile_mismatch: the session now allows more than when it was attached (%s)", strings.Join(more, ", "))
 		return j
@@ -46,8 +46,8 @@ func Judge(trust Trust, limit, now Snapshot, policy thole.DeliveryPolicy) Judgem
 	return j
 }
 
-// drift describes how the present differs from the cap: direction and dimensions.
-func drift(limit, now Snapshot) string {
+// Drift describes how the present differs from the cap: direction and dimensions.
+func Drift(limit, now Snapshot) string {
 	wider, tighter := limit.Beyond(now), now.Beyond(limit)
 	var parts []string
 	if len(wider) > 0 {

@@ -60,6 +60,7 @@ func newRoot(env *Env) *cobra.Command {
 		newVersion(env),
 		newJob(env), newBatch(env), newArtifact(env), newAudit(env), newCheck(env), newDaemon(env),
 		newAppServer(env), newThread(env), newTUI(env),
+		newCLI(env),
 		newExecServer(env), newExecAs(env),
 		newExecutor(env),
 		newUp(env),

@@ -1,16 +1,106 @@
 package system
 
 import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"time"
+
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/ownthread"
+	"github.com/tholehq/thole/internal/channel/turnstart"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// newChannels makes the ways by which this process reaches threads.
-func newChannels(cfg *config.Config, threads *thread.Machine) map[thole.Target]channel.Channel {
-	return map[thole.Target]channel.Channel{
-		thole.TargetThole: &ownthread.Channel{Threads: threads, Home: cfg.Home},
+// channels are the ways by which this process reaches threads.
+type channels struct {
+	keeper *attachment.Keeper
+	codex  *turnstart.Channel
+	own    *ownthread.Channel
+	log    *slog.Logger
+
+	stopSweep context.CancelFunc
+	swept     chan struct{}
+}
+
+// sweepSessions is how often sessions are compared with their processes.
+const sweepSessions = 5 * time.Second
+
+func newChannels(cfg *config.Config, db *store.DB, d *deliveries, threads *thread.Machine, log *slog.Logger) *channels {
+	c := &channels{own: &ownthread.Channel{Threads: threads, Home: cfg.Home}, log: log}
+	c.keeper = attachment.New(attachment.Config{
+		Store: db.Attachments(), Dir: filepath.Join(cfg.Home, "sessions"), Work: d.work, NewThread: turnstart.NewThread, Log: log,
+	})
+	c.codex = turnstart.New(c.keeper, log)
+	return c
+}
+
+func (c *channels) byTarget() map[thole.Target]channel.Channel {
+	return map[thole.Target]channel.Channel{thole.TargetThole: c.own, thole.TargetCLI: c.codex}
+}
+
+func (c *channels) methods() map[string]daemon.Method {
+	s := &daemon.Sessions{Keeper: c.keeper, Probe: func(ctx context.Context, a attachment.Attachment) string {
+		r, err := c.codex.Probe(ctx, channel.Query{User: a.User, Endpoint: a.Home, Thread: a.Thread, Policy: thole.DeliveryPolicy{ReadOnly: true}})
+		switch {
+		case err != nil:
+			return err.Error()
+		case r.Verdict != channel.Now:
+			return r.Reason
+		}
+		return ""
+	}}
+	return s.Methods()
+}
+
+func (c *channels) start(ctx context.Context) error {
+	if err := c.keeper.Resume(ctx); err != nil {
+		return err
 	}
+	ctx, c.stopSweep = context.WithCancel(ctx)
+	c.swept = make(chan struct{})
+	go func() {
+		defer close(c.swept)
+		t := time.NewTicker(sweepSessions)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+			if err := c.keeper.Sweep(ctx); err != nil && ctx.Err() == nil {
+				c.log.Error("sweep of sessions failed", "err", err)
+			}
+		}
+	}()
+	return nil
+}
+
+// stop leaves the servers running for the next owner of the home.
+func (c *channels) stop(context.Context) error {
+	c.stopSweep()
+	<-c.swept
+	c.codex.Close()
+	c.keeper.Close()
+	return nil
+}
+
+// work says what of a thread's deliveries needs its session.
+func (d *deliveries) work(ctx context.Context, user thole.UserID, home string, id thole.ThreadID) (tracked, held bool, err error) {
+	a := delivery.Address{User: user, Endpoint: home, Thread: id}
+	v, err := d.machine.InspectHead(ctx, thole.Actor{User: user, Via: "system"}, a.LaneID())
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return false, false, nil
+	}
+	for i := range v.Attempts {
+		tracked = tracked || v.Attempts[i].Tracked()
+	}
+	return tracked, err == nil && v.Batch.Replay == thole.ReplayManual, err
 }

@@ -96,7 +96,12 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 	if err := g.Start("contract", &part{stop: contract.Close}); err != nil {
 		return nil, err
 	}
+	ch := newChannels(o.Config, db, d, t.machine, o.Log)
+	if err := g.Start("channels", &part{start: ch.start, stop: ch.stop}); err != nil {
+		return nil, err
+	}
 	methods := t.careMethods()
+	maps.Copy(methods, ch.methods())
 	if o.Web != nil {
 		page, err := startWeb(ctx, g, o, db, t, d)
 		if err != nil {
@@ -106,10 +111,15 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 	}
 	return &rest{
 		methods:  methods,
-		channels: newChannels(o.Config, t.machine),
+		channels: ch.byTarget(),
 		attach:   func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },
-		staying:  t.staying,
-		stop:     g.Stop,
+		staying: func() string {
+			if why := t.staying(); why != "" {
+				return why
+			}
+			return ch.keeper.Staying(ctx)
+		},
+		stop: g.Stop,
 	}, nil
 }
 

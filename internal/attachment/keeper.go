@@ -1,0 +1,166 @@
+package attachment
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Config makes a Keeper.
+type Config struct {
+	Store Store
+	// Dir keeps the sockets and logs of servers we own.
+	Dir string
+	// Work says what deliveries of a thread need its session: an attempt under
+	// way, or a held batch that waits for a human.
+	Work func(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (tracked, held bool, err error)
+	// NewThread waits on a server until its foreground made a thread, and returns
+	// it. It ends with ctx.
+	NewThread func(ctx context.Context, a Attachment) (thole.ThreadID, error)
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Keeper is the only writer of attachments.
+type Keeper struct {
+	cfg  Config
+	ctx  context.Context // of waits for new threads
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// New makes a keeper. Close ends its waits and leaves the servers running: a
+// successor finds them by their identity.
+func New(c Config) *Keeper {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	k := &Keeper{cfg: c}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
+}
+
+// Close waits until nothing of the keeper runs.
+func (k *Keeper) Close() {
+	k.stop()
+	k.wg.Wait()
+}
+
+func (k *Keeper) now() time.Time { return k.cfg.Now().UTC().Truncate(time.Millisecond) }
+
+// change applies fn to the newest row until it sticks. fn returns false to leave
+// the row as it is.
+func (k *Keeper) change(ctx context.Context, id thole.AttachmentID, fn func(*Attachment) (bool, error)) (Attachment, error) {
+	for {
+		a, err := k.cfg.Store.Attachment(ctx, id)
+		if err != nil {
+			return Attachment{}, err
+		}
+		if a == nil {
+			return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
+		}
+		if did, err := fn(a); err != nil || !did {
+			return *a, err
+		}
+		a.Updated = k.now()
+		if ok, err := k.cfg.Store.UpdateAttachmentIf(ctx, a); err != nil || ok {
+			return *a, err
+		}
+	}
+}
+
+// Of returns the attachment of a thread that is not retired.
+func (k *Keeper) Of(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (Attachment, error) {
+	a, err := k.cfg.Store.AttachmentOf(ctx, user, home, thread)
+	if err != nil {
+		return Attachment{}, err
+	}
+	if a == nil {
+		return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session holds thread %s", thread)
+	}
+	return *a, nil
+}
+
+// ByID returns an attachment in any state.
+func (k *Keeper) ByID(ctx context.Context, id thole.AttachmentID) (Attachment, error) {
+	a, err := k.cfg.Store.Attachment(ctx, id)
+	if err != nil {
+		return Attachment{}, err
+	}
+	if a == nil {
+		return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
+	}
+	return *a, nil
+}
+
+// List returns attachments, newest first.
+func (k *Keeper) List(ctx context.Context, all bool) ([]Attachment, error) {
+	return k.cfg.Store.Attachments(ctx, all)
+}
+
+// Saw records the permissions a session was seen with. The first ones become its
+// cap and never change; each difference is kept and told.
+func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now Snapshot) (Snapshot, error) {
+	var before string
+	a, err := k.change(ctx, id, func(a *Attachment) (bool, error) {
+		if a.Current != nil && a.Current.Equal(now) {
+			return false, nil
+		}
+		if a.Cap == nil {
+			limit := a.Wish.Bound(now)
+			a.Cap = &limit
+		}
+		if a.Current != nil {
+			before = Drift(*a.Cap, *a.Current)
+		}
+		a.Current = &now
+		a.Revision++
+		return true, nil
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if d := Drift(*a.Cap, now); d != before {
+		k.cfg.Log.Warn("permissions of a session changed", "thread", a.Thread, "attachment", a.ID, "drift", d, "was", before)
+	}
+	return *a.Cap, nil
+}
+
+// bind gives a pending attachment the thread its foreground made.
+func (k *Keeper) bind(ctx context.Context, id thole.AttachmentID, thread thole.ThreadID) (Attachment, error) {
+	a, err := k.ByID(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	last, err := k.cfg.Store.LastEpoch(ctx, a.User, a.Home, thread)
+	if err != nil {
+		return a, err
+	}
+	return k.change(ctx, id, func(a *Attachment) (bool, error) {
+		if a.State != Pending {
+			return false, nil
+		}
+		a.State, a.Thread, a.Epoch = Live, thread, last+1
+		return true, nil
+	})
+}
+
+// Staying says why the daemon must not leave, "" if it may.
+func (k *Keeper) Staying(ctx context.Context) string {
+	list, err := k.cfg.Store.Attachments(ctx, false)
+	if err != nil {
+		return ""
+	}
+	for i := range list {
+		if s := list[i].State; s == Live || s == Pending {
+			return "a Codex session is open"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,190 @@
+package attachment
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Open asks for a session.
+type Open struct {
+	User   thole.UserID
+	Home   string         // the Codex home
+	Thread thole.ThreadID // "": the foreground will make one
+	Dir    string
+	Codex  string // the program
+	Env    []string
+	Client int // pid of the foreground
+	Trust  Trust
+	Wish   Wishes
+	// Address and Server name a server that is not ours, with its process.
+	Kind    Kind
+	Address string
+	Server  int
+}
+
+func (o *Open) check() error {
+	var err error
+	if o.Wish, err = o.Wish.Check(); err != nil {
+		return err
+	}
+	if o.Trust == "" {
+		o.Trust = StrictSafe
+	}
+	switch {
+	case o.Trust != StrictSafe && o.Trust != TrustedAll:
+		return thole.Errorf(thole.CodeInvalid, "delivery policy %q is not strict-safe or trusted-all", o.Trust)
+	case o.Home == "":
+		return thole.Errorf(thole.CodeInvalid, "no Codex home")
+	case o.Thread != "" && !thole.ValidUUID(string(o.Thread)):
+		return thole.Errorf(thole.CodeInvalid, "%q is no thread id", o.Thread)
+	case o.Kind == Owned && o.Codex == "":
+		return thole.Errorf(thole.CodeInvalid, "no codex program")
+	case o.Kind != Owned && (o.Address == "" || o.Server == 0 || o.Thread == ""):
+		return thole.Errorf(thole.CodeInvalid, "a server that is not ours needs an address, its process and a thread")
+	}
+	return nil
+}
+
+// Open starts or joins a server for a thread and holds it.
+func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
+	if err := o.check(); err != nil {
+		return Attachment{}, err
+	}
+	epoch := int64(1)
+	if o.Thread != "" {
+		old, err := k.cfg.Store.AttachmentOf(ctx, o.User, o.Home, o.Thread)
+		if err != nil {
+			return Attachment{}, err
+		}
+		if old != nil {
+			if back, done, err := k.replace(ctx, *old, o); err != nil || done {
+				return back, err
+			}
+		}
+		last, err := k.cfg.Store.LastEpoch(ctx, o.User, o.Home, o.Thread)
+		if err != nil {
+			return Attachment{}, err
+		}
+		epoch = last + 1
+	}
+	now := k.now()
+	a := Attachment{
+		ID: thole.NewID[thole.AttachmentID](now), User: o.User, Home: o.Home, Thread: o.Thread, Kind: o.Kind, Address: o.Address,
+		State: Live, Epoch: epoch, Dir: o.Dir, Program: o.Codex, Trust: o.Trust, Wish: o.Wish, Created: now, Updated: now, Version: 1,
+	}
+	if o.Thread == "" {
+		a.State = Pending
+	}
+	if o.Client != 0 {
+		client, err := IdentityOf(o.Client)
+		if err != nil {
+			return a, err
+		}
+		a.Client = client
+	}
+	var err error
+	if o.Kind == Owned {
+		err = k.launch(ctx, &a, o)
+	} else {
+		a.Process, err = IdentityOf(o.Server)
+	}
+	if err != nil {
+		return a, err
+	}
+	if err := k.cfg.Store.InsertAttachment(ctx, &a); err != nil {
+		signal(a, syscall.SIGKILL)
+		k.clear(a)
+		return a, err
+	}
+	if a.State == Pending {
+		k.awaitThread(a)
+	}
+	return a, nil
+}
+
+// replace decides about the attachment a thread already has: it is joined again,
+// retired so that a new one can be made, or in the way.
+func (k *Keeper) replace(ctx context.Context, old Attachment, o Open) (Attachment, bool, error) {
+	alive := old.Process.Alive() == nil
+	if alive && old.Client.Alive() == nil && old.Client.PID != o.Client {
+		return old, false, thole.Errorf(thole.CodeBusy, "thread %s is open in another terminal (process %d)", old.Thread, old.Client.PID)
+	}
+	tracked, held, err := k.cfg.Work(ctx, old.User, old.Home, old.Thread)
+	if err != nil {
+		return old, false, err
+	}
+	switch {
+	case held:
+		return old, false, thole.Errorf(thole.CodeHeld, "session_pending_manual_resolution: a result for thread %s waits for you", old.Thread).
+			WithHint("thole batch inspect-head --source-thread-id %s", old.Thread)
+	case tracked && !alive:
+		return old, false, thole.Errorf(thole.CodeBusy, "a delivery to thread %s is still being settled", old.Thread).WithHint("try again in a moment")
+	case old.Wish != o.Wish || old.Trust != o.Trust || old.Kind != o.Kind:
+		if tracked {
+			return old, false, thole.Errorf(thole.CodeConflict, "session_profile_mismatch: the thread's session has another profile and a delivery under way").
+				WithHint("thole cli sessions inspect %s", old.ID)
+		}
+	case alive:
+		client, err := IdentityOf(o.Client)
+		if err != nil {
+			return old, false, err
+		}
+		a, err := k.change(ctx, old.ID, func(a *Attachment) (bool, error) {
+			a.State, a.Client, a.Note = Live, client, ""
+			return true, nil
+		})
+		return a, true, err
+	}
+	if alive && old.Kind == Owned {
+		if err := k.drain(ctx, old); err != nil {
+			return old, false, err
+		}
+	}
+	k.clear(old)
+	_, err = k.retire(ctx, old.ID, "replaced by a new session")
+	return old, false, err
+}
+
+func (k *Keeper) retire(ctx context.Context, id thole.AttachmentID, why string) (Attachment, error) {
+	return k.move(ctx, id, Retired, why)
+}
+
+// move changes the state; repeating it changes nothing. Retired is for ever.
+func (k *Keeper) move(ctx context.Context, id thole.AttachmentID, to State, why string) (Attachment, error) {
+	return k.change(ctx, id, func(a *Attachment) (bool, error) {
+		if a.State == to || a.State == Retired {
+			return false, nil
+		}
+		if a.Thread == "" && to != Stale {
+			to = Retired // there is nothing to hold on to
+		}
+		a.State, a.Note = to, why
+		return true, nil
+	})
+}
+
+// awaitThread binds a pending attachment when its foreground makes a thread.
+func (k *Keeper) awaitThread(a Attachment) {
+	k.wg.Go(func() {
+		for k.ctx.Err() == nil && a.Process.Alive() == nil {
+			thread, err := k.cfg.NewThread(k.ctx, a)
+			if err == nil {
+				if _, err = k.bind(k.ctx, a.ID, thread); err == nil {
+					return
+				}
+			}
+			if k.ctx.Err() == nil {
+				k.cfg.Log.Warn("cannot bind a new thread yet", "attachment", a.ID, "err", err)
+			}
+			t := time.NewTimer(time.Second)
+			select {
+			case <-t.C:
+			case <-k.ctx.Done():
+				t.Stop()
+			}
+		}
+	})
+}

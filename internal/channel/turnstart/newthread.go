@@ -1,0 +1,87 @@
+package turnstart
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/attachment"
+)
+
+// NewThread waits on a server until a terminal made a conversation, and returns
+// it. Hidden helpers, forks and sub-agents are not it. The server is our own and
+// only the terminal and we reach it.
+func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, error) {
+	found := make(chan string, 1)
+	tell := func(t freshThread) {
+		if !t.conversation() {
+			return
+		}
+		select {
+		case found <- t.ID:
+		default:
+		}
+	}
+	o := options()
+	o.OnNotification = func(n appclient.Notification) {
+		if n.Method == "thread/started" {
+			var p struct {
+				Thread freshThread `json:"thread"`
+			}
+			if json.Unmarshal(n.Params, &p) == nil {
+				tell(p.Thread)
+			}
+		}
+	}
+	dial, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	client, err := appclient.Dial(dial, a.Address, o)
+	if err != nil {
+		return "", fmt.Errorf("connect to the app-server: %w", err)
+	}
+	defer client.Close()
+	if err := loaded(dial, client, tell); err != nil {
+		return "", err
+	}
+	select {
+	case id := <-found:
+		return thole.ThreadID(id), nil
+	case <-client.Done():
+		return "", fmt.Errorf("the app-server's connection ended before a thread was made")
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// loaded tells of the threads that were there before the connection was.
+func loaded(ctx context.Context, c *appclient.Client, tell func(freshThread)) error {
+	var list struct {
+		Data []string `json:"data"`
+	}
+	if err := c.Call(ctx, "thread/loaded/list", params{}, &list); err != nil {
+		return err
+	}
+	for _, id := range list.Data {
+		var out struct {
+			Thread freshThread `json:"thread"`
+		}
+		if err := c.Call(ctx, "thread/read", params{"threadId": id}, &out); err != nil {
+			return err
+		}
+		tell(out.Thread)
+	}
+	return nil
+}
+
+type freshThread struct {
+	wireThread
+	ForkedFrom *string `json:"forkedFromId"`
+}
+
+// conversation tells what a user began from everything else. Who made it cannot
+// be asked: a server names its first client as the originator of all threads.
+func (t freshThread) conversation() bool {
+	return t.unfit() == "" && (t.ForkedFrom == nil || *t.ForkedFrom == "") && (t.ThreadSource == nil || *t.ThreadSource == "user")
+}

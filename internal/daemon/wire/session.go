@@ -1,0 +1,74 @@
+package wire
+
+import "time"
+
+// Methods about sessions of Codex terminals.
+const (
+	SessionOpen    = "thole/session/open"
+	SessionLeave   = "thole/session/leave"
+	SessionList    = "thole/session/list"
+	SessionInspect = "thole/session/inspect"
+)
+
+// SessionOpenParams asks for a hold on an app-server. The environment is that of
+// the user's terminal and is given to the server only; it is not kept.
+type SessionOpenParams struct {
+	CodexHome     string   `json:"codex_home"`
+	ThreadID      string   `json:"thread_id,omitempty"`
+	Dir           string   `json:"dir"`
+	Program       string   `json:"program,omitempty"`
+	Env           []string `json:"env,omitempty"`
+	ClientPID     int      `json:"client_pid,omitempty"`
+	Trust         string   `json:"auto_delivery_policy,omitempty"`
+	AllowApproval string   `json:"session_allows_approval,omitempty"`
+	AllowNetwork  string   `json:"session_allows_network,omitempty"`
+	AllowWrite    string   `json:"session_allows_write_access,omitempty"`
+	// Kind is owned, shared or endpoint; the latter two name a running server.
+	Kind      string `json:"kind"`
+	Address   string `json:"address,omitempty"`
+	ServerPID int    `json:"server_pid,omitempty"`
+}
+
+type SessionParams struct {
+	SessionID string `json:"managed_session_id"`
+}
+
+type SessionListParams struct {
+	All bool `json:"all,omitempty"`
+}
+
+// Session is a managed session as people see it.
+type Session struct {
+	ID          string `json:"managed_session_id"`
+	State       string `json:"state"`
+	Kind        string `json:"kind"`
+	ThreadID    string `json:"bound_thread_id"`
+	CodexHome   string `json:"codex_home"`
+	Address     string `json:"address"`
+	Epoch       int64  `json:"session_epoch"`
+	ServerPID   int    `json:"server_pid"`
+	ServerAlive bool   `json:"server_alive"`
+	ClientPID   int    `json:"client_pid,omitempty"`
+	Trust       string `json:"auto_delivery_policy"`
+	// Startup is the cap, Current what was last seen, Effective both.
+	Startup   *Permissions `json:"startup_permissions,omitempty"`
+	Current   *Permissions `json:"current_permissions,omitempty"`
+	Effective *Permissions `json:"effective_permissions,omitempty"`
+	Revision  int64        `json:"permission_snapshot_revision"`
+	Drift     string       `json:"drift,omitempty"`
+	Note      string       `json:"note,omitempty"`
+	// Problem is why nothing can be delivered now, Next what to type.
+	Problem   string    `json:"problem,omitempty"`
+	Next      string    `json:"next,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+type Permissions struct {
+	Approval bool     `json:"session_allows_approval"`
+	Network  bool     `json:"session_allows_network"`
+	Write    bool     `json:"session_allows_write_access"`
+	Roots    []string `json:"writable_roots,omitempty"`
+	Policy   string   `json:"approval_policy,omitempty"`
+	Sandbox  string   `json:"sandbox,omitempty"`
+}

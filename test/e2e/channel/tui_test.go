@@ -1,0 +1,60 @@
+package channel
+
+import (
+	"strings"
+	"testing"
+)
+
+// A terminal with a new thread, a job that ends elsewhere: its result is one turn
+// in that terminal, and waiting for it asked the model nothing.
+func TestResultAppearsInANewTerminal(t *testing.T) {
+	d := newDesk(t)
+	d.terminal(binary, "cli", "run", "--new-thread", "--auto-delivery-policy", "trusted-all")
+	d.shows("Scripted")
+	d.say("sim: say hello from the model")
+	d.shows("hello from the model")
+	var s []session
+	d.until("the thread to be bound", func() bool {
+		s = d.sessions()
+		return len(s) == 1 && s[0].State == "live" && s[0].Thread != ""
+	})
+	d.job("cli", s[0].Thread, "sim: say the result was read")
+	d.shows("the result was read")
+	if b := d.fate(); b.CloseReason != "delivered" || b.Attempts != 1 {
+		t.Fatalf("%+v", b)
+	}
+	asked := 0
+	for _, r := range d.sim.Turns() { // the terminal itself asks for a title
+		if strings.Contains(r.Prompt, "[delivery") {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the model was asked %d times for one delivery", asked)
+	}
+	d.say("/quit")
+	d.until("the session to end", func() bool { return len(d.sessions()) == 0 })
+
+	// The same thread again, by its id.
+	d.kill()
+	d.terminal(binary, "cli", "run", "--bind-thread-id", s[0].Thread, "--auto-delivery-policy", "trusted-all")
+	d.shows("the result was read")
+	d.until("the session", func() bool { s = d.sessions(); return len(s) == 1 && s[0].State == "live" })
+	d.job("cli", s[0].Thread, "sim: say the second result")
+	d.shows("the second result")
+}
+
+// Strict by default: a result whose needs are unknown waits for a human.
+func TestStrictSafeHolds(t *testing.T) {
+	d := newDesk(t)
+	d.terminal(binary, "cli", "run", "--new-thread")
+	d.shows("Scripted")
+	d.say("sim: say hello from the model")
+	d.shows("hello from the model")
+	var s []session
+	d.until("the thread to be bound", func() bool { s = d.sessions(); return len(s) == 1 && s[0].Thread != "" })
+	d.job("cli", s[0].Thread, "sim: say never seen")
+	if b := d.fate(); b.HeldFor != "policy" || b.Attempts != 0 {
+		t.Fatalf("%+v", b)
+	}
+}
