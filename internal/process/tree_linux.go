@@ -41,7 +41,7 @@ const (
 	markerName  = "THOLE_PROCESS"
 	tagResource = unix.RLIMIT_MSGQUEUE
 	killPause   = 2 * time.Millisecond
-	killLimit   = 5 * time.Second // past it a member is stuck in the kernel and no signal helps
+	killLimit   = 15 * time.Second // past it a member is stuck in the kernel and no signal helps
 )
 
 // trees are those whose root was not released yet; the reaper runs while there
@@ -163,9 +163,17 @@ func (t *tree) kill() {
 // reaped says that the root's pid is free again.
 func (t *tree) reaped() { t.root.Store(0) }
 
-// release forgets the tree; nothing of it may be alive.
+// release forgets the tree; nothing of it may be alive. Whoever died last may
+// still be on the way out, and once the tree is forgotten nobody would collect
+// it: two looks in a row must find nothing.
 func (t *tree) release() {
-	t.reap()
+	empty := 0
+	for end := time.Now().Add(killLimit); empty < 2 && time.Now().Before(end); {
+		if empty++; t.reap() > 0 {
+			empty = 0
+		}
+		time.Sleep(killPause)
+	}
 	if t.cgroup != nil {
 		t.cgroup.remove()
 	}
@@ -227,15 +235,20 @@ func ancestry(procs map[int]*proc, pid, self, root int) (below, ours bool) {
 }
 
 // reap collects dead orphans of the tree: they are our children because we are
-// a subreaper, and nobody else waits for them.
-func (t *tree) reap() {
+// a subreaper, and nobody else waits for them. It returns how many orphans it
+// saw, dead or on their way.
+func (t *tree) reap() (seen int) {
 	self, root := os.Getpid(), int(t.root.Load())
 	for pid, p := range scan() {
-		if p.ppid == self && p.state == 'Z' && pid != root && p.readTag() == t.tag {
-			var ws unix.WaitStatus
-			_, _ = unix.Wait4(pid, &ws, unix.WNOHANG, nil)
+		if p.ppid == self && pid != root && p.readTag() == t.tag {
+			seen++
+			if p.state == 'Z' {
+				var ws unix.WaitStatus
+				_, _ = unix.Wait4(pid, &ws, unix.WNOHANG, nil)
+			}
 		}
 	}
+	return seen
 }
 
 // reapOrphans collects orphans that end while their root lives. It never waits
