@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tholehq/thole/internal/executor"
+)
+
+var providers = []string{"codex", "claude", "opencode"}
+
+// One conversation with each real agent goes through everything a user does:
+// edit, plan, ask, approve, steer, interrupt, crash, close, wake, and a removal
+// after which only the object store is left.
+func TestAConversation(t *testing.T) {
+	r := up(t, "THOLE_EXECUTOR_REMOVE_AFTER=1ms")
+	for _, name := range providers {
+		t.Run(name, func(t *testing.T) { conversation(t, r.session(t, name)) })
+	}
+}
+
+func conversation(t *testing.T, s *session) {
+	first := s.start("The password is heron.\nsim: todo [x] look | [~] write | rest ;; write a.txt hello\\n ;; say written", "")
+	s.settle(first, "completed")
+	info, ok := s.executor(t, s.id)
+	if !ok || info.State != executor.Running {
+		t.Fatalf("executor %+v", info)
+	}
+	if got, err := os.ReadFile(filepath.Join(s.home, "x", string(info.ID), "workspace", "a.txt")); err != nil || strings.TrimSpace(string(got)) != "hello" {
+		t.Errorf("a.txt holds %q, %v", got, err)
+	}
+	var todos struct {
+		Items []struct{ Content, State string }
+	}
+	s.call(t, "GET", "/sessions/"+s.id+"/todos", nil, &todos)
+	if len(todos.Items) != 3 || todos.Items[0].State != "done" || todos.Items[1].State != "doing" {
+		t.Errorf("todos %+v", todos.Items)
+	}
+
+	id := s.start("sim: ask Which? | red | blue ;; say heard %tool%", "")
+	q := s.asked(id)
+	await(t, "the phase of one who waits", func() bool { return s.get(id).Phase == "waiting_human" })
+	s.reply(q, map[string]any{"answers": map[string][]string{q.Questions[0].ID: {"blue"}}})
+	if s.settle(id, "completed"); !strings.Contains(s.said(id), "blue") {
+		t.Errorf("the answer did not arrive: %q", s.said(id))
+	}
+
+	id = s.start("sim: run touch approved.txt ;; say touched", "ask")
+	s.reply(s.asked(id), map[string]any{"decision": "allow"})
+	s.settle(id, "completed")
+	if _, err := os.Stat(filepath.Join(s.home, "x", string(info.ID), "workspace", "approved.txt")); err != nil {
+		t.Error(err)
+	}
+
+	id = s.start("sim: run timeout 2 tail -f /dev/null ;; say went on", "")
+	s.shows(id, command("timeout 2"))
+	s.call(t, "POST", "/runs/"+id+"/steer", map[string]any{"text": "mind the gap"}, nil)
+	s.settle(id, "completed")
+	s.shows(id, func(it item) bool {
+		return it.Kind == "user_message" && (strings.Contains(it.Text, "mind the gap") || len(it.Content) > 0 && strings.Contains(it.Content[0].Text, "mind the gap"))
+	})
+
+	id = s.start("sim: run timeout 60 tail -f /dev/null ;; say never", "")
+	s.shows(id, command("timeout 60"))
+	s.call(t, "POST", "/runs/"+id+"/cancel", nil, nil)
+	if got := s.settle(id, "interrupted"); got.Phase != "canceled" {
+		t.Errorf("phase %s", got.Phase)
+	}
+
+	id = s.start("sim: write before.txt x ;; run timeout 3 tail -f /dev/null ;; say survived", "")
+	s.shows(id, command("timeout 3"))
+	s.kill(t, info)
+	s.settle(id, "completed")
+
+	s.owner(t, "thole/executor/close", map[string]string{"thread_id": s.id})
+	await(t, "the executor's stop", func() bool {
+		got, ok := s.executor(t, s.id)
+		return ok && got.State == executor.Stopped
+	})
+	if said := s.play("sim: run cat a.txt ;; say again %tool%, remember: %first%"); !strings.Contains(said, "hello") || !strings.Contains(said, "heron") {
+		t.Errorf("after a stop it said %q", said)
+	}
+
+	s.owner(t, "thole/executor/close", map[string]string{"thread_id": s.id})
+	await(t, "the executor's stop", func() bool {
+		got, ok := s.executor(t, s.id)
+		return ok && got.State == executor.Stopped
+	})
+	await(t, "the executor's removal", func() bool { // due a moment after the stop was recorded
+		s.owner(t, "thole/sweep", struct{}{})
+		_, ok := s.executor(t, s.id)
+		return !ok
+	})
+	if said := s.play("sim: run cat a.txt before.txt ;; say again %tool%, remember: %first%"); !strings.Contains(said, "hello") || !strings.Contains(said, "heron") {
+		t.Errorf("after a removal it said %q", said)
+	}
+	if again, ok := s.executor(t, s.id); !ok || again.ID == info.ID {
+		t.Errorf("executor %+v", again)
+	}
+}
+
+// Twelve turns of real agents at once: all succeed.
+func TestTwelveAtOnce(t *testing.T) {
+	r := up(t)
+	type started struct {
+		s  *session
+		id string
+	}
+	var all []started
+	for i := range 12 {
+		s := r.session(t, providers[i%3])
+		all = append(all, started{s, s.start("sim: run echo $((40+2)) > n.txt ;; run cat n.txt ;; say it is %tool%", "")})
+	}
+	for _, a := range all {
+		if a.s.settle(a.id, "completed"); !strings.Contains(a.s.said(a.id), "42") {
+			t.Errorf("said %q", a.s.said(a.id))
+		}
+	}
+}

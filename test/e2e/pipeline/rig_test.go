@@ -1,0 +1,257 @@
+package pipeline
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/testkit/lab"
+)
+
+// binary is the program under test: THOLE_TEST_BINARY, or built once.
+var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("THOLE_TEST_BINARY"); path != "" {
+		return path, nil
+	}
+	dir, err := os.MkdirTemp("", "tb")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "thole")
+	build := exec.Command("go", "build", "-o", path, "github.com/tholehq/thole/cmd/thole")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil && os.Getenv("THOLE_TEST_BINARY") == "" {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// rig is a running `thole up --demo` on a home of its own.
+type rig struct {
+	home, base, token string
+	driver            *local.Driver
+	stop              func()
+}
+
+// up starts thole. Settings are environment variables.
+func up(t *testing.T, settings ...string) *rig {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp("", "tp") // short: it holds sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{home: home, driver: local.New(local.Config{Root: filepath.Join(home, "x"), Binary: path})}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		list, err := r.driver.List(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, info := range list {
+			if t.Failed() {
+				log, _ := os.ReadFile(filepath.Join(home, "x", string(info.ID), "run", "executord.log"))
+				t.Logf("executor %s of %s is %s: %s", info.ID, info.Thread, info.State, tail(log))
+			}
+			if err := r.driver.Remove(ctx, info.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		os.RemoveAll(home)
+	})
+	cmd := exec.Command(path, "up", "--demo", "--no-browser", "--json", "--listen", "127.0.0.1:0")
+	cmd.Env = append([]string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "THOLE_HOME=" + home, "THOLE_EXECUTOR_SWEEP_EVERY=1h",
+		"THOLE_PROVIDERS_CODEX=" + lab.Codex(t), "THOLE_PROVIDERS_CLAUDE=" + lab.Claude(t), "THOLE_PROVIDERS_OPENCODE=" + lab.Opencode(t),
+	}, settings...)
+	log := &bytes.Buffer{}
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		kill.Stop()
+		if t.Failed() {
+			t.Logf("thole up said:\n%s", tail(log.Bytes()))
+		}
+	})
+	t.Cleanup(r.stop)
+	line, err := bufio.NewReader(out).ReadBytes('}')
+	var page struct{ URL, Base string }
+	if err == nil {
+		err = json.Unmarshal(line, &page)
+	}
+	if err != nil {
+		t.Fatalf("thole up printed %q: %v", line, err)
+	}
+	r.base = page.Base
+	r.login(t, page.URL)
+	return r
+}
+
+// login uses the link once and makes a token with what it gives.
+func (r *rig) login(t *testing.T, link string) {
+	t.Helper()
+	c := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := c.Get(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	req, err := http.NewRequest("POST", r.base+"/auth/tokens", strings.NewReader(`{"name":"test"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Origin", r.base)
+	for _, cookie := range res.Cookies() {
+		req.AddCookie(cookie)
+	}
+	var got struct{ Token string }
+	if err := do(req, &got); err != nil {
+		t.Fatal(err)
+	}
+	r.token = got.Token
+}
+
+func do(req *http.Request, into any) error {
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", req.Method, req.URL.Path, res.Status, body)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(body, into)
+}
+
+func (r *rig) call(t testing.TB, method, path string, body, into any) {
+	t.Helper()
+	var send io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send = bytes.NewReader(data)
+	}
+	req, err := http.NewRequest(method, r.base+path, send)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.token)
+	req.Header.Set("Content-Type", "application/json")
+	if err := do(req, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// owner calls a method on the home's socket.
+func (r *rig) owner(t testing.TB, method string, params any) {
+	t.Helper()
+	if err := (&daemonclient.Client{Home: r.home, NoStart: true}).Call(t.Context(), method, params, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// executor is what exists for a thread, not what a row says.
+func (r *rig) executor(t testing.TB, id string) (executor.Info, bool) {
+	t.Helper()
+	list, err := r.driver.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range list {
+		if string(info.Thread) == id {
+			return info, true
+		}
+	}
+	return executor.Info{}, false
+}
+
+// kill ends every process of an executor at once, as a power cut would.
+func (r *rig) kill(t testing.TB, info executor.Info) {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, name := range names {
+		env, err := os.ReadFile(name)
+		if err != nil || !bytes.Contains(env, []byte("THOLE_EXECUTOR="+string(info.ID))) {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(name, "/")[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Fatal("the executor had no process to kill")
+	}
+}
+
+// await polls what has no signal to wait on: another process's state.
+func await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came: " + what)
+		}
+		<-time.After(30 * time.Millisecond)
+	}
+}
+
+func tail(b []byte) string {
+	if len(b) > 4000 {
+		b = b[len(b)-4000:]
+	}
+	return string(b)
+}
