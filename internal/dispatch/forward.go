@@ -55,13 +55,15 @@ func (d *Dispatcher) Recover(ctx context.Context, _ thread.Thread, turn thread.T
 // forward sends the thread's wishes to the run: first those recorded before we
 // came, then each as it is recorded.
 func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *thread.Subscription) {
-	f := &forwarder{worker: w, place: p, run: run, timers: map[thole.AskID]*time.Timer{}}
+	f := &forwarder{worker: w, place: p, run: run, timers: map[thole.AskID]*time.Timer{}, due: make(chan func())}
 	defer f.stopTimers()
 	f.catchUp(ctx, sub.Snapshot)
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case do := <-f.due:
+			do()
 		case batch, ok := <-sub.Events:
 			if !ok {
 				if err := sub.Err(); err != nil {
@@ -83,6 +85,18 @@ type forwarder struct {
 	place  *place
 	run    thole.TurnID
 	timers map[thole.AskID]*time.Timer // park a question nobody answers
+	kill   *time.Timer                 // ends a run that does not stop by itself
+	due    chan func()                 // what timers ask for; forward does it, so that nothing outlives it
+}
+
+// later does something after d, unless the follow is over by then.
+func (f *forwarder) later(ctx context.Context, d time.Duration, do func()) *time.Timer {
+	return time.AfterFunc(d, func() {
+		select {
+		case f.due <- do:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // catchUp delivers what was recorded while nobody followed: steers are told apart
@@ -157,12 +171,12 @@ const cancelGrace = 15 * time.Second
 func (f *forwarder) cancel(ctx context.Context) {
 	_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run})
 	f.tolerate("interrupt", err)
-	time.AfterFunc(cancelGrace, func() {
-		if ctx.Err() == nil {
+	if f.kill == nil {
+		f.kill = f.later(ctx, cancelGrace, func() {
 			_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run, Kill: true})
 			f.tolerate("kill", err)
-		}
-	})
+		})
+	}
 }
 
 // parkLater gives a question some time to be answered while the agent waits, and
@@ -172,7 +186,7 @@ func (f *forwarder) parkLater(ctx context.Context, ask thole.Ask) {
 	if ask.Kind != thole.AskInput || !f.info.Capabilities.AskSurvives.OK() {
 		return
 	}
-	f.timers[ask.ID] = time.AfterFunc(f.cfg.ParkAfter, func() {
+	f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() {
 		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: ask.ID, Defer: true})
 		f.tolerate("park", err)
 	})
@@ -181,6 +195,9 @@ func (f *forwarder) parkLater(ctx context.Context, ask thole.Ask) {
 func (f *forwarder) stopTimers() {
 	for _, t := range f.timers {
 		t.Stop()
+	}
+	if f.kill != nil {
+		f.kill.Stop()
 	}
 }
 
