@@ -123,6 +123,49 @@ func TestKilledWhileRefusing(t *testing.T) {
 	})
 }
 
+// late is a runner whose turn ends while its agent refuses a steer.
+type late struct {
+	nobody
+	m *thread.Machine
+}
+
+func (l late) Steer(ctx context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {
+	err := l.m.Apply(ctx, ref, []provider.Event{{ID: "end", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
+	if err != nil {
+		return err
+	}
+	return provider.ErrUnsupported
+}
+
+// A steer that went to the queue with the end of its turn did not fail: a caller
+// that was told so would send it a second time.
+func TestRefusedAtTheEnd(t *testing.T) {
+	db, m, err := openCrash(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	m.Attach(late{m: m})
+	w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]thole.Answer{}}
+	if _, err := m.Create(bg, me, thread.Create{ID: crashed}); err != nil {
+		t.Fatal(err)
+	}
+	turn, err := m.StartTurn(bg, me, thread.StartTurn{Thread: crashed, Input: thole.Text("begin")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []provider.Event{{ID: "e1", Kind: provider.EventStepStarted}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Steer(bg, me, thread.Steer{Thread: crashed, Expected: turn.ID, Input: thole.Text("steer")}); err != nil {
+		t.Fatalf("the message waits, and the caller is told: %v", err)
+	}
+	if n := w.places("steer"); n != 1 {
+		t.Fatalf("the message is in %d places", n)
+	}
+	w.check()
+}
+
 // places counts where a message waits or is being worked on.
 func (w *world) places(text string) (n int) {
 	count := func(in []thole.Input) {

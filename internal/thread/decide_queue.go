@@ -112,16 +112,18 @@ func (w *writer) promote(id thole.MessageID) (Message, error) {
 	return m, w.err
 }
 
-// refuseSteer takes back a steer that the agent cannot take. A promoted message
-// returns to the head of the queue.
-func (w *writer) refuseSteer(turn thole.TurnID, m Message, requeue bool) {
+// refuseSteer takes back a steer that the agent cannot take; a promoted message
+// returns to the head of the queue. False: there is nothing to take back, because
+// the agent has it after all or the turn ended and the queue has it.
+func (w *writer) refuseSteer(turn thole.TurnID, m Message, requeue bool) bool {
 	if w.s.openID() != turn || !slices.ContainsFunc(w.s.open.Steers, func(s Message) bool { return s.ID == m.ID }) {
-		return // the turn ended meanwhile, and the queue has it
+		return false
 	}
 	w.add(SteerRefused, turn, Data{MessageID: m.ID})
 	if requeue {
 		w.add(QueueAdded, "", Data{Message: &m, Front: true})
 	}
+	return true
 }
 
 // unqueue removes a message and reports whether it was there.

@@ -96,12 +96,16 @@ func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.Thr
 	if refused == nil || errors.Is(refused, provider.ErrNoTurn) || errors.Is(refused, context.Canceled) {
 		return turn, nil // ErrNoTurn: it ends just now, and the queue gets the message
 	}
+	back := false
 	err = m.change(context.WithoutCancel(ctx), thole.SystemActor, id, "thread.refuse_steer", func(_ *live, w *writer) error {
-		w.refuseSteer(turn.ID, msg, requeue)
+		back = w.refuseSteer(turn.ID, msg, requeue)
 		return nil
 	})
 	if err != nil {
 		return Turn{}, err
+	}
+	if !back {
+		return turn, nil // a failure would make the caller send it twice
 	}
 	if errors.Is(refused, provider.ErrUnsupported) {
 		return Turn{}, thole.Errorf(thole.CodeUnsupported, "this agent cannot be steered: %w", refused).WithHint("queue the message instead")
