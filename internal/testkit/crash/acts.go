@@ -56,7 +56,12 @@ func Acts[S Stage](t *testing.T, open func(dir string, hook store.Hook) (S, erro
 		}
 		place, want, _ := strings.Cut(full[at], "\t")
 		if got != want {
-			t.Fatalf("not the state %s:\n got %s\nwant %s", place, got, want)
+			from := 0
+			for from < min(len(got), len(want)) && got[from] == want[from] {
+				from++
+			}
+			from = max(0, from-100)
+			t.Fatalf("not the state %s:\n got …%.400s\nwant …%.400s", place, got[from:], want[from:])
 		}
 		var done []string
 		for _, line := range full[:at+1] {
