@@ -142,16 +142,20 @@ func (t *tree) enlist() {
 }
 
 // kill ends every member, repeating until none is seen: a member that forked
-// between the look and the signal has left a marked child behind.
+// between the look and the signal has left a marked child behind. A look is no
+// snapshot and may miss a newborn, but a chain of forks leaves dead orphans for
+// us to collect; only looks that find neither count, and it takes several.
 func (t *tree) kill() {
 	if t.cgroup != nil {
 		t.cgroup.kill()
 	}
 	tags := map[uint64]bool{t.tag: true}
-	for end := time.Now().Add(killLimit); time.Now().Before(end); {
+	quiet := 0
+	for end := time.Now().Add(killLimit); quiet < 3 && time.Now().Before(end); {
 		members := t.members(tags)
-		if len(members) == 0 {
-			return
+		quiet++
+		if t.reap() > 0 || len(members) > 0 {
+			quiet = 0
 		}
 		for _, m := range members {
 			m.kill()
