@@ -22,6 +22,7 @@ type Encoder struct {
 	seq     uint64
 	started bool
 	step    bool
+	steps   int // how many were begun
 	ended   bool
 	parts   map[thole.ItemID]*part
 	order   []thole.ItemID // of parts that are not done, oldest first
@@ -56,25 +57,19 @@ func (e *Encoder) Blocked() bool { return e.pending > 0 && !e.ended && !e.muted 
 
 // Take returns the chunks made since the last call.
 func (e *Encoder) Take() []Chunk {
-	for _, id := range e.order {
-		e.preliminary(e.parts[id])
+	if !e.ended {
+		e.printed()
 	}
 	out := e.out
 	e.out = nil
 	return out
 }
 
-// Waiting reports whether Take would return anything.
-func (e *Encoder) Waiting() bool {
-	if len(e.out) > 0 {
-		return true
-	}
+// printed shows what running tools printed since the last call.
+func (e *Encoder) printed() {
 	for _, id := range e.order {
-		if e.parts[id].dirty {
-			return true
-		}
+		e.preliminary(e.parts[id])
 	}
-	return false
 }
 
 func (e *Encoder) emit(c Chunk) {
@@ -185,12 +180,21 @@ func sentKey(id thole.ItemID, s provider.Stream) string { return string(id) + "/
 func (e *Encoder) openStep() {
 	if !e.step {
 		e.step = true
+		e.steps++
 		e.emit(Chunk{Type: "start-step"})
 	}
 }
 
+// closeStep ends the step. The client looks for a call's input only in the step
+// it began in, so one that is not known by now is told as empty: its output still
+// finds it.
 func (e *Encoder) closeStep() {
 	if e.step {
+		for _, id := range e.order {
+			if p := e.parts[id]; p.begun && !p.ready {
+				e.announce(p, raw(struct{}{}))
+			}
+		}
 		e.step = false
 		e.emit(Chunk{Type: "finish-step"})
 	}
@@ -208,12 +212,18 @@ func (e *Encoder) reset() {
 		return
 	}
 	e.emit(Chunk{Type: "reset-step"})
-	for id, p := range e.parts {
-		if !p.done {
+	kept := e.order[:0]
+	for _, id := range e.order {
+		p := e.parts[id]
+		if p.step == e.steps {
 			delete(e.parts, id)
+			continue
 		}
+		// The client forgets which texts are open, also those of earlier steps.
+		p.open = map[provider.Stream]bool{}
+		kept = append(kept, id)
 	}
-	e.order = nil
+	e.order = kept
 	for _, a := range e.asks { // their tools are gone; an answer has nothing to be put on
 		a.call = ""
 	}

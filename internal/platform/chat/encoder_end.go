@@ -74,6 +74,7 @@ func (e *Encoder) closeParts() {
 
 func (e *Encoder) end(ev thread.Event) {
 	e.start()
+	e.printed()
 	e.closeParts()
 	m := &Metadata{EndedAt: ev.Time, Outcome: ev.Data.Outcome, Usage: ev.Data.Usage, Seq: ev.Seq, ExecutorID: string(e.turn.Executor)}
 	if m.Usage == nil || *m.Usage == (thole.Usage{}) {

@@ -16,6 +16,7 @@ const tail = 8 << 10
 // part is one item on the stream.
 type part struct {
 	item  thole.Item
+	step  int                       // the one it began in
 	open  map[provider.Stream]bool  // started on this stream, not ended
 	sent  map[provider.Stream]int64 // bytes the client has
 	begun bool                      // tool-input-start went out
@@ -30,7 +31,7 @@ type part struct {
 func (e *Encoder) part(item thole.Item) *part {
 	p := e.parts[item.ID]
 	if p == nil {
-		p = &part{open: map[provider.Stream]bool{}, sent: map[provider.Stream]int64{}}
+		p = &part{step: e.steps, open: map[provider.Stream]bool{}, sent: map[provider.Stream]int64{}}
 		e.parts[item.ID] = p
 		e.order = append(e.order, item.ID)
 	}
@@ -52,8 +53,8 @@ func (e *Encoder) item(item thole.Item, completed bool) {
 		e.userMessage(item)
 		return
 	}
-	p := e.part(item)
 	e.visible()
+	p := e.part(item)
 	switch item.Kind {
 	case thole.ItemMessage, thole.ItemPlan, thole.ItemReasoning:
 		e.prose(p, completed)
