@@ -20,8 +20,7 @@ const rules = `{"*":"ask","read":"allow","list":"allow","glob":"allow","grep":"a
 func dataHome(cfg provider.SessionConfig) string { return filepath.Join(cfg.Data, name, "data") }
 
 // environment is the server's whole environment. Its state is under Data; its
-// configuration directory, into which it installs packages, and its cache are not
-// worth syncing.
+// configuration directory and its cache are not worth syncing.
 func environment(cfg provider.SessionConfig, password string) map[string]string {
 	aside := cfg.Auth
 	if aside == "" {
@@ -67,6 +66,12 @@ func launch(binary string, cfg provider.SessionConfig, password string) (*proces
 			return nil, thole.Errorf(thole.CodeUnavailable, "opencode: make the data directory: %w", err)
 		}
 	}
+	if cfg.Env["XDG_CONFIG_HOME"] == "" {
+		if err := prepareConfig(filepath.Join(env["XDG_CONFIG_HOME"], name)); err != nil {
+			return nil, thole.Errorf(thole.CodeUnavailable, "opencode: prepare the configuration directory: %w", err)
+		}
+	}
+	dropDeadLocks(env["XDG_STATE_HOME"])
 	linkCredentials(cfg)
 	return process.Start(process.Spec{
 		Path: binary, Args: []string{"serve", "--hostname", "127.0.0.1", "--port", "0"},

@@ -1,8 +1,6 @@
 package opencode_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,20 +22,11 @@ func harness() providertest.Harness {
 			return shared
 		},
 		At: func(_ testing.TB, path string) provider.Provider { return opencode.New(opencode.Config{Binary: path}) },
-		Configure: func(t testing.TB, url string, cfg *provider.SessionConfig) {
+		Configure: func(_ testing.TB, url string, cfg *provider.SessionConfig) {
 			for _, kv := range modelsim.OpencodeEnv(url) {
 				k, v, _ := strings.Cut(kv, "=")
 				cfg.Env[k] = v
 			}
-			// It would install packages into every new home; a file in their place stops it.
-			home := t.TempDir()
-			if err := os.Mkdir(filepath.Join(home, "opencode"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(home, "opencode", "node_modules"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			cfg.Env["XDG_CONFIG_HOME"] = home
 			// Else an overflow is answered by shortening the context and going on.
 			cfg.Env["OPENCODE_DISABLE_AUTOCOMPACT"] = "1"
 			cfg.Model = "sim/" + modelsim.Model

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
 )
 
@@ -67,6 +68,9 @@ func startFeed(ctx context.Context, srv *server) (*feed, error) {
 			return nil, err
 		}
 		return f, nil
+	case <-f.done:
+		cancel()
+		return nil, thole.Errorf(thole.CodeUnavailable, "opencode ended before it was ready: %s", srv.proc.Diagnosis())
 	case <-ctx.Done():
 		f.stop()
 		return nil, context.Cause(ctx)
@@ -111,14 +115,16 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 			}
 		}
 	}
+	live := false
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		body, err := f.srv.events(ctx)
 		if err == nil {
 			f.read(ctx, body, &sink, func(e event) bool {
 				// Only from this word on does the server tell what happens.
-				if e.Type == "server.connected" && attempt > 0 {
+				if e.Type == "server.connected" && live {
 					e.Type = resync
 				} else if e.Type == "server.connected" {
+					live = true
 					first <- nil
 				}
 				return deliver(e)
