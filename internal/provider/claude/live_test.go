@@ -1,15 +1,8 @@
 package claude_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -29,8 +22,8 @@ func harness(binary func(testing.TB) string) providertest.Harness {
 	return providertest.Harness{
 		New: func(t testing.TB) provider.Provider { return claude.New(claude.Config{Binary: binary(t)}) },
 		At:  func(_ testing.TB, path string) provider.Provider { return claude.New(claude.Config{Binary: path}) },
-		Configure: func(t testing.TB, url string, cfg *provider.SessionConfig) {
-			for _, kv := range modelsim.ClaudeEnv(apart(t, url)) {
+		Configure: func(_ testing.TB, url string, cfg *provider.SessionConfig) {
+			for _, kv := range modelsim.ClaudeEnv(url) {
 				k, v, _ := strings.Cut(kv, "=")
 				cfg.Env[k] = v
 			}
@@ -95,61 +88,4 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*conn).serve"), goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
-}
-
-// apart stands before the scripted model and tells it the user's messages one by
-// one. Claude joins messages that nothing was answered to, and puts a message
-// that steers into the result of the tool it came beside.
-func apart(t testing.TB, model string) string {
-	target, err := url.Parse(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := &httputil.ReverseProxy{
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0), // cut streams are the point of some rows
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			body, err := io.ReadAll(r.In.Body)
-			if err == nil && strings.HasSuffix(r.In.URL.Path, "/messages") {
-				body = split(body)
-			}
-			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
-	srv := httptest.NewServer(proxy)
-	t.Cleanup(srv.CloseClientConnections)
-	t.Cleanup(srv.Close)
-	return srv.URL
-}
-
-func split(body []byte) []byte {
-	var req map[string]any
-	if json.Unmarshal(body, &req) != nil {
-		return body
-	}
-	var out []any
-	messages, _ := req["messages"].([]any)
-	for _, m := range messages {
-		msg, _ := m.(map[string]any)
-		blocks, ok := msg["content"].([]any)
-		if msg["role"] != "user" || !ok {
-			out = append(out, m)
-			continue
-		}
-		for _, b := range blocks {
-			out = append(out, map[string]any{"role": "user", "content": []any{b}})
-			raw, _ := json.Marshal(b)
-			var result struct{ Content string }
-			json.Unmarshal(raw, &result)
-			if _, after, ok := strings.Cut(result.Content, "The user sent a new message while you were working:\n"); ok {
-				steer, _, _ := strings.Cut(after, "\n\n")
-				out = append(out, map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": steer}}})
-			}
-		}
-	}
-	req["messages"] = out
-	raw, _ := json.Marshal(req)
-	return raw
 }
