@@ -86,6 +86,7 @@ function Workbench({ chatID }: { chatID?: string }) {
           )}
           <a
             href="/"
+            aria-label="thole"
             className="flex items-center gap-2 rounded-lg px-1 font-semibold tracking-tight"
             onClick={(event) => {
               event.preventDefault();

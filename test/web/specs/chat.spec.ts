@@ -6,7 +6,7 @@ test("a new chat streams its answer and appears in the list", async ({ desk, pag
   await desk.send("Tell me about rowing sim: think First the boat.\\nThen the water. ;; slow 20ms 8 ;; say A thole is the pin that holds an oar. **It gives leverage.**");
   await expect(page).toHaveURL(/\/c\/[0-9a-f-]{36}$/);
   await expect(desk.stopButton).toBeVisible();
-  await expect(desk.chat.getByText("It gives leverage.")).toBeVisible();
+  await expect(desk.said("It gives leverage.")).toBeVisible();
   await desk.idle();
   await expect(desk.chat.locator("strong", { hasText: "It gives leverage." })).toBeVisible();
   await desk.chat.getByRole("button", { name: "Reasoning" }).click();

@@ -111,7 +111,7 @@ test("a reader who went up is left alone", async ({ desk, page }) => {
   const list = page.getByRole("region", { name: "Chat", exact: true });
   await list.hover();
   await page.mouse.wheel(0, -500);
-  await page.waitForTimeout(300);
+  await expect(page.getByRole("button", { name: "Jump to the newest" })).toBeVisible();
   const before = await list.evaluate((it) => it.scrollTop);
   await page.waitForTimeout(700);
   expect(Math.abs((await list.evaluate((it) => it.scrollTop)) - before)).toBeLessThan(4);

@@ -65,10 +65,13 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
     return () => resized.disconnect();
   }, [list]);
 
+  // Measured on the element: the list hears of a scroll later than we do.
   const scrolled = () => {
-    pinned.current = list.isAtEnd(nearEnd);
-    setAway(!list.isAtEnd(nearEnd * 2));
-    if (placed.current && scroller.current!.scrollTop < nearTop) void conversation.loadOlder();
+    const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
+    const left = scrollHeight - scrollTop - clientHeight;
+    pinned.current = left <= nearEnd;
+    setAway(left > nearEnd * 2);
+    if (placed.current && scrollTop < nearTop) void conversation.loadOlder();
   };
   // A first page that does not fill the screen cannot be scrolled: fetch on.
   useEffect(() => {

@@ -1,0 +1,38 @@
+import { Desk, expect, test as base } from "../lab/test.ts";
+import { agentPath, type AgentName, Thole } from "../lab/thole.ts";
+
+// The real CLIs on the scripted model, each through the same page.
+const names: AgentName[] = ["codex", "claude", "opencode"];
+const found = names.filter((name) => agentPath(name));
+
+const test = base.extend<object, { thole: Thole }>({
+  thole: [
+    async ({}, use) => {
+      const thole = new Thole(found);
+      await thole.start();
+      await use(thole);
+      await thole.end();
+    },
+    { scope: "worker", timeout: 120_000 },
+  ],
+});
+
+for (const name of names) {
+  test(`${name} answers, asks before a command and shows its output`, async ({ page, thole }) => {
+    test.skip(!found.includes(name) && process.env.CI !== "true", `${name} is not installed: make setup`);
+    test.setTimeout(150_000);
+    const desk = new Desk(page, thole);
+    await desk.logIn();
+    await desk.newChat();
+    await page.getByRole("combobox", { name: "Agent" }).selectOption(name);
+    await page.getByRole("radiogroup", { name: "Permissions" }).getByText("Ask", { exact: true }).click();
+    await desk.send("run touch made-by-agent && echo it-was-made");
+    const allow = desk.chat.getByRole("button", { name: "Allow", exact: true });
+    await expect(allow.first()).toBeVisible({ timeout: 90_000 });
+    await desk.shot(`agent-${name}`);
+    await allow.first().click();
+    await desk.idle();
+    await expect(desk.said("it-was-made").last()).toBeVisible();
+    await expect(desk.chat.getByRole("button", { name: /touch made-by-agent.*exit 0/ })).toBeVisible();
+  });
+}
