@@ -4,6 +4,7 @@ package home
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/executor/local"
 )
 
 // Home is a directory with the thole that serves it.
@@ -51,8 +53,27 @@ func New(t testing.TB) *Home {
 		t.Fatal(err)
 	}
 	h := &Home{t: t, Dir: dir, Binary: build.path}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() {
+		h.stopExecutors()
+		_ = os.RemoveAll(dir)
+	})
 	return h
+}
+
+// stopExecutors ends what outlives thole on purpose.
+func (h *Home) stopExecutors() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	d := local.New(local.Config{Root: filepath.Join(h.Dir, "x"), Binary: h.Binary})
+	list, err := d.List(ctx)
+	if err != nil {
+		h.t.Errorf("list executors: %v", err)
+	}
+	for _, x := range list {
+		if err := d.Stop(ctx, x.ID); err != nil {
+			h.t.Errorf("stop executor: %v", err)
+		}
+	}
 }
 
 // Clean removes the binary; TestMain calls it last.
@@ -96,9 +117,11 @@ func (h *Home) Run(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// Up starts thole with the scripted model and agent, until the test ends.
-func (h *Home) Up() {
+// Up starts thole with the scripted model and agent, until the test ends or kill
+// ends it without a warning.
+func (h *Home) Up() (kill func()) {
 	h.t.Helper()
+	_ = os.Remove(daemon.Socket(h.Dir)) // a killed owner leaves it behind
 	cmd := h.Command("up", "--demo", "--no-browser", "--listen", "127.0.0.1:0")
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -122,7 +145,11 @@ func (h *Home) Up() {
 	// A socket's appearance cannot be waited for.
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		if _, err := os.Stat(daemon.Socket(h.Dir)); err == nil {
-			return
+			return func() {
+				_ = cmd.Process.Kill()
+				err := <-gone
+				gone <- err
+			}
 		}
 		select {
 		case err := <-gone:
