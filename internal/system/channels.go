@@ -2,13 +2,17 @@ package system
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/message"
 	"github.com/tholehq/thole/internal/channel/ownthread"
 	"github.com/tholehq/thole/internal/channel/turnstart"
 	"github.com/tholehq/thole/internal/config"
@@ -90,6 +94,21 @@ func (c *channels) stop(context.Context) error {
 	c.codex.Close()
 	c.keeper.Close()
 	return nil
+}
+
+// MessageFile in a home replaces the words around delivered results.
+const MessageFile = "message.tmpl"
+
+func messages(home string) (*message.Writer, error) {
+	text, err := os.ReadFile(filepath.Join(home, MessageFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, thole.Errorf(thole.CodeInvalid, "read the message template: %w", err)
+	}
+	w, err := message.New(string(text), 0)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeInvalid, "%s: %w", filepath.Join(home, MessageFile), err).WithHint("correct the file or remove it")
+	}
+	return w, nil
 }
 
 // work says what of a thread's deliveries needs its session.

@@ -157,9 +157,13 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 		cfg.Limits = delivery.DefaultLimits()
 	}
 	d.keeper = keeper
+	words, err := messages(cfg.Home)
+	if err != nil {
+		return nil, err
+	}
 	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: cfg.Limits, Wake: d.tell})
 	d.driver = driver.New(driver.Config{
-		Machine: d.machine, Channels: d.channels, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
+		Machine: d.machine, Channels: d.channels, Compose: words.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
 	})
 	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper)
 	return d, err

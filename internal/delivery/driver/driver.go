@@ -45,6 +45,9 @@ type Config struct {
 	// Sole: the home's lock proves that no other process follows attempts.
 	Sole     bool
 	Parallel int // candidates worked on at once
+	// Compose writes what the receiving turn reads, the marker included. Default:
+	// delivery.Compose.
+	Compose func(delivery.Parcel) string
 	Clock    clock.Clock
 	NewID    func(now time.Time) string
 	Log      *slog.Logger
@@ -72,6 +75,9 @@ func New(c Config) *Driver {
 	}
 	if c.NewID == nil {
 		c.NewID = func(now time.Time) string { return thole.NewID[string](now) }
+	}
+	if c.Compose == nil {
+		c.Compose = delivery.Compose
 	}
 	if c.Parallel <= 0 {
 		c.Parallel = defaultParallel
@@ -251,7 +257,7 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 		return thole.Errorf(thole.CodeInternal, "attempt %s is already followed", parcel.Attempt.ID)
 	}
 	p := proposal(parcel)
-	p.Text = delivery.Compose(parcel)
+	p.Text = d.cfg.Compose(parcel)
 	answer, err := ch.Propose(ctx, p)
 	if err != nil {
 		answer = channel.Answer{Acceptance: thole.AcceptanceUnknown, Evidence: err.Error()}

@@ -31,6 +31,9 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("the model was asked %d times for one delivery", asked)
+		for _, r := range d.sim.Requests() {
+			t.Logf("%s %s step %d: %q", r.Kind, r.Path, r.Step, r.Prompt)
+		}
 	}
 	d.say("/quit")
 	d.until("the session to end", func() bool { return len(d.sessions()) == 0 })
