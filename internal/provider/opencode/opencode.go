@@ -58,6 +58,14 @@ func (c *Config) defaults() {
 	set(&c.RetryLimit, 10*time.Minute)
 }
 
+// bound gives a context without a deadline that of a start.
+func (c *Config) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.Start)
+}
+
 // Provider makes sessions of opencode.
 type Provider struct {
 	cfg Config

@@ -90,6 +90,8 @@ func (p *Provider) version(ctx context.Context, binary, home string) (string, er
 	if ok {
 		return said, nil
 	}
+	ctx, cancel := p.cfg.bound(ctx)
+	defer cancel()
 	if said, err = versionOf(ctx, binary, home); err != nil {
 		return "", err
 	}
@@ -109,8 +111,6 @@ func versionOf(ctx context.Context, binary, home string) (string, error) {
 		return "", err
 	}
 	defer proc.Kill()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
 	stop := context.AfterFunc(ctx, proc.Kill)
 	defer stop()
 	line, _ := process.NewLines(proc.Stdout).Next()

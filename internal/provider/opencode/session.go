@@ -120,7 +120,7 @@ func sameDir(a, b string) bool {
 
 // connect starts a server and its event feed.
 func (s *session) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Start)
+	ctx, cancel := s.opts.bound(ctx)
 	defer cancel()
 	srv, err := startServer(ctx, s.binary, s.cfg)
 	if err != nil {
