@@ -88,6 +88,11 @@ func (q *Queue) Release(ctx context.Context, turn thole.TurnID, token string, de
 // Complete implements queue.Store.
 func (q *Queue) Complete(ctx context.Context, turn thole.TurnID, token string) error {
 	return q.db.Update(ctx, "queue.complete", func(tx *Tx) error {
+		// Who adds to the thread meanwhile must see this row done, or we must see
+		// theirs: else neither makes the next row the head, and it waits for ever.
+		if err := q.lockThreadOf(tx, turn); err != nil {
+			return err
+		}
 		now := tx.Now()
 		var thread thole.ThreadID
 		err := tx.QueryRow(`update turn_queue set state = 'done', head = false, lease_token = '', lease_until = 0, waiting = false, done_at = $3`+
@@ -104,6 +109,16 @@ func (q *Queue) Complete(ctx context.Context, turn thole.TurnID, token string) e
 		tx.Notify(queueTopic, "")
 		return err
 	})
+}
+
+// lockThreadOf takes the lock under which head and seq of the turn's thread are
+// decided. SQLite has one writer anyway.
+func (q *Queue) lockThreadOf(tx *Tx, turn thole.TurnID) error {
+	if q.db.Engine() != enginePostgres {
+		return nil
+	}
+	_, err := tx.Exec(`select pg_advisory_xact_lock(hashtext(thread_id)) from turn_queue where turn_id = $1`, turn)
+	return err
 }
 
 // Unpark implements queue.Store.
