@@ -27,22 +27,62 @@ func (f *follower) loop() {
 			f.end("shutdown")
 			return
 		case wokeAlive:
-			if !f.stillIn() {
-				f.end("logout")
+			if f.check() {
 				return
 			}
-			f.comment("alive")
-			if f.flush() != nil {
-				return
-			}
-			f.alive.Reset(keepAlive)
 			continue
 		}
-		f.pace(f.r.Context(), f.stopping)
+		loaded := f.pace(f.r.Context(), f.stopping)
 		if f.take(src, batch, woke) || f.drain() || f.flush() != nil {
 			return
 		}
+		if loaded && f.ticks() {
+			return
+		}
 	}
+}
+
+// ticks writes at every tick while there is something to write: under load a
+// reader then wakes once a tick. True ends the stream.
+func (f *follower) ticks() bool {
+	for {
+		f.sleep(f.r.Context(), f.stopping)
+		select {
+		case <-f.alive.C:
+			if f.check() {
+				return true
+			}
+		case <-f.changed:
+			if f.take(nil, nil, wokeJobs) {
+				return true
+			}
+		case <-f.r.Context().Done():
+			return true
+		case <-f.stopping:
+			return false
+		default:
+		}
+		if f.drain() {
+			return true
+		}
+		if len(f.buf) == 0 {
+			return false
+		}
+		if f.flush() != nil {
+			return true
+		}
+	}
+}
+
+// check keeps the line open and looks whether the reader is still logged in.
+func (f *follower) check() bool {
+	if !f.stillIn() {
+		f.end("logout")
+		return true
+	}
+	f.comment("alive")
+	f.alive.Reset(keepAlive)
+	return f.flush() != nil
 }
 
 type wake int

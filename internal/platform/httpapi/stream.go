@@ -87,21 +87,28 @@ func (st *stream) data(id string, json []byte) {
 // pause restores, else at the next tick. So the first words of an answer do not
 // wait, and a flood costs one write a tick. Ticks are the same for all streams:
 // readers of one session then collect the same events and share their encoding.
-func (st *stream) pace(ctx context.Context, stopping <-chan struct{}) {
+// It reports whether it waited for one.
+func (st *stream) pace(ctx context.Context, stopping <-chan struct{}) bool {
 	now := time.Now()
 	st.credit = min(st.credit+float64(now.Sub(st.last))/float64(coalesce), burst)
 	if st.credit >= 1 {
 		st.credit--
-		return
+		return false
 	}
-	t := time.NewTimer(coalesce - time.Duration(now.UnixNano())%coalesce)
+	st.sleep(ctx, stopping)
+	st.credit = 0
+	return true
+}
+
+// sleep waits for the next tick.
+func (st *stream) sleep(ctx context.Context, stopping <-chan struct{}) {
+	t := time.NewTimer(coalesce - time.Duration(time.Now().UnixNano())%coalesce)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-ctx.Done():
 	case <-stopping:
 	}
-	st.credit = 0
 }
 
 // frameCache keeps the encoded form of recent events, shared by all readers. The
