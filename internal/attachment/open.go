@@ -128,9 +128,11 @@ func (k *Keeper) replace(ctx context.Context, old Attachment, o Open) (Attachmen
 				WithHint("thole cli sessions inspect %s", old.ID)
 		}
 	case alive:
-		client, err := IdentityOf(o.Client)
-		if err != nil {
-			return old, false, err
+		var client Identity
+		if o.Client != 0 {
+			if client, err = IdentityOf(o.Client); err != nil {
+				return old, false, err
+			}
 		}
 		a, err := k.change(ctx, old.ID, func(a *Attachment) (bool, error) {
 			a.State, a.Client, a.Note = Live, client, ""

@@ -48,9 +48,9 @@ type Config struct {
 	// Compose writes what the receiving turn reads, the marker included. Default:
 	// delivery.Compose.
 	Compose func(delivery.Parcel) string
-	Clock    clock.Clock
-	NewID    func(now time.Time) string
-	Log      *slog.Logger
+	Clock   clock.Clock
+	NewID   func(now time.Time) string
+	Log     *slog.Logger
 }
 
 // Driver runs one process's deliveries.

@@ -1,0 +1,194 @@
+package attachment_test
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/store/storetest"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var bg = context.Background()
+
+// bench is a keeper whose servers are plain processes of the test.
+type bench struct {
+	*attachment.Keeper
+	t             *testing.T
+	store         attachment.Store
+	tracked, held bool
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, store: storetest.SQLite(t).Attachments()}
+	b.start()
+	return b
+}
+
+func (b *bench) start() {
+	b.Keeper = attachment.New(attachment.Config{
+		Store: b.store, Dir: b.t.TempDir(),
+		Work: func(context.Context, thole.UserID, string, thole.ThreadID) (bool, bool, error) {
+			return b.tracked, b.held, nil
+		},
+	})
+	b.t.Cleanup(b.Close)
+}
+
+// process runs until kill, which returns when it is gone.
+func process(t *testing.T) (pid int, kill func()) {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	t.Cleanup(kill)
+	return cmd.Process.Pid, kill
+}
+
+var thread = thole.NewID[thole.ThreadID](time.Now())
+
+func (b *bench) open(server, client int, edit func(*attachment.Open)) (attachment.Attachment, error) {
+	o := attachment.Open{
+		User: thole.LocalUser, Home: "/codex", Thread: thread, Kind: attachment.Endpoint, Address: "unix:///x", Server: server, Client: client, Dir: "/",
+	}
+	if edit != nil {
+		edit(&o)
+	}
+	return b.Open(bg, o)
+}
+
+func (b *bench) must(a attachment.Attachment, err error) attachment.Attachment {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return a
+}
+
+func (b *bench) state(id thole.AttachmentID, want attachment.State) {
+	b.t.Helper()
+	if err := b.Sweep(bg); err != nil {
+		b.t.Fatal(err)
+	}
+	if a := b.must(b.ByID(bg, id)); a.State != want {
+		b.t.Fatalf("%s (%s), want %s", a.State, a.Note, want)
+	}
+}
+
+func TestLifeOfASession(t *testing.T) {
+	b := newBench(t)
+	server, killServer := process(t)
+	client, killClient := process(t)
+	a := b.must(b.open(server, client, nil))
+	b.state(a.ID, attachment.Live)
+	if b.Staying(bg) == "" {
+		t.Error("the daemon may leave an open session")
+	}
+
+	// A daemon that comes back finds the same process in the same epoch.
+	b.Close()
+	b.start()
+	if err := b.Resume(bg); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.must(b.Of(bg, thole.LocalUser, "/codex", thread)); got.Epoch != a.Epoch || got.Process != a.Process || got.State != attachment.Live {
+		t.Fatalf("%+v", got)
+	}
+
+	other, _ := process(t)
+	if _, err := b.open(server, other, nil); thole.CodeOf(err) != thole.CodeBusy {
+		t.Fatalf("a second terminal on the thread: %v", err)
+	}
+	b.tracked = true
+	killClient()
+	b.state(a.ID, attachment.Detached)
+	b.tracked, b.held = false, true
+	b.state(a.ID, attachment.Parked)
+	if _, err := b.open(server, other, nil); thole.CodeOf(err) != thole.CodeHeld {
+		t.Fatalf("a thread with a held result was opened: %v", err)
+	}
+	killServer()
+	b.state(a.ID, attachment.Parked)
+	b.held = false
+	b.state(a.ID, attachment.Retired)
+	if b.Staying(bg) != "" {
+		t.Error("a retired session keeps the daemon")
+	}
+
+	again, _ := process(t)
+	next := b.must(b.open(again, other, nil))
+	if next.Epoch != a.Epoch+1 || next.ID == a.ID {
+		t.Fatalf("epoch %d after %d", next.Epoch, a.Epoch)
+	}
+}
+
+func TestServerGoneIsStaleWhileItMatters(t *testing.T) {
+	b := newBench(t)
+	server, kill := process(t)
+	a := b.must(b.open(server, 0, nil))
+	b.tracked = true
+	kill()
+	b.state(a.ID, attachment.Stale)
+	b.tracked = false
+	b.state(a.ID, attachment.Retired)
+}
+
+func TestProfileMismatch(t *testing.T) {
+	b := newBench(t)
+	server, _ := process(t)
+	client, kill := process(t)
+	a := b.must(b.open(server, client, nil))
+	kill()
+	b.tracked = true
+	again, _ := process(t)
+	wider := func(o *attachment.Open) { o.Wish.Write = attachment.Yes }
+	if _, err := b.open(server, again, wider); thole.CodeOf(err) != thole.CodeConflict {
+		t.Fatalf("another profile while a delivery is under way: %v", err)
+	}
+	b.tracked = false
+	next := b.must(b.open(server, again, wider))
+	if next.ID == a.ID || next.Epoch != 2 {
+		t.Fatalf("%+v", next)
+	}
+	if old := b.must(b.ByID(bg, a.ID)); old.State != attachment.Retired {
+		t.Fatalf("the old one is %s", old.State)
+	}
+}
+
+// The cap is what was seen first, for ever; each change is a revision.
+func TestCapIsTakenOnce(t *testing.T) {
+	b := newBench(t)
+	server, _ := process(t)
+	a := b.must(b.open(server, 0, nil))
+	tight, wide := attachment.Snapshot{Policy: "never", Sandbox: "readOnly"}, attachment.Snapshot{Policy: "never", Sandbox: "workspaceWrite", Write: true}
+	for _, now := range []attachment.Snapshot{tight, tight, wide, wide, tight} {
+		limit, err := b.Saw(bg, a.ID, now)
+		if err != nil || !limit.Equal(tight) {
+			t.Fatalf("%+v, %v", limit, err)
+		}
+	}
+	if got := b.must(b.ByID(bg, a.ID)); got.Revision != 3 {
+		t.Fatalf("revision %d", got.Revision)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	b := newBench(t)
+	server, _ := process(t)
+	for name, edit := range map[string]func(*attachment.Open){
+		"thread": func(o *attachment.Open) { o.Thread = "x" }, "home": func(o *attachment.Open) { o.Home = "" },
+		"trust": func(o *attachment.Open) { o.Trust = "all" }, "wish": func(o *attachment.Open) { o.Wish.Network = "perhaps" },
+		"no server": func(o *attachment.Open) { o.Server = 0 },
+	} {
+		if _, err := b.open(server, 0, edit); thole.CodeOf(err) != thole.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
