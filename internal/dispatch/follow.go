@@ -9,7 +9,6 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // follow brings a run's events into the thread and the thread's wishes to the
@@ -18,7 +17,7 @@ import (
 func (w *worker) follow(ctx context.Context, p *place, r executord.Run) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sub, err := w.cfg.Threads.Subscribe(ctx, thole.SystemActor, w.lease.Thread, thread.SubscribeOptions{NoDeltas: true})
+	sub, err := w.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,7 +27,6 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run) error {
 		w.forward(ctx, p, r.ID, sub)
 	}()
 	defer func() {
-		sub.Close()
 		cancel()
 		<-wishes
 	}()

@@ -57,6 +57,7 @@ func (d *Dispatcher) Recover(ctx context.Context, _ thread.Thread, turn thread.T
 func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *thread.Subscription) {
 	f := &forwarder{worker: w, place: p, run: run, timers: map[thole.AskID]*time.Timer{}, due: make(chan func())}
 	defer f.stopTimers()
+	defer func() { sub.Close() }()
 	f.catchUp(ctx, sub.Snapshot)
 	for {
 		select {
@@ -66,10 +67,14 @@ func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *t
 			do()
 		case batch, ok := <-sub.Events:
 			if !ok {
-				if err := sub.Err(); err != nil {
-					w.log.Warn("lost sight of the thread", "thread", w.lease.Thread, "err", err)
+				next := w.watchAgain(ctx, sub.Err())
+				if next == nil {
+					return
 				}
-				return
+				sub.Close()
+				sub = next
+				f.catchUp(ctx, sub.Snapshot)
+				continue
 			}
 			for _, ev := range batch {
 				if ev.Turn == w.lease.Turn {
@@ -78,6 +83,26 @@ func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *t
 			}
 		}
 	}
+}
+
+// watch subscribes to what the thread records.
+func (w *worker) watch(ctx context.Context) (*thread.Subscription, error) {
+	return w.cfg.Threads.Subscribe(ctx, thole.SystemActor, w.lease.Thread, thread.SubscribeOptions{NoDeltas: true})
+}
+
+// watchAgain follows a subscription that fell behind: what it missed is in the
+// record. It returns nil when the thread can be watched no more.
+func (w *worker) watchAgain(ctx context.Context, why error) *thread.Subscription {
+	if errors.Is(why, thread.ErrSlow) {
+		var sub *thread.Subscription
+		if sub, why = w.watch(ctx); why == nil {
+			return sub
+		}
+	}
+	if why != nil && ctx.Err() == nil {
+		w.log.Warn("lost sight of the thread", "thread", w.lease.Thread, "err", why)
+	}
+	return nil
 }
 
 type forwarder struct {
@@ -183,7 +208,7 @@ func (f *forwarder) cancel(ctx context.Context) {
 // then parks the turn, if the provider can take the answer up later. Approvals
 // too hold no slot while they wait, but only questions can be parked.
 func (f *forwarder) parkLater(ctx context.Context, ask thole.Ask) {
-	if ask.Kind != thole.AskInput || !f.info.Capabilities.AskSurvives.OK() {
+	if f.timers[ask.ID] != nil || ask.Kind != thole.AskInput || !f.info.Capabilities.AskSurvives.OK() {
 		return
 	}
 	f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() {

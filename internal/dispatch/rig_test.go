@@ -30,14 +30,20 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "thole")
+	if binary = os.Getenv("THOLE_TEST_BINARY"); binary == "" {
+		binary = filepath.Join(dir, "thole")
+		buildBinary()
+	}
+	defer os.RemoveAll(dir)
+	goleak.VerifyTestMain(m)
+}
+
+func buildBinary() {
 	build := exec.Command("go", "build", "-o", binary, "github.com/tholehq/thole/cmd/thole")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}
-	defer os.RemoveAll(dir)
-	goleak.VerifyTestMain(m)
 }
 
 var me = thole.LocalActor

@@ -89,12 +89,14 @@ func (w *worker) finish(ctx context.Context, err error) {
 			w.log.Warn("lease lost", "turn", w.lease.Turn)
 			return
 		}
-		ctx = context.WithoutCancel(ctx)
-		if err := w.cfg.Queue.Release(ctx, w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
+		if err := w.cfg.Queue.Release(context.WithoutCancel(ctx), w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
 			w.log.Warn("release turn", "turn", w.lease.Turn, "err", err)
 		}
 		return
 	}
+	// A stop that comes now must not leave the thread waiting for the lease's end;
+	// the token fences this write, not the context.
+	ctx = context.WithoutCancel(ctx)
 	switch {
 	case err == nil:
 		err = w.cfg.Queue.Complete(ctx, w.lease.Turn, w.lease.Token)
