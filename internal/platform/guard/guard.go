@@ -143,7 +143,7 @@ func CheckListen(addr string, configured bool) error {
 	}
 	if !configured {
 		return thole.Errorf(thole.CodeForbidden, "refusing to listen on %s: other machines could reach it and no token or password is configured", addr).
-			WithHint("listen on 127.0.0.1, or make a token first with `thole token create`")
+			WithHint("listen on 127.0.0.1, or log in there first and make an API token")
 	}
 	return nil
 }

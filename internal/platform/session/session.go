@@ -130,7 +130,7 @@ func (m *Manager) Redeem(ctx context.Context, code, client string) (string, Sess
 	}
 	if !found {
 		return "", Session{}, thole.Errorf(thole.CodeUnauthorized, "this login link was used or is too old").
-			WithHint("run `thole up --login` for a new one")
+			WithHint("start `thole up` again: it prints a new one")
 	}
 	return value, s, nil
 }
