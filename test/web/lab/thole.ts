@@ -1,8 +1,8 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 const cache = process.env.THOLE_LAB ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "thole-lab");
 
@@ -45,7 +45,8 @@ export class Thole {
   constructor(private readonly withAgents: AgentName[] = []) {}
 
   private get env(): Record<string, string> {
-    return { HOME: this.root, PATH: `${join(this.root, "bin")}:/usr/bin:/bin`, THOLE_HOME: this.home, LANG: "C.UTF-8" };
+    const path = [...this.withAgents.map((name) => dirname(agentPath(name)!)), "/usr/bin", "/bin"].join(":");
+    return { HOME: this.root, PATH: path, THOLE_HOME: this.home, LANG: "C.UTF-8" };
   }
 
   get base(): string {
@@ -54,11 +55,6 @@ export class Thole {
 
   async start(): Promise<void> {
     this.port ||= await freePort();
-    mkdirSync(join(this.root, "bin"), { recursive: true });
-    for (const name of this.withAgents) {
-      const link = join(this.root, "bin", name);
-      if (!existsSync(link)) symlinkSync(agentPath(name)!, link);
-    }
     const child = spawn(process.env.THOLE_BIN!, ["up", "--demo", "--no-browser", "--listen", `127.0.0.1:${this.port}`], { env: this.env, cwd: this.root, stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     let said = "";

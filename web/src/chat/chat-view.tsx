@@ -82,7 +82,7 @@ export function ChatView() {
         <MessageList messages={shown.current} busy={busy} />
       )}
       <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] md:px-6">
-        <Trouble error={chat.error} />
+        <Trouble error={told(shown.current) ? undefined : chat.error} />
         <Queue busy={busy} canSteer={can(provider, "steer")} />
         <Composer
           ref={(handle) => {
@@ -103,6 +103,9 @@ export function ChatView() {
 }
 
 const known = (models: { id: string }[] | undefined, model: string | undefined) => (models?.some((it) => it.id === model) ? model : undefined);
+
+/** told: the answer itself says why it failed. */
+const told = (messages: ChatMessage[]): boolean => messages.at(-1)?.parts.some((part) => part.type === "data-error") ?? false;
 
 /** must tells the user and lets the composer keep the text. */
 async function must<T>(action: Promise<T>): Promise<T> {
