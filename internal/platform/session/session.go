@@ -130,7 +130,7 @@ func (m *Manager) Redeem(ctx context.Context, code, client string) (string, Sess
 	}
 	if !found {
 		return "", Session{}, thole.Errorf(thole.CodeUnauthorized, "this login link was used or is too old").
-			WithHint("start `thole up` again: it prints a new one")
+			WithHint("`thole login` prints a new one")
 	}
 	return value, s, nil
 }
