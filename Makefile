@@ -12,7 +12,7 @@ LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
 NORACE ?= ./internal/store/... ./internal/testkit/... ./test/...
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
-PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap
+PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk
 
 .PHONY: help
 help: ## show this help

@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -22,7 +23,7 @@ func newThread(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "thread", Short: "Start, watch and steer agent threads"}
 	cmd.AddCommand(
 		newThreadList(env), newThreadStart(env), newThreadShow(env), newThreadSend(env), newThreadTail(env),
-		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadClose(env),
+		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadClose(env), newThreadDelete(env),
 	)
 	return cmd
 }
@@ -215,13 +216,24 @@ func newThreadArchive(env *Env) *cobra.Command {
 	return cmd
 }
 
+// newThreadClose saves and stops what a thread runs in. The thread stays; the
+// next message wakes it.
 func newThreadClose(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "close THREAD", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return env.ask(cmd.Context(), system.MethodCloseThread, system.CloseParams{Thread: thole.ThreadID(args[0])}, nil)
+		},
+	}
+}
+
+func newThreadDelete(env *Env) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "close THREAD", Short: "Delete a thread with its history", Args: cobra.ExactArgs(1),
+		Use: "delete THREAD", Short: "Delete a thread with its history", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
-				return thole.Errorf(thole.CodeInvalid, "a closed thread is gone for good").WithHint("add --yes, or keep it with: thole thread archive %s", args[0])
+				return thole.Errorf(thole.CodeInvalid, "a deleted thread is gone for good").WithHint("add --yes, or keep it with: thole thread archive %s", args[0])
 			}
 			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
 				return c.Call(ctx, "thread/delete", app.ThreadParams{ThreadID: args[0]}, nil)

@@ -51,6 +51,7 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 	defer flush(context.WithoutCancel(ctx))
 	return RunDaemon(ctx, DaemonConfig{
 		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready,
+		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template,
 		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) { return build(ctx, o, db, d) },
 	})
 }
@@ -116,6 +117,9 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 		staying: func() string {
 			if why := t.staying(); why != "" {
 				return why
+			}
+			if contract.Connections() > 0 {
+				return "a client is attached"
 			}
 			return ch.keeper.Staying(ctx)
 		},

@@ -88,10 +88,13 @@ func TestThreadCommands(t *testing.T) {
 	if out, _, _ := h.Run("thread", "list", "--archived"); !strings.Contains(out, id) {
 		t.Errorf("archived: %s", out)
 	}
-	if _, errs, code := h.Run("thread", "close", id); code != 2 || !strings.Contains(errs, "--yes") {
+	if _, errs, code := h.Run("thread", "close", id); code != 0 {
+		t.Fatalf("close: %d %s", code, errs)
+	}
+	if _, errs, code := h.Run("thread", "delete", id); code != 2 || !strings.Contains(errs, "--yes") {
 		t.Errorf("close without --yes: %d %s", code, errs)
 	}
-	if _, errs, code := h.Run("thread", "close", "--yes", id); code != 0 {
+	if _, errs, code := h.Run("thread", "delete", "--yes", id); code != 0 {
 		t.Errorf("close: %d %s", code, errs)
 	}
 }
