@@ -160,10 +160,11 @@ func (e *Executors) Old(ctx context.Context, before time.Time, limit int) ([]exe
 	return e.list(ctx, `where state = 'stopped' and stopped_at < $1 order by stopped_at limit $2`, thole.Millis(before), limit)
 }
 
-// Stale implements executor.Rows.
+// Stale implements executor.Rows. It goes by the last try, so that syncs that
+// keep failing do not keep the others from their turn.
 func (e *Executors) Stale(ctx context.Context, before time.Time, limit int) ([]executor.Row, error) {
-	return e.list(ctx, `where state in ('running', 'stopped') and restored and last_sync_at < $1
-		and (last_sync_at < last_active_at or sync_status <> 'success') order by last_sync_at limit $2`, thole.Millis(before), limit)
+	return e.list(ctx, `where state in ('running', 'stopped') and restored and sync_started_at < $1
+		and (last_sync_at < last_active_at or sync_status <> 'success') order by sync_started_at, id limit $2`, thole.Millis(before), limit)
 }
 
 // Live implements executor.Rows.

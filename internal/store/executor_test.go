@@ -38,6 +38,33 @@ func TestExecutorRows(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+		t.Run("a sync that keeps failing keeps no other waiting", func(t *testing.T) {
+			rows := open(t).Executors()
+			for n := 1; n <= 2; n++ {
+				if _, err := rows.Ensure(ctx, wantExecutor(n, n)); err != nil {
+					t.Fatal(err)
+				}
+				_, err1 := rows.MarkRunning(ctx, thole.ExecutorID(uuid(n)))
+				_, err2 := rows.MarkRestored(ctx, thole.ExecutorID(uuid(n)))
+				if err := errors.Join(err1, err2); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err1 := rows.BeginSync(ctx, thole.ExecutorID(uuid(1)), "catch-up")
+			_, err2 := rows.EndSync(ctx, thole.ExecutorID(uuid(1)), "", errors.New("no space"))
+			now, err3 := rows.Now(ctx)
+			if err := errors.Join(err1, err2, err3); err != nil {
+				t.Fatal(err)
+			}
+			got, err := rows.Stale(ctx, now.Add(time.Minute), 1)
+			if err != nil || len(got) != 1 || got[0].ID != thole.ExecutorID(uuid(2)) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			// Just tried is not overdue, failed or not.
+			if got, err := rows.Stale(ctx, now.Add(-time.Minute), 10); err != nil || len(got) != 1 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 		t.Run("sweeps find what is theirs", func(t *testing.T) {
 			rows := open(t).Executors()
 			if _, err := rows.Ensure(ctx, wantExecutor(1, 1)); err != nil {
