@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -83,7 +83,19 @@ export class Thole {
 
   async end(): Promise<void> {
     await this.stop();
+    this.sweep();
     rmSync(this.root, { recursive: true, force: true });
+  }
+
+  // Executors outlive the server, so that the next one finds them; after a test there is no next one.
+  private sweep(): void {
+    for (const pid of readdirSync("/proc").filter((it) => /^\d+$/.test(it))) {
+      try {
+        if (readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(`${this.root}/`)) process.kill(Number(pid), "SIGKILL");
+      } catch {
+        // It ended by itself.
+      }
+    }
   }
 
   cli(...args: string[]): string {
