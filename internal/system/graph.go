@@ -81,6 +81,9 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 	if err := g.Start("workspaces", &part{stop: func(context.Context) error { return ws.Close() }}); err != nil {
 		return nil, err
 	}
+	if err := g.Start("collection", background(func(ctx context.Context) { ws.collect(ctx, o.Log) })); err != nil {
+		return nil, err
+	}
 	t, err := newThreads(o.Config, db, providers, creds, ws, o.Log)
 	if err != nil {
 		return nil, err
@@ -170,3 +173,24 @@ func (p *part) Start(ctx context.Context) error {
 }
 
 func (p *part) Stop(ctx context.Context) error { return p.stop(ctx) }
+
+// background is a part that runs until it is stopped.
+func background(run func(context.Context)) *part {
+	var stop context.CancelFunc
+	done := make(chan struct{})
+	return &part{
+		start: func(ctx context.Context) error {
+			ctx, stop = context.WithCancel(ctx)
+			go func() {
+				defer close(done)
+				run(ctx)
+			}()
+			return nil
+		},
+		stop: func(context.Context) error {
+			stop()
+			<-done
+			return nil
+		},
+	}
+}

@@ -133,3 +133,30 @@ func (w *workspaces) Sync(ctx context.Context, t dispatch.Target, reason string)
 func (w *workspaces) Verify(ctx context.Context, t dispatch.Target, snapshot string) error {
 	return w.manager.Verify(ctx, target(t), workspace.SnapshotID(snapshot))
 }
+
+// collectGrace is how long an object that nothing refers to is kept, and
+// collectEvery how often they are looked for.
+const (
+	collectGrace = 24 * time.Hour
+	collectEvery = time.Hour
+)
+
+// collect removes objects that nothing refers to any more, until ctx ends.
+func (w *workspaces) collect(ctx context.Context, log *slog.Logger) {
+	ticker := time.NewTicker(collectEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			_, err := w.manager.Collect(ctx, collectGrace)
+			if sweeper, ok := w.objects.(interface{ Sweep(time.Time) error }); ok {
+				err = errors.Join(err, sweeper.Sweep(now.Add(-collectGrace)))
+			}
+			if err != nil && ctx.Err() == nil {
+				log.Warn("collect objects", "err", err)
+			}
+		}
+	}
+}

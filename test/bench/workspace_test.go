@@ -91,6 +91,9 @@ func files() int {
 func rclone(t *testing.T) string {
 	path, err := exec.LookPath("rclone")
 	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("rclone is not installed (apt-get install rclone)")
+		}
 		t.Skip("rclone is not installed (apt-get install rclone)")
 	}
 	return path
