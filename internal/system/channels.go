@@ -2,8 +2,6 @@ package system
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -96,19 +94,30 @@ func (c *channels) stop(context.Context) error {
 	return nil
 }
 
-// MessageFile in a home replaces the words around delivered results.
-const MessageFile = "message.tmpl"
-
-func messages(home string) (*message.Writer, error) {
-	text, err := os.ReadFile(filepath.Join(home, MessageFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, thole.Errorf(thole.CodeInvalid, "read the message template: %w", err)
+// messages writes what receiving turns read, in the words of a file if one is
+// named.
+func messages(file string) (*message.Writer, error) {
+	text := ""
+	if file != "" {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "delivery.template: %w", err)
+		}
+		text = string(b)
 	}
-	w, err := message.New(string(text), 0)
+	w, err := message.New(text, 0)
 	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "%s: %w", filepath.Join(home, MessageFile), err).WithHint("correct the file or remove it")
+		return nil, thole.Errorf(thole.CodeInvalid, "delivery.template %s: %w", file, err).WithHint("correct the file, or leave delivery.template empty")
 	}
 	return w, nil
+}
+
+// limits are the shipped numbers with what the configuration says.
+func limits(c config.Delivery) delivery.Limits {
+	l := delivery.DefaultLimits()
+	l.MaxJobs, l.MaxBytes = int64(c.MaxJobs), c.MaxBytes
+	l.WaitWindow, l.MinInterval, l.Observation = c.WaitWindow, c.MinInterval, c.ObservationWindow
+	return l
 }
 
 // work says what of a thread's deliveries needs its session.

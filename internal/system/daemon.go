@@ -33,6 +33,7 @@ type DaemonConfig struct {
 	Idle     time.Duration // 0: never exits by itself
 	Takeover bool          // ask a running owner to hand over
 	Limits   delivery.Limits
+	Template string // a file that replaces the words around delivered results
 	Channels map[thole.Target]channel.Channel
 	// Methods are served beside our own.
 	Methods map[string]daemon.Method
@@ -157,7 +158,7 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 		cfg.Limits = delivery.DefaultLimits()
 	}
 	d.keeper = keeper
-	words, err := messages(cfg.Home)
+	words, err := messages(cfg.Template)
 	if err != nil {
 		return nil, err
 	}

@@ -171,7 +171,7 @@ func (d *desk) shows(text string) {
 
 func (d *desk) until(what string, ok func() bool) {
 	d.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -12,14 +12,14 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 	d.terminal(binary, "cli", "run", "--new-thread", "--auto-delivery-policy", "trusted-all")
 	d.shows("Scripted")
 	d.say("sim: say hello from the model")
-	d.shows("hello from the model")
+	d.shows("• hello from the model")
 	var s []session
 	d.until("the thread to be bound", func() bool {
 		s = d.sessions()
 		return len(s) == 1 && s[0].State == "live" && s[0].Thread != ""
 	})
 	d.job("cli", s[0].Thread, "sim: say the result was read")
-	d.shows("the result was read")
+	d.shows("• the result was read")
 	if b := d.fate(); b.CloseReason != "delivered" || b.Attempts != 1 {
 		t.Fatalf("%+v", b)
 	}
@@ -41,10 +41,10 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 	// The same thread again, by its id.
 	d.kill()
 	d.terminal(binary, "cli", "run", "--bind-thread-id", s[0].Thread, "--auto-delivery-policy", "trusted-all")
-	d.shows("the result was read")
+	d.shows("• the result was read")
 	d.until("the session", func() bool { s = d.sessions(); return len(s) == 1 && s[0].State == "live" })
 	d.job("cli", s[0].Thread, "sim: say the second result")
-	d.shows("the second result")
+	d.shows("• the second result")
 }
 
 // Strict by default: a result whose needs are unknown waits for a human.
@@ -53,7 +53,7 @@ func TestStrictSafeHolds(t *testing.T) {
 	d.terminal(binary, "cli", "run", "--new-thread")
 	d.shows("Scripted")
 	d.say("sim: say hello from the model")
-	d.shows("hello from the model")
+	d.shows("• hello from the model")
 	var s []session
 	d.until("the thread to be bound", func() bool { s = d.sessions(); return len(s) == 1 && s[0].Thread != "" })
 	d.job("cli", s[0].Thread, "sim: say never seen")
