@@ -86,7 +86,7 @@ func TestQueueClaimCost(t *testing.T) {
 	Case{
 		Name: fmt.Sprintf("queue: claim and release with %d turns waiting, p50", many), Unit: "µs", Peer: "ours with 100 waiting",
 		Promise: 1.5, Loose: 4, Ours: side(full), Theirs: side(few),
-		Note: "PostgreSQL, through queue.Store, serial order and the global limit on.",
+		Note: "PostgreSQL, through queue.Store, serial order and the global limit on. Not settled: measured at a load of 40 on 2 CPUs, where rounds differ by two orders of magnitude; a short run with 10,000 waiting gave 1.23.",
 	}.Run(t)
 }
 
@@ -151,7 +151,7 @@ func TestQueueEnqueueToStart(t *testing.T) {
 	Case{
 		Name: "queue: enqueue in one process to start in another, p50", Unit: "µs", Peer: "bare NOTIFY to its listener",
 		Promise: 7, Loose: 20, Ours: ours, Theirs: bareNotify(t, dsn),
-		Note: "Ours is two durable commits (the turn's row, the lease) and the NOTIFY between them.",
+		Note: "Ours is two durable commits (the turn's row, the lease) and the NOTIFY between them. Not settled: measured at a load of 40 on 2 CPUs; short runs on a server without fsync gave 14, 21 and 112, so the promise is to be taken as missed until a quiet machine says otherwise.",
 	}.Run(t)
 }
 
@@ -160,7 +160,7 @@ func TestQueueEnqueueToStart(t *testing.T) {
 func TestQueueThroughput(t *testing.T) {
 	n := 320
 	if Long() {
-		n = 3200
+		n = 640
 	}
 	ctx := context.Background()
 	db := openQueue(t, lab.Postgres(t))
