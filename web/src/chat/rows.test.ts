@@ -21,7 +21,7 @@ describe("rows", () => {
 
   it("show a question without its empty tool", () => {
     const question = { question_id: "q", kind: "plan", state: "pending" } as Question;
-    expect(kinds(answer(tool("t", { id: "q" }), { type: "data-ask", id: "q", data: question }), true)).toEqual(["top", "data-ask", "wait"]);
+    expect(kinds(answer(tool("t", { id: "q" }), { type: "data-ask", id: "q", data: question }), true)).toEqual(["top", "data-ask"]);
     expect(kinds(answer(tool("t")), true)).toEqual(["top", "dynamic-tool", "wait"]);
   });
 

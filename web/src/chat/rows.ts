@@ -30,8 +30,9 @@ export function rowsOf(messages: ChatMessage[], { more, busy }: State): Row[] {
   return rows;
 }
 
-// While text is being written the text itself shows that something happens.
-const speaking = (row: Row | undefined): boolean => row?.kind === "part" && "state" in row.part && row.part.state === "streaming";
+// While text is being written the text itself shows that something happens, and an open question waits for the reader.
+const speaking = (row: Row | undefined): boolean =>
+  row?.kind === "part" && (("state" in row.part && row.part.state === "streaming") || (row.part.type === "data-ask" && row.part.data.state === "pending"));
 
 function answer(rows: Row[], message: ChatMessage, live: boolean): void {
   let step = 0;

@@ -121,13 +121,17 @@ export function FileChangePart({ part }: { part: AnyTool }) {
       title={<span className={changes.length === 1 ? "font-mono text-[12.5px]" : ""}>{title}</span>}
       open={part.state !== "output-denied" && changes.length <= 3}
       note={
-        <span className="shrink-0 font-mono text-[11.5px]">
-          <span className="text-ok">+{total.added}</span> <span className="text-bad">−{total.removed}</span>
-        </span>
+        <>
+          {changes.length === 1 && changes[0]!.kind === "add" && <Badge tone="ok">{t("part.added")}</Badge>}
+          {changes.length === 1 && changes[0]!.kind === "delete" && <Badge tone="bad">{t("part.deleted")}</Badge>}
+          <span className="shrink-0 font-mono text-[11.5px]">
+            <span className="text-ok">+{total.added}</span> <span className="text-bad">−{total.removed}</span>
+          </span>
+        </>
       }
     >
       {changes.map((change) => (
-        <Diff key={change.path} change={change} bare={changes.length === 1 && change.kind === "update" && !change.move} />
+        <Diff key={change.path} change={change} bare={changes.length === 1 && !change.move} />
       ))}
       <ErrorText part={part} />
     </Fold>
