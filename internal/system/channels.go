@@ -85,13 +85,16 @@ func (c *channels) start(ctx context.Context) error {
 	return nil
 }
 
-// stop leaves the servers running for the next owner of the home.
-func (c *channels) stop(context.Context) error {
+// stop leaves the servers of open terminals running for the next owner of the
+// home; those that nobody needs are ended now, because nobody may come.
+func (c *channels) stop(ctx context.Context) error {
 	c.stopSweep()
 	<-c.swept
 	c.codex.Close()
 	c.keeper.Close()
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, sweepSessions)
+	defer cancel()
+	return c.keeper.Sweep(ctx)
 }
 
 // messages writes what receiving turns read, in the words of a file if one is

@@ -81,6 +81,15 @@ func newDesk(t *testing.T) *desk {
 	}
 	t.Cleanup(func() {
 		d.kill()
+		// The daemon notices that the terminals are gone and ends their servers.
+		d.until("the servers to end", func() bool {
+			for _, s := range d.sessions() {
+				if s.Alive {
+					return false
+				}
+			}
+			return true
+		})
 		if out, err := d.try("daemon", "stop"); err != nil {
 			t.Logf("daemon stop: %v: %s", err, out)
 		}
@@ -197,6 +206,7 @@ type session struct {
 	State   string `json:"state"`
 	Thread  string `json:"bound_thread_id"`
 	Problem string `json:"problem"`
+	Alive   bool   `json:"server_alive"`
 }
 
 func (d *desk) sessions(args ...string) (list []session) {
