@@ -7,9 +7,15 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
 
 # Packages whose tests run without the race detector. SQLite here is C turned into
-# Go, which the detector slows about eighteen times: the store's crash and model
-# tests would take most of an hour. What runs above the store is raced with it.
-NORACE ?= ./internal/store/... ./internal/testkit/... ./test/...
+# Go, which the detector slows about eighteen times: crash, model and power-loss
+# tests on it would take most of an hour. RACED names their tests of concurrency,
+# which run with it, as PACKAGE=EXPRESSION.
+NORACE ?= ./internal/store/... ./internal/testkit/... ./test/... ./internal/thread/... ./internal/delivery/... ./internal/artifact/... \
+	./internal/workspace/... ./internal/dispatch/... ./internal/system/... ./internal/appserver/... ./internal/platform/... ./internal/channel/... \
+	./internal/attachment/... ./internal/daemon/... ./internal/cli/... ./internal/provider/claude ./internal/provider/codex ./internal/provider/opencode ./client/...
+RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
+	./internal/dispatch=EveryPhase|Human|Interrupt|AnotherDispatcher ./internal/appserver=Rejoin|Stalled|Order|Asks \
+	./internal/thread/runner=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
 PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk
@@ -40,7 +46,7 @@ setup: ## get the real parts that tests run on (needs root for some)
 .PHONY: test
 test: ## set up, then run all tests and show the real parts they ran on
 	@scripts/lab install || true
-	@GO='$(GO)' NORACE='$(NORACE)' PARTS='$(PARTS)' scripts/test
+	@GO='$(GO)' NORACE='$(NORACE)' RACED='$(RACED)' PARTS='$(PARTS)' scripts/test
 
 .PHONY: lint
 lint: ## look for mistakes with golangci-lint
