@@ -232,15 +232,23 @@ func killRun(t *testing.T, seed uint64) outcome {
 	r.deliver()
 	r.job("sim: wait 100ms ;; say got it")
 	r.until(func(v delivery.BatchView) bool { return settled(v) || v.Lane.Failures > 0 })
+	renewed := false
 	select {
 	case <-dead:
+		renewed = true
 		r.renew()
-	default: // delivered before anything was cut
+	default: // ended before anything was cut, or is cut only now
 	}
 	v := r.until(settled)
 	r.halt()
+	p.mu.Lock()
+	cuts := p.cuts
+	p.mu.Unlock()
+	if cuts > 0 && !renewed {
+		r.renew() // to count the turns
+	}
 	return outcome{
-		cut: plan, made: true, delivered: v.Batch.CloseReason == thole.CloseDelivered, held: v.Batch.HeldFor != "",
+		cut: plan, made: cuts > 0, delivered: v.Batch.CloseReason == thole.CloseDelivered, held: v.Batch.HeldFor != "",
 		turns: r.carrying(), story: r.story(),
 	}
 }
