@@ -50,7 +50,7 @@ export class Desk {
   /** ask sends and waits until the run is over. */
   async ask(text: string): Promise<void> {
     await this.send(text);
-    await expect(this.stopButton.or(this.chat.locator("time").last())).toBeVisible();
+    await expect(this.stopButton.or(this.chat.locator("time")).first()).toBeVisible();
     await expect(this.page).toHaveURL(/\/c\//);
     await this.idle();
   }

@@ -12,16 +12,18 @@ export function Agent() {
   const phases = useSide((side) => side.phases);
   const session = useSide((side) => side.session);
   const lastError = useSide((side) => side.lastError);
+  const waits = useSide((side) => side.run !== undefined && side.questions.some((it) => it.state === "pending" && it.run_id === side.run!.id));
   if (!run) return <p className="text-[13px] text-muted">{t("agent.none")}</p>;
   const usage = run.usage;
+  const phase = waits && !run.outcome ? "waiting_human" : run.phase;
   const window = usage.context_window ?? 0;
   const used = usage.input + (usage.cache_read ?? 0);
   return (
     <div className="space-y-5 text-[13px]">
       <div className="flex items-center justify-between gap-2">
-        <Badge tone={tone(run.phase)} className="px-2 py-0.5 text-[13px]">
+        <Badge tone={tone(phase)} className="px-2 py-0.5 text-[13px]">
           {!run.outcome && <span className="pulse size-1.5 rounded-full bg-current" />}
-          {maybe("phase", run.phase)}
+          {maybe("phase", phase)}
         </Badge>
         <span className="text-muted">
           <span className="sr-only">{t("agent.elapsed")} </span>

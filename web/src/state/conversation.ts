@@ -258,6 +258,8 @@ export class Conversation {
 
   /** stop asks the server: closing the stream alone would only stop us from watching. */
   async stop(): Promise<void> {
+    // A run that the server has not begun cannot be stopped yet: wait for its first word.
+    while (this.chat.status === "submitted") await new Promise((soon) => setTimeout(soon, 50));
     await post(`/api/chat/${encodeURIComponent(this.id)}/stop`);
   }
 
