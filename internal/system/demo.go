@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -21,8 +22,21 @@ type demo struct {
 	done chan struct{}
 }
 
-func startDemo() (*demo, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+// startDemo listens where the home's scripted model was before, if it can: codex
+// keeps the address in each thread's settings.
+func startDemo(home string) (*demo, error) {
+	note := filepath.Join(home, "demo-model")
+	address := "127.0.0.1:0"
+	if before, err := os.ReadFile(note); err == nil && strings.HasPrefix(string(before), "127.0.0.1:") {
+		address = string(before)
+	}
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		ln, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err == nil {
+		err = atomicfile.Write(note, []byte(ln.Addr().String()), 0o600)
+	}
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "start the scripted model: %w", err)
 	}

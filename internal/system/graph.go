@@ -139,7 +139,7 @@ func credentials(g *service.Group, o Options) (provider.Credentials, error) {
 		}
 		return provider.Login{Home: home, Getenv: os.Getenv}, nil
 	}
-	d, err := startDemo()
+	d, err := startDemo(o.Config.Home)
 	if err != nil {
 		return nil, err
 	}

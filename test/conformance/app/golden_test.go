@@ -243,7 +243,7 @@ var allowed = []string{
 	"requestId is string", // ids of asks name thread and ask; the schema allows both
 	"<commandExecution>.processId",
 	"thread/unarchive: has .thread.environments[]", // recorded empty for a thread that is not loaded
-	"<reasoning>.content[]", // agents that show what they think
+	"<reasoning>.content[]",                        // agents that show what they think
 	// The recorded approvals all came with a reason and a rule; both are optional.
 	"requestApproval: lacks .proposedExecpolicyAmendment",
 	"requestApproval: lacks .reason",
