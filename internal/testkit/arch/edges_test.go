@@ -27,7 +27,7 @@ var (
 	adapters = []string{
 		"internal/provider/codex", "internal/provider/claude", "internal/provider/opencode",
 		"internal/executor/docker", "internal/executor/local", "internal/objects/s3", "internal/objects/dir",
-		"internal/channel/turnstart", "internal/channel/turnsteer", "internal/channel/heartbeat",
+		"internal/channel/turnstart", "internal/channel/turnsteer", "internal/channel/ownthread", "internal/channel/heartbeat",
 	}
 	servers = []string{
 		"internal/dispatch", "internal/appserver", "internal/execserver", "internal/executord", "internal/daemon", "internal/platform/...",
