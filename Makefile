@@ -70,4 +70,4 @@ verify: ## fail on stale generated files, unformatted code and untidy modules
 
 .PHONY: clean
 clean: ## remove what was built; the cache of parts stays
-	rm -rf bin web/dist
+	rm -rf bin

@@ -86,6 +86,16 @@ func (s *Server) Close() error {
 	return s.runs.closeAll()
 }
 
+// Busy reports whether a run is going.
+func (s *Server) Busy() bool {
+	for _, r := range s.runs.list() {
+		if r.State == RunRunning || r.State == RunWaiting {
+			return true
+		}
+	}
+	return false
+}
+
 // Handler serves the HTTP interface. Every route but /healthz wants the token.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()

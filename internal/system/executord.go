@@ -59,7 +59,11 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "listen: %w", err)
 	}
-	srv := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen := newWatchman(cfg.TokenFile)
+	go seen.run(ctx, server.Busy, cancel)
+	srv := &http.Server{Handler: seen.note(server.Handler()), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
