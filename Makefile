@@ -14,7 +14,7 @@ NORACE ?= ./internal/store/... ./internal/testkit/... ./test/... ./internal/thre
 	./internal/workspace/... ./internal/dispatch/... ./internal/system/... ./internal/appserver/... ./internal/platform/... ./internal/channel/... \
 	./internal/attachment/... ./internal/daemon/... ./internal/cli/... ./internal/provider/claude ./internal/provider/codex ./internal/provider/opencode ./client/...
 RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
-	./internal/dispatch=EveryPhase|Human|Interrupt|AnotherDispatcher ./internal/appserver=Rejoin|Stalled|Order|Asks \
+	./internal/dispatch=EveryPhase|Human|Interrupt|AnotherDispatcher ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
 	./internal/thread/runner=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.

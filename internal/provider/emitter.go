@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -66,10 +67,30 @@ func (e *Emitter) send(ev Event, key string) {
 	}
 	ev.ID = StableID[thole.EventID]("event", string(e.turn), string(ev.Kind), key)
 	ev.Turn, ev.Time = e.turn, e.now().UTC()
+	ev.Item = clone(ev.Item)
 	if ev.Kind == EventEnded {
 		e.ended = true
 	}
 	e.emit(ev)
+}
+
+// clone copies an item with what it points to: events are facts, and whoever
+// has one reads it while the driver works on.
+func clone(item *thole.Item) *thole.Item {
+	if item == nil {
+		return nil
+	}
+	c := *item
+	if c.Command != nil {
+		cmd := *c.Command
+		c.Command = &cmd
+	}
+	if c.Tool != nil {
+		tool := *c.Tool
+		c.Tool = &tool
+	}
+	c.Changes = slices.Clone(c.Changes)
+	return &c
 }
 
 // Session reports the CLI's own session id.
