@@ -123,11 +123,13 @@ func script(t *rapid.T) []thread.Event {
 		step int
 	}
 	steps := 0
+	crossed := false // an item of an earlier step ended in this one
 	var items []*live
 	var asks []thole.Ask
 	n := 0
 	complete := func(at int) {
 		l := items[at]
+		crossed = crossed || l.step < steps
 		items = append(items[:at:at], items[at+1:]...)
 		i := l.item
 		states := []thole.ItemState{thole.ItemCompleted, thole.ItemFailed}
@@ -198,9 +200,10 @@ func script(t *rapid.T) []thread.Event {
 			add(thread.TodoSnapshot, thread.Data{Todos: []thole.Todo{{ID: "1", Content: "x", State: thole.TodoDoing}}})
 		case "step":
 			steps++
+			crossed = false
 			add(thread.StepStarted, thread.Data{})
-		case "reset": // a provider repeats a call whose step holds all that is open
-			if len(items) > 0 && items[0].step < steps {
+		case "reset": // a provider repeats a call whose step holds all that was open in it
+			if crossed || len(items) > 0 && items[0].step < steps {
 				continue
 			}
 			add(thread.StepReset, thread.Data{})
