@@ -79,7 +79,7 @@ func TestStalledClientsAreCheap(t *testing.T) {
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "s.sock"), "")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	const clients = 24
+	const clients = 80 // many, because what the turns themselves cost is shared by all
 	driver, err := appclient.Over(ctx, rig.Stream(), appclient.Options{Name: "driver", OptOut: []string{"item/agentMessage/delta", "item/completed", "item/started"}})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,9 @@ func TestStalledClientsAreCheap(t *testing.T) {
 		if _, err := driver.StartTurn(ctx, app.TurnStartParams{ThreadID: v.Thread.ID, Input: appclient.Text(fmt.Sprintf("sim: say %d %s", i, strings.Repeat("z", 8<<10)))}); err != nil {
 			t.Fatal(err)
 		}
-		peak = max(peak, (memory()-before)/clients)
+		// The least of three looks: what is alive only while it is being sent is no
+		// cost of a client that reads nothing.
+		peak = max(peak, (min(memory(), memory(), memory())-before)/clients)
 	}
 	t.Logf("a connection costs %d KiB idle and %d KiB at most while stalled", idle>>10, peak>>10)
 	if peak > 256<<10 {
