@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ func newDaemonRun(env *Env) *cobra.Command {
 				daemonclient.Report(err)
 				return err
 			}
-			log := slog.New(slog.NewTextHandler(env.Err, nil))
+			log := env.logger(cfg)
 			reason, err := system.Run(cmd.Context(), system.Options{
 				Config: cfg, Role: "daemon", Idle: idle, Takeover: takeover, Log: log, Ready: daemonclient.Report,
 			})

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,17 @@ func (e *Env) config(flags map[string]string) (*config.Config, error) {
 		return nil, err
 	}
 	return config.Load(home, os.Getenv, flags)
+}
+
+// logger writes what log.level and log.format say; auto is text.
+func (e *Env) logger(cfg *config.Config) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(cfg.Log.Level)) // validated
+	o := &slog.HandlerOptions{Level: level}
+	if cfg.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(e.Err, o))
+	}
+	return slog.New(slog.NewTextHandler(e.Err, o))
 }
 
 func newConfig(env *Env) *cobra.Command {

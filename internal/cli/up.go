@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -38,11 +37,7 @@ func newUp(env *Env) *cobra.Command {
 			if err := refuseSecond(cmd.Context(), cfg.Home); err != nil {
 				return err
 			}
-			level := slog.LevelWarn
-			if cfg.Log.Level == "debug" {
-				level = slog.LevelDebug
-			}
-			log := slog.New(slog.NewTextHandler(env.Err, &slog.HandlerOptions{Level: level}))
+			log := env.logger(cfg)
 			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo, Log: log, UI: web.Dist()}, !noBrowser)
 		},
 	}

@@ -157,6 +157,10 @@ func (c *Config) Validate() error {
 	if c.Objects.Kind == "s3" && (c.Objects.Endpoint == "" || c.Objects.Bucket == "") {
 		checks = append(checks, c.bad("objects.endpoint", "and objects.bucket are needed when objects.kind is s3"))
 	}
+	if c.Store.DSN != "" {
+		// Accepting it and using SQLite all the same would be worse than refusing.
+		checks = append(checks, c.bad("store.dsn", "must be empty: up and daemon keep their rows in the home's SQLite file"))
+	}
 	if c.Delivery.ObservationWindow <= c.Daemon.IdleExit {
 		checks = append(checks, c.bad("delivery.observation_window", "must be longer than daemon.idle_exit (%s), or accepted results would go unobserved", c.Daemon.IdleExit))
 	}

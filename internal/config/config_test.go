@@ -57,6 +57,7 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		"not an address":        {flags: map[string]string{"http.listen": "nowhere"}, want: "http.listen"},
 		"not in the set":        {flags: map[string]string{"log.level": "loud"}, want: "log.level"},
 		"window under idle":     {flags: map[string]string{"delivery.observation_window": "1m"}, want: "delivery.observation_window"},
+		"a store nobody opens":  {flags: map[string]string{"store.dsn": "postgres://x"}, want: "store.dsn"},
 		"s3 without a bucket":   {flags: map[string]string{"objects.kind": "s3"}, want: "objects.bucket"},
 		"number that is a word": {flags: map[string]string{"delivery.max_bytes": "1k"}, want: "whole number"},
 	} {

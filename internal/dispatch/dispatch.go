@@ -136,7 +136,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	unsubscribe := d.cfg.Queue.Subscribe(d.wake)
 	d.wg.Go(func() {
 		defer unsubscribe()
-		d.claimLoop(intake, ctx)
+		d.claimLoop(intake)
 	})
 	d.wg.Go(func() { d.sweepLoop(intake) })
 	return nil
@@ -174,7 +174,7 @@ func (d *Dispatcher) wake() {
 // leases of dead workers are looked for.
 const pollEvery = time.Second
 
-func (d *Dispatcher) claimLoop(intake, kill context.Context) {
+func (d *Dispatcher) claimLoop(intake context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {

@@ -24,7 +24,7 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 	for range maxRecoveries {
 		err := w.runOnce(ctx, th, t)
 		if !errors.Is(err, errLost) {
-			return w.endIfTooLong(ctx, t, err)
+			return tooLong(ctx, err)
 		}
 		w.log.Info("provider lost with its executor", "turn", t.ID, "thread", th.ID, "err", err)
 		// Back to the start of the pipeline: what was open is closed with the text it
@@ -49,8 +49,8 @@ var (
 	errLost = errors.New("dispatch: run lost")
 )
 
-// endIfTooLong fails a turn whose time is over, with a context that still lives.
-func (w *worker) endIfTooLong(ctx context.Context, t thread.Turn, err error) error {
+// tooLong names the reason when a turn's time is over.
+func tooLong(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(context.Cause(ctx), errTooLong) {
 		return err
 	}

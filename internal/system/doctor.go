@@ -37,7 +37,7 @@ func Doctor(ctx context.Context, cfg *config.Config) []Finding {
 	var out []Finding
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkProviders(ctx, cfg)...)
-	return append(out, checkBubblewrap(ctx, cfg), checkObjects(ctx, cfg), checkPostgres(ctx, cfg), checkDocker(ctx))
+	return append(out, checkBubblewrap(ctx, cfg), checkObjects(cfg), checkDocker(ctx))
 }
 
 func checkProviders(ctx context.Context, cfg *config.Config) []Finding {
@@ -143,7 +143,7 @@ func checkBubblewrap(ctx context.Context, cfg *config.Config) Finding {
 	return f
 }
 
-func checkObjects(_ context.Context, cfg *config.Config) Finding {
+func checkObjects(cfg *config.Config) Finding {
 	f := Finding{Part: "objects", OK: true, Found: "directory in the home"}
 	if cfg.Objects.Kind == "s3" {
 		f = Finding{Part: "objects", Found: "s3 " + cfg.Objects.Endpoint + "/" + cfg.Objects.Bucket, Disables: "sync of workspaces"}
@@ -155,14 +155,6 @@ func checkObjects(_ context.Context, cfg *config.Config) Finding {
 		}
 		conn.Close()
 		f.OK = true
-	}
-	return f
-}
-
-func checkPostgres(_ context.Context, cfg *config.Config) Finding {
-	f := Finding{Part: "store", OK: true, Found: "SQLite in the home"}
-	if cfg.Store.DSN != "" {
-		f.Found = "PostgreSQL"
 	}
 	return f
 }
