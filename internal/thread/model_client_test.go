@@ -1,6 +1,7 @@
 package thread_test
 
 import (
+	"fmt"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -113,31 +114,23 @@ func (w *world) read() {
 			continue
 		}
 		c.readTo(end)
-		c.agrees()
 	}
 }
 
+// readTo reads to the log's end and on, until the ephemeral events behind it
+// (deltas, status) have made the client agree with the log.
 func (c *client) readTo(end uint64) {
-	// The last durable event may be followed by deltas already; take what is there.
-	for c.seq < end {
+	late := time.After(10 * time.Second)
+	for c.seq < end || c.differs() != "" {
 		select {
 		case batch, ok := <-c.sub.Events:
 			if !ok {
 				c.w.t.Fatalf("a client that reads was ended: %v", c.sub.Err())
 			}
 			c.take(batch)
-		case <-time.After(10 * time.Second):
-			c.w.t.Fatalf("a client waits at %d for %d", c.seq, end)
+		case <-late:
+			c.w.t.Fatalf("a client waits at %d for %d: %s", c.seq, end, c.differs())
 		}
-	}
-	for {
-		select {
-		case batch := <-c.sub.Events:
-			c.take(batch)
-			continue
-		default:
-		}
-		return
 	}
 }
 
@@ -201,23 +194,24 @@ func (c *client) fact(e thread.Event) {
 	}
 }
 
-// agrees compares the client's view with the log.
-func (c *client) agrees() {
+// differs says what the client believes and the log does not, "" if nothing.
+func (c *client) differs() string {
 	r := c.w.reference()
 	if c.known && c.status != r.status(true) {
-		c.w.t.Fatalf("client believes %+v, the log says %+v", c.status, r.status(true))
+		return fmt.Sprintf("client believes %+v, the log says %+v", c.status, r.status(true))
 	}
 	if len(c.pend) != len(r.pending) {
-		c.w.t.Fatalf("client has %d asks, the log %d", len(c.pend), len(r.pending))
+		return fmt.Sprintf("client has %d asks, the log %d", len(c.pend), len(r.pending))
 	}
 	if !c.deltas {
-		return
+		return ""
 	}
 	for id, said := range c.w.agent.items {
 		if r.items[id].open && c.items[id] != said {
-			c.w.t.Fatalf("client has %q of %s, the agent said %q", c.items[id], id, said)
+			return fmt.Sprintf("client has %q of %s, the agent said %q", c.items[id], id, said)
 		}
 	}
+	return ""
 }
 
 // finish closes the subscription after reading what is left, which must be a

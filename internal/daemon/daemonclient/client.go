@@ -36,20 +36,24 @@ type Client struct {
 // Call asks the owner, starting it if needed.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	deadline := time.Now().Add(giveUp)
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+	for pause := time.Millisecond; ; {
 		err := c.once(ctx, method, params, result)
 		if err == nil || !repeatable(err) || ctx.Err() != nil {
 			return err
 		}
+		if absent(err) && c.NoStart {
+			return thole.Errorf(thole.CodeUnavailable, "no thole process owns %s", c.Home).WithHint("any thole job command starts one")
+		}
+		if time.Now().After(deadline) {
+			return thole.Errorf(thole.CodeUnavailable, "the daemon of %s ended without an answer: %w", c.Home, err).WithHint("see %s/daemon.log", c.Home)
+		}
 		if absent(err) {
-			if c.NoStart {
-				return thole.Errorf(thole.CodeUnavailable, "no thole process owns %s", c.Home).WithHint("any thole job command starts one")
-			}
 			if err := c.start(ctx); err != nil {
 				return err
 			}
-		} else if time.Now().After(deadline) {
-			return thole.Errorf(thole.CodeUnavailable, "the daemon of %s ended without an answer: %w", c.Home, err).WithHint("see %s/daemon.log", c.Home)
+			// It answers now: asking at once is what beats whoever stops it.
+			pause = time.Millisecond
+			continue
 		}
 		t := time.NewTimer(pause)
 		select {
@@ -58,6 +62,7 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 			t.Stop()
 			return ctx.Err()
 		}
+		pause = min(2*pause, 100*time.Millisecond)
 	}
 }
 
