@@ -44,7 +44,7 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	flush, err := tracing.Start(ctx)
+	flush, err := tracing.Start()
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 		return nil, err
 	}
 	contract, err := appserver.New(appserver.Config{
-		Threads: t.machine, Providers: providers.offered(o.Demo), Home: o.Config.Home, Version: version.Version, Log: o.Log,
+		Threads: t.machine, Providers: providers.offered(o.Demo), Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

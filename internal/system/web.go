@@ -44,7 +44,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, t 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
-	mux.Handle("GET /metrics", metrics(db))
+	mux.Handle("GET /metrics", measured(db))
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	done := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/version"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -24,11 +24,11 @@ func Enabled() bool {
 
 // Start sends spans until stop, which flushes what is left. Without a collector
 // it does nothing.
-func Start(ctx context.Context) (stop func(context.Context) error, err error) {
+func Start() (stop func(context.Context) error, err error) {
 	if !Enabled() {
 		return func(context.Context) error { return nil }, nil
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	exporter, err := newExporter()
 	if err != nil {
 		return nil, fmt.Errorf("start tracing: %w", err)
 	}
@@ -44,6 +44,7 @@ func Span(ctx context.Context, name string, attrs ...attribute.KeyValue) (contex
 	return ctx, func(err error) {
 		if err != nil {
 			span.RecordError(err)
+			span.SetStatus(codes.Error, err.Error())
 		}
 		span.End()
 	}

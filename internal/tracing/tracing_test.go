@@ -2,12 +2,15 @@ package tracing
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
 )
 
 func TestSpansReachTheCollectorAndOnlyWithOne(t *testing.T) {
@@ -17,20 +20,44 @@ func TestSpansReachTheCollectorAndOnlyWithOne(t *testing.T) {
 		bodies <- r.URL.Path + " " + string(b)
 	}))
 	defer collector.Close()
-	if stop, err := Start(t.Context()); err != nil || stop(t.Context()) != nil || Enabled() {
+	if stop, err := Start(); err != nil || stop(t.Context()) != nil || Enabled() {
 		t.Fatal("tracing without a collector")
 	}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	stop, err := Start(t.Context())
+	stop, err := Start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, end := Span(t.Context(), "turn.run")
+	_, end := Span(t.Context(), "turn.run", attribute.String("thread", "t1"), attribute.Int("n", 7))
 	end(errors.New("it broke"))
 	if err := stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-bodies; !strings.HasPrefix(got, "/v1/traces ") || !strings.Contains(got, "turn.run") || !strings.Contains(got, "it broke") {
-		t.Fatalf("the collector got %q", got)
+	path, body, _ := strings.Cut(<-bodies, " ")
+	var got struct {
+		ResourceSpans []struct {
+			ScopeSpans []struct {
+				Spans []struct {
+					TraceID, SpanID, Name string
+					StartTimeUnixNano     string
+					Status                struct {
+						Code    int
+						Message string
+					}
+					Attributes []struct {
+						Key   string
+						Value struct{ StringValue, IntValue string }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil || path != "/v1/traces" {
+		t.Fatalf("the collector got %s: %v %s", path, err, body)
+	}
+	span := got.ResourceSpans[0].ScopeSpans[0].Spans[0]
+	if span.Name != "turn.run" || len(span.TraceID) != 32 || len(span.SpanID) != 16 || span.StartTimeUnixNano == "" || span.Status.Code != 2 ||
+		span.Status.Message != "it broke" || span.Attributes[0].Value.StringValue != "t1" || span.Attributes[1].Value.IntValue != "7" {
+		t.Errorf("the collector got %s", body)
 	}
 }

@@ -9,15 +9,15 @@ package s3
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
 )
@@ -33,9 +33,10 @@ type Config struct {
 
 // Store implements objects.Store and objects.Parts.
 type Store struct {
-	core      minio.Core
-	bucket    string
-	transport *http.Transport
+	endpoint *url.URL
+	bucket   string
+	signer   signer
+	client   *http.Client
 }
 
 var (
@@ -60,44 +61,28 @@ func Open(cfg Config) (*Store, error) {
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: time.Minute, DisableCompression: true,
 	}
-	core, err := minio.NewCore(u.Host, &minio.Options{
-		Creds: credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""), Secure: u.Scheme == "https", Region: region, Transport: transport,
-	})
-	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "objects.endpoint: %w", err)
-	}
-	return &Store{core: *core, bucket: cfg.Bucket, transport: transport}, nil
+	return &Store{
+		endpoint: &url.URL{Scheme: u.Scheme, Host: u.Host}, bucket: cfg.Bucket,
+		signer: signer{cfg.AccessKey, cfg.SecretKey, region}, client: &http.Client{Transport: transport},
+	}, nil
 }
 
 // Close drops idle connections.
 func (s *Store) Close() error {
-	s.transport.CloseIdleConnections()
+	s.client.CloseIdleConnections()
 	return nil
 }
 
 // Check asks the server for the bucket.
 func (s *Store) Check(ctx context.Context) error {
-	ok, err := s.core.BucketExists(ctx, s.bucket)
+	err := s.ask(ctx, call{method: http.MethodHead}, nil)
+	if answer := (*answerError)(nil); errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+		return thole.Errorf(thole.CodeNotFound, "the object store has no bucket %q", s.bucket).WithHint("make it, or set objects.bucket")
+	}
 	if err != nil {
 		return failed("reach the object store", s.bucket, err)
 	}
-	if !ok {
-		return thole.Errorf(thole.CodeNotFound, "the object store has no bucket %q", s.bucket).WithHint("make it, or set objects.bucket")
-	}
 	return nil
-}
-
-// failed sorts a server's answer into our classes.
-func failed(doing, key string, err error) error {
-	switch r := minio.ToErrorResponse(err); {
-	case r.Code == "NoSuchKey" || r.Code == "NoSuchUpload" || r.StatusCode == http.StatusNotFound && r.Code != "NoSuchBucket":
-		return fmt.Errorf("%s: %w: %s", doing, objects.ErrNotFound, key)
-	case r.Code == "NoSuchBucket" || r.Code == "AccessDenied" || r.Code == "InvalidAccessKeyId" || r.Code == "SignatureDoesNotMatch":
-		return thole.Errorf(thole.CodeUnavailable, "%s: %w", doing, err).WithHint("check objects.bucket and the keys in the configuration")
-	case r.Code == "InvalidRange":
-		return thole.Errorf(thole.CodeInvalid, "%s: %w", doing, err)
-	}
-	return thole.Errorf(thole.CodeUnavailable, "%s: %w", doing, err)
 }
 
 // Put implements objects.Store.
@@ -105,20 +90,47 @@ func (s *Store) Put(ctx context.Context, key string, body io.Reader, size int64)
 	if err := objects.CheckKey(key); err != nil {
 		return err
 	}
-	// One more byte than announced would be silently left out.
+	if size > maxPut {
+		return thole.Errorf(thole.CodeInvalid, "object of %d bytes is too large to store in one piece", size)
+	}
 	exact := &exactReader{r: body, left: size}
-	_, err := s.core.Client.PutObject(ctx, s.bucket, key, exact, size, minio.PutObjectOptions{ContentType: "application/octet-stream"})
+	var source io.Reader = exact
+	if seeker, ok := body.(io.ReadSeeker); ok {
+		source = &rewinder{exact, seeker, size}
+	}
+	if size == 0 {
+		source = nil
+	}
+	err := s.ask(ctx, call{method: http.MethodPut, key: key, body: source, size: size, headers: octets}, nil)
 	if exact.wrong {
 		return thole.Errorf(thole.CodeInvalid, "object does not have the %d bytes announced", size)
 	}
 	if err != nil {
 		return failed("store object", key, err)
 	}
+	// One more byte than announced would be silently left out.
 	if n, _ := io.ReadFull(body, make([]byte, 1)); n > 0 {
 		_ = s.Delete(context.WithoutCancel(ctx), key)
 		return thole.Errorf(thole.CodeInvalid, "object has more than the %d bytes announced", size)
 	}
 	return nil
+}
+
+// maxPut is the most that servers take in one request.
+const maxPut = 5 << 30
+
+var octets = map[string]string{"Content-Type": "application/octet-stream"}
+
+// rewinder lets a body be sent again from its beginning.
+type rewinder struct {
+	*exactReader
+	s    io.ReadSeeker
+	size int64
+}
+
+func (r *rewinder) Seek(off int64, whence int) (int64, error) {
+	r.left, r.wrong = r.size-off, false
+	return r.s.Seek(off, whence)
 }
 
 // exactReader notices a body that ends early.
@@ -152,25 +164,21 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	if n == 0 {
 		return http.NoBody, nil
 	}
-	var opts minio.GetObjectOptions
-	if off != 0 || n > 0 {
-		end := int64(0)
-		if n > 0 {
-			end = off + n - 1
-		}
-		if err := opts.SetRange(off, end); err != nil {
-			return nil, thole.Errorf(thole.CodeInvalid, "read object: %w", err)
-		}
+	c := call{method: http.MethodGet, key: key, headers: map[string]string{}}
+	if n > 0 {
+		c.headers["Range"] = fmt.Sprintf("bytes=%d-%d", off, off+n-1)
+	} else if off > 0 {
+		c.headers["Range"] = fmt.Sprintf("bytes=%d-", off)
 	}
-	body, info, _, err := s.core.GetObject(ctx, s.bucket, key, opts)
+	resp, err := s.do(ctx, c)
 	if err != nil {
 		return nil, failed("read object", key, err)
 	}
-	if n > 0 && info.Size != n {
-		body.Close()
+	if n > 0 && resp.ContentLength != n {
+		resp.Body.Close()
 		return nil, thole.Errorf(thole.CodeInvalid, "range %d+%d is outside the object", off, n)
 	}
-	return body, nil
+	return resp.Body, nil
 }
 
 // Stat implements objects.Store.
@@ -178,28 +186,62 @@ func (s *Store) Stat(ctx context.Context, key string) (objects.Info, error) {
 	if err := objects.CheckKey(key); err != nil {
 		return objects.Info{}, err
 	}
-	info, err := s.core.StatObject(ctx, s.bucket, key, minio.StatObjectOptions{})
+	resp, err := s.do(ctx, call{method: http.MethodHead, key: key})
 	if err != nil {
 		return objects.Info{}, failed("look for object", key, err)
 	}
-	return objects.Info{Key: key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified.UTC()}, nil
+	defer resp.Body.Close()
+	modified, err := http.ParseTime(resp.Header.Get("Last-Modified"))
+	if err != nil {
+		return objects.Info{}, failed("look for object", key, err)
+	}
+	return objects.Info{Key: key, Size: resp.ContentLength, ETag: strings.Trim(resp.Header.Get("ETag"), `"`), Modified: modified.UTC()}, nil
+}
+
+// listing is one page of keys.
+type listing struct {
+	EncodingType          string
+	IsTruncated           bool
+	NextContinuationToken string
+	Contents              []struct {
+		Key, ETag    string
+		Size         int64
+		LastModified time.Time
+	}
 }
 
 // List implements objects.Store.
 func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]objects.Info, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var out []objects.Info
-	for o := range s.core.Client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: after, MaxKeys: min(limit, 1000)}) {
-		if o.Err != nil {
-			return nil, failed("list objects", prefix, o.Err)
+	for token := ""; ; {
+		q := url.Values{
+			"list-type": {"2"}, "prefix": {prefix}, "max-keys": {strconv.Itoa(min(limit-len(out), 1000))},
+			"encoding-type": {"url"}, // XML cannot spell every byte of a key
 		}
-		out = append(out, objects.Info{Key: o.Key, Size: o.Size, ETag: o.ETag, Modified: o.LastModified.UTC()})
-		if len(out) == limit {
-			break
+		if token != "" {
+			q.Set("continuation-token", token)
+		} else if after != "" {
+			q.Set("start-after", after)
+		}
+		var page listing
+		if err := s.ask(ctx, call{method: http.MethodGet, query: q}, &page); err != nil {
+			return nil, failed("list objects", prefix, err)
+		}
+		for _, o := range page.Contents {
+			key := o.Key
+			if page.EncodingType == "url" {
+				var err error
+				if key, err = url.QueryUnescape(o.Key); err != nil {
+					return nil, failed("list objects", prefix, err)
+				}
+			}
+			out = append(out, objects.Info{Key: key, Size: o.Size, ETag: strings.Trim(o.ETag, `"`), Modified: o.LastModified.UTC()})
+		}
+		token = page.NextContinuationToken
+		if len(out) >= limit || !page.IsTruncated || token == "" {
+			return out, nil
 		}
 	}
-	return out, nil
 }
 
 // Delete implements objects.Store.
@@ -207,20 +249,28 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := objects.CheckKey(key); err != nil {
 		return err
 	}
-	if err := s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}); err != nil && minio.ToErrorResponse(err).Code != "NoSuchKey" {
-		return failed("delete object", key, err)
+	return gone("delete object", key, s.ask(ctx, call{method: http.MethodDelete, key: key}, nil))
+}
+
+// gone forgives the absence of what was to be removed.
+func gone(doing, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err := failed(doing, key, err); !errors.Is(err, objects.ErrNotFound) {
+		return err
 	}
 	return nil
 }
 
 // SignGet implements objects.Store.
-func (s *Store) SignGet(ctx context.Context, key string, ttl time.Duration) (objects.Link, error) {
-	return s.sign(ctx, http.MethodGet, key, nil, nil, ttl)
+func (s *Store) SignGet(_ context.Context, key string, ttl time.Duration) (objects.Link, error) {
+	return s.sign(http.MethodGet, key, nil, nil, ttl)
 }
 
 // SignPut implements objects.Store.
-func (s *Store) SignPut(ctx context.Context, key string, _ int64, sum objects.Sum, ttl time.Duration) (objects.Link, error) {
-	return s.sign(ctx, http.MethodPut, key, nil, checksum(sum), ttl)
+func (s *Store) SignPut(_ context.Context, key string, _ int64, sum objects.Sum, ttl time.Duration) (objects.Link, error) {
+	return s.sign(http.MethodPut, key, nil, checksum(sum), ttl)
 }
 
 func checksum(sum objects.Sum) map[string]string {
@@ -229,7 +279,7 @@ func checksum(sum objects.Sum) map[string]string {
 
 func encode(sum objects.Sum) string { return base64.StdEncoding.EncodeToString(sum[:]) }
 
-func (s *Store) sign(ctx context.Context, method, key string, query url.Values, headers map[string]string, ttl time.Duration) (objects.Link, error) {
+func (s *Store) sign(method, key string, query url.Values, headers map[string]string, ttl time.Duration) (objects.Link, error) {
 	if err := objects.CheckKey(key); err != nil {
 		return objects.Link{}, err
 	}
@@ -237,51 +287,5 @@ func (s *Store) sign(ctx context.Context, method, key string, query url.Values, 
 	for k, v := range headers {
 		extra.Set(k, v)
 	}
-	u, err := s.core.PresignHeader(ctx, method, s.bucket, key, ttl, query, extra)
-	if err != nil {
-		return objects.Link{}, failed("sign link", key, err)
-	}
-	return objects.Link{URL: u.String(), Headers: headers}, nil
-}
-
-// BeginParts implements objects.Parts.
-func (s *Store) BeginParts(ctx context.Context, key string) (string, error) {
-	if err := objects.CheckKey(key); err != nil {
-		return "", err
-	}
-	upload, err := s.core.NewMultipartUpload(ctx, s.bucket, key, minio.PutObjectOptions{
-		ContentType: "application/octet-stream", UserMetadata: map[string]string{"X-Amz-Checksum-Algorithm": "SHA256"},
-	})
-	if err != nil {
-		return "", failed("begin upload", key, err)
-	}
-	return upload, nil
-}
-
-// SignPart implements objects.Parts.
-func (s *Store) SignPart(ctx context.Context, key, upload string, number int, _ int64, sum objects.Sum, ttl time.Duration) (objects.Link, error) {
-	return s.sign(ctx, http.MethodPut, key, url.Values{"partNumber": {strconv.Itoa(number)}, "uploadId": {upload}}, checksum(sum), ttl)
-}
-
-// EndParts implements objects.Parts.
-func (s *Store) EndParts(ctx context.Context, key, upload string, parts []objects.Part) error {
-	var list []minio.CompletePart
-	for i, p := range parts {
-		if p.Number != i+1 || i < len(parts)-1 && p.Size != objects.PartSize {
-			return thole.Errorf(thole.CodeInvalid, "part %d is missing or short", i+1)
-		}
-		list = append(list, minio.CompletePart{PartNumber: p.Number, ETag: p.ETag, ChecksumSHA256: encode(p.Sum)})
-	}
-	if _, err := s.core.CompleteMultipartUpload(ctx, s.bucket, key, upload, list, minio.PutObjectOptions{}); err != nil {
-		return failed("end upload", key, err)
-	}
-	return nil
-}
-
-// AbortParts implements objects.Parts.
-func (s *Store) AbortParts(ctx context.Context, key, upload string) error {
-	if err := s.core.AbortMultipartUpload(ctx, s.bucket, key, upload); err != nil && minio.ToErrorResponse(err).Code != "NoSuchUpload" {
-		return failed("abort upload", key, err)
-	}
-	return nil
+	return objects.Link{URL: s.signer.link(method, s.url(key, query), extra, time.Now(), ttl), Headers: headers}, nil
 }
