@@ -1,0 +1,148 @@
+package thread_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/testkit/fault"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
+)
+
+// With the store failing at any call, before its effect or after it, whoever asks
+// again gets what they asked for once, and the machine believes what a machine
+// that reads the store anew believes.
+func TestStoreFailsAtEveryCall(t *testing.T) {
+	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
+		db, err := store.Open(bg, store.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		m, err := thread.New(thread.Config{Store: &threadtest.Store{Next: db.Threads(), Plan: p}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Attach(nobody{})
+		defer shut(m)
+		// again asks a second time if the fault is what failed the first.
+		again := func(what string, ask func() error, done ...thole.Code) {
+			t.Helper()
+			err := ask()
+			if !errors.Is(err, fault.Err) {
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				return
+			}
+			if err = ask(); err == nil {
+				return
+			}
+			for _, code := range done {
+				if thole.CodeOf(err) == code { // the first time had its effect
+					return
+				}
+			}
+			t.Fatalf("%s, again: %v", what, err)
+		}
+		again("create", func() error {
+			_, err := m.Create(bg, me, thread.Create{ID: crashed})
+			return err
+		}, thole.CodeConflict)
+		var turn thread.Turn
+		again("start", func() (err error) {
+			turn, err = m.StartTurn(bg, me, thread.StartTurn{Thread: crashed, Input: thole.Text("one"), Idempotency: "key"})
+			return err
+		})
+		ref := thread.TurnRef{Thread: crashed, Turn: turn.ID, Executor: "x"}
+		again("phase", func() error { return m.SetPhase(bg, ref, thole.PhaseClaimed, "") })
+		again("report", func() error {
+			return m.Apply(bg, ref, []provider.Event{
+				{ID: "e1", Kind: provider.EventItemStarted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage}},
+				{ID: "e2", Kind: provider.EventItemCompleted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage, Text: "said"}},
+				{ID: "e3", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "a1", Kind: thole.AskCommand}},
+				{ID: "e4", Kind: provider.EventTodoSnapshot, Todos: []thole.Todo{{ID: "1", Content: "c", State: thole.TodoDoing}}},
+			})
+		})
+		again("answer", func() error {
+			_, err := m.Answer(bg, me, crashed, "a1", thole.Answer{Decision: thole.DecisionAllow})
+			return err
+		}, thole.CodeConflict)
+		again("end", func() error {
+			return m.Apply(bg, ref, []provider.Event{{ID: "e5", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
+		}, thole.CodeConflict)
+		name := "named"
+		again("name", func() error {
+			_, err := m.Update(bg, me, crashed, thread.Update{Name: &name})
+			return err
+		})
+
+		fresh, err := thread.New(thread.Config{Store: db.Threads()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh.Attach(nobody{})
+		defer shut(fresh)
+		if diff := cmp.Diff(told(t, fresh), told(t, m), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the machine believes otherwise than the store (-store +machine):\n%s", diff)
+		}
+		story(t, fresh, turn.ID)
+	})
+}
+
+func shut(m *thread.Machine) {
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	_ = m.Close(ended)
+}
+
+// told is what a client that attaches now is told.
+func told(t *testing.T, m *thread.Machine) thread.Snapshot {
+	t.Helper()
+	sub, err := m.Subscribe(bg, me, crashed, thread.SubscribeOptions{})
+	if errors.Is(err, fault.Err) { // the fault was waiting for this very call
+		sub, err = m.Subscribe(bg, me, crashed, thread.SubscribeOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	s := sub.Snapshot
+	s.Taken = s.Thread.Updated
+	return s
+}
+
+// story checks that the log tells each thing once.
+func story(t *testing.T, m *thread.Machine, turn thole.TurnID) {
+	t.Helper()
+	events, err := m.Events(bg, me, crashed, 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[thread.Kind]int{}
+	for i, e := range events {
+		if e.Seq != uint64(i+1) {
+			t.Errorf("event %d has sequence number %d", i, e.Seq)
+		}
+		if e.Turn != "" && e.Turn != turn {
+			t.Errorf("event %d is of turn %s", e.Seq, e.Turn)
+		}
+		count[e.Kind]++
+	}
+	want := map[thread.Kind]int{
+		thread.TurnStarted: 1, thread.ItemCompleted: 2 /* the user's and the agent's */, thread.AskRequested: 1, thread.AskResolved: 1, thread.TurnEnded: 1,
+	}
+	for kind, n := range want {
+		if count[kind] != n {
+			t.Errorf("%d %s in the log", count[kind], kind)
+		}
+	}
+}
