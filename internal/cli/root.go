@@ -73,6 +73,7 @@ func newRoot(env *Env) *cobra.Command {
 		newProvider(env),
 		newManifest(env),
 	)
+	refuseUnknown(root)
 	return root
 }
 

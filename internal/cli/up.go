@@ -53,14 +53,14 @@ func refuseSecond(ctx context.Context, home string) error {
 	var st wire.Status
 	err := (&daemonclient.Client{Home: home, NoStart: true}).Call(ctx, wire.DaemonStatus, struct{}{}, &st)
 	if err == nil && st.Role == "up" {
-		return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, st.PID).WithHint("open the page it printed, or end it with: kill %d", st.PID)
+		return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, st.PID).WithHint("thole login prints a link to its page; kill %d ends it", st.PID)
 	}
 	return nil
 }
 
 func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 	// The first signal drains; the second one ends at once.
-	context.AfterFunc(ctx, func() {
+	defer context.AfterFunc(ctx, func() {
 		fmt.Fprintln(env.Err, "stopping; press Ctrl-C again to stop at once")
 		second := make(chan os.Signal, 1)
 		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
@@ -68,10 +68,8 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			<-second
 			os.Exit(130)
 		}()
-	})
+	})()
 	fmt.Fprintln(env.Err, "starting thole on "+o.Config.Home)
-	var startErr error
-	o.Ready = func(err error) { startErr = err }
 	o.Web = func(page system.Page) {
 		_ = env.print(page, func(w io.Writer) {
 			fmt.Fprintln(w, "thole is up: "+page.URL)
@@ -85,7 +83,7 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, startErr)
+	return err
 }
 
 // openBrowser does its best; the address is on the screen anyway.

@@ -87,7 +87,7 @@ func (o *Owner) Release() error { return o.lock.Close() }
 func LockFile(ctx context.Context, path string, wait time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, thole.Errorf(thole.CodeUnavailable, "lock: %w", err)
+		return nil, thole.Errorf(thole.CodeUnavailable, "lock: %w", err).WithHint("make %s writable, or choose another home with --home or THOLE_HOME", filepath.Dir(path))
 	}
 	for deadline, pause := time.Now().Add(wait), time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

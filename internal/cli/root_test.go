@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+)
+
+func run(args ...string) (out, errs string, code int) {
+	var o, e bytes.Buffer
+	code = Main(args, strings.NewReader(""), &o, &e)
+	return o.String(), e.String(), code
+}
+
+// Every command says what it is for, and nonsense behind it is refused before
+// anything happens.
+func TestEveryCommand(t *testing.T) {
+	t.Setenv("THOLE_HOME", t.TempDir()+"/home")
+	var walk func(c *cobra.Command, path []string)
+	walk = func(c *cobra.Command, path []string) {
+		if !c.Hidden && c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("thole %s is described as %q", strings.Join(path, " "), c.Short)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub, append(path[:len(path):len(path)], sub.Name()))
+		}
+		if c.HasSubCommands() {
+			if _, errs, code := run(append(path, "no-such-command")...); code != 2 || !strings.Contains(errs, "no-such-command") {
+				t.Errorf("thole %s no-such-command: exit %d: %s", strings.Join(path, " "), code, errs)
+			}
+			return
+		}
+		if c.DisableFlagParsing || len(path) == 0 {
+			return
+		}
+		args := append(path, "--no-such-flag", "--json")
+		_, errs, code := run(args...)
+		if code != 2 || !strings.Contains(errs, "no-such-flag") {
+			t.Errorf("thole %s: exit %d: %s", strings.Join(args, " "), code, errs)
+		}
+	}
+	walk(newRoot(&Env{}), nil)
+	if _, err := os.Stat(os.Getenv("THOLE_HOME")); !os.IsNotExist(err) {
+		t.Errorf("a refused command made the home: %v", err)
+	}
+}
+
+func TestErrorsAreOneLineAndAHint(t *testing.T) {
+	t.Setenv("THOLE_HOME", t.TempDir()+"/home")
+	_, errs, code := run("login")
+	if lines := strings.Split(strings.TrimSpace(errs), "\n"); code != 7 || len(lines) != 2 || !strings.HasPrefix(lines[0], "thole: ") || !strings.HasPrefix(lines[1], "  try: ") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	_, errs, _ = run("login", "--json")
+	var got struct{ Error struct{ Code, Message, Hint string } }
+	if err := json.Unmarshal([]byte(errs), &got); err != nil || got.Error.Code != "unavailable" || got.Error.Message == "" || got.Error.Hint == "" {
+		t.Errorf("with --json: %v %s", err, errs)
+	}
+}
+
+// The documented table has every code, and no other.
+func TestExitCodesAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/operate/exit-codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := map[int]bool{0: true, exitCode(context.Canceled): true}
+	for _, c := range []thole.Code{
+		thole.CodeInvalid, thole.CodeNotFound, thole.CodeConflict, thole.CodeBusy, thole.CodeForbidden, thole.CodeUnauthorized, thole.CodeOverloaded,
+		thole.CodeUnavailable, thole.CodeUnsupported, thole.CodeHeld, thole.CodeGone, thole.CodeInternal,
+	} {
+		codes[exitCode(thole.Errorf(c, "x"))] = true
+	}
+	for code := range codes {
+		if !strings.Contains(string(b), fmt.Sprintf("\n| %d |", code)) {
+			t.Errorf("exit code %d is not documented", code)
+		}
+	}
+	if n := strings.Count(string(b), "\n| "); n != len(codes)+1 {
+		t.Errorf("%d codes are documented, %d exist", n-1, len(codes))
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, errs, code := run("completion", shell); code != 0 || !strings.Contains(out, "thole") {
+			t.Errorf("%s: exit %d: %s", shell, code, errs)
+		}
+	}
+}
