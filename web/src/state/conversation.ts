@@ -41,6 +41,7 @@ export class Conversation {
   private closed = false;
   private following?: () => void;
   private catching?: Promise<void>;
+  private again = false;
   private retries = 0;
   private timer?: ReturnType<typeof setTimeout>;
 
@@ -167,8 +168,15 @@ export class Conversation {
   /** catchUp reads what happened without us and joins the answer that is being given, unless we are already in it. */
   catchUp(): Promise<void> {
     if (this.draft || this.history.get().state === "loading" || this.history.get().state === "missing") return Promise.resolve();
-    this.catching ??= this.join().finally(() => {
+    if (this.catching) {
+      this.again = true; // what is being read may be older than the news
+      return this.catching;
+    }
+    this.catching = this.join().finally(() => {
       this.catching = undefined;
+      if (!this.again) return;
+      this.again = false;
+      void this.catchUp();
     });
     return this.catching;
   }
@@ -188,7 +196,13 @@ export class Conversation {
     this.retries = 0;
     if (!this.side.get().session?.active_run_id || document.visibilityState === "hidden") return;
     this.replaying.set(true);
-    void this.chat.resumeStream();
+    void this.resume();
+  }
+
+  private async resume(): Promise<void> {
+    await this.chat.resumeStream();
+    // There may have been nothing left to stream when it began.
+    if (!this.side.get().session?.active_run_id) void this.catchUp();
   }
 
   private retryLater(): void {
