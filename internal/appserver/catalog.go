@@ -5,6 +5,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -112,9 +113,14 @@ func (c *catalog) wireModel(providerName, model string) string {
 	return providerName + "/" + model
 }
 
-// list is every model of every provider that is there.
-func (c *catalog) list() []app.Model {
+// list is every model of every provider that is there. The default is the user's
+// choice, else the default provider's own.
+func (c *catalog) list(chosen thread.Settings) []app.Model {
 	models := []app.Model{}
+	chosenID := ""
+	if chosen.Provider != "" {
+		chosenID = c.wireModel(chosen.Provider, chosen.Model)
+	}
 	for _, info := range c.cfg.Providers() {
 		if !info.Available {
 			continue
@@ -128,7 +134,11 @@ func (c *catalog) list() []app.Model {
 			if info.Name == codexName && m.ID != defaultModel {
 				id = m.ID
 			}
-			models = append(models, wireModel(info, m, id, info.Name == c.provider() && m.Default))
+			isDefault := id == chosenID
+			if chosenID == "" {
+				isDefault = info.Name == c.provider() && m.Default
+			}
+			models = append(models, wireModel(info, m, id, isDefault))
 		}
 	}
 	return oneDefault(models)

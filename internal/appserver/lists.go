@@ -11,8 +11,9 @@ import (
 // registerCatalog serves what clients ask when they start. Constants is the part
 // of it that has no meaning here and always answers the same.
 func (s *Server) registerCatalog() {
-	on(s, "model/list", func(_ context.Context, _ *conn, _ *app.ModelListParams) (answer, error) {
-		return answer{result: app.ModelListResult{Data: s.catalog.list()}}, nil
+	on(s, "model/list", func(ctx context.Context, c *conn, _ *app.ModelListParams) (answer, error) {
+		def, err := s.defaults(ctx, c)
+		return result(app.ModelListResult{Data: s.catalog.list(def)}, err)
 	})
 	on(s, "permissionProfile/list", func(context.Context, *conn, *app.Empty) (answer, error) {
 		out := app.ProfileListResult{Data: []app.ProfileSummary{}}
@@ -26,14 +27,16 @@ func (s *Server) registerCatalog() {
 			{Name: "Plan", Mode: "plan"}, {Name: "Default", Mode: "default"},
 		}}}, nil
 	})
-	on(s, "config/read", s.configRead)
+	s.registerConfig()
+	for name, why := range Refused() {
+		s.methods[name].run = func(context.Context, *conn, any) (answer, error) {
+			return answer{}, thole.Errorf(thole.CodeUnsupported, "%s", why)
+		}
+	}
 	for name, body := range Constants() {
 		raw := json.RawMessage(body)
 		s.methods[name].run = func(context.Context, *conn, any) (answer, error) { return answer{result: raw}, nil }
 	}
-	on(s, "account/rateLimits/read", func(context.Context, *conn, *app.Empty) (answer, error) {
-		return answer{}, thole.Errorf(thole.CodeInvalid, "codex account authentication required to read rate limits")
-	})
 }
 
 // Constants are the methods that always answer the same, with their answers:
@@ -54,13 +57,13 @@ func Constants() map[string]string {
 	}
 }
 
-// configRead tells what a new thread starts with.
-func (s *Server) configRead(_ context.Context, _ *conn, _ *app.ConfigReadParams) (answer, error) {
-	name := s.catalog.provider()
-	approval, sandbox := words(name, s.cfg.DefaultProfile)
-	model := s.catalog.wireModel(name, "")
-	return answer{result: app.ConfigReadResult{
-		Config:  app.Config{Model: &model, ModelProvider: &name, ApprovalPolicy: &approval, SandboxMode: &sandbox},
-		Origins: map[string]json.RawMessage{},
-	}}, nil
+// Refused are the methods that are always refused, with what a user reads then:
+// an agent's driver has no way to do them.
+func Refused() map[string]string {
+	return map[string]string{
+		"account/rateLimits/read": "thole has no account: the agent's own provider counts",
+		"thread/compact/start":    "thole cannot tell an agent to compact; agents compact by themselves when their context is full",
+		"thread/shellCommand":     "thole runs commands only through the agent, in the thread's executor; ask the agent to run it",
+		"review/start":            "thole has no review mode; ask the agent for a review",
+	}
 }

@@ -31,6 +31,8 @@ type Config struct {
 	DefaultProvider string
 	// DefaultProfile is what new threads may do unless told; default ask.
 	DefaultProfile thole.Profile
+	// Defaults keep what new threads start with; nil: config writes are refused.
+	Defaults Defaults
 	// Dir is the directory of threads that name none; default "/".
 	Dir string
 	// Home is told to clients; Version too.

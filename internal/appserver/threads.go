@@ -42,6 +42,13 @@ func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartPar
 	if plan {
 		set.Profile = thole.ProfilePlan
 	}
+	if set.Provider == "" && set.Model == "" {
+		def, err := s.defaults(ctx, c)
+		if err != nil {
+			return answer{}, err
+		}
+		set.Provider, set.Model, set.Effort = def.Provider, def.Model, or(set.Effort, def.Effort)
+	}
 	set.Provider = or(set.Provider, s.catalog.provider())
 	set.Profile = or(set.Profile, s.cfg.DefaultProfile)
 	create := thread.Create{
@@ -218,11 +225,6 @@ func (s *Server) change(ctx context.Context, c *conn, id thole.ThreadID, w wish)
 	set, plan, err := s.settings(w, t.Settings)
 	if err != nil {
 		return false, err
-	}
-	if set.Provider != "" && set.Provider != or(t.Settings.Provider, s.catalog.provider()) {
-		if t.Turns > 0 {
-			return false, errOtherProvider(set.Provider)
-		}
 	}
 	if set.Provider == "" && set.Model == "" && set.Effort == "" && set.Profile == "" && set.Dir == "" && set.Instructions == "" {
 		return plan, nil

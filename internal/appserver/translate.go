@@ -2,6 +2,7 @@ package appserver
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -21,6 +22,7 @@ type translator struct {
 	usage thole.Usage // of the turns that ended
 	items map[thole.ItemID]thole.ItemKind
 	todos []thole.Todo
+	edits []thole.FileChange // of the open turn
 	// replay: the events are older than the snapshot, so only what an event says
 	// itself is certain.
 	replay bool
@@ -37,6 +39,7 @@ func newTranslator(s *Server, snap thread.Snapshot) *translator {
 			if it.Kind == thole.ItemMessage && !it.Stamp.Ended.IsZero() {
 				t.last = &it
 			}
+			t.edits = append(t.edits, edits(&it)...)
 		}
 	}
 	return t
@@ -65,7 +68,7 @@ func (t *translator) fold(e *thread.Event) {
 	switch e.Kind {
 	case thread.TurnStarted:
 		t.turn = thread.Turn{ID: e.Turn, Created: e.Time}
-		t.last, t.told = nil, false
+		t.last, t.told, t.edits = nil, false, nil
 		clear(t.items)
 	case thread.ItemStarted, thread.ItemUpdated:
 		t.items[d.Item.ID] = d.Item.Kind
@@ -74,6 +77,7 @@ func (t *translator) fold(e *thread.Event) {
 		if d.Item.Kind == thole.ItemMessage {
 			t.last = d.Item
 		}
+		t.edits = append(t.edits, edits(d.Item)...)
 	case thread.UsageUpdated:
 		t.turn.Usage = *d.Usage
 	case thread.ErrorReported:
@@ -86,9 +90,17 @@ func (t *translator) fold(e *thread.Event) {
 		if !t.replay {
 			t.usage = addUsage(t.usage, t.turn.Usage)
 		}
-		t.turn, t.last = thread.Turn{}, nil
+		t.turn, t.last, t.edits = thread.Turn{}, nil, nil
 		clear(t.items)
 	}
+}
+
+// edits are the changes of files that an item made.
+func edits(i *thole.Item) []thole.FileChange {
+	if i.Kind != thole.ItemFileChange || i.State != thole.ItemCompleted {
+		return nil
+	}
+	return i.Changes
 }
 
 func mergeTodos(list, changed []thole.Todo) []thole.Todo {
@@ -164,6 +176,11 @@ func (t *translator) event(out []*frame, e *thread.Event) []*frame {
 			add("item/started", started(id, turnID, unfinished(fresh)))
 		}
 		add("item/completed", app.ItemDone{Item: item(*d.Item), ThreadID: id, TurnID: turnID, CompletedAtMs: at})
+		if more := edits(d.Item); len(more) > 0 && !t.replay {
+			if diff := turnDiff(append(slices.Clip(t.edits), more...)); diff != "" {
+				add("turn/diff/updated", app.DiffUpdated{ThreadID: id, TurnID: turnID, Diff: diff})
+			}
+		}
 	case thread.ItemDelta:
 		out = t.delta(out, e, at)
 	case thread.TodoSnapshot:
@@ -269,6 +286,9 @@ func (s *Server) coarse(out []*frame, e *thread.Event, subscriber bool) []*frame
 	switch e.Kind {
 	case thread.ThreadStatus:
 		out = append(out, note("thread/status/changed", at, app.StatusChanged{ThreadID: id, Status: status(*d.Status)}))
+		if !d.Status.Loaded && !d.Status.Active && e.Actor == thole.SystemActor { // nobody's doing: the server let go of it
+			out = append(out, note("thread/closed", at, app.ThreadRef{ThreadID: id}))
+		}
 	case thread.ThreadDeleted:
 		out = append(out, note("thread/deleted", at, app.ThreadRef{ThreadID: id}))
 	case thread.ThreadUpdated:

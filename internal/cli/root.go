@@ -64,7 +64,7 @@ func newRoot(env *Env) *cobra.Command {
 		newExecServer(env), newExecAs(env),
 		newExecutor(env),
 		newUp(env),
-		newLogin(env),
+		newLogin(env), newToken(env),
 		newSweep(env),
 		newDoctor(env),
 		newConfig(env),

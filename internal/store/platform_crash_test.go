@@ -12,6 +12,7 @@ import (
 	login "github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
+	"github.com/tholehq/thole/internal/thread"
 )
 
 var platformStart = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -31,7 +32,7 @@ func openPlatform(dir string, hook store.Hook) (*platform, error) {
 }
 
 func (p *platform) State() (string, error) {
-	return crash.Rows(p.DB, "login_codes", "web_sessions", "api_tokens", "idempotency_keys")
+	return crash.Rows(p.DB, "login_codes", "web_sessions", "api_tokens", "idempotency_keys", "thread_defaults")
 }
 
 func session(hash string) login.Session {
@@ -78,6 +79,12 @@ func (p *platform) Acts() []crash.Act {
 		{Name: "begin refused", Do: func() error { return p.begin("refused", "", true) }},
 		{Name: "finish", Do: func() error { return keys.Finish(p.ctx, thole.LocalUser, "scope", "key", "made") }},
 		{Name: "forget", Do: func() error { return keys.Forget(p.ctx, thole.LocalUser, "scope", "refused") }},
+		{Name: "choose", Do: func() error {
+			return p.Defaults().Save(p.ctx, thole.LocalUser, thread.Settings{Provider: "one", Model: "m"})
+		}},
+		{Name: "choose again", Do: func() error {
+			return p.Defaults().Save(p.ctx, thole.LocalUser, thread.Settings{Provider: "two", Effort: "high"})
+		}},
 		{Name: "sweep", Set: func() error {
 			return s.AddLogin(p.ctx, "forgotten", thole.LocalUser, platformStart.Add(time.Minute))
 		}, Do: func() error { return s.Sweep(p.ctx, platformStart.Add(2*time.Hour)) }},
@@ -129,6 +136,18 @@ func TestPlatformRowsSurviveAKill(t *testing.T) {
 			ok(s.AddToken(p.ctx, login.Token{Hash: "new", ID: "t2", User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}, 1))
 		}
 		checkKeys(t, p, has)
+		def, err := p.Defaults().Load(p.ctx, thole.LocalUser)
+		ok(err)
+		want := "//"
+		switch {
+		case has("choose again"):
+			want = "two//high"
+		case has("choose"):
+			want = "one/m/"
+		}
+		if got := def.Provider + "/" + def.Model + "/" + def.Effort; got != want {
+			t.Errorf("after %v: new threads start with %s, want %s", done, got, want)
+		}
 		if has("sweep") {
 			if _, found, err := s.Redeem(p.ctx, "forgotten", session("x")); err != nil || found {
 				t.Errorf("an expired code: found %v, %v", found, err)

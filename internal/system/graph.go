@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/service"
@@ -106,8 +107,10 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 	}
 	methods := t.careMethods()
 	maps.Copy(methods, ch.methods())
+	sessions := session.New(db.Sessions(), nil)
+	maps.Copy(methods, tokenMethods(sessions))
 	if o.Web != nil {
-		page, err := startWeb(ctx, g, o, db, t, d)
+		page, err := startWeb(ctx, g, o, db, sessions, t, d)
 		if err != nil {
 			return nil, err
 		}

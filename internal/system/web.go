@@ -26,12 +26,11 @@ type Page struct {
 
 // startWeb serves the page and the REST interface on loopback.
 // It returns the method that makes another login link.
-func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, t *threads, d *deliveries) (map[string]daemon.Method, error) {
+func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, sessions *session.Manager, t *threads, d *deliveries) (map[string]daemon.Method, error) {
 	ln, err := listenWeb(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	sessions := session.New(db.Sessions(), nil)
 	methods := d.methods()
 	api, err := httpapi.New(httpapi.Config{
 		Threads: t.machine, Providers: t.providers.offered(o.Demo), Index: db.Index(), Keys: db.Idempotency(),

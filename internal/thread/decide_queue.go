@@ -66,15 +66,22 @@ func (w *writer) queuedMessage(id thole.MessageID) (Message, error) {
 	if i := w.s.queued(id); i >= 0 {
 		return w.s.queue[i], nil
 	}
-	return Message{}, thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id)
+	return Message{}, errNotQueued(id)
 }
 
-func (w *writer) editQueued(id thole.MessageID, input []thole.Input) (Message, error) {
+func errNotQueued(id thole.MessageID) error {
+	return thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id).WithHint("it may have started to run")
+}
+
+func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When[Message]) (Message, error) {
 	i := w.s.queued(id)
 	if i < 0 {
-		return Message{}, thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id)
+		return Message{}, errNotQueued(id)
 	}
 	m := w.s.queue[i]
+	if err := held(m, when); err != nil {
+		return Message{}, err
+	}
 	m.Input = input
 	w.add(QueueEdited, "", Data{Message: &m})
 	return m, w.err
@@ -127,12 +134,16 @@ func (w *writer) refuseSteer(turn thole.TurnID, m Message, requeue bool) bool {
 }
 
 // unqueue removes a message and reports whether it was there.
-func (w *writer) unqueue(id thole.MessageID) bool {
-	if w.s.queued(id) < 0 {
-		return false
+func (w *writer) unqueue(id thole.MessageID, when []When[Message]) (bool, error) {
+	i := w.s.queued(id)
+	if i < 0 {
+		return false, nil
+	}
+	if err := held(w.s.queue[i], when); err != nil {
+		return false, err
 	}
 	w.add(QueueRemoved, "", Data{MessageID: id})
-	return w.err == nil
+	return w.err == nil, w.err
 }
 
 // steerNow hands a recorded steer to the runner; its error says that the agent

@@ -15,7 +15,10 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	if w.s.row.Thread.Archived {
 		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
 	}
-	effective := merge(w.s.row.Thread.Settings, p.Settings)
+	effective, err := settle(w.s.row.Thread, merge(w.s.row.Thread.Settings, p.Settings))
+	if err != nil {
+		return "", err
+	}
 	if p.Settings != nil && !p.Once {
 		w.settings(effective)
 	}
@@ -191,6 +194,27 @@ func merge(base Settings, over *Settings) Settings {
 		base.Options = options
 	}
 	return base
+}
+
+// settle checks new settings of a thread. Its agent's own session holds what was
+// said, so a thread that has turns stays with its provider; model and effort are a
+// provider's own words and do not go with a thread to another one.
+func settle(t Thread, next Settings) (Settings, error) {
+	now := t.Settings
+	if now.Provider == "" || next.Provider == now.Provider {
+		return next, nil
+	}
+	if t.Turns > 0 {
+		return next, thole.Errorf(thole.CodeConflict, "a thread stays with its provider; %s cannot continue it", next.Provider).
+			WithHint("start a new thread with that provider")
+	}
+	if next.Model == now.Model {
+		next.Model = ""
+	}
+	if next.Effort == now.Effort {
+		next.Effort = ""
+	}
+	return next, nil
 }
 
 func equal(a, b Settings) bool {

@@ -232,16 +232,16 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 		if err == nil {
 			err = w.err
 		}
-		if err != nil {
-			// A refusal is only right if it is about the newest state.
-			if !fresh {
-				fresh = true
-				if moved, rerr := m.refresh(ctx, l); rerr != nil {
-					return nil, rerr
-				} else if moved {
-					continue
-				}
+		if !fresh && (err != nil || len(w.c.Events) == 0) {
+			// A refusal, or nothing to do, is only right about the newest state.
+			fresh = true
+			if moved, rerr := m.refresh(ctx, l); rerr != nil {
+				return nil, rerr
+			} else if moved {
+				continue
 			}
+		}
+		if err != nil {
 			return nil, err
 		}
 		if len(w.c.Events) > 0 {

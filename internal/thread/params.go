@@ -27,11 +27,28 @@ type Fork struct {
 	Client   string
 }
 
+// When is a condition on what a change replaces. It is asked inside the thread's
+// own order, so nothing happens between its yes and the change; its error refuses
+// the change. It may be asked several times.
+type When[T any] func(T) error
+
+// held asks all conditions.
+func held[T any](now T, conditions []When[T]) error {
+	for _, c := range conditions {
+		if err := c(now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Update changes what is not nil.
 type Update struct {
 	Name     *string
 	Archived *bool
-	Settings *Settings
+	Settings *Settings // zero fields stay
+	// Change makes new settings of the present ones; fields may become empty.
+	Change func(Settings) Settings
 }
 
 // Filter selects threads. The zero Filter lists the newest unarchived ones.

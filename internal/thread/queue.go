@@ -32,31 +32,34 @@ func (m *Machine) Queue(ctx context.Context, actor thole.Actor, id thole.ThreadI
 }
 
 // EditQueued implements Service.
-func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input) (Message, error) {
+func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input, when ...When[Message]) (Message, error) {
 	if err := checkSome(input, ""); err != nil {
 		return Message{}, err
 	}
 	var edited Message
 	err := m.change(ctx, actor, id, "thread.edit_queued", func(_ *live, w *writer) (err error) {
-		edited, err = w.editQueued(msg, input)
+		edited, err = w.editQueued(msg, input, when)
 		return err
 	})
 	return edited, err
 }
 
 // RemoveQueued implements Service.
-func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (bool, error) {
+func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, when ...When[Message]) (bool, error) {
 	removed := false
-	err := m.change(ctx, actor, id, "thread.remove_queued", func(_ *live, w *writer) error {
-		removed = w.unqueue(msg)
-		return w.err
+	err := m.change(ctx, actor, id, "thread.remove_queued", func(_ *live, w *writer) (err error) {
+		removed, err = w.unqueue(msg, when)
+		return err
 	})
 	return removed && err == nil, err
 }
 
 // ReorderQueued implements Service. order names every queued message once.
-func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID) error {
+func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]Message]) error {
 	return m.change(ctx, actor, id, "thread.reorder_queued", func(_ *live, w *writer) error {
+		if err := held(w.s.queue, when); err != nil {
+			return err
+		}
 		return w.reorderQueued(order)
 	})
 }

@@ -27,8 +27,8 @@ type Service interface {
 	List(ctx context.Context, actor thole.Actor, f Filter) (Page[Thread], error)
 	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (Thread, error)
 	// Update changes name, settings or archived state; nil fields stay.
-	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update) (Thread, error)
-	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID) error
+	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[Thread]) (Thread, error)
+	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[Thread]) error
 
 	// StartTurn begins a turn. A busy thread is thole.CodeBusy and nothing happens:
 	// callers that want steering or queueing say so with Steer or Enqueue. So it is
@@ -45,9 +45,9 @@ type Service interface {
 	// Queued messages wait in the thread and start a turn when it becomes idle.
 	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error)
 	Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]Message, error)
-	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input) (Message, error)
-	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (bool, error)
-	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID) error
+	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input, when ...When[Message]) (Message, error)
+	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, when ...When[Message]) (bool, error)
+	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]Message]) error
 	// StartQueued starts one queued message now if the thread is idle (CodeBusy
 	// otherwise); an empty id takes the head.
 	StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)

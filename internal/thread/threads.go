@@ -174,7 +174,7 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 }
 
 // Update implements Service. Archiving a thread asks its running turn to stop.
-func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update) (Thread, error) {
+func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[Thread]) (Thread, error) {
 	if p.Name != nil {
 		if err := checkText("name", *p.Name, maxName); err != nil {
 			return Thread{}, err
@@ -182,6 +182,9 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 	}
 	var t Thread
 	err := m.change(ctx, actor, id, "thread.update", func(l *live, w *writer) error {
+		if err := held(w.s.row.thread(w.loaded), when); err != nil {
+			return err
+		}
 		now, d := w.s.row.Thread, Data{}
 		if p.Name != nil && *p.Name != now.Name {
 			d.Name = p.Name
@@ -189,10 +192,16 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 		if p.Archived != nil && *p.Archived != now.Archived {
 			d.Archived = p.Archived
 		}
-		if p.Settings != nil {
-			if s := merge(now.Settings, p.Settings); !equal(s, now.Settings) {
-				d.Settings = &s
-			}
+		next := merge(now.Settings, p.Settings)
+		if p.Change != nil {
+			next = p.Change(next)
+		}
+		next, err := settle(now, next)
+		if err != nil {
+			return err
+		}
+		if !equal(next, now.Settings) {
+			d.Settings = &next
 		}
 		if d.Name != nil || d.Archived != nil || d.Settings != nil {
 			w.add(ThreadUpdated, "", d)
@@ -208,7 +217,7 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 
 // Delete implements Service. A running turn loses its thread; its runner is told
 // to stop and finds nothing to write to.
-func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID) error {
+func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[Thread]) error {
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
 		return err
@@ -216,6 +225,9 @@ func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.Thread
 	w := m.writer(l, actor)
 	ref, open := w.ref(), l.st.open != nil
 	for range maxTries {
+		if err = held(l.st.row.thread(l.attached.Load()), when); err != nil {
+			break
+		}
 		if err = m.store.Delete(ctx, id, l.st.seq()); !errors.Is(err, ErrStale) {
 			break
 		}

@@ -88,4 +88,28 @@ type Config struct {
 	ModelProvider  *string `json:"model_provider"`
 	ApprovalPolicy *string `json:"approval_policy"`
 	SandboxMode    *string `json:"sandbox_mode"`
+	Effort         *string `json:"model_reasoning_effort"`
+}
+
+// ConfigEdit sets one setting; null removes it.
+type ConfigEdit struct {
+	KeyPath string          `json:"keyPath"`
+	Value   json.RawMessage `json:"value,omitempty"`
+	// MergeStrategy is replace or upsert; for single values they are the same.
+	MergeStrategy   string  `json:"mergeStrategy,omitempty"`
+	ExpectedVersion *string `json:"expectedVersion,omitempty"`
+}
+
+// ConfigBatchWriteParams sets several settings, or none of them.
+type ConfigBatchWriteParams struct {
+	Edits           []ConfigEdit `json:"edits"`
+	ExpectedVersion *string      `json:"expectedVersion,omitempty"`
+}
+
+// ConfigWriteResult says that the settings were kept, and where.
+type ConfigWriteResult struct {
+	Status     string          `json:"status"`
+	Version    string          `json:"version"`
+	FilePath   string          `json:"filePath"`
+	Overridden json.RawMessage `json:"overriddenMetadata"`
 }

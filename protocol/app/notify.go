@@ -102,6 +102,13 @@ type PlanUpdated struct {
 	Plan        []PlanStep `json:"plan"`
 }
 
+// DiffUpdated is all that a turn has changed in files so far.
+type DiffUpdated struct {
+	ThreadID string `json:"threadId"`
+	TurnID   string `json:"turnId"`
+	Diff     string `json:"diff"`
+}
+
 // PlanStep is one step of the agent's list.
 type PlanStep struct {
 	Step   string `json:"step"`

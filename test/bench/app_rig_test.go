@@ -115,32 +115,61 @@ func ourSide(t testing.TB) *contractSide {
 // codexSide is the real server on the scripted model.
 func codexSide(t testing.TB) *contractSide {
 	t.Helper()
-	codex := lab.Codex(t)
-	model := modelsim.Start(t)
+	addr, cmd := startCodex(t, codexHome(t))
+	return newSide(t, addr, cmd.Process.Pid)
+}
+
+// codexHome is a home of the real agent that knows only the scripted model.
+func codexHome(t testing.TB) string {
+	t.Helper()
 	home := t.TempDir()
 	dir := filepath.Join(home, ".codex")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := modelsim.CodexConfig(dir, model.URL()); err != nil {
+	if err := modelsim.CodexConfig(dir, modelsim.Start(t).URL()); err != nil {
 		t.Fatal(err)
 	}
+	return home
+}
+
+// startCodex starts the real server and returns when its socket is there.
+func startCodex(t testing.TB, home string) (addr string, cmd *exec.Cmd) {
+	t.Helper()
 	sock := filepath.Join(home, "c.sock")
-	cmd := exec.Command(codex, "app-server", "--listen", "unix://"+sock)
-	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + dir, "PATH=/usr/bin:/bin"}
+	_ = os.Remove(sock) // of a server that was killed
+	cmd = exec.Command(lab.Codex(t), "app-server", "--listen", "unix://"+sock)
+	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + filepath.Join(home, ".codex"), "PATH=/usr/bin:/bin"}
 	cmd.Dir = home
+	begin(t, cmd)
+	appears(t, sock)
+	return "unix://" + sock, cmd
+}
+
+// begin starts a server that ends with the test at the latest.
+func begin(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	t.Cleanup(func() { finish(cmd) })
+}
+
+func finish(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// appears waits for a socket, whose appearance nobody tells.
+func appears(t testing.TB, sock string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
 		if _, err := os.Stat(sock); err == nil {
-			break
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("codex app-server did not listen")
+			t.Fatalf("nobody listens on %s", sock)
 		}
-		time.Sleep(20 * time.Millisecond) // a socket's appearance cannot be waited for
+		time.Sleep(time.Millisecond)
 	}
-	return newSide(t, "unix://"+sock, cmd.Process.Pid)
 }

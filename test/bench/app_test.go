@@ -58,23 +58,15 @@ func TestResumeLongThread(t *testing.T) {
 		return func() float64 {
 			c := s.dial(nil)
 			defer c.Close()
-			limit, desc := 100, "desc"
 			from := time.Now()
-			r, err := c.Resume(bg(t), app.ThreadResumeParams{ThreadID: s.thread, ExcludeTurns: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			page, err := c.Items(bg(t), app.ItemsListParams{ThreadID: s.thread, PageParams: app.PageParams{Limit: &limit, SortDirection: &desc, Cursor: r.ItemsBackwardsCursor}})
-			if err != nil || len(page.Data) != limit {
-				t.Fatalf("%d items: %v", len(page.Data), err)
-			}
+			firstPage(t, c, s.thread)
 			return float64(time.Since(from).Microseconds())
 		}
 	}
 	Case{
 		Name: "App server: resume of a long thread, first page", Unit: "µs", Peer: "codex app-server " + lab.CodexVersion,
 		Promise: 0.3, Loose: 3, Ours: open(ours), Theirs: open(theirs),
-		Note: "thread/resume with excludeTurns and thread/items/list of 100 items. In the long form thole's thread has 10,000 items and the peer's 1,500, which favours the peer: it sends its whole history to the model with every call, so that filling it takes time with the square.",
+		Note: "thread/resume with excludeTurns and thread/items/list of 100 items. " + unevenNote,
 	}.Run(t)
 }
 
@@ -183,4 +175,46 @@ func broadcast(t *testing.T, conns, words int) float64 {
 	}
 	got.Wait()
 	return float64(cpu()-before) / 1e3 / float64(conns*words)
+}
+
+// TestRejoin lets many clients resume one long thread at once and compares the time
+// until all have their first page with that of one after the other.
+func TestRejoin(t *testing.T) {
+	items, clients := 500, 20
+	if Long() {
+		items, clients = 10_000, 100
+	}
+	s := ourSide(t)
+	s.fill(items)
+	all := func(together bool) func() float64 {
+		return func() float64 {
+			conns := make([]*appclient.Client, clients)
+			for i := range conns {
+				conns[i] = s.dial(nil)
+			}
+			var wg sync.WaitGroup
+			from := time.Now()
+			for _, c := range conns {
+				if !together {
+					firstPage(t, c, s.thread)
+					continue
+				}
+				wg.Go(func() { firstPage(t, c, s.thread) })
+			}
+			wg.Wait()
+			took := time.Since(from)
+			for _, c := range conns {
+				if c.Err() != nil {
+					t.Errorf("a client was dropped: %v", c.Err())
+				}
+				c.Close()
+			}
+			return float64(took.Microseconds()) / 1e3
+		}
+	}
+	Case{
+		Name: "App server: many clients rejoin a long thread at once", Unit: "ms", Peer: "the same clients one after the other",
+		Promise: 1.2, Loose: 3, Ours: all(true), Theirs: all(false),
+		Note: "100 clients on 10,000 items in the long form, each thread/resume and the first 100 items; none may be dropped.",
+	}.Run(t)
 }

@@ -94,7 +94,8 @@ func (r *Rig) start() {
 	}
 	infos := []provider.Info{agent.Probe(context.Background())}
 	r.Server, err = appserver.New(appserver.Config{
-		Threads: r.Threads, Providers: func() []provider.Info { return infos }, DefaultProvider: testprovider.Name, Home: r.Home, Dir: r.opts.Dir,
+		Threads: r.Threads, Providers: func() []provider.Info { return infos }, DefaultProvider: testprovider.Name, Defaults: r.db.Defaults(),
+		Home: r.Home, Dir: r.opts.Dir,
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -112,6 +113,9 @@ func (r *Rig) place(_ context.Context, th thread.Thread) (provider.SessionConfig
 	}
 	return cfg, nil
 }
+
+// Store is the rig's store.
+func (r *Rig) Store() *store.DB { return r.db }
 
 // Stream connects a client inside the process.
 func (r *Rig) Stream() jsonrpc.Stream {

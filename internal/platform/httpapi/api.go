@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -135,30 +134,21 @@ type MatchIn struct {
 	Match string `header:"If-Match" doc:"refuse with 412 unless this is the current ETag"`
 }
 
-func (m MatchIn) check(etag string) error {
-	if m.Match == "" || m.Match == "*" {
-		return nil
-	}
-	for t := range strings.SplitSeq(m.Match, ",") {
-		if strings.TrimSpace(t) == etag {
+// unless refuses a change of what the caller has not seen: it goes with the
+// change, so that comparing and changing are one step.
+func unless[T any](m MatchIn, tag func(T) string) thread.When[T] {
+	return func(now T) error {
+		if m.Match == "" || m.Match == "*" {
 			return nil
 		}
+		etag := tag(now)
+		for t := range strings.SplitSeq(m.Match, ",") {
+			if strings.TrimSpace(t) == etag {
+				return nil
+			}
+		}
+		return thole.Errorf(thole.CodeConflict, "%w", errStale).WithHint("read it again and repeat the edit")
 	}
-	return thole.Errorf(thole.CodeConflict, "%w", errStale).WithHint("read it again and repeat the edit")
-}
-
-// stripes order edits of one thing in this process, so that comparing an ETag
-// and changing what it stands for are one step towards other HTTP clients.
-type stripes [64]sync.Mutex
-
-func (s *stripes) lock(key string) func() {
-	n := uint(0)
-	for _, c := range []byte(key) {
-		n = n*31 + uint(c)
-	}
-	m := &s[n%uint(len(s))]
-	m.Lock()
-	return m.Unlock
 }
 
 // once runs a create under its Idempotency-Key. Only a refusal that had no effect

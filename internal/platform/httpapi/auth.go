@@ -68,20 +68,6 @@ func accountOf(u session.User, via string, expires time.Time) account {
 	return a
 }
 
-// apiToken is an API token; Token only when it was just made.
-type apiToken struct {
-	ID         string    `json:"id"`
-	Name       string    `json:"name"`
-	CreatedAt  time.Time `json:"created_at"`
-	LastUsedAt time.Time `json:"last_used_at,omitzero"`
-	ExpiresAt  time.Time `json:"expires_at,omitzero"`
-	Token      string    `json:"token,omitempty"`
-}
-
-func tokenOf(t session.Token) apiToken {
-	return apiToken{ID: t.ID, Name: t.Name, CreatedAt: t.Created, LastUsedAt: t.Seen, ExpiresAt: t.Expires}
-}
-
 func (s *Server) authRoutes() {
 	s.mux.add(Route{Public: true}, "GET /auth/login", s.followLink)
 	s.mux.add(Route{Public: true}, "POST /auth/login", s.exchange)
@@ -90,11 +76,11 @@ func (s *Server) authRoutes() {
 		w := ctx.Value(whoKey).(who)
 		return answer(accountOf(w.user, w.actor.Via, w.expires), nil)
 	})
-	op(s, "GET", "/auth/tokens", "List API tokens", 200, func(ctx context.Context, _ *struct{}) (*body[list[apiToken]], error) {
+	op(s, "GET", "/auth/tokens", "List API tokens", 200, func(ctx context.Context, _ *struct{}) (*body[list[session.Description]], error) {
 		all, err := s.cfg.Sessions.Tokens(ctx, actorOf(ctx).User)
-		out := list[apiToken]{Items: make([]apiToken, 0, len(all))}
+		out := list[session.Description]{Items: make([]session.Description, 0, len(all))}
 		for _, t := range all {
-			out.Items = append(out.Items, tokenOf(t))
+			out.Items = append(out.Items, t.Describe())
 		}
 		return answer(out, err)
 	})
@@ -104,14 +90,14 @@ func (s *Server) authRoutes() {
 			Name      string `json:"name" minLength:"1" maxLength:"200"`
 			ExpiresIn int64  `json:"expires_in,omitempty" minimum:"0" maximum:"315360000" doc:"seconds; never when absent"`
 		}
-	}) (*body[apiToken], error) {
+	}) (*body[session.Description], error) {
 		secret := ""
-		t, err := once(ctx, s, "POST /auth/tokens", in.Key, func() (apiToken, error) {
+		t, err := once(ctx, s, "POST /auth/tokens", in.Key, func() (session.Description, error) {
 			value, t, err := s.cfg.Sessions.NewToken(ctx, actorOf(ctx).User, in.Body.Name, time.Duration(in.Body.ExpiresIn)*time.Second)
 			secret = value
-			return tokenOf(t), err
+			return t.Describe(), err
 		})
-		t.Token = secret // a repeat gets the token's name, never its secret
+		t.Secret = secret // a repeat gets the token's name, never its secret
 		return answer(t, err)
 	})
 	op(s, "DELETE", "/auth/tokens/{token_id}", "Revoke an API token", 204, func(ctx context.Context, in *struct {

@@ -30,20 +30,6 @@ func taggedMessage(m thread.Message, err error) (*tagged[view.QueuedMessage], er
 	return &tagged[view.QueuedMessage]{messageTag(m), view.OfMessage(m)}, nil
 }
 
-// queued finds a waiting message.
-func (s *Server) queued(ctx context.Context, in QueuedID) (thread.Message, error) {
-	all, err := s.cfg.Threads.Queue(ctx, actorOf(ctx), in.thread())
-	if err != nil {
-		return thread.Message{}, err
-	}
-	for _, m := range all {
-		if string(m.ID) == in.Message {
-			return m, nil
-		}
-	}
-	return thread.Message{}, thole.Errorf(thole.CodeNotFound, "no queued message %s", in.Message).WithHint("it may have started to run")
-}
-
 func (s *Server) queueRoutes() {
 	op(s, "GET", "/sessions/{session_id}/queue", "List the messages that wait", 200, func(ctx context.Context, in *SessionID) (*tagged[list[view.QueuedMessage]], error) {
 		return s.queue(ctx, in.thread())
@@ -73,31 +59,15 @@ func (s *Server) queueRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		defer s.edits.lock(in.ID)()
-		m, err := s.queued(ctx, in.QueuedID)
-		if err == nil {
-			err = in.check(messageTag(m))
-		}
-		if err != nil {
-			return nil, err
-		}
-		return taggedMessage(s.cfg.Threads.EditQueued(ctx, actorOf(ctx), in.thread(), m.ID, input))
+		return taggedMessage(s.cfg.Threads.EditQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message), input, unless(in.MatchIn, messageTag)))
 	})
 	op(s, "DELETE", "/sessions/{session_id}/queue/{message_id}", "Remove a queued message", 204, func(ctx context.Context, in *struct {
 		QueuedID
 		MatchIn
 	}) (*empty, error) {
-		defer s.edits.lock(in.ID)()
-		m, err := s.queued(ctx, in.QueuedID)
-		if err == nil {
-			err = in.check(messageTag(m))
-		}
-		if err != nil {
-			return nil, err
-		}
-		removed, err := s.cfg.Threads.RemoveQueued(ctx, actorOf(ctx), in.thread(), m.ID)
+		removed, err := s.cfg.Threads.RemoveQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message), unless(in.MatchIn, messageTag))
 		if err == nil && !removed {
-			err = thole.Errorf(thole.CodeNotFound, "no queued message %s", in.Message)
+			err = thole.Errorf(thole.CodeNotFound, "no queued message %s", in.Message).WithHint("it may have started to run")
 		}
 		return done(err)
 	})
@@ -108,16 +78,8 @@ func (s *Server) queueRoutes() {
 			Order []string `json:"order" doc:"every queued message once"`
 		}
 	}) (*tagged[list[view.QueuedMessage]], error) {
-		defer s.edits.lock(in.ID)()
-		all, err := s.cfg.Threads.Queue(ctx, actorOf(ctx), in.thread())
-		if err == nil {
-			err = in.check(orderTag(all))
-		}
-		if err != nil {
-			return nil, err
-		}
 		order := view.Each(in.Body.Order, func(id string) thole.MessageID { return thole.MessageID(id) })
-		if err := s.cfg.Threads.ReorderQueued(ctx, actorOf(ctx), in.thread(), order); err != nil {
+		if err := s.cfg.Threads.ReorderQueued(ctx, actorOf(ctx), in.thread(), order, unless(in.MatchIn, orderTag)); err != nil {
 			return nil, err
 		}
 		return s.queue(ctx, in.thread())

@@ -74,7 +74,6 @@ type Server struct {
 	cfg    Config
 	mux    *router
 	api    huma.API
-	edits  stripes
 	frames *frameCache
 	ui     http.Handler
 

@@ -167,15 +167,7 @@ func (s *Server) sessionRoutes() {
 		SessionID
 		MatchIn
 	}) (*empty, error) {
-		defer s.edits.lock(in.ID)()
-		t, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread())
-		if err == nil {
-			err = in.check(sessionTag(t))
-		}
-		if err == nil {
-			err = s.cfg.Threads.Delete(ctx, actorOf(ctx), in.thread())
-		}
-		return done(err)
+		return done(s.cfg.Threads.Delete(ctx, actorOf(ctx), in.thread(), unless(in.MatchIn, sessionTag)))
 	})
 	op(s, "POST", "/sessions/{session_id}/fork", "Copy a session up to a run", 201, func(ctx context.Context, in *struct {
 		SessionID
@@ -209,24 +201,14 @@ func (s *Server) editSession(ctx context.Context, in *struct {
 		Settings
 	}
 }) (*tagged[view.Session], error) {
-	defer s.edits.lock(in.ID)()
-	actor := actorOf(ctx)
-	t, err := s.cfg.Threads.Get(ctx, actor, in.thread())
-	if err == nil {
-		err = in.check(sessionTag(t))
-	}
-	if err == nil && in.Body.Provider != nil {
-		err = s.usable(chat.ProviderName(*in.Body.Provider))
-	}
-	if err != nil {
-		return nil, err
-	}
 	u := thread.Update{Name: in.Body.Name, Archived: in.Body.Archived}
 	if in.Body.any() {
-		settings := in.Body.over(t.Settings)
-		u.Settings = &settings
+		if err := s.usable(in.Body.over(thread.Settings{}).Provider); err != nil {
+			return nil, err
+		}
+		u.Change = in.Body.over
 	}
-	return taggedSession(s.cfg.Threads.Update(ctx, actor, in.thread(), u))
+	return taggedSession(s.cfg.Threads.Update(ctx, actorOf(ctx), in.thread(), u, unless(in.MatchIn, sessionTag)))
 }
 
 // snapshotOut is a session at one position of its log.

@@ -149,6 +149,19 @@ export type Config = {
   model_provider: string | null;
   approval_policy: string | null;
   sandbox_mode: string | null;
+  model_reasoning_effort: string | null;
+};
+
+export type ConfigBatchWriteParams = {
+  edits: ConfigEdit[];
+  expectedVersion?: string;
+};
+
+export type ConfigEdit = {
+  keyPath: string;
+  value?: unknown;
+  mergeStrategy?: string;
+  expectedVersion?: string;
 };
 
 export type ConfigReadParams = {
@@ -158,6 +171,13 @@ export type ConfigReadParams = {
 export type ConfigReadResult = {
   config: Config;
   origins: Record<string, unknown> | null;
+};
+
+export type ConfigWriteResult = {
+  status: string;
+  version: string;
+  filePath: string;
+  overriddenMetadata: unknown | null;
 };
 
 export type CwdsParams = {
@@ -175,6 +195,12 @@ export type Delta = {
   delta: string;
   summaryIndex?: number;
   contentIndex?: number;
+};
+
+export type DiffUpdated = {
+  threadId: string;
+  turnId: string;
+  diff: string;
 };
 
 export type EffortOption = {
@@ -919,6 +945,9 @@ export type ClientRequests = {
   "thread/queue/delete": { params: QueueParams; result: DeletedResult };
   "thread/queue/reorder": { params: QueueReorderParams; result: QueueListResult };
   "thread/queue/start": { params: QueueParams; result: TurnResult };
+  "thread/compact/start": { params: ThreadParams; result: Empty };
+  "thread/shellCommand": { params: ThreadParams; result: Empty };
+  "review/start": { params: ThreadParams; result: Empty };
   "turn/start": { params: TurnStartParams; result: TurnResult };
   "turn/steer": { params: TurnSteerParams; result: TurnSteerResult };
   "turn/interrupt": { params: TurnInterruptParams; result: Empty };
@@ -926,6 +955,8 @@ export type ClientRequests = {
   "permissionProfile/list": { params: Empty; result: ProfileListResult };
   "collaborationMode/list": { params: Empty; result: CollaborationModeList };
   "config/read": { params: ConfigReadParams; result: ConfigReadResult };
+  "config/value/write": { params: ConfigEdit; result: ConfigWriteResult };
+  "config/batchWrite": { params: ConfigBatchWriteParams; result: ConfigWriteResult };
   "configRequirements/read": { params: unknown; result: unknown };
   "account/read": { params: Empty; result: unknown };
   "account/rateLimits/read": { params: unknown; result: unknown };
@@ -962,6 +993,7 @@ export type Notifications = {
   "thread/archived": ThreadRef;
   "thread/unarchived": ThreadRef;
   "thread/deleted": ThreadRef;
+  "thread/closed": ThreadRef;
   "thread/name/updated": NameUpdated;
   "thread/settings/updated": SettingsUpdated;
   "thread/tokenUsage/updated": UsageUpdated;
@@ -969,6 +1001,7 @@ export type Notifications = {
   "turn/started": TurnNotification;
   "turn/completed": TurnNotification;
   "turn/plan/updated": PlanUpdated;
+  "turn/diff/updated": DiffUpdated;
   "item/started": ItemStarted;
   "item/completed": ItemDone;
   "item/agentMessage/delta": Delta;

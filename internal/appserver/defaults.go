@@ -1,0 +1,112 @@
+package appserver
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"hash/fnv"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+// Defaults keep what a user's new threads start with where their maker does not
+// say: provider, model and effort.
+type Defaults interface {
+	Load(ctx context.Context, user thole.UserID) (thread.Settings, error)
+	Save(ctx context.Context, user thole.UserID, s thread.Settings) error
+}
+
+func (s *Server) registerConfig() {
+	whole := func(m *method) {
+		m.key = func(any) (lane, serial.Mode) { return lane{"global", "config"}, serial.Exclusive }
+	}
+	on(s, "config/read", s.configRead)
+	whole(on(s, "config/batchWrite", func(ctx context.Context, c *conn, p *app.ConfigBatchWriteParams) (answer, error) {
+		return s.configWrite(ctx, c, p.Edits, p.ExpectedVersion)
+	}))
+	whole(on(s, "config/value/write", func(ctx context.Context, c *conn, p *app.ConfigEdit) (answer, error) {
+		return s.configWrite(ctx, c, []app.ConfigEdit{*p}, p.ExpectedVersion)
+	}))
+}
+
+// defaults is what the connection's user chose, as far as it can still run.
+func (s *Server) defaults(ctx context.Context, c *conn) (thread.Settings, error) {
+	if s.cfg.Defaults == nil {
+		return thread.Settings{}, nil
+	}
+	def, err := s.cfg.Defaults.Load(ctx, c.actor.User)
+	if err != nil || def.Provider == "" {
+		return def, err
+	}
+	for _, info := range s.cfg.Providers() {
+		if info.Name == def.Provider && info.Available {
+			return def, nil
+		}
+	}
+	return thread.Settings{}, nil
+}
+
+// configRead tells what a new thread starts with.
+func (s *Server) configRead(ctx context.Context, c *conn, _ *app.ConfigReadParams) (answer, error) {
+	def, err := s.defaults(ctx, c)
+	name := or(def.Provider, s.catalog.provider())
+	approval, sandbox := words(name, s.cfg.DefaultProfile)
+	model := s.catalog.wireModel(name, def.Model)
+	return result(app.ConfigReadResult{
+		Config:  app.Config{Model: &model, ModelProvider: &name, ApprovalPolicy: &approval, SandboxMode: &sandbox, Effort: ptr(def.Effort)},
+		Origins: map[string]json.RawMessage{},
+	}, err)
+}
+
+// configWrite changes what new threads start with: all edits or none.
+func (s *Server) configWrite(ctx context.Context, c *conn, edits []app.ConfigEdit, expected *string) (answer, error) {
+	if s.cfg.Defaults == nil {
+		return answer{}, thole.Errorf(thole.CodeUnsupported, "this server keeps no settings")
+	}
+	def, err := s.cfg.Defaults.Load(ctx, c.actor.User)
+	if err != nil {
+		return answer{}, err
+	}
+	if expected != nil && *expected != configVersion(def) {
+		return answer{}, thole.Errorf(thole.CodeConflict, "the settings have changed since they were read").WithHint("read them again with config/read")
+	}
+	for _, e := range edits {
+		if def, err = s.configEdit(def, e); err != nil {
+			return answer{}, err
+		}
+	}
+	if err := s.cfg.Defaults.Save(ctx, c.actor.User, def); err != nil {
+		return answer{}, err
+	}
+	return answer{result: app.ConfigWriteResult{Status: "ok", Version: configVersion(def), FilePath: s.cfg.Home}}, nil
+}
+
+func (s *Server) configEdit(def thread.Settings, e app.ConfigEdit) (thread.Settings, error) {
+	var value *string
+	if len(e.Value) > 0 && json.Unmarshal(e.Value, &value) != nil {
+		return def, thole.Errorf(thole.CodeInvalid, "%s: a text is wanted", e.KeyPath)
+	}
+	switch e.KeyPath {
+	case "model":
+		def.Provider, def.Model = "", ""
+		if value == nil {
+			return def, nil
+		}
+		name, model, err := s.catalog.pick(*value, "", "")
+		def.Provider, def.Model = or(name, s.catalog.provider()), model
+		return def, err
+	case "model_reasoning_effort":
+		def.Effort = str(value)
+		return def, nil
+	}
+	return def, thole.Errorf(thole.CodeUnsupported, "thole keeps no setting %s; of Codex's it keeps model and model_reasoning_effort", e.KeyPath)
+}
+
+func configVersion(s thread.Settings) string {
+	h := fnv.New64a()
+	_ = json.NewEncoder(h).Encode([]string{s.Provider, s.Model, s.Effort})
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,57 @@
+package appserver
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	thole "github.com/tholehq/thole"
+)
+
+// Whatever form an agent reports a change in, git can apply the turn's diff.
+func TestTurnDiffApplies(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed")
+	}
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("changed.txt", "one\ntwo\nthree\n")
+	put("headed.txt", "a\n")
+	put("gone.txt", "x\ny\n")
+	put("old.txt", "kept\n")
+	diff := turnDiff([]thole.FileChange{
+		{Path: "new.txt", Kind: "add", Diff: "+first\n+second\n"},
+		{Path: "changed.txt", Kind: "update", Diff: "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"},
+		{Path: "headed.txt", Kind: "update", Diff: "--- a/headed.txt\n+++ b/headed.txt\n@@ -1,1 +1,1 @@\n-a\n+b\n"},
+		{Path: "fresh.txt", Kind: "add", Diff: "--- /dev/null\n+++ b/fresh.txt\n@@ -0,0 +1,1 @@\n+hi\n"},
+		{Path: "gone.txt", Kind: "delete", Diff: "-x\n-y\n"},
+		{Path: "old.txt", Kind: "update", Move: "moved.txt"},
+	})
+	cmd := exec.Command(git, "apply", "--unsafe-paths", "-")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v\n%s\n%s", err, out, diff)
+	}
+	for name, want := range map[string]string{"new.txt": "first\nsecond\n", "changed.txt": "one\n2\nthree\n", "headed.txt": "b\n", "fresh.txt": "hi\n", "moved.txt": "kept\n"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"gone.txt", "old.txt"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if big := turnDiff([]thole.FileChange{{Path: "b", Kind: "add", Diff: strings.Repeat("+x\n", maxDiff)}}); big != "" {
+		t.Errorf("a diff of %d bytes was told", len(big))
+	}
+}
