@@ -1,10 +1,11 @@
-import { memo } from "react";
+import { lazy, memo, Suspense } from "react";
 import Render, { type Components } from "react-markdown";
 import gfm from "remark-gfm";
 import { CopyButton } from "../ui/controls";
 import { blocks } from "./blocks";
 
 const plugins = [gfm];
+const Code = lazy(() => import("./code"));
 
 const components: Components = {
   a: ({ href, children }) => (
@@ -33,7 +34,13 @@ const components: Components = {
           <CopyButton text={text.replace(/\n$/, "")} />
         </div>
         <pre className="overflow-x-auto px-3 py-2.5 leading-[1.55]" tabIndex={0}>
-          {children}
+          {language ? (
+            <Suspense fallback={children}>
+              <Code text={text} language={language} />
+            </Suspense>
+          ) : (
+            children
+          )}
         </pre>
       </div>
     );

@@ -3,10 +3,11 @@ import type { Provider } from "../api/types";
 import { t } from "../i18n";
 import { prefs, setPrefs } from "../state/prefs";
 import { choice, providerNamed, providers } from "../state/providers";
+import { go } from "../state/route";
 import { editSession } from "../state/sessions";
 import { useStore } from "../state/store";
 import { Choice } from "../ui/controls";
-import { tried } from "../ui/toast";
+import { say, tried } from "../ui/toast";
 import { useConversation, useSide } from "./context";
 
 export interface Selection {
@@ -41,6 +42,12 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
   return [
     { provider, model: session.model ?? "", effort: session.effort ?? "", profile: profileOf(provider, session.execution_profile) },
     (change) => {
+      // What was said is in the agent's own memory: another agent begins a chat of its own.
+      if (change.provider && session.runs > 0) {
+        setPrefs({ provider: change.provider, model: undefined, profile: undefined });
+        say(t("provider.newChat"));
+        return go({ page: "new" });
+      }
       const { profile, ...rest } = change;
       const next = { ...rest, ...(profile && { execution_profile: profile }), ...(change.provider && { model: "", effort: "" }) };
       conversation.side.set((old) => ({ ...old, session: old.session && { ...old.session, ...next } }));

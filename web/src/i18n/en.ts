@@ -92,6 +92,7 @@ export const en = {
   "profile.full.about": "Asks nothing",
   "profile.native": "Native: {name}",
   "provider.label": "Agent",
+  "provider.newChat": "A chat stays with its agent. This is a new one.",
   "model.label": "Model",
   "model.default": "Default model",
   "effort.label": "Effort",
@@ -243,6 +244,13 @@ export const en = {
   "batch.cooldown": "accepted, being followed",
   "batch.delivered": "delivered",
   "batch.closed": "closed",
+  "batch.superseded": "replaced by a newer batch",
+  "batch.operator_confirmed_delivery": "you confirmed that it arrived",
+  "batch.operator_closed_unconfirmed": "closed by you, unconfirmed",
+  "batch.cancelled": "cancelled",
+  "batch.redelivery_window_exhausted": "given up: the time for it is over",
+  "batch.manual_resolution_expired": "given up: nobody decided in time",
+  "batch.max_attempts_exhausted": "given up after the last attempt",
   "time.now": "just now",
 } as const;
 

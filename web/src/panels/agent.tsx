@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { useSide } from "../chat/context";
 import { maybe, t } from "../i18n";
+import { endPhase } from "../state/fold";
 import { Badge, CopyButton, Notice, type Tone } from "../ui/controls";
 import { clock, count, Elapsed } from "../ui/time";
 
@@ -15,7 +16,7 @@ export function Agent() {
   const waits = useSide((side) => side.run !== undefined && side.questions.some((it) => it.state === "pending" && it.run_id === side.run!.id));
   if (!run) return <p className="text-[13px] text-muted">{t("agent.none")}</p>;
   const usage = run.usage;
-  const phase = waits && !run.outcome ? "waiting_human" : run.phase;
+  const phase = run.outcome ? endPhase[run.outcome] : waits ? "waiting_human" : run.phase;
   const window = usage.context_window ?? 0;
   const used = usage.input + (usage.cache_read ?? 0);
   return (
@@ -77,12 +78,13 @@ export function Agent() {
           {phases.map((mark, index) => {
             const next = phases[index + 1];
             const last = !next;
+            const over = ["succeeded", "failed", "canceled"].includes(mark.phase);
             return (
               <li key={index} className="relative flex gap-2.5 pb-2.5 pl-4 last:pb-0">
                 {!last && <span className="absolute bottom-0 left-[3px] top-2.5 w-px bg-line" />}
-                <span className={`absolute left-0 top-[7px] size-[7px] rounded-full ${last && !run.outcome ? "pulse bg-accent" : "bg-line-strong"}`} />
+                <span className={`absolute left-0 top-[7px] size-[7px] rounded-full ${last && !over ? "pulse bg-accent" : "bg-line-strong"}`} />
                 <span className={`flex-1 ${last ? "font-medium" : "text-muted"}`}>{maybe("phase", mark.phase)}</span>
-                <span className="text-[12px] text-faint">{next ? <Elapsed from={mark.at} to={next.at} /> : run.outcome ? clock(mark.at) : <Elapsed from={mark.at} />}</span>
+                <span className="text-[12px] text-faint">{next ? <Elapsed from={mark.at} to={next.at} /> : over ? clock(mark.at) : <Elapsed from={mark.at} />}</span>
               </li>
             );
           })}

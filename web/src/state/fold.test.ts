@@ -23,11 +23,18 @@ describe("fold", () => {
     expect(side.session?.status.active).toBe(true);
   });
 
-  it("walks a run through its phases, and what comes after the end stands before it", () => {
+  it("walks a run through its phases: its files are synced behind its end", () => {
+    const mid = play(begin, event("run.started"), event("run.status", { phase: "running" }), event("run.ended", { outcome: "completed" }));
+    expect(mid.run).toMatchObject({ outcome: "completed", phase: "syncing" });
     const side = play(begin, event("run.started"), event("run.status", { phase: "running" }), event("run.ended", { outcome: "completed" }), event("run.status", { phase: "exported" }), event("run.status", { phase: "succeeded" }));
-    expect(side.phases.map((it) => it.phase)).toEqual(["queued", "running", "exported", "succeeded"]);
+    expect(side.phases.map((it) => it.phase)).toEqual(["queued", "running", "syncing", "exported", "succeeded"]);
     expect(side.run?.phase).toBe("succeeded");
     expect(side.session?.active_run_id).toBeUndefined();
+  });
+
+  it("ends a run that nobody took at once", () => {
+    const side = play(begin, event("run.started"), event("run.ended", { outcome: "interrupted" }));
+    expect(side.phases.map((it) => it.phase)).toEqual(["queued", "canceled"]);
   });
 
   it("does not let a late fact of an old run touch the new one", () => {

@@ -143,31 +143,24 @@ type Input = { text?: string };
 function phase(side: Side, event: ServerEvent): Side {
   const to = event.data.phase;
   if (!to || side.run?.id !== event.run_id) return side;
-  const over = side.run!.outcome !== undefined;
   const error = event.data.error ?? (event.data.last_error ? { code: "phase", message: event.data.last_error } : undefined);
   return {
     ...side,
     phases: mark(side.phases, { phase: to, at: event.ts }),
     lastError: error ?? side.lastError,
-    run: { ...side.run!, phase: over ? side.run!.phase : to, executor_id: event.executor_id ?? side.run!.executor_id, started_at: side.run!.started_at ?? (to === "running" ? event.ts : undefined) },
+    run: { ...side.run!, phase: to, executor_id: event.executor_id ?? side.run!.executor_id, started_at: side.run!.started_at ?? (to === "running" ? event.ts : undefined) },
   };
 }
 
-const last: Phase[] = ["succeeded", "failed", "canceled"];
+const mark = (marks: PhaseMark[], next: PhaseMark): PhaseMark[] => (marks.at(-1)?.phase === next.phase ? marks : [...marks, next]);
 
-// A run is over for the reader when its answer is; what the server still does afterwards stands before the end.
-function mark(marks: PhaseMark[], next: PhaseMark): PhaseMark[] {
-  const end = marks.at(-1);
-  if (end?.phase === next.phase) return marks;
-  if (end && last.includes(end.phase)) return last.includes(next.phase) ? marks : [...marks.slice(0, -1), next, { ...end, at: next.at }];
-  return [...marks, next];
-}
+/** endPhase is where the pipeline leaves a run with each outcome. */
+export const endPhase = { completed: "succeeded", failed: "failed", interrupted: "canceled" } as const;
 
-const endPhase = { completed: "succeeded", failed: "failed", interrupted: "canceled" } as const;
-
+// The answer is over; its files are synced behind it, unless nobody had begun.
 function ended(side: Side, event: ServerEvent): Side {
   const outcome = event.data.outcome ?? "completed";
-  const to = endPhase[outcome];
+  const to = side.run?.phase === "queued" ? endPhase[outcome] : "syncing";
   const after = run(side, event, (it) => ({ ...it, outcome, phase: to, error: event.data.error, usage: event.data.usage ?? it.usage, ended_at: event.ts }));
   const open = side.session?.active_run_id === event.run_id;
   return {
