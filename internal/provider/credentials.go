@@ -1,6 +1,9 @@
 package provider
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Credentials hands one turn what its CLI needs to reach a model. On a laptop it
 // is the user's own login of that CLI, on a server a short-lived gateway token.
@@ -19,4 +22,19 @@ type Grant struct {
 	// Config holds settings without secrets, placed in SessionConfig.Data by local
 	// path where nothing is there yet: afterwards the file is the thread's own.
 	Config map[string][]byte
+}
+
+// Secrets are the values of an environment that must not show in a diagnosis.
+func Secrets(env map[string]string) []string {
+	var out []string
+	for k, v := range env {
+		k = strings.ToUpper(k)
+		for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD"} {
+			if strings.Contains(k, word) {
+				out = append(out, v)
+				break
+			}
+		}
+	}
+	return out
 }

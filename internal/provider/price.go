@@ -12,8 +12,12 @@ type price struct {
 	input, cacheRead, cacheWrite, output float64
 }
 
-// prices are published list prices. They
-// serve CLIs that report no cost; a model that is not here has none.
+// PricesAsOf is the month of the price table.
+const PricesAsOf = "2025-12"
+
+// prices are the list prices that the makers published for their own services by
+// PricesAsOf. They serve CLIs that report no cost; a model that is not here has
+// none. Whoever changes a row changes the month.
 func prices() []price {
 	return []price{
 		{"gpt-5-nano", 0.05, 0.005, 0.05, 0.40},

@@ -165,21 +165,3 @@ func answered(input json.RawMessage, a thole.Answer) map[string]any {
 	out["answers"] = answers
 	return out
 }
-
-// asMessage says an answer in prose, for a CLI that no longer holds the question.
-func asMessage(r thole.Ask, a thole.Answer) string {
-	var b strings.Builder
-	b.WriteString("My answer to your earlier question:\n")
-	if a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel {
-		b.WriteString("I would rather not answer. ")
-		b.WriteString(a.Message)
-		return b.String()
-	}
-	for _, q := range r.Questions {
-		b.WriteString("- " + q.Text + " " + strings.Join(a.Answers[q.ID], ", ") + "\n")
-	}
-	if a.Message != "" {
-		b.WriteString(a.Message)
-	}
-	return b.String()
-}

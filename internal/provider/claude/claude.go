@@ -29,6 +29,15 @@ const (
 // install is the command that brings the pinned version.
 const install = "npm install -g @anthropic-ai/claude-code@" + pinned
 
+// find looks for the CLI: installed by its own installer or by npm.
+func find(configured string) (string, error) {
+	beside := "@anthropic-ai/claude-code-" + provider.NodePlatform()
+	return provider.Binary{Title: title, Name: name, Install: install,
+		Homes:  []string{".local/bin/claude", ".claude/local/claude"},
+		Beside: []string{beside + "/claude", beside + "-musl/claude"},
+	}.Find(configured)
+}
+
 // Config places the CLI and sets the driver's waits. The zero value finds the
 // CLI on this machine.
 type Config struct {

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // maxDiffInput bounds the files that a preview is computed for; larger edits are
@@ -43,7 +43,7 @@ func preview(dir string, input json.RawMessage) []thole.FileChange {
 	if path == "" {
 		return nil
 	}
-	c := thole.FileChange{Path: relative(dir, path), Kind: "update"}
+	c := thole.FileChange{Path: provider.Relative(dir, path), Kind: "update"}
 	info, err := os.Stat(path)
 	if err != nil {
 		c.Kind = "add"
@@ -92,7 +92,7 @@ func applied(dir string, result json.RawMessage) []thole.FileChange {
 	if json.Unmarshal(result, &r) != nil || r.Path == "" {
 		return nil
 	}
-	c := thole.FileChange{Path: relative(dir, r.Path), Kind: "update"}
+	c := thole.FileChange{Path: provider.Relative(dir, r.Path), Kind: "update"}
 	if r.Type == "create" {
 		c.Kind = "add"
 		c.Diff = unified(c.Path, c.Kind, "", r.Content)
@@ -176,12 +176,4 @@ func lines(s string) []string {
 		ls = ls[:len(ls)-1]
 	}
 	return ls
-}
-
-// relative is a path as clients show it: inside the workspace without its prefix.
-func relative(dir, path string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }

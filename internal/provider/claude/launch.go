@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
@@ -80,17 +79,6 @@ func environment(cfg provider.SessionConfig) map[string]string {
 	return env
 }
 
-// secrets are the environment's values that must not show in a diagnosis.
-func secrets(env map[string]string) []string {
-	var out []string
-	for k, v := range env {
-		if strings.Contains(k, "KEY") || strings.Contains(k, "TOKEN") || strings.Contains(k, "SECRET") || strings.Contains(k, "PASSWORD") {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
 func launch(binary string, cfg provider.SessionConfig, args []string) (*process.Process, error) {
 	env := environment(cfg)
 	for _, dir := range []string{configDir(cfg), env["HOME"], cfg.Auth} {
@@ -101,7 +89,7 @@ func launch(binary string, cfg provider.SessionConfig, args []string) (*process.
 			return nil, thole.Errorf(thole.CodeUnavailable, "claude: make the data directory: %w", err)
 		}
 	}
-	return process.Start(process.Spec{Path: binary, Args: args, Dir: cfg.Dir, Env: env, Secrets: secrets(env)})
+	return process.Start(process.Spec{Path: binary, Args: args, Dir: cfg.Dir, Env: env, Secrets: provider.Secrets(env)})
 }
 
 // moveCredentials takes a login out of the synced directory: versions that do

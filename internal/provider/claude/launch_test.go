@@ -19,7 +19,7 @@ func TestEnvironment(t *testing.T) {
 	if env["HOME"] != "/h" || env["CLAUDE_CONFIG_DIR"] != "/d/claude" || env["CLAUDE_SECURESTORAGE_CONFIG_DIR"] != "/a" {
 		t.Errorf("environment %v", env)
 	}
-	if !slices.Contains(secrets(env), "k-123456") {
+	if !slices.Contains(provider.Secrets(env), "k-123456") {
 		t.Error("the key would show in a diagnosis")
 	}
 }

@@ -1,6 +1,7 @@
 package claude_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -32,12 +33,23 @@ func harness(binary func(testing.TB) string) providertest.Harness {
 			cfg.Env["CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK"] = "1"
 			cfg.Model = modelsim.ClaudeModel
 		},
+		MCP: func(t testing.TB, cfg *provider.SessionConfig, server, binary string, env map[string]string) string {
+			raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{server: map[string]any{"command": binary, "args": []string{}, "env": env}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Options = map[string]string{"mcp_config": string(raw)}
+			return "mcp__" + server + "__size"
+		},
+		AskTool:     "AskUserQuestion",
 		VersionText: func(v string) string { return v + " (Claude Code)" },
 		Overflow:    "http 400 type=invalid_request_error prompt is too long: 250000 tokens > 200000 maximum",
 	}
 }
 
 func TestConformance(t *testing.T) { providertest.Run(t, harness(lab.Claude)) }
+
+func TestConformanceConfined(t *testing.T) { providertest.Soak(t, harness(lab.Claude)) }
 
 // The oldest version takes as long again; by default TestOldest stands for it.
 func TestConformanceOldest(t *testing.T) {

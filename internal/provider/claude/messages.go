@@ -19,15 +19,15 @@ func (r *run) message(m *message) {
 		if m.Event == nil || m.Parent != "" {
 			return
 		}
-		r.stall.set(r.s.opts.Stall)
+		r.stall.Set(r.s.opts.Stall)
 		if m.Event.Type == "message_stop" {
-			r.stall.off()
+			r.stall.Off()
 		}
 		r.d.streamEvent(m.Event, len(m.Abandoned) > 0 && !r.halted && !r.stalled)
 	case "assistant":
 		r.d.assistant(m)
 	case "user":
-		r.stall.off()
+		r.stall.Off()
 		if m.IsReplay {
 			r.taken(m.UUID)
 		} else {
@@ -36,7 +36,7 @@ func (r *run) message(m *message) {
 	case "system":
 		r.system(m)
 	case "control_request":
-		r.stall.off()
+		r.stall.Off()
 		if m.Request != nil {
 			r.request(m)
 		}
@@ -62,11 +62,11 @@ func (r *run) message(m *message) {
 func (r *run) system(m *message) {
 	switch m.Subtype {
 	case "init":
-		r.linger.off()
+		r.linger.Off()
 		r.s.begun = true
 		r.d.model = m.Model
-		v, ok := parseVersion(m.Version)
-		r.s.survives = ok && !v.less(durable)
+		v, _, ok := provider.ParseVersion(m.Version)
+		r.s.survives = ok && keepsQuestions(v)
 		if m.SessionID != "" && m.SessionID != r.s.NativeID() {
 			r.s.mu.Lock()
 			r.s.native = m.SessionID
@@ -75,14 +75,14 @@ func (r *run) system(m *message) {
 		}
 	case "status":
 		if m.Status == "requesting" {
-			r.stall.set(r.s.opts.Stall)
+			r.stall.Set(r.s.opts.Stall)
 		}
 		if m.PermissionMode != "" {
 			r.s.stance.mode = m.PermissionMode
 		}
 	case "api_retry":
 		delay := time.Duration(m.RetryDelayMS) * time.Millisecond
-		r.stall.set(delay + r.s.opts.Stall)
+		r.stall.Set(delay + r.s.opts.Stall)
 		e := failure(class(m.ErrorStatus, m.Error, "", ""), m.ErrorStatus,
 			fmt.Sprintf("the model call failed (%s), try %d of %d follows in %v", m.Error, m.Attempt, m.MaxRetries, delay.Round(100*time.Millisecond)))
 		e.Retrying = true
@@ -105,7 +105,7 @@ func (r *run) system(m *message) {
 func (r *run) taskOver(id string) {
 	delete(r.s.tasks, id)
 	if r.result != nil && r.linger.C != nil && len(r.s.tasks) == 0 {
-		r.linger.set(followUp) // the CLI wakes up to tell the model
+		r.linger.Set(followUp) // the CLI wakes up to tell the model
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *run) taken(id string) {
 // worked on something of its own before our message, when it holds a message it
 // has not taken up, or when background work will wake it again soon.
 func (r *run) resulted(m *message) {
-	r.stall.off()
+	r.stall.Off()
 	r.result = m
 	_, prompting := r.waiting[r.prompt]
 	switch {
@@ -131,9 +131,9 @@ func (r *run) resulted(m *message) {
 	case m.Origin != nil && prompting:
 		return
 	case len(r.waiting) > 1 || len(r.waiting) == 1 && !prompting:
-		r.linger.set(followUp)
+		r.linger.Set(followUp)
 	case len(r.s.tasks) > 0 && !m.IsError:
-		r.linger.set(r.s.opts.Background)
+		r.linger.Set(r.s.opts.Background)
 	default:
 		r.conclude()
 	}
@@ -148,8 +148,7 @@ func (r *run) request(m *message) {
 	case "can_use_tool":
 		r.permission(m)
 	case "elicitation":
-		r.c.answer(m.RequestID, map[string]any{"action": "decline"})
-		r.em.Note("an MCP server asked for input, which was declined: " + q.Message)
+		r.put(&pending{ask: provider.Elicitation(r.em.AskID(m.RequestID), q.Server, q.Message, q.URL, q.Schema), requestID: m.RequestID})
 	case "request_user_dialog":
 		r.c.answer(m.RequestID, map[string]any{"behavior": "cancelled"})
 	default:
@@ -184,7 +183,7 @@ func (r *run) question(m *message, in hookInput) {
 	if r.reply != nil && r.reply.Ask.ID == p.ask.ID {
 		answer := r.reply.Answer
 		r.reply = nil
-		r.linger.off()
+		r.linger.Off()
 		r.put(p)
 		r.settle(p, answer)
 		return
@@ -240,6 +239,8 @@ func (r *run) answer(id thole.AskID, a thole.Answer) error {
 func (r *run) settle(p *pending, a thole.Answer) error {
 	var body map[string]any
 	switch {
+	case p.ask.Kind == thole.AskElicitation:
+		body = provider.Elicited(a)
 	case p.hook:
 		body = p.hookVerdict(a)
 	case p.tool == askTool && a.Decision != thole.DecisionDeny && a.Decision != thole.DecisionCancel:
@@ -257,7 +258,7 @@ func (r *run) settle(p *pending, a thole.Answer) error {
 	switch {
 	case a.Decision == thole.DecisionCancel:
 		r.halted = true
-		if p.hook {
+		if p.hook || p.ask.Kind == thole.AskElicitation { // else the answer itself interrupts
 			r.interrupt(r.s.opts.StopGrace)
 		}
 	case p.ask.Kind == thole.AskPlan && a.Decision != thole.DecisionDeny:

@@ -5,127 +5,135 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// Versions the driver was proven with. Between and below them the protocol is
-// taken as known or as unknown; above the pinned one a handshake decides.
+// Versions the driver was proven with. Any other is asked what it has.
 var (
-	oldest  = version{2, 1, 197}
-	durable = version{2, 1, 325} // before it, an answer to a deferred question could be lost
-	newest  = version{2, 1, 325}
+	oldest = provider.Version{2, 1, 197}
+	// durable keeps questions: before it, an answer to a deferred one could be lost.
+	durable = provider.Version{2, 1, 325}
+	newest  = provider.Version{2, 1, 325}
 )
 
-type version [3]int
+// probeLimit bounds one look at the CLI.
+const probeLimit = 20 * time.Second
 
-func (v version) less(w version) bool {
-	for i := range v {
-		if v[i] != w[i] {
-			return v[i] < w[i]
-		}
-	}
-	return false
-}
+func proven(v provider.Version) bool { return !v.Less(oldest) && !newest.Less(v) }
 
-// parseVersion reads "2.1.325 (Claude Code)".
-func parseVersion(s string) (version, bool) {
-	word, _, _ := strings.Cut(strings.TrimSpace(s), " ")
-	var v version
-	parts := strings.SplitN(word, ".", 3)
-	if len(parts) != 3 {
-		return v, false
-	}
-	for i, p := range parts {
-		p, _, _ = strings.Cut(p, "-")
-		n, err := strconv.Atoi(p)
-		if err != nil {
-			return v, false
-		}
-		v[i] = n
-	}
-	return v, true
-}
+// keepsQuestions says whether a deferred question survives its process. Nothing
+// but a turn shows it, so only a tested version is believed.
+func keepsQuestions(v provider.Version) bool { return proven(v) && !v.Less(durable) }
 
 // Probe inspects the installed CLI in a home of its own.
 func (p *Provider) Probe(ctx context.Context) provider.Info {
-	info := provider.Info{Name: name, Title: title, Pinned: pinned, Profiles: provider.Profiles(name), Capabilities: capabilities(version{}, false)}
+	info := provider.Info{Name: name, Title: title, Pinned: pinned, Profiles: provider.Profiles(name),
+		Capabilities: provider.Degraded(provider.All(provider.Unknown), nil),
+		Models:       []provider.Model{{ID: "default", Title: "Default", Default: true}, {ID: "opus", Title: "Opus"}, {ID: "sonnet", Title: "Sonnet"}, {ID: "haiku", Title: "Haiku"}}}
 	binary, err := find(p.cfg.Binary)
 	if err != nil {
 		info.Problem, info.Fix = err.Error(), install
 		return info
 	}
 	info.Binary = binary
-	out, err := versionOf(ctx, binary)
+	said, err := query(ctx, binary, "--version")
 	if err != nil {
 		info.Problem, info.Fix = err.Error(), install
 		return info
 	}
-	v, ok := parseVersion(out)
-	info.Version, _, _ = strings.Cut(strings.TrimSpace(out), " ")
+	v, text, ok := provider.ParseVersion(said)
 	if !ok {
-		info.Problem, info.Fix = fmt.Sprintf("%s does not say its version: %q", binary, out), install
+		info.Problem, info.Fix = fmt.Sprintf("%s does not say its version: %q", binary, said), install
 		return info
 	}
-	proven := !v.less(oldest)
-	switch {
-	case !proven:
-		info.Problem, info.Fix = "version "+info.Version+" is older than the oldest one tested", install
-	case newest.less(v):
-		info.Problem, info.Fix = "version "+info.Version+" is newer than the newest one tested; it answers the control protocol", install
-		proven = p.handshakes(ctx, binary, &info)
+	info.Version = text
+	if proven(v) {
+		info.Available, info.Capabilities = true, measured(v)
+		return info
 	}
-	info.Available = true
-	info.Capabilities = capabilities(v, proven)
-	if info.Models == nil {
-		info.Models = []provider.Model{{ID: "default", Title: "Default", Default: true}, {ID: "opus", Title: "Opus"}, {ID: "sonnet", Title: "Sonnet"}, {ID: "haiku", Title: "Haiku"}}
+	info.Problem, info.Fix = "version "+text+" was not tested; what it can do was asked of it", install
+	f, err := p.ask(ctx, binary)
+	if err != nil {
+		info.Problem = "version " + text + " was not tested and does not speak the control protocol: " + err.Error()
+		return info
+	}
+	info.Available, info.Capabilities = true, f.capabilities()
+	if len(f.models) > 0 {
+		info.Models = f.models
 	}
 	return info
 }
 
-func versionOf(ctx context.Context, binary string) (string, error) {
-	home, err := os.MkdirTemp("", "thole-probe-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(home)
-	proc, err := process.Start(process.Spec{Path: binary, Args: []string{"--version"}, Dir: home, Env: map[string]string{
-		"HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin", "CLAUDE_CONFIG_DIR": home, "DISABLE_AUTOUPDATER": "1",
-	}})
-	if err != nil {
-		return "", err
-	}
-	defer proc.Kill()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+func query(ctx context.Context, binary string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	stop := context.AfterFunc(ctx, proc.Kill)
-	defer stop()
-	line, _ := process.NewLines(proc.Stdout).Next()
-	out := string(line)
-	proc.Stdout.Close()
-	if err := proc.Wait(ctx); err != nil || out == "" {
-		return "", fmt.Errorf("claude --version: %s", proc.Diagnosis())
-	}
-	return out, nil
+	return provider.Query{Binary: binary, Args: args, Homes: []string{"CLAUDE_CONFIG_DIR"}, Env: map[string]string{"DISABLE_AUTOUPDATER": "1"}}.Output(ctx)
 }
 
-// handshakes tries the control protocol of an unknown version, without a model
-// call, and takes its models along.
-func (p *Provider) handshakes(ctx context.Context, binary string, info *provider.Info) bool {
+// measured is what a tested version can do, row by row of the conformance suite.
+func measured(v provider.Version) provider.Capabilities {
+	c := provider.All(provider.Validated)
+	own := map[string]string{"cost": "list prices built into the CLI; a gateway's own prices may differ"}
+	if !keepsQuestions(v) {
+		c.AskSurvives = provider.Unavailable
+		own["ask_survives_restart"] = "this version may lose the answer to a parked question; it is sent as a message instead"
+	}
+	return provider.Degraded(c, own)
+}
+
+// findings is what an unknown version told of itself.
+type findings struct {
+	help        string // what --help prints
+	hooks       bool   // it took our hooks, which hold questions and approvals
+	plan, usage bool   // it answered these control requests
+	models      []provider.Model
+}
+
+// capabilities of an unknown version. What only a turn would show stays unknown.
+func (f findings) capabilities() provider.Capabilities {
+	flag := func(names ...string) provider.Capability {
+		for _, n := range names {
+			if !strings.Contains(f.help, n) {
+				return provider.Unavailable
+			}
+		}
+		return provider.Validated
+	}
+	return provider.Degraded(provider.Capabilities{
+		Resume: flag("--resume", "--session-id"), Fork: flag("--fork-session"), Steer: flag("--replay-user-messages"),
+		ToolInputFlow: flag("--include-partial-messages"), PlanMode: provider.Found(f.plan && flag("--permission-mode").OK()),
+		HumanLoop: provider.Found(f.hooks), ToolApproval: provider.Found(f.hooks),
+		Usage: provider.Found(f.usage), Cost: provider.Found(f.usage),
+		AskSurvives: provider.Unknown, TodoStream: provider.Unknown,
+	}, map[string]string{"todo_stream": "shown when the CLI tells one; whether it does was not tested with this version"})
+}
+
+// ask tries the control protocol of an unknown version and reads its help,
+// without a model call.
+func (p *Provider) ask(ctx context.Context, binary string) (f findings, err error) {
+	if f.help, err = query(ctx, binary, "--help"); err != nil {
+		return f, err
+	}
 	home, err := os.MkdirTemp("", "thole-probe-")
 	if err != nil {
-		return false
+		return f, err
 	}
 	defer os.RemoveAll(home)
 	s := newSession(p.cfg, binary, provider.SessionConfig{Dir: home, Data: home, Auth: home}, stance{mode: modeDefault})
 	defer s.Close()
 	if err := s.connect(ctx); err != nil {
-		info.Problem = err.Error()
-		return false
+		return f, err
+	}
+	f.hooks = s.hello.Subtype == "success"
+	for subtype, ok := range map[string]*bool{"get_usage": &f.usage, "set_permission_mode": &f.plan} {
+		res, err := s.ask(ctx, s.conn, subtype, map[string]any{"mode": modePlan})
+		if err != nil {
+			return f, err
+		}
+		*ok = res.Subtype == "success"
 	}
 	var init struct {
 		Models []struct {
@@ -134,32 +142,9 @@ func (p *Provider) handshakes(ctx context.Context, binary string, info *provider
 			Efforts     []string `json:"supportedEffortLevels"`
 		} `json:"models"`
 	}
-	if json.Unmarshal(s.hello, &init) != nil || len(init.Models) == 0 {
-		return false
-	}
+	_ = json.Unmarshal(s.hello.Response, &init)
 	for _, m := range init.Models {
-		info.Models = append(info.Models, provider.Model{ID: m.Value, Title: m.DisplayName, Efforts: m.Efforts, Default: m.Value == "default"})
+		f.models = append(f.models, provider.Model{ID: m.Value, Title: m.DisplayName, Efforts: m.Efforts, Default: m.Value == "default"})
 	}
-	return true
-}
-
-// capabilities are what a version can do. proven is false for a version that is
-// older than those we tested or failed the handshake.
-func capabilities(v version, proven bool) provider.Capabilities {
-	if !proven {
-		u := provider.Unknown
-		return provider.Capabilities{Resume: u, Fork: u, Steer: u, HumanLoop: u, AskSurvives: u, ToolApproval: u, TodoStream: u,
-			PlanMode: u, Usage: u, Cost: u, ToolInputFlow: u,
-			Notes: map[string]string{"version": "not tested with this version; install " + pinned}}
-	}
-	ok := provider.Validated
-	c := provider.Capabilities{Resume: ok, Fork: ok, Steer: ok, HumanLoop: ok, AskSurvives: ok, ToolApproval: ok, TodoStream: ok,
-		PlanMode: ok, Usage: ok, Cost: ok, ToolInputFlow: ok, Notes: map[string]string{
-			"cost": "list prices built into the CLI; a gateway's own prices may differ",
-		}}
-	if v.less(durable) {
-		c.AskSurvives = provider.Unavailable
-		c.Notes["ask_survives_restart"] = "this version may lose the answer to a parked question; it is sent as a message instead"
-	}
-	return c
+	return f, nil
 }

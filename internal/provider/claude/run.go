@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,8 +16,8 @@ import (
 // its own queue.
 const followUp = 3 * time.Second
 
-// run is one turn in progress. Everything but do, stop and done belongs to the
-// goroutine of Run.
+// run is one turn in progress. Everything but lead belongs to the goroutine of
+// Run.
 type run struct {
 	s    *session
 	c    *conn
@@ -26,10 +25,7 @@ type run struct {
 	d    *decoder
 	turn provider.Turn
 
-	cmds  chan func()
-	done  chan struct{} // closed when Run is over
-	halt  chan struct{} // closed by stop
-	halts sync.Once
+	lead *provider.Lead
 
 	asks    map[thole.AskID]*pending
 	calls   map[string]func(*message) // answers to our control requests
@@ -37,9 +33,9 @@ type run struct {
 	waiting map[string]*thole.Item    // messages the CLI has not taken up yet, by uuid; nil for the prompt
 	result  *message                  // the last one
 
-	stall  alarm // a silent model call
-	grace  alarm // an interrupt that is not obeyed
-	linger alarm // a result is there, more may follow
+	stall  provider.Alarm // a silent model call
+	grace  provider.Alarm // an interrupt that is not obeyed
+	linger provider.Alarm // a result is there, more may follow
 
 	halted   bool
 	stalled  bool
@@ -47,28 +43,6 @@ type run struct {
 	reply    *provider.Reply // not delivered yet
 	usage    map[string]modelUsage
 	over     *provider.Ended
-}
-
-// alarm is a timer that can be off.
-type alarm struct {
-	t *time.Timer
-	C <-chan time.Time
-}
-
-func (a *alarm) set(d time.Duration) {
-	if a.t == nil {
-		a.t = time.NewTimer(d)
-	} else {
-		a.t.Reset(d)
-	}
-	a.C = a.t.C
-}
-
-func (a *alarm) off() {
-	if a.t != nil {
-		a.t.Stop()
-	}
-	a.C = nil
 }
 
 // Run takes one turn to its end.
@@ -80,8 +54,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		return thole.Errorf(thole.CodeBusy, "claude: a turn is running")
 	}
 	r := &run{
-		s: s, turn: turn,
-		cmds: make(chan func()), done: make(chan struct{}), halt: make(chan struct{}),
+		s: s, turn: turn, lead: provider.NewLead(),
 		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*thole.Item{},
 	}
 	r.em = provider.NewEmitter(turn.ID, emit)
@@ -89,7 +62,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	var content []any
 	var err error
 	if turn.Reply == nil {
-		if content, err = contentOf(s.cfg.Dir, turn.Input); err != nil {
+		if content, err = s.content(turn.Input); err != nil {
 			return err
 		}
 	}
@@ -118,7 +91,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	s.mu.Lock()
 	s.run = nil
 	s.mu.Unlock()
-	close(r.done)
+	r.lead.End()
 	r.finish()
 	return nil
 }
@@ -190,7 +163,7 @@ func (r *run) control(subtype string, fields map[string]any) {
 func (r *run) begin(content []any) error {
 	if r.turn.Reply != nil {
 		r.reply = r.turn.Reply
-		r.linger.set(followUp)
+		r.linger.Set(followUp)
 		return nil
 	}
 	r.prompt = uuid.NewString()
@@ -213,7 +186,7 @@ func (r *run) loop(ctx context.Context) {
 			r.message(m)
 		}
 	}
-	halt, done := r.halt, ctx.Done()
+	halt, done := r.lead.Halt, ctx.Done()
 	for r.over == nil {
 		select {
 		case m, ok := <-r.c.msgs:
@@ -222,7 +195,7 @@ func (r *run) loop(ctx context.Context) {
 				continue
 			}
 			r.message(m)
-		case fn := <-r.cmds:
+		case fn := <-r.lead.Calls:
 			fn()
 		case <-halt:
 			halt, r.halted = nil, true
@@ -231,14 +204,14 @@ func (r *run) loop(ctx context.Context) {
 			done, r.halted = nil, true
 			r.interrupt(min(r.s.opts.StopGrace, 2*time.Second))
 		case <-r.stall.C:
-			r.stall.off()
+			r.stall.Off()
 			r.stalled = true
 			r.interrupt(r.s.opts.StopGrace)
 		case <-r.grace.C:
-			r.grace.off()
+			r.grace.Off()
 			r.c.kill()
 		case <-r.linger.C:
-			r.linger.off()
+			r.linger.Off()
 			r.lingered()
 		}
 	}
@@ -262,7 +235,7 @@ func (r *run) interrupt(grace time.Duration) {
 		}
 	}
 	r.c.control("interrupt", nil)
-	r.grace.set(grace)
+	r.grace.Set(grace)
 }
 
 // takenBack ends a turn whose own message never began.
@@ -286,7 +259,7 @@ func (r *run) lingered() {
 	r.em.Resolve(reply.Ask.ID, &reply.Answer)
 	r.prompt = uuid.NewString()
 	r.waiting[r.prompt] = nil
-	if r.say(r.prompt, []any{map[string]any{"type": "text", "text": asMessage(reply.Ask, reply.Answer)}}) != nil {
+	if r.say(r.prompt, []any{map[string]any{"type": "text", "text": reply.Prose()}}) != nil {
 		r.crashed()
 	}
 }
@@ -331,9 +304,9 @@ func (r *run) conclude() {
 
 // finish tells the end: calls that wait for a human first, then what was used.
 func (r *run) finish() {
-	r.stall.off()
-	r.grace.off()
-	r.linger.off()
+	r.stall.Off()
+	r.grace.Off()
+	r.linger.Off()
 	for id, p := range r.asks {
 		if t := r.d.tools[p.toolUse]; t != nil && id != r.over.Deferred {
 			r.d.decline(p.toolUse)
@@ -348,19 +321,3 @@ func (r *run) finish() {
 	}
 	r.em.End(*r.over)
 }
-
-// do runs fn on the turn's goroutine.
-func (r *run) do(ctx context.Context, fn func() error) error {
-	res := make(chan error, 1)
-	select {
-	case r.cmds <- func() { res <- fn() }:
-		return <-res
-	case <-r.done:
-		return provider.ErrNoTurn
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// stop interrupts from any goroutine.
-func (r *run) stop() { r.halts.Do(func() { close(r.halt) }) }

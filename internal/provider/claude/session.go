@@ -40,9 +40,9 @@ type session struct {
 	base    map[string]modelUsage
 	tasks   map[string]bool // background work of the CLI that has not ended
 	todos   *todoList
-	backlog []*message      // came before a turn began
-	parked  bool            // a question was deferred: only a new process asks it again
-	hello   json.RawMessage // the answer to initialize
+	backlog []*message       // came before a turn began
+	parked  bool             // a question was deferred: only a new process asks it again
+	hello   *controlResponse // to initialize
 
 	survives bool // this version keeps deferred questions
 
@@ -124,12 +124,13 @@ func (s *session) handshake(ctx context.Context, c *conn) error {
 	hooks := map[string]any{"PreToolUse": []any{map[string]any{
 		"matcher": "", "hookCallbackIds": []string{"pre"}, "timeout": hookTimeout,
 	}}}
-	raw, err := s.ask(ctx, c, "initialize", map[string]any{"hooks": hooks})
+	hello, err := s.ask(ctx, c, "initialize", map[string]any{"hooks": hooks})
 	if err != nil {
 		return err
 	}
-	s.hello = raw
-	raw, err = s.ask(ctx, c, "get_usage", nil)
+	s.hello = hello
+	// A version without this request answers with an error: it has no total.
+	usage, err := s.ask(ctx, c, "get_usage", nil)
 	if err != nil {
 		return err
 	}
@@ -138,14 +139,14 @@ func (s *session) handshake(ctx context.Context, c *conn) error {
 			ModelUsage map[string]modelUsage `json:"model_usage"`
 		} `json:"session"`
 	}
-	json.Unmarshal(raw, &u)
+	json.Unmarshal(usage.Response, &u)
 	s.base = u.Session.ModelUsage
 	return nil
 }
 
 // ask sends one control request before any turn and waits for its answer. What
 // else the CLI says meanwhile is kept for the first turn.
-func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[string]any) (json.RawMessage, error) {
+func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[string]any) (*controlResponse, error) {
 	id, err := c.control(subtype, fields)
 	if err != nil {
 		return nil, s.startFailure(c)
@@ -159,8 +160,7 @@ func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[s
 			case m.Type == "result" && m.IsError:
 				return nil, s.startFailure(c)
 			case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:
-				// A version without this request answers with an error: it has no total.
-				return m.Response.Response, nil
+				return m.Response, nil
 			default:
 				s.backlog = append(s.backlog, m)
 			}
@@ -243,9 +243,16 @@ func (s *session) running() (*run, error) {
 	return s.run, nil
 }
 
+// content makes the blocks of a user message.
+func (s *session) content(input []thole.Input) ([]any, error) {
+	return provider.Blocks(s.cfg.Dir, input, func(mime, data string) any {
+		return map[string]any{"type": "image", "source": map[string]any{"type": "base64", "media_type": mime, "data": data}}
+	})
+}
+
 // Steer adds input to the running turn.
 func (s *session) Steer(ctx context.Context, input []thole.Input, clientID string) error {
-	content, err := contentOf(s.cfg.Dir, input)
+	content, err := s.content(input)
 	if err != nil {
 		return err
 	}
@@ -253,7 +260,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 	if err != nil {
 		return err
 	}
-	return r.do(ctx, func() error { return r.steer(input, content, clientID) })
+	return r.lead.Do(ctx, func() error { return r.steer(input, content, clientID) })
 }
 
 // Answer settles a pending ask.
@@ -262,7 +269,7 @@ func (s *session) Answer(ctx context.Context, ask thole.AskID, answer thole.Answ
 	if err != nil {
 		return err
 	}
-	return r.do(ctx, func() error { return r.answer(ask, answer) })
+	return r.lead.Do(ctx, func() error { return r.answer(ask, answer) })
 }
 
 // Defer parks a pending question on disk.
@@ -271,7 +278,7 @@ func (s *session) Defer(ctx context.Context, ask thole.AskID) error {
 	if err != nil {
 		return err
 	}
-	return r.do(ctx, func() error { return r.deferAsk(ask) })
+	return r.lead.Do(ctx, func() error { return r.deferAsk(ask) })
 }
 
 // Stop interrupts the running turn and does not wait for its end.
@@ -280,6 +287,6 @@ func (s *session) Stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.stop()
+	r.lead.Stop()
 	return nil
 }

@@ -16,14 +16,9 @@ type message struct {
 	Parent    string `json:"parent_tool_use_id"`
 
 	// Control envelopes.
-	RequestID string   `json:"request_id"`
-	Request   *request `json:"request"`
-	Response  *struct {
-		Subtype   string          `json:"subtype"`
-		RequestID string          `json:"request_id"`
-		Response  json.RawMessage `json:"response"`
-		Error     string          `json:"error"`
-	} `json:"response"`
+	RequestID string           `json:"request_id"`
+	Request   *request         `json:"request"`
+	Response  *controlResponse `json:"response"`
 
 	// Conversation.
 	Event          *streamEvent    `json:"event"`
@@ -78,7 +73,10 @@ type request struct {
 	Reason      string          `json:"decision_reason"`
 
 	// elicitation
-	Message string `json:"message"`
+	Server  string          `json:"mcp_server_name"`
+	Message string          `json:"message"`
+	URL     string          `json:"url"`
+	Schema  json.RawMessage `json:"requested_schema"`
 }
 
 // hookInput is the input of a hook_callback request.
@@ -142,6 +140,14 @@ type apiUsage struct {
 	Output     int64 `json:"output_tokens"`
 	CacheRead  int64 `json:"cache_read_input_tokens"`
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+// controlResponse answers a control request of ours.
+type controlResponse struct {
+	Subtype   string          `json:"subtype"`
+	RequestID string          `json:"request_id"`
+	Response  json.RawMessage `json:"response"`
+	Error     string          `json:"error"`
 }
 
 // parse decodes one line. A field of an unexpected type is skipped, not fatal:

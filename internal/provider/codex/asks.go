@@ -2,10 +2,10 @@ package codex
 
 import (
 	"encoding/json"
-	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // pending is a server request that waits for an answer.
@@ -51,9 +51,9 @@ func (d *decoder) newAsk(id jsonrpc.ID, method string, params json.RawMessage) (
 			a.Title = a.Questions[0].Text
 		}
 	case "mcpServer/elicitation/request":
-		a.Kind, a.Title, a.Reason = thole.AskElicitation, p.params.ServerName+" asks", strings.TrimSpace(p.params.Message+" "+p.params.URL)
-		a.Schema = value(p.params.Schema)
-		a.Decisions = []thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}
+		item := a.Item
+		*a = provider.Elicitation(a.ID, p.params.ServerName, p.params.Message, p.params.URL, value(p.params.Schema))
+		a.Item = item
 	default:
 		return p, false
 	}
@@ -82,11 +82,7 @@ func (p pending) reply(a thole.Answer) any {
 		}
 		return map[string]any{"answers": answers}
 	case thole.AskElicitation:
-		action := map[thole.Decision]string{thole.DecisionAllow: "accept", thole.DecisionAlways: "accept", thole.DecisionCancel: "cancel"}[a.Decision]
-		if action == "" {
-			action = "decline"
-		}
-		return map[string]any{"action": action, "content": a.Result}
+		return provider.Elicited(a)
 	case thole.AskPermissions:
 		granted := json.RawMessage("{}")
 		scope := "turn"

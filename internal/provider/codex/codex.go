@@ -6,8 +6,8 @@ package codex
 
 import (
 	"context"
-	"errors"
 	"os"
+	"runtime"
 	"sync"
 
 	thole "github.com/tholehq/thole"
@@ -23,21 +23,27 @@ const (
 	install = "npm install -g @openai/codex@" + Pinned
 )
 
+// find looks for the CLI: installed by npm, or anywhere on the PATH.
+func find(configured string) (string, error) {
+	vendor := "vendor/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "-*/bin/codex"
+	return provider.Binary{Title: "Codex", Name: "codex", Install: install,
+		Beside: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor},
+	}.Find(configured)
+}
+
 // Provider makes sessions on one codex binary.
 type Provider struct {
-	binary string // absolute; "" when none was found
-	exec   bool   // always the fallback
+	path string // "" to look for it
 
-	mu      sync.Mutex      // guards what follows and exec
+	mu      sync.Mutex      // guards what follows
+	exec    bool            // always the fallback
 	sandbox map[string]bool // whether codex's own sandbox works, by CODEX_HOME
 	probed  map[string]provider.Capabilities
 }
 
-// New uses the binary at path, or the one on PATH when path is empty. A Node
-// wrapper is resolved to the native binary behind it: a signal to the wrapper
-// would not reach the agent.
+// New uses the binary at path, or the one on PATH when path is empty.
 func New(path string) *Provider {
-	return &Provider{binary: find(path), sandbox: map[string]bool{}, probed: map[string]provider.Capabilities{}}
+	return &Provider{path: path, sandbox: map[string]bool{}, probed: map[string]provider.Capabilities{}}
 }
 
 // NewExec is New on the fallback: `codex exec --json`. New takes it by itself for
@@ -53,7 +59,8 @@ func (*Provider) Name() string { return Name }
 
 // Open implements provider.Provider.
 func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	if err := p.check(); err != nil {
+	binary, err := find(p.path)
+	if err != nil {
 		return nil, err
 	}
 	m, err := parseMode(cfg.Profile)
@@ -67,10 +74,10 @@ func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provid
 		return nil, thole.Errorf(thole.CodeUnavailable, "open codex session: %w", err)
 	}
 	if p.execOnly() || cfg.Options["transport"] == "exec" {
-		return p.openExec(ctx, cfg, m)
+		return p.openExec(ctx, binary, cfg, m)
 	}
-	s := &session{provider: p, cfg: cfg, mode: m, begun: cfg.Resume != "" && !cfg.Fork}
-	if m.sandbox != "danger-full-access" && !p.sandboxWorks(ctx, s.environ()) {
+	s := &session{provider: p, binary: binary, cfg: cfg, mode: m, begun: cfg.Resume != "" && !cfg.Fork}
+	if m.sandbox != "danger-full-access" && !p.sandboxWorks(ctx, binary, s.environ()) {
 		s.mode = m.guard()
 	}
 	open := s.start
@@ -90,26 +97,4 @@ func (p *Provider) execOnly() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.exec
-}
-
-// check says whether there is a binary to start.
-func (p *Provider) check() error {
-	if p.binary == "" {
-		return p.missing(os.ErrNotExist)
-	}
-	if info, err := os.Stat(p.binary); err != nil || info.IsDir() {
-		return p.missing(os.ErrNotExist)
-	}
-	return nil
-}
-
-func (p *Provider) missing(err error) error {
-	if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	name := p.binary
-	if name == "" {
-		name = "codex"
-	}
-	return thole.Errorf(thole.CodeUnavailable, "%w: %s (install it with: %s)", provider.ErrMissing, name, install).WithHint("%s", install)
 }

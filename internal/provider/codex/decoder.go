@@ -44,15 +44,33 @@ const quiet = "thole-denial-"
 // grow applies the notifications that are nearly all of the traffic, without the
 // cost of the whole shape of a notification.
 func (d *decoder) grow(stream provider.Stream, params []byte) {
-	var n struct {
-		ThreadID string `json:"threadId"`
-		TurnID   string `json:"turnId"`
-		ItemID   string `json:"itemId"`
-		Delta    string `json:"delta"`
+	var thread, turn, item, delta []byte
+	texts(params, func(key, value []byte) {
+		switch string(key) {
+		case "threadId":
+			thread = value
+		case "turnId":
+			turn = value
+		case "itemId":
+			item = value
+		case "delta":
+			delta = value
+		}
+	})
+	if string(thread) != d.thread || string(turn) != d.turn {
+		return
 	}
-	if json.Unmarshal(params, &n) == nil && n.ThreadID == d.thread && n.TurnID == d.turn {
-		d.delta(n.ItemID, stream, n.Delta)
+	d.em.Delta(d.known(item), stream, plain(delta))
+}
+
+// known is the id of an item that grows.
+func (d *decoder) known(native []byte) thole.ItemID {
+	id, ok := d.ids[string(native)]
+	if !ok {
+		id = d.em.ItemID(string(native))
+		d.ids[string(native)] = id
 	}
+	return id
 }
 
 // notification applies one; it reports whether the turn is over.
@@ -88,11 +106,12 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 	case "item/completed":
 		d.completed(n.Item)
 	case "item/reasoning/summaryTextDelta":
+		id := d.known([]byte(n.ItemID))
 		if last, ok := d.summary[n.ItemID]; ok && last != n.Index {
-			d.delta(n.ItemID, provider.StreamSummary, "\n\n")
+			d.em.Delta(id, provider.StreamSummary, "\n\n")
 		}
 		d.summary[n.ItemID] = n.Index
-		d.delta(n.ItemID, provider.StreamSummary, n.Delta)
+		d.em.Delta(id, provider.StreamSummary, n.Delta)
 	case "turn/plan/updated":
 		d.em.Todos(todos(n.Plan))
 	case "thread/tokenUsage/updated":
@@ -106,15 +125,6 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 		return true
 	}
 	return false
-}
-
-func (d *decoder) delta(native string, stream provider.Stream, text string) {
-	id, ok := d.ids[native]
-	if !ok {
-		id = d.em.ItemID(native)
-		d.ids[native] = id
-	}
-	d.em.Delta(id, stream, text)
 }
 
 // step begins a model call when the model makes something outside of one. A step

@@ -36,9 +36,9 @@ type execSession struct {
 }
 
 // openExec checks what can be checked without a turn: the process starts with one.
-func (p *Provider) openExec(ctx context.Context, cfg provider.SessionConfig, m mode) (provider.Session, error) {
+func (p *Provider) openExec(ctx context.Context, binary string, cfg provider.SessionConfig, m mode) (provider.Session, error) {
 	s := &execSession{provider: p, cfg: cfg, mode: m, native: cfg.Resume, fork: cfg.Fork}
-	s.base.cfg, s.base.provider = cfg, p
+	s.base.cfg, s.base.binary, s.base.provider = cfg, binary, p
 	if err := s.allowed(ctx, m); err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (p *Provider) openExec(ctx context.Context, cfg provider.SessionConfig, m m
 
 // allowed refuses profiles that only a sandbox could hold where there is none.
 func (s *execSession) allowed(ctx context.Context, m mode) error {
-	if m.sandbox == "danger-full-access" || s.provider.sandboxWorks(ctx, s.base.environ()) {
+	if m.sandbox == "danger-full-access" || s.provider.sandboxWorks(ctx, s.base.binary, s.base.environ()) {
 		return nil
 	}
 	return thole.Errorf(thole.CodeUnsupported, "%w: codex exec cannot hold this profile without user namespaces", provider.ErrUnsupported).
@@ -118,11 +118,11 @@ func (s *execSession) Run(ctx context.Context, turn provider.Turn, emit func(pro
 	}
 	env := s.base.environ()
 	model := first(turn.Model, s.cfg.Model)
-	proc, err := process.Start(process.Spec{Path: s.provider.binary, Dir: s.cfg.Dir, Env: env, Secrets: secrets(env),
+	proc, err := process.Start(process.Spec{Path: s.base.binary, Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env),
 		Args: s.args(m, model, first(turn.Effort, s.cfg.Effort), s.native, s.fork)})
 	if err != nil {
 		s.mu.Unlock()
-		return s.provider.missing(err)
+		return err
 	}
 	s.proc, s.stop = proc, false
 	s.mu.Unlock()

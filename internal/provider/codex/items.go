@@ -2,10 +2,10 @@ package codex
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // item converts one of the CLI's items; ok is false for kinds that say nothing a
@@ -97,12 +97,7 @@ func marked(mark, content string) string {
 	return b.String()
 }
 
-func (d *decoder) relative(path string) string {
-	if rel, err := filepath.Rel(d.dir, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
-}
+func (d *decoder) relative(path string) string { return provider.Relative(d.dir, path) }
 
 // unwrap takes the shell away that codex puts around a command line.
 func unwrap(line string) string {

@@ -85,7 +85,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		if m, err = parseMode(turn.Profile); err != nil {
 			return err
 		}
-		if !s.provider.sandboxWorks(ctx, s.environ()) {
+		if !s.provider.sandboxWorks(ctx, s.binary, s.environ()) {
 			m = m.guard()
 		}
 	}

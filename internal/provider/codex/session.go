@@ -29,6 +29,7 @@ const (
 // again by the next turn when it died.
 type session struct {
 	provider *Provider
+	binary   string
 	cfg      provider.SessionConfig
 	mode     mode
 
@@ -56,9 +57,9 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 		return err
 	}
 	env := s.environ()
-	proc, err := process.Start(process.Spec{Path: s.provider.binary, Args: append(serverArgs(), "app-server"), Dir: s.cfg.Dir, Env: env, Secrets: secrets(env)})
+	proc, err := process.Start(process.Spec{Path: s.binary, Args: append(serverArgs(), "app-server"), Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env)})
 	if err != nil {
-		return s.provider.missing(err)
+		return err
 	}
 	conn := newClient(stdio.New(proc.Stdout, proc.Stdin, 0))
 	served := make(chan struct{})
@@ -186,20 +187,6 @@ func (s *session) environ() map[string]string {
 	}
 	env["CODEX_HOME"] = s.cfg.Data
 	return env
-}
-
-func secrets(env map[string]string) []string {
-	var out []string
-	for k, v := range env {
-		k = strings.ToUpper(k)
-		for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD"} {
-			if strings.Contains(k, word) {
-				out = append(out, v)
-				break
-			}
-		}
-	}
-	return out
 }
 
 // NativeID implements provider.Session.

@@ -1,7 +1,6 @@
 package opencode
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -54,7 +53,7 @@ func permissionAsk(item thole.ItemID, dir string, a nativeAsk) thole.Ask {
 
 // changeOf is the edit that a permission is asked for.
 func changeOf(dir string, a nativeAsk) thole.FileChange {
-	c := thole.FileChange{Path: relative(dir, a.Metadata.Filepath), Kind: "update", Diff: plainDiff(a.Metadata.Diff)}
+	c := thole.FileChange{Path: provider.Relative(dir, a.Metadata.Filepath), Kind: "update", Diff: plainDiff(a.Metadata.Diff)}
 	if strings.Contains(c.Diff, "\n@@ -0,0 ") || strings.HasPrefix(c.Diff, "@@ -0,0 ") {
 		c.Kind = "add"
 	}
@@ -69,14 +68,6 @@ func plainDiff(diff string) string {
 		}
 	}
 	return diff
-}
-
-// relative is a path as clients show it: inside the workspace without its prefix.
-func relative(dir, p string) string {
-	if rel, err := filepath.Rel(dir, p); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return p
 }
 
 // answersOf are the answers in the order of the questions. Declining is an answer
@@ -97,21 +88,4 @@ func (p *pending) answersOf(a thole.Answer) [][]string {
 		}
 	}
 	return out
-}
-
-// asMessage says an answer in prose, for a question that its server forgot when
-// it stopped.
-func asMessage(r provider.Reply) string {
-	var b strings.Builder
-	b.WriteString("My answer to your earlier question:\n")
-	if r.Answer.Decision == thole.DecisionDeny || r.Answer.Decision == thole.DecisionCancel {
-		b.WriteString("I would rather not answer. ")
-	}
-	for _, q := range r.Ask.Questions {
-		if got := r.Answer.Answers[q.ID]; len(got) > 0 {
-			b.WriteString("- " + q.Text + " " + strings.Join(got, ", ") + "\n")
-		}
-	}
-	b.WriteString(r.Answer.Message)
-	return b.String()
 }

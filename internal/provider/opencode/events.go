@@ -27,7 +27,7 @@ func (r *run) event(e event) {
 	}
 	main := p.SessionID == r.d.session
 	if r.stall.C != nil {
-		r.stall.set(r.s.opts.Stall)
+		r.stall.Set(r.s.opts.Stall)
 	}
 	switch e.Type {
 	case "message.updated":
@@ -86,8 +86,8 @@ func (r *run) message(i info) {
 func (r *run) status(s *status) {
 	switch s.Type {
 	case "busy":
-		r.quiet.off()
-		r.stall.set(r.s.opts.Stall)
+		r.quiet.Off()
+		r.stall.Set(r.s.opts.Stall)
 	case "retry":
 		wait := time.Until(time.UnixMilli(s.Next))
 		r.d.retry()
@@ -99,7 +99,7 @@ func (r *run) status(s *status) {
 			return
 		}
 		r.em.Error(*f)
-		r.stall.set(max(wait, 0) + r.s.opts.Stall)
+		r.stall.Set(max(wait, 0) + r.s.opts.Stall)
 	}
 }
 
@@ -114,7 +114,7 @@ func (r *run) failure(e *nativeError) {
 		r.em.Error(*f)
 	}
 	if len(r.d.order) == 0 {
-		r.quiet.set(settle)
+		r.quiet.Set(settle)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
@@ -45,17 +44,6 @@ func environment(cfg provider.SessionConfig, password string) map[string]string 
 	return env
 }
 
-// secrets are the environment's values that must not show in a diagnosis.
-func secrets(env map[string]string) []string {
-	var out []string
-	for k, v := range env {
-		if strings.Contains(k, "KEY") || strings.Contains(k, "TOKEN") || strings.Contains(k, "SECRET") || strings.Contains(k, "PASSWORD") {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
 func launch(binary string, cfg provider.SessionConfig, password string) (*process.Process, error) {
 	env := environment(cfg, password)
 	for _, dir := range []string{env["HOME"], env["XDG_CONFIG_HOME"], env["XDG_CACHE_HOME"], env["XDG_STATE_HOME"], filepath.Join(dataHome(cfg), name), cfg.Auth} {
@@ -75,7 +63,7 @@ func launch(binary string, cfg provider.SessionConfig, password string) (*proces
 	linkCredentials(cfg)
 	return process.Start(process.Spec{
 		Path: binary, Args: []string{"serve", "--hostname", "127.0.0.1", "--port", "0"},
-		Dir: cfg.Dir, Env: env, Secrets: secrets(env),
+		Dir: cfg.Dir, Env: env, Secrets: provider.Secrets(env),
 	})
 }
 

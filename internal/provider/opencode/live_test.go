@@ -1,6 +1,7 @@
 package opencode_test
 
 import (
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -31,10 +32,28 @@ func harness() providertest.Harness {
 			cfg.Env["OPENCODE_DISABLE_AUTOCOMPACT"] = "1"
 			cfg.Model = "sim/" + modelsim.Model
 		},
-		VersionText: func(v string) string { return v },
-		Overflow:    "http 400 type=context_length_exceeded prompt is too long: 250000 tokens > 200000 maximum",
-		LongRetries: true,
+		MCP: func(t testing.TB, cfg *provider.SessionConfig, server, binary string, env map[string]string) string {
+			const where = "OPENCODE_CONFIG_CONTENT"
+			var config map[string]any
+			if err := json.Unmarshal([]byte(cfg.Env[where]), &config); err != nil {
+				t.Fatal(err)
+			}
+			config["mcp"] = map[string]any{server: map[string]any{"type": "local", "command": []string{binary}, "environment": env, "enabled": true}}
+			raw, err := json.Marshal(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Env[where] = string(raw)
+			return server + "_size"
+		},
+		NoElicitation: true,
+		AskTool:       "question",
+		VersionText:   func(v string) string { return v },
+		Overflow:      "http 400 type=context_length_exceeded prompt is too long: 250000 tokens > 200000 maximum",
+		LongRetries:   true,
 	}
 }
 
 func TestConformance(t *testing.T) { providertest.Run(t, harness()) }
+
+func TestConformanceConfined(t *testing.T) { providertest.Soak(t, harness()) }

@@ -29,6 +29,15 @@ const (
 	install = "npm install -g opencode-ai@" + pinned
 )
 
+// find looks for the CLI: installed by its own installer or by npm.
+func find(configured string) (string, error) {
+	beside := "opencode-" + provider.NodePlatform()
+	return provider.Binary{Title: title, Name: name, Install: install,
+		Homes:  []string{".opencode/bin/opencode"},
+		Beside: []string{beside + "/bin/opencode", beside + "-baseline/bin/opencode", beside + "-musl/bin/opencode"},
+	}.Find(configured)
+}
+
 // Config places the CLI and sets the driver's waits. The zero value finds the
 // CLI on this machine.
 type Config struct {

@@ -3,70 +3,48 @@ package opencode
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 )
 
-type version [3]int
-
-func parseVersion(s string) (version, bool) {
-	var v version
-	parts := strings.SplitN(strings.TrimSpace(s), ".", 3)
-	if len(parts) != 3 {
-		return v, false
-	}
-	for i, p := range parts {
-		p, _, _ = strings.Cut(p, "-")
-		n, err := strconv.Atoi(p)
-		if err != nil {
-			return v, false
-		}
-		v[i] = n
-	}
-	return v, true
-}
-
 // Probe inspects the installed CLI in a home of its own. The driver was proven
 // with one version; others of the same major and minor number are taken as alike,
-// and a newer one must answer.
+// and any other is asked what it has.
 func (p *Provider) Probe(ctx context.Context) provider.Info {
-	info := provider.Info{Name: name, Title: title, Pinned: pinned, Profiles: provider.Profiles(name), Capabilities: capabilities(false)}
+	info := provider.Info{Name: name, Title: title, Pinned: pinned, Profiles: provider.Profiles(name), Capabilities: provider.Degraded(provider.All(provider.Unknown), nil)}
 	binary, err := find(p.cfg.Binary)
 	if err != nil {
 		info.Problem, info.Fix = err.Error(), install
 		return info
 	}
 	info.Binary = binary
-	home, err := os.MkdirTemp("", "thole-probe-")
+	said, err := p.version(ctx, binary)
 	if err != nil {
-		info.Problem = err.Error()
-		return info
-	}
-	defer os.RemoveAll(home)
-	if info.Version, err = p.version(ctx, binary, home); err != nil {
 		info.Problem, info.Fix = err.Error(), install
 		return info
 	}
-	v, ok := parseVersion(info.Version)
-	want, _ := parseVersion(pinned)
+	v, text, ok := provider.ParseVersion(said)
 	if !ok {
-		info.Problem, info.Fix = fmt.Sprintf("%s does not say its version: %q", binary, info.Version), install
+		info.Problem, info.Fix = fmt.Sprintf("%s does not say its version: %q", binary, said), install
 		return info
 	}
-	info.Available = true
-	proven := v[0] == want[0] && v[1] == want[1]
-	if !proven {
-		info.Problem, info.Fix = "version "+info.Version+" was not tested", install
-		if older := v[0] < want[0] || v[0] == want[0] && v[1] < want[1]; !older {
-			proven = p.answers(ctx, binary, home, &info)
-		}
+	info.Version = text
+	want, _, _ := provider.ParseVersion(pinned)
+	if v[0] == want[0] && v[1] == want[1] {
+		info.Available, info.Capabilities = true, capabilities(nil)
+		return info
 	}
-	info.Capabilities = capabilities(proven)
+	info.Problem, info.Fix = "version "+text+" was not tested; what it can do was asked of it", install
+	caps, err := p.ask(ctx, binary)
+	if err != nil {
+		info.Problem = "version " + text + " was not tested and has no server that we can use: " + err.Error()
+		return info
+	}
+	info.Available, info.Capabilities = true, caps
 	return info
 }
 
@@ -78,7 +56,7 @@ type stamp struct {
 }
 
 // version asks a binary once: the CLI needs a second of CPU to say it.
-func (p *Provider) version(ctx context.Context, binary, home string) (string, error) {
+func (p *Provider) version(ctx context.Context, binary string) (string, error) {
 	file, err := os.Stat(binary)
 	if err != nil {
 		return "", err
@@ -92,7 +70,9 @@ func (p *Provider) version(ctx context.Context, binary, home string) (string, er
 	}
 	ctx, cancel := p.cfg.bound(ctx)
 	defer cancel()
-	if said, err = versionOf(ctx, binary, home); err != nil {
+	said, err = provider.Query{Binary: binary, Args: []string{"--version"}, Env: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+		Homes: []string{"XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}}.Output(ctx)
+	if err != nil {
 		return "", err
 	}
 	p.mu.Lock()
@@ -101,57 +81,83 @@ func (p *Provider) version(ctx context.Context, binary, home string) (string, er
 	return said, nil
 }
 
-func versionOf(ctx context.Context, binary, home string) (string, error) {
-	env := map[string]string{"HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
-	for _, k := range []string{"XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {
-		env[k] = home
-	}
-	proc, err := process.Start(process.Spec{Path: binary, Args: []string{"--version"}, Dir: home, Env: env})
-	if err != nil {
-		return "", err
-	}
-	defer proc.Kill()
-	stop := context.AfterFunc(ctx, proc.Kill)
-	defer stop()
-	line, _ := process.NewLines(proc.Stdout).Next()
-	out := strings.TrimSpace(string(line))
-	proc.Stdout.Close()
-	if err := proc.Wait(ctx); err != nil || out == "" {
-		return "", fmt.Errorf("opencode --version: %s", proc.Diagnosis())
-	}
-	return out, nil
+// description is the part of the server's OpenAPI document that tells what it
+// can do.
+type description struct {
+	Paths      map[string]any `json:"paths"`
+	Components struct {
+		Schemas struct {
+			Assistant struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"AssistantMessage"`
+		} `json:"schemas"`
+	} `json:"components"`
+	plan bool
 }
 
-// answers starts a server of an unknown version and asks it for what the driver
-// needs, without a model call.
-func (p *Provider) answers(ctx context.Context, binary, home string, info *provider.Info) bool {
+// has reports a path; the names of its parameters do not count.
+func (d *description) has(path string) bool {
+	for p := range d.Paths {
+		words := strings.Split(p, "/")
+		for i, w := range words {
+			if strings.HasPrefix(w, "{") || strings.HasPrefix(w, ":") {
+				words[i] = "*"
+			}
+		}
+		if strings.Join(words, "/") == path {
+			return true
+		}
+	}
+	return false
+}
+
+// ask starts a server of an unknown version and reads its own description,
+// without a model call.
+func (p *Provider) ask(ctx context.Context, binary string) (provider.Capabilities, error) {
+	home, err := os.MkdirTemp("", "thole-probe-")
+	if err != nil {
+		return provider.Capabilities{}, err
+	}
+	defer os.RemoveAll(home)
 	s := newSession(p.cfg, binary, provider.SessionConfig{Dir: home, Data: home, Auth: home, Env: map[string]string{
 		"HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin", "OPENCODE_DISABLE_MODELS_FETCH": "1",
 	}})
 	defer s.Close()
 	if err := s.open(ctx); err != nil {
-		info.Problem += "; " + err.Error()
-		return false
+		return provider.Capabilities{}, err
 	}
-	return s.agents["build"] && s.agents["plan"]
+	var d description
+	if err := s.srv.call(ctx, http.MethodGet, "/doc", nil, &d); err != nil {
+		return provider.Capabilities{}, fmt.Errorf("read its description: %w", err)
+	}
+	for _, path := range []string{"/event", "/session/*/prompt_async", "/session/*/abort", "/session/*/message"} {
+		if !d.has(path) {
+			return provider.Capabilities{}, fmt.Errorf("it has no %s", path)
+		}
+	}
+	d.plan = s.agents["plan"] && s.agents["build"]
+	return capabilities(&d), nil
 }
 
-// capabilities are what the server can do; proven is false for a version that
-// was not tested and did not answer.
-func capabilities(proven bool) provider.Capabilities {
-	c := provider.Validated
-	if !proven {
-		c = provider.Unknown
+// capabilities are what the tested version can do, or what a description tells.
+func capabilities(d *description) provider.Capabilities {
+	c := provider.All(provider.Validated)
+	if d != nil {
+		field := func(name string) provider.Capability {
+			_, ok := d.Components.Schemas.Assistant.Properties[name]
+			return provider.Found(ok)
+		}
+		c = provider.Capabilities{
+			Resume: provider.Found(d.has("/session/*")), Fork: provider.Found(d.has("/session/*/fork")), Steer: provider.Found(d.has("/session/*/prompt_async")),
+			HumanLoop: provider.Found(d.has("/question/*/reply")), ToolApproval: provider.Found(d.has("/permission/*/reply")),
+			TodoStream: provider.Found(d.has("/session/*/todo")), PlanMode: provider.Found(d.plan),
+			Usage: field("tokens"), Cost: field("cost"),
+		}
 	}
-	out := provider.Capabilities{Resume: c, Fork: c, Steer: c, HumanLoop: c, ToolApproval: c, TodoStream: c, PlanMode: c, Usage: c, Cost: c,
-		AskSurvives: provider.Unavailable, ToolInputFlow: provider.Unavailable,
-		Notes: map[string]string{
-			"ask_survives_restart": "a stopped server forgets its questions; the answer is sent as a new message",
-			"tool_input_stream":    "a tool's input is told when it is complete",
-			"cost":                 "known for models that have a price in the configuration",
-		}}
-	if !proven {
-		out.Notes["version"] = "not tested with this version; install " + pinned
-	}
-	return out
+	c.AskSurvives, c.ToolInputFlow = provider.Unavailable, provider.Unavailable
+	return provider.Degraded(c, map[string]string{
+		"ask_survives_restart": "a stopped server forgets its questions; the answer is sent as a new message",
+		"tool_input_stream":    "a tool's input is told when it is complete",
+		"cost":                 "known for models that have a price in the configuration",
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -20,8 +19,8 @@ const settle = 2 * time.Second
 // things stand.
 const doubtful = 20 * time.Second
 
-// run is one turn in progress. Everything but do and stop belongs to the
-// goroutine of Run.
+// run is one turn in progress. Everything but lead belongs to the goroutine of
+// Run.
 type run struct {
 	s      *session
 	srv    *server
@@ -33,19 +32,16 @@ type run struct {
 	model  *modelRef
 	effort string
 
-	cmds  chan func()
-	done  chan struct{} // closed when Run is over
-	halt  chan struct{} // closed by stop
-	halts sync.Once
+	lead *provider.Lead
 
 	asks   map[thole.AskID]*pending
 	seen   map[string]bool        // permissions and questions that were handled
 	steers map[string]*thole.Item // steering messages not taken up yet, by id
 
-	stall alarm // a silent model call
-	grace alarm // an abort that is not obeyed
-	quiet alarm // idle, but not everything has settled
-	doubt alarm // no event for long: the stream is not trusted to be complete
+	stall provider.Alarm // a silent model call
+	grace provider.Alarm // an abort that is not obeyed
+	quiet provider.Alarm // idle, but not everything has settled
+	doubt provider.Alarm // no event for long: the stream is not trusted to be complete
 
 	halted  bool
 	stalled bool
@@ -53,28 +49,6 @@ type run struct {
 	failed  *nativeError // a session.error that belongs to no message
 	late    *thole.TurnError
 	over    *provider.Ended
-}
-
-// alarm is a timer that can be off.
-type alarm struct {
-	t *time.Timer
-	C <-chan time.Time
-}
-
-func (a *alarm) set(d time.Duration) {
-	if a.t == nil {
-		a.t = time.NewTimer(d)
-	} else {
-		a.t.Reset(d)
-	}
-	a.C = a.t.C
-}
-
-func (a *alarm) off() {
-	if a.t != nil {
-		a.t.Stop()
-	}
-	a.C = nil
 }
 
 // Run takes one turn to its end.
@@ -86,15 +60,14 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		return thole.Errorf(thole.CodeBusy, "opencode: a turn is running")
 	}
 	r := &run{
-		s: s, turn: turn, em: provider.NewEmitter(turn.ID, emit),
-		cmds: make(chan func()), done: make(chan struct{}), halt: make(chan struct{}),
+		s: s, turn: turn, lead: provider.NewLead(), em: provider.NewEmitter(turn.ID, emit),
 		asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*thole.Item{},
 	}
 	input := turn.Input
 	if turn.Reply != nil {
-		input = thole.Text(asMessage(*turn.Reply))
+		input = thole.Text(turn.Reply.Prose())
 	}
-	parts, err := partsOf(s.cfg.Dir, input)
+	parts, err := s.parts(input)
 	if err != nil {
 		return err
 	}
@@ -125,7 +98,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	s.mu.Lock()
 	s.run = nil
 	s.mu.Unlock()
-	close(r.done)
+	r.lead.End()
 	if err != nil {
 		return err
 	}
@@ -192,18 +165,18 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 }
 
 func (r *run) loop(ctx context.Context, events <-chan event) {
-	r.stall.set(r.s.opts.Stall)
-	r.doubt.set(doubtful)
-	halt, done := r.halt, ctx.Done()
+	r.stall.Set(r.s.opts.Stall)
+	r.doubt.Set(doubtful)
+	halt, done := r.lead.Halt, ctx.Done()
 	for r.over == nil {
 		select {
 		case e := <-events:
-			r.doubt.set(doubtful)
+			r.doubt.Set(doubtful)
 			r.event(e)
 		case <-r.doubt.C:
-			r.doubt.set(doubtful)
+			r.doubt.Set(doubtful)
 			r.resync()
-		case fn := <-r.cmds:
+		case fn := <-r.lead.Calls:
 			fn()
 		case <-halt:
 			halt, r.halted = nil, true
@@ -212,16 +185,16 @@ func (r *run) loop(ctx context.Context, events <-chan event) {
 			done, r.halted = nil, true
 			r.abort(min(r.s.opts.StopGrace, 2*time.Second))
 		case <-r.stall.C:
-			r.stall.off()
+			r.stall.Off()
 			if !r.d.busyTools() && len(r.asks) == 0 {
 				r.stalled = true
 				r.abort(r.s.opts.StopGrace)
 			}
 		case <-r.grace.C:
-			r.grace.off()
+			r.grace.Off()
 			r.srv.close(0)
 		case <-r.quiet.C:
-			r.quiet.off()
+			r.quiet.Off()
 			r.conclude()
 		case <-r.srv.proc.Done():
 			r.crashed()
@@ -234,7 +207,7 @@ func (r *run) loop(ctx context.Context, events <-chan event) {
 
 // abort asks the server to stop, and kills it when it does not within grace.
 func (r *run) abort(grace time.Duration) {
-	r.grace.set(grace)
+	r.grace.Set(grace)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/abort", nil, nil)
@@ -267,7 +240,7 @@ func (r *run) idle() {
 	if r.d.settled() {
 		r.conclude()
 	} else {
-		r.quiet.set(settle)
+		r.quiet.Set(settle)
 	}
 }
 
@@ -299,26 +272,10 @@ func (r *run) conclude() {
 }
 
 func (r *run) finish() {
-	r.stall.off()
-	r.grace.off()
-	r.quiet.off()
-	r.doubt.off()
+	r.stall.Off()
+	r.grace.Off()
+	r.quiet.Off()
+	r.doubt.Off()
 	r.em.Usage(r.d.total())
 	r.em.End(*r.over)
 }
-
-// do runs fn on the turn's goroutine.
-func (r *run) do(ctx context.Context, fn func() error) error {
-	res := make(chan error, 1)
-	select {
-	case r.cmds <- func() { res <- fn() }:
-		return <-res
-	case <-r.done:
-		return provider.ErrNoTurn
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// stop interrupts from any goroutine.
-func (r *run) stop() { r.halts.Do(func() { close(r.halt) }) }

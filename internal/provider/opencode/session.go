@@ -220,9 +220,16 @@ func (s *session) running() (*run, error) {
 	return s.run, nil
 }
 
+// parts makes the parts of a prompt.
+func (s *session) parts(input []thole.Input) ([]any, error) {
+	return provider.Blocks(s.cfg.Dir, input, func(mime, data string) any {
+		return map[string]any{"type": "file", "mime": mime, "filename": "image", "url": "data:" + mime + ";base64," + data}
+	})
+}
+
 // Steer adds input to the running turn.
 func (s *session) Steer(ctx context.Context, input []thole.Input, clientID string) error {
-	parts, err := partsOf(s.cfg.Dir, input)
+	parts, err := s.parts(input)
 	if err != nil {
 		return err
 	}
@@ -230,7 +237,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 	if err != nil {
 		return err
 	}
-	return r.do(ctx, func() error { return r.steer(ctx, input, parts, clientID) })
+	return r.lead.Do(ctx, func() error { return r.steer(ctx, input, parts, clientID) })
 }
 
 // Answer settles a pending ask.
@@ -239,7 +246,7 @@ func (s *session) Answer(ctx context.Context, ask thole.AskID, answer thole.Answ
 	if err != nil {
 		return err
 	}
-	return r.do(ctx, func() error { return r.answer(ctx, ask, answer) })
+	return r.lead.Do(ctx, func() error { return r.answer(ctx, ask, answer) })
 }
 
 // Defer is not supported: the server forgets what it asks when it stops.
@@ -251,6 +258,6 @@ func (s *session) Stop(context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.stop()
+	r.lead.Stop()
 	return nil
 }

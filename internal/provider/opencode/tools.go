@@ -107,7 +107,7 @@ func (d *decoder) input(key string, c *call, p *part) {
 	case thole.ItemFileChange:
 		c.item.Changes = d.changes[key]
 		if len(c.item.Changes) == 0 && in.FilePath != "" {
-			c.item.Changes = []thole.FileChange{{Path: relative(d.dir, in.FilePath), Kind: "update"}}
+			c.item.Changes = []thole.FileChange{{Path: provider.Relative(d.dir, in.FilePath), Kind: "update"}}
 		}
 	default:
 		c.item.Tool.Input = slices.Clone(p.State.Input)

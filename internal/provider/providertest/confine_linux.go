@@ -18,6 +18,10 @@ const confineVar = "THOLE_TEST_CONFINE"
 // it is the launcher of the rows without user namespaces: it denies itself
 // privileges and namespaces, as hardened containers do, and becomes the CLI.
 func Main(m *testing.M) {
+	if os.Getenv(mcpVar) != "" {
+		serveMCP()
+		os.Exit(0)
+	}
 	if program := os.Getenv(confineVar); program != "" {
 		os.Unsetenv(confineVar)
 		err := denyNamespaces()

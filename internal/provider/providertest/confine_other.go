@@ -8,7 +8,13 @@ import (
 )
 
 // Main is TestMain of every package that runs the suite.
-func Main(m *testing.M) { os.Exit(m.Run()) }
+func Main(m *testing.M) {
+	if os.Getenv(mcpVar) != "" {
+		serveMCP()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
 
 func (b *Bench) confine(yes bool) {
 	if yes {

@@ -35,17 +35,38 @@ type Harness struct {
 	// Overflow is the directive that makes the model report a context that is too
 	// long in the CLI's dialect.
 	Overflow string
+	// AskTool is the tool by which the model asks the user; OneChoice says that its
+	// questions take one of their options only.
+	AskTool   string
+	OneChoice bool
+	// MCP adds an MCP server to a session and returns how the model calls its tool
+	// "size"; nil when the provider takes none. NoElicitation says that the CLI lets
+	// such servers ask nothing.
+	MCP           func(t testing.TB, cfg *provider.SessionConfig, server, binary string, env map[string]string) (tool string)
+	NoElicitation bool
 	// LongRetries says that the CLI repeats failed calls for longer than a test
 	// may take, unless the service names a shorter wait: the rows do, or expect
 	// the retry to be reported and stop.
 	LongRetries bool
 	// NoModel says that there is no model behind the provider (the scripted one).
 	NoModel bool
+	// Confined runs every row as a hardened container would: no new privileges, no
+	// namespaces.
+	Confined bool
 	// Only, when set, chooses rows: a second driver of the same CLI need not repeat
 	// all of them in every run.
 	Only func(row string) bool
 	// Skip names rows that cannot apply, with the reason.
 	Skip map[string]string
+}
+
+// Soak runs the whole suite confined, when the long tests run.
+func Soak(t *testing.T, h Harness) {
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("takes as long as the suite; set THOLE_SOAK=1")
+	}
+	h.Confined = true
+	Run(t, h)
 }
 
 // Row is one row of the suite.
@@ -114,6 +135,7 @@ func NewBench(t testing.TB, h Harness) *Bench {
 	if b.Info = b.Provider.Probe(ctx); !b.Info.Available {
 		t.Fatalf("probe: %s (%s)", b.Info.Problem, b.Info.Fix)
 	}
+	b.confine(h.Confined)
 	return b
 }
 

@@ -113,6 +113,30 @@ func askRows() []Row {
 		}},
 		{"question with options", func(b *Bench) { b.question([]string{"green"}, "green") }},
 		{"question with free text", func(b *Bench) { b.question([]string{"something like teal"}, "something like teal") }},
+		{"several questions with several choices", func(b *Bench) {
+			if b.Harness.AskTool == "" || b.degraded("human_loop", b.Info.Capabilities.HumanLoop) {
+				return
+			}
+			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: call "+b.Harness.AskTool+` {"questions":[`+
+				`{"id":"toppings","header":"Toppings","question":"Which toppings?","multiSelect":true,"multiple":true,`+
+				`"options":[{"label":"olives","description":"o"},{"label":"capers","description":"c"},{"label":"basil","description":"b"}]},`+
+				`{"id":"size","header":"Size","question":"Which size?","multiSelect":false,"options":[{"label":"small","description":"s"},{"label":"large","description":"l"}]}`+
+				`]} ;; say told: %tool%`)
+			ask := t.UntilAsk(thole.AskInput)
+			if len(ask.Questions) != 2 || len(ask.Questions[0].Options) < 3 || ask.Questions[0].Multi == b.Harness.OneChoice || ask.Questions[1].Multi || !ask.Questions[1].Free {
+				b.Fatalf("ask %+v", ask)
+			}
+			t.Answer(ask, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"olives", "basil"}, ask.Questions[1].ID: {"as large as a wheel"}}})
+			r := t.Wait()
+			b.outcome(r, thole.OutcomeCompleted)
+			for _, want := range []string{"olives", "basil", "as large as a wheel"} {
+				if !strings.Contains(r.Text(), want) {
+					b.Errorf("the model was told %q, without %q", r.Text(), want)
+				}
+			}
+			b.resolved(r, ask, "")
+		}},
+		{"an MCP server asks", elicits},
 		{"question in full profile still asks", func(b *Bench) {
 			if b.degraded("human_loop", b.Info.Capabilities.HumanLoop) {
 				return

@@ -50,7 +50,7 @@ func faultRows() []Row {
 			if r.Text() != "fine in the end" {
 				b.Errorf("text %q; events:\n%s", r.Text(), r)
 			}
-			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && u.Input != 10 {
+			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && (u.Input != 10 || u.Output+u.Reasoning != 5) {
 				b.Errorf("usage %+v", u)
 			}
 		}},
@@ -58,10 +58,13 @@ func faultRows() []Row {
 			if b.Sim == nil {
 				return
 			}
-			r := b.Play(b.Open(), "sim: cut x1 ;; say this text is told once and whole")
+			r := b.Play(b.Open(), "sim: usage in=12 out=7 ;; cut x1 ;; say this text is told once and whole")
 			b.outcome(r, thole.OutcomeCompleted)
 			if n := strings.Count(r.Text(), "this text is told"); n != 1 {
 				b.Errorf("told %d times: %q; events:\n%s", n, r.Text(), r)
+			}
+			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && u.Input != 12 {
+				b.Errorf("usage %+v", u)
 			}
 		}},
 	}

@@ -1,0 +1,65 @@
+package codex
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/transport/stdio"
+)
+
+// Ten megabytes of a command's output pass from the pipe to events while the
+// driver holds next to nothing of them.
+func TestOutputStreamsInBoundedMemory(t *testing.T) {
+	const total, piece = 10 << 20, 16 << 10
+	r, w := io.Pipe()
+	go func() {
+		fmt.Fprintln(w, `{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"commandExecution","id":"c","command":"cat big","status":"inProgress"}}}`)
+		line := `{"method":"item/commandExecution/outputDelta","params":{"threadId":"t","turnId":"u","itemId":"c","delta":"` + strings.Repeat("x", piece) + "\"}}\n"
+		for range total / piece {
+			_, _ = io.WriteString(w, line)
+		}
+		fmt.Fprintln(w, `{"method":"item/completed","params":{"threadId":"t","turnId":"u","item":{"type":"commandExecution","id":"c","command":"cat big","status":"completed","exitCode":0}}}`)
+		w.Close()
+	}()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var told int64
+	var peak uint64
+	var done *thole.Command
+	base := heap()
+	em := provider.NewEmitter(testTurn, func(e provider.Event) {
+		switch e.Kind {
+		case provider.EventItemDelta:
+			if e.Offset != told {
+				t.Fatalf("offset %d after %d bytes", e.Offset, told)
+			}
+			if told += int64(len(e.Delta)); told%(1<<20) == 0 {
+				peak = max(peak, heap())
+			}
+		case provider.EventItemCompleted:
+			done = e.Item.Command
+		}
+	})
+	d := newDecoder(em, "t", "/workspace")
+	d.turn = "u"
+	newClient(stdio.New(r, io.Discard, 0)).read(func(m *jsonrpc.Message) { d.notification(m.Method, m.Params) })
+	if told != total {
+		t.Fatalf("%d bytes were told", told)
+	}
+	if done == nil || len(done.Output) > provider.OutputLimit || int64(len(done.Output))+done.OutputDropped != total {
+		t.Fatalf("kept %d bytes, dropped %d", len(done.Output), done.OutputDropped)
+	}
+	if grown := int64(peak) - int64(base); grown > 1<<20 {
+		t.Errorf("%d kB of heap held in the middle of %d kB", grown>>10, total>>10)
+	}
+}

@@ -1,0 +1,49 @@
+package codex
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/testkit/lab"
+)
+
+// An unknown version is believed what its own protocol says: here the real codex
+// under another version's name, with words taken out of its description.
+func TestProbeOfAnUnknownVersion(t *testing.T) {
+	probe := func(t *testing.T, without string) provider.Info {
+		script := filepath.Join(t.TempDir(), "codex")
+		text := "#!/bin/sh\nreal='" + lab.Codex(t) + "'\n" +
+			"case \"$*\" in\n--version) echo 'codex-cli 99.0.0';;\n" +
+			"*generate-json-schema*) \"$real\" \"$@\" && sed -i -E 's#" + without + "#gone#g' \"$5\"/*.json;;\n*) exec \"$real\" \"$@\";;\nesac\n"
+		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return New(script).Probe(context.Background())
+	}
+	t.Run("everything there", func(t *testing.T) {
+		info, want := probe(t, "no such word"), measured()
+		if c := info.Capabilities; !info.Available || c.Steer != want.Steer || c.HumanLoop != want.HumanLoop || c.TodoStream != want.TodoStream || c.PlanMode != want.PlanMode || c.Usage != want.Usage || c.Fork != want.Fork || c.ToolApproval != want.ToolApproval {
+			t.Errorf("%+v", info)
+		}
+	})
+	t.Run("no steering and no plan", func(t *testing.T) {
+		info := probe(t, `"turn/(steer|plan/updated)"`)
+		c := info.Capabilities
+		if !info.Available || c.Steer != provider.Unavailable || c.TodoStream != provider.Unavailable || !c.Resume.OK() || !c.HumanLoop.OK() {
+			t.Errorf("%+v", info)
+		}
+		if c.Notes["steer"] == "" || c.Notes["todo_stream"] == "" || !strings.Contains(info.Problem, "99.0.0") {
+			t.Errorf("nothing is declared: %+v", info)
+		}
+	})
+	t.Run("another protocol altogether", func(t *testing.T) {
+		info := probe(t, `"turn/start"`)
+		if !info.Available || info.Capabilities.ToolApproval.OK() || !info.Capabilities.Resume.OK() || !strings.Contains(info.Problem, "codex exec") {
+			t.Errorf("%+v", info)
+		}
+	})
+}
