@@ -59,7 +59,9 @@ func TestErrorsAreOneLineAndAHint(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	_, errs, _ = run("login", "--json")
-	var got struct{ Error struct{ Code, Message, Hint string } }
+	var got struct {
+		Error struct{ Code, Message, Hint string }
+	}
 	if err := json.Unmarshal([]byte(errs), &got); err != nil || got.Error.Code != "unavailable" || got.Error.Message == "" || got.Error.Hint == "" {
 		t.Errorf("with --json: %v %s", err, errs)
 	}

@@ -21,7 +21,7 @@ type Entry struct {
 // Entries lists every key in the order of the struct.
 func (c *Config) Entries() []Entry {
 	var out []Entry
-	c.walk(func(key string, v reflect.Value) error {
+	_ = c.walk(func(key string, v reflect.Value) error {
 		out = append(out, Entry{Key: key, Value: format(v), Origin: c.Origin(key)})
 		return nil
 	})

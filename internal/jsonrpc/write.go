@@ -1,6 +1,9 @@
 package jsonrpc
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // reserve is how far the reader's own answers (overload, malformed) may go over
 // the outbound bound. The reader must not wait, so a peer that goes on asking
@@ -27,7 +30,7 @@ func (c *Conn) enqueue(ctx context.Context, how Overflow, m outgoing, after []Fr
 				err = ErrFull
 			}
 		})
-		if err == ErrFull {
+		if errors.Is(err, ErrFull) {
 			c.end(ReasonSlowPeer, nil)
 			err = c.Err()
 		}

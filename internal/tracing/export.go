@@ -126,7 +126,7 @@ func pairs(attrs []attribute.KeyValue) []object {
 		case attribute.FLOAT64:
 			v = object{"doubleValue": a.Value.AsFloat64()}
 		default:
-			v = object{"stringValue": a.Value.Emit()}
+			v = object{"stringValue": a.Value.String()}
 		}
 		out[i] = object{"key": string(a.Key), "value": v}
 	}

@@ -271,7 +271,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 		}
 		return nil
 	}
-	if err := walk(start); err != nil && err != errFull {
+	if err := walk(start); err != nil && !errors.Is(err, errFull) {
 		return nil, fmt.Errorf("list objects: %w", err)
 	}
 	return out, nil

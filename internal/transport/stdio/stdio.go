@@ -58,7 +58,7 @@ func (s *stream) Read(context.Context) ([]byte, error) {
 	}
 	for {
 		msg, err := s.readLine()
-		if len(bytes.TrimSpace(msg)) > 0 && (err == nil || err == io.EOF) {
+		if len(bytes.TrimSpace(msg)) > 0 && (err == nil || errors.Is(err, io.EOF)) {
 			return msg, nil // the last line may lack its newline
 		}
 		if err != nil {

@@ -63,7 +63,7 @@ func Dial(ctx context.Context, addr string, o DialOptions) (jsonrpc.Stream, erro
 		}
 		header.Set("Authorization", "Bearer "+o.Token)
 	}
-	c, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{
+	c, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{ //nolint:bodyclose // the library closes it
 		HTTPClient: &http.Client{Transport: tr, CheckRedirect: noRedirect},
 		HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
 	})
