@@ -17,6 +17,17 @@ const (
 // Positive reports whether the turn did what was asked.
 func (o Outcome) Positive() bool { return o == OutcomeCompleted }
 
+// Phase is where the pipeline ends with this outcome.
+func (o Outcome) Phase() Phase {
+	switch o {
+	case OutcomeCompleted:
+		return PhaseSucceeded
+	case OutcomeInterrupted:
+		return PhaseCanceled
+	}
+	return PhaseFailed
+}
+
 // Phase is a turn's durable progress through the pipeline:
 //
 //	queued → claimed → restoring → linking → preparing → running ⇄ waiting_human

@@ -23,6 +23,7 @@ type Config struct {
 	Store     Store     `toml:"store"`
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
+	Workspace Workspace `toml:"workspace"`
 	Turns     Turns     `toml:"turns"`
 	Asks      Asks      `toml:"asks"`
 	Daemon    Daemon    `toml:"daemon"`
@@ -68,6 +69,17 @@ type Executor struct {
 	RemoveAfter  time.Duration `toml:"remove_after"`
 	SweepEvery   time.Duration `toml:"sweep_every"`
 	StartsPerSec float64       `toml:"starts_per_second"`
+	// Cgroup is the control group below which executors are limited, named as in
+	// /proc/self/cgroup; auto takes one that was delegated to thole, off none.
+	Cgroup   string  `toml:"cgroup"`
+	CPUs     float64 `toml:"cpus"`
+	MemoryMB int     `toml:"memory_mb"`
+	Pids     int     `toml:"pids"`
+}
+
+// Workspace says what threads' files are made of.
+type Workspace struct {
+	Manifest string `toml:"manifest"` // file with the runtime manifest; built in without one
 }
 
 // Turns bounds running turns.
@@ -109,10 +121,11 @@ type Providers struct {
 // Default is the configuration of a fresh home.
 func Default() Config {
 	return Config{
-		Log:      Log{Level: "info", Format: "auto"},
-		HTTP:     HTTP{Listen: "127.0.0.1:7433"},
-		Objects:  Objects{Kind: "dir"},
-		Executor: Executor{Kind: "local", Bubblewrap: "auto", Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, SweepEvery: time.Minute, StartsPerSec: 4},
+		Log:     Log{Level: "info", Format: "auto"},
+		HTTP:    HTTP{Listen: "127.0.0.1:7433"},
+		Objects: Objects{Kind: "dir"},
+		Executor: Executor{Kind: "local", Bubblewrap: "auto", Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
+			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
 		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail"},
 		Daemon:   Daemon{IdleExit: 10 * time.Minute},
@@ -156,6 +169,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Objects.Kind == "s3" && (c.Objects.Endpoint == "" || c.Objects.Bucket == "") {
 		checks = append(checks, c.bad("objects.endpoint", "and objects.bucket are needed when objects.kind is s3"))
+	}
+	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 {
+		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb and executor.pids must not be negative; 0 is no limit"))
 	}
 	if c.Store.DSN != "" {
 		// Accepting it and using SQLite all the same would be worse than refusing.

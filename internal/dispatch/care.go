@@ -31,31 +31,64 @@ func (w *worker) aftermath(ctx context.Context, th thread.Thread, t thread.Turn)
 		} else if err := w.phase(ctx, t.Executor, thole.PhaseExported); err != nil {
 			return err
 		}
-		if err := w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), endPhase(t.Outcome), note); err != nil {
+		if err := w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), t.Outcome.Phase(), note); err != nil {
 			return err
 		}
 	} else if !t.Phase.Terminal() {
-		if err := w.phase(ctx, "", endPhase(t.Outcome)); err != nil {
+		if err := w.phase(ctx, "", t.Outcome.Phase()); err != nil {
 			return err
 		}
 	}
-	if w.cfg.Scope == executor.ScopeTurn && t.Executor != "" {
-		if err := w.stop(ctx, th, t.Executor); err != nil {
+	return w.release(ctx, th, func(row executor.Row) bool { return row.Turn == t.ID })
+}
+
+// abandon ends what a deleted thread left: nobody waits for its turn, and nothing
+// will run in its executors again.
+func (w *worker) abandon(ctx context.Context) error {
+	err := w.release(ctx, thread.Thread{ID: w.lease.Thread}, func(executor.Row) bool { return true })
+	return w.tried(err)
+}
+
+// release stops and removes those of a thread's executors that nobody needs any
+// more.
+func (w *worker) release(ctx context.Context, th thread.Thread, which func(executor.Row) bool) error {
+	rows, err := w.cfg.Rows.Of(ctx, th.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if !which(row) {
+			continue
+		}
+		if err := w.stop(ctx, th, row.ID); err != nil {
 			return err
 		}
-		return w.remove(ctx, th, t.Executor)
+		if err := w.remove(ctx, th, row.ID); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func endPhase(o thole.Outcome) thole.Phase {
-	switch o {
-	case thole.OutcomeCompleted:
-		return thole.PhaseSucceeded
-	case thole.OutcomeInterrupted:
-		return thole.PhaseCanceled
+// leave stops the executors of a turn that is parked: its answer may take days,
+// and starts one again. A sync that fails leaves it running.
+func (w *worker) leave(ctx context.Context, th thread.Thread) {
+	rows, err := w.cfg.Rows.Of(ctx, th.ID)
+	for _, row := range rows {
+		err = errors.Join(err, w.stop(ctx, th, row.ID))
 	}
-	return thole.PhaseFailed
+	if err != nil && ctx.Err() == nil {
+		w.log.Warn("stop the executor of a parked turn", "turn", w.lease.Turn, "err", err)
+	}
+}
+
+// tried gives up what failed too often: the next sweep asks again.
+func (w *worker) tried(err error) error {
+	if err != nil && w.lease.Attempt >= queue.MaxAttempts {
+		w.log.Warn("care given up for now", "thread", w.lease.Thread, "err", err)
+		return nil
+	}
+	return err
 }
 
 func isFenced(err error) bool {
@@ -91,13 +124,10 @@ func (w *worker) sync(ctx context.Context, th thread.Thread, id thole.ExecutorID
 	return failure
 }
 
-// care gives a thread's executor what was asked for, if it still makes sense when
-// its turn has come.
+// care gives a thread's executors what was asked for, if it still makes sense
+// when its turn has come.
 func (w *worker) care(ctx context.Context) error {
-	row, err := w.cfg.Rows.OfThread(ctx, w.lease.Thread)
-	if thole.CodeOf(err) == thole.CodeNotFound {
-		return nil
-	}
+	rows, err := w.cfg.Rows.Of(ctx, w.lease.Thread)
 	if err != nil {
 		return err
 	}
@@ -107,19 +137,18 @@ func (w *worker) care(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	switch w.lease.Kind {
-	case queue.Sync:
-		err = w.sync(ctx, th, row.ID, "catch-up")
-	case queue.Stop:
-		err = w.stop(ctx, th, row.ID)
-	case queue.Remove:
-		err = w.remove(ctx, th, row.ID)
+	err = nil
+	for _, row := range rows {
+		switch w.lease.Kind {
+		case queue.Sync:
+			err = errors.Join(err, w.sync(ctx, th, row.ID, "catch-up"))
+		case queue.Stop:
+			err = errors.Join(err, w.stop(ctx, th, row.ID))
+		case queue.Remove:
+			err = errors.Join(err, w.remove(ctx, th, row.ID))
+		}
 	}
-	if err != nil && w.lease.Attempt >= queue.MaxAttempts {
-		w.log.Warn("care given up for now", "executor", row.ID, "err", err)
-		return nil // the next sweep asks again
-	}
-	return err
+	return w.tried(err)
 }
 
 // stop syncs and stops a running executor. A failed sync leaves it running.
@@ -139,10 +168,11 @@ func (w *worker) stop(ctx context.Context, th thread.Thread, id thole.ExecutorID
 }
 
 // remove deletes a stopped executor, after a sync that began after the stop and a
-// comparison of the tree with what that sync stored.
+// comparison of the tree with what that sync stored. One that never ran holds
+// nothing.
 func (w *worker) remove(ctx context.Context, th thread.Thread, id thole.ExecutorID) error {
 	row, err := w.cfg.Rows.Get(ctx, id)
-	if err != nil || row.State != executor.RowStopped {
+	if err != nil || row.State != executor.RowStopped && row.State != executor.RowCreating {
 		return err
 	}
 	if row.Restored {

@@ -15,8 +15,8 @@ import (
 // run, until the run is over. It returns errParked when the run ended on a
 // question, errLost when its end will never come.
 func (w *worker) follow(ctx context.Context, p *place, r executord.Run) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	sub, err := w.watch(ctx)
 	if err != nil {
 		return err
@@ -24,10 +24,12 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run) error {
 	wishes := make(chan struct{})
 	go func() {
 		defer close(wishes)
-		w.forward(ctx, p, r.ID, sub)
+		if err := w.forward(ctx, p, r.ID, sub); err != nil {
+			cancel(err) // deaf to the thread, nobody may follow a run
+		}
 	}()
 	defer func() {
-		cancel()
+		cancel(nil)
 		<-wishes
 	}()
 	pump := &pump{worker: w, place: p, run: r.ID, cursor: r.Acked}

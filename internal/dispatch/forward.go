@@ -1,8 +1,10 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -53,8 +55,9 @@ func (d *Dispatcher) Recover(ctx context.Context, _ thread.Thread, turn thread.T
 }
 
 // forward sends the thread's wishes to the run: first those recorded before we
-// came, then each as it is recorded.
-func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *thread.Subscription) {
+// came, then each as it is recorded. It returns an error when the thread can be
+// watched no more.
+func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *thread.Subscription) error {
 	f := &forwarder{worker: w, place: p, run: run, timers: map[thole.AskID]*time.Timer{}, due: make(chan func())}
 	defer f.stopTimers()
 	defer func() { sub.Close() }()
@@ -62,16 +65,20 @@ func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *t
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case do := <-f.due:
 			do()
 		case batch, ok := <-sub.Events:
 			if !ok {
-				next := w.watchAgain(ctx, sub.Err())
-				if next == nil {
-					return
-				}
+				why := sub.Err()
 				sub.Close()
+				if !errors.Is(why, thread.ErrSlow) { // who fell behind finds in the record what was missed
+					return fmt.Errorf("watch thread: %w", cmp.Or(why, errEnded))
+				}
+				next, err := w.watch(ctx)
+				if err != nil {
+					return err
+				}
 				sub = next
 				f.catchUp(ctx, sub.Snapshot)
 				continue
@@ -90,20 +97,8 @@ func (w *worker) watch(ctx context.Context) (*thread.Subscription, error) {
 	return w.cfg.Threads.Subscribe(ctx, thole.SystemActor, w.lease.Thread, thread.SubscribeOptions{NoDeltas: true})
 }
 
-// watchAgain follows a subscription that fell behind: what it missed is in the
-// record. It returns nil when the thread can be watched no more.
-func (w *worker) watchAgain(ctx context.Context, why error) *thread.Subscription {
-	if errors.Is(why, thread.ErrSlow) {
-		var sub *thread.Subscription
-		if sub, why = w.watch(ctx); why == nil {
-			return sub
-		}
-	}
-	if why != nil && ctx.Err() == nil {
-		w.log.Warn("lost sight of the thread", "thread", w.lease.Thread, "err", why)
-	}
-	return nil
-}
+// errEnded: the thread's machine closed, or the thread is gone.
+var errEnded = errors.New("it ended")
 
 type forwarder struct {
 	*worker

@@ -47,9 +47,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 		rows []executor.Row
 	}{{queue.Stop, idle}, {queue.Remove, old}, {queue.Sync, stale}} {
 		for _, row := range s.rows {
-			if row.Scope == executor.ScopeThread {
-				err = errors.Join(err, d.ask(ctx, row.Thread, s.kind))
-			}
+			err = errors.Join(err, d.ask(ctx, row.Thread, s.kind))
 		}
 	}
 	return err

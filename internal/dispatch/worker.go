@@ -137,14 +137,14 @@ func (w *worker) ref(id thole.ExecutorID) thread.TurnRef {
 func (w *worker) turn(ctx context.Context) error {
 	th, err := w.cfg.Threads.Get(ctx, thole.SystemActor, w.lease.Thread)
 	if thole.CodeOf(err) == thole.CodeNotFound {
-		return nil // deleted; nobody waits for it
+		return w.abandon(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	t, err := w.cfg.Threads.Turn(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn)
 	if thole.CodeOf(err) == thole.CodeNotFound {
-		return nil
+		return w.abandon(ctx)
 	}
 	if err != nil {
 		return err
@@ -152,17 +152,23 @@ func (w *worker) turn(ctx context.Context) error {
 	if t.Outcome != "" {
 		return w.aftermath(ctx, th, t)
 	}
-	if t.Deferred != "" {
-		return errParked
-	}
 	w.info = w.cfg.Info(t.Settings.Provider)
-	err = w.run(ctx, th, t)
+	if err = errParked; t.Deferred == "" {
+		err = w.run(ctx, th, t)
+	}
 	switch {
 	case err == nil:
-	case ctx.Err() != nil, errors.Is(err, errParked), errors.Is(err, thread.ErrFenced):
+	case errors.Is(err, errParked):
+		w.leave(ctx, th)
+		return err
+	case ctx.Err() != nil, errors.Is(err, thread.ErrFenced):
 		return err
 	case w.lease.Attempt >= queue.MaxAttempts || permanent(err):
-		if err := w.fail(ctx, t, err); err != nil {
+		err = w.fail(ctx, t, err)
+		if thole.CodeOf(err) == thole.CodeNotFound {
+			return w.abandon(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	default:

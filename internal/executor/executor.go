@@ -50,15 +50,12 @@ type Spec struct {
 	Providers []string
 }
 
-// Limits bound an executor where the platform allows.
+// Limits bound an executor where the platform allows; 0 is no limit.
 type Limits struct {
 	CPUs   float64
-	Memory int64
+	Memory int64 // bytes
 	Pids   int
 }
-
-// DefaultLimits are those of a worker.
-var DefaultLimits = Limits{CPUs: 1, Memory: 2 << 30, Pids: 512}
 
 // Info is an executor as the driver finds it.
 type Info struct {

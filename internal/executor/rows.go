@@ -63,9 +63,9 @@ type Rows interface {
 	// the row of a new one with the given id if there is none.
 	Ensure(ctx context.Context, want Row) (Row, error)
 	Get(ctx context.Context, id thole.ExecutorID) (Row, error)
-	// OfThread returns the thread's live executor of scope thread; CodeNotFound
-	// without one.
-	OfThread(ctx context.Context, id thole.ThreadID) (Row, error)
+	// Of lists a thread's live executors: at most one of scope thread, and those of
+	// its turns.
+	Of(ctx context.Context, id thole.ThreadID) ([]Row, error)
 	MarkRunning(ctx context.Context, id thole.ExecutorID) (bool, error)
 	// MarkRestored records that restore, link and validate all succeeded.
 	MarkRestored(ctx context.Context, id thole.ExecutorID) (bool, error)

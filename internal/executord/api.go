@@ -13,6 +13,10 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
+// Mark names the variable with the executor's id in the environment of every
+// process of an executor, by which its driver finds them.
+const Mark = "THOLE_EXECUTOR"
+
 // RunRequest starts a run: one try of a provider at a turn. A turn that lost its
 // provider, or that goes on after a human's answer, gets another run. Turn.ID is
 // the run's own id, from which the provider derives its event ids; For is the

@@ -60,6 +60,9 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 		return nil, err
 	}
 	env := map[string]string{"HOME": s.dirs.Home, "PATH": os.Getenv("PATH"), "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": s.dirs.Tmp}
+	if mark := os.Getenv(Mark); mark != "" {
+		env[Mark] = mark // whatever the agent starts is found by it
+	}
 	maps.Copy(env, req.Grant.Env)
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
 	defer cancel()

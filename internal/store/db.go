@@ -48,6 +48,8 @@ type DB struct {
 	cfg Config
 	eng engine
 	bus *bus
+
+	completions completions // of the turn queue
 }
 
 type engine interface {

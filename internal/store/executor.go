@@ -73,9 +73,14 @@ func (e *Executors) Get(ctx context.Context, id thole.ExecutorID) (row executor.
 	return row, err
 }
 
-// OfThread implements executor.Rows.
+// Of implements executor.Rows.
+func (e *Executors) Of(ctx context.Context, id thole.ThreadID) ([]executor.Row, error) {
+	return e.list(ctx, `where thread_id = $1 and state <> 'deleted' order by id`, id)
+}
+
+// OfThread returns the thread's first live executor; CodeNotFound without one.
 func (e *Executors) OfThread(ctx context.Context, id thole.ThreadID) (executor.Row, error) {
-	rows, err := e.list(ctx, `where thread_id = $1 and scope = 'thread' and state <> 'deleted'`, id)
+	rows, err := e.Of(ctx, id)
 	if err == nil && len(rows) == 0 {
 		err = thole.Errorf(thole.CodeNotFound, "thread %s has no executor", id)
 	}

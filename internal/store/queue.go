@@ -1,11 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
@@ -23,177 +24,127 @@ const queueTopic = "turn_queue"
 
 // Enqueue implements queue.Store.
 func (q *Queue) Enqueue(ctx context.Context, items ...queue.Item) error {
-	return q.db.Update(ctx, "queue.enqueue", func(tx *Tx) error {
+	// Threads are locked in one order, so that two callers do not wait for each other.
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(a, b queue.Item) int { return cmp.Compare(a.Thread, b.Thread) })
+	return q.db.batch(ctx, "queue.enqueue", queueTopic, func() (list []statement) {
 		for _, it := range items {
-			if q.db.Engine() == enginePostgres { // SQLite has one writer anyway
-				if _, err := tx.Exec(`select pg_advisory_xact_lock(hashtext($1))`, string(it.Thread)); err != nil {
-					return err
-				}
-			}
-			if err := enqueueTurn(tx, it); err != nil {
-				return err
-			}
+			list = append(list, enqueue(it)...)
 		}
-		return nil
+		return list
 	})
 }
 
-// enqueueTurn adds a row; a repeat changes nothing. The caller holds the thread's
-// lock, under which head and seq are decided.
-func enqueueTurn(tx *Tx, it queue.Item) error {
+// enqueue adds a row; a repeat changes nothing. The thread's lock is taken first:
+// under it head and seq are decided.
+func enqueue(it queue.Item) []statement {
 	if it.Kind == "" {
 		it.Kind = queue.Turn
 	}
-	_, err := tx.Exec(`
+	return []statement{{text: `select pg_advisory_xact_lock(hashtext($1))`, args: []any{string(it.Thread)}, lock: true}, {text: `
 		insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
-		select $1, $6, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
+		select $1, $5, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
 			not exists (select 1 from turn_queue where thread_id = $2 and head and state <> 'done'),
-			false, false, 0, $5, '', '', 0, '', $5, 0
+			false, false, 0, {now}, '', '', 0, '', {now}, 0
 		where not exists (select 1 from turn_queue where turn_id = $1
-			or ($6 <> 'turn' and thread_id = $2 and kind = $6 and state <> 'done'))`,
-		it.Turn, it.Thread, it.User, it.Priority, thole.Millis(tx.Now()), it.Kind)
-	if err != nil {
-		return err
-	}
-	tx.Notify(queueTopic, "")
-	return nil
+			or ($5 <> 'turn' and thread_id = $2 and kind = $5 and state <> 'done'))`,
+		args: []any{string(it.Turn), string(it.Thread), string(it.User), it.Priority, string(it.Kind)}}}
 }
 
-// Claim implements queue.Store.
+// Claim implements queue.Store. A round may leave places free when one user had
+// more of the best turns than the user may run; the next one passes over that
+// user.
 func (q *Queue) Claim(ctx context.Context, c queue.Claim) (leases []queue.Lease, err error) {
-	err = q.db.Update(ctx, "queue.claim", func(tx *Tx) error {
+	for more := true; more && len(leases) < len(c.Tokens); {
+		var got []queue.Lease
+		got, more, err = q.claim(ctx, c, c.Tokens[len(leases):])
+		if leases = append(leases, got...); err != nil {
+			return nil, err
+		}
+	}
+	return leases, nil
+}
+
+// claim leases the best ready rows, in one statement: candidates, what the limits
+// leave of them, a token each. Behind a limit claims follow one another, because
+// it is a count over all rows.
+func (q *Queue) claim(ctx context.Context, c queue.Claim, tokens []string) (leases []queue.Lease, more bool, err error) {
+	what, total, perUser := `kind = 'turn'`, unlimited(c.Limits.Total), unlimited(c.Limits.PerUser)
+	if c.Care {
+		what, total, perUser = `kind <> 'turn'`, math.MaxInt32, math.MaxInt32
+	}
+	places := make([]string, len(tokens))
+	for i := range places {
+		places[i] = strconv.Itoa(i + 1)
+	}
+	table, args := q.table([]any{c.Owner, c.Lease.Milliseconds(), len(tokens), perUser, total}, places, tokens)
+	seen := `(select count(*) from best)`
+	if q.db.Engine() == engineSQLite {
+		seen = `$3` // its returning knows the changed table only: look once more
+	}
+	text := `
+		with used as (select user_id as who, count(*) as running from turn_queue
+			where state = 'leased' and not waiting and kind = 'turn' group by user_id),
+		best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
+			where state = 'ready' and head and ` + what + ` and available_at <= {now} and user_id not in (select who from used where running >= $4)
+			order by priority desc, created_at, turn_id limit $3 for update skip locked),
+		fair as (select id, rank, came from
+			(select best.*, row_number() over (partition by who order by rank desc, came, id) as mine from best) own
+			left join used on used.who = own.who where own.mine + coalesce(used.running, 0) <= $4),
+		chosen as (select id, row_number() over (order by rank desc, came, id) as place from fair),
+		tokens (place, token) as (` + table + `)
+		update turn_queue set state = 'leased', attempt = attempt + 1, lease_token = tokens.token, lease_owner = $1, lease_until = {now} + $2
+		from chosen join tokens on tokens.place = cast(chosen.place as text)
+		where turn_id = chosen.id and chosen.place + (select cast(coalesce(sum(running), 0) as bigint) from used) <= $5
+		returning kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error, lease_token, lease_until, ` + seen
+	candidates := 0
+	err = q.db.batch(ctx, "queue.claim", "", func() (list []statement) {
 		leases = nil
-		if err := q.lockClaims(tx); err != nil {
+		if min(total, perUser) < math.MaxInt32 {
+			list = append(list, statement{text: `select pg_advisory_xact_lock(7741094326)`, lock: true})
+		}
+		return append(list, statement{text: text, args: args, row: func(scan func(...any) error) error {
+			var l queue.Lease
+			var until int64
+			err := scan(&l.Kind, &l.Turn, &l.Thread, &l.User, &l.Priority, &l.Attempt, &l.Cancel, &l.LastError, &l.Token, &until, &candidates)
+			l.Until = thole.FromMillis(until)
+			leases = append(leases, l)
 			return err
-		}
-		now := tx.Now()
-		var err error
-		if c.Care {
-			leases, err = claimCare(tx, c, now)
-			return err
-		}
-		free, err := freeSlots(tx, c.Limits, len(c.Tokens))
-		if err != nil {
-			return err
-		}
-		for len(leases) < free.total {
-			batch, err := claimBest(tx, c, now, free, c.Tokens[len(leases):])
-			if err != nil {
-				return err
-			}
-			leases = append(leases, batch...)
-			if len(batch) == 0 {
-				break
-			}
-		}
-		return nil
+		}})
 	})
-	return leases, err
+	slices.SortFunc(leases, func(a, b queue.Lease) int { return slices.Index(tokens, a.Token) - slices.Index(tokens, b.Token) })
+	return leases, len(leases) > 0 && candidates == len(tokens) && perUser < math.MaxInt32, err
 }
 
-// lockClaims makes claims follow one another, because the limits are counts over
-// all rows. SQLite has one writer anyway.
-func (q *Queue) lockClaims(tx *Tx) error {
-	if q.db.Engine() != enginePostgres {
-		return nil
+func unlimited(n int) int {
+	if n <= 0 {
+		return math.MaxInt32
 	}
-	_, err := tx.Exec(`select pg_advisory_xact_lock(7741094326)`)
-	return err
+	return n
 }
 
-// slots is how much room the limits leave.
-type slots struct {
-	total   int
-	perUser int
-	running map[thole.UserID]int
-}
-
-func freeSlots(tx *Tx, l queue.Limits, want int) (slots, error) {
-	s := slots{total: want, perUser: l.PerUser, running: map[thole.UserID]int{}}
-	used := 0
-	_, err := All(tx, func(rows *sql.Rows) (struct{}, error) {
-		var user thole.UserID
-		var n int
-		err := rows.Scan(&user, &n)
-		s.running[user] = n
-		used += n
-		return struct{}{}, err
-	}, `select user_id, count(*) from turn_queue where state = 'leased' and not waiting and kind = 'turn' group by user_id`)
-	if l.Total > 0 {
-		s.total = min(want, max(0, l.Total-used))
-	}
-	return s, err
-}
-
-// full lists the users who may not start another turn.
-func (s slots) full() (users []string) {
-	for user, n := range s.running {
-		if s.perUser > 0 && n >= s.perUser {
-			users = append(users, string(user))
+// table writes columns as a query's rows, behind args. PostgreSQL takes them as
+// arrays, so that the text does not depend on their length.
+func (q *Queue) table(args []any, columns ...[]string) (string, []any) {
+	if q.db.Engine() == enginePostgres {
+		marks := make([]string, len(columns))
+		for i, c := range columns {
+			args = append(args, c)
+			marks[i] = "$" + strconv.Itoa(len(args)) + "::text[]"
 		}
+		return "select * from unnest(" + strings.Join(marks, ", ") + ")", args
 	}
-	return users
-}
-
-// claimBest leases the best ready turns, as many as fit without looking again:
-// one if a user's limit might be reached by it, all wanted otherwise.
-func claimBest(tx *Tx, c queue.Claim, now time.Time, free slots, tokens []string) ([]queue.Lease, error) {
-	want := min(len(tokens), free.total)
-	if free.perUser > 0 {
-		want = 1
-	}
-	args := []any{thole.Millis(now), want}
-	skip := ""
-	if full := free.full(); len(full) > 0 {
-		marks := make([]string, len(full))
-		for i, user := range full {
-			args = append(args, user)
-			marks[i] = "$" + strconv.Itoa(len(args))
+	rows := make([]string, len(columns[0]))
+	for i := range rows {
+		marks := make([]string, len(columns))
+		for j, c := range columns {
+			args = append(args, c[i])
+			marks[j] = "$" + strconv.Itoa(len(args))
 		}
-		skip = ` and user_id not in (` + strings.Join(marks, ", ") + `)`
+		rows[i] = "(" + strings.Join(marks, ", ") + ")"
 	}
-	picked, err := All(tx, scanLease, `
-		select kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error from turn_queue
-		where state = 'ready' and head and kind = 'turn' and available_at <= $1`+skip+`
-		order by priority desc, created_at, turn_id limit $2 for update skip locked`, args...)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range picked {
-		free.running[l.User]++
-	}
-	return picked, lease(tx, c, now, picked, tokens)
-}
-
-func claimCare(tx *Tx, c queue.Claim, now time.Time) ([]queue.Lease, error) {
-	picked, err := All(tx, scanLease, `
-		select kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error from turn_queue
-		where state = 'ready' and head and kind <> 'turn' and available_at <= $1
-		order by created_at, turn_id limit $2 for update skip locked`, thole.Millis(now), len(c.Tokens))
-	if err != nil {
-		return nil, err
-	}
-	return picked, lease(tx, c, now, picked, c.Tokens)
-}
-
-// lease marks what was picked, in the transaction that picked it.
-func lease(tx *Tx, c queue.Claim, now time.Time, picked []queue.Lease, tokens []string) error {
-	for i := range picked {
-		l := &picked[i]
-		l.Token, l.Until, l.Attempt = tokens[i], now.Add(c.Lease), l.Attempt+1
-		if err := tx.Must("turn is ready", `
-			update turn_queue set state = 'leased', attempt = attempt + 1, lease_token = $2, lease_owner = $3, lease_until = $4
-			where turn_id = $1 and state = 'ready' and head`, l.Turn, l.Token, c.Owner, thole.Millis(l.Until)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func scanLease(rows *sql.Rows) (l queue.Lease, err error) {
-	err = rows.Scan(&l.Kind, &l.Turn, &l.Thread, &l.User, &l.Priority, &l.Attempt, &l.Cancel, &l.LastError)
-	return l, err
+	return "values " + strings.Join(rows, ", "), args
 }
 
 // Subscribe implements queue.Store.

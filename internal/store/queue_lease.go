@@ -11,26 +11,26 @@ import (
 
 // holdsLease is the fence in front of every write under a lease: the token is the
 // row's and its time is not over.
-const holdsLease = ` where turn_id = $1 and state = 'leased' and lease_token = $2 and lease_until > $3`
+const holdsLease = ` where turn_id = $1 and state = 'leased' and lease_token = $2 and lease_until > {now}`
 
-// underLease runs one compare-and-set that is fenced by a lease. $1 to $3 are
-// turn, token and now.
-func (q *Queue) underLease(ctx context.Context, step string, turn thole.TurnID, token string, set string, args ...func(now time.Time) any) error {
-	return q.db.Update(ctx, step, func(tx *Tx) error {
-		now := tx.Now()
-		all := []any{turn, token, thole.Millis(now)}
-		for _, a := range args {
-			all = append(all, a(now))
-		}
-		ok, err := tx.ExecOne(`update turn_queue set `+set+holdsLease, all...)
-		if err == nil && !ok {
-			err = queue.ErrLeaseLost
-		}
-		if err == nil && step != "queue.renew" {
-			tx.Notify(queueTopic, "")
-		}
-		return err
+// underLease runs one compare-and-set that is fenced by a lease. $1 and $2 are
+// turn and token.
+func (q *Queue) underLease(ctx context.Context, step, topic string, turn thole.TurnID, token, set string, args ...any) (cancel bool, err error) {
+	held := false
+	err = q.db.batch(ctx, step, topic, func() []statement {
+		held = false
+		return []statement{{
+			text: `update turn_queue set ` + set + holdsLease + ` returning cancel`, args: append([]any{string(turn), token}, args...),
+			row: func(scan func(...any) error) error {
+				held = true
+				return scan(&cancel)
+			},
+		}}
 	})
+	if err == nil && !held {
+		err = queue.ErrLeaseLost
+	}
+	return cancel, err
 }
 
 // fenceTurn refuses a writer whose lease on a turn is over. Whoever changes a
@@ -40,84 +40,39 @@ func fenceTurn(tx *Tx, turn thole.TurnID, token string) error {
 	if token == "" {
 		return nil
 	}
-	now := tx.Now()
-	var one int
-	err := tx.QueryRow(`select 1 from turn_queue`+holdsLease, turn, token, thole.Millis(now)).Scan(&one)
-	if NoRows(err) {
-		return queue.ErrLeaseLost
+	held := false
+	err := tx.run(statement{text: `select 1 from turn_queue` + holdsLease, args: []any{string(turn), token}, row: func(func(...any) error) error {
+		held = true
+		return nil
+	}})
+	if err == nil && !held {
+		err = queue.ErrLeaseLost
 	}
 	return err
 }
 
-func value(v any) func(time.Time) any { return func(time.Time) any { return v } }
-
-func after(d time.Duration) func(time.Time) any {
-	return func(now time.Time) any { return thole.Millis(now.Add(d)) }
-}
-
 // Renew implements queue.Store.
 func (q *Queue) Renew(ctx context.Context, turn thole.TurnID, token string, lease time.Duration) (cancel bool, err error) {
-	err = q.db.Update(ctx, "queue.renew", func(tx *Tx) error {
-		now := tx.Now()
-		err = tx.QueryRow(`update turn_queue set lease_until = $4`+holdsLease+` returning cancel`,
-			turn, token, thole.Millis(now), thole.Millis(now.Add(lease))).Scan(&cancel)
-		if NoRows(err) {
-			return queue.ErrLeaseLost
-		}
-		return err
-	})
-	return cancel, err
+	return q.underLease(ctx, "queue.renew", "", turn, token, `lease_until = {now} + $3`, lease.Milliseconds())
 }
 
 // Wait implements queue.Store.
 func (q *Queue) Wait(ctx context.Context, turn thole.TurnID, token string, waiting bool) error {
-	return q.underLease(ctx, "queue.wait", turn, token, `waiting = $4`, value(waiting))
+	_, err := q.underLease(ctx, "queue.wait", queueTopic, turn, token, `waiting = $3`, waiting)
+	return err
 }
 
 // Park implements queue.Store.
 func (q *Queue) Park(ctx context.Context, turn thole.TurnID, token string) error {
-	return q.underLease(ctx, "queue.park", turn, token, `state = 'parked', lease_token = '', lease_until = 0, waiting = false, attempt = 0`)
+	_, err := q.underLease(ctx, "queue.park", queueTopic, turn, token,
+		`state = 'parked', lease_token = '', lease_until = 0, waiting = false, attempt = 0`)
+	return err
 }
 
 // Release implements queue.Store.
 func (q *Queue) Release(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error {
-	return q.underLease(ctx, "queue.release", turn, token,
-		`state = 'ready', lease_token = '', lease_until = 0, waiting = false, available_at = $4, last_error = $5`, after(delay), value(why))
-}
-
-// Complete implements queue.Store.
-func (q *Queue) Complete(ctx context.Context, turn thole.TurnID, token string) error {
-	return q.db.Update(ctx, "queue.complete", func(tx *Tx) error {
-		// Who adds to the thread meanwhile must see this row done, or we must see
-		// theirs: else neither makes the next row the head, and it waits for ever.
-		if err := q.lockThreadOf(tx, turn); err != nil {
-			return err
-		}
-		now := tx.Now()
-		var thread thole.ThreadID
-		err := tx.QueryRow(`update turn_queue set state = 'done', head = false, lease_token = '', lease_until = 0, waiting = false, done_at = $3`+
-			holdsLease+` returning thread_id`, turn, token, thole.Millis(now)).Scan(&thread)
-		if NoRows(err) {
-			return queue.ErrLeaseLost
-		}
-		if err != nil {
-			return err
-		}
-		// At most one row of the thread is the head, and this was it.
-		_, err = tx.Exec(`update turn_queue set head = true where turn_id =
-			(select turn_id from turn_queue where thread_id = $1 and state <> 'done' order by seq limit 1)`, thread)
-		tx.Notify(queueTopic, "")
-		return err
-	})
-}
-
-// lockThreadOf takes the lock under which head and seq of the turn's thread are
-// decided. SQLite has one writer anyway.
-func (q *Queue) lockThreadOf(tx *Tx, turn thole.TurnID) error {
-	if q.db.Engine() != enginePostgres {
-		return nil
-	}
-	_, err := tx.Exec(`select pg_advisory_xact_lock(hashtext(thread_id)) from turn_queue where turn_id = $1`, turn)
+	_, err := q.underLease(ctx, "queue.release", queueTopic, turn, token,
+		`state = 'ready', lease_token = '', lease_until = 0, waiting = false, available_at = {now} + $3, last_error = $4`, delay.Milliseconds(), why)
 	return err
 }
 

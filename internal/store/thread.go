@@ -86,12 +86,12 @@ func (s *Threads) moveQueue(tx *Tx, c *thread.Commit) error {
 		var err error
 		switch e.Kind {
 		case thread.TurnStarted:
-			if s.Shared() { // the order within a thread's queue is decided under this lock
-				if _, err := tx.Exec(`select pg_advisory_xact_lock(hashtext($1))`, string(e.Thread)); err != nil {
+			for _, st := range enqueue(queue.Item{Turn: e.Turn, Thread: e.Thread, User: c.Row.Thread.Owner.User}) {
+				if err := tx.run(st); err != nil {
 					return err
 				}
 			}
-			err = enqueueTurn(tx, queue.Item{Turn: e.Turn, Thread: e.Thread, User: c.Row.Thread.Owner.User})
+			tx.Notify(queueTopic, "")
 		case thread.AskResolved:
 			_, err = unparkTurn(tx, e.Turn)
 		case thread.TurnInterrupt:
@@ -219,6 +219,9 @@ func (s *Threads) Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *
 			return err
 		}
 		id := c.Row.Thread.ID
+		if err := forkWorkspace(tx, parent, id); err != nil {
+			return err
+		}
 		_, err := tx.Exec(`insert into turns (thread_id, turn_id, number, seq, input, client_id, actor, settings, phase, outcome,
 				error, usage, executor_id, trace, interrupted, stop, deferred, reply, run, steers, idem_key, created_at, started_at, ended_at)
 			select $1, turn_id, number, seq, input, client_id, actor, settings,

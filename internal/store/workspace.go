@@ -119,21 +119,42 @@ func moveHead(tx *Tx, thread thole.ThreadID, from, to workspace.SnapshotID, now 
 	return err
 }
 
-// Fork implements workspace.Rows.
-func (w *Workspaces) Fork(ctx context.Context, from, to thole.ThreadID) (has bool, err error) {
-	err = w.db.Update(ctx, "workspace.fork", func(tx *Tx) error {
-		have, err := headOf(tx, to)
-		if has = have != ""; err != nil || has {
+// forkWorkspace lets a fork begin with the snapshot its parent is at in this
+// moment, as part of the fork's own transaction.
+func forkWorkspace(tx *Tx, from, to thole.ThreadID) error {
+	_, err := tx.Exec(`insert into workspace_heads (thread_id, snapshot_id, updated_at)
+		select $2, snapshot_id, $3 from workspace_heads where thread_id = $1`, from, to, thole.Millis(tx.Now()))
+	return err
+}
+
+// Publish implements workspace.ManifestRows.
+func (w *Workspaces) Publish(ctx context.Context, app thole.AppID, version, body string) (stored string, err error) {
+	err = w.db.Update(ctx, "workspace.publish", func(tx *Tx) error {
+		if _, err := tx.Exec(`insert into workspace_manifests (app_id, runtime_version, body, created_at) values ($1, $2, $3, $4) on conflict do nothing`,
+			app, version, body, thole.Millis(tx.Now())); err != nil {
 			return err
 		}
-		snap, err := headOf(tx, from)
-		if has = snap != ""; err != nil || !has {
-			return err
-		}
-		_, err = tx.Exec(`insert into workspace_heads (thread_id, snapshot_id, updated_at) values ($1, $2, $3) on conflict do nothing`, to, snap, thole.Millis(tx.Now()))
+		stored, err = manifestOf(tx, app, version)
 		return err
 	})
-	return has, err
+	return stored, err
+}
+
+// Published implements workspace.ManifestRows.
+func (w *Workspaces) Published(ctx context.Context, app thole.AppID, version string) (body string, err error) {
+	err = w.db.View(ctx, func(tx *Tx) error {
+		body, err = manifestOf(tx, app, version)
+		return err
+	})
+	return body, err
+}
+
+func manifestOf(tx *Tx, app thole.AppID, version string) (body string, err error) {
+	err = tx.QueryRow(`select body from workspace_manifests where app_id = $1 and runtime_version = $2`, app, version).Scan(&body)
+	if NoRows(err) {
+		err = thole.Errorf(thole.CodeNotFound, "app %s has no runtime version %q", app, version)
+	}
+	return body, err
 }
 
 // Bind implements workspace.Rows.

@@ -3,6 +3,8 @@ package system
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
@@ -15,7 +17,26 @@ const (
 	MethodCloseThread = "thole/executor/close"
 	// MethodSweep does at once what is overdue.
 	MethodSweep = "thole/sweep"
+	// MethodExport writes the files a thread's last sync stored into a directory.
+	MethodExport = "thole/workspace/export"
 )
+
+// ExportParams names a thread and an absolute directory.
+type ExportParams struct {
+	Thread thole.ThreadID `json:"thread_id"`
+	Dir    string         `json:"dir"`
+}
+
+// ExportResult says what was written and what has no place in a plain layout.
+type ExportResult struct {
+	Dir      string    `json:"dir"`
+	Snapshot string    `json:"snapshot_id"`
+	Runtime  string    `json:"runtime_version"`
+	Synced   time.Time `json:"synced_at"`
+	Files    int       `json:"files"`
+	Bytes    int64     `json:"bytes"`
+	Skipped  []string  `json:"skipped"`
+}
 
 // CloseParams names a thread.
 type CloseParams struct {
@@ -37,6 +58,20 @@ func (t *threads) careMethods() map[string]daemon.Method {
 		},
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.dispatcher.Sweep(ctx)
+		},
+		MethodExport: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p ExportParams
+			if err := json.Unmarshal(params, &p); err != nil || !filepath.IsAbs(p.Dir) {
+				return nil, thole.Errorf(thole.CodeInvalid, "export: a thread and an absolute directory are needed")
+			}
+			if _, err := t.machine.Get(ctx, actor, p.Thread); err != nil {
+				return nil, err
+			}
+			s, x, err := t.workspaces.manager.ExportDir(ctx, p.Thread, p.Dir)
+			if err != nil {
+				return nil, err
+			}
+			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...)}, nil
 		},
 	}
 }

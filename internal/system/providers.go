@@ -5,8 +5,10 @@ package system
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,36 +96,52 @@ func (r *registry) all() []provider.Info {
 	return out
 }
 
-// binaries lists the files a sandbox must see to run the CLIs: each binary where
-// it is found and where its links lead.
+// binaries lists what a sandbox must see to run the CLIs.
 func (r *registry) binaries() []string {
 	var out []string
-	for _, info := range r.all() {
-		if info.Binary == "" {
-			continue
-		}
-		out = append(out, info.Binary)
-		if real, err := filepath.EvalSymlinks(info.Binary); err == nil && real != info.Binary {
-			out = append(out, real)
-		}
+	for _, binary := range r.paths() {
+		out = append(out, binary)
 		// Codex brings its helpers (rg, bwrap) beside its bin directory.
 		for _, name := range []string{"codex-path", "codex-resources"} {
-			if dir := filepath.Join(filepath.Dir(filepath.Dir(info.Binary)), name); isDir(dir) {
+			if dir := filepath.Join(filepath.Dir(filepath.Dir(binary)), name); isDir(dir) {
 				out = append(out, dir)
 			}
+		}
+		// A script needs its package, and the interpreter installed with it.
+		if prefix, _, ok := strings.Cut(binary, "/lib/node_modules/"); ok {
+			out = append(out, prefix, filepath.Join(prefix, "bin"))
+		} else if prefix, _, ok := strings.Cut(binary, "/node_modules/"); ok && isScript(binary) {
+			out = append(out, filepath.Join(prefix, "node_modules"))
 		}
 	}
 	return out
 }
 
+func isScript(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 2)
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == "#!"
+}
+
 // paths tells executord where the CLIs are, in the variables of the
-// configuration.
+// configuration: where their links lead, because a sandbox shows no links of the
+// user's directories.
 func (r *registry) paths() map[string]string {
 	out := map[string]string{}
 	for _, info := range r.all() {
-		if info.Binary != "" {
-			out[config.Variable("providers."+info.Name)] = info.Binary
+		if info.Binary == "" {
+			continue
 		}
+		binary, err := filepath.EvalSymlinks(info.Binary)
+		if err != nil {
+			binary = info.Binary // its start will say what is wrong with it
+		}
+		out[config.Variable("providers."+info.Name)] = binary
 	}
 	return out
 }

@@ -26,9 +26,10 @@ type threads struct {
 	machine    *thread.Machine
 	dispatcher *dispatch.Dispatcher
 	providers  *registry
+	workspaces *workspaces
 }
 
-func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws dispatch.Workspaces, log *slog.Logger) (*threads, error) {
+func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, log *slog.Logger) (*threads, error) {
 	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), Log: log})
 	if err != nil {
 		return nil, err
@@ -37,11 +38,14 @@ func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds pro
 	if err != nil {
 		return nil, err
 	}
-	t := &threads{machine: machine, providers: providers}
+	if f := checkLimits(cfg.Executor); !f.OK {
+		log.Warn("executors run without some limits", "err", f.Problem)
+	}
+	t := &threads{machine: machine, providers: providers, workspaces: ws}
 	t.dispatcher = dispatch.New(dispatch.Config{
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: machine, Rows: db.Executors(), Driver: driver,
 		Workspaces: ws, Credentials: creds, Info: providers.info,
-		Scope: executor.Scope(cfg.Executor.Scope), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
+		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
 		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, RemoveAfter: cfg.Executor.RemoveAfter,
 		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Log: log,
 	})
@@ -68,7 +72,7 @@ func localDriver(cfg *config.Config, providers *registry) (*local.Driver, error)
 	}
 	lc := local.Config{Root: filepath.Join(cfg.Home, "x"), Binary: self, Tools: func() local.Tools {
 		return local.Tools{Readable: providers.binaries(), Env: providers.paths()}
-	}}
+	}, Groups: local.FindGroups(cgroupRoot, cgroupOf(cfg.Executor))}
 	if cfg.Executor.Bubblewrap != "off" {
 		lc.Bwrap, _ = exec.LookPath("bwrap")
 	}

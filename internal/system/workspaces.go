@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -39,8 +40,32 @@ func newWorkspaces(cfg *config.Config, db *store.DB, log *slog.Logger) (*workspa
 	if err := w.openObjects(cfg, log); err != nil {
 		return nil, err
 	}
-	w.manager = workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: w.objects, Client: w.client, Log: log})
+	manifests, err := manifests(cfg.Workspace, db)
+	if err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	w.manager = workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: w.objects, Manifests: manifests, Client: w.client, Log: log})
 	return w, nil
+}
+
+// manifests is where runtime manifests come from: the file the configuration
+// names, or built in.
+func manifests(cfg config.Workspace, db *store.DB) (workspace.ManifestSource, error) {
+	if cfg.Manifest == "" {
+		return workspace.BuiltIn{}, nil
+	}
+	data, err := os.ReadFile(cfg.Manifest)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeInvalid, "workspace.manifest: %w", err)
+	}
+	m, err := workspace.ParseManifest(data)
+	if err != nil {
+		return nil, fmt.Errorf("workspace.manifest %s: %w", cfg.Manifest, err)
+	}
+	if m.AppID != string(thole.DefaultApp) {
+		return nil, thole.Errorf(thole.CodeInvalid, "workspace.manifest %s is of app %q", cfg.Manifest, m.AppID).WithHint("this home has one app: set appId to " + string(thole.DefaultApp))
+	}
+	return workspace.Publish(context.Background(), db.Workspaces(), m)
 }
 
 func (w *workspaces) openObjects(cfg *config.Config, log *slog.Logger) error {
@@ -100,7 +125,7 @@ func (w *workspaces) Close() error {
 
 func target(t dispatch.Target) workspace.Target {
 	out := workspace.Target{
-		Thread: t.Thread.ID, Owner: t.Thread.Owner, ForkedFrom: t.Thread.ForkedFrom, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
+		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
 	}
 	if t.Client != nil {
 		out.Side = workspace.Remote(t.Client)

@@ -108,7 +108,7 @@ func (s *state) endTurn(e Event, c *Commit) error {
 		t.Outcome, t.Error = e.Data.Outcome, e.Data.Error
 		t.Stamp.Ended, t.Deferred, t.Steers = e.Time, "", nil
 		if t.Phase == thole.PhaseQueued { // nobody has it, so nobody will finish the pipeline
-			t.Phase = endPhase(t.Outcome)
+			t.Phase = t.Outcome.Phase()
 		} else {
 			t.Phase = thole.PhaseSyncing
 		}

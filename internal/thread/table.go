@@ -108,22 +108,10 @@ var pipeline = []thole.Phase{
 // aftermath is the order of phases behind a turn's outcome.
 var aftermath = []thole.Phase{thole.PhaseSyncing, thole.PhaseExported}
 
-// endPhase is the terminal phase that belongs to an outcome.
-func endPhase(o thole.Outcome) thole.Phase {
-	switch o {
-	case thole.OutcomeCompleted:
-		return thole.PhaseSucceeded
-	case thole.OutcomeInterrupted:
-		return thole.PhaseCanceled
-	default:
-		return thole.PhaseFailed
-	}
-}
-
 // mayEnter says whether a driver may move a turn to phase p.
 func mayEnter(t *Turn, p thole.Phase) bool {
 	if t.Outcome != "" {
-		if p == endPhase(t.Outcome) {
+		if p == t.Outcome.Phase() {
 			return !t.Phase.Terminal()
 		}
 		to := slices.Index(aftermath, p)

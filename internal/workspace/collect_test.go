@@ -50,7 +50,9 @@ func TestCollection(t *testing.T) {
 	b.put(t, "a", "one")
 	first := r.sync(b)
 	f := r.box(fork)
-	f.target.ForkedFrom = thread
+	if err := forkHead(db, thread, fork); err != nil {
+		t.Fatal(err)
+	}
 	r.restore(f)
 	b.put(t, "a", "two")
 	second := r.sync(b)

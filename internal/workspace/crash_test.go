@@ -78,7 +78,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	}
 	work := func(w *crash.Work) error {
 		skew := time.Duration(0)
-		_, m, _, err := crashWorld(w.Dir, w.Hook, func() time.Time { return time.Now().Add(skew) })
+		db, m, _, err := crashWorld(w.Dir, w.Hook, func() time.Time { return time.Now().Add(skew) })
 		if err != nil {
 			return err
 		}
@@ -87,6 +87,10 @@ func TestCrashAtEveryStep(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if _, err := db.Workspaces().Publish(ctx, thole.DefaultApp, "v1", "recipe"); err != nil {
+			return err
+		}
+		w.Ack("published")
 		if err := m.Restore(ctx, target); err != nil {
 			return err
 		}
@@ -105,7 +109,9 @@ func TestCrashAtEveryStep(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		forked.ForkedFrom = crashThread
+		if err := forkHead(db, crashThread, crashFork); err != nil {
+			return err
+		}
 		if err := m.Restore(ctx, forked); err != nil {
 			return err
 		}
@@ -122,6 +128,9 @@ func TestCrashAtEveryStep(t *testing.T) {
 		}
 		defer done()
 		ctx := context.Background()
+		if body, err := db.Workspaces().Published(ctx, thole.DefaultApp, "v1"); slices.Contains(acked, "published") && (err != nil || body != "recipe") {
+			t.Errorf("published manifest is %q, %v", body, err)
+		}
 		last := 0
 		for _, a := range acked {
 			fmt.Sscanf(a, "synced %d", &last)

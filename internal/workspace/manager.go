@@ -47,12 +47,11 @@ func New(cfg Config) *Manager {
 // Target is one executor's workspace: Side while it runs, Dir when it is stopped
 // and its directory is on this machine.
 type Target struct {
-	Thread     thole.ThreadID
-	Owner      thole.Owner // empty once the thread was deleted
-	ForkedFrom thole.ThreadID
-	Executor   thole.ExecutorID
-	Side       Side
-	Dir        string
+	Thread   thole.ThreadID
+	Owner    thole.Owner // empty once the thread was deleted
+	Executor thole.ExecutorID
+	Side     Side
+	Dir      string
 	// Lease and Token are the queue's claim under which the caller works.
 	Lease thole.TurnID
 	Token string

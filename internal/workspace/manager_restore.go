@@ -31,11 +31,6 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	if t.ForkedFrom != "" {
-		if _, err := m.cfg.Rows.Fork(ctx, t.ForkedFrom, t.Thread); err != nil {
-			return err
-		}
-	}
 	head, refs, err := m.head(ctx, t.Thread)
 	if err != nil {
 		return err

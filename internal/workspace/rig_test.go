@@ -205,3 +205,12 @@ func listing(t testing.TB, dir string, skip ...string) string {
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
 }
+
+// forkHead lets a thread begin where another is, as a fork of the thread does.
+func forkHead(db *store.DB, from, to thole.ThreadID) error {
+	return db.Update(context.Background(), "test.fork", func(tx *store.Tx) error {
+		_, err := tx.Exec(`insert into workspace_heads (thread_id, snapshot_id, updated_at)
+			select $2, snapshot_id, updated_at from workspace_heads where thread_id = $1`, from, to)
+		return err
+	})
+}

@@ -57,9 +57,6 @@ type Rows interface {
 	// Commit stores the snapshot and moves the thread to it, if the thread is
 	// still at Base (else ErrMoved) and the lease holds.
 	Commit(ctx context.Context, c Commit) error
-	// Fork lets a thread that has no snapshot start from another's. It reports
-	// whether the thread has one now.
-	Fork(ctx context.Context, from, to thole.ThreadID) (bool, error)
 	// Bind ties an executor to a runtime version, once: a second call returns the
 	// first one's version. Runtime returns it, "" if there is none.
 	Bind(ctx context.Context, id thole.ExecutorID, version string) (string, error)

@@ -42,14 +42,14 @@ func (w *Rows) Get(a0 context.Context, a1 thole.ExecutorID) (r0 executor.Row, er
 	return
 }
 
-func (w *Rows) OfThread(a0 context.Context, a1 thole.ThreadID) (r0 executor.Row, err error) {
-	call, err := w.Plan.Enter("Rows.OfThread")
+func (w *Rows) Of(a0 context.Context, a1 thole.ThreadID) (r0 []executor.Row, err error) {
+	call, err := w.Plan.Enter("Rows.Of")
 	if err != nil {
 		return
 	}
-	r0, err = w.Next.OfThread(a0, a1)
+	r0, err = w.Next.Of(a0, a1)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 executor.Row
+		var z0 []executor.Row
 		return z0, fail
 	}
 	return

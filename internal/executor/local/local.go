@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -35,6 +36,8 @@ type Config struct {
 	Tools func() Tools
 	// Bwrap is bubblewrap's path, "" runs without it.
 	Bwrap string
+	// Groups is where limits are enforced; without it they are not.
+	Groups Groups
 	// StartTimeout bounds the wait for executord, default 20 s.
 	StartTimeout time.Duration
 	Now          func() time.Time
@@ -43,7 +46,7 @@ type Config struct {
 // Tools is what agents need besides the system.
 type Tools struct {
 	// Readable are files and directories to show read-only: the CLI binaries above
-	// all.
+	// all, by the paths to which their links lead.
 	Readable []string
 	// Env is passed to executord besides the fixed part.
 	Env map[string]string
@@ -158,7 +161,9 @@ func (d *Driver) AuthDir(id thole.ExecutorID, provider string) string {
 	return d.dir(id, "auth", provider)
 }
 
-// Inspect implements executor.Driver. Running means that executord answers.
+// Inspect implements executor.Driver. Running means that executord answers; where
+// nobody listens any more it is dead, and processes that outlived it are strays
+// for Stop and Start.
 func (d *Driver) Inspect(ctx context.Context, id thole.ExecutorID) (executor.Info, error) {
 	l, err := d.label(id)
 	if errors.Is(err, executor.ErrNotFound) {
@@ -175,7 +180,11 @@ func (d *Driver) Inspect(ctx context.Context, id thole.ExecutorID) (executor.Inf
 	if len(found) == 0 {
 		return info, nil
 	}
-	return d.reach(ctx, info)
+	got, err := d.reach(ctx, info)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
+		return info, nil
+	}
+	return got, err
 }
 
 // reach fills in how to talk to a running executord.

@@ -2,10 +2,13 @@ package local_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,38 +154,83 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
+// A stop reaches whatever the agent started, in a session of its own or not, also
+// when executord died without a word before it.
 func TestStopReachesEveryDescendant(t *testing.T) {
-	b := setup(t, lab.Bwrap(t))
-	info := b.start()
-	// A number of seconds nobody else sleeps, to find the process by.
-	const mark = "86399"
-	sleeping := func() bool {
-		out, err := exec.Command("ps", "-eo", "args").Output()
-		if err != nil {
+	each(t, func(t *testing.T, bwrap string) {
+		b := setup(t, bwrap)
+		info := b.start()
+		// A number of seconds nobody else sleeps, to find the process by.
+		mark := fmt.Sprint(80000 + os.Getpid()%9999)
+		sleeping := func() bool {
+			out, err := exec.Command("ps", "-eo", "args").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Contains(string(out), "sleep "+mark)
+		}
+		client := executord.Dial(info.Endpoint, info.Token)
+		defer client.Close()
+		req := executord.RunRequest{
+			Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run setsid sleep " + mark + " & echo up; wait")},
+			For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+		}
+		if _, err := client.Run(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
-		return strings.Contains(string(out), "sleep "+mark)
-	}
-	client := executord.Dial(info.Endpoint, info.Token)
-	defer client.Close()
-	req := executord.RunRequest{
-		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run setsid sleep " + mark + " & echo up; wait")},
-		For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
-	}
-	if _, err := client.Run(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
-	for !sleeping() {
-		if t.Context().Err() != nil {
-			t.Fatal("it never slept")
+		await(t, sleeping)
+		out, err := exec.Command("pgrep", "-f", "executor serve .*"+b.root+".*/d.sock").Output()
+		if bwrap == "" && err != nil {
+			t.Fatal("find executord:", err)
 		}
-		time.Sleep(5 * time.Millisecond) // another process starts; there is no signal to wait for
+		for _, pid := range strings.Fields(string(out)) {
+			if n, err := strconv.Atoi(pid); err == nil && bwrap == "" {
+				_ = syscall.Kill(n, syscall.SIGKILL)
+			}
+		}
+		if bwrap == "" {
+			await(t, func() bool {
+				info, err := b.driver.Inspect(t.Context(), b.id)
+				return err == nil && info.State == executor.Stopped
+			})
+			if !sleeping() {
+				t.Fatal("the stray ended by itself: nothing is proven")
+			}
+		}
+		if err := b.driver.Stop(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if sleeping() {
+			t.Fatal("a process of the executor outlived its stop")
+		}
+	})
+}
+
+// await polls what has no signal to wait on: another process's state.
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came")
+		}
 	}
-	if err := b.driver.Stop(t.Context(), b.id); err != nil {
+}
+
+// Tools lie wherever their user put them, below /tmp too, which is the executor's
+// own inside.
+func TestToolsAreSeenWhereverTheyLie(t *testing.T) {
+	b := setup(t, lab.Bwrap(t))
+	tool := filepath.Join(t.TempDir(), "tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\necho reached\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if sleeping() {
-		t.Fatal("a process of the executor outlived its stop")
+	if !strings.HasPrefix(tool, "/tmp/") {
+		t.Skip("temporary files are not below /tmp here")
+	}
+	b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Tools: func() local.Tools { return local.Tools{Readable: []string{tool}} }})
+	got := b.run(b.start(), "sim: run "+tool+"; tool; touch /tmp/mine && echo writable; rm "+tool+" 2>/dev/null || echo kept")
+	if want := "reached\nreached\nwritable\nkept\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

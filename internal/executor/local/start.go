@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,11 +37,10 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 		return info, nil
 	case err == nil && info.State == executor.Missing:
 		return info, executor.ErrNotFound
-	case err != nil:
-		// Processes that do not answer are of no use to anyone.
-		if err := d.Stop(ctx, id); err != nil {
-			return executor.Info{}, err
-		}
+	}
+	// Processes that do not answer are of no use to anyone.
+	if err := d.Stop(ctx, id); err != nil {
+		return executor.Info{}, err
 	}
 	if err := d.newToken(id); err != nil {
 		return executor.Info{}, err
@@ -73,8 +72,17 @@ func (d *Driver) spawn(id thole.ExecutorID) (<-chan struct{}, error) {
 		return nil, err
 	}
 	defer logFile.Close()
+	l, err := d.label(id)
+	if err != nil {
+		return nil, err
+	}
+	doors, err := d.cfg.Groups.make(id, l.Spec.Limits)
+	if err != nil {
+		return nil, err
+	}
 	tools := d.cfg.Tools()
 	name, args := d.command(id, tools)
+	name, args = enter(doors, name, args)
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir(id, "workspace")
 	cmd.Env = d.environ(id, tools)
@@ -127,9 +135,6 @@ func (d *Driver) command(id thole.ExecutorID, tools Tools) (string, []string) {
 	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL", "--new-session",
 		"--proc", "/proc", "--dev", "/dev"}
 	args = append(args, systemBinds()...)
-	for _, p := range tools.sorted() {
-		args = append(args, "--ro-bind-try", p, p)
-	}
 	args = append(args,
 		"--ro-bind", d.cfg.Binary, sandboxRun+"/thole",
 		"--bind", d.dir(id, "run"), sandboxRun+"/run",
@@ -137,16 +142,23 @@ func (d *Driver) command(id thole.ExecutorID, tools Tools) (string, []string) {
 		"--bind", d.dir(id, "auth"), sandboxRun+"/auth",
 		"--bind", d.dir(id, "home"), sandboxHome,
 		"--bind", d.dir(id, "tmp"), "/tmp",
-		"--bind", d.dir(id, "workspace"), sandboxWorkspace,
-		"--chdir", sandboxWorkspace, "--", sandboxRun+"/thole")
+		"--bind", d.dir(id, "workspace"), sandboxWorkspace)
+	for _, p := range tools.sorted() { // behind /tmp, which would hide what lies there
+		args = append(args, "--ro-bind-try", p, p)
+	}
+	args = append(args, "--chdir", sandboxWorkspace, "--", sandboxRun+"/thole")
 	return d.cfg.Bwrap, append(args, serve(sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxRun+"/run")...)
 }
 
-// sorted lists the extra binds, parents first so that none hides another.
+// sorted lists the extra binds, parents first so that none hides another. What
+// the system's directories show already stays as it is there: a link in them that
+// leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := append([]string(nil), t.Readable...)
-	sort.Strings(out)
-	return out
+	out := slices.DeleteFunc(slices.Clone(t.Readable), func(p string) bool {
+		return strings.HasPrefix(p, "/usr/") || strings.HasPrefix(p, "/opt/")
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // systemBinds is the read-only part of the machine an agent needs to run

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord"
 )
 
 // stopGrace is how long executord has to end its CLIs by itself.
@@ -27,8 +29,13 @@ func (d *Driver) Stop(ctx context.Context, id thole.ExecutorID) error {
 		if err != nil {
 			return err
 		}
+		for _, pid := range d.cfg.Groups.members(id) { // some may have dropped the marker
+			if !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
 		if len(pids) == 0 {
-			return nil
+			return d.cfg.Groups.drop(id)
 		}
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -66,7 +73,7 @@ func (d *Driver) Remove(ctx context.Context, id thole.ExecutorID) error {
 	return nil
 }
 
-func marker(id thole.ExecutorID) string { return "THOLE_EXECUTOR=" + string(id) }
+func marker(id thole.ExecutorID) string { return executord.Mark + "=" + string(id) }
 
 // marked finds the processes of an executor by the marker in their environment.
 // A process whose environment cannot be read is not ours: ours run as our user.

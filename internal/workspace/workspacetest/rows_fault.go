@@ -56,19 +56,6 @@ func (w *Rows) Commit(a0 context.Context, a1 workspace.Commit) (err error) {
 	return
 }
 
-func (w *Rows) Fork(a0 context.Context, a1 thole.ThreadID, a2 thole.ThreadID) (r0 bool, err error) {
-	call, err := w.Plan.Enter("Rows.Fork")
-	if err != nil {
-		return
-	}
-	r0, err = w.Next.Fork(a0, a1, a2)
-	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 bool
-		return z0, fail
-	}
-	return
-}
-
 func (w *Rows) Bind(a0 context.Context, a1 thole.ExecutorID, a2 string) (r0 string, err error) {
 	call, err := w.Plan.Enter("Rows.Bind")
 	if err != nil {

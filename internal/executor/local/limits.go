@@ -1,0 +1,160 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+)
+
+// Control groups are shared with whoever else manages the machine, so executors
+// get theirs only below a group that was given to thole. Other means do not take
+// their place: RLIMIT_NPROC counts a user's processes over all executors and does
+// not bind root, RLIMIT_AS stops CLIs that reserve address space they never use.
+
+// controllers are what limits need.
+var controllers = []string{"cpu", "memory", "pids"}
+
+// Groups is where executors' control groups are made: for each controller that
+// can be had its directory. Both versions of control groups serve, one hierarchy
+// or one for each controller.
+type Groups struct {
+	dirs    map[string]string
+	unified bool
+}
+
+// FindGroups looks for a group, named as in /proc/self/cgroup, below root, which
+// is /sys/fs/cgroup.
+func FindGroups(root, path string) Groups {
+	g := Groups{dirs: map[string]string{}}
+	if path == "" {
+		return g
+	}
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
+		g.unified = true
+		dir := filepath.Join(root, path)
+		control := filepath.Join(dir, "cgroup.subtree_control")
+		for _, c := range controllers {
+			_ = os.WriteFile(control, []byte("+"+c), 0) // what it did is read below
+		}
+		on, _ := os.ReadFile(control)
+		for _, c := range controllers {
+			if slices.Contains(strings.Fields(string(on)), c) {
+				g.dirs[c] = dir
+			}
+		}
+		return g
+	}
+	for _, c := range controllers {
+		dir := filepath.Join(root, c, path)
+		probe := filepath.Join(dir, "thole-probe-"+strconv.Itoa(os.Getpid()))
+		if os.Mkdir(probe, 0o755) == nil {
+			_ = os.Remove(probe)
+			g.dirs[c] = dir
+		}
+	}
+	return g
+}
+
+// Missing lists the controllers that cannot be had.
+func (g Groups) Missing() (out []string) {
+	for _, c := range controllers {
+		if g.dirs[c] == "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (g Groups) of(id thole.ExecutorID) map[string]string {
+	out := map[string]string{}
+	for c, dir := range g.dirs {
+		out[c] = filepath.Join(dir, "thole-"+string(id))
+	}
+	return out
+}
+
+// make creates an executor's groups with its limits and returns the files that
+// take in its first process; what that one starts is born into them.
+func (g Groups) make(id thole.ExecutorID, l executor.Limits) (doors []string, err error) {
+	const period = 100000 // µs
+	quota := strconv.Itoa(int(l.CPUs * period))
+	type setting struct{ controller, file, value string }
+	var settings []setting
+	add := func(limited bool, s ...setting) {
+		if limited {
+			settings = append(settings, s...)
+		}
+	}
+	if g.unified {
+		add(l.CPUs > 0, setting{"cpu", "cpu.max", quota + " " + strconv.Itoa(period)})
+		add(l.Memory > 0, setting{"memory", "memory.max", strconv.FormatInt(l.Memory, 10)})
+	} else {
+		add(l.CPUs > 0, setting{"cpu", "cpu.cfs_period_us", strconv.Itoa(period)}, setting{"cpu", "cpu.cfs_quota_us", quota})
+		add(l.Memory > 0, setting{"memory", "memory.limit_in_bytes", strconv.FormatInt(l.Memory, 10)})
+	}
+	add(l.Pids > 0, setting{"pids", "pids.max", strconv.Itoa(l.Pids)})
+	dirs := g.of(id)
+	for _, s := range settings {
+		dir, ok := dirs[s.controller]
+		if !ok {
+			continue // Missing said so
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("make control group: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o644); err != nil {
+			return nil, fmt.Errorf("limit %s: %w", s.controller, err)
+		}
+		if door := filepath.Join(dir, "cgroup.procs"); !slices.Contains(doors, door) {
+			doors = append(doors, door)
+		}
+	}
+	return doors, nil
+}
+
+// enter is a command line that goes through the doors before it becomes another.
+func enter(doors []string, name string, args []string) (string, []string) {
+	if len(doors) == 0 {
+		return name, args
+	}
+	const script = `while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"`
+	return "/bin/sh", slices.Concat([]string{"-c", script, "sh"}, doors, []string{"--", name}, args)
+}
+
+// members lists the processes in an executor's groups.
+func (g Groups) members(id thole.ExecutorID) (pids []int) {
+	for _, dir := range g.of(id) {
+		text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil && pid > 0 && !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// drop removes an executor's groups. The kernel keeps one a moment longer than
+// its last process.
+func (g Groups) drop(id thole.ExecutorID) error {
+	var failed error
+	for _, dir := range g.of(id) {
+		err := os.Remove(dir)
+		for wait := time.Millisecond; err != nil && !errors.Is(err, os.ErrNotExist) && wait < time.Second; wait *= 2 {
+			time.Sleep(wait)
+			err = os.Remove(dir)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			failed = errors.Join(failed, fmt.Errorf("remove control group: %w", err))
+		}
+	}
+	return failed
+}

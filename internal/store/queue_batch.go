@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	thole "github.com/tholehq/thole"
+)
+
+// statement is one step of a batch. {now} in its text is the store's time in
+// milliseconds.
+type statement struct {
+	text string
+	args []any
+	// row is called for each row that comes back; without it rows are dropped.
+	row func(scan func(dest ...any) error) error
+	// lock: SQLite has one writer and leaves it out.
+	lock bool
+}
+
+// batch runs statements whose text does not depend on what those before them
+// returned, in one durable transaction, and wakes the topic. PostgreSQL gets them
+// all in one round trip; there each statement sees what was committed when it
+// began, so what is decided under a lock is right if the lock stands before it.
+// list makes the statements anew for each try.
+func (db *DB) batch(ctx context.Context, step, topic string, list func() []statement) error {
+	if pg, ok := db.eng.(*postgres); ok {
+		for try := 0; ; try++ {
+			err := pg.pipeline(ctx, step, topic, list())
+			if err == nil || OutcomeUnknown(err) || !serialization(err) || try == maxRetries {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(rand.N(time.Millisecond << try)):
+			}
+		}
+	}
+	return db.Update(ctx, step, func(tx *Tx) error {
+		for _, s := range list() {
+			if err := tx.run(s); err != nil {
+				return err
+			}
+		}
+		if topic != "" {
+			tx.Notify(topic, "")
+		}
+		return nil
+	})
+}
+
+// run executes a batch's statement as part of a larger transaction.
+func (tx *Tx) run(s statement) error {
+	if _, shared := tx.q.(pgQuerier); s.lock && !shared {
+		return nil
+	}
+	if strings.Contains(s.text, "{now}") {
+		s.args = append(s.args[:len(s.args):len(s.args)], thole.Millis(tx.Now()))
+		s.text = strings.ReplaceAll(s.text, "{now}", "$"+strconv.Itoa(len(s.args)))
+	}
+	if s.row == nil {
+		_, err := tx.Exec(s.text, s.args...)
+		return err
+	}
+	_, err := All(tx, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, s.row(rows.Scan) }, s.text, s.args...)
+	return err
+}
+
+// databaseMillis is {now} on PostgreSQL. It is read while the statement runs, so
+// after every lock that was taken before it.
+const databaseMillis = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
+
+// pipeline sends a batch in one go. PostgreSQL makes one transaction of what
+// comes before one Sync; only a hook, which must see it open, asks for begin and
+// commit of their own.
+func (pg *postgres) pipeline(ctx context.Context, step, topic string, list []statement) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// As in an Update: a context that dies halfway would leave the outcome unknown.
+	ctx = context.WithoutCancel(ctx)
+	conn, err := pg.pool.Conn(ctx)
+	if err != nil {
+		return classify(err)
+	}
+	defer conn.Close()
+	return conn.Raw(func(driver any) error {
+		c := driver.(*stdlib.Conn).Conn()
+		if pg.hook == nil {
+			return sent(send(ctx, c, topic, list))
+		}
+		if _, err := c.Exec(ctx, "begin"); err != nil {
+			return classify(err)
+		}
+		if err := send(ctx, c, topic, list); err != nil {
+			_, _ = c.Exec(ctx, "rollback")
+			return classify(err)
+		}
+		pg.hook(BeforeCommit, step)
+		if _, err := c.Exec(ctx, "commit"); err != nil {
+			return sent(err)
+		}
+		pg.hook(AfterCommit, step)
+		return nil
+	})
+}
+
+// sent judges the error of something that may have been committed.
+func sent(err error) error {
+	var answered *pgconn.PgError
+	if err == nil || errors.As(err, &answered) || pgconn.SafeToRetry(err) {
+		return classify(err)
+	}
+	return &unknownOutcome{classify(err)}
+}
+
+func send(ctx context.Context, c *pgx.Conn, topic string, list []statement) error {
+	b := &pgx.Batch{}
+	for _, s := range list {
+		q := b.Queue(strings.ReplaceAll(s.text, "{now}", databaseMillis), s.args...)
+		if s.row == nil {
+			continue
+		}
+		q.Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := s.row(rows.Scan); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+	}
+	if topic != "" {
+		b.Queue("select pg_notify($1, $2)", busChannel, encodeNotes([]note{{Topic: topic}}))
+	}
+	return c.SendBatch(ctx, b).Close()
+}

@@ -1,0 +1,46 @@
+package system
+
+import (
+	"strings"
+
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+)
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// cgroupOf is the control group that executors are limited below, "" for none.
+func cgroupOf(cfg config.Executor) string {
+	switch cfg.Cgroup {
+	case "off":
+		return ""
+	case "auto":
+		return local.Delegated(cgroupRoot)
+	}
+	return cfg.Cgroup
+}
+
+func room(cfg config.Executor) executor.Limits {
+	return executor.Limits{CPUs: cfg.CPUs, Memory: int64(cfg.MemoryMB) << 20, Pids: cfg.Pids}
+}
+
+// checkLimits says which limits of executors hold here. One that cannot be
+// enforced is told, never passed over.
+func checkLimits(cfg config.Executor) Finding {
+	f := Finding{Part: "limits", Fix: "run thole as a systemd service with Delegate=yes and DelegateSubgroup=main, or name a group it may use in executor.cgroup"}
+	path := cgroupOf(cfg)
+	missing := local.FindGroups(cgroupRoot, path).Missing()
+	switch {
+	case cfg.Cgroup == "off":
+		f.OK, f.Found = true, "off"
+	case path == "":
+		f.Problem, f.Disables = "no control group was delegated to thole", "the limits of local executors: CPUs, memory, processes"
+	case len(missing) > 0:
+		f.Found, f.Problem = path, "it lacks "+strings.Join(missing, ", ")
+		f.Disables = "these limits of local executors"
+	default:
+		f.OK, f.Found = true, "CPUs, memory and processes below "+path
+	}
+	return f
+}
