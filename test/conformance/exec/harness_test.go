@@ -6,8 +6,10 @@
 package exec_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -18,12 +20,21 @@ import (
 
 	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/transport/stdio"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
 )
 
 // serve starts our server on loopback and returns its URL.
 func serve(t testing.TB, cfg execserver.Config) (string, *execserver.Server) {
+	t.Helper()
+	return servePinging(t, cfg, recordedPing)
+}
+
+// recordedPing is how often the real server pings.
+const recordedPing = 30 * time.Second
+
+func servePinging(t testing.TB, cfg execserver.Config, every time.Duration) (string, *execserver.Server) {
 	t.Helper()
 	if cfg.Version == "" {
 		cfg.Version = version.Codex
@@ -40,7 +51,7 @@ func serve(t testing.TB, cfg execserver.Config) (string, *execserver.Server) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = ws.NewServer(ws.Options{Path: "/", Health: []string{"/readyz"}, PingEvery: 30 * time.Second},
+		_ = ws.NewServer(ws.Options{Path: "/", Health: []string{"/readyz"}, PingEvery: every},
 			func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(ctx, execserver.LimitFrames(l))
 	}()
 	t.Cleanup(func() {
@@ -63,10 +74,11 @@ type message struct {
 	} `json:"error"`
 }
 
-// wire is a raw connection: what arrives is collected by id and by process.
+// wire is a raw connection, a WebSocket or a pair of pipes.
 type wire struct {
 	t      testing.TB
 	c      *websocket.Conn
+	pipe   io.WriteCloser // instead of c: one message per line
 	in     chan message
 	closed chan struct{}
 }
@@ -79,11 +91,43 @@ func dial(t testing.TB, url string) *wire {
 		t.Fatal(err)
 	}
 	c.SetReadLimit(128 << 20)
-	w := &wire{t: t, c: c, in: make(chan message, 1<<16), closed: make(chan struct{})}
+	w := &wire{t: t, c: c}
+	w.listen(func() ([]byte, error) {
+		_, data, err := c.Read(context.Background())
+		return data, err
+	})
+	t.Cleanup(w.cut)
+	return w
+}
+
+// dialStdio serves one connection on pipes; served is closed when the server has
+// nothing left.
+func dialStdio(t testing.TB, srv *execserver.Server) (w *wire, served chan struct{}) {
+	t.Helper()
+	in, pipe := osPipe(t)
+	out, server := osPipe(t)
+	served = make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := srv.Serve(context.Background(), stdio.New(in, server, 0)); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		srv.Close()
+	}()
+	w = &wire{t: t, pipe: pipe}
+	lines := bufio.NewReader(out)
+	w.listen(func() ([]byte, error) { return lines.ReadBytes('\n') })
+	t.Cleanup(func() { w.cut(); <-served })
+	return w, served
+}
+
+// listen collects what arrives.
+func (w *wire) listen(next func() ([]byte, error)) {
+	w.in, w.closed = make(chan message, 1<<16), make(chan struct{})
 	go func() {
 		defer close(w.closed)
 		for {
-			_, data, err := c.Read(context.Background())
+			data, err := next()
 			if err != nil {
 				return
 			}
@@ -93,8 +137,15 @@ func dial(t testing.TB, url string) *wire {
 			}
 		}
 	}()
-	t.Cleanup(func() { _ = c.CloseNow() })
-	return w
+}
+
+// cut ends the connection without a goodbye.
+func (w *wire) cut() {
+	if w.pipe != nil {
+		_ = w.pipe.Close()
+	} else {
+		_ = w.c.CloseNow()
+	}
 }
 
 func (w *wire) send(raw []byte, binary bool) {
@@ -103,7 +154,13 @@ func (w *wire) send(raw []byte, binary bool) {
 	if binary {
 		typ = websocket.MessageBinary
 	}
-	if err := w.c.Write(context.Background(), typ, raw); err != nil {
+	var err error
+	if w.pipe != nil {
+		_, err = w.pipe.Write(append(raw, '\n'))
+	} else {
+		err = w.c.Write(context.Background(), typ, raw)
+	}
+	if err != nil {
 		w.t.Fatalf("send %.80s: %v", raw, err)
 	}
 }

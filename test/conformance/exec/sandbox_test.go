@@ -4,6 +4,7 @@ package exec_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -251,7 +252,7 @@ func TestSandboxThatCannotBeEnforced(t *testing.T) {
 		p := shell("p", "true")
 		p.Sandbox = box
 		var e *execclient.Error
-		if _, err := r.Start(t.Context(), p); !asError(err, &e) || e.Code != exec.CodeInvalidParams {
+		if _, err := r.Start(t.Context(), p); !errors.As(err, &e) || e.Code != exec.CodeInvalidParams {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
