@@ -71,7 +71,7 @@ func newRoot(env *Env) *cobra.Command {
 		newDB(env),
 		newDemoModel(env),
 		newProvider(env),
-		newManifest(env),
+		newManifest(env), newWorkspace(env),
 	)
 	refuseUnknown(root)
 	return root
