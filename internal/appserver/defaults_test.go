@@ -55,15 +55,3 @@ func TestConfigWriteIsRefused(t *testing.T) {
 	ok := w.ok("config/batchWrite", `{"edits":[{"keyPath":"model","value":"test/y"}]}`)
 	w.ok("config/value/write", `{"keyPath":"model","value":"test/z","expectedVersion":"`+ok["version"].(string)+`"}`)
 }
-
-// What no driver can do is refused in words that a user understands.
-func TestRefusedByName(t *testing.T) {
-	w := join(t, apptest.New(t, apptest.Options{}), full)
-	id := w.thread(`{}`)
-	for method, word := range map[string]string{"thread/compact/start": "compact", "thread/shellCommand": "through the agent", "review/start": "review"} {
-		e := w.refused(method, `{"threadId":"`+id+`","command":"true"}`)
-		if e.Code != -32601 || !strings.Contains(e.Message, word) || strings.Contains(e.Message, "unknown variant") {
-			t.Errorf("%s: %v", method, e)
-		}
-	}
-}

@@ -28,15 +28,13 @@ func (s *Server) registerCatalog() {
 		}}}, nil
 	})
 	s.registerConfig()
-	for name, why := range Refused() {
-		s.methods[name].run = func(context.Context, *conn, any) (answer, error) {
-			return answer{}, thole.Errorf(thole.CodeUnsupported, "%s", why)
-		}
-	}
 	for name, body := range Constants() {
 		raw := json.RawMessage(body)
 		s.methods[name].run = func(context.Context, *conn, any) (answer, error) { return answer{result: raw}, nil }
 	}
+	on(s, "account/rateLimits/read", func(context.Context, *conn, *app.Empty) (answer, error) {
+		return answer{}, thole.Errorf(thole.CodeInvalid, "codex account authentication required to read rate limits")
+	})
 }
 
 // Constants are the methods that always answer the same, with their answers:
@@ -54,16 +52,5 @@ func Constants() map[string]string {
 		"hooks/list":                                `{"data":[]}`,
 		"plugin/list":                               `{"marketplaces":[],"marketplaceLoadErrors":[],"featuredPluginIds":[]}`,
 		"thread/goal/get":                           `{"goal":null}`,
-	}
-}
-
-// Refused are the methods that are always refused, with what a user reads then:
-// an agent's driver has no way to do them.
-func Refused() map[string]string {
-	return map[string]string{
-		"account/rateLimits/read": "thole has no account: the agent's own provider counts",
-		"thread/compact/start":    "thole cannot tell an agent to compact; agents compact by themselves when their context is full",
-		"thread/shellCommand":     "thole runs commands only through the agent, in the thread's executor; ask the agent to run it",
-		"review/start":            "thole has no review mode; ask the agent for a review",
 	}
 }

@@ -17,6 +17,7 @@ func (s *Server) register() {
 	s.registerThreads()
 	s.registerHistory()
 	s.registerTurns()
+	s.registerWishes()
 	s.registerQueue()
 	s.registerCatalog()
 	s.registerExtension()

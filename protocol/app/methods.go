@@ -62,7 +62,7 @@ func Methods() []Method {
 		exp(req("thread/queue/start", QueueParams{}, TurnResult{})),
 		req("thread/compact/start", ThreadParams{}, Empty{}),
 		req("thread/shellCommand", ThreadParams{}, Empty{}),
-		req("review/start", ThreadParams{}, Empty{}),
+		req("review/start", ReviewStartParams{}, ReviewStartResult{}),
 		req("turn/start", TurnStartParams{}, TurnResult{}),
 		req("turn/steer", TurnSteerParams{}, TurnSteerResult{}),
 		req("turn/interrupt", TurnInterruptParams{}, Empty{}),

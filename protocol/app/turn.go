@@ -109,6 +109,26 @@ type ItemsPage struct {
 	Page
 }
 
+// ReviewStartParams asks for a review in a turn of the thread.
+type ReviewStartParams struct {
+	ThreadID string       `json:"threadId"`
+	Target   ReviewTarget `json:"target"`
+}
+
+// ReviewTarget is what to look at.
+type ReviewTarget struct {
+	Type         string `json:"type" ts:"\"uncommittedChanges\" | \"baseBranch\" | \"commit\" | \"custom\""`
+	Branch       string `json:"branch,omitempty"`
+	SHA          string `json:"sha,omitempty"`
+	Instructions string `json:"instructions,omitempty"`
+}
+
+// ReviewStartResult is the turn that reviews.
+type ReviewStartResult struct {
+	Turn           Turn   `json:"turn"`
+	ReviewThreadID string `json:"reviewThreadId"`
+}
+
 // PageParams walk a list.
 type PageParams struct {
 	Cursor        *string `json:"cursor,omitempty"`

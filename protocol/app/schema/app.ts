@@ -510,6 +510,23 @@ export type Resolved = {
   requestId: string | number | null;
 };
 
+export type ReviewStartParams = {
+  threadId: string;
+  target: ReviewTarget;
+};
+
+export type ReviewStartResult = {
+  turn: Turn;
+  reviewThreadId: string;
+};
+
+export type ReviewTarget = {
+  type: "uncommittedChanges" | "baseBranch" | "commit" | "custom";
+  branch?: string;
+  sha?: string;
+  instructions?: string;
+};
+
 export type SandboxPolicy = {
   type: "dangerFullAccess" | "readOnly" | "workspaceWrite" | "externalSandbox";
   writableRoots?: string[];
@@ -947,7 +964,7 @@ export type ClientRequests = {
   "thread/queue/start": { params: QueueParams; result: TurnResult };
   "thread/compact/start": { params: ThreadParams; result: Empty };
   "thread/shellCommand": { params: ThreadParams; result: Empty };
-  "review/start": { params: ThreadParams; result: Empty };
+  "review/start": { params: ReviewStartParams; result: ReviewStartResult };
   "turn/start": { params: TurnStartParams; result: TurnResult };
   "turn/steer": { params: TurnSteerParams; result: TurnSteerResult };
   "turn/interrupt": { params: TurnInterruptParams; result: Empty };
