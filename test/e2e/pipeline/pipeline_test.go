@@ -17,11 +17,11 @@ var providers = []string{"codex", "claude", "opencode"}
 func TestAConversation(t *testing.T) {
 	r := up(t, "THOLE_EXECUTOR_REMOVE_AFTER=1ms")
 	for _, name := range providers {
-		t.Run(name, func(t *testing.T) { conversation(t, r.session(t, name)) })
+		t.Run(name, func(t *testing.T) { conversation(t, r.session(t, name), name) })
 	}
 }
 
-func conversation(t *testing.T, s *session) {
+func conversation(t *testing.T, s *session, name string) {
 	first := s.start("The password is heron.\nsim: todo [x] look | [~] write | rest ;; write a.txt hello\\n ;; say written", "")
 	s.settle(first, "completed")
 	info, ok := s.executor(t, s.id)
@@ -67,6 +67,17 @@ func conversation(t *testing.T, s *session) {
 	s.call(t, "POST", "/runs/"+id+"/cancel", nil, nil)
 	if got := s.settle(id, "interrupted"); got.Phase != "canceled" {
 		t.Errorf("phase %s", got.Phase)
+	}
+
+	// The agent's process alone dies: the turn says so, and the next one works.
+	id = s.start("sim: run timeout 60 tail -f /dev/null ;; say never", "")
+	s.shows(id, command("timeout 60"))
+	s.killAgent(t, info, name)
+	if got := s.settle(id, "failed"); got.Error == nil || got.Error.Code != "provider_crashed" {
+		t.Errorf("the agent was killed, the run says %+v", got.Error)
+	}
+	if said := s.play("sim: say back, remember: %first%"); !strings.Contains(said, "heron") {
+		t.Errorf("after the agent's death it said %q", said)
 	}
 
 	id = s.start("sim: write before.txt x ;; run timeout 3 tail -f /dev/null ;; say survived", "")

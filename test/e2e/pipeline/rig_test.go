@@ -24,32 +24,6 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// binary is the program under test: THOLE_TEST_BINARY, or built once.
-var binary = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv("THOLE_TEST_BINARY"); path != "" {
-		return path, nil
-	}
-	dir, err := os.MkdirTemp("", "tb")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "thole")
-	build := exec.Command("go", "build", "-o", path, "github.com/tholehq/thole/cmd/thole")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil && os.Getenv("THOLE_TEST_BINARY") == "" {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
-
 // rig is a running `thole up --demo` on a home of its own.
 type rig struct {
 	home, base, token string
@@ -60,10 +34,7 @@ type rig struct {
 // up starts thole. Settings are environment variables.
 func up(t *testing.T, settings ...string) *rig {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := lab.Thole(t)
 	home, err := os.MkdirTemp("", "tp") // short: it holds sockets
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +58,15 @@ func up(t *testing.T, settings ...string) *rig {
 		}
 		os.RemoveAll(home)
 	})
+	// As installers do: a link in a directory that no sandbox shows.
+	claude := filepath.Join(home, "claude")
+	if err := os.Symlink(lab.Claude(t), claude); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(path, "up", "--demo", "--no-browser", "--json", "--listen", "127.0.0.1:0")
 	cmd.Env = append([]string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "THOLE_HOME=" + home, "THOLE_EXECUTOR_SWEEP_EVERY=1h",
-		"THOLE_PROVIDERS_CODEX=" + lab.Codex(t), "THOLE_PROVIDERS_CLAUDE=" + lab.Claude(t), "THOLE_PROVIDERS_OPENCODE=" + lab.Opencode(t),
+		"THOLE_PROVIDERS_CODEX=" + lab.Codex(t), "THOLE_PROVIDERS_CLAUDE=" + claude, "THOLE_PROVIDERS_OPENCODE=" + lab.Opencode(t),
 	}, settings...)
 	log := &bytes.Buffer{}
 	cmd.Stderr = log
@@ -215,17 +191,26 @@ func (r *rig) executor(t testing.TB, id string) (executor.Info, bool) {
 // kill ends every process of an executor at once, as a power cut would.
 func (r *rig) kill(t testing.TB, info executor.Info) {
 	t.Helper()
-	names, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.killThose(t, info, func(string) bool { return true })
+}
+
+// killAgent ends an executor's CLI and nothing else.
+func (r *rig) killAgent(t testing.TB, info executor.Info, name string) {
+	t.Helper()
+	r.killThose(t, info, func(proc string) bool {
+		exe, err := os.Readlink(filepath.Join(proc, "exe"))
+		return err == nil && filepath.Base(exe) == name
+	})
+}
+
+func (r *rig) killThose(t testing.TB, info executor.Info, which func(proc string) bool) {
+	t.Helper()
 	killed := 0
-	for _, name := range names {
-		env, err := os.ReadFile(name)
-		if err != nil || !bytes.Contains(env, []byte("THOLE_EXECUTOR="+string(info.ID))) {
+	for _, p := range marks(t) {
+		if !bytes.Contains(p.data, []byte("THOLE_EXECUTOR="+string(info.ID))) || !which(p.dir) {
 			continue
 		}
-		pid, err := strconv.Atoi(strings.Split(name, "/")[2])
+		pid, err := strconv.Atoi(filepath.Base(p.dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +219,7 @@ func (r *rig) kill(t testing.TB, info executor.Info) {
 		}
 	}
 	if killed == 0 {
-		t.Fatal("the executor had no process to kill")
+		t.Fatal("there was no process to kill")
 	}
 }
 
