@@ -17,6 +17,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 // State of an attachment.
@@ -67,8 +68,8 @@ type Attachment struct {
 	Address string // unix://PATH or ws://…
 	State   State
 	Epoch   int64
-	Process Identity // of the server
-	Client  Identity // of the foreground; zero: none
+	Process procid.Identity // of the server
+	Client  procid.Identity // of the foreground; zero: none
 	Dir     string
 	Program string // the codex of a server we own
 
@@ -78,6 +79,9 @@ type Attachment struct {
 	Wish    Wishes
 	Cap     *Snapshot
 	Current *Snapshot
+	// Pinned is set while a delivery holds the session's settings tighter than the
+	// user's own.
+	Pinned *Pin
 	// Revision counts snapshots that differed from the one before.
 	Revision int64
 	// Note says why it is in its state, for people.
@@ -104,6 +108,7 @@ type Store interface {
 	AttachmentOf(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (*Attachment, error)
 	// Attachments lists, newest first; all includes retired ones.
 	Attachments(ctx context.Context, all bool) ([]Attachment, error)
-	// LastEpoch is the highest epoch a thread ever had.
-	LastEpoch(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (int64, error)
+	// LastAttachment is the one of a thread with the highest epoch, in any state; nil
+	// if it never had one.
+	LastAttachment(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (*Attachment, error)
 }

@@ -1,42 +1,16 @@
 package attachment
 
 import (
-	"fmt"
-
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/procid"
 )
 
-// Identity names one process for ever: its pid may be used again, but not with
-// the same start on the same boot.
-type Identity struct {
-	PID   int    `json:"pid"`
-	Boot  string `json:"boot_id"`
-	Start string `json:"start_ticks"`
-}
-
-// IdentityOf reads a running process's identity.
-func IdentityOf(pid int) (Identity, error) {
-	start, ok := startOf(pid)
-	b := bootID()
-	if !ok || b == "" {
-		return Identity{}, thole.Errorf(thole.CodeUnavailable, "process %d cannot be identified", pid)
+// identify names a running process. Without a boot id it could not be told from
+// its successor, so nothing is attached on such a system.
+func identify(pid int) (procid.Identity, error) {
+	id := procid.Of(pid)
+	if id.Start == "" || id.Boot == "" {
+		return procid.Identity{}, thole.Errorf(thole.CodeUnavailable, "process %d cannot be identified", pid)
 	}
-	return Identity{PID: pid, Boot: b, Start: start}, nil
+	return id, nil
 }
-
-// Zero reports whether there is no process.
-func (i Identity) Zero() bool { return i == Identity{} }
-
-// Alive proves that the process still runs. What cannot be proven is an error.
-func (i Identity) Alive() error {
-	if i.Zero() {
-		return thole.Errorf(thole.CodeUnavailable, "no process is known")
-	}
-	now, err := IdentityOf(i.PID)
-	if err != nil || now != i {
-		return thole.Errorf(thole.CodeGone, "process %d is gone", i.PID)
-	}
-	return nil
-}
-
-func (i Identity) String() string { return fmt.Sprintf("%d@%s", i.PID, i.Start) }

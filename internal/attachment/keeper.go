@@ -20,8 +20,10 @@ type Config struct {
 	// NewThread waits on a server until its foreground made a thread, and returns
 	// it. It ends with ctx.
 	NewThread func(ctx context.Context, a Attachment) (thole.ThreadID, error)
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Drifted is told when a session's permissions move away from its cap, or back.
+	Drifted func(ctx context.Context, a Attachment, was, now string) error
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Keeper is the only writer of attachments.
@@ -105,19 +107,36 @@ func (k *Keeper) List(ctx context.Context, all bool) ([]Attachment, error) {
 }
 
 // Saw records the permissions a session was seen with. The first ones become its
-// cap and never change; each difference is kept and told.
+// cap and never change; each difference is told before it is kept, so that none
+// stays untold.
 func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now Snapshot) (Snapshot, error) {
-	var before string
-	a, err := k.change(ctx, id, func(a *Attachment) (bool, error) {
-		if a.Current != nil && a.Current.Equal(now) {
-			return false, nil
+	a, err := k.ByID(ctx, id)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if a.Current != nil && a.Current.Equal(now) {
+		return *a.Cap, nil
+	}
+	was := ""
+	if a.Cap == nil {
+		limit := a.Wish.Bound(now)
+		a.Cap = &limit
+	} else if a.Current != nil {
+		was = Drift(*a.Cap, *a.Current)
+	}
+	a.Current = &now
+	if d := Drift(*a.Cap, now); d != was {
+		k.cfg.Log.Warn("permissions of a session changed", "thread", a.Thread, "attachment", a.ID, "drift", d, "was", was)
+		if k.cfg.Drifted != nil {
+			if err := k.cfg.Drifted(ctx, a, was, d); err != nil {
+				return Snapshot{}, err
+			}
 		}
+	}
+	limit := a.Cap
+	a, err = k.change(ctx, id, func(a *Attachment) (bool, error) {
 		if a.Cap == nil {
-			limit := a.Wish.Bound(now)
-			a.Cap = &limit
-		}
-		if a.Current != nil {
-			before = Drift(*a.Cap, *a.Current)
+			a.Cap = limit
 		}
 		a.Current = &now
 		a.Revision++
@@ -125,9 +144,6 @@ func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now Snapshot) (
 	})
 	if err != nil {
 		return Snapshot{}, err
-	}
-	if d := Drift(*a.Cap, now); d != before {
-		k.cfg.Log.Warn("permissions of a session changed", "thread", a.Thread, "attachment", a.ID, "drift", d, "was", before)
 	}
 	return *a.Cap, nil
 }
@@ -138,15 +154,19 @@ func (k *Keeper) bind(ctx context.Context, id thole.AttachmentID, thread thole.T
 	if err != nil {
 		return a, err
 	}
-	last, err := k.cfg.Store.LastEpoch(ctx, a.User, a.Home, thread)
+	last, err := k.cfg.Store.LastAttachment(ctx, a.User, a.Home, thread)
 	if err != nil {
 		return a, err
+	}
+	epoch := int64(1)
+	if last != nil {
+		epoch = last.Epoch + 1
 	}
 	return k.change(ctx, id, func(a *Attachment) (bool, error) {
 		if a.State != Pending {
 			return false, nil
 		}
-		a.State, a.Thread, a.Epoch = Live, thread, last+1
+		a.State, a.Thread, a.Epoch = Live, thread, epoch
 		return true, nil
 	})
 }

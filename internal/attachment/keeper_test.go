@@ -2,7 +2,9 @@ package attachment_test
 
 import (
 	"context"
+	"errors"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +24,8 @@ type bench struct {
 	t             *testing.T
 	store         attachment.Store
 	tracked, held bool
+	drifts        []string
+	refuse        error // what the ledger says to a drift
 }
 
 func newBench(t *testing.T) *bench {
@@ -35,6 +39,10 @@ func (b *bench) start() {
 		Store: b.store, Dir: b.t.TempDir(),
 		Work: func(context.Context, thole.UserID, string, thole.ThreadID) (bool, bool, error) {
 			return b.tracked, b.held, nil
+		},
+		Drifted: func(_ context.Context, a attachment.Attachment, was, now string) error {
+			b.drifts = append(b.drifts, was+" -> "+now)
+			return b.refuse
 		},
 	})
 	b.t.Cleanup(b.Close)
@@ -176,6 +184,42 @@ func TestCapIsTakenOnce(t *testing.T) {
 	}
 	if got := b.must(b.ByID(bg, a.ID)); got.Revision != 3 {
 		t.Fatalf("revision %d", got.Revision)
+	}
+	if want := []string{" -> wider: write_access", "wider: write_access -> "}; !slices.Equal(b.drifts, want) {
+		t.Fatalf("drifts %q", b.drifts)
+	}
+	// A drift that could not be told is told again.
+	b.refuse = errors.New("no ledger")
+	if _, err := b.Saw(bg, a.ID, wide); err == nil {
+		t.Fatal("a drift was kept untold")
+	}
+	b.refuse = nil
+	if _, err := b.Saw(bg, a.ID, wide); err != nil || len(b.drifts) != 4 {
+		t.Fatal(err, b.drifts)
+	}
+}
+
+// What a delivery pinned and could not put back is known to the next session.
+func TestPinOutlivesItsServer(t *testing.T) {
+	b := newBench(t)
+	server, kill := process(t)
+	a := b.must(b.open(server, 0, nil))
+	pin := &attachment.Pin{Epoch: a.Epoch, Before: attachment.Settings{ApprovalPolicy: []byte(`"on-request"`), Sandbox: []byte(`{"type":"readOnly"}`)}}
+	if err := b.Pin(bg, a.ID, pin); err != nil {
+		t.Fatal(err)
+	}
+	kill()
+	b.state(a.ID, attachment.Retired)
+	other, _ := process(t)
+	next := b.must(b.open(other, 0, nil))
+	if next.Pinned == nil || next.Pinned.Epoch >= next.Epoch || string(next.Pinned.Before.ApprovalPolicy) != `"on-request"` {
+		t.Fatalf("%+v", next)
+	}
+	if err := b.Pin(bg, next.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.must(b.ByID(bg, next.ID)); got.Pinned != nil {
+		t.Fatalf("%+v", got.Pinned)
 	}
 }
 

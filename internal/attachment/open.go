@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 // Open asks for a session.
@@ -53,7 +54,7 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 	if err := o.check(); err != nil {
 		return Attachment{}, err
 	}
-	epoch := int64(1)
+	epoch, pinned := int64(1), (*Pin)(nil)
 	if o.Thread != "" {
 		old, err := k.cfg.Store.AttachmentOf(ctx, o.User, o.Home, o.Thread)
 		if err != nil {
@@ -64,22 +65,24 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 				return back, err
 			}
 		}
-		last, err := k.cfg.Store.LastEpoch(ctx, o.User, o.Home, o.Thread)
+		last, err := k.cfg.Store.LastAttachment(ctx, o.User, o.Home, o.Thread)
 		if err != nil {
 			return Attachment{}, err
 		}
-		epoch = last + 1
+		if last != nil {
+			epoch, pinned = last.Epoch+1, last.Pinned
+		}
 	}
 	now := k.now()
 	a := Attachment{
 		ID: thole.NewID[thole.AttachmentID](now), User: o.User, Home: o.Home, Thread: o.Thread, Kind: o.Kind, Address: o.Address,
-		State: Live, Epoch: epoch, Dir: o.Dir, Program: o.Codex, Trust: o.Trust, Wish: o.Wish, Created: now, Updated: now, Version: 1,
+		State: Live, Epoch: epoch, Dir: o.Dir, Program: o.Codex, Trust: o.Trust, Wish: o.Wish, Pinned: pinned, Created: now, Updated: now, Version: 1,
 	}
 	if o.Thread == "" {
 		a.State = Pending
 	}
 	if o.Client != 0 {
-		client, err := IdentityOf(o.Client)
+		client, err := identify(o.Client)
 		if err != nil {
 			return a, err
 		}
@@ -89,7 +92,7 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 	if o.Kind == Owned {
 		err = k.launch(ctx, &a, o)
 	} else {
-		a.Process, err = IdentityOf(o.Server)
+		a.Process, err = identify(o.Server)
 	}
 	if err != nil {
 		return a, err
@@ -128,9 +131,9 @@ func (k *Keeper) replace(ctx context.Context, old Attachment, o Open) (Attachmen
 				WithHint("thole cli sessions inspect %s", old.ID)
 		}
 	case alive:
-		var client Identity
+		var client procid.Identity
 		if o.Client != 0 {
-			if client, err = IdentityOf(o.Client); err != nil {
+			if client, err = identify(o.Client); err != nil {
 				return old, false, err
 			}
 		}

@@ -25,27 +25,34 @@ type Snapshot struct {
 // Settings is the part of an app-server's answer that permissions are read from.
 type Settings struct {
 	ApprovalPolicy json.RawMessage `json:"approvalPolicy"`
-	Sandbox        struct {
-		Type          string          `json:"type"`
-		NetworkAccess json.RawMessage `json:"networkAccess"`
-		WritableRoots []string        `json:"writableRoots"`
-	} `json:"sandbox"`
-	Profile *struct {
-		ID string `json:"id"`
-	} `json:"activePermissionProfile"`
+	Sandbox        json.RawMessage `json:"sandbox"`
+	Profile        *Profile        `json:"activePermissionProfile"`
+}
+
+// Profile names a set of permissions of the server.
+type Profile struct {
+	ID string `json:"id"`
 }
 
 // Read makes a snapshot. What it does not understand it refuses: an unknown
 // sandbox or profile may allow anything.
 func Read(s Settings) (Snapshot, error) {
-	out := Snapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: s.Sandbox.Type}
+	var box struct {
+		Type          string          `json:"type"`
+		NetworkAccess json.RawMessage `json:"networkAccess"`
+		WritableRoots []string        `json:"writableRoots"`
+	}
+	if err := json.Unmarshal(s.Sandbox, &box); err != nil {
+		return Snapshot{}, thole.Errorf(thole.CodeUnsupported, "the server tells no sandbox: %w", err)
+	}
+	out := Snapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: box.Type}
 	if len(s.ApprovalPolicy) == 0 || string(s.ApprovalPolicy) == "null" {
 		return out, thole.Errorf(thole.CodeUnsupported, "the server tells no approval policy")
 	}
 	out.Approval = out.Policy != "never"
-	network := string(s.Sandbox.NetworkAccess)
+	network := string(box.NetworkAccess)
 	out.Network = network == "true" || network == `"enabled"`
-	switch s.Sandbox.Type {
+	switch box.Type {
 	case "dangerFullAccess":
 		out.Network, out.Write, out.All = true, true, true
 	case "externalSandbox":
@@ -54,9 +61,9 @@ func Read(s Settings) (Snapshot, error) {
 		out.Write = true
 	case "readOnly":
 	default:
-		return out, thole.Errorf(thole.CodeUnsupported, "unknown sandbox %q", s.Sandbox.Type)
+		return out, thole.Errorf(thole.CodeUnsupported, "unknown sandbox %q", box.Type)
 	}
-	for _, r := range s.Sandbox.WritableRoots {
+	for _, r := range box.WritableRoots {
 		clean, err := cleanRoot(r)
 		if err != nil {
 			return out, err
@@ -132,6 +139,11 @@ func (limit Snapshot) key() string {
 	return fmt.Sprint(limit.Approval, limit.Network, limit.Write, limit.All, limit.Policy, limit.Sandbox, limit.Profile)
 }
 
+// String is a snapshot in one line, for ledgers.
+func (limit Snapshot) String() string {
+	return fmt.Sprintf("approval=%t network=%t write_access=%t roots=%v %s/%s", limit.Approval, limit.Network, limit.Write, limit.Roots, limit.Policy, limit.Sandbox)
+}
+
 // allows lists, by their public names, what a session may do.
 func (limit Snapshot) allows() []string {
 	var out []string
@@ -158,6 +170,9 @@ type Wishes struct {
 	Approval Wish `json:"approval"`
 	Network  Wish `json:"network"`
 	Write    Wish `json:"write_access"`
+	// Pin: a delivery into a session that allows more than its cap tightens it for
+	// the time of the delivered turn, instead of waiting.
+	Pin bool `json:"pin,omitempty"`
 }
 
 // Check refuses words that are none; an empty one is Auto.

@@ -100,6 +100,31 @@ func TestNothingBeyondTheCap(t *testing.T) {
 	})
 }
 
+// Pinned settings allow nothing that the cap or the present does not, whatever can
+// be said on the wire.
+func TestTightenedIsWithinBoth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit, now := anySnapshot(t, "cap"), anySnapshot(t, "now")
+		tight, err := limit.Tighten(attachment.Settings{ApprovalPolicy: json.RawMessage(`"on-request"`)}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := attachment.Read(tight)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more := limit.Beyond(got); len(more) > 0 {
+			t.Fatalf("%s allows more than the cap: %v", tight.Sandbox, more)
+		}
+		if more := now.Beyond(got); len(more) > 0 {
+			t.Fatalf("%s allows more than the session did: %v", tight.Sandbox, more)
+		}
+		if both := limit.Effective(now); got.Network != both.Network || got.Write != both.Write || got.Approval != both.Approval {
+			t.Fatalf("%+v is not what both allow, %+v", got, both)
+		}
+	})
+}
+
 func TestWishes(t *testing.T) {
 	now := attachment.Snapshot{Approval: true, Write: true}
 	w, err := attachment.Wishes{Write: attachment.No, Network: attachment.Yes}.Check()

@@ -56,7 +56,7 @@ func (k *Keeper) launch(ctx context.Context, a *Attachment, o Open) error {
 		_ = cmd.Wait()
 		close(exited)
 	}()
-	a.Process, err = IdentityOf(cmd.Process.Pid)
+	a.Process, err = identify(cmd.Process.Pid)
 	if err == nil {
 		err = listening(ctx, sock, exited)
 	}

@@ -32,8 +32,11 @@ type Channel interface {
 	// everything it can prove, in order: first, if Turn is empty, whether the
 	// proposal was accepted (found by its marker or request id), then the turn's
 	// life. It returns nil after a Rejected or a terminal event, see's error if it
-	// fails, and ErrLost (or any other error) when the stream can no longer be
-	// proven continuous. When ctx ends it returns ctx's error and nothing is lost.
+	// fails, a *SteeredError, or ErrLost when nothing can be proven any more: before
+	// the acceptance is known that means that the receiver is gone, because as long
+	// as it lives the proposal may still be taken. Any other error is passing, and
+	// Observe is called again. When ctx ends it returns ctx's error and nothing is
+	// lost.
 	Observe(ctx context.Context, w Watch, see func(Sighting) error) error
 }
 
@@ -114,6 +117,14 @@ type Sighting struct {
 type lostError struct{}
 
 func (lostError) Error() string { return "the event stream cannot be proven continuous" }
+
+// SteeredError is what Observe returns of a message that went into a turn someone
+// else opened: it arrived, and the turn's end proves nothing about it.
+type SteeredError struct{ Turn thole.TurnID }
+
+func (e *SteeredError) Error() string {
+	return "the message was steered into turn " + string(e.Turn) + ", which it did not open"
+}
 
 // ErrLost is what Observe returns when continuity is gone.
 var ErrLost error = lostError{}

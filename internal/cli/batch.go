@@ -114,6 +114,8 @@ func batchStatus(b wire.Batch) string {
 		return "accepted, being followed"
 	case b.State == string(thole.BatchQueued):
 		return "collecting"
+	case slices.ContainsFunc(b.Attempts, func(a wire.Attempt) bool { return a.State == string(thole.AttemptAcceptPending) }):
+		return "sent, not known yet whether it was accepted"
 	}
 	return "waiting to be sent"
 }
@@ -139,8 +141,8 @@ func printBatch(w io.Writer, b wire.Batch) {
 		}
 		_ = t.Flush()
 	}
-	if b.ReplayPolicy == string(thole.ReplayManual) && b.CloseReason == "" {
-		fmt.Fprintf(w, "to end it: thole batch close-head --source-thread-id %s --reason operator_closed_unconfirmed (or operator_confirmed_delivery)\n", b.SourceThreadID)
+	if len(b.Next) > 0 {
+		fmt.Fprintln(w, "next:\n  "+strings.Join(b.Next, "\n  "))
 	}
 }
 

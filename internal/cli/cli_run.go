@@ -31,6 +31,7 @@ func sessionFlags(cmd *cobra.Command, p *wire.SessionOpenParams) {
 	f.StringVar(&p.Trust, "auto-delivery-policy", "strict-safe", "strict-safe: only results that need nothing, into a session that may do nothing; trusted-all: any")
 	f.StringVar(&p.AllowApproval, "session-allows-approval", "auto", "whether delivered turns may ask you: auto, true or false")
 	f.StringVar(&p.AllowNetwork, "session-allows-network", "auto", "whether delivered turns may use the network: auto, true or false")
+	f.BoolVar(&p.PinPermissions, "pin-permissions", false, "tighten a session that allows more than its cap while a delivered turn runs, and put your settings back afterwards")
 	f.StringVar(&p.AllowWrite, "session-allows-write-access", "auto", "whether delivered turns may write: auto, true or false")
 }
 

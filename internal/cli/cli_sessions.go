@@ -71,7 +71,14 @@ func printSession(w io.Writer, s wire.Session) {
 		alive = "running"
 	}
 	line("server", "%s, %s, process %d %s, epoch %d", s.Kind, s.Address, s.ServerPID, alive, s.Epoch)
-	line("policy", "%s", s.Trust)
+	policy := s.Trust
+	if s.Pins {
+		policy += ", permissions are pinned for delivered turns"
+	}
+	if s.Pinned {
+		policy += " (now)"
+	}
+	line("policy", "%s", policy)
 	for _, p := range []struct {
 		name string
 		p    *wire.Permissions

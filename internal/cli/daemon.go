@@ -9,8 +9,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
-	"github.com/tholehq/thole/internal/daemon/supervise"
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/procid"
 	"github.com/tholehq/thole/internal/system"
 )
 
@@ -85,12 +85,12 @@ func newDaemonStop(env *Env) *cobra.Command {
 			if err := owner.Call(cmd.Context(), wire.DaemonStatus, struct{}{}, &st); err != nil {
 				return err
 			}
-			old := supervise.Of(st.PID)
+			old := procid.Of(st.PID)
 			if err := owner.Call(cmd.Context(), wire.DaemonStop, wire.StopParams{}, nil); err != nil && thole.CodeOf(err) != thole.CodeUnavailable {
 				return err
 			}
 			// Stopped means gone. A successor may own the home by then.
-			for old.Alive() {
+			for old.Alive() == nil {
 				select {
 				case <-time.After(5 * time.Millisecond):
 				case <-cmd.Context().Done():

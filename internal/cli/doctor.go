@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/system"
 )
 
@@ -21,7 +24,7 @@ func newDoctor(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			findings := system.Doctor(cmd.Context(), cfg)
+			findings := append(system.Doctor(cmd.Context(), cfg), env.sessionFindings(cmd.Context())...)
 			if err := env.print(findings, func(w io.Writer) { printFindings(w, findings) }); err != nil {
 				return err
 			}
@@ -33,6 +36,30 @@ func newDoctor(env *Env) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// sessionFindings asks the daemon, if one runs, whether results reach the open
+// Codex sessions.
+func (e *Env) sessionFindings(ctx context.Context) (out []system.Finding) {
+	home, err := e.home()
+	if err != nil {
+		return nil
+	}
+	c := &daemonclient.Client{Home: home, NoStart: true}
+	var list []wire.Session
+	if c.Call(ctx, wire.SessionList, wire.SessionListParams{}, &list) != nil {
+		return nil
+	}
+	for _, s := range list {
+		if err := c.Call(ctx, wire.SessionInspect, wire.SessionParams{SessionID: s.ID}, &s); err != nil {
+			s.Problem = err.Error()
+		}
+		out = append(out, system.Finding{
+			Part: "codex session", OK: s.Problem == "", Found: "results reach thread " + s.ThreadID, Problem: fmt.Sprintf("thread %s: %s", dash(s.ThreadID), s.Problem),
+			Disables: "delivery into this terminal now", Fix: firstOf(s.Next, "thole cli sessions inspect "+s.ID),
+		})
+	}
+	return out
 }
 
 func printFindings(w io.Writer, findings []system.Finding) {

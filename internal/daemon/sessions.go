@@ -29,7 +29,7 @@ func (s *Sessions) open(ctx context.Context, actor thole.Actor, p wire.SessionOp
 	a, err := s.Keeper.Open(ctx, attachment.Open{
 		User: actor.User, Home: p.CodexHome, Thread: thole.ThreadID(p.ThreadID), Dir: p.Dir, Codex: p.Program, Env: p.Env, Client: p.ClientPID,
 		Trust: attachment.Trust(p.Trust), Kind: attachment.Kind(p.Kind), Address: p.Address, Server: p.ServerPID,
-		Wish: attachment.Wishes{Approval: attachment.Wish(p.AllowApproval), Network: attachment.Wish(p.AllowNetwork), Write: attachment.Wish(p.AllowWrite)},
+		Wish: attachment.Wishes{Approval: attachment.Wish(p.AllowApproval), Network: attachment.Wish(p.AllowNetwork), Write: attachment.Wish(p.AllowWrite), Pin: p.PinPermissions},
 	})
 	if err != nil {
 		return wire.Session{}, err
@@ -80,7 +80,7 @@ func (s *Sessions) inspect(ctx context.Context, actor thole.Actor, p wire.Sessio
 func sessionView(a attachment.Attachment) wire.Session {
 	v := wire.Session{
 		ID: string(a.ID), State: string(a.State), Kind: string(a.Kind), ThreadID: string(a.Thread), CodexHome: a.Home, Address: a.Address,
-		Epoch: a.Epoch, ServerPID: a.Process.PID, ServerAlive: a.Process.Alive() == nil, ClientPID: a.Client.PID, Trust: string(a.Trust),
+		Epoch: a.Epoch, ServerPID: a.Process.PID, ServerAlive: a.Process.Alive() == nil, ClientPID: a.Client.PID, Trust: string(a.Trust), Pins: a.Wish.Pin, Pinned: a.Pinned != nil,
 		Revision: a.Revision, Note: a.Note, CreatedAt: a.Created, UpdatedAt: a.Updated,
 		Startup: permissionsView(a.Cap), Current: permissionsView(a.Current),
 	}

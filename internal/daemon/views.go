@@ -52,6 +52,7 @@ func batchView(b delivery.BatchView) wire.Batch {
 		DeliveryMode: string(b.Batch.Mode), Policy: policyView(b.Batch.Policy), InlinePayloadBytes: b.Batch.InlineBytes,
 		ArtifactCount: b.Batch.ArtifactCount, RequiresArtifactRead: b.Batch.RequiresArtifactRead, Jobs: parcelView(b.Jobs),
 	}
+	v.Next = b.Next()
 	if b.Head {
 		v.EligibleAfter = b.Lane.EligibleAfter
 	}
@@ -153,7 +154,7 @@ func Staying(p delivery.Pending, now time.Time, idle time.Duration, served func(
 	case p.RunningJobs > 0:
 		return "jobs are running"
 	case p.Observing.After(now):
-		return "an accepted turn is being followed"
+		return "a delivery on its way is being followed"
 	case !p.Next.IsZero() && !p.Next.After(now.Add(idle)):
 		return "delivery work falls due soon"
 	}

@@ -83,20 +83,41 @@ func (m *Machine) Reject(ctx context.Context, actor thole.Actor, f Fence, why st
 	})
 }
 
-// Unknown settles a call that can be proven neither way: the attempt is abandoned
-// and the batch held. It is never sent again without a human.
+// Unsettled records what is known of a call whose answer is missing. The attempt
+// stays behind its barrier and its channel goes on looking for proof.
+func (m *Machine) Unsettled(ctx context.Context, actor thole.Actor, f Fence, why string) (stale bool, err error) {
+	return m.onAttempt(ctx, "unsettled", actor, f, func(o *op, b *Batch, a *Attempt) (bool, error) {
+		if f.Request != a.RPC.RequestID || a.State != thole.AttemptAcceptPending {
+			return true, nil
+		}
+		return false, o.log("attempt.unsettled", Audit{Batch: a.Batch, Attempt: a.ID, Generation: a.Generation, Proof: map[string]string{
+			"request": f.Request, "why": why,
+		}})
+	})
+}
+
+// Unknown settles a call that can be proven neither way any more: the attempt is
+// abandoned and the batch held. It is never sent again without a human.
 func (m *Machine) Unknown(ctx context.Context, actor thole.Actor, f Fence, why string) (stale bool, err error) {
 	return m.onAttempt(ctx, "acceptance_unknown", actor, f, func(o *op, b *Batch, a *Attempt) (bool, error) {
 		if f.Request != a.RPC.RequestID || a.State != thole.AttemptAcceptPending {
 			return true, nil
 		}
-		return false, o.unknown(b, a, why)
+		a.RPC.State = thole.RPCUnknown
+		return false, o.fail(b, a, "acceptance_unknown", map[string]string{"request": f.Request, "why": why})
 	})
 }
 
-func (o *op) unknown(b *Batch, a *Attempt, why string) error {
-	a.RPC.State = thole.RPCUnknown
-	return o.fail(b, a, "acceptance_unknown", map[string]string{"request": a.RPC.RequestID, "why": why})
+// Steered settles a call whose message went into a turn that someone else opened.
+// That turn's end proves nothing about the message: the batch is held.
+func (m *Machine) Steered(ctx context.Context, actor thole.Actor, f Fence, turn thole.TurnID) (stale bool, err error) {
+	return m.onAttempt(ctx, "steered", actor, f, func(o *op, b *Batch, a *Attempt) (bool, error) {
+		if f.Request != a.RPC.RequestID || a.State != thole.AttemptAcceptPending {
+			return true, nil
+		}
+		a.RPC.State = thole.RPCUnknown
+		return false, o.fail(b, a, "steered", map[string]string{"request": f.Request, "into_turn": string(turn)})
+	})
 }
 
 // fail abandons an attempt that may have had effects and holds its batch.

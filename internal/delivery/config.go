@@ -12,7 +12,7 @@ type Limits struct {
 	Window        time.Duration // redelivery window of a batch, from the moment it is first
 	ManualWindow  time.Duration // a human has at least this long for a held batch
 	MaxAttempts   int64         // accepted attempts per batch
-	AcceptTimeout time.Duration // accept_pending must be settled within
+	AcceptTimeout time.Duration // accept_pending without proof is overdue after
 	ArmTimeout    time.Duration // arm_pending must be settled within
 	ArmLease      time.Duration
 	Observation   time.Duration // an accepted turn is followed this long
@@ -40,6 +40,9 @@ func DefaultLimits() Limits {
 		RetryMax:      5 * time.Minute,
 	}
 }
+
+// overdueAgain is how long after an overdue call was told of it is told of again.
+func (l Limits) overdueAgain() time.Duration { return max(l.AcceptTimeout, l.Observation) }
 
 // backoff is the pause after the n-th failure before acceptance (n from 1).
 func (l Limits) backoff(n int64) time.Duration {

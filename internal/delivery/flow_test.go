@@ -88,28 +88,81 @@ func TestRejectThenRetry(t *testing.T) {
 	})
 }
 
-func TestUnknownIsHeld(t *testing.T) {
+// Time proves nothing about a call without an answer: as long as its receiver may
+// still take it, nothing holds, closes or repeats it, however late it is.
+func TestOverdueCallStaysBehindItsBarrier(t *testing.T) {
 	exercise(t, func(t *testing.T, r *rig) {
-		ctx := context.Background()
 		r.ready("a", thole.TargetCLI)
 		p := r.begin("a")
-		r.c.add(testLimits().AcceptTimeout)
-		r.sweep()
-		v := r.head("a")
-		if v.Batch.Replay != thole.ReplayManual || v.Attempts[0].State != thole.AttemptAbandoned || v.Attempts[0].RPC.State != thole.RPCUnknown {
-			t.Fatalf("after the deadline: %+v %+v", v.Batch, v.Attempts[0])
+		if stale, err := r.Unsettled(ctx, actor, p.Attempt.Fence(), "queued as 7"); stale || err != nil {
+			t.Fatal(stale, err)
 		}
-		if stale, _ := r.Accept(ctx, actor, p.Attempt.Fence(), delivery.Acceptance{Turn: "turn"}); !stale {
-			t.Fatal("acceptance after the deadline was believed")
+		told := 0
+		for range 40 { // more than every window
+			r.c.add(testLimits().AcceptTimeout)
+			r.sweep()
+			v := r.head("a")
+			if v.Batch.Replay != thole.ReplayAutomatic || v.Batch.ID != p.Batch.ID || v.Attempts[0].State != thole.AttemptAcceptPending {
+				t.Fatalf("after %s: %+v %+v", r.c.Now().Sub(p.Attempt.RPC.StartedAt), v.Batch, v.Attempts[0])
+			}
+			if _, err := r.CloseHead(ctx, actor, v.Lane.ID, "", thole.CloseOperatorUnconfirmed); thole.CodeOf(err) != thole.CodeBusy {
+				t.Fatalf("a batch that may still start a turn was closed: %v", err)
+			}
+			if err := r.Hold(ctx, actor, v.Lane.ID, v.Batch.ID, "policy", nil); thole.CodeOf(err) != thole.CodeConflict {
+				t.Fatalf("a batch that may still start a turn was held: %v", err)
+			}
+			if c, _ := r.Candidates(ctx, thole.TargetCLI, 10); len(c) != 0 {
+				t.Fatal("it is offered again")
+			}
+			if len(v.Next()) == 0 {
+				t.Fatal("nothing says what to do")
+			}
+			told = 0
+			for _, a := range v.Ledger {
+				if a.Event == "attempt.overdue" {
+					told++
+				}
+			}
 		}
-		if c, _ := r.Candidates(ctx, thole.TargetCLI, 10); len(c) != 0 {
-			t.Fatal("a held batch is offered again")
+		if told < 2 || told > 8 {
+			t.Errorf("it was told %d times that the call is overdue", told)
 		}
-		end := v.Batch.WindowEndsAt
-		r.c.add(end.Sub(r.c.Now()))
-		r.sweep()
-		if got := r.batch(p.Batch.ID).Batch.CloseReason; got != thole.CloseManualExpired {
+		r.accept(p, "turn") // proven in, at last
+		if !r.see(p, "turn", thole.TurnEventCompleted) {
+			t.Fatal("the completion is stale")
+		}
+		if got := r.batch(p.Batch.ID).Batch.CloseReason; got != thole.CloseDelivered {
 			t.Fatalf("close reason %q", got)
+		}
+	})
+}
+
+func TestUnknownIsHeld(t *testing.T) {
+	exercise(t, func(t *testing.T, r *rig) {
+		for thread, settle := range map[string]func(f delivery.Fence) (bool, error){
+			"acceptance_unknown": func(f delivery.Fence) (bool, error) { return r.Unknown(ctx, actor, f, "the server is gone") },
+			"steered":            func(f delivery.Fence) (bool, error) { return r.Steered(ctx, actor, f, "another") },
+		} {
+			r.ready(thread, thole.TargetCLI)
+			p := r.begin(thread)
+			if stale, err := settle(p.Attempt.Fence()); stale || err != nil {
+				t.Fatal(stale, err)
+			}
+			v := r.head(thread)
+			if v.Batch.HeldFor != thread || v.Attempts[0].State != thole.AttemptAbandoned || v.Attempts[0].RPC.State != thole.RPCUnknown || len(v.Next()) == 0 {
+				t.Fatalf("%+v %+v", v.Batch, v.Attempts[0])
+			}
+			if stale, _ := r.Accept(ctx, actor, p.Attempt.Fence(), delivery.Acceptance{Turn: "turn"}); !stale {
+				t.Fatal("a late acceptance was believed")
+			}
+			if c, _ := r.Candidates(ctx, thole.TargetCLI, 10); len(c) != 0 {
+				t.Fatal("a held batch is offered again")
+			}
+			r.c.add(v.Batch.WindowEndsAt.Sub(r.c.Now()))
+			r.sweep()
+			if got := r.batch(p.Batch.ID).Batch.CloseReason; got != thole.CloseManualExpired {
+				t.Fatalf("close reason %q", got)
+			}
 		}
 	})
 }

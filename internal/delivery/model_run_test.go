@@ -308,7 +308,7 @@ func (p *player) stepSettle() string {
 	f, good := p.fence(lane)
 	l := p.m.lanes[lane]
 	good = good && l.open != nil && l.open.state == thole.AttemptAcceptPending
-	kind := p.pick(3)
+	kind := p.pick(5)
 	var stale bool
 	var err error
 	switch kind {
@@ -326,8 +326,14 @@ func (p *player) stepSettle() string {
 			p.m.setback(l)
 			p.m.rest(l)
 		}
+	case 2:
+		stale, err = p.Unsettled(ctx, actor, f, "silence")
 	default:
-		stale, err = p.Unknown(ctx, actor, f, "silence")
+		if kind == 3 {
+			stale, err = p.Unknown(ctx, actor, f, "gone")
+		} else {
+			stale, err = p.Steered(ctx, actor, f, "another")
+		}
 		if good {
 			p.m.hold(l, l.open.batch)
 			p.m.rest(l)
@@ -452,10 +458,11 @@ func (p *player) stepOperator() string {
 	case 0:
 		_, err := p.CloseHead(ctx, actor, id, "", thole.CloseOperatorUnconfirmed)
 		b := l.head()
-		if (b != nil) != (err == nil) {
-			p.rt.Fatalf("close-head: %v", err)
+		legal := b != nil && (l.open == nil || l.open.state != thole.AttemptAcceptPending)
+		if legal != (err == nil) {
+			p.rt.Fatalf("close-head: %v, want %v", err, legal)
 		}
-		if b != nil {
+		if legal {
 			p.m.close(l, b, thole.CloseOperatorUnconfirmed)
 			p.m.rest(l)
 		}
@@ -531,6 +538,22 @@ func (p *player) text() string {
 	return w.String()
 }
 
+// settleAll is what channels do in the end: whatever was sent is proven to be
+// beyond proof, because its receiver is gone. Time alone must not have done it.
+func (p *player) settleAll() {
+	live, err := p.Live(ctx)
+	p.ok(err)
+	for _, c := range live {
+		if c.Attempt.State == thole.AttemptAcceptPending {
+			stale, err := p.Unknown(ctx, actor, c.Attempt.Fence(), "gone")
+			p.ok(err)
+			if stale {
+				p.rt.Fatal("a live attempt cannot be settled")
+			}
+		}
+	}
+}
+
 // finale lets time pass: whatever state the script left, every batch must end.
 func (p *player) finale() {
 	l := testLimits()
@@ -543,6 +566,7 @@ func (p *player) finale() {
 		p.c.add(l.Window)
 		_, err = p.Sweep(ctx)
 		p.ok(err)
+		p.settleAll()
 		p.check()
 	}
 	open, err := p.Batches(ctx, actor, delivery.BatchFilter{Open: true})

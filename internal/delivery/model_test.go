@@ -278,7 +278,10 @@ func (m *model) sweep() {
 			if a.state == thole.AttemptCooldown {
 				late = m.now.After(a.deadline)
 			}
-			if late {
+			switch {
+			case late && a.state == thole.AttemptAcceptPending: // time proves nothing
+				a.deadline = m.now.Add(max(m.l.AcceptTimeout, m.l.Observation))
+			case late:
 				m.hold(l, a.batch)
 			}
 		}

@@ -7,7 +7,8 @@ import (
 )
 
 // CloseHead lets a human end the first batch of a thread. expect, if set, must be
-// that batch: between looking and closing another one may have become first.
+// that batch: between looking and closing another one may have become first. A
+// batch that may still start a turn is not closed.
 func (m *Machine) CloseHead(ctx context.Context, actor thole.Actor, laneID string, expect thole.BatchID, reason thole.CloseReason) (Batch, error) {
 	if !reason.Operator() {
 		return Batch{}, thole.Errorf(thole.CodeInvalid, "close head: %q is not an operator's reason", reason).
@@ -30,6 +31,14 @@ func (m *Machine) CloseHead(ctx context.Context, actor thole.Actor, laneID strin
 		}
 		if expect != "" && b.ID != expect {
 			return thole.Errorf(thole.CodeConflict, "close head: the first batch is %s, not %s", b.ID, expect)
+		}
+		open, err := o.OpenAttempt(laneID)
+		if err != nil {
+			return err
+		}
+		if open != nil && open.State == thole.AttemptAcceptPending {
+			return thole.Errorf(thole.CodeBusy, "close head: batch %s was sent at %s and may still start a turn", b.ID, stamp(open.RPC.StartedAt)).
+				WithHint("%s", unsettledHint(b, open))
 		}
 		if err := o.closeBatch(b, reason, map[string]string{"operator": string(actor.User), "via": actor.Via}); err != nil {
 			return err

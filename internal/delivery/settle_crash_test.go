@@ -99,10 +99,16 @@ func (s stage) Acts() []crash.Act {
 			s.c.add(l.WaitWindow)
 		}, sweep),
 		act("sweep_attempt", func(thread string) { begun(thread); s.c.add(l.AcceptTimeout) }, sweep),
-		act("sweep_batch", func(string) { s.c.add(l.Window - l.AcceptTimeout - l.WaitWindow) }, sweep),
+		act("sweep_batch", func(string) {
+			_, err := s.Unknown(ctx, actor, s.fence("sweep_attempt"), "gone")
+			s.ok(err)
+			s.c.add(l.Window - l.AcceptTimeout - l.WaitWindow)
+		}, sweep),
 	}, "call": {
 		act("reject", begun, func(thread, _ string) (bool, error) { return s.Reject(ctx, actor, s.fence(thread), "busy", 0) }),
 		act("acceptance_unknown", begun, func(thread, _ string) (bool, error) { return s.Unknown(ctx, actor, s.fence(thread), "no answer") }),
+		act("unsettled", begun, func(thread, _ string) (bool, error) { return s.Unsettled(ctx, actor, s.fence(thread), "no answer") }),
+		act("steered", begun, func(thread, _ string) (bool, error) { return s.Steered(ctx, actor, s.fence(thread), "another") }),
 		act("adopt", begun, func(thread, _ string) (bool, error) {
 			took, err := s.Adopt(ctx, actor, s.fence(thread), "next", time.Minute, true)
 			return !took, err
@@ -114,6 +120,9 @@ func (s stage) Acts() []crash.Act {
 		}),
 		act("hold", cli, func(thread, lane string) (bool, error) {
 			return false, s.Hold(ctx, actor, lane, s.head(thread).Batch.ID, "policy", nil)
+		}),
+		act("note", cli, func(thread, _ string) (bool, error) {
+			return false, s.Note(ctx, actor, thole.DefaultOwner, address(thread), "session.drift", map[string]string{"drift": "wider: network"})
 		}),
 		act("block_lane", cli, func(_, lane string) (bool, error) { return false, s.Block(ctx, actor, lane, "unsafe") }),
 		act("close_head", followed, func(thread, lane string) (bool, error) {
@@ -204,7 +213,7 @@ func (s stage) resend(t *testing.T, done []string) {
 		if v.Batch.Replay != thole.ReplayAutomatic || v.Batch.AttemptCount > 0 || len(v.Attempts) > 1 {
 			t.Errorf("%s is to be sent again: %+v", thread, v.Batch)
 		}
-		if slices.Contains(done, thread) && !slices.Contains([]string{"sweep_lane", "reject", "defer"}, thread) {
+		if slices.Contains(done, thread) && !slices.Contains([]string{"sweep_lane", "reject", "defer", "note"}, thread) {
 			t.Errorf("%s is to be sent although it was settled", thread)
 		}
 		p := s.begin(thread)

@@ -114,7 +114,7 @@ type AuditFilter struct {
 // Pending is what is not finished.
 type Pending struct {
 	RunningJobs int64
-	// Observing is the latest observation deadline of a tracked accepted turn.
+	// Observing is the latest deadline of a call or turn that a driver follows.
 	Observing time.Time
 	// Next is the earliest deadline or due time of any kind.
 	Next time.Time

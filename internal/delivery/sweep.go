@@ -87,7 +87,7 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 	}
 	switch {
 	case a.State == thole.AttemptAcceptPending:
-		return false, o.unknown(b, a, "no proof before the acceptance deadline")
+		return false, m.overdue(o, a)
 	case a.State == thole.AttemptArmPending:
 		return false, o.fail(b, a, "arm_unknown", map[string]string{"why": "no proof before the arming deadline"})
 	case a.Tracked():
@@ -100,13 +100,27 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 	return true, nil
 }
 
+// overdue tells that a call is still neither proven in nor out. Time proves nothing:
+// what was sent may start a turn as long as its receiver lives, so the attempt
+// stays behind its barrier until its channel has proof, and is told of again.
+func (m *Machine) overdue(o *op, a *Attempt) error {
+	was := a.DeliveryDeadline
+	a.DeliveryDeadline, a.UpdatedAt = o.now.Add(m.limits.overdueAgain()), o.now
+	if err := o.UpdateAttempt(a); err != nil {
+		return err
+	}
+	return o.log("attempt.overdue", Audit{Batch: a.Batch, Attempt: a.ID, Generation: a.Generation, Proof: map[string]string{
+		"request": a.RPC.RequestID, "sent_at": stamp(a.RPC.StartedAt), "deadline": stamp(was), "why": "no proof before the acceptance deadline",
+	}})
+}
+
 // pullBack shortens a deadline that a clock jump left further off than it was
 // ever meant to be.
 func (m *Machine) pullBack(o *op, a *Attempt) (stale bool, err error) {
 	before := a.Deadline()
 	switch {
 	case a.State == thole.AttemptAcceptPending:
-		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.AcceptTimeout)
+		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.overdueAgain())
 	case a.State == thole.AttemptArmPending:
 		a.Arm.Deadline = clampAhead(a.Arm.Deadline, o.now, m.limits.ArmTimeout)
 	case a.Tracked():

@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/procid"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -29,7 +30,7 @@ func (h holds) insert(id string, thread thole.ThreadID, st attachment.State, epo
 	now := time.UnixMilli(1_700_000_000_000).UTC()
 	return h.Attachments().InsertAttachment(context.Background(), &attachment.Attachment{
 		ID: thole.AttachmentID(id), User: "u", Home: "/h", Thread: thread, Kind: attachment.Owned, Address: "unix:///s", State: st, Epoch: epoch,
-		Process: attachment.Identity{PID: 7, Boot: "b", Start: "9"}, Trust: attachment.StrictSafe, Created: now, Updated: now, Version: 1,
+		Process: procid.Identity{PID: 7, Boot: "b", Start: "9"}, Trust: attachment.StrictSafe, Created: now, Updated: now, Version: 1,
 	})
 }
 
@@ -77,8 +78,8 @@ func TestHoldsSurviveAKill(t *testing.T) {
 		if err != nil || (got == nil) != (holder == "") || got != nil && got.ID != holder {
 			t.Fatalf("after %v the hold is %+v, %v", done, got, err)
 		}
-		if n, err := s.LastEpoch(ctx, "u", "/h", "t"); err != nil || n != epoch {
-			t.Fatalf("after %v the last epoch is %d, %v", done, n, err)
+		if last, err := s.LastAttachment(ctx, "u", "/h", "t"); err != nil || (last == nil) != (epoch == 0) || last != nil && last.Epoch != epoch {
+			t.Fatalf("after %v the last hold is %+v, %v", done, last, err)
 		}
 		first, err := s.Attachment(ctx, "first")
 		if err != nil || (first == nil) != (len(done) == 0) {

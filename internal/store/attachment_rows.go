@@ -18,13 +18,13 @@ var _ attachment.Store = (*Attachments)(nil)
 func (db *DB) Attachments() *Attachments { return &Attachments{db} }
 
 const attachmentColumns = `attachment_id, user_id, endpoint, thread_id, kind, address, state, epoch, server, client, dir, program, trust, wishes,
-	startup_snapshot, last_snapshot, revision, note, created_at, updated_at, version`
+	startup_snapshot, last_snapshot, revision, note, created_at, updated_at, pinned, version`
 
 func scanAttachment(rows *sql.Rows) (a attachment.Attachment, err error) {
-	var server, client, wishes, limit, current string
+	var server, client, wishes, limit, current, pinned string
 	var created, updated int64
 	err = rows.Scan(&a.ID, &a.User, &a.Home, &a.Thread, &a.Kind, &a.Address, &a.State, &a.Epoch, &server, &client, &a.Dir, &a.Program, &a.Trust, &wishes,
-		&limit, &current, &a.Revision, &a.Note, &created, &updated, &a.Version)
+		&limit, &current, &a.Revision, &a.Note, &created, &updated, &pinned, &a.Version)
 	if err != nil {
 		return a, err
 	}
@@ -32,7 +32,7 @@ func scanAttachment(rows *sql.Rows) (a attachment.Attachment, err error) {
 	for _, part := range []struct {
 		text string
 		into any
-	}{{server, &a.Process}, {client, &a.Client}, {wishes, &a.Wish}, {limit, &a.Cap}, {current, &a.Current}} {
+	}{{server, &a.Process}, {client, &a.Client}, {wishes, &a.Wish}, {limit, &a.Cap}, {current, &a.Current}, {pinned, &a.Pinned}} {
 		if part.text == "" {
 			continue
 		}
@@ -45,20 +45,19 @@ func scanAttachment(rows *sql.Rows) (a attachment.Attachment, err error) {
 
 func attachmentArgs(a *attachment.Attachment) ([]any, error) {
 	var texts []string
-	for _, v := range []any{a.Process, a.Client, a.Wish, a.Cap, a.Current} {
-		if s, ok := v.(*attachment.Snapshot); ok && s == nil {
-			texts = append(texts, "")
-			continue
-		}
+	for _, v := range []any{a.Process, a.Client, a.Wish, a.Cap, a.Current, a.Pinned} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return nil, err
+		}
+		if string(b) == "null" {
+			b = nil
 		}
 		texts = append(texts, string(b))
 	}
 	return []any{
 		a.ID, a.User, a.Home, a.Thread, a.Kind, a.Address, a.State, a.Epoch, texts[0], texts[1], a.Dir, a.Program, a.Trust, texts[2],
-		texts[3], texts[4], a.Revision, a.Note, thole.Millis(a.Created), thole.Millis(a.Updated), a.Version,
+		texts[3], texts[4], a.Revision, a.Note, thole.Millis(a.Created), thole.Millis(a.Updated), texts[5], a.Version,
 	}, nil
 }
 
@@ -70,7 +69,7 @@ func (s *Attachments) InsertAttachment(ctx context.Context, a *attachment.Attach
 	}
 	return s.db.Update(ctx, "attachment.insert", func(tx *Tx) error {
 		_, err := tx.Exec(`insert into attachments (`+attachmentColumns+`)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`, args...)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`, args...)
 		return err
 	})
 }
@@ -84,8 +83,8 @@ func (s *Attachments) UpdateAttachmentIf(ctx context.Context, a *attachment.Atta
 	err = s.db.Update(ctx, "attachment.update", func(tx *Tx) error {
 		ok, err = tx.ExecOne(`update attachments set user_id = $2, endpoint = $3, thread_id = $4, kind = $5, address = $6, state = $7, epoch = $8,
 			server = $9, client = $10, dir = $11, program = $12, trust = $13, wishes = $14, startup_snapshot = $15, last_snapshot = $16,
-			revision = $17, note = $18, created_at = $19, updated_at = $20, version = $21 + 1
-			where attachment_id = $1 and version = $21`, args...)
+			revision = $17, note = $18, created_at = $19, updated_at = $20, pinned = $21, version = $22 + 1
+			where attachment_id = $1 and version = $22`, args...)
 		return err
 	})
 	if ok && err == nil {
@@ -128,10 +127,7 @@ func (s *Attachments) Attachments(ctx context.Context, all bool) (list []attachm
 	return list, err
 }
 
-// LastEpoch implements attachment.Store.
-func (s *Attachments) LastEpoch(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (n int64, err error) {
-	err = s.db.View(ctx, func(tx *Tx) error {
-		return tx.QueryRow(`select coalesce(max(epoch), 0) from attachments where user_id = $1 and endpoint = $2 and thread_id = $3`, user, home, thread).Scan(&n)
-	})
-	return n, err
+// LastAttachment implements attachment.Store.
+func (s *Attachments) LastAttachment(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (*attachment.Attachment, error) {
+	return s.one(ctx, `user_id = $1 and endpoint = $2 and thread_id = $3 and thread_id <> '' order by epoch desc, created_at desc limit 1`, user, home, thread)
 }

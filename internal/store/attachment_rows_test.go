@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/procid"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -19,7 +20,7 @@ func TestAttachmentRows(t *testing.T) {
 		row := func(id, thread string, st attachment.State) *attachment.Attachment {
 			return &attachment.Attachment{
 				ID: thole.AttachmentID(id), User: "u", Home: "/h", Thread: thole.ThreadID(thread), Kind: attachment.Owned, Address: "unix:///s",
-				State: st, Epoch: 1, Process: attachment.Identity{PID: 7, Boot: "b", Start: "9"}, Trust: attachment.StrictSafe,
+				State: st, Epoch: 1, Process: procid.Identity{PID: 7, Boot: "b", Start: "9"}, Trust: attachment.StrictSafe,
 				Wish: attachment.Wishes{Approval: attachment.Auto, Network: attachment.No, Write: attachment.Yes}, Created: now, Updated: now, Version: 1,
 			}
 		}
@@ -43,6 +44,7 @@ func TestAttachmentRows(t *testing.T) {
 			t.Fatal("a live hold on no thread")
 		}
 		a.State, a.Cap, a.Epoch = attachment.Retired, &attachment.Snapshot{Write: true, Roots: []string{"/x"}}, 4
+		a.Pinned = &attachment.Pin{Epoch: 4, Before: attachment.Settings{ApprovalPolicy: []byte(`"on-request"`), Sandbox: []byte(`{"type":"readOnly"}`)}, During: attachment.Settings{ApprovalPolicy: []byte(`"never"`), Sandbox: []byte(`{}`)}}
 		if done, err := s.UpdateAttachmentIf(ctx, a); err != nil || !done || a.Version != 2 {
 			t.Fatal(done, err, a.Version)
 		}
@@ -54,8 +56,8 @@ func TestAttachmentRows(t *testing.T) {
 		if got, err := s.AttachmentOf(ctx, "u", "/h", "t"); err != nil || got != nil {
 			t.Fatal("a retired hold is still found", got, err)
 		}
-		if n, err := s.LastEpoch(ctx, "u", "/h", "t"); err != nil || n != 4 {
-			t.Fatal(n, err)
+		if last, err := s.LastAttachment(ctx, "u", "/h", "t"); err != nil || !reflect.DeepEqual(last, a) {
+			t.Fatal(last, err)
 		}
 		ok(s.InsertAttachment(ctx, row("b", "t", attachment.Live)))
 		if all, err := s.Attachments(ctx, true); err != nil || len(all) != 4 {

@@ -181,9 +181,11 @@ func (tx deliveryTx) Pending() (delivery.Pending, error) {
 	err := tx.QueryRow(`select
 		(select count(*) from delivery_jobs where status = 'running'),
 		(select coalesce(min(due_at), 0) from delivery_lanes where due_at <> 0),
-		(select coalesce(min(window_ends_at), 0) from delivery_batches where state in ('materialized', 'cooldown')),
+		coalesce((select b.window_ends_at from delivery_batches b where b.state in ('materialized', 'cooldown')
+			and not exists (select 1 from delivery_attempts a where a.batch_id = b.batch_id and a.deadline_at <> 0)
+			order by b.window_ends_at limit 1), 0),
 		(select coalesce(min(deadline_at), 0) from delivery_attempts where deadline_at <> 0),
-		(select coalesce(max(deadline_at), 0) from delivery_attempts where deadline_at <> 0 and state = 'cooldown')`).
+		(select coalesce(max(deadline_at), 0) from delivery_attempts where deadline_at <> 0 and state in ('accept_pending', 'cooldown'))`).
 		Scan(&p.RunningJobs, &due, &window, &attempt, &observing)
 	if err != nil {
 		return p, err

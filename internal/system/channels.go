@@ -37,7 +37,7 @@ const sweepSessions = 5 * time.Second
 func newChannels(cfg *config.Config, db *store.DB, d *deliveries, threads *thread.Machine, log *slog.Logger) *channels {
 	c := &channels{own: &ownthread.Channel{Threads: threads, Home: cfg.Home}, log: log}
 	c.keeper = attachment.New(attachment.Config{
-		Store: db.Attachments(), Dir: filepath.Join(cfg.Home, "sessions"), Work: d.work, NewThread: turnstart.NewThread, Log: log,
+		Store: db.Attachments(), Dir: filepath.Join(cfg.Home, "sessions"), Work: d.work, NewThread: turnstart.NewThread, Drifted: d.drifted, Log: log,
 	})
 	c.codex = turnstart.New(c.keeper, log)
 	return c
@@ -121,6 +121,19 @@ func limits(c config.Delivery) delivery.Limits {
 	l.MaxJobs, l.MaxBytes = int64(c.MaxJobs), c.MaxBytes
 	l.WaitWindow, l.MinInterval, l.Observation = c.WaitWindow, c.MinInterval, c.ObservationWindow
 	return l
+}
+
+// drifted puts a change of a session's permissions into its thread's ledger.
+func (d *deliveries) drifted(ctx context.Context, a attachment.Attachment, was, now string) error {
+	owner := thole.DefaultOwner
+	owner.User = a.User
+	if now == "" {
+		now = "none"
+	}
+	effective := a.Cap.Effective(*a.Current)
+	return d.machine.Note(ctx, thole.SystemActor, owner, delivery.Address{User: a.User, Endpoint: a.Home, Thread: a.Thread}, "session.drift", map[string]string{
+		"drift": now, "was": was, "attachment": string(a.ID), "startup": a.Cap.String(), "current": a.Current.String(), "effective": effective.String(),
+	})
 }
 
 // work says what of a thread's deliveries needs its session.

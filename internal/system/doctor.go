@@ -37,7 +37,7 @@ func Doctor(ctx context.Context, cfg *config.Config) []Finding {
 	var out []Finding
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkProviders(ctx, cfg)...)
-	return append(out, checkBubblewrap(ctx, cfg), checkObjects(cfg), checkDocker(ctx))
+	return append(out, checkChannel(ctx, cfg), checkBubblewrap(ctx, cfg), checkLimits(cfg.Executor), checkObjects(cfg), checkDocker(ctx))
 }
 
 func checkProviders(ctx context.Context, cfg *config.Config) []Finding {

@@ -23,6 +23,8 @@ type Fate struct {
 	Lose bool
 	// Blind: the marker of a taken proposal cannot be found again.
 	Blind bool
+	// Mute: after a lost answer the host is silent until Wake is called.
+	Mute bool
 	// Cut breaks the stream once: Observe fails with ErrLost after the events.
 	Cut bool
 	// Events is what becomes visible of the turn, in order.
@@ -46,6 +48,7 @@ type Host struct {
 	Decide func(batch thole.BatchID, probe bool, n int) Fate
 
 	mu     sync.Mutex
+	awake  chan struct{}
 	calls  map[string]int
 	turns  map[string]*Turn // by request
 	byTurn map[thole.TurnID]*Turn
@@ -62,7 +65,7 @@ func New(decide func(batch thole.BatchID, probe bool, n int) Fate) *Host {
 		}
 	}
 	return &Host{
-		Decide: decide, calls: map[string]int{}, turns: map[string]*Turn{}, byTurn: map[thole.TurnID]*Turn{},
+		Decide: decide, awake: make(chan struct{}), calls: map[string]int{}, turns: map[string]*Turn{}, byTurn: map[thole.TurnID]*Turn{},
 		taken: map[thole.BatchID]int{}, sent: map[thole.BatchID]int{},
 	}
 }
@@ -130,6 +133,13 @@ func (h *Host) Observe(ctx context.Context, w channel.Watch, see func(channel.Si
 		return see(s)
 	}
 	if w.Turn == "" {
+		if t != nil && t.fate.Mute {
+			select {
+			case <-h.awake:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		switch {
 		case t == nil:
 			// Never taken, and the host can prove it.
@@ -163,6 +173,9 @@ func (h *Host) Observe(ctx context.Context, w channel.Watch, see func(channel.Si
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// Wake ends the silence of a muted host.
+func (h *Host) Wake() { close(h.awake) }
 
 // Taken is how often the host really took a batch as a turn.
 func (h *Host) Taken(b thole.BatchID) int {

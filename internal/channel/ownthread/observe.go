@@ -23,7 +23,7 @@ func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel
 		case over:
 			return nil
 		case err != nil && !passing(err):
-			return fmt.Errorf("follow turn: %w", err)
+			return fmt.Errorf("%w: follow turn: %w", channel.ErrLost, err)
 		}
 		if err := c.sleep(ctx, pause); err != nil {
 			return err

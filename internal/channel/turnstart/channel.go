@@ -8,8 +8,10 @@
 // any time, as long as the process behind it is provably the same.
 //
 // The channel gives no settings with a turn (they would stick to the user's
-// session), answers no server request, and sends nothing to a server that lacks
-// one of the methods it needs.
+// session) unless the user asked for it, answers no server request, and sends
+// nothing to a server that lacks one of the methods it needs. On a server without
+// the queue a turn is started directly, which steers when somebody else was
+// faster: that is found out afterwards, and is no delivery.
 package turnstart
 
 import (
@@ -54,6 +56,9 @@ type Sessions interface {
 	ByID(ctx context.Context, id thole.AttachmentID) (attachment.Attachment, error)
 	// Saw records the permissions a session was seen with and returns its cap.
 	Saw(ctx context.Context, id thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error)
+	// Pin records what a session's settings were before a delivery tightened them,
+	// nil that they are the user's own again.
+	Pin(ctx context.Context, id thole.AttachmentID, p *attachment.Pin) error
 	// Autopsy opens the stored threads of a server whose process is gone, with a
 	// server of our own that nobody else reaches and while nobody else can load
 	// them. Close ends it.
@@ -65,6 +70,8 @@ type Channel struct {
 	Sessions Sessions
 	Clock    clock.Clock
 	Log      *slog.Logger
+
+	plain bool // asks for no experimental methods
 
 	mu    sync.Mutex
 	links map[thole.AttachmentID]*link
@@ -116,6 +123,15 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 		}
 		return notNow(wait, "%v", err), nil
 	}
+	if a.Pinned != nil {
+		if q.Batch == "" && a.Pinned.Epoch == a.Epoch {
+			return notNow(busyPause, "a delivered turn runs with pinned permissions"), nil
+		}
+		// Left behind by a delivery whose end nobody saw.
+		if err := c.unpin(ctx, l, a); err != nil {
+			return notNow(busyPause, "the settings of before a delivery could not be put back yet: %v", err), nil
+		}
+	}
 	view, err := l.resume(ctx)
 	if err != nil {
 		return notNow(busyPause, "%v", err), nil
@@ -131,7 +147,11 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	if err != nil {
 		return channel.Readiness{}, err
 	}
-	j := attachment.Judge(a.Trust, limit, now, q.Policy)
+	would := now
+	if a.Wish.Pin {
+		would = limit.Effective(now)
+	}
+	j := attachment.Judge(a.Trust, limit, would, q.Policy)
 	switch {
 	case j.Held:
 		return channel.Readiness{Verdict: channel.Never, Reason: j.Reason}, nil
@@ -148,9 +168,13 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	if len(queue) > 0 {
 		return notNow(busyPause, "%d messages are queued in the thread already", len(queue)), nil
 	}
+	how := "queue empty"
+	if !l.queued {
+		how = "guarded turn/start"
+	}
 	return channel.Readiness{
 		Verdict: channel.Now, Mode: thole.ModeTurnStart, Attachment: a.ID, Epoch: a.Epoch,
-		Reason: fmt.Sprintf("idle, queue empty, %s, %s/%s, process %s", j.Reason, now.Policy, now.Sandbox, a.Process),
+		Reason: fmt.Sprintf("idle, %s, %s, %s/%s, process %s", how, j.Reason, now.Policy, now.Sandbox, a.Process),
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -28,7 +29,10 @@ type proxy struct {
 	armed bool
 	sent  int
 	cuts  int
-	onCut func() // called with the connection about to die
+	onCut func()      // called with the connection about to die
+	onArm func()      // called when the barrier is durable
+	onUp  func(n int) // called before the n-th message to the server behind the barrier
+	ups   int
 }
 
 // cut says where: after this many bytes towards the server (up) or from it.
@@ -86,6 +90,9 @@ func (p *proxy) pipe(dst, src net.Conn, up bool) {
 		if err != nil {
 			return
 		}
+		if up {
+			p.tellUp()
+		}
 		keep, die := p.allow(up, n)
 		if _, err := dst.Write(buf[:keep]); err != nil || die {
 			return
@@ -96,7 +103,24 @@ func (p *proxy) pipe(dst, src net.Conn, up bool) {
 func (p *proxy) arm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.onArm != nil && !p.armed {
+		p.onArm()
+	}
 	p.armed = true
+}
+
+// tellUp counts the messages that go up behind the barrier; the client's frames
+// cannot be read here, and each is one read.
+func (p *proxy) tellUp() {
+	p.mu.Lock()
+	if p.armed {
+		p.ups++
+	}
+	n, tell := p.ups, p.onUp
+	p.mu.Unlock()
+	if n > 0 && tell != nil {
+		tell(n)
+	}
 }
 
 // allow says how many of n bytes pass and whether the connection dies then.
@@ -195,16 +219,33 @@ func TestSuccessorContinues(t *testing.T) {
 	r.delivered(t)
 }
 
-// A stopped server (a laptop asleep) answers late; nothing is sent twice.
+// A stopped server (a laptop asleep) is silent for longer than a call may take and
+// than the acceptance deadline. It lives, and may start the turn when it wakes: the
+// attempt stays open, over a new deliverer too, and is delivered once.
 func TestStoppedServer(t *testing.T) {
-	r := newRig(t)
-	r.deliver()
-	pid := r.cmd.Process.Pid
-	r.job("sim: wait 300ms ;; say got it")
-	r.until(func(v delivery.BatchView) bool { return v.Batch.Generation > 0 })
-	_ = syscall.Kill(-pid, syscall.SIGSTOP)
+	c := newCodex(t)
+	pid := c.cmd.Process.Pid
+	p := newProxy(t, c.sock, cut{up: true, after: 1 << 30})
+	p.onArm = func() { _ = syscall.Kill(-pid, syscall.SIGSTOP) }
 	t.Cleanup(func() { _ = syscall.Kill(-pid, syscall.SIGCONT) })
-	time.Sleep(12 * time.Second) // longer than a call may take: the sleep is what is tested
+	r := c.rig(t, p)
+	r.accept = time.Second
+	r.deliver()
+	r.job("sim: say got it")
+	overdue := func(n int) {
+		t.Helper()
+		r.until(func(v delivery.BatchView) bool {
+			if settled(v) {
+				t.Fatalf("settled while the server slept: %+v\n%s", v.Batch, r.story())
+			}
+			return strings.Count(r.story(), "attempt.overdue") == n
+		})
+	}
+	overdue(1)
+	r.until(func(v delivery.BatchView) bool { return strings.Contains(r.story(), "attempt.unsettled") })
+	r.halt()
+	r.deliver()
+	r.until(func(v delivery.BatchView) bool { return strings.Contains(r.story(), "attempt.unsettled") })
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 	r.delivered(t)
 }

@@ -15,9 +15,12 @@ import (
 
 // needed is what a server must have. Without all of it nothing is sent.
 var needed = []string{
-	"thread/resume", "thread/read", "thread/turns/list", "thread/items/list", "thread/unsubscribe", "turn/interrupt",
-	"thread/queue/add", "thread/queue/list", "thread/queue/delete", "thread/queue/start",
+	"thread/resume", "thread/read", "thread/turns/list", "thread/items/list", "thread/unsubscribe", "turn/interrupt", "turn/start",
 }
+
+// queueing is what the durable queue takes. A server without all of it is sent
+// turns directly.
+var queueing = []string{"thread/queue/add", "thread/queue/list", "thread/queue/delete", "thread/queue/start"}
 
 // optOut keeps the stream thin: only the ends of things are of interest.
 var optOut = []string{
@@ -46,7 +49,14 @@ type openedBy struct {
 // keepOpened bounds what a link remembers of turns.
 const keepOpened = 64
 
-func options() appclient.Options {
+func (c *Channel) options() appclient.Options {
+	o := Options()
+	o.Experimental = !c.plain
+	return o
+}
+
+// Options introduce thole to an app-server, as an observer.
+func Options() appclient.Options {
 	return appclient.Options{Name: "thole", Version: version.Version, Experimental: true, OptOut: optOut}
 }
 
@@ -69,14 +79,13 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	l = &link{epoch: a.Epoch, changed: make(chan struct{}), opened: map[string]openedBy{}}
-	o := options()
+	o := c.options()
 	o.OnNotification = l.notified
 	client, err := appclient.Dial(ctx, a.Address, o)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the app-server: %w", err)
 	}
-	l.archive = archive{client: client, thread: string(a.Thread)}
-	if err := lacking(ctx, client); err != nil {
+	if l.archive, err = open(ctx, client, a.Thread); err != nil {
 		client.Close()
 		return nil, err
 	}
@@ -94,27 +103,50 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	return l, nil
 }
 
-// lacking asks the server for its methods, which it lists when it is asked for one
-// it does not have.
-func lacking(ctx context.Context, c *appclient.Client) error {
+// open asks the server for its methods, which it lists when it is asked for one it
+// does not have.
+func open(ctx context.Context, c *appclient.Client, thread thole.ThreadID) (archive, error) {
+	a := archive{client: c, thread: string(thread)}
 	err := c.Call(ctx, "thole/capabilities", params{}, nil)
 	switch {
 	case err == nil:
-		return thole.Errorf(thole.CodeUnsupported, "the server answers a method that does not exist: it is no Codex app-server")
+		return a, thole.Errorf(thole.CodeUnsupported, "the server answers a method that does not exist: it is no Codex app-server")
 	case !refused(err):
-		return fmt.Errorf("ask the app-server for its methods: %w", err)
+		return a, fmt.Errorf("ask the app-server for its methods: %w", err)
 	}
-	var missing []string
-	for _, m := range needed {
-		if !strings.Contains(err.Error(), "`"+m+"`") {
-			missing = append(missing, m)
+	lacks := func(methods []string) (out []string) {
+		for _, m := range methods {
+			if !strings.Contains(err.Error(), "`"+m+"`") {
+				out = append(out, m)
+			}
 		}
+		return out
 	}
-	if len(missing) > 0 {
-		return thole.Errorf(thole.CodeUnsupported, "app-server %s lacks %s", c.Server().UserAgent, strings.Join(missing, ", ")).
+	if missing := lacks(needed); len(missing) > 0 {
+		return a, thole.Errorf(thole.CodeUnsupported, "app-server %s lacks %s", c.Server().UserAgent, strings.Join(missing, ", ")).
 			WithHint("update codex to 0.166 or newer")
 	}
-	return nil
+	// A method that is listed may still be closed to this client.
+	if a.queued = len(lacks(queueing)) == 0; a.queued {
+		_, err := a.queue(ctx)
+		if err != nil && !refused(err) {
+			return a, err
+		}
+		a.queued = err == nil || !strings.Contains(err.Error(), "experimental")
+	}
+	return a, nil
+}
+
+// Capable says how a server can be sent deliveries, or why not.
+func Capable(ctx context.Context, c *appclient.Client) (string, error) {
+	a, err := open(ctx, c, "")
+	switch {
+	case err != nil:
+		return "", err
+	case a.queued:
+		return "by its durable queue", nil
+	}
+	return "by guarded turn/start: it has no queue", nil
 }
 
 // resume subscribes, which keeps the thread loaded, and returns its settings.

@@ -24,7 +24,7 @@ func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, er
 		default:
 		}
 	}
-	o := options()
+	o := Options()
 	o.OnNotification = func(n appclient.Notification) {
 		if n.Method == "thread/started" {
 			var p struct {

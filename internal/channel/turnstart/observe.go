@@ -17,6 +17,9 @@ import (
 // the dead server's store, before anybody can load the thread again.
 func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel.Sighting) error) error {
 	a, err := c.Sessions.ByID(ctx, w.Attachment)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return fmt.Errorf("%w: %w", channel.ErrLost, err)
+	}
 	if err != nil {
 		return fmt.Errorf("find the session: %w", err)
 	}
@@ -65,7 +68,9 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 				started = true
 			}
 			if event := ended(t); event != "" {
-				return say(channel.Sighting{Event: event, Turn: turn, Evidence: "the turn is " + t.Status + " in the thread's history"})
+				if err = c.release(ctx, l, a); err == nil {
+					return say(channel.Sighting{Event: event, Turn: turn, Evidence: "the turn is " + t.Status + " in the thread's history"})
+				}
 			}
 		}
 		if ctx.Err() != nil {
@@ -100,7 +105,7 @@ func ended(t *wireTurn) thole.TurnEvent {
 
 // reconcile finds out what became of a message whose answer was lost.
 func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker string) (finding, error) {
-	var absentSince time.Time
+	var gap absence
 	var seen *link
 	for {
 		if gone := a.Process.Alive(); gone != nil {
@@ -111,22 +116,29 @@ func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker
 			if l != seen {
 				// A server that was stopped for a while may still have our call
 				// in its socket; absence counts from this connection on.
-				seen, absentSince = l, time.Time{}
+				seen, gap = l, absence{}
 				_, err = l.resume(ctx)
 			}
 			if err == nil {
-				f, done, absent, e := c.look(ctx, l, marker, absentSince)
-				if done {
+				var f finding
+				var done bool
+				f, done, err = c.look(ctx, l, marker, &gap)
+				if done && f.acceptance == thole.Rejected {
+					err = c.release(ctx, l, a)
+				}
+				if done && err == nil {
 					return f, nil
 				}
-				absentSince, err = absent, e
 			}
 		}
-		var steered *steeredError
+		var steered *channel.SteeredError
 		switch {
 		case ctx.Err() != nil:
 			return finding{}, ctx.Err()
-		case errors.As(err, &steered), errors.Is(err, errTooLong):
+		case errors.As(err, &steered), errors.Is(err, channel.ErrLost):
+			if e := c.release(ctx, l, a); e != nil {
+				c.Log.Warn("the settings of before a delivery are not put back yet", "thread", a.Thread, "err", e)
+			}
 			return finding{}, err
 		}
 		if err := c.sleep(ctx, reconnect, nil); err != nil {
@@ -135,53 +147,82 @@ func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker
 	}
 }
 
+// absence is how long and in how many looks a message was nowhere.
+type absence struct {
+	since time.Time
+	looks int
+}
+
+// absentLooks are needed beside the time: of a process that sleeps, time proves
+// nothing.
+const absentLooks = 4
+
 // look reads queue, history and queue again: a message that moved from one to the
-// other in between shows in one of them. absent is since when it was in neither.
-func (c *Channel) look(ctx context.Context, l *link, marker string, since time.Time) (f finding, done bool, absent time.Time, err error) {
-	var entry string
+// other in between shows in one of them.
+func (c *Channel) look(ctx context.Context, l *link, marker string, gap *absence) (f finding, done bool, err error) {
+	var blind error
 	for read := range 2 {
-		if entry, err = l.entry(ctx, marker); err != nil {
-			return f, false, since, err
+		entry, err := l.entry(ctx, marker)
+		if err != nil {
+			return f, false, err
 		}
 		if entry != "" {
+			*gap = absence{}
 			ctx, cancel := context.WithTimeout(ctx, giveUp)
 			defer cancel()
 			f, err := c.settle(ctx, l, marker, entry)
-			return f, err == nil, time.Time{}, err
+			return f, err == nil, err
 		}
 		if read == 0 {
-			if f, done, err = inHistory(ctx, l.archive, marker); err != nil || done {
-				return f, done, time.Time{}, err
+			f, done, err = inHistory(ctx, l.archive, marker)
+			if errors.Is(err, errTooLong) {
+				blind, err = err, nil
+			}
+			if err != nil || done {
+				return f, done, err
 			}
 		}
 	}
 	th, err := l.status(ctx)
 	if err != nil {
-		return f, false, since, err
+		return f, false, err
 	}
 	now, need := c.Clock.Now(), absentTime
 	if !th.idle() {
 		need = absentBusy
 	}
-	if since.IsZero() {
-		return f, false, now, nil
+	if gap.looks++; gap.looks == 1 {
+		gap.since = now
 	}
-	if now.Sub(since) < need {
-		return f, false, since, nil
+	switch {
+	case gap.looks < absentLooks || now.Sub(gap.since) < need:
+		return f, false, nil
+	case blind != nil:
+		return f, false, fmt.Errorf("%w: it is not queued, and %w", channel.ErrLost, blind)
 	}
-	return finding{acceptance: thole.Rejected, evidence: fmt.Sprintf("neither queued nor in the history, twice within %s", now.Sub(since).Round(time.Millisecond))}, true, since, nil
+	return finding{acceptance: thole.Rejected, evidence: fmt.Sprintf("neither queued nor in the history, %d times within %s", gap.looks, now.Sub(gap.since).Round(time.Millisecond))}, true, nil
 }
+
+// autopsies is how often a dead server's store is tried to be read: what is queued
+// in it would fire later.
+const autopsies = 3
 
 // autopsy decides from the store of a dead server. A message that opened a turn
 // ran in an epoch that is over; one that is queued would start when somebody
 // loads the thread, and is taken out first.
 func (c *Channel) autopsy(ctx context.Context, a attachment.Attachment, marker string, gone error) (finding, error) {
-	client, end, err := c.Sessions.Autopsy(ctx, a, options())
+	client, end, err := c.Sessions.Autopsy(ctx, a, Options())
+	for try := 1; try < autopsies && err != nil && thole.CodeOf(err) != thole.CodeUnsupported && c.sleep(ctx, reconnect, nil) == nil; try++ {
+		client, end, err = c.Sessions.Autopsy(ctx, a, Options())
+	}
 	if err != nil {
 		return finding{}, fmt.Errorf("%w: %w, and its store cannot be read safely: %w", channel.ErrLost, gone, err)
 	}
 	defer end()
-	store := archive{client: client, thread: string(a.Thread)}
+	store, err := open(ctx, client, a.Thread)
+	if err != nil {
+		return finding{}, fmt.Errorf("%w: %w: %w", channel.ErrLost, gone, err)
+	}
 	f, err := dissect(ctx, store, marker)
 	if err != nil {
 		return finding{}, fmt.Errorf("%w: %w: %w", channel.ErrLost, gone, err)

@@ -24,23 +24,52 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 	if err != nil {
 		return unsent(err)
 	}
-	var added struct {
-		Queued wireQueued `json:"queuedSubmission"`
+	if err := c.pin(ctx, l, a); err != nil {
+		return unsent(err)
 	}
-	err = l.call(ctx, "thread/queue/add", params{"input": text(p.Text), "clientUserMessageId": p.Marker}, &added)
-	switch {
-	case refused(err):
-		return channel.Answer{Acceptance: thole.Rejected, Evidence: "the server refused: " + err.Error()}, nil
-	case err != nil:
-		return channel.Answer{}, fmt.Errorf("the answer to thread/queue/add was lost: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, giveUp)
-	defer cancel()
-	f, err := c.settle(ctx, l, p.Marker, added.Queued.ID)
+	f, err := c.send(ctx, l, p)
 	if err != nil {
 		return channel.Answer{}, err
 	}
+	if f.acceptance == thole.Rejected {
+		if err := c.release(ctx, l, a); err != nil {
+			return channel.Answer{}, fmt.Errorf("%s; the settings could not be put back yet: %w", f.evidence, err)
+		}
+	}
 	return channel.Answer{Acceptance: f.acceptance, Turn: f.turn, Attachment: a.ID, Epoch: a.Epoch, Evidence: f.evidence, RetryAfter: busyPause}, nil
+}
+
+// send makes the one call and takes the message to one of its ends, if it can.
+func (c *Channel) send(ctx context.Context, l *link, p channel.Proposal) (finding, error) {
+	method, entry := "thread/queue/add", ""
+	if !l.queued {
+		// turn/start steers a busy thread. Being idle a moment ago makes that
+		// unlikely; whether it happened is looked at afterwards.
+		method = "turn/start"
+		th, err := l.status(ctx)
+		if err != nil {
+			return finding{acceptance: thole.Rejected, evidence: "nothing was sent: " + err.Error()}, nil
+		}
+		if !th.idle() {
+			return finding{acceptance: thole.Rejected, evidence: "nothing was sent: the thread is " + th.Status.Type}, nil
+		}
+	}
+	var out struct {
+		Queued wireQueued `json:"queuedSubmission"`
+	}
+	err := l.call(ctx, method, params{"input": text(p.Text), "clientUserMessageId": p.Marker}, &out)
+	switch {
+	case refused(err):
+		return finding{acceptance: thole.Rejected, evidence: "the server refused: " + err.Error()}, nil
+	case err != nil:
+		return finding{}, fmt.Errorf("the answer to %s was lost: %w", method, err)
+	}
+	if l.queued {
+		entry = out.Queued.ID
+	}
+	ctx, cancel := context.WithTimeout(ctx, giveUp)
+	defer cancel()
+	return c.settle(ctx, l, p.Marker, entry)
 }
 
 // finding is the proven fate of a message.
@@ -50,15 +79,15 @@ type finding struct {
 	evidence   string
 }
 
-// settle takes a message that is in the queue to one of its two ends: it opened a
-// turn, or it was taken back. An error leaves it open.
+// settle takes a message that the server has to one of its ends: it opened a turn,
+// or, while it is still queued, it was taken back. An error leaves it open.
 func (c *Channel) settle(ctx context.Context, l *link, marker, entry string) (finding, error) {
 	since := c.Clock.Now()
 	asked := false
 	for {
 		wake := l.next()
 		if turn := l.openedWith(marker); turn != "" {
-			return finding{thole.Accepted, thole.TurnID(turn), "our queued message opened the turn, seen on the event stream"}, nil
+			return finding{thole.Accepted, thole.TurnID(turn), "our message opened the turn, seen on the event stream"}, nil
 		}
 		waited := c.Clock.Now().Sub(since)
 		if waited >= startTime {
@@ -68,11 +97,11 @@ func (c *Channel) settle(ctx context.Context, l *link, marker, entry string) (fi
 			}
 		}
 		if err := c.sleep(ctx, startTime/5, wake); err != nil {
-			return finding{}, fmt.Errorf("queued message %s neither started nor could be taken back: %w", entry, err)
+			return finding{}, fmt.Errorf("message %s neither started nor could be taken back: %w", entry, err)
 		}
 		select {
 		case <-l.client.Done():
-			return finding{}, fmt.Errorf("the connection ended while message %s was queued", entry)
+			return finding{}, fmt.Errorf("the connection ended while message %s was under way", entry)
 		default:
 		}
 	}
@@ -116,17 +145,9 @@ func inHistory(ctx context.Context, a archive, marker string) (finding, bool, er
 	case err != nil || p.turn == "":
 		return finding{}, false, err
 	case !p.opened:
-		return finding{}, false, &steeredError{turn: p.turn}
+		return finding{}, false, &channel.SteeredError{Turn: thole.TurnID(p.turn)}
 	}
 	return finding{thole.Accepted, thole.TurnID(p.turn), "our message is the first of the turn in the thread's history"}, true, nil
-}
-
-// steeredError: the message went into a turn that someone else opened, so its end
-// proves nothing about ours.
-type steeredError struct{ turn string }
-
-func (e *steeredError) Error() string {
-	return fmt.Sprintf("the message was steered into turn %s, which it did not open", e.turn)
 }
 
 // openedWith is the turn that the marked message was seen opening, "" if none.

@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/driver"
 	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/procid"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -141,10 +142,7 @@ func (r *rig) renew() {
 	u.thread = r.thread
 	u.must("thread/resume", map[string]any{"excludeTurns": true}, nil)
 	r.user = u
-	id, err := attachment.IdentityOf(r.cmd.Process.Pid)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	id := procid.Of(r.cmd.Process.Pid)
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	r.s.a.Epoch++
@@ -207,10 +205,9 @@ func (u *user) await(turn, status string) {
 
 // sessions holds one attachment in memory.
 type sessions struct {
-	mu  sync.Mutex
-	a   attachment.Attachment
-	c   *codex
-	cap *attachment.Snapshot
+	mu sync.Mutex
+	a  attachment.Attachment
+	c  *codex
 }
 
 func (s *sessions) Of(_ context.Context, _ thole.UserID, _ string, thread thole.ThreadID) (attachment.Attachment, error) {
@@ -231,10 +228,19 @@ func (s *sessions) ByID(context.Context, thole.AttachmentID) (attachment.Attachm
 func (s *sessions) Saw(_ context.Context, _ thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cap == nil {
-		s.cap = &now
+	if s.a.Cap == nil {
+		limit := s.a.Wish.Bound(now)
+		s.a.Cap = &limit
 	}
-	return *s.cap, nil
+	s.a.Current = &now
+	return *s.a.Cap, nil
+}
+
+func (s *sessions) Pin(_ context.Context, _ thole.AttachmentID, p *attachment.Pin) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.a.Pinned = p
+	return nil
 }
 
 func (s *sessions) Autopsy(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, func(), error) {
@@ -273,6 +279,9 @@ type rig struct {
 	m    *delivery.Machine
 	halt func()
 
+	accept time.Duration // the acceptance deadline, if not the shipped one
+	plain  bool          // the channel is shown no queue
+
 	mu      sync.Mutex
 	changed chan struct{}
 }
@@ -294,10 +303,7 @@ func (c *codex) rig(t *testing.T, via *proxy) *rig {
 			}
 		}
 	})
-	id, err := attachment.IdentityOf(c.cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := procid.Of(c.cmd.Process.Pid)
 	address := "unix://" + c.sock
 	if via != nil {
 		address = via.addr()
@@ -314,6 +320,9 @@ func (r *rig) deliver() {
 	var d *driver.Driver
 	l := delivery.DefaultLimits()
 	l.WaitWindow, l.MinInterval, l.RetryMin = 0, 0, 100*time.Millisecond
+	if r.accept > 0 {
+		l.AcceptTimeout, l.Observation = r.accept, time.Hour
+	}
 	r.m = delivery.New(delivery.Config{Store: r.db.Delivery(), Limits: l, Wake: func() {
 		r.mu.Lock()
 		close(r.changed)
@@ -322,6 +331,9 @@ func (r *rig) deliver() {
 		d.Wake()
 	}})
 	ch := turnstart.New(r.s, nil)
+	if r.plain {
+		ch.Plain()
+	}
 	d = driver.New(driver.Config{Machine: r.m, Holder: "test", Sole: true, Channels: map[thole.Target]channel.Channel{thole.TargetCLI: ch}})
 	ctx, cancel := context.WithCancel(bg)
 	done := make(chan struct{})

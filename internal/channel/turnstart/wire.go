@@ -91,6 +91,7 @@ var errTooLong = errors.New("the thread's history is too long to search")
 type archive struct {
 	client *appclient.Client
 	thread string
+	queued bool // the server has the queue
 }
 
 func (a archive) call(ctx context.Context, method string, p params, out any) error {
@@ -115,6 +116,9 @@ func (a archive) status(ctx context.Context) (wireThread, error) {
 }
 
 func (a archive) queue(ctx context.Context) ([]wireQueued, error) {
+	if !a.queued {
+		return nil, nil
+	}
 	var all []wireQueued
 	p := params{}
 	for range maxPages {

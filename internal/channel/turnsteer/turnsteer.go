@@ -1,5 +1,5 @@
-// Package turnsteer decides whether a delivery may be steered into a running turn.
-// It is the contract such a delivery has to meet, and it sends nothing.
+// Package turnsteer decides whether a delivery may be steered into a running turn,
+// and how: the contract such a delivery has to meet. No program uses it.
 //
 // The gate is closed: nothing sets it, no flag and no configuration. With it
 // closed, or with any proof missing, stale or unknown, the answer is to wait until

@@ -13,6 +13,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 // startGrace is how long a supervisor may take to say who it is.
@@ -35,13 +36,13 @@ func NewRuns(home string, m *delivery.Machine, k *artifact.Keeper) (*Runs, error
 
 // Cancel ends the command of a job. Its supervisor kills every descendant.
 func (r *Runs) Cancel(job thole.JobID) {
-	if id, ok := r.identity(job); ok && id.Alive() {
+	if id, ok := r.identity(job); ok && id.Alive() == nil {
 		_ = syscall.Kill(id.PID, syscall.SIGTERM)
 	}
 }
 
-func (r *Runs) identity(job thole.JobID) (Identity, bool) {
-	var id Identity
+func (r *Runs) identity(job thole.JobID) (procid.Identity, bool) {
+	var id procid.Identity
 	b, err := os.ReadFile(file(r.home, job, ".json"))
 	return id, err == nil && json.Unmarshal(b, &id) == nil
 }
@@ -69,7 +70,7 @@ func (r *Runs) Sweep(ctx context.Context) error {
 		if suffix != "json" || open[thole.JobID(job)] {
 			continue
 		}
-		if id, ok := r.identity(thole.JobID(job)); ok && id.Alive() {
+		if id, ok := r.identity(thole.JobID(job)); ok && id.Alive() == nil {
 			r.stopIfOver(ctx, thole.JobID(job))
 		} else if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > startGrace {
 			forget(r.home, thole.JobID(job))
@@ -92,10 +93,10 @@ func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
 	id, known := r.identity(j.ID)
 	switch {
 	case err == nil && json.Unmarshal(b, &res) == nil && res.State.Deliverable():
-		if known && id.Alive() {
+		if known && id.Alive() == nil {
 			return nil // it is reporting just now
 		}
-	case known && id.Alive():
+	case known && id.Alive() == nil:
 		return nil
 	case !known && time.Since(j.CreatedAt) < startGrace:
 		return nil

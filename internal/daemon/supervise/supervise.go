@@ -23,6 +23,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 const (
@@ -30,28 +31,6 @@ const (
 	// MaxOutput bounds what one command may store.
 	MaxOutput = 256 << 20
 )
-
-// Identity names one process, also after a restart of everything else.
-type Identity struct {
-	PID   int    `json:"pid"`
-	Start string `json:"start"`
-	Boot  string `json:"boot,omitempty"`
-}
-
-// Self is this process.
-func Self() Identity { return Of(os.Getpid()) }
-
-// Of is the process that has the pid now; one that is not there is never alive.
-func Of(pid int) Identity {
-	start, _ := startOf(pid)
-	return Identity{pid, start, boot()}
-}
-
-// Alive reports whether exactly that process still runs.
-func (i Identity) Alive() bool {
-	start, ok := startOf(i.PID)
-	return ok && i.PID > 0 && i.Start != "" && start == i.Start && (i.Boot == "" || i.Boot == boot())
-}
 
 // Result is what a command came to.
 type Result struct {
@@ -96,7 +75,7 @@ func Supervise(ctx context.Context, s Spec) error {
 	if err := adoptOrphans(); err != nil {
 		return fmt.Errorf("supervise: %w", err)
 	}
-	body, _ := json.Marshal(Self())
+	body, _ := json.Marshal(procid.Self())
 	if err := atomicfile.Write(file(s.Home, s.Job, ".json"), body, 0o600); err != nil {
 		return fmt.Errorf("supervise: %w", err)
 	}
@@ -228,7 +207,7 @@ func killTree(now bool) {
 // living lists descendants that are not zombies, reaping adopted ones.
 func living(pid int) (left []int) {
 	for _, p := range descendants(pid) {
-		if _, ok := startOf(p); ok {
+		if procid.Of(p).Alive() == nil {
 			left = append(left, p)
 		}
 	}

@@ -13,16 +13,17 @@ const (
 // SessionOpenParams asks for a hold on an app-server. The environment is that of
 // the user's terminal and is given to the server only; it is not kept.
 type SessionOpenParams struct {
-	CodexHome     string   `json:"codex_home"`
-	ThreadID      string   `json:"thread_id,omitempty"`
-	Dir           string   `json:"dir"`
-	Program       string   `json:"program,omitempty"`
-	Env           []string `json:"env,omitempty"`
-	ClientPID     int      `json:"client_pid,omitempty"`
-	Trust         string   `json:"auto_delivery_policy,omitempty"`
-	AllowApproval string   `json:"session_allows_approval,omitempty"`
-	AllowNetwork  string   `json:"session_allows_network,omitempty"`
-	AllowWrite    string   `json:"session_allows_write_access,omitempty"`
+	CodexHome      string   `json:"codex_home"`
+	ThreadID       string   `json:"thread_id,omitempty"`
+	Dir            string   `json:"dir"`
+	Program        string   `json:"program,omitempty"`
+	Env            []string `json:"env,omitempty"`
+	ClientPID      int      `json:"client_pid,omitempty"`
+	Trust          string   `json:"auto_delivery_policy,omitempty"`
+	AllowApproval  string   `json:"session_allows_approval,omitempty"`
+	AllowNetwork   string   `json:"session_allows_network,omitempty"`
+	AllowWrite     string   `json:"session_allows_write_access,omitempty"`
+	PinPermissions bool     `json:"pin_permissions,omitempty"`
 	// Kind is owned, shared or endpoint; the latter two name a running server.
 	Kind      string `json:"kind"`
 	Address   string `json:"address,omitempty"`
@@ -50,6 +51,8 @@ type Session struct {
 	ServerAlive bool   `json:"server_alive"`
 	ClientPID   int    `json:"client_pid,omitempty"`
 	Trust       string `json:"auto_delivery_policy"`
+	Pins        bool   `json:"pin_permissions,omitempty"`
+	Pinned      bool   `json:"permissions_pinned,omitempty"` // now, by a delivery
 	// Startup is the cap, Current what was last seen, Effective both.
 	Startup   *Permissions `json:"startup_permissions,omitempty"`
 	Current   *Permissions `json:"current_permissions,omitempty"`

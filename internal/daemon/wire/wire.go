@@ -206,6 +206,8 @@ type Batch struct {
 	Attempts               []Attempt      `json:"attempts,omitempty"`
 	Jobs                   []Job          `json:"jobs,omitempty"`
 	Ledger                 []Audit        `json:"ledger,omitempty"`
+	// Next is what to type about a batch that does not go on by itself.
+	Next []string `json:"next,omitempty"`
 }
 
 // Attempt is an attempt as the command line shows it.

@@ -284,7 +284,12 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 		_, err := m.Reject(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence, answer.RetryAfter)
 		return err
 	}
-	// Accepted: follow the turn. Unknown: look for proof until the deadline.
+	if w.Turn == "" {
+		if _, err := m.Unsettled(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence); err != nil {
+			d.cfg.Log.Error("cannot record a missing answer", "attempt", parcel.Attempt.ID, "err", err)
+		}
+	}
+	// Accepted: follow the turn. Unknown: look for proof, however long it takes.
 	d.wg.Go(func() { d.followUp(ctx, ch, parcel.Attempt.Fence(), w) })
 	return nil
 }

@@ -141,6 +141,31 @@ func TestDriverFates(t *testing.T) {
 	}
 }
 
+// A host that lives and is silent for longer than every deadline is waited for,
+// over restarts, and its delivery counts once when it speaks.
+func TestDriverWaitsForASilentHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := channeltest.Fate{Take: true, Lose: true, Mute: true, Events: []thole.TurnEvent{thole.TurnEventStarted, thole.TurnEventCompleted}}
+		w := newWorld(t, channeltest.New(func(thole.BatchID, bool, int) channeltest.Fate { return silent }))
+		defer func() { w.stop() }()
+		w.job("a")
+		for range 3 {
+			later(40 * time.Minute)
+			if b := w.only(); b.State == thole.BatchClosed || b.HeldFor != "" || w.host.Sent(b.ID) != 1 {
+				t.Fatalf("%+v, sent %d times", b, w.host.Sent(b.ID))
+			}
+			w.check()
+			w.restart()
+		}
+		w.host.Wake()
+		later(time.Minute)
+		if b := w.only(); b.CloseReason != thole.CloseDelivered || b.AttemptCount != 1 || w.host.Sent(b.ID) != 1 {
+			t.Errorf("%+v, sent %d times", b, w.host.Sent(b.ID))
+		}
+		w.check()
+	})
+}
+
 func (w *world) check() {
 	w.t.Helper()
 	found, err := w.db.CheckDelivery(context.Background())

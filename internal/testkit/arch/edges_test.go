@@ -18,7 +18,7 @@ type edge struct {
 var (
 	kernels = []string{
 		"internal/jsonrpc", "internal/serial", "internal/service", "internal/clock",
-		"internal/atomicfile", "internal/peercred", "internal/ringlog", "internal/metrics",
+		"internal/atomicfile", "internal/peercred", "internal/procid", "internal/ringlog", "internal/metrics",
 	}
 	machines = []string{"internal/thread", "internal/queue", "internal/delivery", "internal/artifact"}
 	ports    = []string{

@@ -8,14 +8,6 @@ import (
 	"strings"
 )
 
-func startOf(pid int) (string, bool) {
-	out, err := exec.Command("ps", "-o", "lstart=", "-p", strconv.Itoa(pid)).Output()
-	s := strings.TrimSpace(string(out))
-	return s, err == nil && s != ""
-}
-
-func boot() string { return "" }
-
 // adoptOrphans has no equivalent here: a descendant that leaves its group and its
 // parent is out of reach.
 func adoptOrphans() error { return nil }

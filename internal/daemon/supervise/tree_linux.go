@@ -9,33 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startOf is when a process began, in the kernel's own ticks since boot: together
-// with the pid and the boot it names one process for ever.
-func startOf(pid int) (string, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return "", false
-	}
-	// The command name may hold spaces and brackets; fields count from the last ')'.
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return "", false
-	}
-	f := strings.Fields(string(b[i+1:]))
-	if len(f) < 20 || f[0] == "Z" {
-		return "", false
-	}
-	return f[19], true
-}
-
-func boot() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}
-
 // adoptOrphans makes this process the parent of every descendant whose own parent
 // dies, so that none can leave the tree by forking twice.
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

@@ -1,4 +1,4 @@
-package attachment
+package procid
 
 import (
 	"bytes"
@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
+// startOf is when a process began, in the kernel's own ticks since boot.
 func startOf(pid int) (string, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", false
 	}
-	// The command name may hold anything; fields count from the last bracket.
+	// The command name may hold spaces and brackets; fields count from the last ')'.
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 20 || f[0] == "Z" || f[0] == "X" {
 		return "", false
@@ -20,7 +21,7 @@ func startOf(pid int) (string, bool) {
 	return f[19], true
 }
 
-func bootID() string {
+func boot() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

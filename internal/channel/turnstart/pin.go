@@ -1,0 +1,102 @@
+package turnstart
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tholehq/thole/internal/attachment"
+)
+
+// pin tightens a session that allows more than its cap, for one delivery. What it
+// was is durable before anything changes, so that whoever follows the delivery to
+// its end puts it back.
+func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) error {
+	if !a.Wish.Pin {
+		return nil
+	}
+	view, err := l.resume(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := attachment.Read(view.Settings)
+	if err != nil {
+		return err
+	}
+	if a.Cap == nil {
+		return fmt.Errorf("the session has no cap yet")
+	}
+	if len(a.Cap.Beyond(now)) == 0 {
+		return nil
+	}
+	tight, err := a.Cap.Tighten(view.Settings, now)
+	if err != nil {
+		return err
+	}
+	p := attachment.Pin{Before: view.Settings, During: tight, Epoch: a.Epoch}
+	if err := c.Sessions.Pin(ctx, a.ID, &p); err != nil {
+		return err
+	}
+	a.Pinned = &p
+	err = l.call(ctx, "thread/settings/update", tight.Update(), nil)
+	if err == nil {
+		err = c.within(ctx, l, *a.Cap)
+	}
+	if err != nil {
+		if e := c.unpin(ctx, l, a); e != nil {
+			err = fmt.Errorf("%w, and the settings could not be put back yet: %w", err, e)
+		}
+		return fmt.Errorf("pin the session's permissions: %w", err)
+	}
+	return nil
+}
+
+// within proves that a session allows nothing beyond a cap.
+func (c *Channel) within(ctx context.Context, l *link, limit attachment.Snapshot) error {
+	view, err := l.resume(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := attachment.Read(view.Settings)
+	if err == nil && len(limit.Beyond(now)) > 0 {
+		err = fmt.Errorf("the session still allows more than its cap: %v", limit.Beyond(now))
+	}
+	return err
+}
+
+// unpin gives a user's settings back. Settings that are no longer the pinned ones
+// were chosen meanwhile, and stay.
+func (c *Channel) unpin(ctx context.Context, l *link, a attachment.Attachment) error {
+	if a.Pinned == nil {
+		return nil
+	}
+	view, err := l.resume(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := attachment.Read(view.Settings)
+	if err != nil {
+		return err
+	}
+	pinned, err := attachment.Read(a.Pinned.During)
+	if err != nil {
+		return err
+	}
+	if now.Equal(pinned) {
+		if err := l.call(ctx, "thread/settings/update", a.Pinned.Before.Update(), nil); err != nil {
+			return err
+		}
+	}
+	return c.Sessions.Pin(ctx, a.ID, nil)
+}
+
+// release puts back what the delivery of an attachment pinned, if anything.
+func (c *Channel) release(ctx context.Context, l *link, a attachment.Attachment) error {
+	if !a.Wish.Pin {
+		return nil
+	}
+	a, err := c.Sessions.ByID(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	return c.unpin(ctx, l, a)
+}

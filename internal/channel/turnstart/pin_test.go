@@ -1,0 +1,89 @@
+package turnstart_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/delivery"
+)
+
+// allowed is what the user's session allows now, in the server's words.
+func (r *rig) allowed() (string, attachment.Snapshot) {
+	r.t.Helper()
+	var s attachment.Settings
+	r.must("thread/resume", map[string]any{"excludeTurns": true}, &s)
+	now, err := attachment.Read(s)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text), now
+}
+
+// widen is the user giving the session more than it had when it was attached.
+func (r *rig) widen() {
+	r.t.Helper()
+	if _, err := r.s.Saw(bg, "", attachment.Snapshot{Policy: "never", Sandbox: "readOnly"}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.must("thread/settings/update", map[string]any{
+		"approvalPolicy": "on-request", "sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true},
+	}, nil)
+}
+
+// A session that allows more than its cap gets nothing, unless the user said that
+// deliveries may pin it: then the delivered turn runs within the cap, also when the
+// deliverer is replaced in it, and afterwards the settings are the user's again.
+func TestPinnedPermissions(t *testing.T) {
+	r := newRig(t)
+	r.widen()
+	before, _ := r.allowed()
+	r.deliver()
+	r.job("sim: wait 2s ;; say got it")
+	r.until(func(v delivery.BatchView) bool { return strings.Contains(r.story(), "session_profile_mismatch") })
+	if n := r.carrying(); n != 0 {
+		t.Fatal("a session beyond its cap got a delivery")
+	}
+	r.halt()
+
+	r.s.mu.Lock()
+	r.s.a.Wish.Pin = true
+	r.s.mu.Unlock()
+	r.deliver()
+	r.asked("got it")
+	if text, now := r.allowed(); now.Approval || now.Network || now.Write {
+		t.Errorf("the delivered turn runs with %s", text)
+	}
+	r.halt()
+	r.deliver()
+	r.delivered(t)
+	if after, _ := r.allowed(); after != before {
+		t.Errorf("the user's settings were\n%s and are\n%s", before, after)
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if r.s.a.Pinned != nil {
+		t.Errorf("%+v is still pinned", r.s.a.Pinned)
+	}
+}
+
+// What the user chooses while a delivered turn runs stays.
+func TestPinLeavesTheUsersChoice(t *testing.T) {
+	r := newRig(t)
+	r.widen()
+	r.s.a.Wish.Pin = true
+	r.deliver()
+	r.job("sim: wait 1s ;; say got it")
+	r.asked("got it")
+	r.must("thread/settings/update", map[string]any{"approvalPolicy": "untrusted"}, nil)
+	chosen, _ := r.allowed()
+	r.delivered(t)
+	if after, _ := r.allowed(); after != chosen {
+		t.Errorf("the user chose\n%s and has\n%s", chosen, after)
+	}
+}
