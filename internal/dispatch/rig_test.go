@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
 	"go.uber.org/goleak"
 )
@@ -26,24 +26,11 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "thole-bin")
-	if err != nil {
+	var err error
+	if binary, err = lab.BuiltThole(); err != nil {
 		panic(err)
 	}
-	if binary = os.Getenv("THOLE_TEST_BINARY"); binary == "" {
-		binary = filepath.Join(dir, "thole")
-		buildBinary()
-	}
-	defer os.RemoveAll(dir)
 	goleak.VerifyTestMain(m)
-}
-
-func buildBinary() {
-	build := exec.Command("go", "build", "-o", binary, "github.com/tholehq/thole/cmd/thole")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(string(out))
-	}
 }
 
 var me = thole.LocalActor

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,12 +29,7 @@ func (noLogin) For(context.Context, string) (provider.Grant, error) { return pro
 // A thread's files outlive its executor: run, sync, stop, remove after a
 // comparison, and go on in another executor from what was stored.
 func TestAThreadGoesOnFromTheObjectStore(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "thole")
-	build := exec.Command("go", "build", "-o", binary, "github.com/tholehq/thole/cmd/thole")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatal(string(out))
-	}
+	binary := lab.Thole(t)
 	t.Run("bubblewrap", func(t *testing.T) { goesOn(t, binary, lab.Bwrap(t)) })
 	t.Run("plain", func(t *testing.T) { goesOn(t, binary, "") })
 }

@@ -20,7 +20,7 @@ func startUp(t *testing.T, home string) (addr string, cmd *exec.Cmd) {
 	t.Helper()
 	sock := daemon.Socket(home)
 	_ = os.Remove(sock) // of a server that was killed
-	cmd = exec.Command(builtThole(t), "up", "--no-browser", "--listen", "127.0.0.1:0", "--home", home)
+	cmd = exec.Command(lab.Thole(t), "up", "--no-browser", "--listen", "127.0.0.1:0", "--home", home)
 	cmd.Env = []string{"HOME=" + home, "PATH=/usr/bin:/bin"}
 	cmd.Dir = home
 	begin(t, cmd)

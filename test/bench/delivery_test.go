@@ -24,18 +24,6 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// builtThole builds the program under test once per test.
-func builtThole(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "thole")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "github.com/tholehq/thole/cmd/thole")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 // millisOf runs a command n times and returns the median in milliseconds.
 func millisOf(t *testing.T, n int, make func() *exec.Cmd) float64 {
 	all := []float64{}
@@ -59,7 +47,7 @@ func samples() int {
 
 // TestDeliveryCommands: what a command costs beyond starting a process.
 func TestDeliveryCommands(t *testing.T) {
-	bin := builtThole(t)
+	bin := lab.Thole(t)
 	home, err := os.MkdirTemp("", "tb")
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +223,7 @@ func TestDeliveryLatency(t *testing.T) {
 // TestDaemonFootprint: the idle daemon beside an idle codex app-server.
 func TestDaemonFootprint(t *testing.T) {
 	codex := lab.Codex(t)
-	bin := builtThole(t)
+	bin := lab.Thole(t)
 	ours := func() (ms, mib float64) {
 		home, err := os.MkdirTemp("", "tf")
 		if err != nil {

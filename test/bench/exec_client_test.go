@@ -12,9 +12,7 @@ import (
 	"net/http"
 	"os"
 	osexec "os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -30,28 +28,9 @@ type execServer struct {
 	pid int
 }
 
-var buildOnce = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "thole-bench")
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, "thole")
-	build := osexec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "github.com/tholehq/thole/cmd/thole")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released
-	out, err := build.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return bin, nil
-})
-
 func tholeServer(t testing.TB) []string {
 	t.Helper()
-	bin, err := buildOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{bin, "exec-server", "--ws-auth", "none"}
+	return []string{lab.Thole(t), "exec-server", "--ws-auth", "none"}
 }
 
 func codexServer(t testing.TB) []string { return []string{lab.Codex(t), "exec-server"} }

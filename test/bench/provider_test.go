@@ -31,11 +31,7 @@ import (
 // not counted as the driver's.
 func demoModel(t testing.TB) string {
 	t.Helper()
-	bin, err := buildOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := osexec.Command(bin, "demo-model", "--listen", "127.0.0.1:0")
+	cmd := osexec.Command(lab.Thole(t), "demo-model", "--listen", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -25,19 +25,11 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "thole-bin")
-	if err != nil {
+	var err error
+	if binary, err = lab.BuiltThole(); err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "thole")
-	build := exec.Command("go", "build", "-o", binary, "github.com/tholehq/thole/cmd/thole")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(string(out))
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 type bench struct {

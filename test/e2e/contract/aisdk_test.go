@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -16,12 +15,6 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/test/e2e/home"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	home.Clean()
-	os.Exit(code)
-}
 
 func TestProvidersCompleteATurn(t *testing.T) {
 	node, dir := lab.AISDK(t)

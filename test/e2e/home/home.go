@@ -8,13 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
 // Home is a directory with the thole that serves it.
@@ -24,35 +24,15 @@ type Home struct {
 	Binary string
 }
 
-var build struct {
-	once sync.Once
-	path string
-	err  error
-	out  []byte
-}
-
-// New makes a home that nobody owns yet. The binary is built once and stays until
-// the test binary's temporary directory is cleaned.
+// New makes a home that nobody owns yet.
 func New(t testing.TB) *Home {
 	t.Helper()
-	build.once.Do(func() {
-		dir, err := os.MkdirTemp("", "thole-e2e-")
-		if err != nil {
-			build.err = err
-			return
-		}
-		build.path = filepath.Join(dir, "thole")
-		build.out, build.err = exec.Command("go", "build", "-o", build.path, "github.com/tholehq/thole/cmd/thole").CombinedOutput()
-	})
-	if build.err != nil {
-		t.Fatalf("build thole: %v\n%s", build.err, build.out)
-	}
 	// A unix socket's path must be short.
 	dir, err := os.MkdirTemp("", "th")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Home{t: t, Dir: dir, Binary: build.path}
+	h := &Home{t: t, Dir: dir, Binary: lab.Thole(t)}
 	t.Cleanup(func() {
 		h.stopExecutors()
 		_ = os.RemoveAll(dir)
@@ -73,13 +53,6 @@ func (h *Home) stopExecutors() {
 		if err := d.Stop(ctx, x.ID); err != nil {
 			h.t.Errorf("stop executor: %v", err)
 		}
-	}
-}
-
-// Clean removes the binary; TestMain calls it last.
-func Clean() {
-	if build.path != "" {
-		_ = os.RemoveAll(filepath.Dir(build.path))
 	}
 }
 

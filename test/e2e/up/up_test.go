@@ -20,12 +20,6 @@ import (
 	"github.com/tholehq/thole/test/e2e/home"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	home.Clean()
-	os.Exit(code)
-}
-
 type running struct {
 	t    *testing.T
 	home *home.Home
