@@ -197,10 +197,12 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 	}
 	r.shelf.set(nil)
 	waitFor(t, state(executor.RowStopped)) // the care that failed is tried again
-	if err := r.disp.Sweep(ctx); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, state(executor.RowDeleted))
+	waitFor(t, func() bool { // a sweep in the same millisecond as the stop finds it too young
+		if err := r.disp.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return state(executor.RowDeleted)()
+	})
 	if info, err := r.driver.Inspect(ctx, row.ID); err != nil || info.State != executor.Missing {
 		t.Fatal(info, err)
 	}
