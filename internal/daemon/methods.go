@@ -152,7 +152,7 @@ func (d *Delivery) query(ctx context.Context, actor thole.Actor, p wire.JobParam
 }
 
 func (d *Delivery) jobs(ctx context.Context, actor thole.Actor, p wire.JobListParams) ([]wire.Job, error) {
-	jobs, err := d.Machine.Jobs(ctx, actor, delivery.JobFilter{Thread: thole.ThreadID(p.ThreadID), State: thole.JobState(p.Status), Limit: p.Limit})
+	jobs, err := d.Machine.Jobs(ctx, actor, delivery.JobFilter{Thread: thole.ThreadID(p.ThreadID), State: thole.JobState(p.Status), After: thole.JobID(p.After), Limit: p.Limit})
 	out := make([]wire.Job, 0, len(jobs))
 	for _, j := range jobs {
 		out = append(out, jobView(j))
@@ -217,7 +217,7 @@ func (d *Delivery) closeHead(ctx context.Context, actor thole.Actor, p wire.Batc
 }
 
 func (d *Delivery) batches(ctx context.Context, actor thole.Actor, p wire.BatchListParams) ([]wire.Batch, error) {
-	list, err := d.Machine.Batches(ctx, actor, delivery.BatchFilter{Thread: thole.ThreadID(p.ThreadID), Open: p.Open, Held: p.Held, Limit: p.Limit})
+	list, err := d.Machine.Batches(ctx, actor, delivery.BatchFilter{Thread: thole.ThreadID(p.ThreadID), Open: p.Open, Held: p.Held, After: thole.BatchID(p.After), Limit: p.Limit})
 	out := make([]wire.Batch, 0, len(list))
 	for _, b := range list {
 		out = append(out, batchView(b))

@@ -39,8 +39,24 @@ func (m *Machine) Job(ctx context.Context, actor thole.Actor, id thole.JobID) (J
 // Jobs lists jobs of the actor, newest first.
 func (m *Machine) Jobs(ctx context.Context, actor thole.Actor, f JobFilter) (jobs []Job, err error) {
 	f.User = actor.User
-	err = m.store.View(ctx, func(tx Tx) error { jobs, err = tx.Jobs(f); return err })
+	err = m.store.View(ctx, func(tx Tx) error {
+		if f.After != "" {
+			if last, err := tx.Job(f.After); err != nil || last == nil || last.Owner.User != actor.User {
+				return overtaken(err)
+			}
+		}
+		jobs, err = tx.Jobs(f)
+		return err
+	})
 	return jobs, err
+}
+
+// overtaken refuses to continue behind a row that is not there any more.
+func overtaken(err error) error {
+	if err != nil {
+		return err
+	}
+	return thole.Errorf(thole.CodeGone, "cursor too old: what it names is not kept any more").WithHint("read the list from its beginning")
 }
 
 // Batches lists batches of the actor, newest first.
@@ -48,6 +64,15 @@ func (m *Machine) Batches(ctx context.Context, actor thole.Actor, f BatchFilter)
 	f.User = actor.User
 	err = m.store.View(ctx, func(tx Tx) error {
 		out = nil
+		if f.After != "" {
+			last, err := tx.Batch(f.After)
+			if err != nil || last == nil {
+				return overtaken(err)
+			}
+			if lane, err := tx.Lane(last.LaneID); err != nil || lane.User != actor.User {
+				return overtaken(err)
+			}
+		}
 		batches, err := tx.Batches(f)
 		if err != nil {
 			return err
@@ -57,7 +82,15 @@ func (m *Machine) Batches(ctx context.Context, actor thole.Actor, f BatchFilter)
 			if err != nil {
 				return err
 			}
-			out = append(out, BatchView{Lane: *lane, Batch: b})
+			v := BatchView{Lane: *lane, Batch: b}
+			if b.State != thole.BatchClosed {
+				head, err := tx.HeadBatch(b.LaneID)
+				if err != nil {
+					return err
+				}
+				v.Head = head != nil && head.ID == b.ID
+			}
+			out = append(out, v)
 		}
 		return nil
 	})

@@ -89,6 +89,8 @@ type JobFilter struct {
 	Thread thole.ThreadID
 	State  thole.JobState
 	Limit  int
+	// After continues behind the last job of a page.
+	After thole.JobID
 	// Supervised selects running jobs that some supervisor must end.
 	Supervised bool
 }
@@ -100,6 +102,8 @@ type BatchFilter struct {
 	Open   bool
 	Held   bool
 	Limit  int
+	// After continues behind the last batch of a page.
+	After thole.BatchID
 }
 
 // AuditFilter selects ledger rows, oldest first; with Limit, the newest ones.

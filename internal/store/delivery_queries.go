@@ -40,7 +40,8 @@ func (tx deliveryTx) Jobs(f delivery.JobFilter) ([]delivery.Job, error) {
 		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised order by job_id limit $1", bounded(f.Limit))
 	}
 	return many(tx.Tx, jobColumns, jobTable().selected+`where user_id = $1 and ($2 = '' or thread_id = $2) and ($3 = '' or status = $3)
-		order by created_at desc, job_id desc limit $4`, string(f.User), string(f.Thread), string(f.State), bounded(f.Limit))
+		and ($4 = '' or (created_at, job_id) < (select created_at, job_id from delivery_jobs where job_id = $4))
+		order by created_at desc, job_id desc limit $5`, string(f.User), string(f.Thread), string(f.State), string(f.After), bounded(f.Limit))
 }
 
 func bounded(limit int) int {
@@ -74,7 +75,8 @@ func (tx deliveryTx) UpdateBatch(b *delivery.Batch) error {
 func (tx deliveryTx) Batches(f delivery.BatchFilter) ([]delivery.Batch, error) {
 	return many(tx.Tx, batchColumns, batchTable().selected+`where lane_id in (select lane_id from delivery_lanes where user_id = $1 and ($2 = '' or thread_id = $2))
 		and (not $3 or state <> 'closed') and (not $4 or (state <> 'closed' and replay_policy = 'manual_resolution_only'))
-		order by created_at desc, batch_id desc limit $5`, string(f.User), string(f.Thread), f.Open, f.Held, bounded(f.Limit))
+		and ($5 = '' or (created_at, batch_id) < (select created_at, batch_id from delivery_batches where batch_id = $5))
+		order by created_at desc, batch_id desc limit $6`, string(f.User), string(f.Thread), f.Open, f.Held, string(f.After), bounded(f.Limit))
 }
 
 func (tx deliveryTx) OverdueBatches(now, far time.Time, after delivery.Position, limit int) ([]delivery.Batch, error) {

@@ -113,6 +113,7 @@ type JobParams struct {
 type JobListParams struct {
 	ThreadID string `json:"thread_id,omitempty"`
 	Status   string `json:"status,omitempty"`
+	After    string `json:"after,omitempty"` // the last job of the page before
 	Limit    int    `json:"limit,omitempty"`
 }
 
@@ -168,6 +169,7 @@ type BatchListParams struct {
 	ThreadID string `json:"thread_id,omitempty"`
 	Open     bool   `json:"open,omitempty"`
 	Held     bool   `json:"held,omitempty"`
+	After    string `json:"after,omitempty"` // the last batch of the page before
 	Limit    int    `json:"limit,omitempty"`
 }
 

@@ -45,6 +45,24 @@ type LimitIn struct {
 	Limit int `query:"limit" minimum:"0" maximum:"1000" doc:"200 when absent"`
 }
 
+// Walk is how lists of deliveries are paged: the cursor is the id of the last entry.
+type Walk struct {
+	LimitIn
+	Cursor string `query:"cursor" format:"uuid" doc:"from a list's next"`
+}
+
+// walked gives a full page the cursor behind it.
+func walked[T any](w Walk, all []T, err error, id func(T) string) (*body[list[T]], error) {
+	out, err := listed(all, err)
+	if err == nil && len(all) == w.limit() {
+		out.Body.Next = id(all[len(all)-1])
+	}
+	return out, err
+}
+
+func jobOf(j wire.Job) string     { return j.JobID }
+func batchOf(b wire.Batch) string { return b.BatchID }
+
 func (l LimitIn) limit() int {
 	if l.Limit == 0 {
 		return 200
@@ -54,20 +72,22 @@ func (l LimitIn) limit() int {
 
 func (s *Server) deliveryRoutes() {
 	op(s, "GET", "/jobs", "List background jobs, newest first", 200, func(ctx context.Context, in *struct {
-		LimitIn
+		Walk
 		Session string `query:"session_id"`
 		Status  string `query:"status" enum:"running,ready,failed,cancelled"`
 	}) (*body[list[wire.Job]], error) {
-		return listed(call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.Session, Status: in.Status, Limit: in.limit()}))
+		all, err := call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.Session, Status: in.Status, After: in.Cursor, Limit: in.limit()})
+		return walked(in.Walk, all, err, jobOf)
 	})
 	op(s, "GET", "/sessions/{session_id}/jobs", "List the background jobs of a session", 200, func(ctx context.Context, in *struct {
 		SessionID
-		LimitIn
+		Walk
 	}) (*body[list[wire.Job]], error) {
 		if _, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()); err != nil {
 			return nil, err
 		}
-		return listed(call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.ID, Limit: in.limit()}))
+		all, err := call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.ID, After: in.Cursor, Limit: in.limit()})
+		return walked(in.Walk, all, err, jobOf)
 	})
 	type jobID struct {
 		ID string `path:"job_id" format:"uuid"`
@@ -79,12 +99,13 @@ func (s *Server) deliveryRoutes() {
 		return answer(call[wire.Job](ctx, s, wire.JobCancel, wire.FinishParams{JobID: in.ID, RequestID: traceOf(ctx), Reason: "cancelled over HTTP"}))
 	})
 	op(s, "GET", "/batches", "List batches, newest first", 200, func(ctx context.Context, in *struct {
-		LimitIn
+		Walk
 		Session string `query:"session_id"`
 		Open    bool   `query:"open"`
 		Held    bool   `query:"held"`
 	}) (*body[list[wire.Batch]], error) {
-		return listed(call[[]wire.Batch](ctx, s, wire.BatchList, wire.BatchListParams{ThreadID: in.Session, Open: in.Open, Held: in.Held, Limit: in.limit()}))
+		all, err := call[[]wire.Batch](ctx, s, wire.BatchList, wire.BatchListParams{ThreadID: in.Session, Open: in.Open, Held: in.Held, After: in.Cursor, Limit: in.limit()})
+		return walked(in.Walk, all, err, batchOf)
 	})
 	type batchID struct {
 		ID string `path:"batch_id" format:"uuid"`
