@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 func newCLIAttach(env *Env) *cobra.Command {
@@ -56,10 +57,19 @@ func sharedDaemon(home string) (int, error) {
 		return 0, thole.Errorf(thole.CodeUnavailable, "no Codex daemon runs for %s: %w", home, err).WithHint("start codex, or: codex app-server daemon start")
 	}
 	var d struct {
-		PID int `json:"pid"`
+		PID      int `json:"pid"`
+		Identity struct {
+			Boot  string      `json:"bootId"`
+			Start json.Number `json:"startTicks"`
+		} `json:"processIdentity"`
 	}
 	if err := json.Unmarshal(b, &d); err != nil || d.PID == 0 {
 		return 0, thole.Errorf(thole.CodeUnsupported, "the Codex daemon of %s does not tell its process", home)
+	}
+	// The file outlives a killed daemon, and its pid may be somebody else's now.
+	id := procid.Identity{PID: d.PID, Boot: d.Identity.Boot, Start: d.Identity.Start.String()}
+	if err := id.Alive(); err != nil {
+		return 0, thole.Errorf(thole.CodeUnavailable, "the Codex daemon of %s does not run: %w", home, err).WithHint("start codex, or: codex app-server daemon start")
 	}
 	return d.PID, nil
 }

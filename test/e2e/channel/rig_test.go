@@ -95,6 +95,7 @@ func (d *desk) path(p ...string) string { return filepath.Join(append([]string{d
 func (d *desk) env() []string {
 	return []string{
 		"HOME=" + d.path("home"), "THOLE_HOME=" + d.path("thole"), "CODEX_HOME=" + d.path("codex"), "TMPDIR=" + d.root,
+		"THOLE_DELIVERY_MIN_INTERVAL=100ms",
 		"PATH=" + filepath.Dir(d.codex) + ":/usr/bin:/bin", "TERM=xterm-256color", "LANG=C.UTF-8",
 	}
 }
@@ -222,6 +223,8 @@ type batch struct {
 	CloseReason string `json:"close_reason"`
 	HeldFor     string `json:"held_for"`
 	Attempts    int    `json:"delivery_attempt_count"`
+
+	Next []string `json:"next"`
 }
 
 // fate waits for the end of the only batch.

@@ -3,6 +3,7 @@ package channel
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // A terminal with a new thread, a job that ends elsewhere: its result is one turn
@@ -18,7 +19,18 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 		s = d.sessions()
 		return len(s) == 1 && s[0].State == "live" && s[0].Thread != ""
 	})
-	d.job("cli", s[0].Thread, "sim: say the result was read")
+	d.until("the terminal's own request for a title", func() bool { return len(d.sim.Turns()) >= 2 })
+	var j struct {
+		JobID string `json:"job_id"`
+	}
+	before := len(d.sim.Requests())
+	d.thole(&j, "job", "submit", "--target", "cli", "--thread-id", s[0].Thread)
+	d.thole(nil, "cli", "status")
+	time.Sleep(3 * time.Second) // the waiting is what is measured
+	if n := len(d.sim.Requests()) - before; n != 0 {
+		t.Errorf("waiting for a job made %d requests to the model", n)
+	}
+	d.thole(nil, "job", "complete", "--job-id", j.JobID, "--summary", "sim: say the result was read")
 	d.shows("• the result was read")
 	if b := d.fate(); b.CloseReason != "delivered" || b.Attempts != 1 {
 		t.Fatalf("%+v", b)
