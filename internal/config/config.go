@@ -20,7 +20,6 @@ type Config struct {
 	Home      string    `toml:"-"`
 	Log       Log       `toml:"log"`
 	HTTP      HTTP      `toml:"http"`
-	Store     Store     `toml:"store"`
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
 	Workspace Workspace `toml:"workspace"`
@@ -43,11 +42,6 @@ type Log struct {
 type HTTP struct {
 	Listen       string   `toml:"listen"`
 	AllowedHosts []string `toml:"allowed_hosts"`
-}
-
-// Store says where rows live: empty DSN means SQLite in the home.
-type Store struct {
-	DSN string `toml:"dsn"`
 }
 
 // Objects says where workspaces and files live.
@@ -172,10 +166,6 @@ func (c *Config) Validate() error {
 	}
 	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 {
 		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb and executor.pids must not be negative; 0 is no limit"))
-	}
-	if c.Store.DSN != "" {
-		// Accepting it and using SQLite all the same would be worse than refusing.
-		checks = append(checks, c.bad("store.dsn", "must be empty: up and daemon keep their rows in the home's SQLite file"))
 	}
 	if c.Delivery.ObservationWindow <= c.Daemon.IdleExit {
 		checks = append(checks, c.bad("delivery.observation_window", "must be longer than daemon.idle_exit (%s), or accepted results would go unobserved", c.Daemon.IdleExit))

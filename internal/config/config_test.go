@@ -57,7 +57,6 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		"not an address":        {flags: map[string]string{"http.listen": "nowhere"}, want: "http.listen"},
 		"not in the set":        {flags: map[string]string{"log.level": "loud"}, want: "log.level"},
 		"window under idle":     {flags: map[string]string{"delivery.observation_window": "1m"}, want: "delivery.observation_window"},
-		"a store nobody opens":  {flags: map[string]string{"store.dsn": "postgres://x"}, want: "store.dsn"},
 		"s3 without a bucket":   {flags: map[string]string{"objects.kind": "s3"}, want: "objects.bucket"},
 		"number that is a word": {flags: map[string]string{"delivery.max_bytes": "1k"}, want: "whole number"},
 	} {
@@ -81,6 +80,23 @@ func TestEveryKeyCanBeSetFromTheEnvironment(t *testing.T) {
 		if e.Value != "" && got.Origin(e.Key) != Variable(e.Key) {
 			t.Errorf("%s did not take %s", e.Key, Variable(e.Key))
 		}
+	}
+}
+
+// Every key is documented with its default, and no other.
+func TestKeysAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/operate/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	for _, e := range c.Entries() {
+		if row := "\n| `" + e.Key + "` | " + e.Value + " |"; !strings.Contains(string(b), row) && !strings.Contains(string(b), strings.ReplaceAll(row, "|  |", "| |")) {
+			t.Errorf("%s (default %q) is not documented", e.Key, e.Value)
+		}
+	}
+	if n := strings.Count(string(b), "\n| `"); n != len(c.Entries()) {
+		t.Errorf("%d keys are documented, %d exist", n, len(c.Entries()))
 	}
 }
 
