@@ -41,7 +41,7 @@ func enqueue(it queue.Item) []statement {
 	if it.Kind == "" {
 		it.Kind = queue.Turn
 	}
-	return []statement{{text: `select pg_advisory_xact_lock(hashtext($1))`, args: []any{string(it.Thread)}, lock: true}, {text: `
+	return []statement{{text: `select pg_advisory_xact_lock(hashtext($1))`, args: []any{string(it.Thread)}, postgres: true}, {text: `
 		insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
 		select $1, $5, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
@@ -78,31 +78,34 @@ func (q *Queue) claim(ctx context.Context, c queue.Claim, tokens []string) (leas
 	for i := range places {
 		places[i] = strconv.Itoa(i + 1)
 	}
-	table, args := q.table([]any{c.Owner, c.Lease.Milliseconds(), len(tokens), perUser, total}, places, tokens)
+	table, args := q.table([]any{c.Owner, c.Lease.Milliseconds(), perUser, total}, places, tokens)
+	// A number in the text, because a plan for any limit would sort all that wait.
+	want := strconv.Itoa(len(tokens))
 	seen := `(select count(*) from best)`
 	if q.db.Engine() == engineSQLite {
-		seen = `$3` // its returning knows the changed table only: look once more
+		seen = want // its returning knows the changed table only: look once more
 	}
 	text := `
 		with used as (select user_id as who, count(*) as running from turn_queue
 			where state = 'leased' and not waiting and kind = 'turn' group by user_id),
 		best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
-			where state = 'ready' and head and ` + what + ` and available_at <= {now} and user_id not in (select who from used where running >= $4)
-			order by priority desc, created_at, turn_id limit $3 for update skip locked),
+			where state = 'ready' and head and ` + what + ` and available_at <= {now} and user_id not in (select who from used where running >= $3)
+			order by priority desc, created_at, turn_id limit ` + want + ` for update skip locked),
 		fair as (select id, rank, came from
 			(select best.*, row_number() over (partition by who order by rank desc, came, id) as mine from best) own
-			left join used on used.who = own.who where own.mine + coalesce(used.running, 0) <= $4),
+			left join used on used.who = own.who where own.mine + coalesce(used.running, 0) <= $3),
 		chosen as (select id, row_number() over (order by rank desc, came, id) as place from fair),
 		tokens (place, token) as (` + table + `)
 		update turn_queue set state = 'leased', attempt = attempt + 1, lease_token = tokens.token, lease_owner = $1, lease_until = {now} + $2
 		from chosen join tokens on tokens.place = cast(chosen.place as text)
-		where turn_id = chosen.id and chosen.place + (select cast(coalesce(sum(running), 0) as bigint) from used) <= $5
+		where turn_id = chosen.id and chosen.place + (select cast(coalesce(sum(running), 0) as bigint) from used) <= $4
 		returning kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error, lease_token, lease_until, ` + seen
 	candidates := 0
 	err = q.db.batch(ctx, "queue.claim", "", func() (list []statement) {
 		leases = nil
+		list = append(list, hasty)
 		if min(total, perUser) < math.MaxInt32 {
-			list = append(list, statement{text: `select pg_advisory_xact_lock(7741094326)`, lock: true})
+			list = append(list, statement{text: `select pg_advisory_xact_lock(7741094326)`, postgres: true})
 		}
 		return append(list, statement{text: text, args: args, row: func(scan func(...any) error) error {
 			var l queue.Lease

@@ -19,13 +19,17 @@ func (q *Queue) underLease(ctx context.Context, step, topic string, turn thole.T
 	held := false
 	err = q.db.batch(ctx, step, topic, func() []statement {
 		held = false
-		return []statement{{
+		change := statement{
 			text: `update turn_queue set ` + set + holdsLease + ` returning cancel`, args: append([]any{string(turn), token}, args...),
 			row: func(scan func(...any) error) error {
 				held = true
 				return scan(&cancel)
 			},
-		}}
+		}
+		if topic == "" { // a renewal
+			return []statement{hasty, change}
+		}
+		return []statement{change}
 	})
 	if err == nil && !held {
 		err = queue.ErrLeaseLost
