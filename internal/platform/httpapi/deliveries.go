@@ -107,14 +107,14 @@ func (s *Server) deliveryRoutes() {
 		all, err := call[[]wire.Batch](ctx, s, wire.BatchList, wire.BatchListParams{ThreadID: in.Session, Open: in.Open, Held: in.Held, After: in.Cursor, Limit: in.limit()})
 		return walked(in.Walk, all, err, batchOf)
 	})
-	type batchID struct {
+	type BatchID struct {
 		ID string `path:"batch_id" format:"uuid"`
 	}
-	op(s, "GET", "/batches/{batch_id}", "The whole story of a batch", 200, func(ctx context.Context, in *batchID) (*body[wire.Batch], error) {
+	op(s, "GET", "/batches/{batch_id}", "The whole story of a batch", 200, func(ctx context.Context, in *BatchID) (*body[wire.Batch], error) {
 		return answer(call[wire.Batch](ctx, s, wire.BatchInspect, wire.BatchParams{BatchID: in.ID}))
 	})
 	op(s, "POST", "/batches/{batch_id}/close", "Decide about the first batch of a thread", 200, func(ctx context.Context, in *struct {
-		batchID
+		BatchID
 		Body struct {
 			Reason string `json:"reason" enum:"operator_confirmed_delivery,operator_closed_unconfirmed,cancelled"`
 		}
