@@ -210,14 +210,16 @@ func putUsage(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
+// The runtime version is the executor's, which has one for life.
 const turnColumns = `turn_id, thread_id, number, seq, input, client_id, actor, settings, phase, outcome, error, usage,
-	executor_id, trace, interrupted, stop, deferred, reply, run, steers, created_at, started_at, ended_at`
+	executor_id, trace, interrupted, stop, deferred, reply, run, steers, created_at, started_at, ended_at,
+	coalesce((select runtime_version from workspace_runtimes where workspace_runtimes.executor_id = turns.executor_id), '')`
 
 func scanTurn(rows *sql.Rows) (t thread.Turn, err error) {
 	var input, actor, settings, terr, usage, stop, steers string
 	var created, started, ended int64
 	err = rows.Scan(&t.ID, &t.Thread, &t.Number, &t.Seq, &input, &t.ClientID, &actor, &settings, &t.Phase, &t.Outcome, &terr, &usage,
-		&t.Executor, &t.Trace, &t.Interrupted, &stop, &t.Deferred, &t.Reply, &t.Run, &steers, &created, &started, &ended)
+		&t.Executor, &t.Trace, &t.Interrupted, &stop, &t.Deferred, &t.Reply, &t.Run, &steers, &created, &started, &ended, &t.Runtime)
 	for _, f := range []struct {
 		column string
 		into   any

@@ -48,6 +48,12 @@ func goesOn(t *testing.T, binary, bwrap string) {
 	t.Cleanup(func() { db.Close() })
 	cfg := config.Default()
 	cfg.Home = home
+	cfg.Workspace.Manifest = filepath.Join(home, "manifest.json")
+	recipe := `{"appId": "` + string(thole.DefaultApp) + `", "runtimeVersion": "v7", "requiredPaths": ["/workspace/.agent_data"],
+		"protectedPaths": ["/workspace/.agent_data"], "mountPoints": [{"name": "agent_data", "targetPath": "/workspace/.agent_data", "readOnly": false}]}`
+	if err := os.WriteFile(cfg.Workspace.Manifest, []byte(recipe), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ws, err := newWorkspaces(&cfg, db, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -83,20 +89,20 @@ func goesOn(t *testing.T, binary, bwrap string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settle := func(prompt string) string {
+	settle := func(id thole.ThreadID, prompt string) string {
 		t.Helper()
-		turn, err := machine.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: th.ID, Input: thole.Text(prompt)})
+		turn, err := machine.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: id, Input: thole.Text(prompt)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		until(t, func() bool {
-			got, err := machine.Turn(ctx, thole.LocalActor, th.ID, turn.ID)
-			if err == nil && got.Phase.Terminal() && got.Outcome != thole.OutcomeCompleted {
+			got, err := machine.Turn(ctx, thole.LocalActor, id, turn.ID)
+			if err == nil && got.Phase.Terminal() && (got.Outcome != thole.OutcomeCompleted || got.Runtime != "v7") {
 				t.Fatalf("%+v", got)
 			}
 			return err == nil && got.Phase.Terminal()
 		})
-		page, err := machine.Items(ctx, thole.LocalActor, th.ID, turn.ID, thread.PageParams{Limit: 100})
+		page, err := machine.Items(ctx, thole.LocalActor, id, turn.ID, thread.PageParams{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +114,16 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		}
 		return said.String()
 	}
-	settle("sim: run mkdir -p 'odd dir' && echo kept > 'odd dir/file' && chmod 600 'odd dir/file' && ln -s /etc/passwd link")
+	settle(th.ID, "sim: run mkdir -p 'odd dir' && echo kept > 'odd dir/file' && chmod 600 'odd dir/file' && ln -s /etc/passwd link")
+	// A fork has the files of the moment it was made in.
+	fork, err := machine.Fork(ctx, thole.LocalActor, th.ID, thread.Fork{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(th.ID, "sim: run echo later > later")
+	if got := settle(fork.ID, "sim: run cat 'odd dir/file'; cat later 2>/dev/null || echo none"); got != "kept\nnone\n" {
+		t.Errorf("the fork sees %q", got)
+	}
 	row, err := db.Executors().OfThread(ctx, th.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +147,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		}
 		return state(executor.RowDeleted)()
 	})
-	if got := settle("sim: run cat 'odd dir/file'; stat -c %a 'odd dir/file'; readlink link"); got != "kept\n600\n/etc/passwd\n" {
+	if got := settle(th.ID, "sim: run cat 'odd dir/file'; stat -c %a 'odd dir/file'; readlink link"); got != "kept\n600\n/etc/passwd\n" {
 		t.Fatalf("in the new executor: %q", got)
 	}
 	next, err := db.Executors().OfThread(ctx, th.ID)

@@ -171,6 +171,7 @@ type Turn struct {
 	Error    *thole.TurnError
 	Usage    thole.Usage
 	Executor thole.ExecutorID
+	Runtime  string // version of the runtime manifest its workspace was made by; only where turns are read
 	Trace    string
 	Stamp    thole.Stamp
 	Created  time.Time

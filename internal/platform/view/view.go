@@ -62,34 +62,39 @@ func OfThread(t thread.Thread) Session {
 
 // Run is a turn.
 type Run struct {
-	ID                 string           `json:"id"`
-	SessionID          string           `json:"session_id"`
-	Number             int              `json:"number"`
-	Seq                uint64           `json:"seq"`
-	Phase              thole.Phase      `json:"phase"`
-	Outcome            thole.Outcome    `json:"outcome,omitempty"`
-	Error              *thole.TurnError `json:"error,omitempty"`
-	Input              []thole.Input    `json:"input"`
-	ClientID           string           `json:"client_id,omitempty"`
-	Provider           string           `json:"provider,omitempty"`
-	Model              string           `json:"model,omitempty"`
-	ExecutionProfile   string           `json:"execution_profile,omitempty"`
-	Usage              thole.Usage      `json:"usage"`
-	ExecutorID         string           `json:"executor_id,omitempty"`
-	TraceID            string           `json:"trace_id,omitempty"`
-	CreatedAt          time.Time        `json:"created_at"`
-	StartedAt          time.Time        `json:"started_at,omitzero"`
-	EndedAt            time.Time        `json:"ended_at,omitzero"`
-	InterruptRequested bool             `json:"interrupt_requested"`
-	WaitingOn          string           `json:"waiting_on,omitempty"`
-	Items              []thole.Item     `json:"items,omitempty"`
+	ID                 string            `json:"id"`
+	SessionID          string            `json:"session_id"`
+	Number             int               `json:"number"`
+	Seq                uint64            `json:"seq"`
+	Phase              thole.Phase       `json:"phase"`
+	Outcome            thole.Outcome     `json:"outcome,omitempty"`
+	Error              *thole.TurnError  `json:"error,omitempty"`
+	Input              []thole.Input     `json:"input"`
+	ClientID           string            `json:"client_id,omitempty"`
+	Provider           string            `json:"provider,omitempty"`
+	Model              string            `json:"model,omitempty"`
+	Effort             string            `json:"effort,omitempty"`
+	ExecutionProfile   string            `json:"execution_profile,omitempty"`
+	Instructions       string            `json:"instructions,omitempty"`
+	ProviderOptions    map[string]string `json:"provider_options,omitempty"`
+	RuntimeVersion     string            `json:"runtime_version,omitempty"`
+	Usage              thole.Usage       `json:"usage"`
+	ExecutorID         string            `json:"executor_id,omitempty"`
+	TraceID            string            `json:"trace_id,omitempty"`
+	CreatedAt          time.Time         `json:"created_at"`
+	StartedAt          time.Time         `json:"started_at,omitzero"`
+	EndedAt            time.Time         `json:"ended_at,omitzero"`
+	InterruptRequested bool              `json:"interrupt_requested"`
+	WaitingOn          string            `json:"waiting_on,omitempty"`
+	Items              []thole.Item      `json:"items,omitempty"`
 }
 
 // OfTurn converts.
 func OfTurn(t thread.Turn) Run {
 	return Run{
 		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: t.Error,
-		Input: some(t.Input), ClientID: t.ClientID, Provider: t.Settings.Provider, Model: t.Settings.Model, ExecutionProfile: string(t.Settings.Profile),
+		Input: some(t.Input), ClientID: t.ClientID, Provider: t.Settings.Provider, Model: t.Settings.Model, Effort: t.Settings.Effort,
+		ExecutionProfile: string(t.Settings.Profile), Instructions: t.Settings.Instructions, ProviderOptions: t.Settings.Options, RuntimeVersion: t.Runtime,
 		Usage: t.Usage, ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
 		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: t.Items,
 	}
