@@ -158,8 +158,13 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	case !j.Allowed:
 		return notNow(cannotPause, "%s", j.Reason), nil
 	}
-	if !view.Thread.idle() {
-		return notNow(busyPause, "the thread is %s", view.Thread.Status.Type), nil
+	// Not the status that resume tells: after a review that stays active for ever.
+	th, err := l.status(ctx)
+	if err != nil {
+		return channel.Readiness{}, err
+	}
+	if !th.idle() {
+		return notNow(busyPause, "the thread is %s", th.Status.Type), nil
 	}
 	queue, err := l.queue(ctx)
 	if err != nil {
