@@ -6,6 +6,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -22,55 +25,100 @@ import (
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/claude"
 	"github.com/tholehq/thole/internal/provider/codex"
+	"github.com/tholehq/thole/internal/provider/opencode"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/transport/stdio"
 )
 
-// demoModel runs the scripted model in a process of its own, so that its work is
-// not counted as the driver's.
-func demoModel(t testing.TB) string {
-	t.Helper()
-	cmd := osexec.Command(lab.Thole(t), "demo-model", "--listen", "127.0.0.1:0")
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+// modelVar makes TestModelProcess the scripted model.
+const modelVar = "THOLE_BENCH_MODEL"
+
+// TestModelProcess is no test but the scripted model at full speed, until its
+// standard input ends.
+func TestModelProcess(t *testing.T) {
+	if os.Getenv(modelVar) == "" {
+		t.Skip("the model of other tests")
 	}
-	if err != nil {
+	sim := modelsim.Start(t)
+	fmt.Println("model at " + sim.URL() + " .")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// model runs the scripted model in a process of its own, so that its work is not
+// counted as the driver's.
+func model(t testing.TB) string {
+	t.Helper()
+	cmd := osexec.Command(os.Args[0], "-test.run=^TestModelProcess$")
+	cmd.Env = append(os.Environ(), modelVar+"=1", "THOLE_BENCH=")
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if i := strings.Index(lines.Text(), "http://127.0.0.1:"); i >= 0 {
-			go func() {
-				for lines.Scan() {
-				}
-			}()
-			url, _, _ := strings.Cut(lines.Text()[i:], " ")
-			return strings.TrimRight(url, "/\"',.")
+	t.Cleanup(func() { _ = in.Close(); _, _ = io.Copy(io.Discard, out); _ = cmd.Wait() })
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, url, ok := strings.Cut(lines.Text(), "model at "); ok {
+			return strings.TrimSuffix(url, " .")
 		}
 	}
 	t.Fatal("the scripted model told no address")
 	return ""
 }
 
-// codexConfig places a session on the scripted model.
-func codexConfig(t testing.TB, url string) provider.SessionConfig {
+// agentDriver is one driver under measurement on its real CLI and the scripted model.
+type agentDriver struct {
+	name, cli string // for people
+	provider  provider.Provider
+	config    func(url string, cfg *provider.SessionConfig) error
+}
+
+func agentDrivers(t testing.TB) []agentDriver {
+	t.Helper()
+	env := func(of func(string) []string, model string) func(string, *provider.SessionConfig) error {
+		return func(url string, cfg *provider.SessionConfig) error {
+			for _, kv := range of(url) {
+				k, v, _ := strings.Cut(kv, "=")
+				cfg.Env[k] = v
+			}
+			cfg.Model = model
+			return nil
+		}
+	}
+	return []agentDriver{
+		{"codex driver", "codex " + lab.CodexVersion, codex.New(lab.Codex(t)), func(url string, cfg *provider.SessionConfig) error {
+			cfg.Model = modelsim.Model
+			return modelsim.CodexConfig(cfg.Data, url)
+		}},
+		{"claude driver", "claude " + lab.ClaudeVersion, claude.New(claude.Config{Binary: lab.Claude(t)}), env(modelsim.ClaudeEnv, modelsim.ClaudeModel)},
+		{"opencode driver", "opencode " + lab.OpencodeVersion, opencode.New(opencode.Config{Binary: lab.Opencode(t)}), env(modelsim.OpencodeEnv, "sim/"+modelsim.Model)},
+	}
+}
+
+// session opens one that ends with the test.
+func (d agentDriver) session(t testing.TB, url string) provider.Session {
+	t.Helper()
+	return openSession(t, d.provider, d.place(t, url))
+}
+
+// place makes the directories of a session.
+func (d agentDriver) place(t testing.TB, url string) provider.SessionConfig {
 	t.Helper()
 	root := t.TempDir()
-	cfg := provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Data: filepath.Join(root, "data"), Model: modelsim.Model, Profile: thole.ProfileFull,
+	cfg := provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Data: filepath.Join(root, "data"), Auth: filepath.Join(root, "auth"), Profile: thole.ProfileFull,
 		Env: map[string]string{"HOME": root, "PATH": "/usr/local/bin:/usr/bin:/bin"}}
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		t.Fatal(err)
+	err := os.MkdirAll(cfg.Dir, 0o755)
+	if err == nil {
+		err = d.config(url, &cfg)
 	}
-	if err := modelsim.CodexConfig(cfg.Data, url); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	return cfg
 }
 
-func openCodex(t testing.TB, p provider.Provider, cfg provider.SessionConfig) provider.Session {
+func openSession(t testing.TB, p provider.Provider, cfg provider.SessionConfig) provider.Session {
 	t.Helper()
 	s, err := p.Open(context.Background(), cfg)
 	if err != nil {
@@ -112,31 +160,30 @@ func cpuOf(pid int) float64 {
 }
 
 func TestProviderCPU(t *testing.T) {
-	s := openCodex(t, codex.New(lab.Codex(t)), codexConfig(t, demoModel(t)))
+	url := model(t)
 	deltas := short(500, 2000)
 	prompt := "sim: slow 0ms 5 ;; say " + strings.Repeat("word ", deltas)
-	var theirs float64
-	Case{
-		Name: "codex driver: processor time of a turn of 2,000 deltas", Unit: "ms", Peer: "the codex process itself, " + lab.CodexVersion,
-		Promise: 0.05, Loose: 1,
-		Ours: func() float64 {
-			pid := s.(interface{ PID() int }).PID()
-			ours, cli := ownCPU(), cpuOf(pid)
-			seen := 0
-			turnOf(t, s, prompt, func(e provider.Event) {
-				if e.Kind == provider.EventItemDelta {
-					seen++
+	for _, d := range agentDrivers(t) {
+		s := d.session(t, url)
+		var theirs float64
+		Case{
+			Name: d.name + ": processor time of a turn of 2,000 deltas", Unit: "ms", Peer: "the CLI's own process, " + d.cli,
+			Promise: 0.05, Loose: 0.5,
+			Ours: func() float64 {
+				pid := s.(interface{ PID() int }).PID()
+				ours, cli := ownCPU(), cpuOf(pid)
+				seen := 0
+				turnOf(t, s, prompt, func(e provider.Event) { seen += len(e.Delta) })
+				if seen < 5*deltas*9/10 {
+					t.Fatalf("%d bytes of deltas, want about %d", seen, 5*deltas)
 				}
-			})
-			if seen < deltas*9/10 {
-				t.Fatalf("%d deltas, want about %d", seen, deltas)
-			}
-			theirs = cpuOf(pid) - cli
-			return ownCPU() - ours
-		},
-		Theirs: func() float64 { return theirs },
-		Note:   "processor time of this process during the turn (driver, decoder, events) against that of the CLI in the same turn; the model runs in a third process",
-	}.Run(t)
+				theirs = cpuOf(pid) - cli
+				return ownCPU() - ours
+			},
+			Theirs: func() float64 { return theirs },
+			Note:   "processor time of this process during the turn (driver, decoder, events) against that of the CLI in the same turn; the model runs in a third process at full speed. At the pace of a demonstration, 15 ms apart, each delta wakes this process from its sleep, and codex takes 0.21, claude 0.37",
+		}.Run(t)
+	}
 }
 
 // stampServer is an app-server that writes the time into each delta.
@@ -167,7 +214,7 @@ func TestProviderLatency(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull}
-	s := openCodex(t, codex.New(script), cfg)
+	s := openSession(t, codex.New(script), cfg)
 	Case{
 		Name: "codex driver: from the CLI's stdout to our event, median", Unit: "ms", Peer: "one millisecond",
 		Promise: 1, Loose: 5,
@@ -187,7 +234,7 @@ func TestProviderLatency(t *testing.T) {
 }
 
 func TestProviderMemory(t *testing.T) {
-	s := openCodex(t, codex.New(lab.Codex(t)), codexConfig(t, demoModel(t)))
+	s := agentDrivers(t)[0].session(t, model(t))
 	size := short(2_000_000, 10_000_000)
 	Case{
 		Name: "codex driver: live heap while a command writes 10 MB", Unit: "MB", Peer: "the output itself",
@@ -230,11 +277,11 @@ func (b bare) Notification(n *jsonrpc.Notification) {
 }
 
 func TestProviderWarmStart(t *testing.T) {
-	url := demoModel(t)
-	p := codex.New(lab.Codex(t))
-	s := openCodex(t, p, codexConfig(t, url))
+	url := model(t)
+	d := agentDrivers(t)[0]
+	s := d.session(t, url)
 
-	cfg := codexConfig(t, url)
+	cfg := d.place(t, url)
 	env := map[string]string{"CODEX_HOME": cfg.Data}
 	for k, v := range cfg.Env {
 		env[k] = v
