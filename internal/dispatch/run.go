@@ -64,24 +64,15 @@ func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) e
 		return err
 	}
 	defer p.client.Close()
-	id := runID(t)
-	status, err := p.client.Status(ctx)
+	req, err := w.request(ctx, th, t, runID(t))
 	if err != nil {
 		return err
 	}
-	have := find(status.Runs, id)
-	if have == nil {
-		req, err := w.request(ctx, th, t, id)
-		if err != nil {
-			return err
-		}
-		r, err := p.client.Run(ctx, req)
-		if err != nil {
-			return fmt.Errorf("run turn: %w", err)
-		}
-		have = &r
+	run, err := p.client.Run(ctx, req) // or what an earlier worker began
+	if err != nil {
+		return fmt.Errorf("run turn: %w", err)
 	}
-	err = w.follow(ctx, p, *have)
+	err = w.follow(ctx, p, run)
 	w.keepLogin(p, t.Settings.Provider)
 	return err
 }
@@ -101,15 +92,6 @@ func (w *worker) keepLogin(p *place, name string) {
 	if err := keep.Keep(name, auths.AuthDir(p.row.ID, name), *w.grant); err != nil {
 		w.log.Warn("keep refreshed login", "executor", p.row.ID, "err", err)
 	}
-}
-
-func find(runs []executord.Run, id thole.TurnID) *executord.Run {
-	for i := range runs {
-		if runs[i].ID == id {
-			return &runs[i]
-		}
-	}
-	return nil
 }
 
 // runID names a run: the turn's own id the first time, another one each time the

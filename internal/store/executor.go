@@ -31,15 +31,21 @@ func scanExecutor(rows *sql.Rows) (r executor.Row, err error) {
 
 // Ensure implements executor.Rows.
 func (e *Executors) Ensure(ctx context.Context, want executor.Row) (row executor.Row, err error) {
-	err = e.db.Update(ctx, "executor.intend", func(tx *Tx) error {
+	look := func(tx *Tx) (bool, error) {
 		found, err := All(tx, scanExecutor, `select `+executorColumns+` from executors
 			where thread_id = $1 and scope = $2 and turn_id = $3 and state <> 'deleted'`, want.Thread, want.Scope, want.Turn)
-		if err != nil {
-			return err
-		}
-		if len(found) > 0 {
+		if err == nil && len(found) > 0 {
 			row = found[0]
-			return nil
+		}
+		return len(found) > 0, err
+	}
+	there := false // usually, and then nothing is written
+	if err = e.db.View(ctx, func(tx *Tx) error { there, err = look(tx); return err }); err != nil || there {
+		return row, err
+	}
+	err = e.db.Update(ctx, "executor.intend", func(tx *Tx) error {
+		if there, err := look(tx); err != nil || there {
+			return err
 		}
 		now := thole.Millis(tx.Now())
 		if _, err := tx.Exec(`insert into executors (`+executorColumns+`)

@@ -173,18 +173,18 @@ func (d *Driver) Inspect(ctx context.Context, id thole.ExecutorID) (executor.Inf
 		return executor.Info{}, err
 	}
 	info := executor.Info{ID: id, Thread: l.Spec.Thread, Created: l.Created, State: executor.Stopped}
+	got, unreached := d.reach(ctx, info)
+	if unreached == nil {
+		return got, nil
+	}
 	found, err := marked(id)
 	if err != nil {
 		return executor.Info{}, err
 	}
-	if len(found) == 0 {
+	if len(found) == 0 || errors.Is(unreached, syscall.ECONNREFUSED) || errors.Is(unreached, os.ErrNotExist) {
 		return info, nil
 	}
-	got, err := d.reach(ctx, info)
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
-		return info, nil
-	}
-	return got, err
+	return got, unreached
 }
 
 // reach fills in how to talk to a running executord.
