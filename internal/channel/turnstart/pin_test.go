@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
-	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/turnstart"
 )
 
 // allowed is what the user's session allows now, in the server's words.
@@ -43,18 +45,15 @@ func TestPinnedPermissions(t *testing.T) {
 	r := newRig(t)
 	r.widen()
 	before, _ := r.allowed()
+	ch := turnstart.New(r.s, nil)
+	defer ch.Close()
+	q := channel.Query{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Batch: "b"}
+	if got, err := ch.Probe(bg, q); err != nil || got.Verdict != channel.NotNow || !strings.Contains(got.Reason, "session_profile_mismatch") {
+		t.Fatalf("a session beyond its cap: %+v, %v", got, err)
+	}
+	r.s.a.Wish.Pin = true
 	r.deliver()
 	r.job("sim: wait 2s ;; say got it")
-	r.until(func(v delivery.BatchView) bool { return strings.Contains(r.story(), "session_profile_mismatch") })
-	if n := r.carrying(); n != 0 {
-		t.Fatal("a session beyond its cap got a delivery")
-	}
-	r.halt()
-
-	r.s.mu.Lock()
-	r.s.a.Wish.Pin = true
-	r.s.mu.Unlock()
-	r.deliver()
 	r.asked("got it")
 	if text, now := r.allowed(); now.Approval || now.Network || now.Write {
 		t.Errorf("the delivered turn runs with %s", text)
