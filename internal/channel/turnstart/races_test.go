@@ -44,7 +44,7 @@ func TestUserIsFaster(t *testing.T) {
 // Each becomes a turn of its own.
 func TestTwoDeliverers(t *testing.T) {
 	one := newRig(t)
-	two := &rig{codex: one.codex, user: one.user, t: t, s: one.s, db: storetest.SQLite(t), changed: make(chan struct{})}
+	two := one.codex.rigOn(t, one.user, storetest.SQLite(t), nil)
 	for _, r := range []*rig{one, two} {
 		r.deliver()
 	}

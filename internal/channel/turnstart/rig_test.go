@@ -42,6 +42,7 @@ type codex struct {
 	sock string
 	work string
 	cmd  *exec.Cmd
+	pid  int
 }
 
 func newCodex(t testing.TB) *codex {
@@ -75,6 +76,7 @@ func (c *codex) start() {
 	if err := c.cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
+	c.pid = c.cmd.Process.Pid
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		cl, err := appclient.Dial(bg, "unix://"+c.sock, appclient.Options{Name: "wait"})
@@ -142,7 +144,7 @@ func (r *rig) renew() {
 	u.thread = r.thread
 	u.must("thread/resume", map[string]any{"excludeTurns": true}, nil)
 	r.user = u
-	id := procid.Of(r.cmd.Process.Pid)
+	id := procid.Of(r.pid)
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	r.s.a.Epoch++
@@ -295,22 +297,26 @@ func newRig(t *testing.T) *rig {
 // is one, which is armed when the barrier is durable.
 func (c *codex) rig(t *testing.T, via *proxy) *rig {
 	t.Helper()
-	r := &rig{codex: c, user: c.join(), t: t, changed: make(chan struct{})}
-	r.db = storetest.SQLite(t, func(cfg *store.Config) {
+	db := storetest.SQLite(t, func(cfg *store.Config) {
 		cfg.Hook = func(p store.Point, step string) {
 			if via != nil && p == store.AfterCommit && step == "delivery.begin_accept" {
 				via.arm()
 			}
 		}
 	})
-	id := procid.Of(c.cmd.Process.Pid)
+	return c.rigOn(t, c.join(), db, via)
+}
+
+// rigOn makes deliveries to the user's thread out of a store.
+func (c *codex) rigOn(t *testing.T, u *user, db *store.DB, via *proxy) *rig {
+	r := &rig{codex: c, user: u, t: t, db: db, changed: make(chan struct{})}
 	address := "unix://" + c.sock
 	if via != nil {
 		address = via.addr()
 	}
 	r.s = &sessions{c: c, a: attachment.Attachment{
 		ID: "att", User: thole.LocalUser, Home: c.home, Thread: thole.ThreadID(r.thread), Kind: attachment.Owned, Address: address,
-		State: attachment.Live, Epoch: 1, Process: id, Trust: attachment.TrustedAll,
+		State: attachment.Live, Epoch: 1, Process: procid.Of(c.pid), Trust: attachment.TrustedAll,
 	}}
 	return r
 }
@@ -342,9 +348,11 @@ func (r *rig) deliver() {
 	r.t.(*testing.T).Cleanup(r.halt)
 }
 
-func (r *rig) job(result string) {
+func (r *rig) job(result string) { r.t.Helper(); r.jobAs(thole.NewID[thole.JobID](time.Now()), result) }
+
+// jobAs submits and completes a job; repeating it changes nothing.
+func (r *rig) jobAs(job thole.JobID, result string) {
 	r.t.Helper()
-	job := thole.NewID[thole.JobID](time.Now())
 	_, _, err := r.m.Submit(bg, me, delivery.Submit{
 		ID: job, Owner: thole.DefaultOwner, Target: thole.TargetCLI, Summary: "work", Policy: thole.UnknownDeliveryPolicy,
 		Address: delivery.Address{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread)},
