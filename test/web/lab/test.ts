@@ -67,10 +67,16 @@ export class Desk {
     return new URL(this.page.url()).pathname.split("/")[2]!;
   }
 
-  /** shot keeps a picture for the documentation when THOLE_SHOTS is set. */
-  async shot(name: string): Promise<void> {
+  /** shot keeps a picture for the documentation when THOLE_SHOTS is set; a title stands in place of the script in the prompt. */
+  async shot(name: string, title?: string): Promise<void> {
     if (!process.env.THOLE_SHOTS) return;
+    if (title) {
+      const edit = ([id, name]: string[]) => fetch(`/sessions/${id}`, { method: "PATCH", headers: { "content-type": "application/json" }, body: JSON.stringify({ name }) }).then((it) => it.status);
+      expect(await this.page.evaluate(edit, [this.sessionID, title])).toBe(200);
+      await expect(this.page.getByText(title).first()).toBeAttached();
+    }
     mkdirSync(shots, { recursive: true });
+    await this.page.mouse.move(0, 0); // nothing is pointed at
     await this.page.screenshot({ path: `${shots}${name}.png` });
   }
 

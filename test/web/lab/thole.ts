@@ -39,8 +39,8 @@ const freePort = (): Promise<number> =>
 export class Thole {
   private child?: ChildProcess;
   private port = 0;
-  private readonly root = mkdtempSync(join(tmpdir(), "thole-web-"));
-  private readonly home = join(this.root, "home");
+  readonly root = mkdtempSync(join(tmpdir(), "thole-web-"));
+  readonly home = join(this.root, "home");
 
   constructor(private readonly withAgents: AgentName[] = []) {}
 

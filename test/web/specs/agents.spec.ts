@@ -29,6 +29,7 @@ for (const name of names) {
     await desk.send("run touch made-by-agent && echo it-was-made");
     const allow = desk.chat.getByRole("button", { name: "Allow", exact: true });
     await expect(allow.first()).toBeVisible({ timeout: 90_000 });
+    await expect(page.getByRole("tabpanel").getByText(new RegExp(`^${name}`)).first()).toBeVisible();
     await desk.shot(`agent-${name}`);
     await allow.first().click();
     await desk.idle();
@@ -36,3 +37,24 @@ for (const name of names) {
     await expect(desk.chat.getByRole("button", { name: /touch made-by-agent.*exit 0/ })).toBeVisible();
   });
 }
+
+test("a chat stays with its agent: another agent begins a new one", async ({ page, thole }) => {
+  test.skip(found.length < 2 && process.env.CI !== "true", "two agents are needed: make setup");
+  test.setTimeout(150_000);
+  const [one, two] = found as [AgentName, AgentName];
+  const desk = new Desk(page, thole);
+  const agent = page.getByRole("combobox", { name: "Agent" });
+  await desk.logIn();
+  await desk.newChat();
+  await agent.selectOption(one);
+  await desk.ask("say hello from the first");
+  const first = desk.sessionID;
+  await agent.selectOption(two);
+  await expect(page).toHaveURL(/\/new$/);
+  await expect(agent).toHaveValue(two);
+  await desk.ask("say hello from the second");
+  expect(desk.sessionID).not.toBe(first);
+  await expect(desk.chat.getByText(new RegExp(`^${two}`)).last()).toBeVisible();
+  await page.goto(`${thole.base}/c/${first}`);
+  await expect(agent).toHaveValue(one);
+});

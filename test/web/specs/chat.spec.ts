@@ -36,14 +36,14 @@ test("commands show their output, file changes their difference", async ({ desk 
   await expect(desk.chat.getByLabel("Output").first()).toContainText("alpha");
   await expect(desk.chat.getByRole("button", { name: /notes\.txt/ })).toBeVisible();
   await expect(desk.chat.getByText("+hello there")).toBeVisible();
-  await desk.shot("command-and-diff");
+  await desk.shot("command-and-diff", "Run two commands and write a note");
 });
 
 test("an approval can be given and refused", async ({ desk }) => {
   await desk.send("Carefully sim: run echo allowed ;; run echo refused ;; say finished");
   const card = desk.chat.getByRole("region", { name: "May this command run?" });
   await expect(card.getByLabel("Command")).toContainText("echo allowed");
-  await desk.shot("approval");
+  await desk.shot("approval", "Be careful");
   await card.getByRole("button", { name: "Allow", exact: true }).click();
   await expect(card.getByLabel("Command")).toContainText("echo refused");
   await card.getByPlaceholder(/Tell the agent why/).fill("not today");
@@ -109,7 +109,7 @@ test("a running agent is steered, and messages queue behind it", async ({ desk }
   await queue.getByRole("textbox").fill("queued one, edited");
   await queue.getByRole("button", { name: "Save" }).click();
   await expect(queue.getByText("queued one, edited")).toBeVisible();
-  await desk.shot("queue");
+  await desk.shot("queue", "Three things at once");
   await desk.input.fill("turn left");
   await desk.page.getByRole("button", { name: "Steer" }).click();
   await expect(desk.chat.getByText("Added while it was running")).toBeVisible();
@@ -123,4 +123,24 @@ test("a failed run says why", async ({ desk }) => {
   await expect(desk.chat.getByText("Failed", { exact: true })).toBeVisible();
   await desk.tab("Agent");
   await expect(desk.page.getByRole("tabpanel").getByText("Last error")).toBeVisible();
+});
+
+test("a queued message is given to the running answer", async ({ desk }) => {
+  await desk.send("Busy sim: wait 4s ;; say first answer");
+  await expect(desk.stopButton).toBeVisible();
+  await desk.send("sim: say took it in");
+  const queue = desk.page.getByRole("region", { name: "Queued messages" });
+  await queue.getByRole("button", { name: "Send to the running agent now" }).click();
+  await expect(queue).toHaveCount(0);
+  await expect(desk.chat.getByText("Added while it was running")).toBeVisible();
+  await desk.idle();
+  await expect(desk.said("took it in").last()).toBeVisible();
+  await expect(desk.chat.locator("time")).toHaveCount(1); // one run
+});
+
+test("code is coloured by its language, and by nothing inline", async ({ desk }) => {
+  await desk.ask("Code sim: say ```go\\n// row pulls\\nfunc row(n int) string { return \"pull\" }\\n```");
+  await expect(desk.chat.locator(".code-keyword", { hasText: /^func$/ })).toBeVisible();
+  await expect(desk.chat.locator(".code-comment", { hasText: "// row pulls" })).toBeVisible();
+  await expect(desk.chat.locator(".code-string", { hasText: '"pull"' })).toBeVisible();
 });

@@ -1,27 +1,52 @@
 import { devices } from "@playwright/test";
 import { Desk, expect, test } from "../lab/test.ts";
 
-const rich = "Show everything sim: think I look at the pieces. ;; todo [x] look | [~] change | test ;; run printf 'ok\\n' ;; write src/a/very/long/path/to/some/module/which/is/deep/notes.txt hello there ;; say Here is a table:\\n\\n| name | value |\\n|---|---|\\n| a | 1 |\\n\\nand `code`.";
+const rich = "Show everything sim: think I look at the pieces. ;; todo [x] look | [~] change | test ;; run printf 'ok\\n' ;; write src/a/very/long/path/to/some/module/which/is/deep/notes.txt hello there ;; say Here is a table:\\n\\n| name | value |\\n|---|---|\\n| a | 1 |\\n\\nand `code`:\\n\\n```go\\n// row pulls once.\\nfunc row(n int) string { return \"pull\" }\\n```";
 
 test("the first page names the agents that are missing and the command for each", async ({ desk }) => {
   await desk.newChat();
   const agents = desk.page.getByRole("region", { name: "Agents on this machine" });
-  await expect(agents.getByText(/npm install -g @openai\/codex/)).toBeVisible();
+  await expect(agents.getByText(/npm install -g @openai\/codex/).last()).toBeVisible();
   await expect(agents.getByText(/npm install -g @anthropic-ai\/claude-code@/).last()).toBeVisible();
   await expect(agents.getByText("ready", { exact: true })).toBeVisible();
   await desk.accessible();
   await desk.shot("welcome");
 });
 
-test("a link works once, and without one the page says how to log in", async ({ thole, browser }) => {
-  const context = await browser.newContext();
+test("a link works once", async ({ thole, browser }) => {
+  const link = thole.loginLink();
+  const visit = async () => {
+    const context = await browser.newContext({ locale: "en-US" });
+    const page = await context.newPage();
+    const answer = await page.goto(link);
+    return { page, status: answer!.status(), leave: () => context.close() };
+  };
+  const first = await visit();
+  expect(first.status).toBe(200);
+  await expect(first.page.getByRole("textbox", { name: "Message", exact: true })).toBeVisible();
+  const second = await visit();
+  expect(second.status).toBe(401);
+  await expect(second.page.getByRole("heading", { name: "This link does not work any more" })).toBeVisible();
+  await second.page.goto(thole.base);
+  await expect(second.page.getByRole("heading", { name: "Log in to thole" })).toBeVisible();
+  await first.leave();
+  await second.leave();
+});
+
+test("without a link the page says how to log in, and takes a token", async ({ thole, browser }) => {
+  const context = await browser.newContext({ locale: "en-US" });
   const page = await context.newPage();
   await page.goto(thole.base);
   await expect(page.getByRole("heading", { name: "Log in to thole" })).toBeVisible();
   await expect(page.getByText("thole login", { exact: true })).toBeVisible();
-  await page.getByLabel("API token").fill("thole_wrong");
-  await page.getByRole("button", { name: "Log in" }).click();
+  const use = async (token: string) => {
+    await page.getByLabel("API token").fill(token);
+    await page.getByRole("button", { name: "Log in" }).click();
+  };
+  await use("thole_wrong");
   await expect(page.getByRole("alert")).toBeVisible();
+  await use(thole.cli("token", "create", "browser").trim());
+  await expect(page.getByRole("textbox", { name: "Message", exact: true })).toBeVisible();
   await context.close();
 });
 
@@ -59,7 +84,7 @@ for (const scheme of ["light", "dark"] as const) {
       await desk.accessible();
     }
     await desk.tab("Agent");
-    await desk.shot(`chat-${scheme}`);
+    await desk.shot(`chat-${scheme}`, "Notes and a table");
   });
 
   test(`nothing overflows on a phone, ${scheme}`, async ({ thole, browser }) => {
@@ -72,7 +97,7 @@ for (const scheme of ["light", "dark"] as const) {
     await desk.ask(rich);
     await desk.fits();
     await desk.accessible();
-    await desk.shot(`phone-${scheme}`);
+    await desk.shot(`phone-${scheme}`, "Notes and a table");
     await desk.page.getByRole("button", { name: "Show chats" }).click();
     await expect(desk.page.getByRole("dialog", { name: "Chats" })).toBeVisible();
     await desk.accessible();

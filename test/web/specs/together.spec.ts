@@ -1,4 +1,6 @@
+import { Terminal } from "../lab/terminal.ts";
 import { Desk, expect, test } from "../lab/test.ts";
+import { agentPath } from "../lab/thole.ts";
 
 test.beforeEach(async ({ desk }) => desk.newChat());
 
@@ -55,6 +57,56 @@ test("what another client does appears by itself", async ({ desk, page }) => {
   await desk.idle();
 });
 
+test("a terminal on the same thread is in step", async ({ desk, thole }) => {
+  test.skip(!agentPath("codex") && process.env.CI !== "true", "codex is not installed: make setup");
+  test.setTimeout(180_000);
+  await desk.ask("Begin sim: say from the browser");
+  const terminal = new Terminal(thole, desk.sessionID);
+  try {
+    await terminal.shows("• from the browser");
+    await terminal.say("sim: run echo asked-there ;; say it printed %tool%");
+    const card = desk.chat.getByRole("region", { name: "May this command run?" });
+    await expect(card.getByLabel("Command")).toContainText("echo asked-there");
+    await terminal.shows("Yes, proceed");
+    await desk.shot("beside-a-terminal", "One thread, two places");
+    await card.getByRole("button", { name: "Allow", exact: true }).click();
+    await expect(desk.said("it printed asked-there").last()).toBeVisible();
+    await terminal.shows("• it printed asked-there");
+    await desk.idle();
+    await desk.send("sim: run echo answered-there ;; say then %tool%");
+    await terminal.shows(/answered-there[\s\S]*Yes, proceed/);
+    terminal.key("y");
+    await expect(desk.said("then answered-there").last()).toBeVisible();
+    await expect(desk.chat.getByText("answered elsewhere").last()).toBeVisible();
+    await desk.idle();
+  } finally {
+    terminal.end();
+  }
+});
+
+test("a result that thole cannot prove waits for a person, who has two choices", async ({ desk, thole }) => {
+  await desk.ask("Wait for results sim: say I will wait");
+  await desk.tab("Jobs");
+  const panel = desk.page.getByRole("tabpanel");
+  const held = panel.getByRole("region", { name: "Needs your decision" });
+  // No channel of this home reaches another one, so nobody but a person can tell what became of the result.
+  const deliver = (text: string) => thole.background("job", "run", "--wait", "--thread-id", desk.sessionID, "--endpoint", thole.root, "--", "echo", text);
+  const decide = async (choice: RegExp, outcome: string) => {
+    await expect(held).toHaveCount(1, { timeout: 60_000 });
+    await held.getByRole("button", { name: choice }).click();
+    await expect(held).toHaveCount(0);
+    await expect(panel.getByText(outcome, { exact: false })).toBeVisible();
+  };
+
+  await deliver("first result");
+  await decide(/Stop tracking/, "closed by you, unconfirmed");
+  await deliver("second result");
+  await expect(held).toHaveCount(1, { timeout: 60_000 });
+  await desk.accessible();
+  await desk.shot("held", "Waiting for results");
+  await decide(/It arrived/, "you confirmed that it arrived");
+});
+
 test("the result of a background job arrives in the chat", async ({ desk, thole }) => {
   await desk.ask("Wait for the build sim: say I will wait");
   await thole.background("job", "run", "--wait", "--thread-id", desk.sessionID, "--", "sh", "-c", "echo build is green");
@@ -64,7 +116,7 @@ test("the result of a background job arrives in the chat", async ({ desk, thole 
   await expect(panel.getByText("finished", { exact: true })).toBeVisible();
   await panel.getByRole("button", { name: /Delivery story/ }).click();
   await expect(panel.getByRole("listitem").getByRole("listitem").first()).toBeVisible();
-  await desk.shot("jobs");
+  await desk.shot("jobs", "Waiting for the build");
 });
 
 test("a server that restarts in the middle of a turn loses nothing", async ({ desk, thole, expected }) => {

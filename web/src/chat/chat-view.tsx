@@ -31,6 +31,7 @@ export function ChatView() {
   const stopping = useSide((side) => side.run?.interrupt_requested === true && side.run.outcome === undefined);
   const name = useSide((side) => side.session?.provider);
   const list = useStore(providers);
+  const wanted = useStore(prefs); // what a new chat starts with changes until it is sent
   const provider = conversation.isDraft ? choice(list) : providerNamed(name);
 
   const busy = chat.status === "submitted" || chat.status === "streaming" || active !== undefined;
@@ -39,8 +40,7 @@ export function ChatView() {
 
   const send = async (text: string, files: FileUIPart[]) => {
     if (conversation.isDraft) {
-      const { model, profile } = prefs.get();
-      const start = { provider: provider?.name, model: known(provider?.models, model), execution_profile: profile, ...conversation.start };
+      const start = { provider: provider?.name, model: known(provider?.models, wanted.model), execution_profile: wanted.profile, ...conversation.start };
       const done = conversation.send(text, files, start, () => go({ page: "chat", id: conversation.id }, true));
       return tried(done);
     }

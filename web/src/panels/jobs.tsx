@@ -76,8 +76,9 @@ function Held({ batch, onDone }: { batch: Batch; onDone: () => void }) {
       </h3>
       <div className="space-y-2.5 px-3 py-2.5">
         <p className="font-medium wrap-anywhere">{batch.summary}</p>
-        {batch.held_for && <p className="text-muted wrap-anywhere">{batch.held_for.replaceAll("_", " ")}</p>}
-        <p className="text-muted">{batch.head ? t("jobs.heldText") : t("jobs.notHead")}</p>
+        <p className="text-muted">{batch.held_for === "policy" ? t("jobs.heldPolicy") : t("jobs.heldText")}</p>
+        {batch.held_for && batch.held_for !== "policy" && <p className="text-[12px] text-faint wrap-anywhere">{maybe("held", batch.held_for)}</p>}
+        {!batch.head && <p className="text-muted">{t("jobs.notHead")}</p>}
         {batch.head && (
           <div className="space-y-2">
             <Operator text={t("jobs.arrived")} about={t("jobs.arrivedText")} onPick={() => void close("operator_confirmed_delivery")} />
