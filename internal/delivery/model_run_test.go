@@ -47,16 +47,15 @@ func TestModel(t *testing.T) {
 // player holds both sides and what the caller of a real machine would remember.
 type player struct {
 	*rig
-	rt      *rapid.T
-	m       *model
-	bits    uint64
-	fences  map[string]delivery.Fence // newest per lane
-	old     []delivery.Fence
-	leases  map[string]string
-	jobIDs  []thole.JobID
-	back    bool // the clock went back: from here on only the rules are checked
-	trace   strings.Builder
-	request int
+	rt     *rapid.T
+	m      *model
+	bits   uint64
+	fences map[string]delivery.Fence // newest per lane
+	old    []delivery.Fence
+	leases map[string]string
+	jobIDs []thole.JobID
+	back   bool // the clock went back: from here on only the rules are checked
+	trace  strings.Builder
 }
 
 func play(rt *rapid.T, db *store.DB, script []uint64) string {

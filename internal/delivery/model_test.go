@@ -39,16 +39,15 @@ type mLane struct {
 }
 
 type mBatch struct {
-	jobs        []thole.JobID
-	bytes       int
-	first       time.Time
-	state       thole.BatchState
-	held        bool
-	reason      thole.CloseReason
-	window      time.Time
-	count       int64
-	attempts    []*mAttempt
-	unsettlable bool
+	jobs     []thole.JobID
+	bytes    int
+	first    time.Time
+	state    thole.BatchState
+	held     bool
+	reason   thole.CloseReason
+	window   time.Time
+	count    int64
+	attempts []*mAttempt
 }
 
 type mAttempt struct {

@@ -36,7 +36,7 @@ func server(t *testing.T) *codex {
 	return c
 }
 
-// The deliverer is killed at every durable step of a delivery into a real thread.
+// The deliverer is killed at durable steps of a delivery into a real thread.
 // Its successor ends it: delivered, as one turn.
 func TestDelivererKilled(t *testing.T) {
 	c := server(t)
@@ -48,7 +48,7 @@ func TestDelivererKilled(t *testing.T) {
 		}
 		return db
 	}
-	crash.Sample(t, 1, func(w *crash.Work) error {
+	crash.Sample(t, 2, func(w *crash.Work) error {
 		u := c.join()
 		if err := os.WriteFile(filepath.Join(w.Dir, "thread"), []byte(u.thread), 0o600); err != nil {
 			return err

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,9 +15,11 @@ import (
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/channeltest"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/delivery/deliverytest"
 	"github.com/tholehq/thole/internal/delivery/driver"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/fault"
 )
 
 // world is a store, a host of threads and a driver between them, in virtual time.
@@ -28,10 +31,15 @@ type world struct {
 	d    *driver.Driver
 	stop func()
 	n    int
+	plan *fault.Plan // what fails
 }
 
 func newWorld(t *testing.T, host *channeltest.Host) *world {
-	w := &world{t: t, db: storetest.SQLite(t), host: host}
+	return newFaultyWorld(t, host, &fault.Plan{})
+}
+
+func newFaultyWorld(t *testing.T, host *channeltest.Host, plan *fault.Plan) *world {
+	w := &world{t: t, db: storetest.SQLite(t), host: host, plan: plan}
 	w.start()
 	return w
 }
@@ -39,10 +47,11 @@ func newWorld(t *testing.T, host *channeltest.Host) *world {
 // start runs a fresh machine and driver over the same store, as a new process.
 func (w *world) start() {
 	var d *driver.Driver
-	w.m = delivery.New(delivery.Config{Store: w.db.Delivery(), Limits: limits(), Wake: func() { d.Wake() }})
+	store := &deliverytest.Store{Next: w.db.Delivery(), Plan: w.plan}
+	w.m = delivery.New(delivery.Config{Store: store, Limits: limits(), Wake: func() { d.Wake() }})
 	w.n++
 	d = driver.New(driver.Config{
-		Machine: w.m, Channels: map[thole.Target]channel.Channel{thole.TargetThole: w.host}, Holder: "p" + strconv.Itoa(w.n), Sole: true,
+		Machine: w.m, Channels: map[thole.Target]channel.Channel{thole.TargetThole: &deliverytest.Channel{Next: w.host, Plan: w.plan}}, Holder: "p" + strconv.Itoa(w.n), Sole: true,
 	})
 	w.d = d
 	ctx, cancel := context.WithCancel(context.Background())
@@ -63,14 +72,28 @@ func (w *world) restart() { w.stop(); w.start() }
 func (w *world) job(thread string) thole.JobID {
 	ctx, now := context.Background(), time.Now()
 	id := thole.NewID[thole.JobID](now)
-	_, _, err := w.m.Submit(ctx, thole.LocalActor, delivery.Submit{
-		ID: id, Owner: thole.DefaultOwner, Target: thole.TargetThole, Summary: "work",
-		Address: delivery.Address{User: thole.LocalUser, Thread: thole.ThreadID(thread)},
+	w.twice(func() error {
+		_, _, err := w.m.Submit(ctx, thole.LocalActor, delivery.Submit{
+			ID: id, Owner: thole.DefaultOwner, Target: thole.TargetThole, Summary: "work",
+			Address: delivery.Address{User: thole.LocalUser, Thread: thole.ThreadID(thread)},
+		})
+		return err
 	})
-	w.ok(err)
-	_, err = w.m.Finish(ctx, thole.LocalActor, delivery.Finish{Job: id, State: thole.JobReady, Summary: "done", Request: string(id)})
-	w.ok(err)
+	w.twice(func() error {
+		_, err := w.m.Finish(ctx, thole.LocalActor, delivery.Finish{Job: id, State: thole.JobReady, Summary: "done", Request: string(id)})
+		return err
+	})
 	return id
+}
+
+// twice asks again after an injected fault, as a command does.
+func (w *world) twice(do func() error) {
+	w.t.Helper()
+	err := do()
+	if errors.Is(err, fault.Err) {
+		err = do()
+	}
+	w.ok(err)
 }
 
 func (w *world) ok(err error) {
