@@ -74,6 +74,9 @@ func (q *Queue) claim(ctx context.Context, c queue.Claim, tokens []string) (leas
 	if c.Care {
 		what, total, perUser = `kind <> 'turn'`, math.MaxInt32, math.MaxInt32
 	}
+	if idle, err := q.idle(ctx, what); err != nil || idle {
+		return nil, false, err
+	}
 	places := make([]string, len(tokens))
 	for i := range places {
 		places[i] = strconv.Itoa(i + 1)
@@ -118,6 +121,19 @@ func (q *Queue) claim(ctx context.Context, c queue.Claim, tokens []string) (leas
 	})
 	slices.SortFunc(leases, func(a, b queue.Lease) int { return slices.Index(tokens, a.Token) - slices.Index(tokens, b.Token) })
 	return leases, len(leases) > 0 && candidates == len(tokens) && perUser < math.MaxInt32, err
+}
+
+// idle looks without writing whether there is nothing to claim. On PostgreSQL it
+// would cost the round trip that it saves.
+func (q *Queue) idle(ctx context.Context, what string) (idle bool, err error) {
+	if q.db.Engine() == enginePostgres {
+		return false, nil
+	}
+	err = q.db.View(ctx, func(tx *Tx) error {
+		return tx.QueryRow(`select not exists (select 1 from turn_queue where state = 'ready' and head and `+what+` and available_at <= $1)`,
+			thole.Millis(tx.Now())).Scan(&idle)
+	})
+	return idle, err
 }
 
 func unlimited(n int) int {
