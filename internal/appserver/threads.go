@@ -188,7 +188,10 @@ func (s *Server) threadUnsubscribe(ctx context.Context, c *conn, p *app.ThreadPa
 		return answer{result: app.UnsubscribeResult{Status: "unsubscribed"}}, nil
 	}
 	t, err := s.cfg.Threads.Get(ctx, c.who(), id)
-	if err != nil || !t.Status.Loaded {
+	if err != nil && thole.CodeOf(err) != thole.CodeNotFound {
+		return answer{}, err
+	}
+	if !t.Status.Loaded {
 		return answer{result: app.UnsubscribeResult{Status: "notLoaded"}}, nil
 	}
 	return answer{result: app.UnsubscribeResult{Status: "notSubscribed"}}, nil

@@ -209,7 +209,7 @@ func TestOrphansAndModes(t *testing.T) {
 	if _, err := os.Stat(h.k.Path(in.Record)); err != nil {
 		t.Fatal("the sweep removed a job's artifact")
 	}
-	err = filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, _ error) error {
 		fi, err := d.Info()
 		if err == nil && fi.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %v", path, fi.Mode())

@@ -85,7 +85,7 @@ func newExecServer(env *Env) *cobra.Command {
 func serveStdio(ctx context.Context, env *Env, srv *execserver.Server) error {
 	err := srv.Serve(ctx, stdio.New(env.In, struct{ io.Writer }{env.Out}, 0))
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the end that was asked for
 	}
 	return err
 }

@@ -67,9 +67,9 @@ type Config struct {
 	Scope        executor.Scope
 	Limits       queue.Limits
 	Room         executor.Limits // of each executor
-	Lease        time.Duration // default 30 s
-	TurnTimeout  time.Duration // default 6 h
-	ParkAfter    time.Duration // how long a question waits before its turn is parked; default 10 min
+	Lease        time.Duration   // default 30 s
+	TurnTimeout  time.Duration   // default 6 h
+	ParkAfter    time.Duration   // how long a question waits before its turn is parked; default 10 min
 	IdleStop     time.Duration
 	RemoveAfter  time.Duration
 	StaleAfter   time.Duration // default 5 min

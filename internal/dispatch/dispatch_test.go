@@ -197,7 +197,7 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 	}
 	r.shelf.set(nil)
 	waitFor(t, state(executor.RowStopped)) // the care that failed is tried again
-	waitFor(t, func() bool { // a sweep in the same millisecond as the stop finds it too young
+	waitFor(t, func() bool {               // a sweep in the same millisecond as the stop finds it too young
 		if err := r.disp.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@
 package execserver
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -127,7 +128,7 @@ func (s scope) empty(p place) error {
 		names, err := f.Readdirnames(1024)
 		for _, name := range names {
 			child := place{dir: int(f.Fd()), name: name, real: filepath.Join(p.real, name), walked: true}
-			if err := s.removeAt(child, true); err != nil && err != unix.ENOENT {
+			if err := s.removeAt(child, true); err != nil && !errors.Is(err, unix.ENOENT) {
 				return err
 			}
 		}

@@ -109,7 +109,7 @@ func Start(spec Spec) (*Process, error) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		io.Copy(p.stderr, errR)
+		_, _ = io.Copy(p.stderr, errR)
 		errR.Close()
 	}()
 	go p.wait(errR, drained)
@@ -144,8 +144,8 @@ func (p *Process) wait(stderr *os.File, drained chan struct{}) {
 	p.tree.reaped()
 	p.tree.kill()
 	deadline := time.Now().Add(drainGrace)
-	p.stdout.SetReadDeadline(deadline)
-	stderr.SetReadDeadline(deadline)
+	_ = p.stdout.SetReadDeadline(deadline)
+	_ = stderr.SetReadDeadline(deadline)
 	<-drained
 	p.Stdin.Close()
 	p.tree.release()
@@ -204,7 +204,7 @@ func (p *Process) Signal(sig os.Signal) error {
 func (p *Process) Stop(grace time.Duration) {
 	p.stopOnce.Do(func() {
 		p.Stdin.Close()
-		p.Signal(syscall.SIGTERM)
+		_ = p.Signal(syscall.SIGTERM)
 	})
 	t := time.NewTimer(grace)
 	defer t.Stop()

@@ -94,11 +94,11 @@ func (l Login) Keep(providerName, auth string, given Grant) error {
 	}
 	after, err := os.ReadFile(filepath.Join(auth, s.file))
 	if err != nil || bytes.Equal(before, after) || len(after) == 0 {
-		return nil
+		return nil //nolint:nilerr // a CLI that logged out has none
 	}
 	path := l.file(s)
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
-		return nil
+		return nil //nolint:nilerr // the user logged out, or in anew
 	}
 	tmp := path + ".thole"
 	if err = os.WriteFile(tmp, after, 0o600); err == nil {

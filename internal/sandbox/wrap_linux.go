@@ -207,7 +207,7 @@ func (p *Policy) hideGlobs(out *Wrapped) (args []string, err error) {
 		seen := 0
 		err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
-				return nil // unreadable for us is unreadable for the program
+				return nil //nolint:nilerr // unreadable for us is unreadable for the program
 			}
 			if seen++; seen > scanLimit {
 				return refuse("too many files below %s to apply `%s`", base, g.pattern)

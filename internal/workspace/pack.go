@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"hash"
 	"os"
@@ -85,7 +84,7 @@ func (p *packer) abandon() error {
 	if p.file == nil {
 		return nil
 	}
-	return errors.Join(p.file.Close())
+	return p.file.Close()
 }
 
 // placePacked gives packs their names in the tree.

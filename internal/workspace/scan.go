@@ -30,7 +30,7 @@ func (l *Local) Scan(ctx context.Context, req ScanRequest) (ScanResult, error) {
 	s := newScan(ctx, l, req, base)
 	s.packs = &packer{dir: st.dir}
 	if err := s.run(); err != nil {
-		return ScanResult{}, errors.Join(err, l.dropStage())
+		return ScanResult{}, errors.Join(err, s.packs.abandon(), l.dropStage())
 	}
 	for _, src := range s.sources {
 		st.sources[src.object.ID] = src

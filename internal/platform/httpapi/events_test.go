@@ -30,9 +30,8 @@ func TestResumeAtEveryCut(t *testing.T) {
 	id, last := finished(g, "sim: think a b ;; say one two three ;; run echo x ;; todo a | b")
 	whole := g.me.stream("GET", "/sessions/"+id+"/events?after=0", nil).until(func(e sseEvent) bool { return seq(e) == last })
 	for cut := range last {
-		want := cut
 		for _, path := range []string{"/sessions/" + id + "/events", "/events?sessions=" + id} {
-			want = cut
+			want := cut
 			s := g.me.with("Last-Event-ID", fmt.Sprint(cut)).stream("GET", path, nil)
 			for _, e := range s.until(func(e sseEvent) bool { return seq(e) == last }) {
 				if seq(e) == 0 {

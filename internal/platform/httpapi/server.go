@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -212,7 +213,7 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 	if v == nil {
 		return
 	}
-	if v == http.ErrAbortHandler {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
 	s.cfg.Log.Error("request panicked", "path", r.URL.Path, "trace", traceOf(r.Context()), "err", v)

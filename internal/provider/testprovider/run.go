@@ -3,6 +3,7 @@ package testprovider
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,9 +80,8 @@ func (r *run) begin(turn provider.Turn, rest []string) {
 
 func (r *run) end(err error) {
 	var stop stopScript
-	switch s, ok := err.(stopScript); {
-	case ok:
-		stop = s
+	switch {
+	case errors.As(err, &stop):
 	case r.ctx.Err() != nil:
 		stop.ended = provider.Ended{Outcome: thole.OutcomeInterrupted}
 	default:

@@ -25,7 +25,6 @@ import (
 type recordedStub struct {
 	t       *testing.T
 	init    []json.RawMessage // answers to initialize, in order
-	info    json.RawMessage
 	start   json.RawMessage
 	process string
 	parts   [][]message // notifications, divided by cuts
