@@ -15,7 +15,7 @@ NORACE ?= ./internal/store/... ./internal/testkit/... ./test/... ./internal/thre
 	./internal/attachment/... ./internal/daemon/... ./internal/cli/... ./internal/provider/claude ./internal/provider/codex ./internal/provider/opencode ./client/...
 RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
 	./internal/dispatch=EveryPhase|Human|Interrupt|AnotherDispatcher ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
-	./internal/thread/runner=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
+	./internal/testkit/runner=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
 PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk

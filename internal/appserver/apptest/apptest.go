@@ -17,8 +17,8 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/testkit/runner"
 	"github.com/tholehq/thole/internal/thread"
-	"github.com/tholehq/thole/internal/thread/runner"
 	"github.com/tholehq/thole/internal/transport"
 	"github.com/tholehq/thole/internal/transport/inproc"
 	"github.com/tholehq/thole/internal/transport/ws"
@@ -82,12 +82,7 @@ func (r *Rig) start() {
 		r.t.Fatal(err)
 	}
 	agent := testprovider.New()
-	r.run, err = runner.New(runner.Config{
-		Threads: r.Threads, Providers: []provider.Provider{agent}, Instance: thole.ExecutorID(r.opts.Instance), Place: r.place,
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.run = runner.New(r.Threads, r.Home, thole.ExecutorID(r.opts.Instance))
 	r.Threads.Attach(r.run)
 	if err := r.Threads.Start(context.Background()); err != nil {
 		r.t.Fatal(err)
@@ -101,17 +96,6 @@ func (r *Rig) start() {
 		r.t.Fatal(err)
 	}
 	r.down = false
-}
-
-func (r *Rig) place(_ context.Context, th thread.Thread) (provider.SessionConfig, error) {
-	base := filepath.Join(r.Home, "threads", string(th.ID))
-	cfg := provider.SessionConfig{Dir: filepath.Join(base, "work"), Data: filepath.Join(base, "data")}
-	for _, d := range []string{cfg.Dir, cfg.Data} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return cfg, err
-		}
-	}
-	return cfg, nil
 }
 
 // Store is the rig's store.

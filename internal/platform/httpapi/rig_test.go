@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +20,8 @@ import (
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/runner"
 	"github.com/tholehq/thole/internal/thread"
-	"github.com/tholehq/thole/internal/thread/runner"
 	"go.uber.org/goleak"
 )
 
@@ -55,21 +53,7 @@ func newRig(t testing.TB, change ...func(*httpapi.Config)) *rig {
 	if g.threads, err = thread.New(thread.Config{Store: g.db.Threads()}); err != nil {
 		t.Fatal(err)
 	}
-	run, err := runner.New(runner.Config{
-		Threads: g.threads, Providers: []provider.Provider{testprovider.New()}, Instance: "here",
-		Place: func(_ context.Context, th thread.Thread) (provider.SessionConfig, error) {
-			cfg := provider.SessionConfig{Dir: filepath.Join(home, string(th.ID), "work"), Data: filepath.Join(home, string(th.ID), "data")}
-			for _, d := range []string{cfg.Dir, cfg.Data} {
-				if err := os.MkdirAll(d, 0o700); err != nil {
-					return cfg, err
-				}
-			}
-			return cfg, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := runner.New(g.threads, home, "here")
 	g.threads.Attach(run)
 	if err := g.threads.Start(ctx); err != nil {
 		t.Fatal(err)

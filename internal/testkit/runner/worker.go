@@ -55,14 +55,14 @@ func (w *worker) again() {
 // while.
 func (w *worker) loop() {
 	defer w.closeSession()
-	idle := time.NewTimer(w.r.cfg.Idle)
-	defer idle.Stop()
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
 	for {
 		select {
 		case <-w.wake:
 			for w.once() {
 			}
-			idle.Reset(w.r.cfg.Idle)
+			timer.Reset(idle)
 			continue
 		default:
 		}
@@ -72,11 +72,11 @@ func (w *worker) loop() {
 		case <-w.quit:
 			w.r.retire(w)
 			return
-		case <-idle.C:
+		case <-timer.C:
 			if w.r.retire(w) {
 				return
 			}
-			idle.Reset(w.r.cfg.Idle)
+			timer.Reset(idle)
 		}
 	}
 }
@@ -90,11 +90,11 @@ func (w *worker) once() bool {
 	default:
 	}
 	ctx := w.r.ctx
-	t, err := w.r.cfg.Threads.Get(ctx, thole.SystemActor, w.thread)
+	t, err := w.r.threads.Get(ctx, thole.SystemActor, w.thread)
 	if err != nil || t.Open == "" {
 		return false
 	}
-	turn, err := w.r.cfg.Threads.Turn(ctx, thole.SystemActor, w.thread, t.Open)
+	turn, err := w.r.threads.Turn(ctx, thole.SystemActor, w.thread, t.Open)
 	if err != nil || turn.Outcome != "" || turn.Deferred != "" {
 		return false
 	}
@@ -142,7 +142,7 @@ func (w *worker) interrupt(ctx context.Context, turn thole.TurnID) error {
 		stop()
 		return nil
 	}
-	force := time.AfterFunc(w.r.cfg.StopGrace, stop)
+	force := time.AfterFunc(stopGrace, stop)
 	context.AfterFunc(w.r.ctx, func() { force.Stop() })
 	return s.Stop(ctx)
 }
@@ -166,12 +166,10 @@ func (w *worker) closeSession() {
 	w.session = nil
 	w.mu.Unlock()
 	if s != nil {
-		if err := s.Close(); err != nil {
-			w.r.cfg.Log.Warn("session did not close", "thread", w.thread, "err", err)
-		}
+		_ = s.Close()
 	}
 }
 
 func (w *worker) ref(turn thole.TurnID) thread.TurnRef {
-	return thread.TurnRef{Thread: w.thread, Turn: turn, Executor: w.r.cfg.Instance}
+	return thread.TurnRef{Thread: w.thread, Turn: turn, Executor: w.r.instance}
 }

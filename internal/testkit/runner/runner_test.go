@@ -9,12 +9,10 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/runner"
 	"github.com/tholehq/thole/internal/thread"
-	"github.com/tholehq/thole/internal/thread/runner"
 	"go.uber.org/goleak"
 )
 
@@ -36,21 +34,7 @@ func newRig(t testing.TB, db *store.DB, home string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := runner.New(runner.Config{
-		Threads: m, Providers: []provider.Provider{testprovider.New()}, Instance: "here",
-		Place: func(_ context.Context, th thread.Thread) (provider.SessionConfig, error) {
-			cfg := provider.SessionConfig{Dir: filepath.Join(home, string(th.ID), "work"), Data: filepath.Join(home, string(th.ID), "data")}
-			for _, d := range []string{cfg.Dir, cfg.Data} {
-				if err := os.MkdirAll(d, 0o700); err != nil {
-					return cfg, err
-				}
-			}
-			return cfg, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := runner.New(m, home, "here")
 	m.Attach(r)
 	if err := m.Start(context.Background()); err != nil {
 		t.Fatal(err)
@@ -173,7 +157,7 @@ func TestApprovalAndSecondTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, sub, kind(thread.TurnEnded))
-	if _, err := os.Stat(filepath.Join(g.home, string(id), "work", "out.txt")); err != nil {
+	if _, err := os.Stat(filepath.Join(g.home, "threads", string(id), "work", "out.txt")); err != nil {
 		t.Fatalf("the command did not run: %v", err)
 	}
 	g.start(id, "again")

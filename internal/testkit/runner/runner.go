@@ -1,7 +1,7 @@
-// Package runner takes turns from their start to their end inside this process:
-// one worker per thread opens a session on the thread's provider, runs the turn
-// and applies what the provider reports. It has no containers, no workspace sync
-// and no leases; the dispatcher has, and takes its place where they are wanted.
+// Package runner takes turns of the scripted agent from their start to their end
+// inside a test's process: one worker per thread. Tests of what stands before the
+// pipeline use it to have threads that answer; the product runs agents in
+// executors only. It knows no queue, no workspace and no lease.
 //
 // A Runner holds no durable truth: everything it knows it reads from the thread,
 // so it may be woken any number of times.
@@ -9,45 +9,32 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// Config makes a Runner.
-type Config struct {
-	Threads   thread.Service
-	Providers []provider.Provider
-	// Default names the provider of threads that say none.
-	Default string
-	// Place says where a thread's session lives: Dir, Data, Auth and Env of the
-	// session's configuration. It creates what it names.
-	Place func(ctx context.Context, t thread.Thread) (provider.SessionConfig, error)
-	// Credentials may be nil: the provider's own are used.
-	Credentials provider.Credentials
-	// Instance marks the turns this runner has. It must outlive a restart of the
-	// process, and differ between processes that share a store.
-	Instance thole.ExecutorID
-	// OpenTimeout bounds the start of a session (a minute), StopGrace how long an
-	// interrupted agent may take before it is killed (ten seconds), Idle how long a
-	// session is kept for the next turn (five minutes).
-	OpenTimeout time.Duration
-	StopGrace   time.Duration
-	Idle        time.Duration
-	Log         *slog.Logger
-}
+// stopGrace is how long an interrupted agent may take before it is killed, idle
+// how long a session is kept for the next turn.
+const (
+	stopGrace = 10 * time.Second
+	idle      = 5 * time.Minute
+)
 
 // Runner implements thread.Runner and thread.Recoverer.
 type Runner struct {
-	cfg       Config
-	providers map[string]provider.Provider
-	ctx       context.Context // ends with Close
-	cancel    context.CancelFunc
+	threads  thread.Service
+	home     string
+	instance thole.ExecutorID
+	agent    provider.Provider
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
 
 	mu      sync.Mutex // guards what follows
 	workers map[thole.ThreadID]*worker
@@ -60,30 +47,25 @@ var (
 	_ thread.Recoverer = (*Runner)(nil)
 )
 
-// New makes a runner. Close ends it.
-func New(cfg Config) (*Runner, error) {
-	if cfg.Threads == nil || cfg.Place == nil || len(cfg.Providers) == 0 || cfg.Instance == "" {
-		return nil, thole.Errorf(thole.CodeInternal, "runner: threads, place, providers and instance are needed")
-	}
-	r := &Runner{cfg: cfg, providers: map[string]provider.Provider{}, workers: map[thole.ThreadID]*worker{}}
-	for _, p := range cfg.Providers {
-		r.providers[p.Name()] = p
-	}
-	if r.cfg.Default == "" {
-		r.cfg.Default = cfg.Providers[0].Name()
-	}
-	for d, v := range map[*time.Duration]time.Duration{
-		&r.cfg.OpenTimeout: time.Minute, &r.cfg.StopGrace: 10 * time.Second, &r.cfg.Idle: 5 * time.Minute,
-	} {
-		if *d <= 0 {
-			*d = v
+// New makes a runner whose agents work below home. instance marks its turns: it
+// is the same after a restart, and differs between processes that share a store.
+// Close ends it.
+func New(threads thread.Service, home string, instance thole.ExecutorID) *Runner {
+	r := &Runner{threads: threads, home: home, instance: instance, agent: testprovider.New(), workers: map[thole.ThreadID]*worker{}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// place makes the directories of a thread's session.
+func (r *Runner) place(id thole.ThreadID) (provider.SessionConfig, error) {
+	base := filepath.Join(r.home, "threads", string(id))
+	cfg := provider.SessionConfig{Dir: filepath.Join(base, "work"), Data: filepath.Join(base, "data")}
+	for _, d := range []string{cfg.Dir, cfg.Data} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return cfg, err
 		}
 	}
-	if r.cfg.Log == nil {
-		r.cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	return r, nil
+	return cfg, nil
 }
 
 // Wake implements thread.Runner.
@@ -139,11 +121,7 @@ func (r *Runner) Answer(ctx context.Context, ref thread.TurnRef, ask thole.AskID
 	if w == nil {
 		return provider.ErrNoTurn
 	}
-	err := w.answer(ctx, ref.Turn, ask, a)
-	if err != nil && !errors.Is(err, provider.ErrSettled) {
-		r.cfg.Log.Warn("answer did not reach the agent", "thread", ref.Thread, "turn", ref.Turn, "err", err)
-	}
-	return err
+	return w.answer(ctx, ref.Turn, ask, a)
 }
 
 // Interrupt implements thread.Runner.
@@ -159,7 +137,7 @@ func (r *Runner) Interrupt(ctx context.Context, ref thread.TurnRef) error {
 // other instances are theirs.
 func (r *Runner) Recover(_ context.Context, _ thread.Thread, t thread.Turn) thread.Fate {
 	switch {
-	case t.Executor != "" && t.Executor != r.cfg.Instance:
+	case t.Executor != "" && t.Executor != r.instance:
 		return thread.FateLeave
 	case t.Phase == thole.PhaseRunning || t.Phase == thole.PhaseWaitingHuman:
 		return thread.FateInterrupt

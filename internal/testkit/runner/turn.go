@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -38,7 +36,7 @@ func (w *worker) run(t thread.Thread, turn thread.Turn) bool {
 		}
 		// Not under ctx: an interrupt ends it, and the turn must come to its end all
 		// the same.
-		if err := w.r.cfg.Threads.SetPhase(w.r.ctx, ref, p, ""); err != nil {
+		if err := w.r.threads.SetPhase(w.r.ctx, ref, p, ""); err != nil {
 			return false // somebody else moved it, and wakes us if it is ours again
 		}
 	}
@@ -46,13 +44,12 @@ func (w *worker) run(t thread.Thread, turn thread.Turn) bool {
 	if turn.Run > 0 {
 		runID = provider.StableID[thole.TurnID]("run", string(turn.ID), strconv.Itoa(turn.Run))
 	}
-	out := newApplier(w.r.cfg.Threads, ref, stop)
+	out := newApplier(w.r.threads, ref, stop)
 	if err := w.drive(ctx, t, turn, runID, out); err != nil {
 		out.emit(w.failure(runID, err))
 	}
 	if err := out.close(); err != nil {
 		if thole.CodeOf(err) != thole.CodeNotFound && thole.CodeOf(err) != thole.CodeConflict {
-			w.r.cfg.Log.Error("a turn's events could not be stored", "thread", w.thread, "turn", turn.ID, "err", err)
 			return false
 		}
 	}
@@ -63,10 +60,8 @@ func (w *worker) run(t thread.Thread, turn thread.Turn) bool {
 // drive opens the session and runs the turn on it. An error means that the turn
 // did not begin.
 func (w *worker) drive(ctx context.Context, t thread.Thread, turn thread.Turn, runID thole.TurnID, out *applier) error {
-	p := w.r.providers[w.name(turn.Settings)]
-	if p == nil {
-		return thole.Errorf(thole.CodeUnsupported, "there is no agent called %q here", w.name(turn.Settings)).
-			WithHint("choose one of the agents that `thole doctor` lists")
+	if name := turn.Settings.Provider; name != "" && name != w.r.agent.Name() {
+		return thole.Errorf(thole.CodeUnsupported, "there is no agent called %q here", name).WithHint("choose the scripted one")
 	}
 	in := provider.Turn{
 		ID: runID, Input: turn.Input, ClientID: turn.ClientID,
@@ -79,7 +74,7 @@ func (w *worker) drive(ctx context.Context, t thread.Thread, turn thread.Turn, r
 		}
 		in.Reply, in.Input = reply, nil
 	}
-	s, err := w.open(ctx, p, t, turn)
+	s, err := w.open(ctx, t, turn)
 	if err != nil {
 		return err
 	}
@@ -124,15 +119,8 @@ func (w *worker) deliver(ctx context.Context, s provider.Session) {
 	}
 }
 
-func (w *worker) name(s thread.Settings) string {
-	if s.Provider != "" {
-		return s.Provider
-	}
-	return w.r.cfg.Default
-}
-
 func (w *worker) reply(ctx context.Context, ask thole.AskID) (*provider.Reply, error) {
-	asks, err := w.r.cfg.Threads.Asks(ctx, thole.SystemActor, w.thread, false)
+	asks, err := w.r.threads.Asks(ctx, thole.SystemActor, w.thread, false)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +133,8 @@ func (w *worker) reply(ctx context.Context, ask thole.AskID) (*provider.Reply, e
 }
 
 // open returns the session, the one of the turn before if it still fits.
-func (w *worker) open(ctx context.Context, p provider.Provider, t thread.Thread, turn thread.Turn) (provider.Session, error) {
-	cfg, err := w.r.cfg.Place(ctx, t)
+func (w *worker) open(ctx context.Context, t thread.Thread, turn thread.Turn) (provider.Session, error) {
+	cfg, err := w.r.place(t.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -163,14 +151,7 @@ func (w *worker) open(ctx context.Context, p provider.Provider, t thread.Thread,
 		return s, nil
 	}
 	w.closeSession()
-	if w.r.cfg.Credentials != nil {
-		if err := w.grant(ctx, p, &cfg); err != nil {
-			return nil, err
-		}
-	}
-	opening, cancel := context.WithTimeout(ctx, w.r.cfg.OpenTimeout)
-	defer cancel()
-	if s, err = p.Open(opening, cfg); err != nil {
+	if s, err = w.r.agent.Open(ctx, cfg); err != nil {
 		return nil, err
 	}
 	w.opened = cfg
@@ -185,28 +166,6 @@ func (w *worker) open(ctx context.Context, p provider.Provider, t thread.Thread,
 func (w *worker) fits(cfg provider.SessionConfig) bool {
 	o := w.opened
 	return o.Dir == cfg.Dir && o.Data == cfg.Data && o.Instructions == cfg.Instructions && maps.Equal(o.Options, cfg.Options)
-}
-
-func (w *worker) grant(ctx context.Context, p provider.Provider, cfg *provider.SessionConfig) error {
-	g, err := w.r.cfg.Credentials.For(ctx, p.Name())
-	if err != nil {
-		return err
-	}
-	env := maps.Clone(cfg.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	maps.Copy(env, g.Env)
-	cfg.Env = env
-	for name, data := range g.Files {
-		if filepath.Base(name) != name {
-			return thole.Errorf(thole.CodeInternal, "credential file %q is not a plain name", name)
-		}
-		if err := os.WriteFile(filepath.Join(cfg.Auth, name), data, 0o600); err != nil {
-			return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
-		}
-	}
-	return nil
 }
 
 // failure is the last word about a turn that did not begin.
@@ -229,7 +188,7 @@ func (w *worker) failure(run thole.TurnID, err error) provider.Event {
 // is parked on an ask lets go of the session.
 func (w *worker) settle(ref thread.TurnRef) {
 	ctx := context.WithoutCancel(w.r.ctx)
-	t, err := w.r.cfg.Threads.Turn(ctx, thole.SystemActor, ref.Thread, ref.Turn)
+	t, err := w.r.threads.Turn(ctx, thole.SystemActor, ref.Thread, ref.Turn)
 	if err != nil {
 		return
 	}
@@ -239,14 +198,5 @@ func (w *worker) settle(ref thread.TurnRef) {
 	if t.Outcome == "" || t.Phase.Terminal() {
 		return
 	}
-	end := thole.PhaseFailed
-	switch t.Outcome {
-	case thole.OutcomeCompleted:
-		end = thole.PhaseSucceeded
-	case thole.OutcomeInterrupted:
-		end = thole.PhaseCanceled
-	}
-	if err := w.r.cfg.Threads.SetPhase(ctx, ref, end, ""); err != nil {
-		w.r.cfg.Log.Warn("turn keeps its last phase", "thread", ref.Thread, "turn", ref.Turn, "err", err)
-	}
+	_ = w.r.threads.SetPhase(ctx, ref, t.Outcome.Phase(), "") // refused only where somebody else was faster
 }
