@@ -67,24 +67,17 @@ var kept = map[string]func(a *delivery.BatchView, jobs map[thole.ThreadID]delive
 // told is there, every rule of stored state holds, and what was not told is whole
 // or absent.
 func TestLifeSurvivesPowerLoss(t *testing.T) {
-	// Each state is a store to open: a short run cuts the operator's part only.
-	rounds, from := 0, "hold"
-	if os.Getenv("THOLE_SOAK") != "" {
-		rounds, from = 2, ""
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("runs in make soak: each of its 400 states is a store to open")
 	}
-	powerloss.Enumerate(t, rounds, func(d *powerloss.Disk) error {
+	powerloss.Enumerate(t, 0, func(d *powerloss.Disk) error {
 		db, err := store.Open(ctx, store.Config{Path: filepath.Join(d.Dir, "thole.db"), VFS: d.VFS})
 		if err != nil {
 			return err
 		}
 		defer db.Close()
 		d.Start()
-		life(newRig(t, db, testLimits()), func(what string) {
-			d.Ack(what)
-			if what == from {
-				d.Start()
-			}
-		})
+		life(newRig(t, db, testLimits()), d.Ack)
 		return nil
 	}, func(dir string, acked []string) error {
 		db, err := store.Open(ctx, store.Config{Path: filepath.Join(dir, "thole.db")})
