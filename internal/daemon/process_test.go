@@ -98,7 +98,7 @@ func (s *site) daemons() (pids []int) {
 // eventually waits for a condition of other processes.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -442,29 +442,31 @@ func TestRunSupervised(t *testing.T) {
 			})
 		}
 	})
-	t.Run("outlives the daemon and its terminal", func(t *testing.T) {
-		gate := filepath.Join(t.TempDir(), "gate")
-		var r wire.Submitted
-		s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", "while [ ! -e "+gate+" ]; do sleep 0.05; done; echo done")
-		var before, after wire.Status
-		s.must(&before, "daemon", "status")
-		cmd := s.command("daemon", "run", "--takeover", "--home", s.home)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		go func() { _ = cmd.Wait() }()
-		eventually(t, "the new daemon owns the home", func() bool {
-			out, _, code := s.run("daemon", "status", "--json")
-			return code == 0 && json.Unmarshal([]byte(out), &after) == nil && after.PID != before.PID
+	for _, successor := range [][]string{{"daemon", "run", "--takeover", "--home", s.home}, {"up", "--no-browser", "--listen", "127.0.0.1:0"}} {
+		t.Run("outlives the daemon, succeeded by "+successor[0], func(t *testing.T) {
+			gate := filepath.Join(t.TempDir(), "gate")
+			var r wire.Submitted
+			s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", "while [ ! -e "+gate+" ]; do sleep 0.05; done; echo done")
+			var after wire.Status
+			s.must(nil, "daemon", "status")
+			cmd := s.command(successor...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = cmd.Wait() }()
+			eventually(t, "the successor owns the home", func() bool {
+				out, _, code := s.run("daemon", "status", "--json")
+				return code == 0 && json.Unmarshal([]byte(out), &after) == nil && after.PID == cmd.Process.Pid
+			})
+			if err := os.WriteFile(gate, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, _, code := s.run("job", "wait", r.JobID, "--timeout", "60s")
+			if code != 0 || !strings.Contains(out, "ready") {
+				t.Errorf("exit %d: %s", code, out)
+			}
 		})
-		if err := os.WriteFile(gate, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, _, code := s.run("job", "wait", r.JobID, "--timeout", "20s")
-		if code != 0 || !strings.Contains(out, "ready") {
-			t.Errorf("exit %d: %s", code, out)
-		}
-	})
+	}
 	t.Run("supervisor killed", func(t *testing.T) {
 		var r wire.Submitted
 		s.must(&r, "job", "run", "--thread-id", "t", "--", "sleep", "300")
