@@ -3,12 +3,14 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
@@ -18,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -41,6 +44,34 @@ func home(dir string) (string, error) {
 	return root, os.WriteFile(name, []byte(root), 0o600)
 }
 
+// envCluster is the DSN of a PostgreSQL that the killed process and its successor
+// share; empty: SQLite in their directory.
+const envCluster = "THOLE_DISPATCH_CRASH_DSN"
+
+// database is the one of a crash directory, made by the first who asks.
+func database(dir, cluster string) (string, error) {
+	name := filepath.Join(dir, "dsn")
+	if dsn, err := os.ReadFile(name); err == nil {
+		return string(dsn), nil
+	}
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	fresh := "k" + strings.ReplaceAll(thole.NewID[string](time.Now()), "-", "")
+	if _, err := conn.Exec(ctx, "create database "+fresh); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(cluster)
+	if err != nil {
+		return "", err
+	}
+	u.Path = "/" + fresh
+	return u.String(), os.WriteFile(name, []byte(u.String()), 0o600)
+}
+
 // pipeline is a rig without a test around it.
 type pipeline struct {
 	db     *store.DB
@@ -54,7 +85,15 @@ func openPipeline(dir string, hook store.Hook) (*pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
+	cfg := store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}
+	if cluster := os.Getenv(envCluster); cluster != "" {
+		cfg.Path = ""
+		cfg.DSN, err = database(dir, cluster)
+	}
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(context.Background(), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +179,17 @@ func killWork(w *crash.Work) error {
 // A dispatcher killed at any durable step is replaced: every acknowledged turn
 // completes, once, with nothing lost and nothing said or done twice.
 func TestADispatcherKilledAnywhereIsReplaced(t *testing.T) {
-	crash.Sample(t, 7, killWork, func(t *testing.T, dir string, acked []string, killed string) {
+	t.Run("sqlite", func(t *testing.T) { killedAnywhere(t, 13) })
+	t.Run("postgres", func(t *testing.T) {
+		if os.Getenv(envCluster) == "" { // else this is the child
+			t.Setenv(envCluster, lab.Postgres(t))
+		}
+		killedAnywhere(t, 13)
+	})
+}
+
+func killedAnywhere(t *testing.T, every int) {
+	crash.Sample(t, every, killWork, func(t *testing.T, dir string, acked []string, killed string) {
 		p, err := openPipeline(dir, nil)
 		if err != nil {
 			t.Fatal(err)
