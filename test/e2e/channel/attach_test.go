@@ -45,8 +45,39 @@ func TestAttachToAnEndpoint(t *testing.T) {
 	if b := d.fate(); b.CloseReason != "delivered" {
 		t.Fatalf("%+v", b)
 	}
+	d.widen(addr, thread)
+	d.thole(&s, "cli", "sessions", "inspect", s.ID)
+	if !strings.Contains(s.Problem, "session_profile_mismatch") || s.Drift != "wider: network, write_access" {
+		t.Errorf("%+v", s)
+	}
+	if out, err := d.try("doctor"); !strings.Contains(out, "by its durable queue") || !strings.Contains(out, "session_profile_mismatch") {
+		t.Errorf("doctor, %v: %s", err, out)
+	}
+	var rows []struct {
+		Event string
+		Proof map[string]string
+	}
+	d.thole(&rows, "audit", "list", "--source-thread-id", thread)
+	if last := rows[len(rows)-1]; last.Event != "session.drift" || last.Proof["drift"] != s.Drift || last.Proof["effective"] == "" {
+		t.Errorf("%+v", last)
+	}
 	kill()
 	d.until("the session to end", func() bool { return len(d.sessions()) == 0 })
+}
+
+// widen gives a session more than it had.
+func (d *desk) widen(addr, thread string) {
+	d.t.Helper()
+	c, err := appclient.Dial(d.t.Context(), addr, appclient.Options{Name: "test", Experimental: true})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Call(d.t.Context(), "thread/settings/update", map[string]any{
+		"threadId": thread, "sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true},
+	}, nil); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // loaded is the only conversation of a server.

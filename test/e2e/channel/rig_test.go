@@ -199,6 +199,7 @@ type session struct {
 	State   string `json:"state"`
 	Thread  string `json:"bound_thread_id"`
 	Problem string `json:"problem"`
+	Drift   string `json:"drift"`
 	Alive   bool   `json:"server_alive"`
 }
 
