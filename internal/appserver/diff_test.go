@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
 )
 
 // Whatever form an agent reports a change in, git can apply the turn's diff.
@@ -53,5 +54,28 @@ func TestTurnDiffApplies(t *testing.T) {
 	}
 	if big := turnDiff([]thole.FileChange{{Path: "b", Kind: "add", Diff: strings.Repeat("+x\n", maxDiff)}}); big != "" {
 		t.Errorf("a diff of %d bytes was told", len(big))
+	}
+}
+
+// A thread that this server lets go of is told as closed; one that another process
+// has is not.
+func TestClosedThreads(t *testing.T) {
+	s := &Server{}
+	for _, c := range []struct {
+		actor thole.Actor
+		st    thread.Status
+		want  string
+	}{
+		{thole.SystemActor, thread.Status{}, "thread/status/changed thread/closed"},
+		{thole.SystemActor, thread.Status{Loaded: true}, "thread/status/changed"},
+		{thole.LocalActor, thread.Status{}, "thread/status/changed"},
+	} {
+		var got []string
+		for _, f := range s.coarse(nil, &thread.Event{Kind: thread.ThreadStatus, Actor: c.actor, Data: thread.Data{Status: &c.st}}, false) {
+			got = append(got, f.method)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
