@@ -132,7 +132,7 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 			return notNow(busyPause, "the settings of before a delivery could not be put back yet: %v", err), nil
 		}
 	}
-	view, err := l.resume(ctx)
+	view, th, queue, err := l.survey(ctx)
 	if err != nil {
 		return notNow(busyPause, "%v", err), nil
 	}
@@ -158,17 +158,8 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	case !j.Allowed:
 		return notNow(cannotPause, "%s", j.Reason), nil
 	}
-	// Not the status that resume tells: after a review that stays active for ever.
-	th, err := l.status(ctx)
-	if err != nil {
-		return channel.Readiness{}, err
-	}
 	if !th.idle() {
 		return notNow(busyPause, "the thread is %s", th.Status.Type), nil
-	}
-	queue, err := l.queue(ctx)
-	if err != nil {
-		return channel.Readiness{}, err
 	}
 	if len(queue) > 0 {
 		return notNow(busyPause, "%d messages are queued in the thread already", len(queue)), nil

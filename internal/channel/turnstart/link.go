@@ -2,6 +2,7 @@ package turnstart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,6 +158,18 @@ func (l *link) resume(ctx context.Context) (wireView, error) {
 		return v, thole.Errorf(thole.CodeUnavailable, "the thread has no turn yet, so its permissions cannot be read")
 	}
 	return v, err
+}
+
+// survey reads all that a probe needs at once. The status is not the one that
+// resume tells: after a review that stays active for ever.
+func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue []wireQueued, err error) {
+	var wg sync.WaitGroup
+	var errs [3]error
+	wg.Go(func() { view, errs[0] = l.resume(ctx) })
+	wg.Go(func() { th, errs[1] = l.status(ctx) })
+	wg.Go(func() { queue, errs[2] = l.queue(ctx) })
+	wg.Wait()
+	return view, th, queue, errors.Join(errs[:]...)
 }
 
 // notified wakes whoever waits, and remembers who opened the turns that were seen
