@@ -48,7 +48,7 @@ func TestTurnStart(t *testing.T) {
 // TestResumeLongThread measures a resume with the first page of items.
 func TestResumeLongThread(t *testing.T) {
 	theirs, ours := codexSide(t), ourSide(t)
-	theirItems, ourItems := 200, 200
+	theirItems, ourItems := 120, 200
 	if Long() {
 		theirItems, ourItems = 1_500, 10_000
 	}
@@ -180,7 +180,7 @@ func broadcast(t *testing.T, conns, words int) float64 {
 // TestRejoin lets many clients resume one long thread at once and compares the time
 // until all have their first page with that of one after the other.
 func TestRejoin(t *testing.T) {
-	items, clients := 500, 20
+	items, clients := 200, 20
 	if Long() {
 		items, clients = 10_000, 100
 	}
