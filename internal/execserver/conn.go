@@ -161,6 +161,7 @@ func (c *conn) initialize(req *jsonrpc.Request) {
 	}
 	c.ses = ses
 	_ = req.Reply(exec.InitializeResult{SessionID: ses.id, EnvironmentInfo: c.srv.info})
+	c.srv.started.Do(func() { c.wg.Go(trim) })
 }
 
 // processRequest runs in the dispatcher, in order, unless file requests that came

@@ -39,7 +39,7 @@ func (c *conn) read() {
 	defer close(c.gone)
 	defer close(c.msgs)
 	defer c.proc.Stdout.Close()
-	lines := process.NewLines(c.proc.Stdout)
+	lines := process.NewLines(process.Gather(c.proc.Stdout))
 	for {
 		line, err := lines.Next()
 		if err != nil {

@@ -9,11 +9,10 @@ import (
 // message is one stdout line. The CLI's message kinds share one struct because a
 // line is decoded once, without knowing its kind: key order is not fixed.
 type message struct {
-	Type      string `json:"type"`
+	streamPart
 	Subtype   string `json:"subtype"`
 	UUID      string `json:"uuid"`
 	SessionID string `json:"session_id"`
-	Parent    string `json:"parent_tool_use_id"`
 
 	// Control envelopes.
 	RequestID string           `json:"request_id"`
@@ -21,8 +20,6 @@ type message struct {
 	Response  *controlResponse `json:"response"`
 
 	// Conversation.
-	Event          *streamEvent    `json:"event"`
-	Abandoned      json.RawMessage `json:"abandoned_blocks"` // on message_stop: the stream was cut, a repeat follows
 	Message        *apiMessage     `json:"message"`
 	IsReplay       bool            `json:"isReplay"`
 	ToolResult     json.RawMessage `json:"tool_use_result"`
@@ -58,6 +55,14 @@ type message struct {
 	Patch          *struct {
 		Status string `json:"status"`
 	} `json:"patch"`
+}
+
+// streamPart is all that is read of a stream_event.
+type streamPart struct {
+	Type      string          `json:"type"`
+	Parent    string          `json:"parent_tool_use_id"`
+	Event     *streamEvent    `json:"event"`
+	Abandoned json.RawMessage `json:"abandoned_blocks"` // on message_stop: the stream was cut, a repeat follows
 }
 
 // request is a control request of the CLI to its host.
@@ -154,7 +159,13 @@ type controlResponse struct {
 // unknown message kinds reuse field names with other types.
 func parse(line []byte) (*message, error) {
 	m := &message{}
-	if err := json.Unmarshal(line, m); err != nil {
+	var into any = m
+	if bytes.HasPrefix(line, []byte(`{"type":"stream_event",`)) {
+		// Nearly all of the traffic: a search among all the members costs more than
+		// the rest of its handling.
+		into = &m.streamPart
+	}
+	if err := json.Unmarshal(line, into); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if !errors.As(err, &mismatch) {
 			return nil, err

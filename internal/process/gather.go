@@ -1,0 +1,35 @@
+package process
+
+import (
+	"io"
+	"time"
+)
+
+const (
+	// quick is a wait for output so short that more is sure to come: a CLI that
+	// streams.
+	quick = 2 * time.Millisecond
+	// nap is how long a streaming CLI is left alone before it is read again.
+	nap = time.Millisecond
+)
+
+// Gather reads a CLI that streams in fewer and larger pieces. Waking up for each
+// of thousands of small writes costs many times what handling them does; while
+// they come close together they are collected for a millisecond. Output that
+// comes after a pause is read at once.
+func Gather(r io.ReadCloser) io.ReadCloser { return &gather{ReadCloser: r} }
+
+type gather struct {
+	io.ReadCloser
+	fast bool
+}
+
+func (g *gather) Read(b []byte) (int, error) {
+	if g.fast {
+		time.Sleep(nap)
+	}
+	began := time.Now()
+	n, err := g.ReadCloser.Read(b)
+	g.fast = time.Since(began) < quick
+	return n, err
+}
