@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +91,10 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 		client.Close()
 		return nil, err
 	}
+	if home := client.Server().CodexHome; !sameDir(home, a.Home) {
+		client.Close()
+		return nil, thole.Errorf(thole.CodeUnsupported, "the app-server at %s serves the Codex home %s, not %s", a.Address, home, a.Home)
+	}
 	if err := a.Process.Alive(); err != nil {
 		client.Close()
 		return nil, err
@@ -102,6 +107,12 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 		old.client.Close()
 	}
 	return l, nil
+}
+
+func sameDir(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // open asks the server for its methods, which it lists when it is asked for one it

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/turnstart"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/modelsim"
 )
@@ -30,6 +32,18 @@ func TestResultBecomesOneTurnOfARealCodexThread(t *testing.T) {
 	r.delivered(t)
 	if n := len(r.sim.Turns()) - asked; n != 1 {
 		t.Errorf("the model was asked %d times for one delivery", n)
+	}
+}
+
+// A server of another Codex home is not the one that was attached.
+func TestServerOfAnotherHome(t *testing.T) {
+	r := newRig(t)
+	r.s.a.Home = t.TempDir()
+	ch := turnstart.New(r.s, nil)
+	defer ch.Close()
+	got, err := ch.Probe(bg, channel.Query{User: thole.LocalUser, Thread: thole.ThreadID(r.thread)})
+	if err != nil || got.Verdict != channel.NotNow || !strings.Contains(got.Reason, "serves the Codex home") {
+		t.Fatalf("%+v, %v", got, err)
 	}
 }
 
