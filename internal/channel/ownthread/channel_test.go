@@ -3,6 +3,7 @@ package ownthread_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/ownthread"
 	"github.com/tholehq/thole/internal/delivery"
-	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/delivery/deliverytest"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -32,17 +33,15 @@ type world struct {
 	*apptest.Rig
 	t    *testing.T
 	db   *store.DB
-	m    *delivery.Machine
+	run  *deliverytest.Run
 	wrap func(ownthread.Threads) ownthread.Threads
-	halt func()
 
-	mu      sync.Mutex
-	steps   []string      // committed
-	changed chan struct{} // closed at the next delivery commit
+	mu    sync.Mutex
+	steps []string // committed
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, changed: make(chan struct{})}
+	w := &world{t: t}
 	w.db = storetest.SQLite(t, func(c *store.Config) {
 		c.Hook = func(p store.Point, step string) {
 			if p == store.AfterCommit {
@@ -58,29 +57,13 @@ func newWorld(t *testing.T) *world {
 
 // deliver runs a driver over the channel, as a new process would.
 func (w *world) deliver() {
-	var d *driver.Driver
-	l := delivery.DefaultLimits()
-	l.WaitWindow, l.MinInterval, l.RetryMin = 0, 0, 50*time.Millisecond
-	w.m = delivery.New(delivery.Config{Store: w.db.Delivery(), Limits: l, Wake: func() {
-		w.mu.Lock()
-		close(w.changed)
-		w.changed = make(chan struct{})
-		w.mu.Unlock()
-		d.Wake()
-	}})
 	var threads ownthread.Threads = w.Threads
 	if w.wrap != nil {
 		threads = w.wrap(threads)
 	}
-	d = driver.New(driver.Config{
-		Machine: w.m, Holder: "test", Sole: true,
-		Channels: map[thole.Target]channel.Channel{thole.TargetThole: &ownthread.Channel{Threads: threads, Home: w.Home}},
+	w.run = deliverytest.Start(w.t, w.db.Delivery(), deliverytest.Limits(), map[thole.Target]channel.Channel{
+		thole.TargetThole: &ownthread.Channel{Threads: threads, Home: w.Home},
 	})
-	ctx, cancel := context.WithCancel(bg)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = d.Run(ctx) }()
-	w.halt = sync.OnceFunc(func() { cancel(); <-done })
-	w.t.Cleanup(w.halt)
 }
 
 func (w *world) thread() thole.ThreadID {
@@ -95,46 +78,19 @@ func (w *world) thread() thole.ThreadID {
 // job submits and completes work for a thread; its result is a script for the agent.
 func (w *world) job(id thole.ThreadID, result string) {
 	w.t.Helper()
-	job := thole.NewID[thole.JobID](time.Now())
-	_, _, err := w.m.Submit(bg, me, delivery.Submit{
-		ID: job, Owner: thole.DefaultOwner, Target: thole.TargetThole, Summary: "work", Policy: thole.UnknownDeliveryPolicy,
-		Address: delivery.Address{User: thole.LocalUser, Thread: id},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	w.mu.Lock()
 	w.steps = nil
 	w.mu.Unlock()
-	if _, err = w.m.Finish(bg, me, delivery.Finish{Job: job, State: thole.JobReady, Inline: result, Request: string(job)}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.run.Job(thole.NewID[thole.JobID](time.Now()), thole.TargetThole, delivery.Address{User: thole.LocalUser, Thread: id}, result)
 }
 
 // until waits for a batch that satisfies ok.
 func (w *world) until(ok func(delivery.Batch) bool) delivery.Batch {
 	w.t.Helper()
-	deadline := time.After(20 * time.Second)
-	for {
-		w.mu.Lock()
-		changed := w.changed
-		w.mu.Unlock()
-		all, err := w.m.Batches(bg, me, delivery.BatchFilter{Limit: 10})
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if len(all) == 1 && ok(all[0].Batch) {
-			return all[0].Batch
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			w.t.Fatalf("the batch never got there: %+v", all)
-		}
-	}
+	return w.run.Until(func(v delivery.BatchView) bool { return ok(v.Batch) }).Batch
 }
 
-func settled(b delivery.Batch) bool { return b.CloseReason != "" || b.HeldFor != "" }
+func settled(b delivery.Batch) bool { return deliverytest.Settled(delivery.BatchView{Batch: b}) }
 
 // carrying counts the turns that hold a delivery.
 func (w *world) carrying(id thole.ThreadID) (n int) {
@@ -165,15 +121,10 @@ func TestResultBecomesOneTurn(t *testing.T) {
 	// From the completed job to the committed turn, and that it was accepted.
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, s := range w.steps {
-		if s == "thread.start_turn" {
-			if i+1 > 5 {
-				t.Errorf("%d commits to the started turn: %v", i+1, w.steps[:i+1])
-			}
-			return
-		}
+	from, to := slices.Index(w.steps, "delivery.finish_job"), slices.Index(w.steps, "thread.start_turn")
+	if from < 0 || to < from || to-from+1 > 5 {
+		t.Errorf("steps %d to %d of %v", from, to, w.steps)
 	}
-	t.Errorf("no turn among %v", w.steps)
 }
 
 func TestBusyThreadIsNeverSteered(t *testing.T) {
@@ -277,7 +228,7 @@ func TestSuccessorFollows(t *testing.T) {
 	id := w.thread()
 	w.job(id, "sim: ask Go on? | yes | no ;; say went on")
 	w.until(func(b delivery.Batch) bool { return b.AttemptCount == 1 })
-	w.halt()
+	w.run.Halt()
 	asks, err := w.Threads.Asks(bg, me, id, true)
 	for err == nil && len(asks) == 0 {
 		asks, err = w.Threads.Asks(bg, me, id, true)

@@ -39,7 +39,7 @@ func TestSteeredIsNoDelivery(t *testing.T) {
 		t.Fatalf("%+v\n%s", v.Batch, r.story())
 	}
 	r.await(<-turn, "completed")
-	full, err := r.m.Inspect(bg, me, v.Batch.ID)
+	full, err := r.run.Inspect(bg, me, v.Batch.ID)
 	if err != nil || full.Batch.HeldFor != "steered" || len(full.Next()) == 0 {
 		t.Fatalf("%+v, %v", full.Batch, err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/turnstart"
 	"github.com/tholehq/thole/internal/delivery"
-	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/delivery/deliverytest"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/procid"
 	"github.com/tholehq/thole/internal/store"
@@ -278,14 +278,12 @@ type rig struct {
 	t    testing.TB
 	s    *sessions
 	db   *store.DB
-	m    *delivery.Machine
+	run  *deliverytest.Run
 	halt func()
 
 	accept time.Duration // the acceptance deadline, if not the shipped one
 	plain  bool          // the channel is shown no queue
 
-	mu      sync.Mutex
-	changed chan struct{}
 }
 
 func newRig(t *testing.T) *rig {
@@ -309,7 +307,7 @@ func (c *codex) rig(t *testing.T, via *proxy) *rig {
 
 // rigOn makes deliveries to the user's thread out of a store.
 func (c *codex) rigOn(t *testing.T, u *user, db *store.DB, via *proxy) *rig {
-	r := &rig{codex: c, user: u, t: t, db: db, changed: make(chan struct{})}
+	r := &rig{codex: c, user: u, t: t, db: db}
 	address := "unix://" + c.sock
 	if via != nil {
 		address = via.addr()
@@ -323,92 +321,34 @@ func (c *codex) rigOn(t *testing.T, u *user, db *store.DB, via *proxy) *rig {
 
 // deliver runs a driver, as a new daemon would.
 func (r *rig) deliver() {
-	var d *driver.Driver
-	l := delivery.DefaultLimits()
-	l.WaitWindow, l.MinInterval, l.RetryMin = 0, 0, 100*time.Millisecond
+	l := deliverytest.Limits()
 	if r.accept > 0 {
-		l.AcceptTimeout, l.Observation = r.accept, time.Hour
+		l.AcceptTimeout = r.accept
 	}
-	r.m = delivery.New(delivery.Config{Store: r.db.Delivery(), Limits: l, Wake: func() {
-		r.mu.Lock()
-		close(r.changed)
-		r.changed = make(chan struct{})
-		r.mu.Unlock()
-		d.Wake()
-	}})
 	ch := turnstart.New(r.s, nil)
 	if r.plain {
 		ch.Plain()
 	}
-	d = driver.New(driver.Config{Machine: r.m, Holder: "test", Sole: true, Channels: map[thole.Target]channel.Channel{thole.TargetCLI: ch}})
-	ctx, cancel := context.WithCancel(bg)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = d.Run(ctx) }()
-	r.halt = sync.OnceFunc(func() { cancel(); <-done; ch.Close() })
-	r.t.(*testing.T).Cleanup(r.halt)
+	r.run = deliverytest.Start(r.t, r.db.Delivery(), l, map[thole.Target]channel.Channel{thole.TargetCLI: ch})
+	r.halt = func() { r.run.Halt(); ch.Close() }
+	r.t.Cleanup(r.halt)
 }
 
 func (r *rig) job(result string) { r.t.Helper(); r.jobAs(thole.NewID[thole.JobID](time.Now()), result) }
 
-// jobAs submits and completes a job; repeating it changes nothing.
-func (r *rig) jobAs(job thole.JobID, result string) {
+func (r *rig) jobAs(id thole.JobID, result string) {
 	r.t.Helper()
-	_, _, err := r.m.Submit(bg, me, delivery.Submit{
-		ID: job, Owner: thole.DefaultOwner, Target: thole.TargetCLI, Summary: "work", Policy: thole.UnknownDeliveryPolicy,
-		Address: delivery.Address{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread)},
-	})
-	if err == nil {
-		_, err = r.m.Finish(bg, me, delivery.Finish{Job: job, State: thole.JobReady, Inline: result, Request: string(job)})
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.run.Job(id, thole.TargetCLI, delivery.Address{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread)}, result)
 }
 
-func settled(v delivery.BatchView) bool { return v.Batch.CloseReason != "" || v.Batch.HeldFor != "" }
+var settled = deliverytest.Settled
 
 func (r *rig) until(ok func(delivery.BatchView) bool) delivery.BatchView {
 	r.t.Helper()
-	deadline := time.After(60 * time.Second)
-	for {
-		r.mu.Lock()
-		changed := r.changed
-		r.mu.Unlock()
-		all, err := r.m.Batches(bg, me, delivery.BatchFilter{Limit: 1})
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if len(all) == 1 && ok(all[0]) {
-			return all[0]
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			r.t.Fatalf("the batch never got there: %+v\n%s", all, r.story())
-		}
-	}
+	return r.run.Until(ok)
 }
 
-// story is the ledger of the only batch.
-func (r *rig) story() string {
-	var w strings.Builder
-	all, err := r.m.Batches(bg, me, delivery.BatchFilter{Limit: 1})
-	if err != nil || len(all) == 0 {
-		return "no batch"
-	}
-	v, err := r.m.Inspect(bg, me, all[0].Batch.ID)
-	if err != nil {
-		return err.Error()
-	}
-	for _, a := range v.Ledger {
-		w.WriteString(a.Event)
-		for k, p := range a.Proof {
-			w.WriteString(" " + k + "=" + p)
-		}
-		w.WriteString("\n")
-	}
-	return w.String()
-}
+func (r *rig) story() string { return r.run.Story() }
 
 // carrying counts the turns of the thread that hold a delivery.
 func (r *rig) carrying() (n int) {

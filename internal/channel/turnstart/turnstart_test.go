@@ -69,7 +69,7 @@ func TestEscHoldsTheBatch(t *testing.T) {
 	r.deliver()
 	r.job("sim: say before ;; hang")
 	v := r.until(func(v delivery.BatchView) bool { return v.Batch.AttemptCount == 1 || settled(v) })
-	full, err := r.m.Inspect(bg, me, v.Batch.ID)
+	full, err := r.run.Inspect(bg, me, v.Batch.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package deliverytest makes the ports of deliveries fail on purpose. Its wrappers
-// are generated; only tests use them.
+// Package deliverytest is what tests of deliveries share: a running machine and
+// driver, and ports that fail on purpose, whose wrappers are generated.
 package deliverytest
 
 //go:generate go run github.com/tholehq/thole/internal/testkit/fault/cmd/faultgen -port .. -type Store -out store_fault.go
