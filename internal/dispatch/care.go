@@ -137,8 +137,11 @@ func (w *worker) care(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	err = nil
+	now, err := w.cfg.Rows.Now(ctx)
 	for _, row := range rows {
+		if w.lease.Kind == queue.Stop && w.lease.Priority == whenDue && row.LastActive.After(now.Add(-w.cfg.IdleStop)) {
+			continue // active again since the sweep looked
+		}
 		switch w.lease.Kind {
 		case queue.Sync:
 			err = errors.Join(err, w.sync(ctx, th, row.ID, "catch-up"))

@@ -113,3 +113,27 @@ func TestAnIdleExecutorStopsAndGoesByItself(t *testing.T) {
 		t.Errorf("said %q", r.said(id, again))
 	}
 }
+
+// A stop that a sweep asked for is not given to an executor that was active again
+// meanwhile; one that a user asked for is, also while the other still waits.
+func TestASweptStopLooksAgain(t *testing.T) {
+	ctx := context.Background()
+	r := newWorld(t).rig(t, storetest.SQLite(t))
+	id := r.thread()
+	where := r.settled(id, r.start(id, "sim: say hello")).Executor
+	swept := queue.Item{Kind: queue.Stop, Turn: thole.NewID[thole.TurnID](time.Now()), Thread: id, User: "u"}
+	if err := r.db.Queue().Enqueue(ctx, swept); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
+		row, err := r.db.Queue().Get(ctx, swept.Turn)
+		return err == nil && row.State == queue.Done
+	})
+	if row, err := r.db.Executors().Get(ctx, where); err != nil || row.State != executor.RowRunning {
+		t.Fatalf("%+v, %v", row, err)
+	}
+	if err := r.disp.Close(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	r.becomes(where, executor.RowStopped)
+}

@@ -47,7 +47,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 		rows []executor.Row
 	}{{queue.Stop, idle}, {queue.Remove, old}, {queue.Sync, stale}} {
 		for _, row := range s.rows {
-			err = errors.Join(err, d.ask(ctx, row.Thread, s.kind))
+			err = errors.Join(err, d.ask(ctx, row.Thread, s.kind, whenDue))
 		}
 	}
 	return err
@@ -56,11 +56,20 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 // Close asks for a thread's executor to be synced and stopped now; the clock of
 // its removal starts with that.
 func (d *Dispatcher) Close(ctx context.Context, id thole.ThreadID) error {
-	return d.ask(ctx, id, queue.Stop)
+	return d.ask(ctx, id, queue.Stop, inAnyCase)
 }
 
-func (d *Dispatcher) ask(ctx context.Context, id thole.ThreadID, kind queue.Kind) error {
-	return d.cfg.Queue.Enqueue(ctx, queue.Item{Kind: kind, Turn: thole.NewID[thole.TurnID](d.cfg.Now()), Thread: id, User: thole.SystemActor.User})
+// Priorities of care: what a sweep asks for is given only if it is still due when
+// its turn has come; what a user asks for is given in any case.
+const (
+	whenDue   = 0
+	inAnyCase = 1
+)
+
+func (d *Dispatcher) ask(ctx context.Context, id thole.ThreadID, kind queue.Kind, priority int) error {
+	return d.cfg.Queue.Enqueue(ctx, queue.Item{
+		Kind: kind, Turn: thole.NewID[thole.TurnID](d.cfg.Now()), Thread: id, User: thole.SystemActor.User, Priority: priority,
+	})
 }
 
 // reconcile compares the rows with what the driver finds. A row whose executor is
@@ -94,7 +103,7 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 					return err
 				}
 			} else if row.State == executor.RowRunning && info.State == executor.Stopped {
-				if err := d.ask(ctx, row.Thread, queue.Sync); err != nil {
+				if err := d.ask(ctx, row.Thread, queue.Sync, whenDue); err != nil {
 					return err
 				}
 			}

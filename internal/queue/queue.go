@@ -107,7 +107,8 @@ type Row struct {
 // transaction and safe for concurrent use by several processes.
 type Store interface {
 	// Enqueue adds items; adding one again changes nothing, nor does care of a kind
-	// that the thread already waits for. Turns started through threads are added in
+	// that the thread already waits for, unless it is to be given with a higher
+	// priority, which the waiting one then has. Turns started through threads are added in
 	// the thread's own transaction instead.
 	Enqueue(ctx context.Context, items ...Item) error
 	// Claim leases up to len(Tokens) turns, best first.

@@ -41,15 +41,20 @@ func enqueue(it queue.Item) []statement {
 	if it.Kind == "" {
 		it.Kind = queue.Turn
 	}
-	return []statement{{text: `select pg_advisory_xact_lock(hashtext($1))`, args: []any{string(it.Thread)}, postgres: true}, {text: `
+	list := []statement{{text: `select pg_advisory_xact_lock(hashtext($1))`, args: []any{string(it.Thread)}, postgres: true}, {text: `
 		insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
 		select $1, $5, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
 			not exists (select 1 from turn_queue where thread_id = $2 and head and state <> 'done'),
 			false, false, 0, {now}, '', '', 0, '', {now}, 0
 		where not exists (select 1 from turn_queue where turn_id = $1
-			or ($5 <> 'turn' and thread_id = $2 and kind = $5 and state <> 'done'))`,
+			or ($5 <> 'turn' and thread_id = $2 and kind = $5 and state = 'ready'))`,
 		args: []any{string(it.Turn), string(it.Thread), string(it.User), it.Priority, string(it.Kind)}}}
+	if it.Kind != queue.Turn && it.Priority > 0 {
+		list = append(list, statement{text: `update turn_queue set priority = $3 where thread_id = $1 and kind = $2 and state = 'ready' and priority < $3`,
+			args: []any{string(it.Thread), string(it.Kind), it.Priority}})
+	}
+	return list
 }
 
 // Claim implements queue.Store. A round may leave places free when one user had

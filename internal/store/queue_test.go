@@ -187,6 +187,16 @@ func TestQueue(t *testing.T) {
 			}
 			stop := care(2, 1, queue.Stop)
 			care(3, 1, queue.Stop) // the thread waits for one already
+			urgent := queue.Item{Kind: queue.Stop, Turn: thole.TurnID(uuid(6)), Thread: thole.ThreadID(uuid(1)), User: thole.UserID(uuid(1)), Priority: 1}
+			if err := q.Enqueue(ctx, urgent); err != nil {
+				t.Fatal(err)
+			}
+			if row, err := q.Get(ctx, stop); err != nil || row.Priority != 1 {
+				t.Fatalf("the care that waits has priority %d, %v", row.Priority, err)
+			}
+			if _, err := q.Get(ctx, urgent.Turn); thole.CodeOf(err) != thole.CodeNotFound {
+				t.Fatalf("a second one of its kind: %v", err)
+			}
 			other := care(4, 2, queue.Sync)
 			next := add(t, q, 5, 1, 1, 9)
 			claimCare := func() []queue.Lease {
