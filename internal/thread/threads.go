@@ -87,7 +87,11 @@ func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.Threa
 	if !actor.Valid() {
 		return Row{}, errNoActor()
 	}
-	row, err := m.store.Thread(ctx, id)
+	row, ok := m.remembered(id)
+	var err error
+	if !ok {
+		row, err = m.store.Thread(ctx, id)
+	}
 	if errors.Is(err, ErrNone) || err == nil && !m.cfg.Access(actor).Sees(row.Thread.Owner) {
 		return Row{}, errNoThread(id)
 	}
@@ -95,6 +99,25 @@ func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.Threa
 		return Row{}, failed("read thread", err)
 	}
 	return row, nil
+}
+
+// remembered is the row of a thread that is in memory, where nobody else writes
+// the store. Who finds the thread busy asks the store instead of waiting.
+func (m *Machine) remembered(id thole.ThreadID) (row Row, ok bool) {
+	l := m.live(id)
+	if m.shared || l == nil {
+		return Row{}, false
+	}
+	select {
+	case <-l.lock:
+	default:
+		return Row{}, false
+	}
+	defer l.release()
+	if l.st == nil || l.dead || l.unsure {
+		return Row{}, false
+	}
+	return l.st.row, true
 }
 
 // List implements Service. Ephemeral threads are never listed.
