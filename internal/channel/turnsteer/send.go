@@ -2,6 +2,7 @@ package turnsteer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	thole "github.com/tholehq/thole"
@@ -35,10 +36,10 @@ func Propose(ctx context.Context, s Server, g Gate, c Capability, a Active, r Re
 		return rejected(fmt.Errorf("the call is not the one that was proven"))
 	}
 	turn, err := s.Steer(ctx, a.Turn, p.Marker, p.Text)
-	if refusal, ok := err.(*Refusal); ok {
-		return rejected(refusal)
-	}
+	var refusal *Refusal
 	switch {
+	case errors.As(err, &refusal):
+		return rejected(refusal)
 	case err != nil:
 		return channel.Answer{}, fmt.Errorf("the answer to turn/steer was lost: %w", err)
 	case turn != a.Turn:
