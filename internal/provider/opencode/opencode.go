@@ -79,8 +79,9 @@ func (c *Config) bound(ctx context.Context) (context.Context, context.CancelFunc
 type Provider struct {
 	cfg Config
 
-	mu    sync.Mutex // guards known
-	known map[stamp]string
+	mu    sync.Mutex                       // guards what follows
+	known map[stamp]string                 // what binaries said as their version
+	asked map[string]provider.Capabilities // what an untested version told of itself
 }
 
 // New returns the driver. It does nothing yet: a missing CLI shows in Probe and

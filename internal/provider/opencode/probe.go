@@ -12,8 +12,7 @@ import (
 )
 
 // Probe inspects the installed CLI in a home of its own. The driver was proven
-// with one version; others of the same major and minor number are taken as alike,
-// and any other is asked what it has.
+// with one version; any other is asked what it has.
 func (p *Provider) Probe(ctx context.Context) provider.Info {
 	info := provider.Info{Name: name, Title: title, Pinned: pinned, Profiles: provider.Profiles(name), Capabilities: provider.Degraded(provider.All(provider.Unknown), nil)}
 	binary, err := find(p.cfg.Binary)
@@ -27,19 +26,18 @@ func (p *Provider) Probe(ctx context.Context) provider.Info {
 		info.Problem, info.Fix = err.Error(), install
 		return info
 	}
-	v, text, ok := provider.ParseVersion(said)
+	_, text, ok := provider.ParseVersion(said)
 	if !ok {
 		info.Problem, info.Fix = fmt.Sprintf("%s does not say its version: %q", binary, said), install
 		return info
 	}
 	info.Version = text
-	want, _, _ := provider.ParseVersion(pinned)
-	if v[0] == want[0] && v[1] == want[1] {
+	if text == pinned {
 		info.Available, info.Capabilities = true, capabilities(nil)
 		return info
 	}
 	info.Problem, info.Fix = "version "+text+" was not tested; what it can do was asked of it", install
-	caps, err := p.ask(ctx, binary)
+	caps, err := p.ask(ctx, binary, text)
 	if err != nil {
 		info.Problem = "version " + text + " was not tested and has no server that we can use: " + err.Error()
 		return info
@@ -111,9 +109,15 @@ func (d *description) has(path string) bool {
 	return false
 }
 
-// ask starts a server of an unknown version and reads its own description,
+// ask starts a server of an unknown version, once, and reads its own description,
 // without a model call.
-func (p *Provider) ask(ctx context.Context, binary string) (provider.Capabilities, error) {
+func (p *Provider) ask(ctx context.Context, binary, version string) (provider.Capabilities, error) {
+	p.mu.Lock()
+	known, ok := p.asked[version]
+	p.mu.Unlock()
+	if ok {
+		return known, nil
+	}
 	home, err := os.MkdirTemp("", "thole-probe-")
 	if err != nil {
 		return provider.Capabilities{}, err
@@ -136,7 +140,11 @@ func (p *Provider) ask(ctx context.Context, binary string) (provider.Capabilitie
 		}
 	}
 	d.plan = s.agents["plan"] && s.agents["build"]
-	return capabilities(&d), nil
+	known = capabilities(&d)
+	p.mu.Lock()
+	p.asked = map[string]provider.Capabilities{version: known}
+	p.mu.Unlock()
+	return known, nil
 }
 
 // capabilities are what the tested version can do, or what a description tells.
