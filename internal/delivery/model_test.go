@@ -120,8 +120,10 @@ func (m *model) rise(id thole.JobID) {
 	}
 	l, w := j.lane, m.weight(id)
 	var last *mBatch
-	if n := len(l.batches); n > 0 {
-		last = l.batches[n-1]
+	for _, b := range l.batches { // the last open one: behind it may be cancelled ones
+		if b.state != thole.BatchClosed {
+			last = b
+		}
 	}
 	if last == nil || last.state != thole.BatchQueued || !m.now.Before(last.first.Add(m.l.WaitWindow)) ||
 		int64(len(last.jobs)) >= m.l.MaxJobs || int64(last.bytes+w) > m.l.MaxBytes {
