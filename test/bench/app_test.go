@@ -2,9 +2,11 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,14 +95,14 @@ func fanOut(t *testing.T, conns, words int) float64 {
 	s := newSide(t, addr, 0)
 	var events atomic.Int64
 	var done sync.WaitGroup
-	for range conns {
+	heard := make([][]json.RawMessage, conns) // read when the clock has stopped
+	for i := range conns {
 		done.Add(1)
-		deltas := 0
 		c := s.dial(func(n appclient.Notification) {
 			events.Add(1)
 			switch n.Method {
 			case "item/agentMessage/delta":
-				deltas++
+				heard[i] = append(heard[i], n.Params)
 			case "turn/completed":
 				done.Done()
 			}
@@ -110,17 +112,28 @@ func fanOut(t *testing.T, conns, words int) float64 {
 			t.Fatal(err)
 		}
 	}
-	text := "sim: slow 2ms ;; say"
-	for range words {
-		text += " word"
-	}
+	text := strings.TrimSpace(strings.Repeat("word ", words))
 	runtime.GC()
 	before := cpu()
-	if _, err := s.c.StartTurn(bg(t), app.TurnStartParams{ThreadID: s.thread, Input: appclient.Text(text)}); err != nil {
+	if _, err := s.c.StartTurn(bg(t), app.TurnStartParams{ThreadID: s.thread, Input: appclient.Text("sim: slow 2ms ;; say " + text)}); err != nil {
 		t.Fatal(err)
 	}
 	done.Wait()
-	return float64(cpu()-before) / 1e3 / float64(events.Load())
+	cost := float64(cpu()-before) / 1e3 / float64(events.Load())
+	for i, list := range heard {
+		var whole strings.Builder
+		for _, raw := range list {
+			var d struct{ Delta string }
+			if err := json.Unmarshal(raw, &d); err != nil {
+				t.Fatal(err)
+			}
+			whole.WriteString(d.Delta)
+		}
+		if whole.String() != text {
+			t.Fatalf("connection %d heard %d of %d bytes", i, whole.Len(), len(text))
+		}
+	}
+	return cost
 }
 
 // broadcast writes as many frames of a delta's size to as many connections, one
