@@ -95,7 +95,7 @@ func openBrowser(url string) {
 	if path, err := exec.LookPath(name); err == nil {
 		cmd := exec.Command(path, url)
 		if cmd.Start() == nil {
-			go cmd.Wait()
+			go func() { _ = cmd.Wait() }()
 		}
 	}
 }

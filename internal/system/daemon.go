@@ -77,7 +77,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	if err != nil {
 		return "", err
 	}
-	defer owner.Release()
+	defer func() { err = errors.Join(err, owner.Release()) }()
 	db, err := store.Open(ctx, store.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Hook: cfg.Hook})
 	if err != nil {
 		return "", err

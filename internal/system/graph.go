@@ -49,7 +49,7 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 	if err != nil {
 		return "", err
 	}
-	defer flush(context.WithoutCancel(ctx))
+	defer func() { _ = flush(context.WithoutCancel(ctx)) }() // the end does not wait for a collector that is away
 	return RunDaemon(ctx, DaemonConfig{
 		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready,
 		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template,
