@@ -10,9 +10,10 @@ LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
 # Go, which the detector slows about eighteen times: crash, model and power-loss
 # tests on it would take most of an hour. RACED names their tests of concurrency,
 # which run with it, as PACKAGE=EXPRESSION.
-NORACE ?= ./internal/store/... ./internal/testkit/... ./test/... ./internal/thread/... ./internal/delivery/... ./internal/artifact/... \
+# The longest comes first, so that it does not run alone at the end.
+NORACE ?= ./internal/provider/opencode ./internal/store/... ./internal/testkit/... ./internal/thread/... ./internal/delivery/... ./internal/artifact/... \
 	./internal/workspace/... ./internal/dispatch/... ./internal/system/... ./internal/appserver/... ./internal/platform/... ./internal/channel/... \
-	./internal/attachment/... ./internal/daemon/... ./internal/cli/... ./internal/provider/claude ./internal/provider/codex ./internal/provider/opencode ./client/...
+	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/...
 RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
 	./internal/dispatch=EveryPhase|Human|Interrupt|AnotherDispatcher ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
 	./internal/testkit/runner=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
