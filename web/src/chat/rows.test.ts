@@ -36,6 +36,15 @@ describe("rows", () => {
   });
 });
 
+it("a part that is written on in place is drawn again", () => {
+  const message = answer(text("a", "streaming"));
+  const drawn = rowsOf([message], { more: false, busy: true });
+  Object.assign(message.parts[0]!, { text: "a b" });
+  const next = rowsOf([message], { more: false, busy: true });
+  const part = (rows: ReturnType<typeof rowsOf>) => rows.find((row) => row.kind === "part")!.part;
+  expect(samePart(part(drawn), part(next))).toBe(false);
+});
+
 it("samePart sees every change that is drawn", () => {
   expect(samePart(text("a"), text("a"))).toBe(true);
   expect(samePart(text("a", "streaming"), text("a", "done"))).toBe(false);

@@ -47,7 +47,10 @@ function answer(rows: Row[], message: ChatMessage, live: boolean): void {
     sources = undefined;
     if (part.type === "step-start") {
       if (++step > 1) rows.push({ key, kind: "step", number: step });
-    } else if (shown(part, message)) rows.push({ key, kind: "part", message, part, live });
+    } else if (shown(part, message)) {
+      // The chat writes on in the part it has handed out: without a copy, what was drawn would always equal what is new.
+      rows.push({ key, kind: "part", message, part: live ? { ...part } : part, live });
+    }
   });
   // A step that shows nothing needs no line.
   while (rows.at(-1)?.kind === "step") rows.pop();
