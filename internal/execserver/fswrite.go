@@ -41,12 +41,12 @@ func (s scope) writeFile(path string, data []byte) error {
 
 func (s scope) createDirectory(path string, recursive bool) error {
 	err := s.mkdir(path)
-	if err == unix.ENOENT && recursive && filepath.Dir(path) != path {
+	if errors.Is(err, unix.ENOENT) && recursive && filepath.Dir(path) != path {
 		if err = s.createDirectory(filepath.Dir(path), true); err == nil {
 			err = s.mkdir(path)
 		}
 	}
-	if err == unix.EEXIST && recursive {
+	if errors.Is(err, unix.EEXIST) && recursive {
 		if st, serr := s.target(path); serr == nil && kindOf(&st) == unix.S_IFDIR {
 			return nil
 		}
@@ -81,7 +81,7 @@ func (s scope) remove(path string, recursive, force bool) error {
 		defer p.close()
 		err = s.removeAt(p, recursive)
 	}
-	if force && err == unix.ENOENT {
+	if force && errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	return err

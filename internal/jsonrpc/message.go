@@ -157,7 +157,7 @@ func parseError(raw []byte) *Error {
 		Data    json.RawMessage `json:"data"`
 	}
 	if json.Unmarshal(raw, &v) != nil || v.Code == nil || v.Message == nil {
-		return nil
+		return nil //nolint:nilerr // no error object: the answer is malformed
 	}
 	return &Error{Code: *v.Code, Message: *v.Message, Data: v.Data}
 }

@@ -150,26 +150,32 @@ func Check(ctx context.Context, path string) (*Report, error) {
 	return r, err
 }
 
+func problemsOf(ctx context.Context, conn *sql.Conn, query string) (problems []string, err error) {
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var problem string
+		if err := rows.Scan(&problem); err != nil {
+			return nil, err
+		}
+		problems = append(problems, problem)
+	}
+	return problems, rows.Err()
+}
+
 func (r *Report) inspect(ctx context.Context, conn *sql.Conn) error {
 	for _, query := range []string{
 		"select integrity_check from pragma_integrity_check where integrity_check <> 'ok'",
 		`select 'row ' || rowid || ' of ' || "table" || ' names a missing row of ' || parent from pragma_foreign_key_check`,
 	} {
-		rows, err := conn.QueryContext(ctx, query)
+		problems, err := problemsOf(ctx, conn, query)
 		if err != nil {
 			return err
 		}
-		for rows.Next() {
-			var problem string
-			if err := rows.Scan(&problem); err != nil {
-				rows.Close()
-				return err
-			}
-			r.Problems = append(r.Problems, problem)
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
+		r.Problems = append(r.Problems, problems...)
 	}
 	var tables int
 	if err := conn.QueryRowContext(ctx, sqliteDialect{}.tableExists()).Scan(&tables); err != nil {

@@ -85,7 +85,7 @@ func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
 
 // QueryRow runs a query of which only the first row matters.
 func (tx *Tx) QueryRow(query string, args ...any) *Row {
-	rows, err := tx.Query(query, args...)
+	rows, err := tx.Query(query, args...) //nolint:rowserrcheck // Row does
 	return &Row{tx: tx, rows: rows, err: err}
 }
 

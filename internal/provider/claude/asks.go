@@ -42,7 +42,7 @@ func questionID(i int) string { return "q" + strconv.Itoa(i+1) }
 // question is the ask for a call of AskUserQuestion.
 func question(item thole.ItemID, toolUse string, input json.RawMessage) thole.Ask {
 	var in questionInput
-	json.Unmarshal(input, &in)
+	_ = json.Unmarshal(input, &in) // what cannot be read is not asked
 	a := thole.Ask{ID: askID(toolUse), Kind: thole.AskInput, Item: item, Decisions: []thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}}
 	for i, q := range in.Questions {
 		tq := thole.Question{ID: questionID(i), Header: q.Header, Text: q.Question, Multi: q.MultiSelect, Free: true}
@@ -153,9 +153,9 @@ func hookOutput(decision, key string, value any) map[string]any {
 // each question; several choices are one string.
 func answered(input json.RawMessage, a thole.Answer) map[string]any {
 	out := map[string]any{}
-	json.Unmarshal(input, &out)
+	_ = json.Unmarshal(input, &out)
 	var in questionInput
-	json.Unmarshal(input, &in)
+	_ = json.Unmarshal(input, &in)
 	answers := map[string]string{}
 	for i, q := range in.Questions {
 		if got := a.Answers[questionID(i)]; len(got) > 0 {

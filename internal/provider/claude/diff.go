@@ -35,7 +35,7 @@ type edit struct {
 // it is now.
 func preview(dir string, input json.RawMessage) []thole.FileChange {
 	var in editInput
-	json.Unmarshal(input, &in)
+	_ = json.Unmarshal(input, &in)
 	path := in.Path
 	if path == "" {
 		path = in.Notebook

@@ -101,7 +101,7 @@ func moveCredentials(cfg provider.SessionConfig) {
 	}
 	raw, err := os.ReadFile(from)
 	if err == nil && cfg.Auth != "" {
-		os.WriteFile(filepath.Join(cfg.Auth, credentials), raw, 0o600)
+		_ = os.WriteFile(filepath.Join(cfg.Auth, credentials), raw, 0o600) // kept or not, it must not be synced
 	}
 	os.Remove(from)
 }

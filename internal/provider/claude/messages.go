@@ -150,9 +150,9 @@ func (r *run) request(m *message) {
 	case "elicitation":
 		r.put(&pending{ask: provider.Elicitation(r.em.AskID(m.RequestID), q.Server, q.Message, q.URL, q.Schema), requestID: m.RequestID})
 	case "request_user_dialog":
-		r.c.answer(m.RequestID, map[string]any{"behavior": "cancelled"})
+		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "cancelled"})
 	default:
-		r.c.refuse(m.RequestID, "not supported by this host: "+q.Subtype)
+		_ = r.c.refuse(m.RequestID, "not supported by this host: "+q.Subtype)
 	}
 }
 
@@ -166,11 +166,11 @@ func (r *run) hook(m *message) {
 		r.question(m, in)
 	case st.plan() && !planAllows(configDir(r.s.cfg), in.ToolName, in.ToolInput):
 		r.d.decline(in.ToolUseID)
-		r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", planDenial))
+		_ = r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", planDenial))
 	case st.allow && in.ToolName != "ExitPlanMode":
-		r.c.answer(m.RequestID, hookOutput("allow", "", nil))
+		_ = r.c.answer(m.RequestID, hookOutput("allow", "", nil))
 	default:
-		r.c.answer(m.RequestID, map[string]any{})
+		_ = r.c.answer(m.RequestID, map[string]any{})
 	}
 }
 
@@ -185,12 +185,12 @@ func (r *run) question(m *message, in hookInput) {
 		r.reply = nil
 		r.linger.Off()
 		r.put(p)
-		r.settle(p, answer)
+		_ = r.settle(p, answer) // a CLI that is gone ends the turn
 		return
 	}
 	if _, prompting := r.waiting[r.prompt]; prompting && r.reply == nil && r.d.step == nil && r.turn.Reply == nil {
 		r.d.decline(in.ToolUseID)
-		r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", "The user did not answer and wrote a new message instead."))
+		_ = r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", "The user did not answer and wrote a new message instead."))
 		return
 	}
 	r.put(p)
@@ -201,15 +201,15 @@ func (r *run) permission(m *message) {
 	st := r.s.stance
 	switch {
 	case q.ToolName == "ExitPlanMode" && st.allow:
-		r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input,
+		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input,
 			"updatedPermissions": []map[string]string{{"type": "setMode", "mode": st.mode, "destination": "session"}}})
 	case q.ToolName == askTool:
 		r.put(&pending{ask: question(r.em.ItemID(q.ToolUseID), q.ToolUseID, q.Input), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
 	case st.plan() && !planAllows(configDir(r.s.cfg), q.ToolName, q.Input):
 		r.d.decline(q.ToolUseID)
-		r.c.answer(m.RequestID, map[string]any{"behavior": "deny", "message": planDenial})
+		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "deny", "message": planDenial})
 	case st.allow:
-		r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input})
+		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input})
 	default:
 		r.put(&pending{ask: approval(r.em.ItemID(q.ToolUseID), r.s.cfg.Dir, q), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
 	}

@@ -234,7 +234,7 @@ func (r *run) interrupt(grace time.Duration) {
 			r.calls[call] = r.takenBack
 		}
 	}
-	r.c.control("interrupt", nil)
+	_, _ = r.c.control("interrupt", nil)
 	r.grace.Set(grace)
 }
 

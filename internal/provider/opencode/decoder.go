@@ -245,7 +245,7 @@ func (d *decoder) todos(list []nativeTodo) {
 // skipped.
 func decodeProps(raw json.RawMessage) *props {
 	p := &props{}
-	json.Unmarshal(raw, p)
+	_ = json.Unmarshal(raw, p)
 	if p.SessionID == "" {
 		p.SessionID = p.Info.SessionID
 	}

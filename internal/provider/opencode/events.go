@@ -177,10 +177,10 @@ func (r *run) asked(a nativeAsk, question bool) {
 	}
 	switch ruling {
 	case rulingAllow:
-		r.reply(context.Background(), a.ID, "once", "")
+		_ = r.reply(context.Background(), a.ID, "once", "")
 	case rulingDeny:
 		r.d.declined[key] = true
-		r.reply(context.Background(), a.ID, "reject", planDenial)
+		_ = r.reply(context.Background(), a.ID, "reject", planDenial)
 	default:
 		r.put(&pending{ask: permissionAsk(item, r.s.cfg.Dir, a), native: a})
 	}

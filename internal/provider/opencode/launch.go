@@ -78,7 +78,7 @@ func linkCredentials(cfg provider.SessionConfig) {
 	}
 	link := filepath.Join(dataHome(cfg), name, credentials)
 	os.Remove(link)
-	os.Symlink(filepath.Join(cfg.Auth, credentials), link)
+	_ = os.Symlink(filepath.Join(cfg.Auth, credentials), link)
 }
 
 // moveCredentials takes logins out of the synced directory: a refresh may have
@@ -91,7 +91,7 @@ func moveCredentials(cfg provider.SessionConfig) {
 	}
 	if info.Mode().IsRegular() && cfg.Auth != "" {
 		if raw, err := os.ReadFile(from); err == nil {
-			os.WriteFile(filepath.Join(cfg.Auth, credentials), raw, 0o600)
+			_ = os.WriteFile(filepath.Join(cfg.Auth, credentials), raw, 0o600) // kept or not, it must not be synced
 		}
 	}
 	os.Remove(from)

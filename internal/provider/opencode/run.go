@@ -210,7 +210,7 @@ func (r *run) abort(grace time.Duration) {
 	r.grace.Set(grace)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/abort", nil, nil)
+	_ = r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/abort", nil, nil) // the grace ends it otherwise
 }
 
 func (r *run) crashed() {

@@ -151,7 +151,7 @@ func (s *server) call(ctx context.Context, method, path string, body, out any) e
 		return thole.Errorf(thole.CodeUnavailable, "opencode: %s %s: %w", method, path, &statusError{resp.StatusCode, string(raw)})
 	}
 	if out == nil {
-		io.Copy(io.Discard, resp.Body)
+		_, _ = io.Copy(io.Discard, resp.Body)
 		return nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {

@@ -154,7 +154,7 @@ func (f *feed) read(ctx context.Context, body io.ReadCloser, sink *chan<- event,
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		decodeStream(body, func(e event) bool {
+		_ = decodeStream(body, func(e event) bool {
 			select {
 			case events <- e:
 				return true

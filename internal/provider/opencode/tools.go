@@ -100,7 +100,7 @@ type toolInput struct {
 
 func (d *decoder) input(key string, c *call, p *part) {
 	var in toolInput
-	json.Unmarshal(p.State.Input, &in)
+	_ = json.Unmarshal(p.State.Input, &in)
 	switch c.item.Kind {
 	case thole.ItemCommand:
 		c.item.Command.Line = in.Command
