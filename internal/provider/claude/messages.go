@@ -159,7 +159,7 @@ func (r *run) request(m *message) {
 // hook is asked before every call, whatever the CLI's own rules say.
 func (r *run) hook(m *message) {
 	var in hookInput
-	json.Unmarshal(m.Request.Input, &in)
+	_ = json.Unmarshal(m.Request.Input, &in)
 	st := r.s.stance
 	switch {
 	case in.ToolName == askTool:

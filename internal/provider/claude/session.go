@@ -139,7 +139,7 @@ func (s *session) handshake(ctx context.Context, c *conn) error {
 			ModelUsage map[string]modelUsage `json:"model_usage"`
 		} `json:"session"`
 	}
-	json.Unmarshal(usage.Response, &u)
+	_ = json.Unmarshal(usage.Response, &u)
 	s.base = u.Session.ModelUsage
 	return nil
 }

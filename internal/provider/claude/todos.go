@@ -87,7 +87,7 @@ func (d *decoder) todoResult(t *toolItem, structured json.RawMessage) {
 		var in struct {
 			TaskID, Status, Subject string
 		}
-		json.Unmarshal(t.input, &in)
+		_ = json.Unmarshal(t.input, &in)
 		todo := d.todos.find(in.TaskID)
 		if todo == nil {
 			return

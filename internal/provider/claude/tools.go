@@ -186,6 +186,6 @@ func stringField(raw json.RawMessage, name string) string {
 		return ""
 	}
 	var s string
-	json.Unmarshal(m[name], &s)
+	_ = json.Unmarshal(m[name], &s)
 	return s
 }

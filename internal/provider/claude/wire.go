@@ -120,11 +120,11 @@ func (m *apiMessage) blocks() []block {
 	}
 	if raw[0] == '"' {
 		var s string
-		json.Unmarshal(raw, &s)
+		_ = json.Unmarshal(raw, &s)
 		return []block{{Type: "text", Text: s}}
 	}
 	var bs []block
-	json.Unmarshal(raw, &bs)
+	_ = json.Unmarshal(raw, &bs)
 	return bs
 }
 
