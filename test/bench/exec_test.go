@@ -79,6 +79,7 @@ func TestExecOneShot(t *testing.T) {
 	bare := func() { floorOnce(t) }
 	const note = "/usr/bin/true, from sending process/start to process/closed, one at a time over loopback, in turns with the peer. " +
 		"Ours passes through two more processes than the floor (client and server wake each other four times), so other work on the CPUs counts double against it"
+	const bounded = note + ". A bare fork, exec and wait takes 1.5 to 2.3 ms on this machine: the promised part of the original's time would be the floor itself"
 	for _, c := range []struct {
 		name, peer     string
 		q              float64
@@ -91,7 +92,11 @@ func TestExecOneShot(t *testing.T) {
 		{"exec: one shot, median, as it ships", original, 0.5, 1.0 / 30, 0.15, shot(ours, false), shot(real, false)},
 	} {
 		a, b := inTurns(n, c.q, c.ours, c.theirs)
-		Case{Name: c.name, Unit: "ms", Peer: c.peer, Promise: c.promise, Loose: c.loose, Note: note, Ours: a, Theirs: b}.Run(t)
+		why := note
+		if c.peer == original {
+			why = bounded
+		}
+		Case{Name: c.name, Unit: "ms", Peer: c.peer, Promise: c.promise, Loose: c.loose, Note: why, Ours: a, Theirs: b}.Run(t)
 	}
 }
 
