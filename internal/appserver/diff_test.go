@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // Whatever form an agent reports a change in, git can apply the turn's diff.
 func TestTurnDiffApplies(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed")
-	}
+	git := lab.Git(t)
 	dir := t.TempDir()
 	put := func(name, text string) {
 		t.Helper()

@@ -207,7 +207,7 @@ func TestDeliveryLatency(t *testing.T) {
 	}
 	commit := durableCommit(t)
 	Case{
-		Name: "Completion to channel", Unit: "ms", Peer: "2 durable commits", Promise: 3, Loose: 20,
+		Name: "Completion to channel", Unit: "ms", Peer: "2 durable commits", Promise: 1, Loose: 20,
 		Ours: func() float64 {
 			took := []float64{}
 			for range samples() {

@@ -171,6 +171,16 @@ func (l *link) resume(ctx context.Context) (wireView, error) {
 	return v, err
 }
 
+// permissions reads the thread's settings and what they allow.
+func (l *link) permissions(ctx context.Context) (settings attachment.Settings, now attachment.Snapshot, err error) {
+	view, err := l.resume(ctx)
+	if err != nil {
+		return settings, now, err
+	}
+	now, err = attachment.Read(view.Settings)
+	return view.Settings, now, err
+}
+
 // survey reads all that a probe needs at once. The status is not the one that
 // resume tells: after a review that stays active for ever.
 func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue []wireQueued, err error) {

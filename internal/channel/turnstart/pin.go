@@ -14,11 +14,7 @@ func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) err
 	if !a.Wish.Pin {
 		return nil
 	}
-	view, err := l.resume(ctx)
-	if err != nil {
-		return err
-	}
-	now, err := attachment.Read(view.Settings)
+	settings, now, err := l.permissions(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,11 +24,11 @@ func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) err
 	if len(a.Cap.Beyond(now)) == 0 {
 		return nil
 	}
-	tight, err := a.Cap.Tighten(view.Settings, now)
+	tight, err := a.Cap.Tighten(settings, now)
 	if err != nil {
 		return err
 	}
-	p := attachment.Pin{Before: view.Settings, During: tight, Epoch: a.Epoch}
+	p := attachment.Pin{Before: settings, During: tight, Epoch: a.Epoch}
 	if err := c.Sessions.Pin(ctx, a.ID, &p); err != nil {
 		return err
 	}
@@ -52,11 +48,7 @@ func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) err
 
 // within proves that a session allows nothing beyond a cap.
 func (c *Channel) within(ctx context.Context, l *link, limit attachment.Snapshot) error {
-	view, err := l.resume(ctx)
-	if err != nil {
-		return err
-	}
-	now, err := attachment.Read(view.Settings)
+	_, now, err := l.permissions(ctx)
 	if err == nil && len(limit.Beyond(now)) > 0 {
 		err = fmt.Errorf("the session still allows more than its cap: %v", limit.Beyond(now))
 	}
@@ -69,11 +61,7 @@ func (c *Channel) unpin(ctx context.Context, l *link, a attachment.Attachment) e
 	if a.Pinned == nil {
 		return nil
 	}
-	view, err := l.resume(ctx)
-	if err != nil {
-		return err
-	}
-	now, err := attachment.Read(view.Settings)
+	_, now, err := l.permissions(ctx)
 	if err != nil {
 		return err
 	}

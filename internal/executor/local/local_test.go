@@ -212,12 +212,17 @@ func await(t *testing.T, ok func() bool) {
 // own inside.
 func TestToolsAreSeenWhereverTheyLie(t *testing.T) {
 	b := setup(t, lab.Bwrap(t))
-	tool := filepath.Join(t.TempDir(), "tool")
-	if err := os.WriteFile(tool, []byte("#!/bin/sh\necho reached\n"), 0o755); err != nil {
+	dir, err := os.MkdirTemp("/tmp", "tools")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(tool, "/tmp/") {
-		t.Skip("temporary files are not below /tmp here")
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tool := filepath.Join(dir, "tool")
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\necho reached\n"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Tools: func() local.Tools { return local.Tools{Readable: []string{tool}} }})
 	got := b.run(b.start(), "sim: run "+tool+"; tool; touch /tmp/mine && echo writable; rm "+tool+" 2>/dev/null || echo kept")

@@ -18,6 +18,7 @@ type program struct {
 var (
 	chromium = program{name: "chromium", pkg: "chromium", version: []string{"--version", "--no-sandbox"}}
 	tmux     = program{name: "tmux", pkg: "tmux", version: []string{"-V"}}
+	git      = program{name: "git", pkg: "git", version: []string{"--version"}}
 	bwrap    = program{name: "bwrap", pkg: "bubblewrap", version: []string{"--version"}}
 )
 
@@ -27,6 +28,9 @@ func Chromium(t testing.TB) string { t.Helper(); return chromium.use(t) }
 
 // Tmux returns the path of tmux. Give it a socket of the test's own with -S.
 func Tmux(t testing.TB) string { t.Helper(); return tmux.use(t) }
+
+// Git returns the path of git.
+func Git(t testing.TB) string { t.Helper(); return git.use(t) }
 
 // Bwrap returns the path of bubblewrap, which is known to make a sandbox here.
 func Bwrap(t testing.TB) string { t.Helper(); return bwrap.use(t) }

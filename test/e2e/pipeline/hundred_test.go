@@ -13,9 +13,6 @@ import (
 // A hundred threads with one turn of the scripted agent each, all at once: all
 // succeed. What each costs while idle afterwards is logged.
 func TestAHundredAtOnce(t *testing.T) {
-	if os.Getenv("THOLE_SOAK") == "" {
-		t.Skip("starts a hundred executors; set THOLE_SOAK=1")
-	}
 	r := up(t, "THOLE_TURNS_MAX_RUNNING=100", "THOLE_TURNS_MAX_PER_USER=100", "THOLE_EXECUTOR_STARTS_PER_SECOND=100")
 	begun := time.Now()
 	sessions, runs := make([]*session, 100), make([]string, 100)
