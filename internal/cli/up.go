@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -72,7 +73,13 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 	fmt.Fprintln(env.Err, "starting thole on "+o.Config.Home)
 	o.Web = func(page system.Page) {
 		_ = env.print(page, func(w io.Writer) {
+			if page.Warning != "" {
+				fmt.Fprintln(w, "warning: "+page.Warning)
+			}
 			fmt.Fprintln(w, "thole is up: "+page.URL)
+			if !strings.HasSuffix(page.Base, page.Listen) {
+				fmt.Fprintln(w, "It listens on "+page.Listen+".")
+			}
 			fmt.Fprintln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
 		})
 		if browser {

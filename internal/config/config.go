@@ -6,6 +6,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +43,9 @@ type Log struct {
 type HTTP struct {
 	Listen       string   `toml:"listen"`
 	AllowedHosts []string `toml:"allowed_hosts"`
+	PublicURL    string   `toml:"public_url"` // of a proxy in front
+	TLSCert      string   `toml:"tls_cert"`
+	TLSKey       string   `toml:"tls_key"`
 }
 
 // Objects says where workspaces and files live.
@@ -160,6 +164,12 @@ func (c *Config) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(c.HTTP.Listen); err != nil {
 		checks = append(checks, c.bad("http.listen", "must be HOST:PORT, not %q", c.HTTP.Listen))
+	}
+	if (c.HTTP.TLSCert == "") != (c.HTTP.TLSKey == "") {
+		checks = append(checks, c.bad("http.tls_cert", "and http.tls_key are needed together"))
+	}
+	if u, err := url.Parse(c.HTTP.PublicURL); c.HTTP.PublicURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.String() != u.Scheme+"://"+u.Host) {
+		checks = append(checks, c.bad("http.public_url", "must be https://HOST, without a path, not %q", c.HTTP.PublicURL))
 	}
 	if c.Objects.Kind == "s3" && (c.Objects.Endpoint == "" || c.Objects.Bucket == "") {
 		checks = append(checks, c.bad("objects.endpoint", "and objects.bucket are needed when objects.kind is s3"))

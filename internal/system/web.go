@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
@@ -18,23 +17,28 @@ import (
 	"github.com/tholehq/thole/internal/version"
 )
 
-// Page is where the browser goes: URL logs it in once.
+// Page is where the browser goes: URL logs it in once. Listen is the address a
+// proxy in front connects to.
 type Page struct {
-	URL  string `json:"url"`
-	Base string `json:"base"`
+	URL    string `json:"url"`
+	Base   string `json:"base"`
+	Listen string `json:"listen"`
+	// Warning is what whoever started it must know.
+	Warning string `json:"warning,omitempty"`
 }
 
-// startWeb serves the page and the REST interface on loopback.
+// startWeb serves the page and the REST interface.
 // It returns the method that makes another login link.
 func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, sessions *session.Manager, t *threads, d *deliveries) (map[string]daemon.Method, error) {
-	ln, err := listenWeb(ctx, o)
+	ln, err := listenWeb(ctx, o.Config.HTTP, sessions)
 	if err != nil {
 		return nil, err
 	}
+	at := addressOf(o.Config.HTTP, ln.Addr())
 	methods := d.methods()
 	api, err := httpapi.New(httpapi.Config{
 		Threads: t.machine, Providers: t.providers.offered(o.Demo), Index: db.Index(), Keys: db.Idempotency(),
-		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, false), Guard: guard.New(guard.Config{Hosts: o.Config.HTTP.AllowedHosts}),
+		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: measured(db),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
 		UI: o.UI, Version: version.Version, Log: o.Log,
 	})
@@ -43,7 +47,6 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
-	mux.Handle("GET /metrics", measured(db))
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	done := make(chan struct{})
@@ -67,10 +70,9 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 	if err := g.Start("http", &part{start: start, stop: stop}); err != nil {
 		return nil, err
 	}
-	base := "http://" + ln.Addr().String()
 	link := func(ctx context.Context) (Page, error) {
 		code, err := sessions.NewLogin(ctx, thole.LocalUser)
-		return Page{URL: base + "/auth/login?code=" + code, Base: base}, err
+		return Page{URL: at.base + "/auth/login?code=" + code, Base: at.base, Listen: ln.Addr().String(), Warning: at.warning}, err
 	}
 	page, err := link(ctx)
 	if err != nil {
@@ -82,19 +84,3 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 
 // MethodLogin asks the home's owner for a page that logs a browser in.
 const MethodLogin = "thole/login"
-
-// listenWeb binds to loopback only: no password or token is configured that would
-// make a wider address safe.
-func listenWeb(ctx context.Context, o Options) (net.Listener, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Config.HTTP.Listen)
-	if err != nil {
-		return nil, thole.Errorf(thole.CodeUnavailable, "listen on %s: %w", o.Config.HTTP.Listen, err).
-			WithHint("end the program that has the port, or choose another with --listen 127.0.0.1:0")
-	}
-	if addr, ok := ln.Addr().(*net.TCPAddr); !ok || !addr.IP.IsLoopback() {
-		ln.Close()
-		return nil, thole.Errorf(thole.CodeInvalid, "http.listen %s is not a loopback address", o.Config.HTTP.Listen).
-			WithHint("use 127.0.0.1:PORT and put a proxy with TLS in front of it")
-	}
-	return ln, nil
-}

@@ -44,26 +44,47 @@ func New(c Config) *Guard {
 	return g
 }
 
-// host reports whether a Host header names us. On loopback any port will do: the
-// port is the one the connection came in on.
-func (g *Guard) host(h string) bool {
-	h = strings.ToLower(h)
+// host reports whether the Host header names us: by a configured name, by a
+// loopback one, or by the very address the connection came in on, which no name
+// was made to resolve to. The port is the one the connection came in on.
+func (g *Guard) host(r *http.Request) bool {
+	h := strings.ToLower(r.Host)
 	if slices.Contains(g.hosts, h) {
 		return true
 	}
-	name := h
-	if n, _, err := net.SplitHostPort(h); err == nil {
-		name = n
+	name := hostname(h)
+	if name == "localhost" || name == "127.0.0.1" || name == "::1" {
+		return true
 	}
-	name = strings.Trim(name, "[]")
-	return name == "localhost" || name == "127.0.0.1" || name == "::1"
+	ip, err := netip.ParseAddr(name)
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return err == nil && ok && local.AddrPort().Addr().Unmap() == ip.Unmap()
+}
+
+func hostname(hostport string) string {
+	if n, _, err := net.SplitHostPort(hostport); err == nil {
+		hostport = n
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+// Local reports whether a request comes from this machine and asked for it: what
+// a proxy of this machine passes on carries the name it is known by.
+func Local(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback() && loopback(hostname(strings.ToLower(r.Host)))
+}
+
+func loopback(name string) bool {
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Check refuses a request that a foreign page may have caused.
 func (g *Guard) Check(r *http.Request) error {
-	if !g.host(r.Host) {
+	if !g.host(r) {
 		return thole.Errorf(thole.CodeForbidden, "host %q is not served here", r.Host).
-			WithHint("add it to http.hosts in the configuration if it is yours")
+			WithHint("add it to http.allowed_hosts in the configuration if it is yours")
 	}
 	if origins := r.Header.Values("Origin"); len(origins) > 0 && (len(origins) > 1 || !g.sameOrigin(origins[0], r.Host)) {
 		return thole.Errorf(thole.CodeForbidden, "requests from other origins are refused")
@@ -135,15 +156,9 @@ func CheckListen(addr string, configured bool) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "listen address %q: %w", addr, err).WithHint("use host:port, for example 127.0.0.1:7700")
 	}
-	if host == "localhost" {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
-		return nil
-	}
-	if !configured {
-		return thole.Errorf(thole.CodeForbidden, "refusing to listen on %s: other machines could reach it and no token or password is configured", addr).
-			WithHint("listen on 127.0.0.1, or log in there first and make an API token")
+	if !configured && !loopback(host) {
+		return thole.Errorf(thole.CodeForbidden, "refusing to listen on %s: it is no loopback address, and there is no API token for those who would come over the network", addr).
+			WithHint("listen on 127.0.0.1, or make a token first with: thole token create NAME")
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package guard_test
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -99,6 +101,35 @@ func TestCheckListen(t *testing.T) {
 			if err := guard.CheckListen(addr, configured); (err == nil) != want[i] {
 				t.Errorf("CheckListen(%q, %v) = %v", addr, configured, err)
 			}
+		}
+	}
+}
+
+// By its own address a server may be called: no name was made to resolve to it.
+func TestHostIsTheAddressCalled(t *testing.T) {
+	g := guard.New(guard.Config{})
+	for host, want := range map[string]bool{"192.0.2.7:7433": true, "192.0.2.7": true, "192.0.2.8:7433": false, "agents.example.org": false, "0.0.0.0:7433": false} {
+		r := httptest.NewRequest("GET", "http://"+host+"/", nil)
+		local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 7433}
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+		if err := g.Check(r); (err == nil) != want {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+func TestLocal(t *testing.T) {
+	for _, c := range []struct {
+		peer, host string
+		want       bool
+	}{
+		{"127.0.0.1:9", "127.0.0.1:7433", true}, {"[::1]:9", "localhost:7433", true}, {"[::ffff:127.0.0.1]:9", "[::1]", true},
+		{"127.0.0.1:9", "agents.example.org", false}, {"192.0.2.8:9", "localhost", false}, {"192.0.2.8:9", "192.0.2.7", false}, {"", "localhost", false},
+	} {
+		r := httptest.NewRequest("GET", "http://"+c.host+"/", nil)
+		r.RemoteAddr = c.peer
+		if guard.Local(r) != c.want {
+			t.Errorf("from %s for %s: %v", c.peer, c.host, !c.want)
 		}
 	}
 }

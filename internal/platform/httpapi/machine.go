@@ -8,6 +8,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/usage"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -44,6 +45,17 @@ func (s *Server) machineRoutes() {
 	s.mux.add(Route{Public: true}, "GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": s.cfg.Version})
 	})
+	if s.cfg.Metrics != nil {
+		s.mux.add(Route{Public: true}, "GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+			if !guard.Local(r) {
+				if _, err := s.authenticate(r); err != nil {
+					s.refuse(w, r, err)
+					return
+				}
+			}
+			s.cfg.Metrics.ServeHTTP(w, r)
+		})
+	}
 	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) })
 	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		b, err := document()

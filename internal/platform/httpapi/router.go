@@ -14,7 +14,7 @@ const maxBody = 24 << 20
 func owned(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
-	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "events", "api", "openapi.json", "healthz":
+	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "events", "api", "openapi.json", "healthz", "metrics":
 		return true
 	}
 	return false

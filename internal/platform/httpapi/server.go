@@ -63,6 +63,8 @@ type Config struct {
 	Deliveries func(method string) Method
 	// DeliveriesChanged returns a channel that is closed at the next change.
 	DeliveriesChanged func() <-chan struct{}
+	// Metrics answers /metrics, without a login for this machine alone; nil: nothing.
+	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.
 	UI      fs.FS
 	Version string

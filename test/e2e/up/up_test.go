@@ -26,6 +26,7 @@ type running struct {
 	cmd  *exec.Cmd
 	url  string // the one-time link
 	base string
+	addr string // it listens there
 	errs *bytes.Buffer
 	over chan struct{} // closed when the process has ended
 }
@@ -48,11 +49,11 @@ func start(t *testing.T, h *home.Home, args ...string) *running {
 		_ = r.cmd.Process.Kill()
 		<-r.over
 	})
-	var page struct{ URL, Base string }
+	var page struct{ URL, Base, Listen string }
 	if err != nil || json.Unmarshal(line, &page) != nil || page.URL == "" {
 		t.Fatalf("thole up printed %q and %s", line, r.errs)
 	}
-	r.url, r.base = page.URL, page.Base
+	r.url, r.base, r.addr = page.URL, page.Base, page.Listen
 	return r
 }
 
@@ -146,7 +147,7 @@ func TestUpRefuses(t *testing.T) {
 	t.Run("an address that strangers reach", func(t *testing.T) {
 		h := home.New(t)
 		_, words, code := h.Run("up", "--demo", "--no-browser", "--listen", "0.0.0.0:0")
-		if code != 2 && code != 6 || !strings.Contains(words, "loopback") {
+		if code != 2 && code != 6 || !strings.Contains(words, "loopback") || !strings.Contains(words, "thole token create") {
 			t.Errorf("exit %d: %s", code, words)
 		}
 	})
