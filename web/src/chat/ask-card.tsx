@@ -1,6 +1,8 @@
 import { useState } from "react";
 import type { Decision, Question, Reply } from "../api/types";
 import { maybe, t, type Key } from "../i18n";
+import { login } from "../state/account";
+import { useStore } from "../state/store";
 import { Badge, Button, type Tone } from "../ui/controls";
 import { AskIcon, CheckIcon } from "../ui/icons";
 import { moment, span, useNow } from "../ui/time";
@@ -77,7 +79,7 @@ function Verdict({ question, sending, onReply }: { question: Question; sending: 
   const negative = (decision: Decision) => decision === "deny" || decision === "cancel";
   return (
     <>
-      {offered.includes("always") && question.amendment !== undefined && <Json label={t("ask.rule")} value={question.amendment} />}
+      {offered.includes("always") && question.amendment !== undefined && <Rule amendment={question.amendment} />}
       <div className="flex flex-wrap gap-2">
         {offered.map((decision) => (
           <Button
@@ -103,11 +105,23 @@ function Verdict({ question, sending, onReply }: { question: Question; sending: 
   );
 }
 
+// A rule is the words a command begins with, or a structure of the agent's own.
+function Rule({ amendment }: { amendment: unknown }) {
+  if (!Array.isArray(amendment) || !amendment.every((word) => typeof word === "string")) return <Json label={t("ask.rule")} value={amendment} />;
+  const words = amendment.map((word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`));
+  return (
+    <p className="text-[13px] text-muted">
+      {t("ask.rule")} <code className="rounded bg-code px-1.5 py-0.5 font-mono text-[12.5px] text-ink wrap-anywhere">{words.join(" ")} …</code>
+    </p>
+  );
+}
+
 const tones: Record<string, Tone> = { answered: "ok", expired: "warn", canceled: "neutral" };
 
 function Settled({ question }: { question: Question }) {
   const decision = question.answer?.decision;
   const denied = decision === "deny" || decision === "cancel";
+  const me = useStore(login, (it) => (it.state === "in" ? it.account.user.id : ""));
   const elsewhere = question.state === "answered" && question.resolved_at !== undefined && !mine.has(question.question_id) && Date.now() - Date.parse(question.resolved_at) < 10 * 60_000;
   return (
     <section aria-label={t(`ask.${question.kind}` as Key)} className="rounded-xl border border-line bg-surface px-3 py-1.5 text-[13px]">
@@ -118,7 +132,7 @@ function Settled({ question }: { question: Question }) {
           {question.command && <code className="ml-1.5 font-mono text-[12px]">{question.command}</code>}
         </span>
         {elsewhere && <span className="text-[11.5px] text-faint">{t("ask.elsewhere")}</span>}
-        {question.answered_by && <span className="hidden max-w-32 truncate text-[11.5px] text-faint sm:inline">{t("ask.by", { name: question.answered_by })}</span>}
+        {question.answered_by && question.answered_by !== me && <span className="hidden max-w-32 truncate text-[11.5px] text-faint sm:inline">{t("ask.by", { name: question.answered_by })}</span>}
         <Badge tone={denied ? "neutral" : (tones[question.state] ?? "neutral")}>{decision && question.state === "answered" ? maybe("ask", decision) : t(`ask.${question.state}` as Key)}</Badge>
       </div>
       <Given question={question} />

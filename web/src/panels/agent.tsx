@@ -13,10 +13,9 @@ export function Agent() {
   const phases = useSide((side) => side.phases);
   const session = useSide((side) => side.session);
   const lastError = useSide((side) => side.lastError);
-  const waits = useSide((side) => side.run !== undefined && side.questions.some((it) => it.state === "pending" && it.run_id === side.run!.id));
   if (!run) return <p className="text-[13px] text-muted">{t("agent.none")}</p>;
   const usage = run.usage;
-  const phase = run.outcome ? endPhase[run.outcome] : waits ? "waiting_human" : run.phase;
+  const phase = run.outcome ? endPhase[run.outcome] : (phases.at(-1)?.phase ?? run.phase);
   const window = usage.context_window ?? 0;
   const used = usage.input + (usage.cache_read ?? 0);
   return (

@@ -32,6 +32,16 @@ describe("fold", () => {
     expect(side.session?.active_run_id).toBeUndefined();
   });
 
+  it("shows how long a run waited for a person, also after a reload", () => {
+    const ask = (id: string) => event("human_loop.requested", { question: { question_id: id, session_id: "s", run_id: "r", kind: "command", state: "pending", asked_at: "2026-01-01T00:00:00Z" } });
+    const waits = play(begin, event("run.started"), event("run.status", { phase: "running" }), ask("a"), ask("b"), event("human_loop.resolved", { question_id: "a" }));
+    expect(waits.phases.map((it) => it.phase)).toEqual(["queued", "running", "waiting_human"]);
+    expect(fold(waits, event("human_loop.resolved", { question_id: "b" })).phases.at(-1)?.phase).toBe("running");
+    const run = { ...waits.run!, phase: "running" as const, started_at: "2026-01-01T00:00:00Z" };
+    const loaded = fromSnapshot({ session, seq: 99, active_run: run, questions: waits.questions.filter((it) => it.state === "pending"), todos: [], queue: [] }, emptySide);
+    expect(loaded.phases.map((it) => it.phase)).toEqual(["queued", "running", "waiting_human"]);
+  });
+
   it("ends a run that nobody took at once", () => {
     const side = play(begin, event("run.started"), event("run.ended", { outcome: "interrupted" }));
     expect(side.phases.map((it) => it.phase)).toEqual(["queued", "canceled"]);

@@ -23,7 +23,7 @@ export const emptySide: Side = { seq: 0, phases: [], questions: [], todos: [], t
 export function fromSnapshot(snapshot: Snapshot, before: Side): Side {
   const pending = new Set(snapshot.questions.map((question) => question.question_id));
   const run = snapshot.active_run ?? (before.run && settled(before.run) ? before.run : undefined);
-  return {
+  const now = {
     ...before,
     session: snapshot.session,
     seq: snapshot.seq,
@@ -33,6 +33,7 @@ export function fromSnapshot(snapshot: Snapshot, before: Side): Side {
     todos: ordered(snapshot.todos),
     queue: snapshot.queue,
   };
+  return attended(now, snapshot.questions.at(-1)?.asked_at ?? snapshot.session.updated_at);
 }
 
 const settled = (run: Run): boolean => run.outcome !== undefined;
@@ -81,16 +82,15 @@ export function fold(side: Side, event: ServerEvent): Side {
     case "todo.update":
       return todos(side, event);
     case "human_loop.requested":
-      return data.question ? { ...side, questions: replace(side.questions, data.question) } : side;
-    case "human_loop.resolved":
-      return {
-        ...side,
-        questions: side.questions.map((question) =>
-          question.question_id === data.question_id
-            ? { ...question, state: data.state ?? "answered", answer: data.answer ?? question.answer, answered_by: data.answered_by, resolved_at: event.ts }
-            : question,
-        ),
-      };
+      return data.question ? attended({ ...side, questions: replace(side.questions, data.question) }, event.ts) : side;
+    case "human_loop.resolved": {
+      const questions = side.questions.map((question) =>
+        question.question_id === data.question_id
+          ? { ...question, state: data.state ?? "answered", answer: data.answer ?? question.answer, answered_by: data.answered_by, resolved_at: event.ts }
+          : question,
+      );
+      return attended({ ...side, questions }, event.ts);
+    }
     case "queue.added":
       if (!data.message || side.queue.some((message) => message.id === data.message!.id)) return side;
       return { ...side, queue: data.front ? [data.message, ...side.queue] : [...side.queue, data.message] };
@@ -153,6 +153,15 @@ function phase(side: Side, event: ServerEvent): Side {
 }
 
 const mark = (marks: PhaseMark[], next: PhaseMark): PhaseMark[] => (marks.at(-1)?.phase === next.phase ? marks : [...marks, next]);
+
+/** attended marks that a run waits for a person, or goes on. */
+function attended(side: Side, at: string): Side {
+  const waits = side.questions.some((question) => question.state === "pending" && question.run_id === side.run?.id);
+  const last = side.phases.at(-1)?.phase;
+  if (waits && last === "running") return { ...side, phases: mark(side.phases, { phase: "waiting_human", at }) };
+  if (!waits && last === "waiting_human") return { ...side, phases: mark(side.phases, { phase: "running", at }) };
+  return side;
+}
 
 /** endPhase is where the pipeline leaves a run with each outcome. */
 export const endPhase = { completed: "succeeded", failed: "failed", interrupted: "canceled" } as const;
