@@ -72,16 +72,24 @@ type tester interface {
 // rig is a machine over a real store with a settable clock and countable ids.
 type rig struct {
 	*delivery.Machine
-	t  tester
-	db *store.DB
-	c  *clock
-	n  int
+	t     tester
+	db    *store.DB
+	c     *clock
+	store *dying
+	n     int
 }
 
 func newRig(t tester, db *store.DB, l delivery.Limits) *rig {
 	r := &rig{t: t, db: db, c: newClock()}
-	r.Machine = delivery.New(delivery.Config{Store: clocked{db.Delivery(), r.c}, Limits: l, NewID: func(time.Time) string { return r.id() }})
+	r.store = &dying{Store: clocked{db.Delivery(), r.c}, in: -1}
+	r.Machine = delivery.New(delivery.Config{Limits: l})
+	r.restart()
 	return r
+}
+
+// restart is a new process over what the last one stored.
+func (r *rig) restart() {
+	r.Machine = delivery.New(delivery.Config{Store: r.store, Limits: r.Limits(), NewID: func(time.Time) string { return r.id() }})
 }
 
 func (r *rig) id() string {
@@ -100,13 +108,17 @@ func address(thread string) delivery.Address {
 
 func (r *rig) submit(thread string, target thole.Target, edit ...func(*delivery.Submit)) thole.JobID {
 	r.t.Helper()
+	j, _, err := r.Submit(context.Background(), actor, r.submission(thread, target, edit...))
+	r.ok(err)
+	return j.ID
+}
+
+func (r *rig) submission(thread string, target thole.Target, edit ...func(*delivery.Submit)) delivery.Submit {
 	p := delivery.Submit{ID: thole.JobID(r.id()), Owner: thole.DefaultOwner, Address: address(thread), Target: target, TaskKind: "test", Summary: "work"}
 	for _, e := range edit {
 		e(&p)
 	}
-	j, _, err := r.Submit(context.Background(), actor, p)
-	r.ok(err)
-	return j.ID
+	return p
 }
 
 func (r *rig) finish(id thole.JobID, state thole.JobState, inline string) delivery.Job {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
+	"sync"
 )
 
 // Violation is a row that breaks a rule which must hold at every commit.
@@ -80,23 +82,19 @@ func deliveryRules() [][2]string {
 }
 
 // CheckDelivery returns every row that breaks a rule of delivery.
-func (db *DB) CheckDelivery(ctx context.Context) ([]Violation, error) {
-	var found []Violation
-	err := db.View(ctx, func(tx *Tx) error {
-		found = nil
-		for _, rule := range deliveryRules() {
-			rows, err := All(tx, func(r *sql.Rows) (string, error) {
-				var id string
-				return id, r.Scan(&id)
-			}, rule[1])
-			if err != nil {
-				return err
-			}
-			for _, id := range rows {
-				found = append(found, Violation{rule[0], id})
-			}
-		}
-		return nil
+func (db *DB) CheckDelivery(ctx context.Context) (found []Violation, err error) {
+	err = db.View(ctx, func(tx *Tx) error {
+		found, err = All(tx, func(r *sql.Rows) (v Violation, err error) { return v, r.Scan(&v.Rule, &v.Row) }, deliveryCheck())
+		return err
 	})
 	return found, err
 }
+
+// deliveryCheck is all rules in one statement.
+var deliveryCheck = sync.OnceValue(func() string {
+	var parts []string
+	for _, rule := range deliveryRules() {
+		parts = append(parts, "select '"+rule[0]+"', q.* from ("+rule[1]+") q")
+	}
+	return strings.Join(parts, " union all ")
+})

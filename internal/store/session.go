@@ -28,7 +28,7 @@ func (s *session) stmt(query string) (*sql.Stmt, error) {
 	if len(s.stmts) >= maxStatements {
 		s.forget()
 	}
-	st, err := s.conn.PrepareContext(context.Background(), withoutRowLocks(query))
+	st, err := s.conn.PrepareContext(context.Background(), forSQLite(query))
 	if err != nil {
 		return nil, err
 	}
@@ -74,18 +74,17 @@ func (s *session) close() error {
 	return s.conn.Close()
 }
 
-// withoutRowLocks drops the row-lock clause. That is safe on SQLite only because
-// every write transaction is immediate and goes through one connection.
-func withoutRowLocks(query string) string {
-	lower := strings.ToLower(query)
+// forSQLite drops row locks, which is safe only because every write transaction is
+// immediate and goes through one connection, and hides limits from the planner: it
+// would look at a bare parameter and plan the statement anew with every call.
+func forSQLite(query string) string {
 	for _, clause := range []string{" for update skip locked", " for update"} {
-		for {
-			i := strings.Index(lower, clause)
-			if i < 0 {
-				break
-			}
-			query, lower = query[:i]+query[i+len(clause):], lower[:i]+lower[i+len(clause):]
-		}
+		query = strings.ReplaceAll(query, clause, "")
 	}
-	return query
+	head, tail, found := strings.Cut(query, " limit $")
+	if !found {
+		return query
+	}
+	digits := len(tail) - len(strings.TrimLeft(tail, "0123456789"))
+	return head + " limit $" + tail[:digits] + " + 0" + tail[digits:]
 }
