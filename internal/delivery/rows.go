@@ -143,14 +143,17 @@ type Batch struct {
 	Version     int64
 }
 
-// Boundary is what is recorded when a receiver crosses the continuation boundary.
+// Boundary is what is recorded when a receiver crosses the continuation boundary:
+// all of it with the close as handoff_recorded, or nothing. No channel of today
+// crosses one.
 type Boundary struct {
 	State            thole.BoundaryState
 	CrossedAt        time.Time
 	Attempt          thole.AttemptID
 	Generation       int64
 	SnapshotRevision int64
-	EnvelopeRef      string
+	EnvelopeRef      string // artifact that holds the recovery envelope
+	Envelope         string // the envelope itself, if it is small
 	EnvelopeBytes    int64
 	RetentionUntil   time.Time
 	PinUntil         time.Time

@@ -51,7 +51,7 @@ func batchColumns(b *delivery.Batch) []column {
 		{"head_attempt_id", &b.HeadAttempt}, {"generation", &b.Generation}, {"boundary_state", &b.Boundary.State},
 		{"boundary_crossed_at", millis{&b.Boundary.CrossedAt}}, {"boundary_attempt_id", &b.Boundary.Attempt},
 		{"boundary_generation", &b.Boundary.Generation}, {"boundary_revision", &b.Boundary.SnapshotRevision},
-		{"boundary_envelope_ref", &b.Boundary.EnvelopeRef}, {"boundary_envelope_bytes", &b.Boundary.EnvelopeBytes},
+		{"boundary_envelope_ref", &b.Boundary.EnvelopeRef}, {"boundary_envelope", &b.Boundary.Envelope}, {"boundary_envelope_bytes", &b.Boundary.EnvelopeBytes},
 		{"boundary_retention_until", millis{&b.Boundary.RetentionUntil}}, {"boundary_pin_until", millis{&b.Boundary.PinUntil}},
 		{"closed_at", millis{&b.ClosedAt}}, {"close_reason", &b.CloseReason}, {"created_at", millis{&b.CreatedAt}},
 		{"updated_at", millis{&b.UpdatedAt}}, {"version", &b.Version},
