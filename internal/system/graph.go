@@ -50,16 +50,19 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 		return "", err
 	}
 	defer func() { _ = flush(context.WithoutCancel(ctx)) }() // the end does not wait for a collector that is away
+	bwrap := isolation(context.WithoutCancel(ctx), o.Config.Executor.Bubblewrap)
 	return RunDaemon(ctx, DaemonConfig{
 		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready,
 		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template,
-		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) { return build(ctx, o, db, d) },
+		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) {
+			return build(ctx, o, db, d, bwrap)
+		},
 	})
 }
 
 // build makes everything that is not delivery, in the order in which the parts
 // need one another, and starts it. What was started is stopped in reverse.
-func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest, err error) {
+func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap func() (string, error)) (_ *rest, err error) {
 	ctx = context.WithoutCancel(ctx) // parts end by being stopped
 	g := service.New(ctx)
 	defer func() {
@@ -85,7 +88,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries) (_ *rest
 	if err := g.Start("collection", background(func(ctx context.Context) { ws.collect(ctx, o.Log) })); err != nil {
 		return nil, err
 	}
-	t, err := newThreads(o.Config, db, providers, creds, ws, o.Log)
+	t, err := newThreads(o.Config, db, providers, creds, ws, bwrap, o.Log)
 	if err != nil {
 		return nil, err
 	}

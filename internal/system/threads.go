@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -29,12 +30,12 @@ type threads struct {
 	workspaces *workspaces
 }
 
-func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, log *slog.Logger) (*threads, error) {
+func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, bwrap func() (string, error), log *slog.Logger) (*threads, error) {
 	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), Log: log})
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, providers)
+	driver, err := localDriver(cfg, providers, bwrap)
 	if err != nil {
 		return nil, err
 	}
@@ -64,32 +65,49 @@ func policies(a config.Asks) thread.Policies {
 	return thread.Policies{thole.AskInput: input}
 }
 
-// localDriver makes executors in the home, in bubblewrap where it works.
-func localDriver(cfg *config.Config, providers *registry) (*local.Driver, error) {
+// localDriver makes executors in the home.
+func localDriver(cfg *config.Config, providers *registry, bwrap func() (string, error)) (*local.Driver, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	lc := local.Config{Root: filepath.Join(cfg.Home, "x"), Binary: self, Tools: func() local.Tools {
-		return local.Tools{Readable: providers.binaries(), Env: providers.paths()}
-	}, Groups: local.FindGroups(cgroupRoot, cgroupOf(cfg.Executor))}
-	if cfg.Executor.Bubblewrap != "off" {
-		lc.Bwrap, _ = exec.LookPath("bwrap")
+	root := filepath.Join(cfg.Home, "x")
+	if err := local.CheckRoot(root); err != nil {
+		return nil, err
 	}
-	d := local.New(lc)
-	if err := d.Check(context.Background()); err != nil {
-		if cfg.Executor.Bubblewrap == "on" || lc.Bwrap == "" {
-			return nil, err
+	path, err := bwrap()
+	if err != nil {
+		return nil, err
+	}
+	return local.New(local.Config{
+		Root: root, Binary: self, Bwrap: path, Groups: local.FindGroups(cgroupRoot, cgroupOf(cfg.Executor)),
+		Tools: func() local.Tools { return local.Tools{Readable: providers.binaries(), Env: providers.paths()} },
+	}), nil
+}
+
+// isolation begins to find out how executors are kept apart, while the rest
+// starts: bubblewrap's path, "" where they run without it.
+func isolation(ctx context.Context, mode string) func() (string, error) {
+	find := sync.OnceValues(func() (string, error) {
+		if mode == "off" {
+			return "", nil
 		}
-		lc.Bwrap = "" // "auto": a machine without user namespaces still runs agents
-		d = local.New(lc)
-		err = d.Check(context.Background())
-		return d, err
-	}
-	if cfg.Executor.Bubblewrap == "on" && lc.Bwrap == "" {
-		return nil, thole.Errorf(thole.CodeUnavailable, "executor.bubblewrap is on, but bwrap is not installed").WithHint("apt-get install bubblewrap")
-	}
-	return d, nil
+		path, err := exec.LookPath("bwrap")
+		if err != nil {
+			err = thole.Errorf(thole.CodeUnavailable, "executor.bubblewrap is on, but bwrap is not installed").WithHint("apt-get install bubblewrap")
+		} else {
+			err = local.CheckBwrap(ctx, path)
+		}
+		if err == nil {
+			return path, nil
+		}
+		if mode == "on" {
+			return "", err
+		}
+		return "", nil // "auto": a machine without user namespaces still runs agents
+	})
+	go func() { _, _ = find() }()
+	return find
 }
 
 func (t *threads) start(ctx context.Context) error {

@@ -83,14 +83,24 @@ const maxRoot = 108 - len("/00000000-0000-0000-0000-000000000000/run/d.sock") - 
 
 // Check implements executor.Driver.
 func (d *Driver) Check(ctx context.Context) error {
-	if len(d.cfg.Root) > maxRoot {
-		return thole.Errorf(thole.CodeInvalid, "executor directory %s is longer than %d bytes, too long for a socket", d.cfg.Root, maxRoot).
+	if err := CheckRoot(d.cfg.Root); err != nil || d.cfg.Bwrap == "" {
+		return err
+	}
+	return CheckBwrap(ctx, d.cfg.Bwrap)
+}
+
+// CheckRoot refuses a directory in which no executor could have its socket.
+func CheckRoot(root string) error {
+	if len(root) > maxRoot {
+		return thole.Errorf(thole.CodeInvalid, "executor directory %s is longer than %d bytes, too long for a socket", root, maxRoot).
 			WithHint("choose a shorter --home")
 	}
-	if d.cfg.Bwrap == "" {
-		return nil
-	}
-	out, err := exec.CommandContext(ctx, d.cfg.Bwrap, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true").CombinedOutput()
+	return nil
+}
+
+// CheckBwrap tries whether bubblewrap works here.
+func CheckBwrap(ctx context.Context, path string) error {
+	out, err := exec.CommandContext(ctx, path, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true").CombinedOutput()
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "bubblewrap does not work here: %w: %s", executor.ErrUnavailable, out).
 			WithHint("allow user namespaces, or set executor.bubblewrap = \"off\" to run without isolation")
