@@ -24,8 +24,7 @@ func newAppServer(env *Env) *cobra.Command {
 	var (
 		listen  string
 		asStdio bool
-		skew    int
-		auth    transport.AuthOptions
+		auth    func() (*transport.Auth, error)
 		ignored []string
 	)
 	cmd := &cobra.Command{
@@ -44,8 +43,7 @@ func newAppServer(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			auth.MaxClockSkew = time.Duration(skew) * time.Second
-			a, err := transport.NewAuth(auth)
+			a, err := auth()
 			if err != nil {
 				return err
 			}
@@ -80,16 +78,10 @@ func newAppServer(env *Env) *cobra.Command {
 				func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = b.carry(ctx, s) }).Serve(cmd.Context(), l)
 		},
 	}
+	auth = wsAuth(cmd)
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "stdio://", "stdio://, unix://PATH, unix:// (the home's own socket) or ws://IP:PORT")
 	f.BoolVar(&asStdio, "stdio", false, "the same as --listen stdio://")
-	f.StringVar(&auth.Mode, "ws-auth", "", "none, capability-token or signed-bearer-token")
-	f.StringVar(&auth.TokenFile, "ws-token-file", "", "file with the capability token")
-	f.StringVar(&auth.TokenSHA256, "ws-token-sha256", "", "SHA-256 of the capability token, in hex")
-	f.StringVar(&auth.SecretFile, "ws-shared-secret-file", "", "file with the secret that signs bearer tokens")
-	f.StringVar(&auth.Issuer, "ws-issuer", "", "issuer that tokens must name")
-	f.StringVar(&auth.Audience, "ws-audience", "", "audience that tokens must name")
-	f.IntVar(&skew, "ws-max-clock-skew-seconds", 0, "tolerated clock difference (default 30)")
 	f.StringArrayVarP(&ignored, "config", "c", nil, "accepted for clients made for codex, and ignored")
 	_ = f.MarkHidden("config")
 	return cmd

@@ -27,8 +27,7 @@ func newExecServer(env *Env) *cobra.Command {
 	var (
 		listen     string
 		concurrent int
-		skew       int
-		auth       transport.AuthOptions
+		auth       func() (*transport.Auth, error)
 	)
 	cmd := &cobra.Command{
 		Use:   "exec-server",
@@ -44,8 +43,7 @@ func newExecServer(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			auth.MaxClockSkew = time.Duration(skew) * time.Second
-			a, err := transport.NewAuth(auth)
+			a, err := auth()
 			if err != nil {
 				return err
 			}
@@ -68,16 +66,10 @@ func newExecServer(env *Env) *cobra.Command {
 				func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(cmd.Context(), execserver.LimitFrames(l))
 		},
 	}
+	auth = wsAuth(cmd)
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "ws://127.0.0.1:0", "ws://IP:PORT, unix://PATH or stdio")
 	f.IntVar(&concurrent, "concurrent-requests", 1, "file requests of one connection that run at once; 1 keeps arrival order")
-	f.StringVar(&auth.Mode, "ws-auth", "", "none, capability-token or signed-bearer-token")
-	f.StringVar(&auth.TokenFile, "ws-token-file", "", "file with the capability token")
-	f.StringVar(&auth.TokenSHA256, "ws-token-sha256", "", "SHA-256 of the capability token, in hex")
-	f.StringVar(&auth.SecretFile, "ws-shared-secret-file", "", "file with the secret that signs bearer tokens")
-	f.StringVar(&auth.Issuer, "ws-issuer", "", "issuer that tokens must name")
-	f.StringVar(&auth.Audience, "ws-audience", "", "audience that tokens must name")
-	f.IntVar(&skew, "ws-max-clock-skew-seconds", 0, "tolerated clock difference (default 30)")
 	return cmd
 }
 

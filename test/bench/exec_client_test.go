@@ -3,17 +3,13 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	osexec "os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -38,30 +34,8 @@ func codexServer(t testing.TB) []string { return []string{lab.Codex(t), "exec-se
 // launch starts a server and waits for its address.
 func launch(t testing.TB, argv []string) execServer {
 	t.Helper()
-	home := t.TempDir()
-	cmd := osexec.Command(argv[0], argv[1:]...)
-	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + home, "PATH=/usr/bin:/bin"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	drained := make(chan struct{})
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-drained
-		_ = cmd.Wait()
-	})
-	r := bufio.NewReader(out)
-	line, err := r.ReadString('\n')
-	go func() { defer close(drained); _, _ = io.Copy(io.Discard, r) }()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return execServer{url: strings.TrimSpace(line), pid: cmd.Process.Pid}
+	url, pid := lab.Launch(t, argv...)
+	return execServer{url: url, pid: pid}
 }
 
 // rss is the resident memory of a process in bytes.

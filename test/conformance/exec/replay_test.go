@@ -28,56 +28,6 @@ type line struct {
 // recordedRoot is the directory the recordings ran in.
 const recordedRoot = "/home/user/work"
 
-// difference is an answer of ours that differs on purpose.
-type difference struct {
-	code int // expected error code; 0 means that the answer is not compared
-	why  string
-}
-
-// differences lists every one, by transcript and request id. Not listed, because
-// never compared: texts of errors, session ids, times, the sizes of directories,
-// the executor's description, how output is cut into chunks, the payload of pings,
-// and the order of http response headers with different names, which means nothing
-// in HTTP and which Go's client does not keep.
-var differences = map[string]map[string]difference{
-	"02_process_pipes": {
-		"5": {0, "two streams written within a microsecond: ours come in the order written"},
-		"6": {0, "as above"},
-		"7": {0, "as above"},
-	},
-	"13_disconnect_resume": {
-		"2": {0, "the recorder slept here; how much was printed meanwhile is a matter of time"},
-	},
-	"15_read_longpoll_concurrent": {
-		"7": {0, "whether the exit is seen by the same long poll as the output is a race"},
-	},
-	"15_read_longpoll_inline": {
-		"7": {0, "as above"},
-	},
-	"10_fs_0166_additions": {
-		"22": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
-		"23": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
-		"24": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
-		"25": {exec.CodeMethodNotFound, "capability discovery is left out and not advertised"},
-	},
-	"20_sandbox": {
-		"27": {exec.CodeInvalidParams, "a managed network that does not exist is refused at once, not by a crash of the helper"},
-	},
-	"24_env_policy_arg0_snapshot": {
-		"23": {exec.CodeInvalidParams, "the managed network proxy is left out and not advertised"},
-	},
-}
-
-// rawFrames are frames that a transcript could only show decoded.
-var rawFrames = map[string]map[int]string{
-	"06_malformed": {
-		2:  `"str"`,
-		9:  `{"id":1,"id":2,"method":"initialize","params":{"clientName":"a"}}`,
-		12: `{"jsonrpc":"2.0","id":9223372036854775807,"method":"initialize","params":{"clientName":5}}`,
-		13: `{"jsonrpc":"2.0","id":9223372036854775808,"method":"initialize","params":{"clientName":"x"}}`,
-	},
-}
-
 // replay is one transcript being replayed.
 type replay struct {
 	t       *testing.T
@@ -90,34 +40,6 @@ type replay struct {
 	// Done before a notification is expected and at a note: what the recorder did
 	// besides sending.
 	before map[string]func()
-}
-
-// player is one connection of a replay and what arrived on it.
-type player struct {
-	*wire
-	answers map[string]message
-	errs    []message // under id -1
-	procs   map[string]*progress
-	bodies  map[string]*body // streamed http bodies, by request
-	other   []message
-	sent    map[string]string // by id, as sent
-}
-
-// body is a streamed http body: ours, and the recorded one.
-type body struct {
-	got, want    string
-	done, failed bool
-	seq          uint64
-}
-
-// progress is what is known of a process: ours, and the recorded one.
-type progress struct {
-	got, want  map[string]string // stream → bytes
-	seqs       []uint64
-	exit       *exec.ExitedParams
-	closed     bool
-	wantExit   *exec.ExitedParams
-	wantClosed bool
 }
 
 func TestReplay(t *testing.T) {
@@ -309,15 +231,6 @@ func (r *replay) expectAnswer(p *player, want message) {
 	}
 }
 
-// answer waits for the answer to a request.
-func (p *player) answer(id string) message {
-	p.t.Helper()
-	p.until(patience, func() bool { _, ok := p.answers[id]; return ok }, "answer to "+id)
-	got := p.answers[id]
-	delete(p.answers, id)
-	return got
-}
-
 // expectBody compares whole bodies: how they are cut is nobody's promise.
 func (r *replay) expectBody(p *player, want message) {
 	var d exec.BodyDeltaParams
@@ -333,13 +246,6 @@ func (r *replay) expectBody(p *player, want message) {
 	}
 }
 
-func (p *player) body(id string) *body {
-	if p.bodies[id] == nil {
-		p.bodies[id] = &body{}
-	}
-	return p.bodies[id]
-}
-
 func show(m message) string {
 	if m.Error != nil {
 		return fmt.Sprintf("error %d %s", m.Error.Code, m.Error.Message)
@@ -352,13 +258,6 @@ func (r *replay) learnSession(got, want message) {
 	if json.Unmarshal(got.Result, &g) == nil && json.Unmarshal(want.Result, &w) == nil && w.SessionID != "" {
 		r.session[w.SessionID] = g.SessionID
 	}
-}
-
-func (p *player) proc(id string) *progress {
-	if p.procs[id] == nil {
-		p.procs[id] = &progress{got: map[string]string{}, want: map[string]string{}}
-	}
-	return p.procs[id]
 }
 
 func (r *replay) expectEvent(p *player, want message) {
@@ -415,70 +314,6 @@ func (r *replay) note(l line) {
 		r.player(l.Conn).send([]byte{0xff, 0xfe, '{'}, true)
 	case "array of >256Ki values":
 		r.player(l.Conn).send([]byte(`{"id":6,"method":"x","params":[0`+strings.Repeat(",0", 300_000)+`]}`), false)
-	}
-}
-
-// take handles one arrived message.
-func (p *player) take(m message) {
-	switch {
-	case m.Method == "":
-		if string(m.ID) == "-1" {
-			p.errs = append(p.errs, m)
-			return
-		}
-		p.answers[string(m.ID)] = m
-	case strings.HasPrefix(m.Method, "process/"):
-		var out exec.OutputParams
-		_ = json.Unmarshal(m.Params, &out)
-		pr := p.proc(out.ProcessID)
-		if pr.closed {
-			p.t.Errorf("%s after closed of %s", m.Method, out.ProcessID)
-		}
-		pr.seqs = append(pr.seqs, out.Seq)
-		switch m.Method {
-		case exec.NotifyOutput:
-			pr.got[out.Stream] += string(out.Chunk)
-		case exec.NotifyExited:
-			pr.exit = new(exec.ExitedParams)
-			_ = json.Unmarshal(m.Params, pr.exit)
-		case exec.NotifyClosed:
-			pr.closed = true
-		}
-	case m.Method == exec.NotifyBodyDelta:
-		var d exec.BodyDeltaParams
-		_ = json.Unmarshal(m.Params, &d)
-		b := p.body(d.RequestID)
-		if b.seq++; d.Seq != b.seq {
-			p.t.Errorf("body %s: delta %d, want %d", d.RequestID, d.Seq, b.seq)
-		}
-		b.got += string(d.Delta)
-		b.done, b.failed = d.Done, d.Error != nil
-	default:
-		p.other = append(p.other, m)
-	}
-}
-
-// patience is how long something that must happen may take on a busy machine.
-const patience = 30 * time.Second
-
-// soft takes messages until cond holds or time is up.
-func (p *player) soft(within time.Duration, cond func() bool) bool {
-	deadline := time.After(within)
-	for !cond() {
-		select {
-		case m := <-p.in:
-			p.take(m)
-		case <-deadline:
-			return false
-		}
-	}
-	return true
-}
-
-func (p *player) until(within time.Duration, cond func() bool, what string) {
-	p.t.Helper()
-	if !p.soft(within, cond) {
-		p.t.Fatalf("no %s", what)
 	}
 }
 

@@ -3,17 +3,12 @@
 package exec_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	osexec "os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,30 +22,7 @@ import (
 // realServer starts the real codex exec-server and returns its URL.
 func realServer(t testing.TB) (url string, pid int) {
 	t.Helper()
-	home := t.TempDir()
-	cmd := osexec.Command(lab.Codex(t), "exec-server", "--listen", "ws://127.0.0.1:0")
-	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + home, "PATH=/usr/bin:/bin"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	drained := make(chan struct{})
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-drained
-		_ = cmd.Wait()
-	})
-	r := bufio.NewReader(out)
-	line, err := r.ReadString('\n')
-	go func() { defer close(drained); _, _ = io.Copy(io.Discard, r) }()
-	if err != nil {
-		t.Fatalf("the real server did not start: %v", err)
-	}
-	return strings.TrimSpace(line), cmd.Process.Pid
+	return lab.Launch(t, lab.Codex(t), "exec-server", "--listen", "ws://127.0.0.1:0")
 }
 
 // remote is a server under test and our client's connections to it.
