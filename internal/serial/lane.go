@@ -91,8 +91,7 @@ const maxEmpty = 1024
 
 func (q *Queues[K]) finish(l *lane[K]) {
 	l.running--
-	q.tasks--
-	if q.tasks == 0 && q.idle != nil {
+	if q.tasks.Add(-1) == 0 && q.idle != nil {
 		close(q.idle)
 	}
 	if l.size() > 0 {

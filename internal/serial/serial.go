@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // Mode says what a task tolerates beside it under its key.
@@ -35,11 +36,11 @@ type Options struct {
 // ready list for workers. Tasks may block for long, so there is no fixed number of
 // workers: while the list is not empty, at least one worker is on its way to it.
 type Queues[K comparable] struct {
-	opts Options
+	opts  Options
+	tasks atomic.Int64 // accepted, not finished; changed under mu
 
 	mu    sync.Mutex // guards all below and every lane
 	lanes map[K]*lane[K]
-	tasks int // accepted, not finished
 	empty int // lanes without tasks, kept for the next one
 
 	ready, last *lane[K] // list of lanes whose head may run, oldest first
@@ -79,13 +80,17 @@ func New[K comparable](o Options) *Queues[K] {
 // Submit queues a task and returns at once. The task runs on a goroutine of the
 // queues; a panic in it is not caught.
 func (q *Queues[K]) Submit(key K, mode Mode, run func()) error {
+	// Those who try again and again must not keep the workers from their lock.
+	if q.full() {
+		return ErrFull
+	}
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
 		return ErrClosed
 	}
 	l := q.lanes[key]
-	if q.tasks >= q.opts.Total || l != nil && l.size() >= q.opts.PerKey {
+	if q.full() || l != nil && l.size() >= q.opts.PerKey {
 		q.mu.Unlock()
 		return ErrFull
 	}
@@ -96,7 +101,7 @@ func (q *Queues[K]) Submit(key K, mode Mode, run func()) error {
 		q.empty--
 	}
 	l.queue = append(l.queue, task{run, mode})
-	q.tasks++
+	q.tasks.Add(1)
 	hire := q.list(l)
 	q.mu.Unlock()
 	if hire {
@@ -104,6 +109,8 @@ func (q *Queues[K]) Submit(key K, mode Mode, run func()) error {
 	}
 	return nil
 }
+
+func (q *Queues[K]) full() bool { return q.tasks.Load() >= int64(q.opts.Total) }
 
 // Do queues a task and waits for it. When ctx ends first the task is abandoned:
 // it does not run if it has not begun, and Do does not wait if it has.
@@ -126,11 +133,7 @@ func (q *Queues[K]) Do(ctx context.Context, key K, mode Mode, run func()) error 
 }
 
 // Len counts unfinished tasks.
-func (q *Queues[K]) Len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.tasks
-}
+func (q *Queues[K]) Len() int { return int(q.tasks.Load()) }
 
 // Close refuses new tasks and waits until those accepted have run, or ctx ends.
 // It may be repeated.
@@ -139,7 +142,7 @@ func (q *Queues[K]) Close(ctx context.Context) error {
 	q.closed = true
 	if q.idle == nil {
 		q.idle = make(chan struct{})
-		if q.tasks == 0 {
+		if q.tasks.Load() == 0 {
 			close(q.idle)
 		}
 	}
