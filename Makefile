@@ -61,6 +61,10 @@ bench: setup ## measure speed against peers and write test/bench/RESULTS.md
 soak: setup ## run the long tests
 	THOLE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 120m ./...
 
+.PHONY: mutants
+mutants: ## break the rules of delivery one by one; a test must notice each
+	THOLE_MUTANTS=1 $(GO) test -count=1 -timeout 60m -v ./test/mutants
+
 .PHONY: gen
 gen: ## make generated files anew
 	$(GO) generate ./...
