@@ -106,7 +106,8 @@ type Delivery struct {
 	WaitWindow        time.Duration `toml:"wait_window"`
 	MinInterval       time.Duration `toml:"min_interval"`
 	ObservationWindow time.Duration `toml:"observation_window"`
-	Template          string        `toml:"template"` // a file that overrides the message
+	MessageBytes      int           `toml:"message_bytes"` // the longest message
+	Template          string        `toml:"template"`      // a file that overrides the message
 }
 
 // Providers names the agent CLIs when they are not on the PATH.
@@ -127,7 +128,7 @@ func Default() Config {
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
 		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail"},
 		Daemon:   Daemon{IdleExit: 10 * time.Minute},
-		Delivery: Delivery{MaxJobs: 8, MaxBytes: 64 << 10, WaitWindow: 2 * time.Second, MinInterval: 30 * time.Second, ObservationWindow: 2 * time.Hour},
+		Delivery: Delivery{MaxJobs: 8, MaxBytes: 64 << 10, WaitWindow: 2 * time.Second, MinInterval: 30 * time.Second, ObservationWindow: 2 * time.Hour, MessageBytes: 96 << 10},
 	}
 }
 
@@ -160,6 +161,7 @@ func (c *Config) Validate() error {
 		c.positive("daemon.idle_exit", c.Daemon.IdleExit > 0),
 		c.positive("delivery.max_jobs", c.Delivery.MaxJobs > 0),
 		c.positive("delivery.max_bytes", c.Delivery.MaxBytes > 0),
+		c.positive("delivery.message_bytes", c.Delivery.MessageBytes > 0),
 		c.positive("delivery.observation_window", c.Delivery.ObservationWindow > 0),
 	}
 	if _, _, err := net.SplitHostPort(c.HTTP.Listen); err != nil {

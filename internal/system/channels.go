@@ -99,7 +99,7 @@ func (c *channels) stop(ctx context.Context) error {
 
 // messages writes what receiving turns read, in the words of a file if one is
 // named.
-func messages(file string) (*message.Writer, error) {
+func messages(file string, limit int) (*message.Writer, error) {
 	text := ""
 	if file != "" {
 		b, err := os.ReadFile(file)
@@ -108,9 +108,10 @@ func messages(file string) (*message.Writer, error) {
 		}
 		text = string(b)
 	}
-	w, err := message.New(text, 0)
+	w, err := message.New(text, limit)
 	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "delivery.template %s: %w", file, err).WithHint("correct the file, or leave delivery.template empty")
+		return nil, thole.Errorf(thole.CodeInvalid, "delivery.template %s, delivery.message_bytes %d: %w", file, limit, err).
+			WithHint("correct the file or the number, or leave both out")
 	}
 	return w, nil
 }

@@ -34,7 +34,9 @@ type DaemonConfig struct {
 	Takeover bool          // ask a running owner to hand over
 	Limits   delivery.Limits
 	Template string // a file that replaces the words around delivered results
-	Channels map[thole.Target]channel.Channel
+	// MessageBytes bounds what a receiving turn reads; 0: the shipped limit.
+	MessageBytes int
+	Channels     map[thole.Target]channel.Channel
 	// Methods are served beside our own.
 	Methods map[string]daemon.Method
 	Log     *slog.Logger
@@ -158,7 +160,7 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 		cfg.Limits = delivery.DefaultLimits()
 	}
 	d.keeper = keeper
-	words, err := messages(cfg.Template)
+	words, err := messages(cfg.Template, cfg.MessageBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 	bwrap := isolation(context.WithoutCancel(ctx), o.Config.Executor.Bubblewrap)
 	return RunDaemon(ctx, DaemonConfig{
 		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready,
-		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template,
+		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template, MessageBytes: o.Config.Delivery.MessageBytes,
 		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) {
 			return build(ctx, o, db, d, bwrap)
 		},

@@ -18,8 +18,8 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 )
 
-// DefaultLimit bounds a message in bytes.
-const DefaultLimit = 96 << 10
+// defaultLimit bounds a message in bytes.
+const defaultLimit = 96 << 10
 
 // minLimit is what the frame of a message needs.
 const minLimit = 2 << 10
@@ -69,7 +69,7 @@ func New(text string, limit int) (*Writer, error) {
 		text = standard
 	}
 	if limit == 0 {
-		limit = DefaultLimit
+		limit = defaultLimit
 	}
 	if limit < minLimit {
 		return nil, thole.Errorf(thole.CodeInvalid, "message limit %d is below %d bytes", limit, minLimit)
