@@ -61,6 +61,8 @@ type Command struct {
 	OutputDropped int64  `json:"output_dropped,omitempty"`
 	ExitCode      *int   `json:"exit_code,omitempty"`
 	DurationMS    int64  `json:"duration_ms,omitempty"`
+	// User: a user ran it by hand, not the agent.
+	User bool `json:"user,omitempty"`
 }
 
 // FileChange is one file's edit as a unified diff.

@@ -69,6 +69,9 @@ func command(out *app.Item, i thole.Item, extra *app.ItemExtra) {
 		c = &thole.Command{}
 	}
 	out.Type, out.Status, out.Source = app.ItemCommandExecution, itemStatus(i.State), "agent"
+	if c.User {
+		out.Source = "userShell"
+	}
 	out.Command, out.Cwd = &c.Line, ref(or(c.Dir, "/"))
 	out.CommandActions = []app.CommandAction{{Type: "unknown", Command: c.Line}}
 	out.AggregatedOutput, out.ExitCode = ptr(c.Output), c.ExitCode

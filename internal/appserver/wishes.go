@@ -3,6 +3,7 @@ package appserver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/serial"
@@ -10,54 +11,35 @@ import (
 	"github.com/tholehq/thole/protocol/app"
 )
 
-// registerWishes serves what Codex does by itself and an agent behind a driver has
-// to be asked for, or cannot do at all.
+// registerWishes serves what is done in a turn without a message of the user's.
 func (s *Server) registerWishes() {
-	for name, why := range Unserved() {
-		inThread(on(s, name, func(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
-			return s.unserved(ctx, c, p.ThreadID, why)
-		}), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID })
-	}
+	compact := inThread(on(s, "thread/compact/start", func(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
+		return s.errand(ctx, c, p.ThreadID, thole.Compact())
+	}), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID })
+	shell := inThread(on(s, "thread/shellCommand", func(ctx context.Context, c *conn, p *app.ShellCommandParams) (answer, error) {
+		return s.errand(ctx, c, p.ThreadID, thole.Shell(p.Command))
+	}), serial.Exclusive, func(p *app.ShellCommandParams) string { return p.ThreadID })
 	review := inThread(on(s, "review/start", s.reviewStart), serial.Exclusive, func(p *app.ReviewStartParams) string { return p.ThreadID })
-	review.causes = true
+	compact.causes, shell.causes, review.causes = true, true, true
 }
 
-// Unserved are the methods that are accepted and do nothing but tell the caller
-// why, with what a user reads then.
-func Unserved() map[string]string {
-	return map[string]string{
-		"thread/compact/start": "Nothing was compacted: thole cannot tell an agent to. Agents compact by themselves when their context is full.",
-		"thread/shellCommand":  "The command was not run: thole runs commands only through the agent, in the thread's executor. Ask the agent to run it.",
-	}
-}
-
-// unserved tells the caller, and nobody else, of a turn that failed at once: the
-// TUI ends itself when the request fails, and otherwise waits for the end of a
-// turn. No such turn is in the thread. While a real one runs it waits already, and
-// a warning is enough.
-func (s *Server) unserved(ctx context.Context, c *conn, name, why string) (answer, error) {
+// errand starts a turn that does one, or lets it wait behind the running turn and
+// tells the caller so: upstream would cut that turn off for a compaction.
+func (s *Server) errand(ctx context.Context, c *conn, name string, input []thole.Input) (answer, error) {
 	id, err := threadID(name)
 	if err != nil {
 		return answer{}, err
 	}
-	now, err := s.cfg.Threads.Get(ctx, c.who(), id)
+	m, err := s.cfg.Threads.Enqueue(ctx, c.who(), thread.Enqueue{Thread: id, Input: input, Errand: true, Start: true})
 	if err != nil {
 		return answer{}, err
 	}
-	at := s.cfg.Now()
-	tell := func(method string, params any) *frame { return note(method, thole.Millis(at), params) }
-	frames := []*frame{tell("warning", app.Warning{ThreadID: &name, Message: why})}
-	if now.Open == "" {
-		t := thread.Turn{ID: thole.NewID[thole.TurnID](at), Created: at}
-		started := tell("turn/started", app.TurnNotification{ThreadID: name, Turn: turn(t)})
-		t.Outcome, t.Error, t.Stamp.Ended = thole.OutcomeFailed, &thole.TurnError{Code: thole.ErrBadRequest, Message: why}, at
-		frames = []*frame{
-			started,
-			tell("error", app.ErrorNotification{Error: *turnError(t.Error), ThreadID: name, TurnID: string(t.ID)}),
-			tell("turn/completed", app.TurnNotification{ThreadID: name, Turn: turn(t)}),
-		}
+	waiting, err := s.cfg.Threads.Queue(ctx, c.who(), id)
+	if err != nil || !slices.ContainsFunc(waiting, func(w thread.Message) bool { return w.ID == m.ID }) {
+		return result(app.Empty{}, err)
 	}
-	return answer{result: app.Empty{}, after: pick(c.peer(), frames)}, nil
+	why := note("warning", thole.Millis(s.cfg.Now()), app.Warning{ThreadID: &name, Message: input[0].Text + " waits for the end of the running turn."})
+	return answer{result: app.Empty{}, after: pick(c.peer(), []*frame{why})}, nil
 }
 
 // reviewStart asks the agent for a review in an ordinary turn: any agent can look

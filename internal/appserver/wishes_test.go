@@ -2,55 +2,117 @@ package appserver_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver"
 	"github.com/tholehq/thole/internal/appserver/apptest"
 )
 
-// What no driver can do is told to whoever asked, right behind the answer, and to
-// nobody else: as a turn that failed, or beside the one that runs.
-func TestUnservedTellsWhy(t *testing.T) {
+// Errands are turns without a user's message, and without one of the agent's.
+func TestErrands(t *testing.T) {
 	rig := apptest.New(t, apptest.Options{})
-	w, other := join(t, rig, full), join(t, rig, full)
+	w := join(t, rig, full)
 	id := w.thread(`{}`)
-	other.ok("thread/resume", `{"threadId":"`+id+`"}`)
-	told := func(method string) []msg {
+	done := func(params, method string) (item msg, told []string) {
 		t.Helper()
-		at, m := w.call(method, `{"threadId":"`+id+`","command":"true"}`)
+		at, m := w.call(method, params)
 		if m.Error != nil || string(m.Result) != "{}" {
 			t.Fatalf("%s: %v %s", method, m.Error, m.Result)
 		}
-		w.find(at+1, "why", func(m msg) bool { return m.Method == "warning" || m.Method == "turn/completed" })
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.got[at+1:]
+		end, m := w.note(at, "turn/completed")
+		if m.field("turn", "status") != "completed" {
+			t.Fatalf("%s ended %s", method, m.Params)
+		}
+		_, item = w.note(at, "item/completed")
+		return item, w.methods(at + 1)[:end-at]
 	}
-	for method, why := range appserver.Unserved() {
-		all := told(method)
-		if len(all) != 3 || all[0].Method != "turn/started" || all[1].Method != "error" || all[2].Method != "turn/completed" {
-			t.Fatalf("%s told %v", method, all)
+	item, told := done(`{"threadId":"`+id+`","command":"echo out; echo err >&2; exit 3"}`, "thread/shellCommand")
+	for name, want := range map[string]any{
+		"type": "commandExecution", "source": "userShell", "status": "failed", "exitCode": 3.0,
+		"command": "echo out; echo err >&2; exit 3", "aggregatedOutput": "out\nerr\n",
+	} {
+		if got := item.field("item", name); got != want {
+			t.Errorf("the command's %s is %v, want %v", name, got, want)
 		}
-		if all[1].field("error", "message") != why || all[2].field("turn", "status") != "failed" || all[0].field("turn", "id") != all[2].field("turn", "id") {
-			t.Errorf("%s told %s", method, all[2].Params)
+	}
+	if slices.Contains(told, "item/agentMessage/delta") || !slices.Contains(told, "turn/started") || !slices.Contains(told, "item/commandExecution/outputDelta") {
+		t.Errorf("a command told %v", told)
+	}
+	if item, told = done(`{"threadId":"`+id+`"}`, "thread/compact/start"); item.field("item", "type") != "contextCompaction" {
+		t.Errorf("a compaction told %v, %s", told, item.Params)
+	}
+	turns := w.ok("thread/turns/list", `{"threadId":"`+id+`","itemsView":"full"}`)["data"].([]any)
+	for _, turn := range turns {
+		if items := turn.(map[string]any)["items"].([]any); len(items) != 1 {
+			t.Errorf("a turn has the items %v", items)
 		}
+	}
+	for _, method := range []string{"thread/shellCommand", "thread/compact/start"} {
 		if e := w.refused(method, `{"threadId":"0199aaaa-0000-7000-8000-000000000001","command":"true"}`); !strings.Contains(e.Message, "not found") {
 			t.Errorf("%s of no thread: %s", method, e.Message)
 		}
 	}
-	if turns := w.ok("thread/turns/list", `{"threadId":"`+id+`"}`)["data"].([]any); len(turns) != 0 {
-		t.Errorf("the thread has %d turns", len(turns))
+	if e := w.refused("thread/shellCommand", `{"threadId":"`+id+`","command":" "}`); !strings.Contains(e.Message, "empty") {
+		t.Errorf("an empty command: %s", e.Message)
 	}
+	for _, kind := range []string{"shell", "compact"} { // no other way in
+		w.refused("turn/start", `{"threadId":"`+id+`","input":[{"type":"`+kind+`","text":"!true"}]}`)
+	}
+}
+
+// An errand waits behind a running turn and then comes before what a user's stop
+// holds back; what is said to a running one waits for its end.
+func TestErrandsAndOtherTurns(t *testing.T) {
+	rig := apptest.New(t, apptest.Options{})
+	w, other := join(t, rig, full), join(t, rig, full)
+	id := w.thread(`{}`)
+	other.ok("thread/resume", `{"threadId":"`+id+`"}`)
 	running := w.turn(id, "sim: say begun ;; hang")
 	w.find(0, "the message", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "type") == "agentMessage" })
-	if all := told("thread/shellCommand"); len(all) != 1 || all[0].Method != "warning" {
-		t.Errorf("beside a running turn it told %v", all)
+	at, _ := w.call("thread/shellCommand", `{"threadId":"`+id+`","command":"echo later"}`)
+	if _, m := w.note(at, "warning"); !strings.Contains(m.field("message").(string), "!echo later waits") {
+		t.Errorf("told %s", m.Params)
+	}
+	queue := w.ok("thread/queue/list", `{"threadId":"`+id+`"}`)["data"].([]any)
+	queued := queue[0].(map[string]any)["id"].(string)
+	if e := w.refused("thread/queue/update", `{"threadId":"`+id+`","queuedSubmissionId":"`+queued+`","input":[{"type":"text","text":"x"}]}`); !strings.Contains(e.Message, "cannot be edited") {
+		t.Errorf("an edit of an errand: %s", e.Message)
+	}
+	if e := w.refused("thole/queue/promote", `{"threadId":"`+id+`","queuedSubmissionId":"`+queued+`"}`); !strings.Contains(e.Message, "cannot steer a shell turn") {
+		t.Errorf("an errand as a steer: %s", e.Message)
 	}
 	w.ok("turn/interrupt", `{"threadId":"`+id+`","turnId":"`+running+`"}`)
-	end, _ := other.note(0, "turn/completed")
-	for _, m := range other.methods(0)[:end] {
-		if m == "warning" || m == "error" {
+	stop, _ := w.find(at, "the end", func(m msg) bool { return m.Method == "turn/completed" && m.field("turn", "id") == running })
+
+	// The stop holds the queue, but not what is asked for now.
+	w.ok("thread/shellCommand", `{"threadId":"`+id+`","command":"echo now; sleep 60"}`)
+	_, m := w.find(stop, "the command", func(m msg) bool { return m.Method == "item/started" && m.field("item", "source") == "userShell" })
+	shell := m.field("turnId").(string)
+	if !strings.Contains(m.field("item", "command").(string), "echo now") {
+		t.Fatalf("the queue went on by itself: %s", m.Params)
+	}
+	if e := w.refused("turn/steer", `{"threadId":"`+id+`","expectedTurnId":"`+shell+`","input":[{"type":"text","text":"x"}]}`); !strings.Contains(e.Message, "cannot steer a shell turn") {
+		t.Errorf("a steer of a command: %s", e.Message)
+	}
+	if got := w.turn(id, "sim: say said meanwhile"); got != shell {
+		t.Errorf("what is said meanwhile is in turn %s", got)
+	}
+	w.ok("turn/interrupt", `{"threadId":"`+id+`","turnId":"`+shell+`"}`)
+	end, m := w.find(stop, "the end", func(m msg) bool { return m.Method == "turn/completed" && m.field("turn", "id") == shell })
+	if m.field("turn", "status") != "interrupted" {
+		t.Errorf("a stopped command is %s", m.Params)
+	}
+	w.ok("thread/queue/start", `{"threadId":"`+id+`"}`)
+	end, _ = w.find(end, "the errand", func(m msg) bool {
+		return m.Method == "item/completed" && m.field("item", "aggregatedOutput") == "later\n"
+	})
+	end, _ = w.note(end, "turn/completed") // it is not the user's word that the rest may go on
+	w.ok("thread/queue/start", `{"threadId":"`+id+`"}`)
+	w.find(end, "the message", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "text") == "said meanwhile" })
+	other.find(0, "the message", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "text") == "said meanwhile" })
+	for _, m := range other.methods(0) {
+		if m == "warning" {
 			t.Error("what one client asked for was told to another")
 		}
 	}

@@ -106,15 +106,10 @@ func runID(t thread.Turn) thole.TurnID {
 // request says what to run. A turn that is taken up again after a loss resumes
 // the agent's own session and asks it to go on.
 func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, id thole.TurnID) (executord.RunRequest, error) {
-	grant, err := w.cfg.Credentials.For(ctx, t.Settings.Provider)
-	if err != nil {
-		return executord.RunRequest{}, fmt.Errorf("get credentials: %w", err)
-	}
-	w.grant = &grant
 	s := t.Settings
 	req := executord.RunRequest{
 		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Model: s.Model, Effort: s.Effort, Profile: s.Profile},
-		For:  t.ID, Thread: th.ID, Provider: s.Provider, Grant: grant,
+		For:  t.ID, Thread: th.ID, Provider: s.Provider,
 		Session: executord.SessionSettings{
 			Resume: th.NativeID, Model: s.Model, Effort: s.Effort, Profile: s.Profile, Instructions: s.Instructions, Options: s.Options,
 		},
@@ -122,22 +117,32 @@ func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, i
 	if th.NativeID == "" && th.Origin != "" {
 		req.Session.Resume, req.Session.Fork = th.Origin, true
 	}
-	switch {
-	case t.Reply != "":
-		if req.Turn.Reply, err = w.reply(ctx, th, t.Reply); err != nil {
-			return executord.RunRequest{}, err
-		}
-		req.Turn.Input = nil
-	case t.Run > 0 && th.NativeID != "":
-		begun, err := w.begun(ctx, th, t)
+	errand, _ := thole.ErrandOf(t.Input)
+	if errand != thole.ErrandShell {
+		grant, err := w.cfg.Credentials.For(ctx, s.Provider)
 		if err != nil {
-			return executord.RunRequest{}, err
+			return req, fmt.Errorf("get credentials: %w", err)
 		}
-		if begun {
+		w.grant, req.Grant = &grant, grant
+	}
+	if errand != "" {
+		return req, w.errand(ctx, errand, th, t, &req)
+	}
+	var err error
+	if t.Reply != "" {
+		req.Turn.Input = nil
+		req.Turn.Reply, err = w.reply(ctx, th, t.Reply)
+		return req, err
+	}
+	if t.Run > 0 && th.NativeID != "" {
+		if begun, err := w.begun(ctx, th, t); err != nil || begun {
 			req.Turn.Input = thole.Text(goOn)
+			return req, err
 		}
 	}
-	return req, nil
+	heard, err := w.heard(ctx, th, t)
+	req.Turn.Input = append(heard, t.Input...)
+	return req, err
 }
 
 // goOn is what an agent hears that lost its process in the middle of a turn.

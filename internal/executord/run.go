@@ -57,6 +57,10 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 }
 
 func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(provider.Event)) error {
+	if errand, line := thole.ErrandOf(req.Turn.Input); errand == thole.ErrandShell {
+		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
+		return nil
+	}
 	session, err := s.sessions.open(ctx, req)
 	if err != nil {
 		return err

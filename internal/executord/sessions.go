@@ -59,10 +59,7 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 	if err := placeConfig(data, req.Grant.Config); err != nil {
 		return nil, err
 	}
-	env := map[string]string{"HOME": s.dirs.Home, "PATH": os.Getenv("PATH"), "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": s.dirs.Tmp}
-	if mark := os.Getenv(Mark); mark != "" {
-		env[Mark] = mark // whatever the agent starts is found by it
-	}
+	env := s.dirs.environ()
 	maps.Copy(env, req.Grant.Env)
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
 	defer cancel()
@@ -71,6 +68,15 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 		Resume: req.Session.Resume, Fork: req.Session.Fork, Model: req.Session.Model, Effort: req.Session.Effort,
 		Profile: req.Session.Profile, Instructions: req.Session.Instructions, Options: req.Session.Options,
 	})
+}
+
+// environ is what every program in the executor finds, without any credentials.
+func (d Dirs) environ() map[string]string {
+	env := map[string]string{"HOME": d.Home, "PATH": os.Getenv("PATH"), "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": d.Tmp}
+	if mark := os.Getenv(Mark); mark != "" {
+		env[Mark] = mark // whatever is started is found by it
+	}
+	return env
 }
 
 // fits reports whether a warm session can run the request. Model, effort and

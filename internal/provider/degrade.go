@@ -24,6 +24,7 @@ func Degraded(c Capabilities, own map[string]string) Capabilities {
 		{"usage", c.Usage, "no token counts"},
 		{"cost", c.Cost, "from the price table where it has the model, else unknown"},
 		{"tool_input_stream", c.ToolInputFlow, "tool input comes whole"},
+		{"compact", c.Compact, "the agent compacts by itself when its context is full, not on request"},
 	} {
 		if !d.v.OK() && c.Notes[d.field] == "" {
 			c.Notes[d.field] = d.text
@@ -34,7 +35,7 @@ func Degraded(c Capabilities, own map[string]string) Capabilities {
 
 // All is every capability at one value.
 func All(v Capability) Capabilities {
-	return Capabilities{Resume: v, Fork: v, Steer: v, HumanLoop: v, AskSurvives: v, ToolApproval: v, TodoStream: v, PlanMode: v, Usage: v, Cost: v, ToolInputFlow: v}
+	return Capabilities{Resume: v, Fork: v, Steer: v, HumanLoop: v, AskSurvives: v, ToolApproval: v, TodoStream: v, PlanMode: v, Usage: v, Cost: v, ToolInputFlow: v, Compact: v}
 }
 
 // Found turns a finding of a probe into a capability.

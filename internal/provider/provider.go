@@ -54,6 +54,7 @@ type Capabilities struct {
 	Usage         Capability        `json:"usage"`
 	Cost          Capability        `json:"cost"`
 	ToolInputFlow Capability        `json:"tool_input_stream"`
+	Compact       Capability        `json:"compact"`
 	Notes         map[string]string `json:"notes,omitempty"`
 }
 
@@ -137,6 +138,14 @@ type Turn struct {
 	// Reply answers an ask that a former process deferred (AskSurvives). Input is
 	// then empty.
 	Reply *Reply
+}
+
+// Compacts reports whether the turn is the errand of that name: the CLI shortens
+// its context by its own means, and EventItemCompleted of an ItemCompaction tells
+// that it did. Shell errands never reach a driver.
+func (t Turn) Compacts() bool {
+	errand, _ := thole.ErrandOf(t.Input)
+	return errand == thole.ErrandCompact
 }
 
 // Reply pairs a deferred ask with its answer.

@@ -29,7 +29,13 @@ func (w *writer) enqueue(p Enqueue) (Message, error) {
 		Actor: w.actor, Created: w.now,
 	}
 	w.add(QueueAdded, "", Data{Message: &m})
-	if p.Start {
+	switch {
+	case !p.Start:
+	case p.Errand && w.s.open == nil:
+		if _, err := w.startQueued(m.ID); err != nil {
+			return m, err
+		}
+	default:
 		w.drain()
 	}
 	return m, w.err
@@ -82,6 +88,9 @@ func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When
 	if err := held(m, when); err != nil {
 		return Message{}, err
 	}
+	if errand, _ := thole.ErrandOf(m.Input); errand != "" {
+		return Message{}, thole.Errorf(thole.CodeConflict, "%s cannot be edited", m.Input[0].Text).WithHint("remove it and ask for another")
+	}
 	m.Input = input
 	w.add(QueueEdited, "", Data{Message: &m})
 	return m, w.err
@@ -111,6 +120,9 @@ func (w *writer) promote(id thole.MessageID) (Message, error) {
 		return Message{}, thole.Errorf(thole.CodeConflict, "no active turn to steer").WithHint("start the queued message instead")
 	}
 	m, err := w.queuedMessage(id)
+	if err == nil {
+		err = steerable(w.s.open.Input, m.Input)
+	}
 	if err != nil {
 		return Message{}, err
 	}

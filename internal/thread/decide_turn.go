@@ -7,7 +7,8 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-// startTurn begins a turn with the user's message as its first item.
+// startTurn begins a turn with the user's message, if it has one, as its first
+// item.
 func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	if w.s.open != nil {
 		return "", errBusy(w.s)
@@ -28,7 +29,9 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	}
 	w.trace = p.Trace
 	w.add(TurnStarted, id, Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
-	w.userMessage(id, p.Input, p.ClientID, "")
+	if errand, _ := thole.ErrandOf(p.Input); errand == "" {
+		w.userMessage(id, p.Input, p.ClientID, "")
+	}
 	w.call(func(r Runner) { r.Wake(w.s.row.Thread.ID, id) })
 	return id, w.err
 }
@@ -55,6 +58,9 @@ func (w *writer) steer(p Steer) error {
 	if err := w.expect(p.Expected, "steer"); err != nil {
 		return err
 	}
+	if err := steerable(w.s.open.Input, p.Input); err != nil {
+		return err
+	}
 	if len(w.s.open.Steers) >= maxQueue {
 		return thole.Errorf(thole.CodeOverloaded, "%d messages wait for the running turn already", maxQueue)
 	}
@@ -64,6 +70,16 @@ func (w *writer) steer(p Steer) error {
 	}
 	w.steerMessage(m)
 	return w.err
+}
+
+// steerable refuses to mix errands with what is said.
+func steerable(inputs ...[]thole.Input) error {
+	for _, in := range inputs {
+		if errand, _ := thole.ErrandOf(in); errand != "" {
+			return thole.Errorf(thole.CodeUnsupported, "cannot steer a %s turn", errand).WithHint("queue the message instead")
+		}
+	}
+	return nil
 }
 
 func (w *writer) steerMessage(m Message) {

@@ -120,8 +120,10 @@ func (s *state) endTurn(e Event, c *Commit) error {
 	c.Settled = append(c.Settled, t)
 	s.row.Thread.Usage = addUsage(s.row.Thread.Usage, t.Usage)
 	s.row.Thread.Open = ""
-	s.row.LastOutcome = t.Outcome
-	s.row.Paused = t.Outcome == thole.OutcomeInterrupted && t.Interrupted
+	if errand, _ := thole.ErrandOf(t.Input); errand == "" || !s.row.Paused { // an errand does not say that what a stop holds may go on
+		s.row.LastOutcome = t.Outcome
+		s.row.Paused = t.Outcome == thole.OutcomeInterrupted && t.Interrupted
+	}
 	s.open, s.items, s.settled, s.row.Step = nil, nil, nil, 0
 	return nil
 }

@@ -106,6 +106,10 @@ type Enqueue struct {
 	ClientID string
 	// Start takes the message at once when the thread is idle.
 	Start bool
+	// Errand says that Input is one (thole.ErrandOf); elsewhere they are refused, so
+	// that no edge lets one in by passing on what it was sent. It starts also while
+	// the queue is paused: somebody asks for it now.
+	Errand bool
 }
 
 // SubscribeOptions say where a subscription begins and how much it may lag.

@@ -8,7 +8,11 @@ import (
 
 // Enqueue implements Service.
 func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error) {
-	if err := checkSome(p.Input, p.ClientID); err != nil {
+	check := checkSome
+	if p.Errand {
+		check = checkErrand
+	}
+	if err := check(p.Input, p.ClientID); err != nil {
 		return Message{}, err
 	}
 	var msg Message

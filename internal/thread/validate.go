@@ -54,6 +54,23 @@ func checkSome(input []thole.Input, clientID string) error {
 	return checkMessage(input, clientID)
 }
 
+// maxLine bounds a command line; the kernel takes no longer argument.
+const maxLine = 120 << 10
+
+func checkErrand(input []thole.Input, clientID string) error {
+	errand, line := thole.ErrandOf(input)
+	if errand == "" {
+		return thole.Errorf(thole.CodeInvalid, "input is no errand")
+	}
+	if errand == thole.ErrandShell && strings.TrimSpace(line) == "" {
+		return thole.Errorf(thole.CodeInvalid, "command must not be empty")
+	}
+	if err := checkText("client id", clientID, maxKey); err != nil {
+		return err
+	}
+	return checkText("command", line, maxLine)
+}
+
 func checkText(what, s string, limit int) error {
 	if len(s) > limit {
 		return thole.Errorf(thole.CodeInvalid, "%s has %d bytes; at most %d are taken", what, len(s), limit)

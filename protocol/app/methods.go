@@ -61,7 +61,7 @@ func Methods() []Method {
 		exp(req("thread/queue/reorder", QueueReorderParams{}, QueueListResult{})),
 		exp(req("thread/queue/start", QueueParams{}, TurnResult{})),
 		req("thread/compact/start", ThreadParams{}, Empty{}),
-		req("thread/shellCommand", ThreadParams{}, Empty{}),
+		req("thread/shellCommand", ShellCommandParams{}, Empty{}),
 		req("review/start", ReviewStartParams{}, ReviewStartResult{}),
 		req("turn/start", TurnStartParams{}, TurnResult{}),
 		req("turn/steer", TurnSteerParams{}, TurnSteerResult{}),

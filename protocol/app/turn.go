@@ -52,6 +52,13 @@ type TurnStartParams struct {
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 }
 
+// ShellCommandParams runs a command line in the thread's workspace, by the user's
+// own hand.
+type ShellCommandParams struct {
+	ThreadID string `json:"threadId"`
+	Command  string `json:"command"`
+}
+
 // ToolOutput starts a turn with the result of something that ran outside.
 type ToolOutput struct {
 	Name      string          `json:"name"`

@@ -2,13 +2,10 @@ package testprovider
 
 import (
 	"context"
-	"errors"
-	"os/exec"
+	"maps"
 	"strings"
-	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -27,45 +24,10 @@ func (r *run) command(line string, escalate bool) error {
 		r.em.Complete(item)
 		return nil
 	}
-	began := time.Now()
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"}
-	for k, v := range r.session.cfg.Env {
-		env[k] = v
-	}
-	p, err := process.Start(process.Spec{Path: "/bin/sh", Args: []string{"-c", line + "\n"}, Dir: r.session.cfg.Dir, Env: env})
-	if err != nil {
-		item.State, r.result = thole.ItemFailed, err.Error()
-		r.em.Complete(item)
-		return nil
-	}
-	defer p.Stdout.Close()
-	stop := context.AfterFunc(r.ctx, p.Kill)
-	defer stop()
-	p.Stdin.Close()
-	var kept provider.Output
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := p.Stdout.Read(buf)
-		text := strings.ToValidUTF8(string(buf[:n]), "\uFFFD")
-		kept.Write(text)
-		r.em.Delta(item.ID, provider.StreamOutput, text)
-		if err != nil {
-			break
-		}
-	}
-	waitErr := p.Wait(context.Background())
-	if err := context.Cause(r.ctx); err != nil {
-		return err
-	}
-	code := 0
-	var exit *exec.ExitError
-	if errors.As(waitErr, &exit) {
-		code, item.State = exit.ExitCode(), thole.ItemFailed
-	}
-	item.Command.ExitCode, item.Command.DurationMS = &code, time.Since(began).Milliseconds()
-	r.result, _ = kept.Text()
-	r.em.Complete(item)
-	return nil
+	maps.Copy(env, r.session.cfg.Env)
+	r.result, err = r.em.Shell(r.ctx, item, env)
+	return err
 }
 
 // permit decides by profile whether something may be done. The text it returns

@@ -42,7 +42,7 @@ func (*Provider) Probe(context.Context) provider.Info {
 		Profiles: provider.Profiles(Name),
 		Capabilities: provider.Capabilities{
 			Resume: yes, Fork: yes, Steer: yes, HumanLoop: yes, AskSurvives: yes, ToolApproval: yes,
-			TodoStream: yes, PlanMode: yes, Usage: yes, Cost: yes, ToolInputFlow: yes,
+			TodoStream: yes, PlanMode: yes, Usage: yes, Cost: yes, ToolInputFlow: yes, Compact: yes,
 		},
 	}
 }

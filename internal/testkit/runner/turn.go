@@ -74,6 +74,13 @@ func (w *worker) drive(ctx context.Context, t thread.Thread, turn thread.Turn, r
 		}
 		in.Reply, in.Input = reply, nil
 	}
+	if errand, line := thole.ErrandOf(turn.Input); errand == thole.ErrandShell {
+		place, err := w.r.place(t.ID)
+		if err == nil {
+			provider.RunShell(ctx, runID, line, place.Dir, map[string]string{"PATH": "/usr/bin:/bin"}, out.emit)
+		}
+		return err
+	}
 	s, err := w.open(ctx, t, turn)
 	if err != nil {
 		return err

@@ -558,6 +558,11 @@ export type SettingsUpdated = {
   threadSettings: ThreadSettings;
 };
 
+export type ShellCommandParams = {
+  threadId: string;
+  command: string;
+};
+
 export type StatusChanged = {
   threadId: string;
   status: ThreadStatus;
@@ -963,7 +968,7 @@ export type ClientRequests = {
   "thread/queue/reorder": { params: QueueReorderParams; result: QueueListResult };
   "thread/queue/start": { params: QueueParams; result: TurnResult };
   "thread/compact/start": { params: ThreadParams; result: Empty };
-  "thread/shellCommand": { params: ThreadParams; result: Empty };
+  "thread/shellCommand": { params: ShellCommandParams; result: Empty };
   "review/start": { params: ReviewStartParams; result: ReviewStartResult };
   "turn/start": { params: TurnStartParams; result: TurnResult };
   "turn/steer": { params: TurnSteerParams; result: TurnSteerResult };

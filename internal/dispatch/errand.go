@@ -1,0 +1,94 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// errand says what to run for a turn that is one, or refuses it for good.
+func (w *worker) errand(ctx context.Context, e thole.Errand, th thread.Thread, t thread.Turn, req *executord.RunRequest) error {
+	if e == thole.ErrandShell {
+		if t.Run == 0 {
+			return nil
+		}
+		// Nobody knows how far it got, and it is not ours to do it twice.
+		begun, err := w.begun(ctx, th, t)
+		if err == nil && begun {
+			err = thole.Errorf(thole.CodeGone, "the command was cut off: its executor was lost").WithHint("look at what it did, then run it again")
+		}
+		return err
+	}
+	caps := w.info.Capabilities
+	switch {
+	case !caps.Compact.OK():
+		return thole.Errorf(thole.CodeUnsupported, "nothing was compacted: %s", caps.Notes["compact"])
+	case req.Session.Resume == "":
+		return thole.Errorf(thole.CodeInvalid, "nothing was compacted: the agent has heard nothing yet")
+	}
+	return nil
+}
+
+// Bounds of what the agent is told of commands that the user ran.
+const (
+	maxHeard     = 20 // commands
+	maxHeardText = 8 << 10
+)
+
+// heard is what the agent must know before it reads a turn's input: the commands
+// that the user ran by hand since it was last spoken to. Agents have no common
+// way to be told of one when it happens, and none would act on it before the next
+// message.
+func (w *worker) heard(ctx context.Context, th thread.Thread, t thread.Turn) ([]thole.Input, error) {
+	var told []string
+	before := thread.PageParams{Desc: true, Limit: 2} // nearly always it ends with the turn right before
+	for seen := 0; t.Number > 1 && seen < maxHeard; {
+		page, err := w.cfg.Threads.Turns(ctx, thole.SystemActor, th.ID, before)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range page.Items {
+			errand, line := thole.ErrandOf(b.Input)
+			if b.Number < t.Number && errand == "" {
+				seen = maxHeard
+				break
+			}
+			if errand != thole.ErrandShell {
+				continue
+			}
+			seen++
+			items, err := w.cfg.Threads.Items(ctx, thole.SystemActor, th.ID, b.ID, thread.PageParams{Limit: 1})
+			if err != nil {
+				return nil, err
+			}
+			if len(items.Items) > 0 && items.Items[0].Item.Command != nil {
+				told = append(told, account(line, *items.Items[0].Item.Command))
+			}
+		}
+		if before.Cursor = page.Next; before.Cursor == "" {
+			break
+		}
+	}
+	if len(told) == 0 {
+		return nil, nil
+	}
+	slices.Reverse(told)
+	return thole.Text("Before this message the user ran in the workspace, by hand:\n\n" + strings.Join(told, "\n\n") + "\n\n"), nil
+}
+
+func account(line string, c thole.Command) string {
+	end := "it was stopped"
+	if c.ExitCode != nil {
+		end = fmt.Sprintf("exit code %d", *c.ExitCode)
+	}
+	out := strings.TrimRight(c.Output, "\n")
+	if len(out) > maxHeardText {
+		out = "…" + strings.ToValidUTF8(out[len(out)-maxHeardText:], "")
+	}
+	return "$ " + line + "\n" + out + "\n(" + end + ")"
+}
