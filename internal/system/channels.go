@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ type channels struct {
 	keeper *attachment.Keeper
 	codex  *turnstart.Channel
 	own    *ownthread.Channel
+	work   func(ctx context.Context, user thole.UserID, home string, id thole.ThreadID) (tracked, held bool, err error)
 	log    *slog.Logger
 
 	stopSweep context.CancelFunc
@@ -35,7 +37,7 @@ type channels struct {
 const sweepSessions = 5 * time.Second
 
 func newChannels(cfg *config.Config, db *store.DB, d *deliveries, threads *thread.Machine, log *slog.Logger) *channels {
-	c := &channels{own: &ownthread.Channel{Threads: threads, Home: cfg.Home}, log: log}
+	c := &channels{own: &ownthread.Channel{Threads: threads, Home: cfg.Home}, work: d.work, log: log}
 	c.keeper = attachment.New(attachment.Config{
 		Store: db.Attachments(), Dir: filepath.Join(cfg.Home, "sessions"), Work: d.work, NewThread: turnstart.NewThread, Drifted: d.drifted, Log: log,
 	})
@@ -71,6 +73,7 @@ func (c *channels) start(ctx context.Context) error {
 		defer close(c.swept)
 		t := time.NewTicker(sweepSessions)
 		defer t.Stop()
+		c.putBack(ctx)
 		for {
 			select {
 			case <-ctx.Done():
@@ -80,9 +83,27 @@ func (c *channels) start(ctx context.Context) error {
 			if err := c.keeper.Sweep(ctx); err != nil && ctx.Err() == nil {
 				c.log.Error("sweep of sessions failed", "err", err)
 			}
+			c.putBack(ctx)
 		}
 	}()
 	return nil
+}
+
+// putBack returns settings that a delivery left pinned.
+func (c *channels) putBack(ctx context.Context) {
+	open, err := c.keeper.List(ctx, false)
+	for _, a := range open {
+		if a.Pinned == nil {
+			continue
+		}
+		err = errors.Join(err, c.codex.PutBack(ctx, a.ID, func(a attachment.Attachment) (bool, error) {
+			tracked, _, err := c.work(ctx, a.User, a.Home, a.Thread)
+			return tracked, err
+		}))
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("pinned settings are not put back yet", "err", err)
+	}
 }
 
 // stop leaves the servers of open terminals running for the next owner of the

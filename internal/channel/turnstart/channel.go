@@ -73,6 +73,8 @@ type Channel struct {
 
 	plain bool // asks for no experimental methods
 
+	pins sync.Mutex // held while a session is pinned, or found to be left pinned
+
 	mu    sync.Mutex
 	links map[thole.AttachmentID]*link
 }

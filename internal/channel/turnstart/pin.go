@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
 )
 
@@ -28,6 +29,8 @@ func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) err
 	if err != nil {
 		return err
 	}
+	c.pins.Lock()
+	defer c.pins.Unlock()
 	p := attachment.Pin{Before: settings, During: tight, Epoch: a.Epoch}
 	if err := c.Sessions.Pin(ctx, a.ID, &p); err != nil {
 		return err
@@ -84,6 +87,31 @@ func (c *Channel) release(ctx context.Context, l *link, a attachment.Attachment)
 	}
 	a, err := c.Sessions.ByID(ctx, a.ID)
 	if err != nil {
+		return err
+	}
+	return c.unpin(ctx, l, a)
+}
+
+// PutBack gives a user's settings back that a delivery pinned which nobody follows
+// any more: its observation ended before its turn did, or its server died. tracked
+// says whether somebody does. A turn that still runs keeps its pin until it ends.
+func (c *Channel) PutBack(ctx context.Context, id thole.AttachmentID, tracked func(attachment.Attachment) (bool, error)) error {
+	// A delivery is behind its barrier, and so tracked, before it pins.
+	c.pins.Lock()
+	defer c.pins.Unlock()
+	a, err := c.Sessions.ByID(ctx, id)
+	if err != nil || a.Pinned == nil || a.Thread == "" || a.Process.Alive() != nil {
+		return err
+	}
+	if busy, err := tracked(a); err != nil || busy {
+		return err
+	}
+	l, err := c.connect(ctx, a)
+	if err != nil {
+		return err
+	}
+	th, err := l.status(ctx)
+	if err != nil || !th.idle() {
 		return err
 	}
 	return c.unpin(ctx, l, a)

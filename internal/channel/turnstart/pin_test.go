@@ -71,6 +71,48 @@ func TestPinnedPermissions(t *testing.T) {
 	}
 }
 
+// A turn that is followed no longer keeps its pin until it ends; then the settings
+// are the user's again, without any other delivery.
+func TestPinIsPutBackLate(t *testing.T) {
+	r := newRig(t)
+	r.widen()
+	before, _ := r.allowed()
+	r.s.a.Wish.Pin = true
+	r.deliver()
+	r.job("sim: wait 3s ;; say got it")
+	r.asked("got it")
+	r.halt()
+	ch := turnstart.New(r.s, nil)
+	defer ch.Close()
+	putBack := func(tracked bool) {
+		t.Helper()
+		if err := ch.PutBack(bg, "att", func(attachment.Attachment) (bool, error) { return tracked, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putBack(false)
+	if text, now := r.allowed(); now.Write {
+		t.Errorf("while its turn runs the session has %s", text)
+	}
+	for running := true; running; {
+		var out struct {
+			Data []struct{ Status string }
+		}
+		r.must("thread/turns/list", map[string]any{"limit": 1, "sortDirection": "desc", "itemsView": "notLoaded"}, &out)
+		running = out.Data[0].Status == "inProgress"
+	}
+	putBack(true)
+	if _, now := r.allowed(); now.Write {
+		t.Error("somebody follows the delivery, and the pin is gone")
+	}
+	for after := ""; after != before; { // the thread is idle a moment after its turn's end
+		putBack(false)
+		if after, _ = r.allowed(); after != before && r.s.a.Pinned == nil {
+			t.Fatalf("the user's settings were\n%s and are\n%s", before, after)
+		}
+	}
+}
+
 // What the user chooses while a delivered turn runs stays.
 func TestPinLeavesTheUsersChoice(t *testing.T) {
 	r := newRig(t)
