@@ -12,6 +12,14 @@ const (
 	// nap is how long a streaming CLI is left alone before it is read again. Half
 	// of it is what the median delta waits; people see nothing of it.
 	nap = 1500 * time.Microsecond
+	// sleep is the nap behind a flood: a CLI that says more than flood bytes in a
+	// millisecond, several times what the fastest model makes it say. Nobody reads
+	// along then, and each time the reader wakes costs as much as dozens of deltas.
+	sleep = 5 * time.Millisecond
+	flood = 1 << 10
+	// brim is the output after which the CLI may be waiting for room in its pipe,
+	// which holds 64 KiB: it is read on at once.
+	brim = 16 << 10
 )
 
 // Gather reads a CLI that streams in fewer and larger pieces. Waking up for each
@@ -22,15 +30,22 @@ func Gather(r io.ReadCloser) io.ReadCloser { return &gather{ReadCloser: r} }
 
 type gather struct {
 	io.ReadCloser
-	fast bool
+	rest time.Duration // before the next read
 }
 
 func (g *gather) Read(b []byte) (int, error) {
-	if g.fast {
-		time.Sleep(nap)
+	if g.rest > 0 {
+		time.Sleep(g.rest)
 	}
 	began := time.Now()
 	n, err := g.ReadCloser.Read(b)
-	g.fast = time.Since(began) < quick
+	switch last := max(g.rest, nap); {
+	case n >= min(brim, len(b)) || time.Since(began) >= quick:
+		g.rest = 0
+	case n > int(flood*last/time.Millisecond):
+		g.rest = sleep
+	default:
+		g.rest = nap
+	}
 	return n, err
 }

@@ -9,45 +9,50 @@ import (
 	"github.com/tholehq/thole/internal/process"
 )
 
-// TestGather reads a speaker whose writes are apart by pauses: one that is slow is
-// heard at once, a fast one after a moment.
+// TestGather reads a speaker whose words are apart by pauses: one that is slow is
+// heard at once, a fast one after a moment, and one that floods after a longer
+// one, unless its pipe fills.
 func TestGather(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause time.Duration
+		word  int           // bytes
 		late  time.Duration // at most
-		reads int           // of 50 writes, at most
+		reads int           // of 100 words, at most
 	}{
-		"slow": {10 * time.Millisecond, 0, 50},
-		"fast": {100 * time.Microsecond, 1500 * time.Microsecond, 8},
+		"slow":    {10 * time.Millisecond, 250, 0, 100},
+		"fast":    {400 * time.Microsecond, 250, 1600 * time.Microsecond, 30},
+		"flood":   {100 * time.Microsecond, 250, 5 * time.Millisecond, 6},
+		"torrent": {100 * time.Microsecond, 20_000, 1500 * time.Microsecond, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				speaker := &speaker{began: time.Now(), pause: c.pause, left: 50}
+				speaker := &speaker{began: time.Now(), pause: c.pause, word: c.word, left: 100}
 				g := process.Gather(speaker)
 				reads := 0
-				for buf := make([]byte, 64); ; reads++ {
+				for buf := make([]byte, 32<<10); ; reads++ {
 					n, err := g.Read(buf)
 					if err == io.EOF {
 						break
 					}
-					// The oldest byte of this read was written this long ago.
-					if late := time.Since(speaker.began) - time.Duration(speaker.said-n+1)*c.pause; late > c.late {
+					// The oldest word of this read was said this long ago.
+					if late := time.Since(speaker.began) - time.Duration(speaker.said-n/c.word+1)*c.pause; late > c.late {
 						t.Errorf("read %d is %v late", reads, late)
 					}
 				}
-				if speaker.said != 50 || reads > c.reads {
-					t.Errorf("%d bytes in %d reads", speaker.said, reads)
+				if speaker.said != 100 || reads > c.reads {
+					t.Errorf("%d words in %d reads", speaker.said, reads)
 				}
 			})
 		})
 	}
 }
 
-// speaker says a byte after every pause; a read returns what was said so far and
-// waits for the next byte when there is none.
+// speaker says a word after every pause; a read returns what was said so far and
+// waits for the next word when there is none.
 type speaker struct {
 	began      time.Time
 	pause      time.Duration
+	word       int
 	said, left int
 }
 
@@ -60,9 +65,9 @@ func (s *speaker) Read(b []byte) (int, error) {
 		time.Sleep(time.Until(s.began.Add(time.Duration(s.said+1) * s.pause)))
 		due = 1
 	}
-	due = min(due, s.left, len(b))
+	due = min(due, s.left, len(b)/s.word)
 	s.said, s.left = s.said+due, s.left-due
-	return due, nil
+	return due * s.word, nil
 }
 
 func (s *speaker) Close() error { return nil }

@@ -33,7 +33,7 @@ type openItem struct {
 	text    []byte // of messages, reasoning and plans so far
 	summary []byte
 	output  Output
-	offsets map[Stream]int64
+	offsets [streams]int64
 	updates int
 	step    int
 }
@@ -143,11 +143,11 @@ func (e *Emitter) Start(item thole.Item) {
 	if item.State == "" {
 		item.State = thole.ItemRunning
 	}
-	o := &openItem{item: item, step: e.step, offsets: map[Stream]int64{}, text: []byte(item.Text), summary: []byte(item.Summary)}
-	o.offsets[StreamText], o.offsets[StreamSummary] = int64(len(item.Text)), int64(len(item.Summary))
+	o := &openItem{item: item, step: e.step, text: []byte(item.Text), summary: []byte(item.Summary)}
+	o.offsets[StreamText.index()], o.offsets[StreamSummary.index()] = int64(len(item.Text)), int64(len(item.Summary))
 	if item.Command != nil {
 		o.output.Write(item.Command.Output)
-		o.offsets[StreamOutput] = int64(len(item.Command.Output))
+		o.offsets[StreamOutput.index()] = int64(len(item.Command.Output))
 	}
 	e.open[item.ID] = o
 	e.order = append(e.order, item.ID)
@@ -169,8 +169,8 @@ func (e *Emitter) Delta(id thole.ItemID, stream Stream, text string) {
 	if o == nil || text == "" || e.ended {
 		return
 	}
-	off := o.offsets[stream]
-	o.offsets[stream] = off + int64(len(text))
+	off := o.offsets[stream.index()]
+	o.offsets[stream.index()] += int64(len(text))
 	switch stream {
 	case StreamText:
 		o.text = append(o.text, text...)
@@ -179,8 +179,13 @@ func (e *Emitter) Delta(id thole.ItemID, stream Stream, text string) {
 	case StreamOutput:
 		o.output.Write(text)
 	}
-	e.send(Event{Kind: EventItemDelta, ItemID: id, Stream: stream, Delta: text, Offset: off},
-		string(id)+"/"+string(stream)+"/"+strconv.FormatInt(off, 10)+e.again)
+	// The id is that of send, for the key id/stream/offset, made without garbage:
+	// deltas are nearly all events.
+	var room [256]byte
+	key := append(append(append(room[:0], "event\x00"...), e.turn...), "\x00item.delta\x00"...)
+	key = append(append(append(append(key, id...), '/'), stream...), '/')
+	key = append(append(strconv.AppendInt(key, off, 10), e.again...), 0)
+	e.emit(Event{ID: idOf[thole.EventID](key), Kind: EventItemDelta, Turn: e.turn, Time: e.now().UTC(), ItemID: id, Stream: stream, Delta: text, Offset: off})
 }
 
 // Update replaces an open item's known fields.

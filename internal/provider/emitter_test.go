@@ -145,4 +145,12 @@ func TestStableID(t *testing.T) {
 	if a == b || a != provider.StableID[string]("x", "y") || !thole.ValidUUID(a) {
 		t.Errorf("ids %s %s", a, b)
 	}
+	var last provider.Event
+	em := provider.NewEmitter(turn, func(e provider.Event) { last = e })
+	em.Start(thole.Item{ID: "i", Kind: thole.ItemMessage})
+	em.Delta("i", provider.StreamText, "four")
+	em.Delta("i", provider.StreamText, "more")
+	if want := provider.StableID[thole.EventID]("event", string(turn), "item.delta", "i/text/4"); last.ID != want || last.Turn != turn || last.Time.IsZero() {
+		t.Errorf("delta %+v, want id %s", last, want)
+	}
 }

@@ -39,6 +39,21 @@ const (
 	StreamOutput  Stream = "output"  // Item.Command.Output, or a tool's output so far
 )
 
+// streams is how many there are.
+const streams = 4
+
+func (s Stream) index() int {
+	switch s {
+	case StreamText:
+		return 0
+	case StreamSummary:
+		return 1
+	case StreamInput:
+		return 2
+	}
+	return 3
+}
+
 // Event is one fact from a CLI. ID is stable: the same fact read again, in a
 // replay of the log or after a reconnect, has the same id, so that whoever
 // appends events can drop repeats.

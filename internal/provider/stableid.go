@@ -14,6 +14,11 @@ func StableID[T ~string](parts ...string) T {
 	for _, p := range parts {
 		text = append(append(text, p...), 0)
 	}
+	return idOf[T](text)
+}
+
+// idOf is StableID for parts that end in a zero byte each.
+func idOf[T ~string](text []byte) T {
 	sum := sha256.Sum256(text)
 	b := sum[:16]
 	b[6] = b[6]&0x0f | 0x80

@@ -11,13 +11,14 @@ import (
 	"github.com/tholehq/thole/internal/process"
 )
 
-// conn is one CLI process and its pipe. Messages come out in order through msgs,
-// which is closed at the end of stdout; when nobody reads, the CLI waits.
+// conn is one CLI process and its pipe. What it says comes out in order through
+// heard, all lines of one read together, which is closed at the end of stdout;
+// when nobody listens, the CLI waits.
 type conn struct {
-	proc *process.Process
-	msgs chan *message
-	quit chan struct{} // closed by close: nobody reads any more
-	gone chan struct{} // closed when the reader has ended
+	proc  *process.Process
+	heard chan []said
+	quit  chan struct{} // closed by close: nobody reads any more
+	gone  chan struct{} // closed when the reader has ended
 
 	once    sync.Once
 	request atomic.Int64
@@ -25,32 +26,32 @@ type conn struct {
 	mu sync.Mutex // guards writes to stdin, one whole line each
 }
 
-// queue is how many messages may wait for a reader. It is short: a message can
-// be large.
-const queue = 32
-
 func newConn(p *process.Process) *conn {
-	c := &conn{proc: p, msgs: make(chan *message, queue), quit: make(chan struct{}), gone: make(chan struct{})}
+	c := &conn{proc: p, heard: make(chan []said, 1), quit: make(chan struct{}), gone: make(chan struct{})}
 	go c.read()
 	return c
 }
 
 func (c *conn) read() {
 	defer close(c.gone)
-	defer close(c.msgs)
+	defer close(c.heard)
 	defer c.proc.Stdout.Close()
 	lines := process.NewLines(process.Gather(c.proc.Stdout))
+	var batch []said
 	for {
 		line, err := lines.Next()
 		if err != nil {
 			return
 		}
-		m, err := parse(line)
-		if err != nil {
-			continue // not a message: something printed to stdout
+		if m, err := parse(line); err == nil { // else something printed to stdout
+			batch = append(batch, m)
+		}
+		if len(batch) == 0 || lines.Ready() {
+			continue
 		}
 		select {
-		case c.msgs <- m:
+		case c.heard <- batch:
+			batch = nil
 		case <-c.quit:
 			return
 		}

@@ -66,8 +66,8 @@ func (d *decoder) streamEvent(e *streamEvent, abandoned bool) {
 			d.startBlock(e.Index, e.ContentBlock)
 		}
 	case "content_block_delta":
-		if d.step != nil && e.Delta != nil {
-			d.delta(e)
+		if e.Delta != nil {
+			d.delta(delta{e.Index, e.Delta.Type, e.Delta.Text + e.Delta.Thinking + e.Delta.JSON})
 		}
 	case "content_block_stop":
 		if d.step == nil {
@@ -137,20 +137,24 @@ func (d *decoder) prose(kind thole.ItemKind, index int) thole.Item {
 	return thole.Item{ID: d.em.ItemID(d.step.id + "/" + strconv.Itoa(index)), Kind: kind}
 }
 
-func (d *decoder) delta(e *streamEvent) {
-	b := d.step.blocks[e.Index]
+func (d *decoder) delta(e delta) {
+	if d.step == nil {
+		return
+	}
+	b := d.step.blocks[e.block]
 	if b == nil || b.done {
 		return
 	}
-	switch e.Delta.Type {
-	case "text_delta":
-		d.em.Delta(b.item.ID, provider.StreamText, e.Delta.Text)
-	case "thinking_delta":
-		d.em.Delta(b.item.ID, provider.StreamText, e.Delta.Thinking)
-	case "input_json_delta":
-		b.input.WriteString(e.Delta.JSON)
-		d.em.Delta(b.item.ID, provider.StreamInput, e.Delta.JSON)
+	stream := provider.StreamText
+	switch e.kind {
+	case textDelta, thinkingDelta:
+	case inputDelta:
+		b.input.WriteString(e.text)
+		stream = provider.StreamInput
+	default:
+		return
 	}
+	d.em.Delta(b.item.ID, stream, e.text)
 }
 
 // finishBlock ends a block. What was streamed is its text.

@@ -12,6 +12,24 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
+// hear handles lines of the CLI. What follows the turn's end is for the next turn.
+func (r *run) hear(batch []said) {
+	for i, m := range batch {
+		switch {
+		case r.over != nil:
+			r.s.backlog = append(r.s.backlog, batch[i:]...)
+			return
+		case m.message != nil:
+			r.message(m.message)
+		default:
+			r.d.delta(m.delta)
+			if i == len(batch)-1 {
+				r.stall.Set(r.s.opts.Stall)
+			}
+		}
+	}
+}
+
 // message handles one line of the CLI. Unknown kinds are ignored.
 func (r *run) message(m *message) {
 	switch m.Type {

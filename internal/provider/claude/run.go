@@ -181,20 +181,16 @@ func (r *run) say(id string, content []any) error {
 func (r *run) loop(ctx context.Context) {
 	held := r.s.backlog
 	r.s.backlog = nil
-	for _, m := range held {
-		if r.over == nil {
-			r.message(m)
-		}
-	}
+	r.hear(held)
 	halt, done := r.lead.Halt, ctx.Done()
 	for r.over == nil {
 		select {
-		case m, ok := <-r.c.msgs:
+		case batch, ok := <-r.c.heard:
 			if !ok {
 				r.crashed()
 				continue
 			}
-			r.message(m)
+			r.hear(batch)
 		case fn := <-r.lead.Calls:
 			fn()
 		case <-halt:

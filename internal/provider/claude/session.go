@@ -40,7 +40,7 @@ type session struct {
 	base    map[string]modelUsage
 	tasks   map[string]bool // background work of the CLI that has not ended
 	todos   *todoList
-	backlog []*message       // came before a turn began
+	backlog []said           // came before a turn began
 	parked  bool             // a question was deferred: only a new process asks it again
 	hello   *controlResponse // to initialize
 
@@ -153,16 +153,24 @@ func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[s
 	}
 	for {
 		select {
-		case m, ok := <-c.msgs:
-			switch {
-			case !ok:
+		case batch, ok := <-c.heard:
+			if !ok {
 				return nil, s.startFailure(c)
-			case m.Type == "result" && m.IsError:
-				return nil, s.startFailure(c)
-			case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:
-				return m.Response, nil
-			default:
-				s.backlog = append(s.backlog, m)
+			}
+			var answer *controlResponse
+			for _, m := range batch {
+				switch {
+				case m.message == nil:
+				case m.Type == "result" && m.IsError:
+					return nil, s.startFailure(c)
+				case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:
+					answer = m.Response
+				default:
+					s.backlog = append(s.backlog, m)
+				}
+			}
+			if answer != nil {
+				return answer, nil
 			}
 		case <-ctx.Done():
 			return nil, thole.Errorf(thole.CodeUnavailable, "claude did not become ready: %w; %s", context.Cause(ctx), c.proc.Diagnosis()).

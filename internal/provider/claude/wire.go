@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
+
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // message is one stdout line. The CLI's message kinds share one struct because a
@@ -155,24 +158,90 @@ type controlResponse struct {
 	Error     string          `json:"error"`
 }
 
+// said is one line of the CLI: nearly always a delta, which has no message.
+type said struct {
+	*message
+	delta
+}
+
+// delta is a piece of a content block of the main agent.
+type delta struct {
+	block      int
+	kind, text string
+}
+
 // parse decodes one line. A field of an unexpected type is skipped, not fatal:
 // unknown message kinds reuse field names with other types.
-func parse(line []byte) (*message, error) {
+func parse(line []byte) (said, error) {
 	m := &message{}
 	var into any = m
 	if bytes.HasPrefix(line, []byte(`{"type":"stream_event",`)) {
-		// Nearly all of the traffic: a search among all the members costs more than
-		// the rest of its handling.
+		if d, ok := glance(line); ok {
+			return said{delta: d}, nil
+		}
+		// A search among all the members costs more than the rest of its handling.
 		into = &m.streamPart
 	}
 	if err := json.Unmarshal(line, into); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if !errors.As(err, &mismatch) {
-			return nil, err
+			return said{}, err
 		}
 	}
-	return m, nil
+	return said{message: m}, nil
 }
+
+// glance reads a stream_event that is a delta of the main agent.
+func glance(line []byte) (d delta, ok bool) {
+	var main, is bool
+	var text []byte
+	plain := provider.Glance(line, func(in, key, value []byte) {
+		switch string(in) {
+		case "":
+			if string(key) == "parent_tool_use_id" {
+				main = string(value) == "null"
+			}
+		case "event":
+			switch string(key) {
+			case "type":
+				is = string(value) == `"content_block_delta"`
+			case "index":
+				d.block, _ = strconv.Atoi(string(value))
+			}
+		case "delta":
+			switch string(key) {
+			case "type":
+				d.kind = deltaKind(value)
+			case "text", "thinking", "partial_json":
+				text = value
+			}
+		}
+	})
+	if !plain || !main || !is || d.kind == "" || len(text) == 0 {
+		return d, false
+	}
+	d.text = provider.Unquote(text)
+	return d, true
+}
+
+// deltaKind is one of the kinds that are told, "" for any other.
+func deltaKind(value []byte) string {
+	switch string(bytes.Trim(value, `"`)) {
+	case textDelta:
+		return textDelta
+	case thinkingDelta:
+		return thinkingDelta
+	case inputDelta:
+		return inputDelta
+	}
+	return ""
+}
+
+const (
+	textDelta     = "text_delta"
+	thinkingDelta = "thinking_delta"
+	inputDelta    = "input_json_delta"
+)
 
 // text is the readable form of a tool result's content: a string or text blocks.
 func text(raw json.RawMessage) string {

@@ -22,6 +22,7 @@ func capabilities(has func(name string) bool) provider.Capabilities {
 		HumanLoop:    all("item/tool/requestUserInput"),
 		ToolApproval: all("item/commandExecution/requestApproval", "item/fileChange/requestApproval"),
 		TodoStream:   all("turn/plan/updated"), PlanMode: all("collaborationMode"), Usage: all("thread/tokenUsage/updated"),
+		Compact:     all("thread/compact/start"),
 		AskSurvives: provider.Unavailable, Cost: provider.Unavailable, ToolInputFlow: provider.Unavailable,
 	}, nil)
 }

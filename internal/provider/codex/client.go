@@ -33,14 +33,18 @@ func newClient(stream jsonrpc.Stream) *client {
 	return &client{stream: stream, calls: map[int64]func(json.RawMessage, error){}, done: make(chan struct{})}
 }
 
-// read serves the connection until it ends. handle gets notifications and
-// requests, in order, with callbacks of Go in between.
-func (c *client) read(handle func(*jsonrpc.Message)) {
+// read serves the connection until it ends. taken looks at a line before it is
+// decoded and may keep it; handle gets notifications and requests, in order, with
+// callbacks of Go in between.
+func (c *client) read(taken func(line []byte) bool, handle func(*jsonrpc.Message)) {
 	defer close(c.done)
 	for {
 		line, err := c.stream.Read(context.Background())
 		if err != nil {
 			break
+		}
+		if taken(line) {
+			continue
 		}
 		m, err := jsonrpc.Decode(line, jsonrpc.Limits{Values: -1, LastKeyWins: true})
 		if err != nil {

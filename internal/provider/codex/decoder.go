@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -41,26 +42,45 @@ func wants(method string) bool {
 // quiet begins the client id of input that is ours, not a user's.
 const quiet = "thole-denial-"
 
-// grow applies the notifications that are nearly all of the traffic, without the
-// cost of the whole shape of a notification.
-func (d *decoder) grow(stream provider.Stream, params []byte) {
-	var thread, turn, item, delta []byte
-	texts(params, func(key, value []byte) {
+// growing says what a notification extends, "" when it brings no more text.
+func growing(method []byte) provider.Stream {
+	switch string(method) {
+	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/textDelta":
+		return provider.StreamText
+	case "item/commandExecution/outputDelta":
+		return provider.StreamOutput
+	}
+	return ""
+}
+
+// delta applies a line that brings more text; it reports false for any other.
+func (d *decoder) delta(line []byte) bool {
+	if !bytes.Contains(line[:min(len(line), 64)], []byte(`elta"`)) {
+		return false
+	}
+	var method, thread, turn, item, text []byte
+	plain := provider.Glance(line, func(_, key, value []byte) {
 		switch string(key) {
+		case "method":
+			method = bytes.Trim(value, `"`)
 		case "threadId":
-			thread = value
+			thread = bytes.Trim(value, `"`)
 		case "turnId":
-			turn = value
+			turn = bytes.Trim(value, `"`)
 		case "itemId":
-			item = value
+			item = bytes.Trim(value, `"`)
 		case "delta":
-			delta = value
+			text = value
 		}
 	})
-	if string(thread) != d.thread || string(turn) != d.turn {
-		return
+	stream := growing(method)
+	if !plain || stream == "" || len(thread) == 0 || len(turn) == 0 || len(text) == 0 {
+		return false
 	}
-	d.em.Delta(d.known(item), stream, plain(delta))
+	if string(thread) == d.thread && string(turn) == d.turn {
+		d.em.Delta(d.known(item), stream, provider.Unquote(text))
+	}
+	return true
 }
 
 // known is the id of an item that grows.
@@ -75,14 +95,6 @@ func (d *decoder) known(native []byte) thole.ItemID {
 
 // notification applies one; it reports whether the turn is over.
 func (d *decoder) notification(method string, params []byte) (over bool) {
-	switch method {
-	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/textDelta":
-		d.grow(provider.StreamText, params)
-		return false
-	case "item/commandExecution/outputDelta":
-		d.grow(provider.StreamOutput, params)
-		return false
-	}
 	var n note
 	if err := json.Unmarshal(params, &n); err != nil {
 		return false
@@ -99,6 +111,9 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 	}
 	if turn != "" && turn != d.turn {
 		return false // late news of an earlier turn
+	}
+	if stream := growing([]byte(method)); stream != "" {
+		d.em.Delta(d.known([]byte(n.ItemID)), stream, n.Delta)
 	}
 	switch method {
 	case "item/started":

@@ -94,6 +94,9 @@ func (s *execSession) args(m mode, model, effort, native string, fork bool) []st
 
 // Run implements provider.Session.
 func (s *execSession) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+	if turn.Compacts() {
+		return thole.Errorf(thole.CodeUnsupported, "%w: codex exec compacts by itself only", provider.ErrUnsupported)
+	}
 	if turn.Reply != nil {
 		return thole.Errorf(thole.CodeUnsupported, "%w: codex exec asks nothing", provider.ErrUnsupported)
 	}

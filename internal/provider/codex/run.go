@@ -19,6 +19,7 @@ import (
 type run struct {
 	*decoder
 	mode     mode
+	compacts bool          // the turn is a compaction
 	begun    chan struct{} // closed when the CLI began the turn, as id
 	id       string
 	refused  chan error    // holds the error answer to turn/start
@@ -43,6 +44,14 @@ func (r *run) turnID(ctx context.Context) (string, error) {
 	}
 }
 
+// delta feeds the running turn with text, on the connection's reader.
+func (s *session) delta(line []byte) bool {
+	s.mu.Lock()
+	r := s.run
+	s.mu.Unlock()
+	return r != nil && r.delta(line)
+}
+
 // handle feeds the running turn, on the connection's reader. Without one, news is
 // stale and questions are refused: nobody would answer them.
 func (s *session) handle(conn *client, m *jsonrpc.Message) {
@@ -64,7 +73,11 @@ func (s *session) handle(conn *client, m *jsonrpc.Message) {
 		if m.Method == "turn/completed" {
 			s.tellAnswers(r)
 		}
-		if r.notification(m.Method, m.Params) {
+		over := r.notification(m.Method, m.Params)
+		if r.compacts && r.id == "" && r.turn != "" { // the answer did not name the turn
+			s.begin(r, r.turn)
+		}
+		if over {
 			close(r.finished)
 		}
 	}
@@ -94,7 +107,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		return err
 	}
 	s.mu.Lock()
-	r := &run{decoder: newDecoder(provider.NewEmitter(turn.ID, emit), s.native, s.cfg.Dir), mode: m,
+	r := &run{decoder: newDecoder(provider.NewEmitter(turn.ID, emit), s.native, s.cfg.Dir), mode: m, compacts: turn.Compacts(),
 		begun: make(chan struct{}), refused: make(chan error, 1), finished: make(chan struct{}), stop: make(chan struct{}, 1),
 		asked: map[string]thole.AskID{}, pending: map[thole.AskID]pending{}, answered: map[thole.AskID]thole.Answer{}}
 	r.model = first(turn.Model, s.cfg.Model, s.model)
@@ -106,7 +119,11 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		s.run = nil
 		s.mu.Unlock()
 	}()
-	err = conn.Go("turn/start", s.turnStart(turn, r), func(raw json.RawMessage, err error) {
+	method, params := "turn/start", any(s.turnStart(turn, r))
+	if r.compacts {
+		method, params = "thread/compact/start", map[string]string{"threadId": r.thread}
+	}
+	err = conn.Go(method, params, func(raw json.RawMessage, err error) {
 		var res turnResult
 		if err == nil {
 			err = json.Unmarshal(raw, &res)
@@ -115,7 +132,9 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 			r.refused <- err
 			return
 		}
-		s.begin(r, res.Turn.ID)
+		if !r.compacts {
+			s.begin(r, res.Turn.ID)
+		}
 	})
 	if err != nil {
 		r.refused <- errGone

@@ -178,11 +178,15 @@ func (d *decoder) prose(p *part) {
 	}
 }
 
-// delta extends a part that was begun.
-func (d *decoder) delta(partID, field, s string) {
-	if t := d.parts[partID]; t != nil && field == "text" && !t.done {
-		d.grow(t, s)
+// delta extends a part that was begun. It reports whether the session is ours.
+func (d *decoder) delta(e delta) bool {
+	if !d.ours(e.session) {
+		return false
 	}
+	if t := d.parts[e.part]; t != nil && e.field == "text" && !t.done {
+		d.grow(t, e.text)
+	}
+	return true
 }
 
 func (d *decoder) grow(t *piece, s string) {

@@ -10,6 +10,24 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
+// hear handles events of the server; what follows the turn's end is of no turn.
+func (r *run) hear(batch []event) {
+	grown := false
+	for _, e := range batch {
+		switch {
+		case r.over != nil:
+			return
+		case e.Type == deltaType && e.Properties == nil:
+			grown = r.d.delta(e.delta) || grown
+		default:
+			r.event(e)
+		}
+	}
+	if grown && r.stall.C != nil {
+		r.stall.Set(r.s.opts.Stall)
+	}
+}
+
 // event handles one event of the server. It tells of all sessions in the
 // directory; unknown kinds and other sessions are ignored.
 func (r *run) event(e event) {
@@ -36,8 +54,8 @@ func (r *run) event(e event) {
 		if p.Part != nil {
 			r.d.part(p.Part)
 		}
-	case "message.part.delta":
-		r.d.delta(p.PartID, p.Field, p.Delta)
+	case deltaType:
+		r.d.delta(delta{p.SessionID, p.PartID, p.Field, p.Delta})
 	case "todo.updated":
 		if main {
 			r.d.todos(p.Todos)

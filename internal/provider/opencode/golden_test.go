@@ -22,6 +22,10 @@ func play(stream string, twice bool) providertest.Record {
 	d := newDecoder(em, "/home/user/work/ws", "", "")
 	ended := provider.Ended{Outcome: thole.OutcomeInterrupted}
 	apply := func(e event) bool {
+		if e.Type == deltaType && e.Properties == nil {
+			d.delta(e.delta)
+			return true
+		}
 		p := decodeProps(e.Properties)
 		if d.session == "" && e.Type == "session.created" {
 			d.session = p.Info.ID
@@ -39,8 +43,8 @@ func play(stream string, twice bool) providertest.Record {
 			if p.Part != nil {
 				d.part(p.Part)
 			}
-		case "message.part.delta":
-			d.delta(p.PartID, p.Field, p.Delta)
+		case deltaType:
+			d.delta(delta{p.SessionID, p.PartID, p.Field, p.Delta})
 		case "todo.updated":
 			d.todos(p.Todos)
 		case "permission.asked":
@@ -68,12 +72,17 @@ func play(stream string, twice bool) providertest.Record {
 		}
 		return true
 	}
-	decodeStream(strings.NewReader(stream), func(e event) bool {
-		more := apply(e)
-		if more && twice && e.Type != "message.part.delta" && e.Type != "session.status" && e.Type != "todo.updated" && e.Type != "permission.asked" {
-			more = apply(e) // as after a reconnect
+	decodeStream(strings.NewReader(stream), func(batch []event) bool {
+		for _, e := range batch {
+			if !apply(e) {
+				return false
+			}
+			// As after a reconnect.
+			if twice && e.Type != deltaType && e.Type != "session.status" && e.Type != "todo.updated" && e.Type != "permission.asked" && !apply(e) {
+				return false
+			}
 		}
-		return more
+		return true
 	})
 	em.Usage(d.total())
 	em.End(ended)
@@ -181,10 +190,12 @@ func TestGoldenQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []thole.Ask
-	decodeStream(strings.NewReader(string(raw)), func(e event) bool {
-		var a nativeAsk
-		if e.Type == "question.asked" && json.Unmarshal(e.Properties, &a) == nil {
-			asked = append(asked, questionAsk("item", a))
+	decodeStream(strings.NewReader(string(raw)), func(batch []event) bool {
+		for _, e := range batch {
+			var a nativeAsk
+			if e.Type == "question.asked" && json.Unmarshal(e.Properties, &a) == nil {
+				asked = append(asked, questionAsk("item", a))
+			}
 		}
 		return true
 	})
@@ -192,6 +203,22 @@ func TestGoldenQuestion(t *testing.T) {
 		len(asked[0].Questions[0].Options) != 2 {
 		t.Errorf("asks %+v", asked)
 	}
+}
+
+// FuzzGlance: what is taken for a delta by a glance is one when it is decoded.
+func FuzzGlance(f *testing.F) {
+	f.Add([]byte(`{"id":"evt_1","type":"message.part.delta","properties":{"sessionID":"ses_1","messageID":"msg_1","partID":"prt_1","field":"text","delta":"say \"hi\""}}`))
+	f.Add([]byte(` {"type": "message.part.delta", "properties": {"sessionID": "s", "partID": "p", "field": "text", "delta": "\u00e4"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var d delta
+		if !d.glance(data) || !json.Valid(data) {
+			return
+		}
+		e, ok := decodeEvent(data)
+		if p := decodeProps(e.Properties); !ok || e.Type != deltaType || (d != delta{p.SessionID, p.PartID, p.Field, p.Delta}) {
+			t.Errorf("%s became %+v", data, d)
+		}
+	})
 }
 
 func FuzzDecoder(f *testing.F) {

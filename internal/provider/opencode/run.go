@@ -76,7 +76,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	prompt := s.messageID()
 	r.d = newDecoder(r.em, s.cfg.Dir, s.NativeID(), prompt)
-	events := make(chan event, 64)
+	events := make(chan []event, 1)
 	r.feed.to(events)
 	defer r.feed.to(nil)
 	s.mu.Lock()
@@ -164,15 +164,15 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 	return r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/prompt_async", body, nil)
 }
 
-func (r *run) loop(ctx context.Context, events <-chan event) {
+func (r *run) loop(ctx context.Context, events <-chan []event) {
 	r.stall.Set(r.s.opts.Stall)
 	r.doubt.Set(doubtful)
 	halt, done := r.lead.Halt, ctx.Done()
 	for r.over == nil {
 		select {
-		case e := <-events:
+		case batch := <-events:
 			r.doubt.Set(doubtful)
-			r.event(e)
+			r.hear(batch)
 		case <-r.doubt.C:
 			r.doubt.Set(doubtful)
 			r.resync()

@@ -5,38 +5,99 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // silence is how long the event stream may be quiet: the server sends a heartbeat
 // every ten seconds.
 const silence = 35 * time.Second
 
-// decodeStream reads server-sent events and hands each to emit until the stream
-// or emit ends it. Only data lines are used by the server; what cannot be read is
-// skipped.
-func decodeStream(r io.Reader, emit func(event) bool) error {
+// deltaType is the type of events that are deltas.
+const deltaType = "message.part.delta"
+
+// decodeStream reads server-sent events and hands those of one read together to
+// emit, until the stream or emit ends it. Only data lines are used by the server;
+// what cannot be read is skipped.
+func decodeStream(r io.Reader, emit func([]event) bool) error {
 	lines := process.NewLines(r)
+	var batch []event
+	var last delta
 	for {
 		line, err := lines.Next()
 		if err != nil {
 			return err
 		}
-		data, ok := bytes.CutPrefix(line, []byte("data:"))
-		if !ok {
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			if last.glance(data) {
+				batch = append(batch, event{Type: deltaType, delta: last})
+			} else if e, ok := decodeEvent(data); ok {
+				batch = append(batch, e)
+			}
+		}
+		if len(batch) == 0 || lines.Ready() {
 			continue
 		}
-		var e event
-		if json.Unmarshal(data, &e) != nil || e.Type == "" {
-			continue
-		}
-		e.Properties = bytes.Clone(e.Properties)
-		if !emit(e) {
+		if !emit(batch) {
 			return nil
 		}
+		batch = nil
+	}
+}
+
+func decodeEvent(data []byte) (e event, ok bool) {
+	if json.Unmarshal(data, &e) != nil || e.Type == "" {
+		return e, false
+	}
+	e.Properties = bytes.Clone(e.Properties)
+	return e, true
+}
+
+// glance reads an event that is a delta. Most of one is as the one before, which
+// d holds, and makes no garbage.
+func (d *delta) glance(data []byte) bool {
+	if !bytes.Contains(data[:min(len(data), 96)], []byte(deltaType)) {
+		return false
+	}
+	is, members := false, 0
+	var text []byte
+	plain := provider.Glance(data, func(in, key, value []byte) {
+		switch string(in) {
+		case "":
+			is = is || string(key) == "type" && string(bytes.Trim(value, `"`)) == deltaType
+		case "properties":
+			switch string(key) {
+			case "sessionID":
+				keep(&d.session, value)
+				members |= 1
+			case "partID":
+				keep(&d.part, value)
+				members |= 2
+			case "field":
+				keep(&d.field, value)
+				members |= 4
+			case "delta":
+				text = value
+				members |= 8
+			}
+		}
+	})
+	if !plain || !is || members != 15 {
+		return false
+	}
+	d.text = provider.Unquote(text)
+	return true
+}
+
+// keep makes s the value, unless it is already.
+func keep(s *string, value []byte) {
+	if string(bytes.Trim(value, `"`)) != *s {
+		*s = provider.Unquote(value)
 	}
 }
 
@@ -47,8 +108,10 @@ type feed struct {
 	srv    *server
 	cancel context.CancelFunc
 	done   chan struct{}
-	// listen and leave pass the running turn's channel in and out.
-	listen chan chan<- event
+
+	mu   sync.Mutex     // guards what follows
+	sink chan<- []event // of the running turn
+	left chan struct{}  // closed when that turn listens no more
 }
 
 // resync is the event that says "events may be missing".
@@ -58,7 +121,7 @@ const resync = "thole.resync"
 // event of a turn started after it is missed.
 func startFeed(ctx context.Context, srv *server) (*feed, error) {
 	own, cancel := context.WithCancel(context.Background())
-	f := &feed{srv: srv, cancel: cancel, done: make(chan struct{}), listen: make(chan chan<- event)}
+	f := &feed{srv: srv, cancel: cancel, done: make(chan struct{}), left: make(chan struct{})}
 	first := make(chan error, 2)
 	go f.loop(own, first)
 	select {
@@ -82,44 +145,38 @@ func (f *feed) stop() {
 	<-f.done
 }
 
-// to directs events to ch, nil to nobody. It returns when the former receiver
-// gets no more.
-func (f *feed) to(ch chan<- event) {
-	select {
-	case f.listen <- ch:
-	case <-f.done:
+// to directs events to ch, nil to nobody. The former receiver is not waited for.
+func (f *feed) to(ch chan<- []event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.left)
+	f.sink, f.left = ch, make(chan struct{})
+}
+
+// deliver tells events to the turn that listens, as fast as it takes them.
+func (f *feed) deliver(ctx context.Context, batch []event) bool {
+	f.mu.Lock()
+	sink, left := f.sink, f.left
+	f.mu.Unlock()
+	if sink == nil || len(batch) == 0 {
+		return true
 	}
+	select {
+	case sink <- batch:
+	case <-left:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 func (f *feed) loop(ctx context.Context, first chan error) {
 	defer close(f.done)
-	var sink chan<- event
-	deliver := func(e event) bool {
-		for {
-			if sink == nil {
-				select {
-				case sink = <-f.listen:
-					continue
-				case <-ctx.Done():
-					return false
-				default:
-					return true
-				}
-			}
-			select {
-			case sink <- e:
-				return true
-			case sink = <-f.listen:
-			case <-ctx.Done():
-				return false
-			}
-		}
-	}
 	live := false
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		body, err := f.srv.events(ctx)
 		if err == nil {
-			f.read(ctx, body, &sink, func(e event) bool {
+			f.read(ctx, body, func(e *event) {
 				// Only from this word on does the server tell what happens.
 				if e.Type == "server.connected" && live {
 					e.Type = resync
@@ -127,9 +184,7 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 					live = true
 					first <- nil
 				}
-				return deliver(e)
 			})
-			body.Close()
 		} else if attempt == 0 {
 			first <- err
 		}
@@ -138,7 +193,6 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 		}
 		t := time.NewTimer(200 * time.Millisecond)
 		select {
-		case sink = <-f.listen:
 		case <-t.C:
 		case <-ctx.Done():
 		}
@@ -146,47 +200,18 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 	}
 }
 
-// read passes on one connection's events. A goroutine decodes, so that a change
-// of listener never waits for the network.
-func (f *feed) read(ctx context.Context, body io.ReadCloser, sink *chan<- event, deliver func(event) bool) {
-	events := make(chan event)
-	quit := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = decodeStream(body, func(e event) bool {
-			select {
-			case events <- e:
-				return true
-			case <-quit:
-				return false
-			}
-		})
-	}()
-	defer func() {
-		close(quit)
-		body.Close()
-		<-ended
-	}()
-	quiet := time.NewTimer(silence)
+// read passes on one connection's events, each of which see may change. It gives
+// the connection up when it is silent.
+func (f *feed) read(ctx context.Context, body io.ReadCloser, see func(*event)) {
+	defer body.Close()
+	quiet := time.AfterFunc(silence, func() { body.Close() })
 	defer quiet.Stop()
-	for {
-		select {
-		case e := <-events:
-			quiet.Reset(silence)
-			if e.Type == "server.heartbeat" {
-				continue
-			}
-			if !deliver(e) {
-				return
-			}
-		case *sink = <-f.listen:
-		case <-quiet.C:
-			return
-		case <-ended:
-			return
-		case <-ctx.Done():
-			return
+	_ = decodeStream(process.Gather(body), func(batch []event) bool {
+		quiet.Stop() // a turn that is slow to listen is not the server's silence
+		defer quiet.Reset(silence)
+		for i := range batch {
+			see(&batch[i])
 		}
-	}
+		return f.deliver(ctx, slices.DeleteFunc(batch, func(e event) bool { return e.Type == "server.heartbeat" }))
+	})
 }

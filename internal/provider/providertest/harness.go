@@ -77,7 +77,7 @@ type Row struct {
 
 // Run runs the whole suite.
 func Run(t *testing.T, h Harness) {
-	for _, rows := range [][]Row{streamRows(), toolRows(), askRows(), stopRows(), sessionRows(), faultRows(), lifecycleRows(), profileRows()} {
+	for _, rows := range [][]Row{streamRows(), toolRows(), askRows(), stopRows(), sessionRows(), faultRows(), lifecycleRows(), profileRows(), compactRows()} {
 		for _, row := range rows {
 			if h.Only != nil && !h.Only(row.Name) {
 				continue

@@ -1,0 +1,82 @@
+package provider
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+)
+
+// scalars are the members of a decoded object that are no object, by the object's
+// key and their own; ok is false when it holds an array or is too deep.
+func scalars(in string, object map[string]any, depth int, into map[string]string) (ok bool) {
+	if depth > deepest {
+		return false
+	}
+	for k, v := range object {
+		key := in + "." + k
+		switch v := v.(type) {
+		case map[string]any:
+			if !scalars(k, v, depth+1, into) {
+				return false
+			}
+		case []any:
+			return false
+		case string:
+			into[key] = v
+		default:
+			into[key] = ""
+		}
+	}
+	return true
+}
+
+func glanced(line []byte) (map[string]string, bool) {
+	got := map[string]string{}
+	ok := Glance(line, func(in, key, value []byte) {
+		got[Unquote([]byte(`"`+string(in)+`"`))+"."+Unquote([]byte(`"`+string(key)+`"`))] = Unquote(value)
+	})
+	return got, ok
+}
+
+func TestGlance(t *testing.T) {
+	got, ok := glanced([]byte(` {"a":"b", "n" : -1.5e3 ,"o":{"t":"say \"hi\"\\","u":"\u00e4ö","x":null} , "l":true}` + "\r"))
+	want := map[string]string{".a": "b", ".n": "", "o.t": `say "hi"\`, "o.u": "äö", "o.x": "", ".l": ""}
+	if !ok || !maps.Equal(got, want) {
+		t.Errorf("%v, %v", got, ok)
+	}
+	for _, line := range []string{``, `{`, `[]`, `{"a":[1]}`, `{"a":"b"`, `{"a":"b"}}`, `{"a":"b" "c":1}`, `{"a"}`, `{"a":}`, `{"a":"b\"}`, `{"\u0061":"b"}`, `{"a":1`, `{}`,
+		strings.Repeat(`{"a":`, 9) + `1` + strings.Repeat(`}`, 9)} {
+		if got, ok := glanced([]byte(line)); ok {
+			t.Errorf("%s: glanced as %v", line, got)
+		}
+	}
+}
+
+// FuzzGlance: a line of JSON is shown as encoding/json reads it, or left to it.
+func FuzzGlance(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `{"a":"b"}`, ` { "a" : 1 , "b" : "c\\\"d" , "e" : {"x":["y","]"]}, "f":"\u00e4ö" } `, `{"a":null,"b":[1,{"c":"}"}],"d":"e"}`,
+		`{"method":"item/agentMessage/delta","params":{"threadId":"t","turnId":"u","itemId":"i","delta":"say \"hi\"\n"},"emittedAtMs":17}`,
+		`{"type":"stream_event","event":{"delta":{"text":"one","type":"text_delta"},"index":1,"type":"content_block_delta"},"parent_tool_use_id":null}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		got, ok := glanced(line)
+		var object map[string]any
+		if !ok || json.Unmarshal(line, &object) != nil {
+			return
+		}
+		want := map[string]string{}
+		if !scalars("", object, 1, want) {
+			t.Fatalf("glanced at %v", object)
+		}
+		for k, v := range want { // of a key that comes twice either value may be the last
+			_, key, _ := strings.Cut(k, ".")
+			if have, ok := got[k]; !ok || have != v && strings.Count(string(line), `"`+key+`"`) < 2 {
+				t.Errorf("%s is %q, want %q", k, have, v)
+			}
+		}
+	})
+}
