@@ -37,9 +37,10 @@ func (p *player) stepArm() string {
 	case 2:
 		pending := cur && l.open.state == thole.AttemptArmPending
 		var stale bool
-		p.ok(p.insist(func() (err error) { stale, err = p.NoteArm(ctx, actor, f, "bridge", p.leases["d"], ""); return err }))
+		lost, err := p.call(func() (err error) { stale, err = p.NoteArm(ctx, actor, f, "bridge", p.leases["d"], ""); return err })
+		p.ok(err)
 		again := cur && l.open.state == thole.AttemptCooldown
-		if stale == (pending || again) {
+		if !lost && stale == (pending || again) {
 			p.rt.Fatalf("note-arm: stale=%v", stale)
 		}
 		if pending {

@@ -29,19 +29,21 @@ func TestModel(t *testing.T) {
 	if shm := "/dev/shm"; isDir(shm) { // nothing here depends on what a disk keeps
 		t.Setenv("TMPDIR", shm)
 	}
-	if f := flag.Lookup("rapid.seed"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set(strconv.FormatInt(time.Now().UnixNano(), 10))
-		defer f.Value.Set(f.DefValue)
+	set := func(t *testing.T, name, value string) { // unless the command line says otherwise
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			_ = f.Value.Set(value)
+			t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+		}
 	}
+	set(t, "rapid.seed", strconv.FormatInt(time.Now().UnixNano(), 10))
+	set(t, "rapid.nofailfile", "true") // the seed is enough
 	t.Logf("-rapid.seed=%s", flag.Lookup("rapid.seed").Value)
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		db := open(t)
 		if db.Engine() == "postgres" { // the same code on slower ground
-			checks = checks[:len(checks)-1]
-		}
-		if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-			_ = f.Value.Set(checks)
-			defer f.Value.Set(f.DefValue)
+			set(t, "rapid.checks", checks[:len(checks)-1])
+		} else {
+			set(t, "rapid.checks", checks)
 		}
 		rapid.Check(t, func(rt *rapid.T) {
 			script := rapid.SliceOfN(rapid.Uint64(), fewest, steps).Draw(rt, "script")

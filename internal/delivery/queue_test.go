@@ -22,6 +22,14 @@ func TestBatchLimits(t *testing.T) {
 		if len(v.Jobs) != 3 || v.Jobs[0].ID != ids[0] || v.Jobs[2].ID != ids[2] {
 			t.Fatalf("first batch has %d jobs", len(v.Jobs))
 		}
+		for range 3 { // behind it the same: the fourth job, two more, and one in a third batch
+			r.finish(r.submit("a", thole.TargetCLI), thole.JobReady, "x")
+		}
+		all, err := r.Batches(ctx, actor, delivery.BatchFilter{Thread: "a"})
+		r.ok(err)
+		if len(all) != 3 || all[0].Batch.Jobs != 1 || all[1].Batch.Jobs != 3 {
+			t.Fatalf("%d batches: %+v", len(all), all)
+		}
 		big := r.submit("b", thole.TargetCLI)
 		r.finish(big, thole.JobReady, strings.Repeat("x", 500))
 		small := r.submit("b", thole.TargetCLI)

@@ -38,6 +38,8 @@ type Options struct {
 	// Web is told where the page is; nil: no HTTP. UI is the built page.
 	Web func(Page)
 	UI  fs.FS
+	// Hook observes durable steps, for crash tests.
+	Hook store.Hook
 }
 
 // Run owns the home and serves it until it is told to stop.
@@ -52,7 +54,7 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 	defer func() { _ = flush(context.WithoutCancel(ctx)) }() // the end does not wait for a collector that is away
 	bwrap := isolation(context.WithoutCancel(ctx), o.Config.Executor.Bubblewrap)
 	return RunDaemon(ctx, DaemonConfig{
-		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready,
+		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready, Hook: o.Hook,
 		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template, MessageBytes: o.Config.Delivery.MessageBytes,
 		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) {
 			return build(ctx, o, db, d, bwrap)

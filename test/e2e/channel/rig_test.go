@@ -17,6 +17,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(mortal); dir != "" {
+		os.Exit(asThole(dir, os.Args[1:]))
+	}
 	var err error
 	if binary, err = lab.BuiltThole(); err != nil {
 		panic(err)
