@@ -78,22 +78,25 @@ type pipeline struct {
 	m      *thread.Machine
 	d      *dispatch.Dispatcher
 	driver *local.Driver
+	mute   func() bool // true: asks stay open for now
 }
 
-func openPipeline(dir string, hook store.Hook) (*pipeline, error) {
-	root, err := home(dir)
-	if err != nil {
-		return nil, err
-	}
-	cfg := store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}
+// kept is the store of a crash directory.
+func kept(dir string, hook store.Hook) (cfg store.Config, err error) {
+	cfg = store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}
 	if cluster := os.Getenv(envCluster); cluster != "" {
 		cfg.Path = ""
 		cfg.DSN, err = database(dir, cluster)
 	}
+	return cfg, err
+}
+
+func openPipeline(dir string, at store.Config, change ...func(*dispatch.Config, *local.Config)) (*pipeline, error) {
+	root, err := home(dir)
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(context.Background(), cfg)
+	db, err := store.Open(context.Background(), at)
 	if err != nil {
 		return nil, err
 	}
@@ -101,15 +104,41 @@ func openPipeline(dir string, hook store.Hook) (*pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pipeline{db: db, m: m, driver: local.New(local.Config{Root: root, Binary: binary})}
-	p.d = dispatch.New(dispatch.Config{
-		Owner: "crash", Queue: db.Queue(), Threads: m, Rows: db.Executors(), Driver: p.driver,
+	executors := local.Config{Root: root, Binary: binary}
+	cfg := dispatch.Config{
+		Owner: "crash", Queue: db.Queue(), Threads: m, Rows: db.Executors(),
 		Workspaces: &shelf{dir: filepath.Join(root, "shelf")}, Credentials: noCredentials{},
 		Info:  func(string) provider.Info { return testprovider.New().Probe(context.Background()) },
 		Lease: 500 * time.Millisecond, StartsPerSec: 1000, Limits: queue.Limits{Total: 4}, SweepEvery: time.Hour, RemoveAfter: time.Hour,
-	})
+	}
+	for _, c := range change {
+		c(&cfg, &executors)
+	}
+	p := &pipeline{db: db, m: m, driver: local.New(executors)}
+	cfg.Driver = p.driver
+	p.d = dispatch.New(cfg)
 	m.Attach(p.d)
 	return p, errors.Join(m.Start(context.Background()), p.d.Start(context.Background()))
+}
+
+// end stops a pipeline and leaves nothing of it.
+func (p *pipeline) end(t *testing.T, dir string) {
+	ctx := context.Background()
+	if err := errors.Join(p.d.Stop(ctx), p.m.Close(ctx), p.db.Close()); err != nil {
+		t.Error(err)
+	}
+	list, err := p.driver.List(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, info := range list {
+		if err := p.driver.Remove(ctx, info.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if root, err := home(dir); err == nil {
+		os.RemoveAll(root)
+	}
 }
 
 // turn waits for a turn to be in a state, answering the question it may ask.
@@ -125,6 +154,9 @@ func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Tu
 			return t, err
 		}
 		for _, a := range asks {
+			if p.mute != nil && p.mute() {
+				break
+			}
 			_, err := p.m.Answer(context.Background(), me, killedThread, a.Ask.ID, thole.Answer{Answers: map[string][]string{a.Ask.Questions[0].ID: {"yes"}}})
 			if err != nil && thole.CodeOf(err) != thole.CodeConflict {
 				return t, err
@@ -141,7 +173,11 @@ func settledTurn(t thread.Turn) bool { return t.Phase.Terminal() }
 
 // killWork runs two turns with a stop in between.
 func killWork(w *crash.Work) error {
-	p, err := openPipeline(w.Dir, w.Hook)
+	at, err := kept(w.Dir, w.Hook)
+	if err != nil {
+		return err
+	}
+	p, err := openPipeline(w.Dir, at)
 	if err != nil {
 		return err
 	}
@@ -190,28 +226,15 @@ func TestADispatcherKilledAnywhereIsReplaced(t *testing.T) {
 
 func killedAnywhere(t *testing.T, every int) {
 	crash.Sample(t, every, killWork, func(t *testing.T, dir string, acked []string, killed string) {
-		p, err := openPipeline(dir, nil)
+		at, err := kept(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() {
-			ctx := context.Background()
-			if err := errors.Join(p.d.Stop(ctx), p.m.Close(ctx), p.db.Close()); err != nil {
-				t.Error(err)
-			}
-			list, err := p.driver.List(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			for _, info := range list {
-				if err := p.driver.Remove(ctx, info.ID); err != nil {
-					t.Error(err)
-				}
-			}
-			if root, err := home(dir); err == nil {
-				os.RemoveAll(root)
-			}
-		}()
+		p, err := openPipeline(dir, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.end(t, dir)
 		for _, ack := range acked {
 			turn, err := p.turn(thole.TurnID(ack), settledTurn)
 			if err != nil {

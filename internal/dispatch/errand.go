@@ -18,7 +18,7 @@ func (w *worker) errand(ctx context.Context, e thole.Errand, th thread.Thread, t
 			return nil
 		}
 		// Nobody knows how far it got, and it is not ours to do it twice.
-		begun, err := w.begun(ctx, th, t)
+		begun, err := w.begun(ctx)
 		if err == nil && begun {
 			err = thole.Errorf(thole.CodeGone, "the command was cut off: its executor was lost").WithHint("look at what it did, then run it again")
 		}

@@ -14,7 +14,7 @@ import (
 // follow brings a run's events into the thread and the thread's wishes to the
 // run, until the run is over. It returns errParked when the run ended on a
 // question, errLost when its end will never come.
-func (w *worker) follow(ctx context.Context, p *place, r executord.Run) error {
+func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sub, err := w.watch(ctx)
@@ -32,12 +32,15 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run) error {
 		cancel(nil)
 		<-wishes
 	}()
-	pump := &pump{worker: w, place: p, run: r.ID, cursor: r.Acked}
+	pump := &pump{worker: w, place: p, run: r.ID, again: again, cursor: r.Acked}
 	for {
 		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []executord.LogEvent) error { return pump.apply(ctx, batch) })
 		switch {
 		case pump.ended:
 			return pump.close(ctx)
+		case errors.Is(err, errLost):
+			_ = p.client.Ack(ctx, executord.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
+			return err
 		case err == nil:
 			// The log is sealed without an end: executord restarted under the run.
 			_ = p.client.Ack(ctx, executord.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
@@ -84,6 +87,7 @@ type pump struct {
 	*worker
 	place   *place
 	run     thole.TurnID
+	again   int // how often the turn was taken up again
 	cursor  uint64
 	ended   bool
 	parked  bool
@@ -109,6 +113,10 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 			p.parked = ev.Event.Ended.Deferred != ""
 		}
 	}
+	if err := p.stillborn(ctx, events); err != nil {
+		p.ended = false
+		return err
+	}
 	if err := p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events); err != nil {
 		p.ended = false
 		return err
@@ -131,6 +139,26 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		return nil
 	}
 	return p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor})
+}
+
+// stillborn is errStillborn when a turn's first run ended with its agent's death
+// before the agent showed anything. It may have died while it was idle, and then
+// the turn's message only came at the wrong moment.
+func (p *pump) stillborn(ctx context.Context, events []provider.Event) error {
+	end := events[len(events)-1].Ended
+	if p.again > 0 || end == nil || end.Error == nil || end.Error.Code != thole.ErrProviderCrashed {
+		return nil
+	}
+	for _, e := range events {
+		if e.Item != nil && shows(*e.Item) {
+			return nil
+		}
+	}
+	begun, err := p.begun(ctx)
+	if err == nil && !begun {
+		err = errStillborn
+	}
+	return err
 }
 
 // close lets executord forget a run that the thread has whole.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	thole "github.com/tholehq/thole"
@@ -26,10 +27,14 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 		if !errors.Is(err, errLost) {
 			return tooLong(ctx, err)
 		}
-		w.log.Info("provider lost with its executor", "turn", t.ID, "thread", th.ID, "err", err)
+		w.log.Info("provider lost", "turn", t.ID, "thread", th.ID, "err", err)
+		why := "the executor was lost; taking the turn up again"
+		if errors.Is(err, errStillborn) {
+			why = "the agent ended before it began; taking the turn up again"
+		}
 		// Back to the start of the pipeline: what was open is closed with the text it
 		// has, and the next run is told apart by its number.
-		if err := w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), thole.PhaseQueued, "the executor was lost; taking the turn up again"); err != nil {
+		if err := w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), thole.PhaseQueued, why); err != nil {
 			return err
 		}
 		if th, err = w.cfg.Threads.Get(ctx, thole.SystemActor, th.ID); err != nil {
@@ -47,6 +52,8 @@ var (
 	errTooLong = thole.Errorf(thole.CodeGone, "the turn ran longer than it may").WithHint("raise turns.timeout, or split the work")
 	// errLost: the run's provider is gone and its end will never come.
 	errLost = errors.New("dispatch: run lost")
+	// errStillborn: the same, and the agent had shown nothing.
+	errStillborn = fmt.Errorf("%w before its agent showed anything", errLost)
 )
 
 // tooLong names the reason when a turn's time is over.
@@ -72,7 +79,7 @@ func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) e
 	if err != nil {
 		return fmt.Errorf("run turn: %w", err)
 	}
-	err = w.follow(ctx, p, run)
+	err = w.follow(ctx, p, run, t.Run)
 	w.keepLogin(p, t.Settings.Provider)
 	return err
 }
@@ -135,8 +142,11 @@ func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, i
 		return req, err
 	}
 	if t.Run > 0 && th.NativeID != "" {
-		if begun, err := w.begun(ctx, th, t); err != nil || begun {
+		if begun, err := w.begun(ctx); err != nil || begun {
 			req.Turn.Input = thole.Text(goOn)
+			return req, err
+		}
+		if err := w.afresh(ctx, t, &req); err != nil {
 			return req, err
 		}
 	}
@@ -145,22 +155,33 @@ func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, i
 	return req, err
 }
 
+// afresh lets a thread's first turn that was lost before its agent showed or asked
+// anything begin with a new session: agents write their record when they begin to
+// work, so there may be none to resume.
+func (w *worker) afresh(ctx context.Context, t thread.Turn, req *executord.RunRequest) error {
+	if t.Number != 1 {
+		return nil
+	}
+	asks, err := w.cfg.Threads.Asks(ctx, thole.SystemActor, t.Thread, false)
+	if len(asks) == 0 {
+		req.Session.Resume = ""
+	}
+	return err
+}
+
 // goOn is what an agent hears that lost its process in the middle of a turn.
 const goOn = "Your process was restarted in the middle of the last request. Look at what is already done, then go on with it from there."
 
 // begun reports whether the agent had shown anything before it was lost; if not,
 // it hears the request again.
-func (w *worker) begun(ctx context.Context, th thread.Thread, t thread.Turn) (bool, error) {
-	page, err := w.cfg.Threads.Items(ctx, thole.SystemActor, th.ID, t.ID, thread.PageParams{Limit: 20})
-	if err != nil {
-		return false, err
-	}
-	for _, it := range page.Items {
-		if it.Item.Kind != thole.ItemUserMessage && it.Item.Kind != thole.ItemSystem {
-			return true, nil
-		}
-	}
-	return false, nil
+func (w *worker) begun(ctx context.Context) (bool, error) {
+	page, err := w.cfg.Threads.Items(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn, thread.PageParams{Limit: 20})
+	return slices.ContainsFunc(page.Items, func(it thread.ItemRecord) bool { return shows(it.Item) }), err
+}
+
+// shows reports whether an item is an agent's own.
+func shows(it thole.Item) bool {
+	return it.Kind != thole.ItemUserMessage && it.Kind != thole.ItemSystem
 }
 
 func (w *worker) reply(ctx context.Context, th thread.Thread, id thole.AskID) (*provider.Reply, error) {
