@@ -158,7 +158,7 @@ func capabilities(d *description) provider.Capabilities {
 		c = provider.Capabilities{
 			Resume: provider.Found(d.has("/session/*")), Fork: provider.Found(d.has("/session/*/fork")), Steer: provider.Found(d.has("/session/*/prompt_async")),
 			HumanLoop: provider.Found(d.has("/question/*/reply")), ToolApproval: provider.Found(d.has("/permission/*/reply")),
-			TodoStream: provider.Found(d.has("/session/*/todo")), PlanMode: provider.Found(d.plan),
+			TodoStream: provider.Found(d.has("/session/*/todo")), Compact: provider.Found(d.has("/session/*/summarize")), PlanMode: provider.Found(d.plan),
 			Usage: field("tokens"), Cost: field("cost"),
 		}
 	}

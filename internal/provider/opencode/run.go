@@ -86,7 +86,12 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	s.run = r
 	s.mu.Unlock()
-	err = r.send(ctx, prompt, parts)
+	stop := func() {}
+	if turn.Compacts() {
+		stop, err = r.compact(ctx)
+	} else {
+		err = r.send(ctx, prompt, parts)
+	}
 	if err == nil {
 		r.em.Session(s.NativeID())
 		if turn.Reply != nil {
@@ -102,6 +107,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	if err != nil {
 		return err
 	}
+	stop()
 	r.finish()
 	return nil
 }

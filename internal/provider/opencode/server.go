@@ -19,7 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// callTimeout bounds one request; none of those we make waits for a model.
+// callTimeout bounds one request that waits for no model.
 const callTimeout = 30 * time.Second
 
 // maxAnswer bounds one answer: a session's messages can be long.
@@ -137,11 +137,21 @@ func (s *server) request(ctx context.Context, method, path string, body any) (*h
 func (s *server) call(ctx context.Context, method, path string, body, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	return s.exchange(ctx, s.client, method, path, body, out)
+}
+
+// wait is call without a bound of its own, for what waits for a model.
+func (s *server) wait(ctx context.Context, method, path string, body, out any) error {
+	patient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return s.exchange(ctx, patient, method, path, body, out)
+}
+
+func (s *server) exchange(ctx context.Context, client *http.Client, method, path string, body, out any) error {
 	req, err := s.request(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	resp, err := s.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "opencode: %w", err)
 	}
