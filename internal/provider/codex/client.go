@@ -18,6 +18,7 @@ var errGone = errors.New("the connection to codex has ended")
 // more goroutines on the way would cost more than decoding them.
 type client struct {
 	stream jsonrpc.Stream
+	totals wireTokens // the thread's, as last told; the reader's own
 
 	writeMu sync.Mutex // held while a message is written
 

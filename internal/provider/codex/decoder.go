@@ -19,6 +19,7 @@ type decoder struct {
 	model  string
 	dir    string // paths below it are told relative to it
 
+	totals   *wireTokens // the thread's, as last told; shared with its other turns
 	baseline *wireTokens // the thread's totals before this turn
 	users    int         // user messages seen; the first is the turn's own
 	tools    bool        // the step in progress called a tool
@@ -29,7 +30,7 @@ type decoder struct {
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
-	return &decoder{em: em, thread: thread, dir: dir, models: map[thole.ItemID]bool{}, summary: map[string]int{}, ids: map[string]thole.ItemID{}}
+	return &decoder{em: em, thread: thread, dir: dir, totals: &wireTokens{}, models: map[thole.ItemID]bool{}, summary: map[string]int{}, ids: map[string]thole.ItemID{}}
 }
 
 // wants reports whether a notification can matter to a turn; the rest is not
@@ -240,11 +241,13 @@ func todos(plan []wirePlanStep) []thole.Todo {
 }
 
 // usage reports the turn's share of the thread's running totals. The first
-// report of a turn also tells the last call, and so where the turn began.
+// report of a turn also tells the last call, and so where the turn began. When a
+// call fails codex tells the totals of the call before once more: no step ended.
 func (d *decoder) usage(u *wireTokenUsage) {
-	if u == nil {
+	if u == nil || u.Total == *d.totals && u.Last != (wireTokens{}) {
 		return
 	}
+	*d.totals = u.Total
 	if d.baseline == nil {
 		b := u.Total.minus(u.Last)
 		d.baseline = &b

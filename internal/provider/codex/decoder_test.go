@@ -188,6 +188,21 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// When a call fails codex tells the totals of an earlier call again: the step goes
+// on, so that a reset can still take back what it has shown.
+func TestTotalsToldAgain(t *testing.T) {
+	var r providertest.Record
+	d := newDecoder(provider.NewEmitter(testTurn, func(e provider.Event) { r = append(r, e) }), "t", "/workspace")
+	d.turn, d.totals = "u", &wireTokens{Input: 10, Output: 5}
+	d.started(&wireItem{Type: "agentMessage", ID: "i"})
+	d.usage(&wireTokenUsage{Total: wireTokens{Input: 10, Output: 5}, Last: wireTokens{Input: 10, Output: 5}})
+	d.error(&wireError{Message: "stream disconnected"}, true)
+	d.usage(&wireTokenUsage{Total: wireTokens{Input: 22, Output: 12}, Last: wireTokens{Input: 12, Output: 7}})
+	if u := r.Usage(); u.Input != 12 || u.Output != 7 || len(r.Of(provider.EventUsage)) != 1 || len(r.Of(provider.EventStepReset)) != 1 {
+		t.Errorf("events:\n%s", r)
+	}
+}
+
 // Whatever a CLI writes, the decoder neither panics nor breaks the port's
 // promises, once the turn is ended.
 func FuzzDecoder(f *testing.F) {

@@ -66,6 +66,8 @@ func (s *session) handle(conn *client, m *jsonrpc.Message) {
 		_ = conn.Reply(m.ID, nil, jsonrpc.Errorf(-32603, "no turn is running"))
 	case m.Kind == jsonrpc.KindRequest:
 		s.ask(conn, r, m)
+	case r == nil && m.Method == "thread/tokenUsage/updated":
+		s.told(conn, m.Params)
 	case r == nil || r.em.Ended():
 	case m.Method == "serverRequest/resolved":
 		s.resolved(r, m.Params)
@@ -80,6 +82,14 @@ func (s *session) handle(conn *client, m *jsonrpc.Message) {
 		if over {
 			close(r.finished)
 		}
+	}
+}
+
+// told notes what the thread has used, as codex says when it takes one up.
+func (s *session) told(conn *client, params json.RawMessage) {
+	var n note
+	if json.Unmarshal(params, &n) == nil && n.Usage != nil && n.ThreadID == s.NativeID() {
+		conn.totals = n.Usage.Total
 	}
 }
 
@@ -110,6 +120,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	r := &run{decoder: newDecoder(provider.NewEmitter(turn.ID, emit), s.native, s.cfg.Dir), mode: m, compacts: turn.Compacts(),
 		begun: make(chan struct{}), refused: make(chan error, 1), finished: make(chan struct{}), stop: make(chan struct{}, 1),
 		asked: map[string]thole.AskID{}, pending: map[thole.AskID]pending{}, answered: map[thole.AskID]thole.Answer{}}
+	r.totals = &conn.totals
 	r.model = first(turn.Model, s.cfg.Model, s.model)
 	s.run = r
 	served := s.served

@@ -6,6 +6,7 @@ package providertest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -73,24 +74,61 @@ func Soak(t *testing.T, h Harness) {
 type Row struct {
 	Name string
 	Run  func(b *Bench)
+
+	shares bool
 }
+
+// alone is a row with a workspace, a home and processes of its own.
+func alone(name string, run func(*Bench)) Row { return Row{name, run, false} }
+
+// together is a row whose turns can be some of many: it opens the session that all
+// such rows of its profile share, and does not close it. Starting a CLI costs
+// seconds; besides, a session has to bear it.
+func together(name string, run func(*Bench)) Row { return Row{name, run, true} }
 
 // Run runs the whole suite.
 func Run(t *testing.T, h Harness) {
+	var shared, own []Row
 	for _, rows := range [][]Row{streamRows(), toolRows(), askRows(), stopRows(), sessionRows(), faultRows(), lifecycleRows(), profileRows(), compactRows()} {
 		for _, row := range rows {
-			if h.Only != nil && !h.Only(row.Name) {
-				continue
+			switch {
+			case h.Only != nil && !h.Only(row.Name):
+			case row.shares:
+				shared = append(shared, row)
+			default:
+				own = append(own, row)
 			}
-			t.Run(row.Name, func(t *testing.T) {
-				if why, ok := h.Skip[row.Name]; ok {
-					t.Skip(why)
-				}
-				t.Parallel() // rows share nothing, and mostly wait for the CLI to start
-				row.Run(NewBench(t, h))
-			})
 		}
 	}
+	t.Run("together", func(t *testing.T) {
+		t.Parallel() // with other rows: they share nothing, and mostly wait for the CLI
+		b := NewBench(t, h)
+		for _, row := range shared {
+			if b.sessions == nil {
+				b.sessions = map[thole.Profile]provider.Session{}
+			}
+			if !t.Run(row.Name, func(t *testing.T) { h.run(t, row, b.next(t)) }) {
+				b.sessions = nil // whatever went wrong is not the next row's fault
+			}
+		}
+	})
+	for _, row := range own {
+		t.Run(row.Name, func(t *testing.T) {
+			t.Parallel()
+			h.run(t, row, nil)
+		})
+	}
+}
+
+// run runs a row on a bench, or on one of its own.
+func (h Harness) run(t *testing.T, row Row, b *Bench) {
+	if why, ok := h.Skip[row.Name]; ok {
+		t.Skip(why)
+	}
+	if b == nil {
+		b = NewBench(t, h)
+	}
+	row.Run(b)
 }
 
 // Bench is one row's own workspace, home and scripted model.
@@ -102,6 +140,24 @@ type Bench struct {
 	Info     provider.Info
 	// Config is what sessions open with; a row may change it before Open.
 	Config provider.SessionConfig
+
+	sessions map[thole.Profile]provider.Session // of rows that share them
+	group    *Bench                             // of the rows together, nil for one alone
+}
+
+// next is the bench for one more row in the same sessions, with an empty workspace.
+func (b *Bench) next(t testing.TB) *Bench {
+	t.Helper()
+	entries, err := os.ReadDir(b.Config.Dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(b.Config.Dir, e.Name())))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := *b
+	row.TB, row.group = t, b
+	return &row
 }
 
 // NewBench makes a bench.
@@ -170,14 +226,27 @@ func (b *Bench) configure(cfg *provider.SessionConfig) {
 
 // rowLimit bounds each wait of a row: generous, because the machine may be busy
 // and some CLIs take seconds to start.
-const rowLimit = 90 * time.Second
+const rowLimit = 3 * time.Minute
 
-// Open opens a session that ends with the row.
+// Open opens a session that ends with the row, or with the last of the rows
+// together, which change no more of it than its profile.
 func (b *Bench) Open(change ...func(*provider.SessionConfig)) provider.Session {
 	b.Helper()
+	cfg := b.Config
+	for _, c := range change {
+		c(&cfg)
+	}
+	if b.group != nil {
+		if s := b.group.sessions[cfg.Profile]; s != nil {
+			return s
+		}
+	}
 	s, err := b.TryOpen(change...)
 	if err != nil {
 		b.Fatalf("open: %v (hint: %s)", err, thole.HintOf(err))
+	}
+	if b.group != nil {
+		b.group.sessions[cfg.Profile] = s
 	}
 	return s
 }
@@ -193,7 +262,11 @@ func (b *Bench) TryOpen(change ...func(*provider.SessionConfig)) (provider.Sessi
 	defer cancel()
 	s, err := b.Provider.Open(ctx, cfg)
 	if err == nil {
-		b.Cleanup(func() { _ = s.Close() })
+		owner := b.TB
+		if b.group != nil {
+			owner = b.group.TB
+		}
+		owner.Cleanup(func() { _ = s.Close() })
 	}
 	return s, err
 }

@@ -11,7 +11,7 @@ import (
 
 func askRows() []Row {
 	rows := []Row{
-		{"approval allow", func(b *Bench) {
+		together("approval allow", func(b *Bench) {
 			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say ok")
 			ask := t.UntilAsk(thole.AskCommand)
 			if !strings.Contains(ask.Command, "touch made") || len(ask.Decisions) == 0 {
@@ -27,8 +27,8 @@ func askRows() []Row {
 				b.Errorf("it did not run; events:\n%s", r)
 			}
 			b.resolved(r, ask, thole.DecisionAllow)
-		}},
-		{"approval deny", func(b *Bench) {
+		}),
+		together("approval deny", func(b *Bench) {
 			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say went on")
 			ask := t.UntilAsk(thole.AskCommand)
 			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny})
@@ -40,8 +40,8 @@ func askRows() []Row {
 			if c := b.command(r, 0); c.State != thole.ItemDeclined {
 				b.Errorf("state %s", c.State)
 			}
-		}},
-		{"approval deny with message", func(b *Bench) {
+		}),
+		together("approval deny with message", func(b *Bench) {
 			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say told: %tool% %user%")
 			ask := t.UntilAsk(thole.AskCommand)
 			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny, Message: "use the blue one"})
@@ -53,8 +53,8 @@ func askRows() []Row {
 			if b.Sim != nil && !b.modelSaw("use the blue one") {
 				b.Errorf("the model did not get the message; events:\n%s", r)
 			}
-		}},
-		{"approval always", func(b *Bench) {
+		}),
+		alone("approval always", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: run touch made ;; run touch made ;; say ok")
 			ask := t.UntilAsk(thole.AskCommand)
@@ -64,8 +64,8 @@ func askRows() []Row {
 			if n := len(r.Of(provider.EventAskRequested)); n != 1 {
 				b.Errorf("asked %d times; events:\n%s", n, r)
 			}
-		}},
-		{"approval cancel", func(b *Bench) {
+		}),
+		together("approval cancel", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: run touch made ;; say went on")
 			ask := t.UntilAsk(thole.AskCommand)
@@ -76,8 +76,8 @@ func askRows() []Row {
 				b.Error("it ran")
 			}
 			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
-		}},
-		{"approval of a file change", func(b *Bench) {
+		}),
+		together("approval of a file change", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: write made text ;; say ok")
 			ask := t.UntilAsk(thole.AskFileChange)
@@ -93,8 +93,8 @@ func askRows() []Row {
 			if !strings.HasPrefix(b.File("made"), "text") {
 				b.Errorf("not written; events:\n%s", r)
 			}
-		}},
-		{"an ask is settled once", func(b *Bench) {
+		}),
+		together("an ask is settled once", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: run touch made ;; say ok")
 			ask := t.UntilAsk(thole.AskCommand)
@@ -110,10 +110,10 @@ func askRows() []Row {
 			if err := s.Answer(context.Background(), ask.ID, thole.Answer{}); !errors.Is(err, provider.ErrNoTurn) && !errors.Is(err, provider.ErrSettled) {
 				b.Errorf("answer without a turn: %v", err)
 			}
-		}},
-		{"question with options", func(b *Bench) { b.question([]string{"green"}, "green") }},
-		{"question with free text", func(b *Bench) { b.question([]string{"something like teal"}, "something like teal") }},
-		{"several questions with several choices", func(b *Bench) {
+		}),
+		together("question with options", func(b *Bench) { b.question([]string{"green"}, "green") }),
+		together("question with free text", func(b *Bench) { b.question([]string{"something like teal"}, "something like teal") }),
+		together("several questions with several choices", func(b *Bench) {
 			if b.Harness.AskTool == "" || b.degraded("human_loop", b.Info.Capabilities.HumanLoop) {
 				return
 			}
@@ -135,9 +135,9 @@ func askRows() []Row {
 				}
 			}
 			b.resolved(r, ask, "")
-		}},
-		{"an MCP server asks", elicits},
-		{"question in full profile still asks", func(b *Bench) {
+		}),
+		alone("an MCP server asks", elicits),
+		together("question in full profile still asks", func(b *Bench) {
 			if b.degraded("human_loop", b.Info.Capabilities.HumanLoop) {
 				return
 			}
@@ -145,8 +145,8 @@ func askRows() []Row {
 			ask := t.UntilAsk(thole.AskInput)
 			t.Answer(ask, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"red"}}})
 			b.outcome(t.Wait(), thole.OutcomeCompleted)
-		}},
-		{"question deferred to another process", func(b *Bench) {
+		}),
+		alone("question deferred to another process", func(b *Bench) {
 			if b.degraded("ask_survives_restart", b.Info.Capabilities.AskSurvives) {
 				s := b.Open()
 				if !b.Info.Capabilities.HumanLoop.OK() {
@@ -179,7 +179,7 @@ func askRows() []Row {
 			if !strings.Contains(r.Text(), "green") {
 				b.Errorf("text %q", r.Text())
 			}
-		}},
+		}),
 	}
 	for i, row := range rows {
 		if strings.HasPrefix(row.Name, "approval") || row.Name == "an ask is settled once" {

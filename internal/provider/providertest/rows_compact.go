@@ -11,7 +11,7 @@ import (
 
 func compactRows() []Row {
 	return []Row{
-		{"compaction on request", func(b *Bench) {
+		alone("compaction on request", func(b *Bench) {
 			s := b.Open()
 			for range 3 { // a single exchange is too little for some
 				b.outcome(b.Play(s, "sim: say one of several answers"), thole.OutcomeCompleted)
@@ -34,6 +34,6 @@ func compactRows() []Row {
 			if r = b.Play(s, "sim: say after it"); r.Text() != "after it" {
 				b.Errorf("the next turn says %q", r.Text())
 			}
-		}},
+		}),
 	}
 }

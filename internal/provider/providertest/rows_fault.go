@@ -11,12 +11,12 @@ import (
 
 func faultRows() []Row {
 	fault := func(name, directive string, retried bool, codes ...thole.ErrorCode) Row {
-		return Row{name, func(b *Bench) {
+		return together(name, func(b *Bench) {
 			if name == "context overflow" && b.Harness.Overflow != "" {
 				directive = b.Harness.Overflow
 			}
 			b.fault(directive, retried, codes...)
-		}}
+		})
 	}
 	return []Row{
 		fault("API 401", "http 401 bad key", false, thole.ErrAuth),
@@ -25,13 +25,13 @@ func faultRows() []Row {
 		fault("API 400", "http 400 no such thing", false, thole.ErrBadRequest),
 		fault("context overflow", "http 400 type=context_length_exceeded the prompt is longer than the context window", false, thole.ErrContextTooLong),
 		fault("cut stream", "cut ;; say never whole", true, thole.ErrNetwork, thole.ErrOverloaded),
-		{"hung stream", func(b *Bench) {
+		together("hung stream", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: hang ;; say half")
 			if b.Sim == nil {
 				t.Until("step", func(e provider.Event) bool { return e.Kind == provider.EventStepStarted })
 			} else {
-				b.awaitModel()
+				b.awaitModel("sim: hang")
 			}
 			began := time.Now()
 			t.Stop()
@@ -40,8 +40,8 @@ func faultRows() []Row {
 				b.Errorf("stopping took %v", d)
 			}
 			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
-		}},
-		{"a retry that succeeds", func(b *Bench) {
+		}),
+		together("a retry that succeeds", func(b *Bench) {
 			if b.Sim == nil {
 				return
 			}
@@ -53,8 +53,8 @@ func faultRows() []Row {
 			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && (u.Input != 10 || u.Output+u.Reasoning != 5) {
 				b.Errorf("usage %+v", u)
 			}
-		}},
-		{"a cut stream that is repeated", func(b *Bench) {
+		}),
+		together("a cut stream that is repeated", func(b *Bench) {
 			if b.Sim == nil {
 				return
 			}
@@ -66,7 +66,7 @@ func faultRows() []Row {
 			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && u.Input != 12 {
 				b.Errorf("usage %+v", u)
 			}
-		}},
+		}),
 	}
 }
 

@@ -21,7 +21,7 @@ type processOf interface{ PID() int }
 
 func lifecycleRows() []Row {
 	return []Row{
-		{"CLI killed in the middle of a turn", func(b *Bench) {
+		alone("CLI killed in the middle of a turn", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: run "+orphan+" ;; say ok")
 			pid := b.pid("pid")
@@ -36,8 +36,8 @@ func lifecycleRows() []Row {
 			}
 			b.gone(pid)
 			b.outcome(b.Play(s, "sim: say back again"), thole.OutcomeCompleted)
-		}},
-		{"CLI missing", func(b *Bench) {
+		}),
+		alone("CLI missing", func(b *Bench) {
 			if b.Harness.At == nil {
 				b.Skip("no CLI behind this provider")
 			}
@@ -50,8 +50,8 @@ func lifecycleRows() []Row {
 			if !errors.Is(err, provider.ErrMissing) || thole.HintOf(err) == "" {
 				b.Errorf("open: %v (hint %q)", err, thole.HintOf(err))
 			}
-		}},
-		{"CLI of an unknown newer version", func(b *Bench) {
+		}),
+		alone("CLI of an unknown newer version", func(b *Bench) {
 			p := b.disguise("99.9.9")
 			info := p.Probe(context.Background())
 			if !info.Available || info.Version != "99.9.9" || info.Version == info.Pinned {
@@ -63,15 +63,15 @@ func lifecycleRows() []Row {
 			// What it can do is probed, not guessed: it still works.
 			b.Provider = p
 			b.outcome(b.Play(b.Open(), "sim: say still works"), thole.OutcomeCompleted)
-		}},
-		{"CLI that dies at once", func(b *Bench) {
+		}),
+		alone("CLI that dies at once", func(b *Bench) {
 			p := b.script("#!/bin/sh\necho 'the license of " + b.secret() + " has expired' >&2\nexit 3\n")
 			_, err := p.Open(context.Background(), b.Config)
 			if err == nil || !strings.Contains(err.Error(), "has expired") {
 				b.Errorf("no diagnosis: %v", err)
 			}
-		}},
-		{"CLI that never gets ready", func(b *Bench) {
+		}),
+		alone("CLI that never gets ready", func(b *Bench) {
 			p := b.script("#!/bin/sh\necho 'waiting for the moon' >&2\nexec sleep 300\n")
 			ctx, cancel := context.WithTimeout(context.Background(), longStart)
 			defer cancel()
@@ -79,15 +79,15 @@ func lifecycleRows() []Row {
 			if err == nil || !strings.Contains(err.Error(), "waiting for the moon") {
 				b.Errorf("no diagnosis: %v", err)
 			}
-		}},
-		{"probe has no side effect", func(b *Bench) {
+		}),
+		alone("probe has no side effect", func(b *Bench) {
 			before := tree(b, filepath.Dir(b.Config.Data))
 			b.Provider.Probe(context.Background())
 			if after := tree(b, filepath.Dir(b.Config.Data)); after != before {
 				b.Errorf("probe changed files:\n%s\n%s", before, after)
 			}
-		}},
-		{"credentials stay outside what is synced", func(b *Bench) {
+		}),
+		alone("credentials stay outside what is synced", func(b *Bench) {
 			canary := b.secret()
 			if b.Harness.Login != nil {
 				name, data := b.Harness.Login(canary)
@@ -118,7 +118,7 @@ func lifecycleRows() []Row {
 					return nil
 				})
 			}
-		}},
+		}),
 	}
 }
 
@@ -173,12 +173,14 @@ func tree(b *Bench, dir string) string {
 	return out.String()
 }
 
-// awaitModel waits for the first model request.
-func (b *Bench) awaitModel() {
+// awaitModel waits for a model request with words of the prompt.
+func (b *Bench) awaitModel(words string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), rowLimit)
 	defer cancel()
-	if _, err := b.Sim.Await(ctx, func(r modelsim.Request) bool { return r.Kind == modelsim.KindScript }); err != nil {
+	if _, err := b.Sim.Await(ctx, func(r modelsim.Request) bool {
+		return r.Kind == modelsim.KindScript && strings.Contains(string(r.Body), words)
+	}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -22,7 +22,7 @@ func profileRows() []Row {
 			return s
 		}
 		rows = append(rows,
-			Row{name("plan writes nothing"), func(b *Bench) {
+			alone(name("plan writes nothing"), func(b *Bench) {
 				b.confine(confined)
 				if b.unheld(confined, thole.ProfilePlan) {
 					return
@@ -38,8 +38,8 @@ func profileRows() []Row {
 						b.Errorf("%s was written in plan; events:\n%s", f, r)
 					}
 				}
-			}},
-			Row{name("ask asks before it writes"), func(b *Bench) {
+			}),
+			alone(name("ask asks before it writes"), func(b *Bench) {
 				b.confine(confined)
 				if b.unheld(confined, thole.ProfileAsk) || b.unasked() {
 					return
@@ -56,8 +56,8 @@ func profileRows() []Row {
 				if n := len(r.Of(provider.EventAskRequested)); n < 2 || !b.exists("made") || !b.exists("made2") {
 					b.Errorf("%d asks, made %v, made2 %v; events:\n%s", n, b.exists("made"), b.exists("made2"), r)
 				}
-			}},
-			Row{name("edit edits without asking"), func(b *Bench) {
+			}),
+			alone(name("edit edits without asking"), func(b *Bench) {
 				b.confine(confined)
 				if b.unheld(confined, thole.ProfileEdit) {
 					return
@@ -68,8 +68,8 @@ func profileRows() []Row {
 				if len(r.Of(provider.EventAskRequested)) > 0 || !strings.HasPrefix(b.File("made"), "text") {
 					b.Errorf("events:\n%s", r)
 				}
-			}},
-			Row{name("full asks nothing"), func(b *Bench) {
+			}),
+			alone(name("full asks nothing"), func(b *Bench) {
 				b.confine(confined)
 				s := b.Open(Profile(thole.ProfileFull))
 				r := b.Play(s, "sim: run echo x > made ;; write made2 text ;; say ok")
@@ -77,11 +77,11 @@ func profileRows() []Row {
 				if len(r.Of(provider.EventAskRequested)) > 0 || !b.exists("made") || !b.exists("made2") {
 					b.Errorf("events:\n%s", r)
 				}
-			}},
+			}),
 		)
 	}
 	return append(rows,
-		Row{"a turn's profile is for that turn", func(b *Bench) {
+		together("a turn's profile is for that turn", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileFull))
 			t := b.StartTurn(s, provider.Turn{Input: thole.Text("sim: run echo x > made ;; say ok"), Profile: thole.ProfilePlan})
 			if r := t.allowAll(); b.exists("made") {
@@ -92,13 +92,13 @@ func profileRows() []Row {
 			if !b.exists("made") {
 				b.Errorf("the turn's profile stayed; events:\n%s", r)
 			}
-		}},
-		Row{"an unknown profile is refused", func(b *Bench) {
+		}),
+		alone("an unknown profile is refused", func(b *Bench) {
 			if _, err := b.TryOpen(Profile("no-such-mode")); thole.CodeOf(err) != thole.CodeInvalid {
 				b.Errorf("open: %v", err)
 			}
-		}},
-		Row{"native profiles pass through", func(b *Bench) {
+		}),
+		alone("native profiles pass through", func(b *Bench) {
 			for _, row := range b.Info.Profiles {
 				if row.Profile == thole.ProfilePlan {
 					s := b.Open(Profile(thole.Profile(row.Native)))
@@ -111,7 +111,7 @@ func profileRows() []Row {
 			if len(b.Info.Profiles) != 4 {
 				b.Errorf("profiles %+v", b.Info.Profiles)
 			}
-		}},
+		}),
 	)
 }
 

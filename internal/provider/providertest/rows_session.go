@@ -15,7 +15,7 @@ import (
 
 func sessionRows() []Row {
 	return []Row{
-		{"resume in a new process", func(b *Bench) {
+		alone("resume in a new process", func(b *Bench) {
 			s := b.Open()
 			b.outcome(b.Play(s, "remember the word heliotrope\nsim: say ok"), thole.OutcomeCompleted)
 			id := s.NativeID()
@@ -26,8 +26,8 @@ func sessionRows() []Row {
 				b.Fatal(err)
 			}
 			b.remembers(b.Open(Resume(id)), id, "heliotrope")
-		}},
-		{"resume in a copied home", func(b *Bench) {
+		}),
+		alone("resume in a copied home", func(b *Bench) {
 			s := b.Open()
 			b.outcome(b.Play(s, "remember the word heliotrope\nsim: say ok"), thole.OutcomeCompleted)
 			id := s.NativeID()
@@ -42,8 +42,8 @@ func sessionRows() []Row {
 			b.Config.Data = moved
 			b.configure(&b.Config)
 			b.remembers(b.Open(Resume(id)), id, "heliotrope")
-		}},
-		{"resume after a kill", func(b *Bench) {
+		}),
+		alone("resume after a kill", func(b *Bench) {
 			s := b.Open()
 			b.outcome(b.Play(s, "remember the word heliotrope\nsim: say ok"), thole.OutcomeCompleted)
 			t := b.Start(s, "sim: run "+orphan)
@@ -55,14 +55,14 @@ func sessionRows() []Row {
 			_ = s.Close()
 			b.gone(pid)
 			b.remembers(b.Open(Resume(s.NativeID())), s.NativeID(), "heliotrope")
-		}},
-		{"resume of an unknown session", func(b *Bench) {
+		}),
+		alone("resume of an unknown session", func(b *Bench) {
 			_, err := b.TryOpen(Resume("00000000-0000-7000-8000-00000000dead"))
 			if !errors.Is(err, provider.ErrSessionLost) {
 				b.Errorf("open: %v", err)
 			}
-		}},
-		{"fork", func(b *Bench) {
+		}),
+		alone("fork", func(b *Bench) {
 			s := b.Open()
 			b.outcome(b.Play(s, "remember the word heliotrope\nsim: say ok"), thole.OutcomeCompleted)
 			id := s.NativeID()
@@ -87,8 +87,8 @@ func sessionRows() []Row {
 			if b.Sim != nil && strings.Count(b.lastRequest(), "what was the word") > 1 {
 				b.Error("the original saw the fork's turn")
 			}
-		}},
-		{"four sessions at once", func(b *Bench) {
+		}),
+		alone("four sessions at once", func(b *Bench) {
 			var wg sync.WaitGroup
 			for _, word := range []string{"north", "east", "south", "west"} {
 				wg.Go(func() {
@@ -113,7 +113,7 @@ func sessionRows() []Row {
 				})
 			}
 			wg.Wait()
-		}},
+		}),
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 func stopRows() []Row {
 	return []Row{
-		{"stop in the middle of text", func(b *Bench) {
+		together("stop in the middle of text", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: slow 50ms 5 ;; say "+strings.Repeat("again and ", 2000))
 			t.UntilText("again and again")
@@ -27,8 +27,8 @@ func stopRows() []Row {
 				b.Errorf("the text so far is lost: %q", r.Text())
 			}
 			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
-		}},
-		{"stop in the middle of a command", func(b *Bench) {
+		}),
+		alone("stop in the middle of a command", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: run "+orphan+" ;; say ok")
 			pid := b.pid("pid")
@@ -37,8 +37,8 @@ func stopRows() []Row {
 			b.outcome(r, thole.OutcomeInterrupted)
 			_ = s.Close()
 			b.gone(pid)
-		}},
-		{"stop in the middle of a question", func(b *Bench) {
+		}),
+		together("stop in the middle of a question", func(b *Bench) {
 			if b.degraded("human_loop", b.Info.Capabilities.HumanLoop) {
 				return
 			}
@@ -57,13 +57,13 @@ func stopRows() []Row {
 				b.Errorf("late answer: %v", err)
 			}
 			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
-		}},
-		{"stop without a turn", func(b *Bench) {
+		}),
+		together("stop without a turn", func(b *Bench) {
 			if err := b.Open().Stop(context.Background()); !errors.Is(err, provider.ErrNoTurn) {
 				b.Errorf("stop: %v", err)
 			}
-		}},
-		{"cancelling the context ends the turn", func(b *Bench) {
+		}),
+		alone("cancelling the context ends the turn", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: run "+orphan+" ;; say ok")
 			pid := b.pid("pid")
@@ -71,8 +71,8 @@ func stopRows() []Row {
 			b.outcome(t.Wait(), thole.OutcomeInterrupted)
 			_ = s.Close()
 			b.gone(pid)
-		}},
-		{"close during a turn", func(b *Bench) {
+		}),
+		alone("close during a turn", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: run "+orphan+" ;; say ok")
 			pid := b.pid("pid")
@@ -86,8 +86,8 @@ func stopRows() []Row {
 			if err := s.Close(); err != nil {
 				b.Errorf("second close: %v", err)
 			}
-		}},
-		{"steer", func(b *Bench) {
+		}),
+		together("steer", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: run sleep 2 ;; say old way")
 			t.Until("command", func(e provider.Event) bool {
@@ -116,7 +116,7 @@ func stopRows() []Row {
 			if err := s.Steer(context.Background(), thole.Text("late"), ""); !errors.Is(err, provider.ErrNoTurn) {
 				b.Errorf("steer without a turn: %v", err)
 			}
-		}},
+		}),
 	}
 }
 

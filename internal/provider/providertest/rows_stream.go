@@ -9,7 +9,7 @@ import (
 
 func streamRows() []Row {
 	return []Row{
-		{"text and reasoning", func(b *Bench) {
+		together("text and reasoning", func(b *Bench) {
 			r := b.Play(b.Open(), "sim: think weigh it well ;; say one two three four")
 			b.outcome(r, thole.OutcomeCompleted)
 			if got := r.Text(); got != "one two three four" {
@@ -25,8 +25,8 @@ func streamRows() []Row {
 			if len(r.Of(provider.EventSession)) == 0 || len(r.Of(provider.EventStepStarted)) == 0 {
 				b.Errorf("no session or step event:\n%s", r)
 			}
-		}},
-		{"text streams", func(b *Bench) {
+		}),
+		together("text streams", func(b *Bench) {
 			t := b.Start(b.Open(), "sim: slow 30ms 4 ;; say "+strings.Repeat("word ", 40)+"end")
 			t.UntilText("word word")
 			for _, e := range t.Record() {
@@ -39,8 +39,8 @@ func streamRows() []Row {
 			if !strings.HasSuffix(r.Text(), "end") {
 				b.Errorf("text %q", r.Text())
 			}
-		}},
-		{"several turns in one session", func(b *Bench) {
+		}),
+		together("several turns in one session", func(b *Bench) {
 			s := b.Open()
 			for _, word := range []string{"first", "second", "third"} {
 				r := b.Play(s, "sim: say "+word)
@@ -48,8 +48,8 @@ func streamRows() []Row {
 					b.Errorf("text %q, want %q", r.Text(), word)
 				}
 			}
-		}},
-		{"usage equals the scripted numbers", func(b *Bench) {
+		}),
+		alone("usage equals the scripted numbers", func(b *Bench) {
 			s := b.Open()
 			want := func(r Record, in, cached, out, reasoning int64) {
 				b.Helper()
@@ -69,7 +69,7 @@ func streamRows() []Row {
 			_ = s.Close()
 			again := b.Open(Resume(s.NativeID()))
 			want(b.Play(again, "sim: usage in=1000 out=10 ;; say hi"), 1000, 0, 10, 0)
-		}},
+		}),
 	}
 }
 

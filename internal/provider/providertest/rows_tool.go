@@ -12,7 +12,7 @@ import (
 
 func toolRows() []Row {
 	return []Row{
-		{"command with output", func(b *Bench) {
+		together("command with output", func(b *Bench) {
 			r := b.Play(b.Open(), "sim: run printf 'alpha\\tbeta gamma' && pwd ;; say got %tool%")
 			b.outcome(r, thole.OutcomeCompleted)
 			c := b.command(r, 0)
@@ -31,23 +31,23 @@ func toolRows() []Row {
 			if !strings.Contains(r.Text(), "beta gamma") {
 				b.Errorf("the model did not get the output: %q", r.Text())
 			}
-		}},
-		{"command that fails", func(b *Bench) {
+		}),
+		together("command that fails", func(b *Bench) {
 			r := b.Play(b.Open(), "sim: run echo oops && exit 7 ;; say after")
 			b.outcome(r, thole.OutcomeCompleted)
 			c := b.command(r, 0)
 			if c.State != thole.ItemFailed || c.Command.ExitCode == nil || *c.Command.ExitCode != 7 {
 				b.Errorf("state %s, command %+v", c.State, c.Command)
 			}
-		}},
-		{"large output is bounded", func(b *Bench) {
+		}),
+		together("large output is bounded", func(b *Bench) {
 			r := b.Play(b.Open(), "sim: run seq -f 'line %.0f of many' 1 60000 ;; say after")
 			b.outcome(r, thole.OutcomeCompleted)
 			if c := b.command(r, 0); len(c.Command.Output) > provider.OutputLimit {
 				b.Errorf("kept %d bytes", len(c.Command.Output))
 			}
-		}},
-		{"file edit with diff", func(b *Bench) {
+		}),
+		together("file edit with diff", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileFull))
 			b.outcome(b.Play(s, "sim: write notes.txt first line\\n ;; say ok"), thole.OutcomeCompleted)
 			if got := b.File("notes.txt"); !strings.HasPrefix(got, "first line") {
@@ -67,8 +67,8 @@ func toolRows() []Row {
 			if filepath.Base(c.Path) != "notes.txt" || c.Kind != "update" || !strings.Contains(c.Diff, "-first line") || !strings.Contains(c.Diff, "+second line") {
 				b.Errorf("change %+v", c)
 			}
-		}},
-		{"todos through all states", func(b *Bench) {
+		}),
+		together("todos through all states", func(b *Bench) {
 			r := b.Play(b.Open(), "sim: todo [~] read | write | test ;; todo [x] read | [~] write | test ;; todo [x] read | [x] write | [x] test ;; say ok")
 			b.outcome(r, thole.OutcomeCompleted)
 			if b.degraded("todo_stream", b.Info.Capabilities.TodoStream) {
@@ -77,8 +77,8 @@ func toolRows() []Row {
 			if got, want := todoStates(r), "doing todo todo, done doing todo, done done done"; got != want {
 				b.Errorf("todos %q, want %q", got, want)
 			}
-		}},
-		{"workspace survives odd names", func(b *Bench) {
+		}),
+		alone("workspace survives odd names", func(b *Bench) {
 			b.Config.Dir = filepath.Join(b.Config.Dir, "a b'c", "ü")
 			if err := os.MkdirAll(b.Config.Dir, 0o755); err != nil {
 				b.Fatal(err)
@@ -88,7 +88,7 @@ func toolRows() []Row {
 			if b.File("out") != "x\n" {
 				b.Errorf("no file in the workspace; events:\n%s", r)
 			}
-		}},
+		}),
 	}
 }
 
