@@ -89,6 +89,7 @@ type findings struct {
 	help        string // what --help prints
 	hooks       bool   // it took our hooks, which hold questions and approvals
 	plan, usage bool   // it answered these control requests
+	compact     bool   // it has the command
 	models      []provider.Model
 }
 
@@ -107,7 +108,7 @@ func (f findings) capabilities() provider.Capabilities {
 		ToolInputFlow: flag("--include-partial-messages"), PlanMode: provider.Found(f.plan && flag("--permission-mode").OK()),
 		HumanLoop: provider.Found(f.hooks), ToolApproval: provider.Found(f.hooks),
 		Usage: provider.Found(f.usage), Cost: provider.Found(f.usage),
-		AskSurvives: provider.Unknown, TodoStream: provider.Unknown,
+		AskSurvives: provider.Unknown, TodoStream: provider.Unknown, Compact: provider.Found(f.compact),
 	}, map[string]string{"todo_stream": "shown when the CLI tells one; whether it does was not tested with this version"})
 }
 
@@ -136,6 +137,9 @@ func (p *Provider) ask(ctx context.Context, binary string) (f findings, err erro
 		*ok = res.Subtype == "success"
 	}
 	var init struct {
+		Commands []struct {
+			Name string `json:"name"`
+		} `json:"commands"`
 		Models []struct {
 			Value       string   `json:"value"`
 			DisplayName string   `json:"displayName"`
@@ -143,6 +147,9 @@ func (p *Provider) ask(ctx context.Context, binary string) (f findings, err erro
 		} `json:"models"`
 	}
 	_ = json.Unmarshal(s.hello.Response, &init)
+	for _, c := range init.Commands {
+		f.compact = f.compact || c.Name == "compact"
+	}
 	for _, m := range init.Models {
 		f.models = append(f.models, provider.Model{ID: m.Value, Title: m.DisplayName, Efforts: m.Efforts, Default: m.Value == "default"})
 	}
