@@ -22,6 +22,7 @@ type Home struct {
 	t      testing.TB
 	Dir    string
 	Binary string
+	Vars   []string // further variables of every program
 }
 
 // New makes a home that nobody owns yet.
@@ -58,7 +59,7 @@ func (h *Home) stopExecutors() {
 
 // Env is the whole environment of the programs of this home.
 func (h *Home) Env() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.Dir, "THOLE_HOME=" + h.Dir}
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.Dir, "THOLE_HOME=" + h.Dir}, h.Vars...)
 }
 
 // Command is thole with arguments.

@@ -179,24 +179,33 @@ func dial(t *testing.T, addr string) *appclient.Client {
 	return c
 }
 
-// thole tui opens the installed TUI on the home's own socket: the whole pipeline,
-// and a thread that a script made.
+// thole tui opens the installed TUI on the home's own socket: the whole pipeline
+// with the real agent behind it, and a thread that a script made.
 func TestThroughTheHome(t *testing.T) {
 	codex := lab.Codex(t)
 	h := home.New(t)
+	h.Vars = []string{"THOLE_PROVIDERS_CODEX=" + codex}
 	h.Up()
-	out, errs, code := h.Run("thread", "start", "--model", "test/script", "sim: say made by a script")
+	out, errs, code := h.Run("thread", "start", "--model", "codex/default", "sim: say made by a script")
 	if code != 0 {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
 	id := strings.Fields(out)[1]
 	s := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, id)
 	s.wait("• made by a script")
-	s.say("sim: run echo in-the-executor ;; say it printed %tool%")
+	s.say("sim: escalate echo in-the-executor ;; say it printed %tool%")
 	s.wait("Yes, proceed")
 	s.keys("y")
-	s.wait("• it printed in-the-executor")
-	if out, errs, code := h.Run("thread", "show", id); code != 0 || !strings.Contains(out, "it printed in-the-executor") {
+	s.wait("• it printed", "in-the-executor")
+	s.say("!echo by-hand | tr a-z A-Z; pwd")
+	s.wait("• You ran echo by-hand", "BY-HAND", "/workspace")
+	s.say("sim: say it was told: %user%")
+	s.wait("• it was told: Before this message the user ran", "(exit code 0)")
+	s.say("/compact")
+	s.wait("• Context compacted")
+	s.say("sim: say and on it goes")
+	s.wait("• and on it goes")
+	if out, errs, code := h.Run("thread", "show", id); code != 0 || !strings.Contains(out, "in-the-executor") {
 		t.Errorf("show: %d %s%s", code, out, errs)
 	}
 }
