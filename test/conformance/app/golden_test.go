@@ -125,6 +125,11 @@ func ours(t *testing.T) book {
 	p.call("turn/steer", `{"threadId":"`+id+`","input":[{"type":"text","text":"sim: say s"}],"expectedTurnId":"`+turn.Turn.ID+`"}`)
 	p.call("turn/interrupt", `{"threadId":"`+id+`","turnId":"`+turn.Turn.ID+`"}`)
 	p.until("the interrupt", func() bool { return p.count("notification turn/completed") > 2 })
+	for method, params := range map[string]string{"thread/shellCommand": `{"threadId":"` + id + `","command":"echo x"}`, "thread/compact/start": thread} {
+		n := p.count("notification turn/completed")
+		p.call(method, params)
+		p.until(method, func() bool { return p.count("notification turn/completed") > n })
+	}
 	p.call("thread/settings/update", `{"threadId":"`+id+`","approvalPolicy":"never"}`)
 	p.call("thread/name/set", `{"threadId":"`+id+`","name":"n"}`)
 	p.call("thread/read", `{"threadId":"`+id+`","includeTurns":true}`)
