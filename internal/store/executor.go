@@ -96,14 +96,18 @@ func (e *Executors) OfThread(ctx context.Context, id thole.ThreadID) (executor.R
 	return rows[0], nil
 }
 
-// change runs one compare-and-set; $1 is the id, $2 the store's time.
-func (e *Executors) change(ctx context.Context, step string, id thole.ExecutorID, set, expect string, args ...any) (ok bool, err error) {
+// change is one compare-and-set.
+func (e *Executors) change(ctx context.Context, step string, id thole.ExecutorID, to, expect string, args ...any) (ok bool, err error) {
 	err = e.db.Update(ctx, step, func(tx *Tx) error {
-		all := append([]any{id, thole.Millis(tx.Now())}, args...)
-		ok, err = tx.ExecOne(`update executors set updated_at = $2, `+set+` where id = $1 and `+expect, all...)
+		ok, err = set(tx, id, thole.Millis(tx.Now()), to, expect, args...)
 		return err
 	})
 	return ok, err
+}
+
+// set changes a row that is as expected; $1 is the id, $2 the store's time.
+func set(tx *Tx, id thole.ExecutorID, now int64, to, expect string, args ...any) (bool, error) {
+	return tx.ExecOne(`update executors set updated_at = $2, `+to+` where id = $1 and `+expect, append([]any{id, now}, args...)...)
 }
 
 // MarkRunning implements executor.Rows.
@@ -133,7 +137,16 @@ func (e *Executors) EndSync(ctx context.Context, id thole.ExecutorID, snapshot s
 	if failure != nil {
 		return e.change(ctx, "executor.sync_failed", id, `sync_status = 'failed', sync_error = $3`, `sync_status = 'running'`, failure.Error())
 	}
-	return e.change(ctx, "executor.sync_done", id, `sync_status = 'success', last_sync_at = $2, snapshot = $3`, `sync_status = 'running'`, snapshot)
+	var ok bool
+	err := e.db.Update(ctx, "executor.sync_done", func(tx *Tx) (err error) {
+		now := thole.Millis(tx.Now())
+		ok, err = set(tx, id, now, `sync_status = 'success', last_sync_at = $2, snapshot = $3`, `sync_status = 'running'`, snapshot)
+		if err == nil && ok {
+			err = keepTurn(tx, id, snapshot, now)
+		}
+		return err
+	})
+	return ok, err
 }
 
 // MarkStopped implements executor.Rows.

@@ -219,7 +219,7 @@ func (s *Threads) Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *
 			return err
 		}
 		id := c.Row.Thread.ID
-		if err := forkWorkspace(tx, parent, id); err != nil {
+		if err := forkWorkspace(tx, parent, id, upTo); err != nil {
 			return err
 		}
 		_, err := tx.Exec(`insert into turns (thread_id, turn_id, number, seq, input, client_id, actor, settings, phase, outcome,

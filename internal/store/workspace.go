@@ -119,14 +119,6 @@ func moveHead(tx *Tx, thread thole.ThreadID, from, to workspace.SnapshotID, now 
 	return err
 }
 
-// forkWorkspace lets a fork begin with the snapshot its parent is at in this
-// moment, as part of the fork's own transaction.
-func forkWorkspace(tx *Tx, from, to thole.ThreadID) error {
-	_, err := tx.Exec(`insert into workspace_heads (thread_id, snapshot_id, updated_at)
-		select $2, snapshot_id, $3 from workspace_heads where thread_id = $1`, from, to, thole.Millis(tx.Now()))
-	return err
-}
-
 // Publish implements workspace.ManifestRows.
 func (w *Workspaces) Publish(ctx context.Context, app thole.AppID, version, body string) (stored string, err error) {
 	err = w.db.Update(ctx, "workspace.publish", func(tx *Tx) error {

@@ -26,14 +26,19 @@ func (w *Workspaces) Unpin(ctx context.Context, holder string) error {
 }
 
 // Prune implements workspace.Rows.
-func (w *Workspaces) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
+func (w *Workspaces) Prune(ctx context.Context, before, turns time.Time, limit int) (n int, err error) {
 	err = w.db.Update(ctx, "workspace.prune", func(tx *Tx) error {
 		if _, err := tx.Exec(`delete from workspace_pins where until_at < $1`, thole.Millis(tx.Now())); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`delete from workspace_turns where kept_at < $1 or not exists (select 1 from threads where threads.id = workspace_turns.thread_id)`,
+			thole.Millis(turns)); err != nil {
 			return err
 		}
 		ids, err := All(tx, scanID[workspace.SnapshotID], `select id from workspace_snapshots s where left_at > 0 and left_at < $1
 			and not exists (select 1 from workspace_heads h where h.snapshot_id = s.id)
 			and not exists (select 1 from workspace_pins p where p.snapshot_id = s.id)
+			and not exists (select 1 from workspace_turns t where t.snapshot_id = s.id)
 			order by left_at limit $2`, thole.Millis(before), limit)
 		if err != nil {
 			return err

@@ -124,6 +124,18 @@ func goesOn(t *testing.T, binary, bwrap string) {
 	if got := settle(fork.ID, "sim: run cat 'odd dir/file'; cat later 2>/dev/null || echo none"); got != "kept\nnone\n" {
 		t.Errorf("the fork sees %q", got)
 	}
+	// So has one that is made at a turn which others followed.
+	turns, err := machine.Turns(ctx, thole.LocalActor, th.ID, thread.PageParams{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := machine.Fork(ctx, thole.LocalActor, th.ID, thread.Fork{UpTo: turns.Items[0].ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := settle(old.ID, "sim: run cat 'odd dir/file'; cat later 2>/dev/null || echo none"); got != "kept\nnone\n" {
+		t.Errorf("the fork at the first turn sees %q", got)
+	}
 	row, err := db.Executors().OfThread(ctx, th.ID)
 	if err != nil {
 		t.Fatal(err)

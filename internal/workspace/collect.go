@@ -17,9 +17,12 @@ type Collected struct {
 	Bytes     int64
 }
 
+// TurnsKept is how long the files that a turn ended with can be forked.
+const TurnsKept = 30 * 24 * time.Hour
+
 // Collect removes snapshots that no thread has been at for the grace period, and
-// objects older than it that no snapshot needs. Heads of forks and running
-// restores hold their snapshots.
+// objects older than it that no snapshot needs. Heads of forks, turns of the last
+// TurnsKept and running restores hold their snapshots.
 //
 // It cannot take an object that a running sync relies on: a sync uses objects of
 // the snapshot it began from, which it must still find as the thread's when it
@@ -35,7 +38,7 @@ func (m *Manager) Collect(ctx context.Context, grace time.Duration) (c Collected
 	}
 	before := now.Add(-grace)
 	for {
-		n, err := m.cfg.Rows.Prune(ctx, before, 100)
+		n, err := m.cfg.Rows.Prune(ctx, before, now.Add(-TurnsKept), 100)
 		if err != nil {
 			return c, fmt.Errorf("drop old snapshots: %w", err)
 		}

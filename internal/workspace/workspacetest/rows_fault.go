@@ -106,12 +106,12 @@ func (w *Rows) Unpin(a0 context.Context, a1 string) (err error) {
 	return
 }
 
-func (w *Rows) Prune(a0 context.Context, a1 time.Time, a2 int) (r0 int, err error) {
+func (w *Rows) Prune(a0 context.Context, a1 time.Time, a2 time.Time, a3 int) (r0 int, err error) {
 	call, err := w.Plan.Enter("Rows.Prune")
 	if err != nil {
 		return
 	}
-	r0, err = w.Next.Prune(a0, a1, a2)
+	r0, err = w.Next.Prune(a0, a1, a2, a3)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
 		var z0 int
 		return z0, fail

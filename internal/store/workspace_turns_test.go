@@ -1,0 +1,167 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/workspace"
+)
+
+// files is a thread whose turns end with syncs.
+type files struct {
+	*thread.Machine
+	t     *testing.T
+	db    *store.DB
+	id    thole.ThreadID
+	where thole.ExecutorID
+	head  workspace.SnapshotID
+}
+
+func (f *files) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// turn runs one. Its sync stores something new, nothing new, or fails.
+func (f *files) turn(sync string) thole.TurnID {
+	f.t.Helper()
+	ctx := context.Background()
+	turn, err := f.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: f.id, Input: thole.Text("go")})
+	f.must(err)
+	leases, err := f.db.Queue().Claim(ctx, queue.Claim{Owner: "x", Tokens: []string{string(turn.ID)}, Lease: time.Hour})
+	f.must(err)
+	if len(leases) != 1 {
+		f.t.Fatalf("claimed %d", len(leases))
+	}
+	ref := thread.TurnRef{Thread: f.id, Turn: turn.ID, Token: leases[0].Token, Executor: f.where}
+	if sync == "never placed" {
+		ref.Executor = ""
+	}
+	f.must(f.SetPhase(ctx, ref, thole.PhaseClaimed, ""))
+	end := provider.Event{ID: thole.EventID(turn.ID), Kind: provider.EventEnded, Turn: turn.ID, Time: time.Now(), Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}
+	f.must(f.Apply(ctx, ref, []provider.Event{end}))
+	if ref.Executor != "" {
+		f.sync(sync, turn.ID, ref.Token)
+	}
+	f.must(f.SetPhase(ctx, ref, thole.PhaseSucceeded, ""))
+	f.must(f.db.Queue().Complete(ctx, turn.ID, ref.Token))
+	return turn.ID
+}
+
+func (f *files) sync(how string, lease thole.TurnID, token string) {
+	f.t.Helper()
+	ctx := context.Background()
+	_, err := f.db.Executors().BeginSync(ctx, f.where, how)
+	f.must(err)
+	var failure error
+	switch how {
+	case "new":
+		next := thole.NewID[workspace.SnapshotID](time.Now())
+		f.must(f.db.Workspaces().Commit(ctx, workspace.Commit{
+			Snapshot: workspace.Snapshot{ID: next, Thread: f.id, Turn: lease, Executor: f.where, Tree: objects.SumOf([]byte(next))}, Base: f.head, Lease: lease, Token: token,
+		}))
+		f.head = next
+	case "failed":
+		failure = fmt.Errorf("no space")
+	}
+	_, err = f.db.Executors().EndSync(ctx, f.where, string(f.head), failure)
+	f.must(err)
+}
+
+// begins forks the thread and returns the snapshot the fork begins with.
+func (f *files) begins(upTo thole.TurnID) (workspace.SnapshotID, error) {
+	f.t.Helper()
+	fork, err := f.Fork(context.Background(), thole.LocalActor, f.id, thread.Fork{UpTo: upTo})
+	if err != nil {
+		return "", err
+	}
+	s, _, err := f.db.Workspaces().Head(context.Background(), fork.ID)
+	return s.ID, err
+}
+
+// A fork begins with the files its turn ended with, whatever came later, for as
+// long as they are kept; after that it is refused.
+func TestAForkBeginsWithTheFilesOfItsTurn(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		ctx := context.Background()
+		db := open(t)
+		m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &files{Machine: m, t: t, db: db}
+		f.must(m.Start(ctx))
+		t.Cleanup(func() { f.must(m.Close(ctx)) })
+		th, err := m.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
+		f.must(err)
+		f.id = th.ID
+		row, err := db.Executors().Ensure(ctx, executor.Row{ID: thole.NewID[thole.ExecutorID](time.Now()), Thread: th.ID, Scope: executor.ScopeThread, Driver: "d"})
+		f.must(err)
+		f.where = row.ID
+		_, err = db.Executors().MarkRunning(ctx, f.where)
+		f.must(err)
+		_, err = db.Executors().MarkRestored(ctx, f.where)
+		f.must(err)
+
+		early := f.turn("never placed")
+		first := f.turn("new")
+		one := f.head
+		same := f.turn("unchanged")
+		lost := f.turn("failed")
+		last := f.turn("new")
+		f.sync("new", "", "") // a catch-up belongs to the turn before it
+		f.turn("never placed")
+		for name, tc := range map[string]struct {
+			turn thole.TurnID
+			want workspace.SnapshotID
+			code thole.Code
+		}{
+			"before the first files": {early, "", thole.CodeNotFound},
+			"an older turn":          {first, one, ""},
+			"one without a change":   {same, one, ""},
+			"one whose sync failed":  {lost, "", thole.CodeGone},
+			"the newest with files":  {last, f.head, ""},
+			"none named":             {"", f.head, ""},
+		} {
+			got, err := f.begins(tc.turn)
+			if got != tc.want || err != nil && thole.CodeOf(err) != tc.code || err == nil && tc.code != "" {
+				t.Errorf("%s: %q, %v; want %q %s", name, got, err, tc.want, tc.code)
+			}
+		}
+		// A fork of a fork can go back as far as its parent could.
+		fork, err := f.Fork(ctx, thole.LocalActor, f.id, thread.Fork{UpTo: last})
+		f.must(err)
+		back, err := f.Fork(ctx, thole.LocalActor, fork.ID, thread.Fork{UpTo: first})
+		f.must(err)
+		if s, _, err := db.Workspaces().Head(ctx, back.ID); err != nil || s.ID != one {
+			t.Errorf("a fork of a fork begins with %q, %v", s.ID, err)
+		}
+
+		f.turn("new")
+		prune := func(turns time.Time) {
+			t.Helper()
+			_, err := db.Workspaces().Prune(ctx, time.Now().Add(time.Hour), turns, 100)
+			f.must(err)
+		}
+		prune(time.Now().Add(-time.Hour))
+		if got, err := f.begins(first); got != one {
+			t.Errorf("within its time: %q, %v", got, err)
+		}
+		prune(time.Now().Add(time.Hour))
+		if _, err := f.begins(first); thole.CodeOf(err) != thole.CodeGone || thole.HintOf(err) == "" {
+			t.Errorf("after its time: %v", err)
+		}
+	})
+}
