@@ -1,0 +1,84 @@
+package workspace_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	_ "modernc.org/sqlite"
+)
+
+// A database in use is stored with what its log holds, and opens whole.
+func TestDatabasesInUse(t *testing.T) {
+	r := newRig(t)
+	thread := newThread()
+	first := r.box(thread)
+	if err := os.MkdirAll(filepath.Join(first.dir, ".agent_data/codex"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(first.dir, ".agent_data/codex/state.sqlite")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("create table t (n integer primary key, body text)"); err != nil {
+		t.Fatal(err)
+	}
+	var last atomic.Int64
+	insert := func() {
+		n := last.Load() + 1
+		if _, err := db.Exec("insert into t values (?, ?)", n, strings.Repeat("x", 1000)); err != nil {
+			t.Error(err)
+		}
+		last.Store(n)
+	}
+	for range 50 {
+		insert()
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				insert()
+			}
+		}
+	})
+	for range 3 {
+		before := last.Load()
+		r.sync(first)
+		out := r.box(thread)
+		r.restore(out)
+		copied, err := sql.Open("sqlite", "file:"+filepath.Join(out.dir, ".agent_data/codex/state.sqlite"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows, top int64
+		var check string
+		err = errors.Join(copied.QueryRow("select count(*), max(n) from t").Scan(&rows, &top), copied.QueryRow("pragma integrity_check").Scan(&check))
+		copied.Close()
+		if err != nil || check != "ok" || rows != top || rows < before {
+			t.Fatalf("%d rows up to %d, at least %d were there; check %q, %v", rows, top, before, check, err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	// Stopped, the files are taken as they are, log included.
+	snap, err := r.manager.Sync(context.Background(), first.stopped(), "pre.remove")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.manager.Verify(context.Background(), first.stopped(), snap); err != nil {
+		t.Fatal(err)
+	}
+}

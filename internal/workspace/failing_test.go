@@ -1,0 +1,188 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tholehq/thole/internal/objects/dir"
+	"github.com/tholehq/thole/internal/testkit/fault"
+	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/workspacetest"
+)
+
+// flaky makes the object server fail every nth request: before it did anything,
+// after it did, or in the middle of the body.
+type flaky struct {
+	next http.Handler
+	nth  int64
+	how  string
+	n    atomic.Int64
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.nth == 0 || f.n.Add(1)%f.nth != 0 {
+		f.next.ServeHTTP(w, r)
+		return
+	}
+	switch f.how {
+	case "before":
+		http.Error(w, "no", http.StatusServiceUnavailable)
+	case "after":
+		f.next.ServeHTTP(httptest.NewRecorder(), r)
+		http.Error(w, "no", http.StatusInternalServerError)
+	case "cut":
+		rec := httptest.NewRecorder()
+		f.next.ServeHTTP(rec, r)
+		w.Header().Set("Content-Length", fmt.Sprint(rec.Body.Len()+1))
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes()[:rec.Body.Len()/2])
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func TestAnObjectStoreThatFailsEveryNthCall(t *testing.T) {
+	for _, how := range []string{"before", "after", "cut"} {
+		for _, nth := range []int64{1, 2, 3, 5} {
+			t.Run(fmt.Sprintf("%s/%d", how, nth), func(t *testing.T) {
+				t.Parallel()
+				f := &flaky{how: how}
+				srv := httptest.NewServer(f)
+				defer srv.Close()
+				objs, err := dir.Open(t.TempDir(), srv.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer objs.Close()
+				f.next = objs.Handler()
+				r := newRig(t, func(c *workspace.Config) { c.Objects = objs })
+				thread := newThread()
+				b := r.box(thread)
+				oddTree(t, b)
+				good := r.sync(b)
+				before := listing(t, b.dir)
+				manyFiles(t, b, 300)
+				f.nth = nth
+				snap, err := r.manager.Sync(context.Background(), b.target, "test")
+				f.nth = 0
+				want := listing(t, b.dir)
+				if err != nil {
+					snap, want = good, before
+				} else if nth == 1 && how != "after" {
+					t.Error("a sync succeeded against a store that answers nothing")
+				}
+				head, _, herr := r.db.Workspaces().Head(context.Background(), thread)
+				if herr != nil || head.ID != snap {
+					t.Fatalf("the thread is at %s, not %s (%v, sync said %v)", head.ID, snap, herr, err)
+				}
+				out := r.box(thread)
+				f.nth = max(nth, 2)
+				rerr := r.manager.Restore(context.Background(), out.target)
+				f.nth = 0
+				if rerr != nil { // repeated, it must come out the same
+					rerr = r.manager.Restore(context.Background(), out.target)
+				}
+				if rerr != nil {
+					t.Fatal(rerr)
+				}
+				if diff := cmp.Diff(want, listing(t, out.dir, ".kb", ".user-files")); diff != "" {
+					t.Fatal(diff)
+				}
+				if last := r.sync(b); r.manager.Verify(context.Background(), b.stopped(), last) != nil {
+					t.Fatal("afterwards the sync does not recover")
+				}
+			})
+		}
+	}
+}
+
+// With a fault at every call to the rows, the store and the side, a thread is at
+// a snapshot that restores, and the next sync gets it right.
+func TestFaultsAtEveryCall(t *testing.T) {
+	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
+		r := newRig(t, func(c *workspace.Config) {
+			c.Rows, c.Objects = &workspacetest.Rows{Next: c.Rows, Plan: p}, &workspacetest.Store{Next: c.Objects, Plan: p}
+		})
+		clean := workspace.New(workspace.Config{Rows: r.db.Workspaces(), Objects: r.objects, Client: r.client})
+		thread := newThread()
+		b := r.box(thread)
+		target := b.target
+		target.Side = &workspacetest.Side{Next: target.Side, Plan: p}
+		b.put(t, "a", "one")
+		_ = r.manager.Restore(context.Background(), target)
+		_, err1 := r.manager.Sync(context.Background(), target, "test")
+		b.put(t, "b", "two")
+		snap, err2 := r.manager.Sync(context.Background(), target, "test")
+		if err2 == nil {
+			if err := clean.Verify(context.Background(), b.stopped(), snap); err != nil {
+				t.Errorf("a sync that said it succeeded: %v", err)
+			}
+		}
+		_ = err1
+		last, err := clean.Sync(context.Background(), b.target, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := clean.Verify(context.Background(), b.stopped(), last); err != nil {
+			t.Fatal(err)
+		}
+		out := r.box(thread)
+		if err := clean.Restore(context.Background(), out.target); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(listing(t, b.dir, ".kb", ".user-files", ".agent_data"), listing(t, out.dir, ".kb", ".user-files", ".agent_data")); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// A full disk fails the call and leaves the old snapshot.
+func TestDiskFull(t *testing.T) {
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(small, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	r := newRig(t)
+	thread := newThread()
+	b := r.box(thread)
+	b.put(t, "a", "one")
+	good := r.sync(b)
+	manyFiles(t, b, 1500) // about 6 MB
+	tight := workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, State: small, Client: r.client})
+	target := b.target
+	target.Side = tight
+	if _, err := r.manager.Sync(context.Background(), target, "test"); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("a stage that does not fit: %v", err)
+	}
+	if head, _, err := r.db.Workspaces().Head(context.Background(), thread); err != nil || head.ID != good {
+		t.Fatalf("the thread moved to %s (%v)", head.ID, err)
+	}
+	r.sync(b)
+	// The other way round: a workspace too small for what is restored.
+	at := filepath.Join(small, "workspace")
+	if err := os.Mkdir(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out := r.box(thread)
+	target = out.target
+	target.Side = workspace.NewLocal(workspace.LocalConfig{Dir: at, State: out.state, Client: r.client})
+	if err := r.manager.Restore(context.Background(), target); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("a workspace that does not fit: %v", err)
+	}
+	if err := tight.Close(); err != nil {
+		t.Error(err)
+	}
+}
