@@ -129,6 +129,16 @@ test("nothing jumps while an answer streams", async ({ desk, page }) => {
   expect(await page.evaluate(() => (window as never as { shifts: number[] }).shifts.reduce((sum, it) => sum + it, 0))).toBeLessThan(0.05);
 });
 
+test("the newest stays in sight where text grows by more than the page can draw", async ({ desk, page }) => {
+  await desk.newChat();
+  const browser = await page.context().newCDPSession(page);
+  await browser.send("Emulation.setCPUThrottlingRate", { rate: 20 });
+  await desk.send(`Fast sim: slow 5ms 40 ;; say ${Array.from({ length: 90 }, (_, n) => `Paragraph ${n} with a few words in it.`).join("\\n\\n")}`);
+  await desk.idle();
+  await browser.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+  await expect(page.locator(".prose p").last()).toBeInViewport();
+});
+
 test("a reader who went up is left alone", async ({ desk, page }) => {
   await desk.newChat();
   await desk.send(`Read sim: slow 25ms 12 ;; say ${Array.from({ length: 80 }, (_, n) => `Line ${n} of the text.`).join("\\n\\n")}`);

@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { ChatMessage } from "../api/types";
 import { t } from "../i18n";
 import { useStore } from "../state/store";
@@ -40,37 +40,52 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
     scrollEndThreshold: nearEnd,
   });
 
+  // Pinned is the reader's wish to see the newest. Only the reader takes it back, by going up: that the end is out of sight
+  // proves nothing, since text may grow by more than a screen before a scroll is heard of.
+  const pinned = useRef(true);
+  const seen = useRef({ top: 0, height: 0 });
+  const toEnd = (behavior?: "smooth") => {
+    pinned.current = true;
+    list.scrollToEnd({ behavior: behavior ?? "auto" });
+  };
+
   // The first rows of a chat are its newest: begin at the end.
   const placed = useRef(false);
   useEffect(() => {
     if (placed.current || rows.length === 0) return;
     placed.current = true;
-    list.scrollToEnd();
-  }, [rows.length, list]);
+    toEnd();
+  }, [rows.length]);
 
   // Whoever sends wants to see what happens next, wherever they were reading.
   const sent = messages.findLast((message) => message.role === "user");
   const mine = sent && !sent.metadata?.run_id ? sent.id : undefined;
   useEffect(() => {
-    if (mine) list.scrollToEnd();
-  }, [mine, list]);
+    if (mine) toEnd();
+  }, [mine]);
 
-  // The end stays in sight too when the list itself gets smaller: a queue appears, a keyboard opens.
-  const pinned = useRef(true);
-  useEffect(() => {
+  // The end stays in sight when the text grows, and when the list itself gets smaller: a queue appears, a keyboard opens.
+  const follow = () => {
     const box = scroller.current;
-    if (!box) return;
-    const resized = new ResizeObserver(() => pinned.current && list.scrollToEnd());
-    resized.observe(box);
+    if (box && placed.current && pinned.current) box.scrollTop = box.scrollHeight;
+  };
+  const total = list.getTotalSize();
+  useLayoutEffect(follow, [total]);
+  useEffect(() => {
+    const resized = new ResizeObserver(follow);
+    resized.observe(scroller.current!);
     return () => resized.disconnect();
-  }, [list]);
+  }, []);
 
   // Measured on the element: the list hears of a scroll later than we do.
   const scrolled = () => {
     const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
     const left = scrollHeight - scrollTop - clientHeight;
-    pinned.current = left <= nearEnd;
-    setAway(left > nearEnd * 2);
+    const up = scrollTop < seen.current.top && scrollHeight >= seen.current.height; // text that shrinks moves it too
+    seen.current = { top: scrollTop, height: scrollHeight };
+    if (left <= nearEnd) pinned.current = true;
+    else if (up) pinned.current = false;
+    setAway(!pinned.current && left > nearEnd * 2);
     if (placed.current && scrollTop < nearTop) void conversation.loadOlder();
   };
   // A first page that does not fill the screen cannot be scrolled: fetch on.
@@ -82,8 +97,8 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
   const items = list.getVirtualItems();
   return (
     <div className="relative min-h-0 flex-1">
-      <div ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label={t("chat.label")} className="h-full overflow-y-auto overflow-x-hidden [overflow-anchor:none]">
-        <div className="relative w-full" style={{ height: list.getTotalSize() }}>
+      <div ref={scroller} onScroll={scrolled} onWheel={(event) => event.deltaY < 0 && event.currentTarget.scrollTop > 0 && (pinned.current = false)} tabIndex={0} role="region" aria-label={t("chat.label")} className="h-full overflow-y-auto overflow-x-hidden [overflow-anchor:none]">
+        <div className="relative w-full" style={{ height: total }}>
           <div className="absolute inset-x-0 top-0" style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}>
             {items.map((item) => {
               const row = rows[item.index]!;
@@ -97,7 +112,7 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
         </div>
       </div>
       {away && (
-        <IconButton label={t("chat.bottom")} className="absolute bottom-3 left-1/2 -translate-x-1/2 border border-line bg-surface shadow-pop" onClick={() => list.scrollToEnd({ behavior: "smooth" })}>
+        <IconButton label={t("chat.bottom")} className="absolute bottom-3 left-1/2 -translate-x-1/2 border border-line bg-surface shadow-pop" onClick={() => toEnd("smooth")}>
           <DownIcon />
         </IconButton>
       )}
