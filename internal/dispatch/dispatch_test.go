@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
@@ -142,6 +144,25 @@ func TestAnExecutorThatDiesIsReplaced(t *testing.T) {
 	got := r.settled(id, turn)
 	if got.Outcome != thole.OutcomeCompleted || got.Run == 0 {
 		t.Fatalf("%+v said %q", got, r.said(id, turn))
+	}
+}
+
+// hungry is a driver whose executors run out of memory over each turn.
+type hungry struct {
+	*local.Driver
+	asked atomic.Int64
+}
+
+func (h *hungry) Starved(thole.ExecutorID) int { return int(h.asked.Add(1)) }
+
+// An agent that the kernel killed over the memory limit fails its turn with that
+// reason.
+func TestAnAgentThatStarvesSaysSo(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Driver = &hungry{Driver: c.Driver.(*local.Driver)} })
+	id := r.thread()
+	got := r.settled(id, r.start(id, "sim: say begun ;; crash"))
+	if got.Error == nil || !strings.Contains(got.Error.Message, "memory limit") || !strings.Contains(got.Error.Hint, "executor.memory_mb") {
+		t.Fatalf("%+v, error %+v", got, got.Error)
 	}
 }
 

@@ -111,6 +111,7 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		case provider.EventEnded:
 			p.ended = true
 			p.parked = ev.Event.Ended.Deferred != ""
+			events[i].Ended = p.explain(*ev.Event.Ended)
 		}
 	}
 	if err := p.stillborn(ctx, events); err != nil {
@@ -139,6 +140,17 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		return nil
 	}
 	return p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor})
+}
+
+// explain says of an agent that was killed for want of memory that it was.
+func (p *pump) explain(end provider.Ended) *provider.Ended {
+	if end.Error != nil && end.Error.Code == thole.ErrProviderCrashed && p.starved(p.place) {
+		te := *end.Error
+		te.Message += "; the executor went beyond its memory limit"
+		te.Hint = "raise executor.memory_mb, or ask for less at once"
+		end.Error = &te
+	}
+	return &end
 }
 
 // stillborn is errStillborn when a turn's first run ended with its agent's death

@@ -15,6 +15,18 @@ type place struct {
 	row    executor.Row
 	info   executor.Info
 	client *executord.Client
+	// starved is how often it had run out of memory before.
+	starved int
+}
+
+// starved reports whether a place ran out of memory since it was prepared.
+func (w *worker) starved(p *place) bool { return w.starvations(p.row.ID) > p.starved }
+
+func (w *worker) starvations(id thole.ExecutorID) int {
+	if m, ok := w.cfg.Driver.(executor.Memory); ok {
+		return m.Starved(id)
+	}
+	return 0
 }
 
 // prepare finds or makes the turn's executor and brings it to where agents may
@@ -77,7 +89,7 @@ func (w *worker) start(ctx context.Context, p *place, th thread.Thread) error {
 		}
 		p.row.State = executor.RowRunning
 	}
-	p.info = info
+	p.info, p.starved = info, w.starvations(p.row.ID)
 	p.client = executord.Dial(info.Endpoint, info.Token)
 	return nil
 }

@@ -29,7 +29,10 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 		}
 		w.log.Info("provider lost", "turn", t.ID, "thread", th.ID, "err", err)
 		why := "the executor was lost; taking the turn up again"
-		if errors.Is(err, errStillborn) {
+		switch {
+		case errors.Is(err, errStarved):
+			why = "the executor went beyond its memory limit and was lost; taking the turn up again"
+		case errors.Is(err, errStillborn):
 			why = "the agent ended before it began; taking the turn up again"
 		}
 		// Back to the start of the pipeline: what was open is closed with the text it
@@ -54,6 +57,8 @@ var (
 	errLost = errors.New("dispatch: run lost")
 	// errStillborn: the same, and the agent had shown nothing.
 	errStillborn = fmt.Errorf("%w before its agent showed anything", errLost)
+	// errStarved: the same, for want of memory.
+	errStarved = fmt.Errorf("%w beyond its memory limit", errLost)
 )
 
 // tooLong names the reason when a turn's time is over.
@@ -80,6 +85,9 @@ func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) e
 		return fmt.Errorf("run turn: %w", err)
 	}
 	err = w.follow(ctx, p, run, t.Run)
+	if errors.Is(err, errLost) && w.starved(p) {
+		err = errStarved
+	}
 	w.keepLogin(p, t.Settings.Provider)
 	return err
 }

@@ -102,6 +102,13 @@ type Files interface {
 	WorkspaceDir(id thole.ExecutorID) (string, error)
 }
 
+// Memory is a driver that sees its executors run out of memory.
+type Memory interface {
+	// Starved counts the processes of an executor that were killed since its start
+	// because together they went beyond its memory limit.
+	Starved(id thole.ExecutorID) int
+}
+
 // Auths finds where a provider's credential files of an executor are on this
 // machine, for logins that a CLI refreshed there.
 type Auths interface {

@@ -142,6 +142,22 @@ func (g Groups) members(id thole.ExecutorID) (pids []int) {
 	return pids
 }
 
+// starved counts the processes in an executor's group that were killed for want
+// of memory. Both versions tell it in the same words, each in a file of its own.
+func (g Groups) starved(id thole.ExecutorID) (n int) {
+	file := "memory.oom_control"
+	if g.unified {
+		file = "memory.events"
+	}
+	text, _ := os.ReadFile(filepath.Join(g.of(id)["memory"], file))
+	for line := range strings.Lines(string(text)) {
+		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, _ = strconv.Atoi(strings.TrimSpace(count))
+		}
+	}
+	return n
+}
+
 // drop removes an executor's groups. The kernel keeps one a moment longer than
 // its last process.
 func (g Groups) drop(id thole.ExecutorID) error {

@@ -59,6 +59,7 @@ var (
 	_ executor.Driver = (*Driver)(nil)
 	_ executor.Files  = (*Driver)(nil)
 	_ executor.Auths  = (*Driver)(nil)
+	_ executor.Memory = (*Driver)(nil)
 )
 
 // New makes a driver.
@@ -170,6 +171,9 @@ func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
 func (d *Driver) AuthDir(id thole.ExecutorID, provider string) string {
 	return d.dir(id, "auth", provider)
 }
+
+// Starved implements executor.Memory.
+func (d *Driver) Starved(id thole.ExecutorID) int { return d.cfg.Groups.starved(id) }
 
 // Inspect implements executor.Driver. Running means that executord answers; where
 // nobody listens any more it is dead, and processes that outlived it are strays
