@@ -32,9 +32,19 @@ func (s *Server) registerCatalog() {
 		raw := json.RawMessage(body)
 		s.methods[name].run = func(context.Context, *conn, any) (answer, error) { return answer{result: raw}, nil }
 	}
-	on(s, "account/rateLimits/read", func(context.Context, *conn, *app.Empty) (answer, error) {
-		return answer{}, thole.Errorf(thole.CodeInvalid, "codex account authentication required to read rate limits")
-	})
+	for name, why := range Refused() {
+		s.methods[name].run = func(context.Context, *conn, any) (answer, error) { return answer{}, why }
+	}
+}
+
+// Refused are the methods that clients have a use for and thole has not, with
+// what their users read.
+func Refused() map[string]*thole.Error {
+	return map[string]*thole.Error{
+		"account/rateLimits/read": thole.Errorf(thole.CodeInvalid, "codex account authentication required to read rate limits"),
+		"command/exec":            thole.Errorf(thole.CodeUnsupported, "thole runs commands in a thread's workspace only; type !git diff, for example"),
+		"thread/goal/set":         thole.Errorf(thole.CodeUnsupported, "thole keeps no goals; say it in a message"),
+	}
 }
 
 // Constants are the methods that always answer the same, with their answers:
@@ -52,5 +62,6 @@ func Constants() map[string]string {
 		"hooks/list":                                `{"data":[]}`,
 		"plugin/list":                               `{"marketplaces":[],"marketplaceLoadErrors":[],"featuredPluginIds":[]}`,
 		"thread/goal/get":                           `{"goal":null}`,
+		"thread/goal/clear":                         `{"cleared":false}`,
 	}
 }

@@ -132,7 +132,7 @@ func (s *Server) threadFork(ctx context.Context, c *conn, p *app.ThreadForkParam
 		return answer{}, errOtherProvider(set.Provider)
 	}
 	t, err := s.cfg.Threads.Fork(ctx, c.who(), id, thread.Fork{
-		UpTo: thole.TurnID(str(p.LastTurnID)), Settings: &set, Source: sourceApp, Client: c.peer().info.Name,
+		UpTo: thole.TurnID(str(p.LastTurnID)), Settings: &set, Source: sourceApp, Client: c.peer().info.Name, Ephemeral: p.Ephemeral,
 	})
 	if err != nil {
 		return answer{}, err

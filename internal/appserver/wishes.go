@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -21,6 +22,23 @@ func (s *Server) registerWishes() {
 	}), serial.Exclusive, func(p *app.ShellCommandParams) string { return p.ThreadID })
 	review := inThread(on(s, "review/start", s.reviewStart), serial.Exclusive, func(p *app.ReviewStartParams) string { return p.ThreadID })
 	compact.causes, shell.causes, review.causes = true, true, true
+	inThread(on(s, "thread/inject_items", s.injectItems), serial.Exclusive, func(p *app.InjectItemsParams) string { return p.ThreadID })
+	inThread(on(s, "thread/backgroundTerminals/clean", s.cleanTerminals), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID })
+}
+
+// cleanTerminals tells its caller that nothing was ended, and why: the TUI ends
+// itself when this request fails.
+func (s *Server) cleanTerminals(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
+	id, err := threadID(p.ThreadID)
+	if err == nil {
+		_, err = s.cfg.Threads.Get(ctx, c.who(), id)
+	}
+	return answer{result: app.Empty{}, after: s.warning(c, p.ThreadID, "What an agent leaves running ends with its executor; tell the agent to end it sooner.")}, err
+}
+
+// warning is a notification for one connection alone.
+func (s *Server) warning(c *conn, thread, text string) []jsonrpc.Frame {
+	return pick(c.peer(), []*frame{note("warning", thole.Millis(s.cfg.Now()), app.Warning{ThreadID: &thread, Message: text})})
 }
 
 // errand starts a turn that does one, or lets it wait behind the running turn and
@@ -38,8 +56,7 @@ func (s *Server) errand(ctx context.Context, c *conn, name string, input []thole
 	if err != nil || !slices.ContainsFunc(waiting, func(w thread.Message) bool { return w.ID == m.ID }) {
 		return result(app.Empty{}, err)
 	}
-	why := note("warning", thole.Millis(s.cfg.Now()), app.Warning{ThreadID: &name, Message: input[0].Text + " waits for the end of the running turn."})
-	return answer{result: app.Empty{}, after: pick(c.peer(), []*frame{why})}, nil
+	return answer{result: app.Empty{}, after: s.warning(c, name, input[0].Text+" waits for the end of the running turn.")}, nil
 }
 
 // reviewStart asks the agent for a review in an ordinary turn: any agent can look

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/appserver/apptest"
 )
 
@@ -115,6 +116,37 @@ func TestErrandsAndOtherTurns(t *testing.T) {
 		if m == "warning" {
 			t.Error("what one client asked for was told to another")
 		}
+	}
+}
+
+// What is added to what the agent knows is part of the thread's settings, within
+// bounds; a fork for an aside is not listed.
+func TestInjectedItems(t *testing.T) {
+	rig := apptest.New(t, apptest.Options{})
+	w := join(t, rig, full)
+	id := w.thread(`{"developerInstructions":"be brief"}`)
+	fork := w.ok("thread/fork", `{"threadId":"`+id+`","ephemeral":true}`)["thread"].(map[string]any)
+	if fork["ephemeral"] != true {
+		t.Errorf("the fork is %v", fork)
+	}
+	aside := fork["id"].(string)
+	items := func(text string) string {
+		return `{"threadId":"` + aside + `","items":[{"type":"message","role":"user","content":[{"type":"input_text","text":"` + text + `"}]}]}`
+	}
+	w.ok("thread/inject_items", items("an aside"))
+	w.ok("thread/inject_items", items("and more"))
+	th, err := rig.Threads.Get(t.Context(), thole.LocalActor, thole.ThreadID(aside))
+	if want := "be brief\n\nan aside\n\nand more"; err != nil || th.Settings.Instructions != want {
+		t.Errorf("instructions %q, want %q (%v)", th.Settings.Instructions, want, err)
+	}
+	if e := w.refused("thread/inject_items", items(strings.Repeat("x", 256<<10))); !strings.Contains(e.Message, "longer than") {
+		t.Errorf("too much: %s", e.Message)
+	}
+	if e := w.refused("thread/inject_items", `{"threadId":"`+aside+`","items":[{"type":"function_call","name":"x"}]}`); !strings.Contains(e.Message, "item 0") {
+		t.Errorf("a call: %s", e.Message)
+	}
+	if listed := w.ok("thread/list", `{}`)["data"].([]any); len(listed) != 1 {
+		t.Errorf("%d threads are listed", len(listed))
 	}
 }
 

@@ -25,6 +25,8 @@ type Fork struct {
 	Settings *Settings
 	Source   string
 	Client   string
+	// Ephemeral forks are never listed and go when nobody uses them.
+	Ephemeral bool
 }
 
 // When is a condition on what a change replaces. It is asked inside the thread's

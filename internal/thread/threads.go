@@ -186,7 +186,7 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 		upTo = t.Number
 	}
 	born := Created{
-		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo,
+		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo, Ephemeral: p.Ephemeral,
 	}
 	if upTo > 0 {
 		born.Preview = parent.Preview

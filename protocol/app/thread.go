@@ -164,6 +164,14 @@ type ThreadForkParams struct {
 	Sandbox      *string `json:"sandbox,omitempty"`
 	LastTurnID   *string `json:"lastTurnId,omitempty"`
 	ExcludeTurns bool    `json:"excludeTurns,omitempty"`
+	Ephemeral    bool    `json:"ephemeral,omitempty"`
+}
+
+// InjectItemsParams adds to what the agent knows, without a turn: messages in the
+// form of OpenAI's Responses API.
+type InjectItemsParams struct {
+	ThreadID string            `json:"threadId"`
+	Items    []json.RawMessage `json:"items"`
 }
 
 // ThreadParams names a thread.

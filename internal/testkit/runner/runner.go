@@ -56,10 +56,10 @@ func New(threads thread.Service, home string, instance thole.ExecutorID) *Runner
 	return r
 }
 
-// place makes the directories of a thread's session.
+// place makes the directories of a thread's session. All agents share their data,
+// so that a fork finds what it continues.
 func (r *Runner) place(id thole.ThreadID) (provider.SessionConfig, error) {
-	base := filepath.Join(r.home, "threads", string(id))
-	cfg := provider.SessionConfig{Dir: filepath.Join(base, "work"), Data: filepath.Join(base, "data")}
+	cfg := provider.SessionConfig{Dir: filepath.Join(r.home, "threads", string(id), "work"), Data: filepath.Join(r.home, "threads", "data")}
 	for _, d := range []string{cfg.Dir, cfg.Data} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return cfg, err

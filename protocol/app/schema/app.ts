@@ -271,6 +271,11 @@ export type InitializeResult = {
   thole?: ServerInfo;
 };
 
+export type InjectItemsParams = {
+  threadId: string;
+  items: unknown[];
+};
+
 export type InputDelta = {
   threadId: string;
   turnId: string;
@@ -619,6 +624,7 @@ export type ThreadForkParams = {
   sandbox?: string;
   lastTurnId?: string;
   excludeTurns?: boolean;
+  ephemeral?: boolean;
 };
 
 export type ThreadListParams = {
@@ -961,6 +967,11 @@ export type ClientRequests = {
   "thread/unsubscribe": { params: ThreadParams; result: UnsubscribeResult };
   "thread/settings/update": { params: SettingsUpdateParams; result: Empty };
   "thread/goal/get": { params: ThreadParams; result: unknown };
+  "thread/goal/set": { params: ThreadParams; result: unknown };
+  "thread/goal/clear": { params: ThreadParams; result: unknown };
+  "thread/inject_items": { params: InjectItemsParams; result: Empty };
+  "thread/backgroundTerminals/clean": { params: ThreadParams; result: Empty };
+  "command/exec": { params: Empty; result: unknown };
   "thread/queue/add": { params: QueueAddParams; result: QueueResult };
   "thread/queue/list": { params: ThreadParams; result: QueueListResult };
   "thread/queue/update": { params: QueueUpdateParams; result: QueueResult };

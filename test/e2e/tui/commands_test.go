@@ -43,6 +43,14 @@ func TestCommandsOfTheTerminal(t *testing.T) {
 	s.wait("Select a review preset", "2. Review uncommitted changes")
 	s.keys("2")
 	s.wait("› Review the uncommitted changes", "• Review the uncommitted changes") // the agent repeats what it is told
+	s.say("/stop")
+	s.wait("Stopping all background terminals", "1 warning")
+	s.say("/goal end well")
+	s.wait("Failed to set thread goal")
+	s.say("/btw sim: say aside")
+	s.wait("• aside", "Side")
+	s.keys("C-c")
+	s.until("the main thread", func(shown string) bool { return !strings.Contains(shown, "Side") })
 	s.say("sim: say still here")
 	s.wait("• still here")
 	if shown := s.text(); strings.Contains(shown, "unknown variant") {

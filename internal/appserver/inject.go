@@ -1,0 +1,47 @@
+package appserver
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/protocol/app"
+)
+
+// maxInjected bounds the instructions of a thread that items were added to.
+const maxInjected = 256 << 10
+
+// injectItems adds messages to the thread's instructions: no agent's history can
+// be written into, and instructions are what every agent reads.
+func (s *Server) injectItems(ctx context.Context, c *conn, p *app.InjectItemsParams) (answer, error) {
+	id, err := threadID(p.ThreadID)
+	if err != nil {
+		return answer{}, err
+	}
+	more := ""
+	for i, raw := range p.Items {
+		var m struct {
+			Type, Role string
+			Content    []struct{ Text string }
+		}
+		if json.Unmarshal(raw, &m) != nil || m.Type != "message" || m.Role == "assistant" {
+			return answer{}, thole.Errorf(thole.CodeUnsupported, "item %d: only messages of a user or developer can be added", i)
+		}
+		for _, part := range m.Content {
+			more += "\n\n" + part.Text
+		}
+	}
+	add := func(st thread.Settings) thread.Settings {
+		st.Instructions = strings.TrimSpace(st.Instructions + more)
+		return st
+	}
+	_, err = s.cfg.Threads.Update(ctx, c.who(), id, thread.Update{Change: add}, func(now thread.Thread) error {
+		if len(now.Settings.Instructions)+len(more) > maxInjected {
+			return thole.Errorf(thole.CodeInvalid, "the thread's instructions would be longer than %d bytes", maxInjected)
+		}
+		return nil
+	})
+	return result(app.Empty{}, err)
+}
