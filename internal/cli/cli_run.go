@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,15 @@ func newCLIRun(env *Env) *cobra.Command {
 			if err := env.ask(cmd.Context(), wire.SessionOpen, p, &s); err != nil {
 				return err
 			}
+			if s.Drift != "" {
+				warnDrift(env.Err, s)
+			}
+			watch, stop := context.WithCancel(cmd.Context())
+			var watched sync.WaitGroup
+			watched.Go(func() { env.watchDrift(watch, s) })
 			code, err := foreground(env, p, s, args)
+			stop()
+			watched.Wait()
 			env.leave(s)
 			if err == nil && code != 0 {
 				err = ExitError(code)
@@ -119,7 +128,7 @@ func (e *Env) leave(s wire.Session) {
 		return
 	}
 	if after.Drift != "" {
-		fmt.Fprintf(e.Err, "thole: warning: the permissions of this session changed while it ran (%s)\n", after.Drift)
+		warnDrift(e.Err, after)
 	}
 	if after.ThreadID != "" {
 		fmt.Fprintf(e.Err, "thole: session of thread %s is %s\n", after.ThreadID, after.State)

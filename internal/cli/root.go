@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := &Env{In: in, Out: out, Err: errw}
-	root := newRoot(env)
+	root := newRoot(env, args)
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -44,7 +45,43 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return exitCode(err)
 }
 
-func newRoot(env *Env) *cobra.Command {
+// commands are all commands by name. Building them all takes as long as the rest
+// of a short one, so that only the named one is built, if it is one.
+func commands() map[string]func(*Env) *cobra.Command {
+	return map[string]func(*Env) *cobra.Command{
+		"version": newVersion,
+		"job":     newJob, "batch": newBatch, "artifact": newArtifact, "audit": newAudit, "check": newCheck, "daemon": newDaemon,
+		"app-server": newAppServer, "thread": newThread, "tui": newTUI,
+		"cli":         newCLI,
+		"exec-server": newExecServer, "exec-as": newExecAs,
+		"executor": newExecutor,
+		"up":       newUp,
+		"login":    newLogin, "token": newToken,
+		"sweep":      newSweep,
+		"doctor":     newDoctor,
+		"config":     newConfig,
+		"db":         newDB,
+		"demo-model": newDemoModel,
+		"provider":   newProvider,
+		"manifest":   newManifest, "workspace": newWorkspace,
+	}
+}
+
+// named is the command that arguments name; "" if that takes more than a look.
+func named(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "--home":
+			i++
+		case a == "--json", strings.HasPrefix(a, "--json="), strings.HasPrefix(a, "--home="):
+		default:
+			return a
+		}
+	}
+	return ""
+}
+
+func newRoot(env *Env, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "thole",
 		Short:         "Owns agent threads, runs them in isolated executors, delivers background results into them",
@@ -56,23 +93,14 @@ func newRoot(env *Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return (&thole.Error{Code: thole.CodeInvalid, Err: err}).WithHint("run the command with --help to see its flags")
 	})
-	root.AddCommand(
-		newVersion(env),
-		newJob(env), newBatch(env), newArtifact(env), newAudit(env), newCheck(env), newDaemon(env),
-		newAppServer(env), newThread(env), newTUI(env),
-		newCLI(env),
-		newExecServer(env), newExecAs(env),
-		newExecutor(env),
-		newUp(env),
-		newLogin(env), newToken(env),
-		newSweep(env),
-		newDoctor(env),
-		newConfig(env),
-		newDB(env),
-		newDemoModel(env),
-		newProvider(env),
-		newManifest(env), newWorkspace(env),
-	)
+	all := commands()
+	if make, ok := all[named(args)]; ok {
+		root.AddCommand(make(env)) // the others are neither shown nor run
+	} else {
+		for _, make := range all {
+			root.AddCommand(make(env))
+		}
+	}
 	refuseUnknown(root)
 	return root
 }

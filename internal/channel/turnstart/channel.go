@@ -26,6 +26,7 @@ import (
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/clock"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 const (
@@ -77,6 +78,8 @@ type Channel struct {
 
 	mu    sync.Mutex
 	links map[thole.AttachmentID]*link
+	// proven are the servers whose queue was tried.
+	proven map[procid.Identity]bool
 }
 
 var _ channel.Channel = (*Channel)(nil)
@@ -86,7 +89,7 @@ func New(s Sessions, log *slog.Logger) *Channel {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Channel{Sessions: s, Clock: clock.Real, Log: log, links: map[thole.AttachmentID]*link{}}
+	return &Channel{Sessions: s, Clock: clock.Real, Log: log, links: map[thole.AttachmentID]*link{}, proven: map[procid.Identity]bool{}}
 }
 
 // Close ends every connection.
@@ -124,6 +127,9 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 			wait = cannotPause
 		}
 		return notNow(wait, "%v", err), nil
+	}
+	if err := c.prove(ctx, l, a); err != nil {
+		return notNow(cannotPause, "%v", err), nil
 	}
 	if a.Pinned != nil {
 		if q.Batch == "" && a.Pinned.Epoch == a.Epoch {

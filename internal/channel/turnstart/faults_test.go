@@ -33,6 +33,9 @@ type proxy struct {
 	onArm func()      // called when the barrier is durable
 	onUp  func(n int) // called before the n-th message to the server behind the barrier
 	ups   int
+
+	// rewrite changes what the server says, without changing its length.
+	rewrite func([]byte)
 }
 
 // cut says where: after this many bytes towards the server (up) or from it.
@@ -92,6 +95,13 @@ func (p *proxy) pipe(dst, src net.Conn, up bool) {
 		}
 		if up {
 			p.tellUp()
+		}
+		if !up {
+			p.mu.Lock()
+			if p.rewrite != nil {
+				p.rewrite(buf[:n])
+			}
+			p.mu.Unlock()
 		}
 		keep, die := p.allow(up, n)
 		if _, err := dst.Write(buf[:keep]); err != nil || die {

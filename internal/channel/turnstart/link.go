@@ -20,9 +20,12 @@ var needed = []string{
 	"thread/resume", "thread/read", "thread/turns/list", "thread/items/list", "thread/unsubscribe", "turn/interrupt", "turn/start",
 }
 
-// queueing is what the durable queue takes. A server without all of it is sent
-// turns directly.
-var queueing = []string{"thread/queue/add", "thread/queue/list", "thread/queue/delete", "thread/queue/start"}
+// queueing is what the durable queue takes, trying what it takes to try it. A
+// server without all of it is sent turns directly.
+var (
+	queueing = []string{"thread/queue/add", "thread/queue/list", "thread/queue/delete", "thread/queue/start"}
+	trying   = []string{"thread/start", "thread/shellCommand", "thread/delete"}
+)
 
 // optOut keeps the stream thin: only the ends of things are of interest.
 var optOut = []string{
@@ -40,6 +43,11 @@ type link struct {
 	changed chan struct{}       // closed and replaced when something was notified
 	opened  map[string]openedBy // turns seen opening since the connection was made
 	order   []string            // of opened, oldest first
+	// view is the thread as it was last resumed, nil since something was notified
+	// that may have changed its settings; news counts such notifications.
+	view *wireView
+	news int
+	idle bool // as it was last announced; false: not known
 }
 
 // openedBy is the marker of the message that opened a turn, once it was seen.
@@ -139,7 +147,7 @@ func open(ctx context.Context, c *appclient.Client, thread thole.ThreadID) (arch
 			WithHint("update codex to 0.166 or newer")
 	}
 	// A method that is listed may still be closed to this client.
-	if a.queued = len(lacks(queueing)) == 0; a.queued {
+	if a.queued = len(lacks(slices.Concat(queueing, trying))) == 0; a.queued {
 		_, err := a.queue(ctx)
 		if err != nil && !refused(err) {
 			return a, err
@@ -163,12 +171,51 @@ func Capable(ctx context.Context, c *appclient.Client) (string, error) {
 
 // resume subscribes, which keeps the thread loaded, and returns its settings.
 func (l *link) resume(ctx context.Context) (wireView, error) {
+	l.mu.Lock()
+	news := l.news
+	l.mu.Unlock()
 	var v wireView
 	err := l.call(ctx, "thread/resume", params{"excludeTurns": true}, &v)
 	if err != nil && strings.Contains(err.Error(), "no rollout found") {
 		return v, thole.Errorf(thole.CodeUnavailable, "the thread has no turn yet, so its permissions cannot be read")
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.view = nil; err == nil && news == l.news {
+		l.view = &v
+	}
 	return v, err
+}
+
+// known is the thread as resume told it, while the server, which announces every
+// change of settings to its subscribers, has announced none since.
+func (l *link) known() *wireView {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.view
+}
+
+// harmless reports whether a notification leaves a thread's settings as they were.
+// What is not known to be harmless is not.
+func harmless(method string) bool {
+	for _, family := range []string{
+		"item/", "turn/", "account/", "serverRequest/", "thread/status/", "thread/queue/", "thread/goal/", "thread/readState/", "thread/name/", "thread/tokenUsage/",
+	} {
+		if strings.HasPrefix(method, family) {
+			return true
+		}
+	}
+	return false
+}
+
+// subscribe makes sure that the server tells of the thread. It resumes only if it
+// must, because every resume is told to everyone.
+func (l *link) subscribe(ctx context.Context) error {
+	if l.known() != nil {
+		return nil
+	}
+	_, err := l.resume(ctx)
+	return err
 }
 
 // permissions reads the thread's settings and what they allow.
@@ -182,8 +229,16 @@ func (l *link) permissions(ctx context.Context) (settings attachment.Settings, n
 }
 
 // survey reads all that a probe needs at once. The status is not the one that
-// resume tells: after a review that stays active for ever.
+// resume tells: after a review that stays active for ever. A thread whose settings
+// are known and that was last announced idle is asked for its queue only: what was
+// announced before that answer is heard before it, so both are as fresh as it is.
 func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue []wireQueued, err error) {
+	if _, ok := l.quiet(); ok {
+		queue, err = l.queue(ctx)
+		if view, ok := l.quiet(); ok || err != nil {
+			return view, view.Thread, queue, err
+		}
+	}
 	var wg sync.WaitGroup
 	var errs [3]error
 	wg.Go(func() { view, errs[0] = l.resume(ctx) })
@@ -193,12 +248,32 @@ func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue 
 	return view, th, queue, errors.Join(errs[:]...)
 }
 
+// quiet is the thread while its settings are known and it was last announced idle.
+func (l *link) quiet() (view wireView, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.view == nil || !l.idle || !l.queued {
+		return view, false
+	}
+	view = *l.view
+	view.Thread.Status.Type = "idle"
+	return view, true
+}
+
 // notified wakes whoever waits, and remembers who opened the turns that were seen
 // starting.
 func (l *link) notified(n appclient.Notification) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !harmless(n.Method) {
+		l.view, l.idle = nil, false
+		l.news++
+	}
 	switch n.Method {
+	case "thread/status/changed":
+		if thread, status := statusOf(n.Params); thread == l.thread {
+			l.idle = status == "idle"
+		}
 	case "turn/started":
 		if thread, turn := turnOf(n.Params); thread == l.thread {
 			l.remember(turn)

@@ -46,7 +46,7 @@ func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel
 // follow watches an accepted turn to its end.
 func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thole.TurnID, say func(channel.Sighting) error) error {
 	started := false
-	var joined *link // resumed on: once, because every resume is told to everyone
+	var joined *link
 	for {
 		wake := (<-chan struct{})(nil)
 		pause := reconnect
@@ -55,7 +55,7 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 			wake, pause = l.next(), look
 			var t *wireTurn
 			if l != joined {
-				_, err = l.resume(ctx)
+				err = l.subscribe(ctx)
 			}
 			if err == nil {
 				joined = l
@@ -117,7 +117,7 @@ func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker
 				// A server that was stopped for a while may still have our call
 				// in its socket; absence counts from this connection on.
 				seen, gap = l, absence{}
-				_, err = l.resume(ctx)
+				err = l.subscribe(ctx)
 			}
 			if err == nil {
 				var f finding

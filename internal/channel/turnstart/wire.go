@@ -243,3 +243,13 @@ func turnOf(raw json.RawMessage) (thread, turn string) {
 	_ = json.Unmarshal(raw, &n)
 	return n.ThreadID, n.Turn.ID
 }
+
+// statusOf reads a notification about a thread's status.
+func statusOf(raw json.RawMessage) (thread, status string) {
+	var n struct {
+		ThreadID string `json:"threadId"`
+		wireThread
+	}
+	_ = json.Unmarshal(raw, &n)
+	return n.ThreadID, n.Status.Type
+}

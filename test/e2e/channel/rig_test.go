@@ -203,6 +203,7 @@ type session struct {
 	Thread  string `json:"bound_thread_id"`
 	Problem string `json:"problem"`
 	Drift   string `json:"drift"`
+	Address string `json:"address"`
 	Alive   bool   `json:"server_alive"`
 }
 

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -59,10 +60,11 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 	d.shows("• the second result")
 }
 
-// Strict by default: a result whose needs are unknown waits for a human.
+// Strict by default: a result whose needs are unknown waits for a human. What the
+// user gives the session is warned of while the terminal runs.
 func TestStrictSafeHolds(t *testing.T) {
 	d := newDesk(t)
-	d.terminal(binary, "cli", "run", "--new-thread")
+	d.terminal("sh", "-c", "exec '"+binary+"' cli run --new-thread 2>'"+d.path("warnings")+"'")
 	d.shows("Scripted")
 	d.say("sim: say hello from the model")
 	d.shows("• hello from the model")
@@ -72,4 +74,11 @@ func TestStrictSafeHolds(t *testing.T) {
 	if b := d.fate(); b.HeldFor != "policy" || b.Attempts != 0 {
 		t.Fatalf("%+v", b)
 	}
+	d.thole(nil, "cli", "sessions", "inspect", s[0].ID) // sees what the session allows
+	d.widen(s[0].Address, s[0].Thread)
+	d.thole(nil, "cli", "sessions", "inspect", s[0].ID)
+	d.until("the warning", func() bool {
+		b, _ := os.ReadFile(d.path("warnings"))
+		return strings.Contains(string(b), "wider: network, write_access") && strings.Contains(string(b), "effective: approval false, network false, write false")
+	})
 }

@@ -1,0 +1,67 @@
+package turnstart_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/turnstart"
+)
+
+// A session whose settings and status are known is not asked for them again, but
+// every change of them is heard before the next delivery, whoever made it and how.
+func TestChangesAreHeard(t *testing.T) {
+	r := newRig(t)
+	ch := turnstart.New(r.s, nil)
+	defer ch.Close()
+	probe := func() channel.Readiness {
+		t.Helper()
+		got, err := ch.Probe(bg, channel.Query{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Batch: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	// A turn's end is announced a moment before the thread takes the next one.
+	idle := func() {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); probe().Verdict != channel.Now; {
+			if time.Now().After(end) {
+				t.Fatalf("the idle thread gets nothing: %+v", probe())
+			}
+		}
+	}
+	refused := func(why string) {
+		t.Helper()
+		if got := probe(); got.Verdict != channel.NotNow || !strings.Contains(got.Reason, why) {
+			t.Fatalf("want %s: %+v", why, got)
+		}
+	}
+	idle()
+	for range 3 { // by settings
+		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true}}, nil)
+		refused("session_profile_mismatch")
+		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "readOnly"}}, nil)
+		idle()
+	}
+	var out struct{ Turn struct{ ID string } } // by what is given with a turn, which stays
+	r.must("turn/start", map[string]any{"input": []any{map[string]any{"type": "text", "text": "sim: wait 1s ;; say hello"}}, "approvalPolicy": "on-request"}, &out)
+	r.asked("say hello")
+	if got := probe(); got.Verdict != channel.NotNow {
+		t.Fatalf("a busy thread: %+v", got)
+	}
+	r.await(out.Turn.ID, "completed")
+	refused("session_profile_mismatch")
+	r.must("thread/settings/update", map[string]any{"approvalPolicy": "never"}, nil)
+	idle()
+	turn := r.say("sim: hang")
+	r.asked("hang")
+	if got := probe(); got.Verdict != channel.NotNow {
+		t.Fatalf("a busy thread: %+v", got)
+	}
+	r.must("turn/interrupt", map[string]any{"turnId": turn}, nil)
+	r.await(turn, "interrupted")
+	idle()
+}

@@ -1,0 +1,128 @@
+package turnstart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/attachment"
+)
+
+// prove tries the queue of a server, once for each process, in a conversation of
+// its own that is removed again: on a busy thread a message waits, is not started
+// by name, and can be taken back. A shell command is what keeps the thread busy;
+// no model is asked. Before that nothing is delivered.
+func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) error {
+	c.mu.Lock()
+	proven := c.proven[a.Process]
+	c.mu.Unlock()
+	if proven || !l.queued {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, giveUp)
+	defer cancel()
+	began, ended := make(chan string, 16), make(chan string, 16)
+	o := c.options()
+	o.OnNotification = func(n appclient.Notification) {
+		tell := map[string]chan string{"turn/started": began, "turn/completed": ended}[n.Method]
+		_, turn := turnOf(n.Params)
+		select {
+		case tell <- turn:
+		default:
+		}
+	}
+	client, err := appclient.Dial(ctx, a.Address, o)
+	if err != nil {
+		return fmt.Errorf("connect to the app-server: %w", err)
+	}
+	defer client.Close()
+	if err := try(ctx, archive{client: client, queued: true}, began, ended); err != nil {
+		return thole.Errorf(thole.CodeUnsupported, "the app-server's queue does not do what it has to: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.proven[a.Process] = true
+	return nil
+}
+
+func try(ctx context.Context, a archive, began, ended <-chan string) (err error) {
+	var made struct {
+		Thread wireThread `json:"thread"`
+	}
+	if err := a.client.Call(ctx, "thread/start", params{"sandbox": "read-only", "approvalPolicy": "never", "threadSource": "thole_probe"}, &made); err != nil {
+		return err
+	}
+	a.thread = made.Thread.ID
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+		defer cancel()
+		if e := a.call(clean, "thread/delete", params{}, nil); err == nil {
+			err = e
+		}
+	}()
+	await := func(what string, c <-chan string) (turn string, err error) {
+		select {
+		case turn = <-c:
+		case <-a.client.Done():
+			err = fmt.Errorf("the connection ended before %s", what)
+		case <-ctx.Done():
+			err = fmt.Errorf("no %s: %w", what, ctx.Err())
+		}
+		return turn, err
+	}
+	if err := a.call(ctx, "thread/shellCommand", params{"command": "sleep 60"}, nil); err != nil {
+		return err
+	}
+	turn, err := await("turn/started", began)
+	if err != nil {
+		return err
+	}
+	marker := "thole-probe-" + thole.NewID[string](time.Now())
+	var out struct {
+		Queued wireQueued `json:"queuedSubmission"`
+	}
+	err = a.call(ctx, "thread/queue/add", params{"input": text("thole asks whether this server queues; there is nothing to do."), "clientUserMessageId": marker}, &out)
+	if err != nil {
+		return err
+	}
+	entry, err := a.entry(ctx, marker)
+	switch {
+	case err != nil:
+		return err
+	case entry == "" || entry != out.Queued.ID:
+		return fmt.Errorf("message %q is listed as %q", out.Queued.ID, entry)
+	}
+	err = a.call(ctx, "thread/queue/start", params{"queuedSubmissionId": entry}, nil)
+	switch {
+	case err == nil:
+		return errors.New("a busy thread lets a queued message start")
+	case !refused(err):
+		return err
+	}
+	deleted, err := a.drop(ctx, entry)
+	switch {
+	case err != nil:
+		return err
+	case !deleted:
+		return errors.New("a queued message cannot be taken back")
+	}
+	if entry, err = a.entry(ctx, marker); err != nil {
+		return err
+	}
+	if err := a.call(ctx, "turn/interrupt", params{"turnId": turn}, nil); err != nil {
+		return err
+	}
+	last, err := await("turn/completed", ended)
+	switch {
+	case err != nil:
+		return err
+	case entry != "":
+		return errors.New("a message that was taken back is still listed")
+	case last != turn || len(began) > 0:
+		return errors.New("a queued message opened a turn of a busy thread")
+	}
+	return nil
+}
