@@ -242,9 +242,11 @@ func ancestry(procs map[int]*proc, pid, self, root int) (below, ours bool) {
 // a subreaper, and nobody else waits for them. It returns how many orphans it
 // saw, dead or on their way.
 func (t *tree) reap() (seen int) {
-	self, root := os.Getpid(), int(t.root.Load())
+	self := os.Getpid()
 	for pid, p := range scan() {
-		if p.ppid == self && pid != root && p.readTag() == t.tag {
+		// The root is known before it has the tag, so it is looked at last: it may
+		// have been started, and have ended, since this look began.
+		if p.ppid == self && p.readTag() == t.tag && int64(pid) != t.root.Load() {
 			seen++
 			if p.state == 'Z' {
 				var ws unix.WaitStatus
