@@ -24,6 +24,7 @@ type Config struct {
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
 	Workspace Workspace `toml:"workspace"`
+	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
 	Asks      Asks      `toml:"asks"`
 	Daemon    Daemon    `toml:"daemon"`
@@ -87,6 +88,11 @@ type Turns struct {
 	Timeout    time.Duration `toml:"timeout"`
 }
 
+// Threads says what is kept of threads.
+type Threads struct {
+	KeepEvents time.Duration `toml:"keep_events"`
+}
+
 // Asks is the policy for questions nobody answers.
 type Asks struct {
 	InputTimeout time.Duration `toml:"input_timeout"`
@@ -125,6 +131,7 @@ func Default() Config {
 		Objects: Objects{Kind: "dir"},
 		Executor: Executor{Kind: "local", Bubblewrap: "auto", Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
 			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512},
+		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
 		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail"},
 		Daemon:   Daemon{IdleExit: 10 * time.Minute},
@@ -154,6 +161,7 @@ func (c *Config) Validate() error {
 		c.positive("executor.remove_after", c.Executor.RemoveAfter > 0),
 		c.positive("executor.sweep_every", c.Executor.SweepEvery > 0),
 		c.positive("executor.starts_per_second", c.Executor.StartsPerSec > 0),
+		c.positive("threads.keep_events", c.Threads.KeepEvents > 0),
 		c.positive("turns.max_running", c.Turns.MaxRunning > 0),
 		c.positive("turns.max_per_user", c.Turns.MaxPerUser > 0),
 		c.positive("turns.timeout", c.Turns.Timeout > 0),

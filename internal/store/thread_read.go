@@ -244,6 +244,12 @@ func (s *Threads) Busy(ctx context.Context, after thole.ThreadID, limit int) ([]
 	return s.ids(ctx, `select id from threads where open_turn <> '' and id > $1 order by id limit $2`, after, int64(limit))
 }
 
+// Resting implements thread.Store.
+func (s *Threads) Resting(ctx context.Context, before time.Time, limit int) ([]thole.ThreadID, error) {
+	return s.ids(ctx, `select id from threads where updated_at < $1 and open_turn = '' and floor < seq order by updated_at limit $2`,
+		thole.Millis(before), int64(limit))
+}
+
 // Ephemeral implements thread.Store.
 func (s *Threads) Ephemeral(ctx context.Context, before time.Time, limit int) ([]thole.ThreadID, error) {
 	return s.ids(ctx, `select id from threads where ephemeral and updated_at < $1 and open_turn = '' order by updated_at limit $2`,

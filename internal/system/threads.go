@@ -31,7 +31,7 @@ type threads struct {
 }
 
 func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, bwrap func() (string, error), log *slog.Logger) (*threads, error) {
-	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), Log: log})
+	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Log: log})
 	if err != nil {
 		return nil, err
 	}

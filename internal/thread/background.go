@@ -2,6 +2,8 @@ package thread
 
 import (
 	"context"
+	"errors"
+	"math"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -144,7 +146,7 @@ func (m *Machine) save(ctx context.Context, l *live) error {
 const sweepBatch = 100
 
 // Sweep does what is overdue: asks past their deadline, threads idle for long,
-// ephemeral threads nobody uses. Each is an ordinary compare-and-set, so passes
+// ephemeral threads nobody uses, events nobody needs. Each is an ordinary compare-and-set, so passes
 // may overlap and repeat.
 func (m *Machine) Sweep(ctx context.Context) error {
 	now := m.now()
@@ -159,8 +161,49 @@ func (m *Machine) Sweep(ctx context.Context) error {
 		}
 	}
 	m.unload(now)
-	return m.dropEphemeral(ctx, now)
+	if err := m.dropEphemeral(ctx, now); err != nil {
+		return err
+	}
+	return m.compactResting(ctx, now)
 }
+
+// compactEvery is how often resting threads are looked for.
+const compactEvery = time.Hour
+
+// compactResting removes the events of threads that nothing happened to for as
+// long as events are kept.
+func (m *Machine) compactResting(ctx context.Context, now time.Time) error {
+	m.mu.Lock()
+	early := now.Sub(m.compacted) < compactEvery
+	if !early {
+		m.compacted = now
+	}
+	m.mu.Unlock()
+	if early {
+		return nil
+	}
+	before := now.Add(-m.cfg.KeepEvents)
+	ids, err := m.store.Resting(ctx, before, sweepBatch)
+	if err != nil {
+		return failed("find resting threads", err)
+	}
+	for _, id := range ids {
+		rests := func(t Thread) error {
+			if t.Updated.Before(before) {
+				return nil
+			}
+			return errBusyAgain
+		}
+		_, err := m.Compact(ctx, thole.SystemActor, id, math.MaxInt64, rests)
+		if err != nil && !errors.Is(err, errBusyAgain) && thole.CodeOf(err) != thole.CodeNotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// errBusyAgain: something happened to a thread that was found resting.
+var errBusyAgain = errors.New("thread: not resting any more")
 
 // unload forgets threads that nobody used for a while.
 func (m *Machine) unload(now time.Time) {

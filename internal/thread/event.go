@@ -94,7 +94,8 @@ type Created struct {
 	ForkedFrom thole.ThreadID `json:"forked_from,omitempty"`
 	Parent     thole.ThreadID `json:"parent,omitempty"`
 	Origin     string         `json:"origin,omitempty"`
-	// Preview and Turns come with the history of a fork.
-	Preview string `json:"preview,omitempty"`
-	Turns   int    `json:"turns,omitempty"`
+	// Preview, Turns and Todos come with the history of a fork.
+	Preview string       `json:"preview,omitempty"`
+	Turns   int          `json:"turns,omitempty"`
+	Todos   []thole.Todo `json:"todos,omitempty"`
 }

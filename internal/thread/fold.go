@@ -16,6 +16,7 @@ func (s *state) apply(e Event, c *Commit) error {
 			return illegal(e, "thread exists")
 		}
 		s.create(e)
+		s.todos, c.Todos = e.Data.Created.Todos, e.Data.Created.Todos
 		return nil
 	}
 	if e.Seq != s.seq()+1 {

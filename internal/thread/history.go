@@ -141,7 +141,7 @@ func errGap(after uint64) error {
 // Compact removes the events of turns that have ended, up to and including
 // seq: history keeps its turns, items, asks and todos, cursors into the removed
 // part are gone. It reports how far it went.
-func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64) (uint64, error) {
+func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64, when ...When[Thread]) (uint64, error) {
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
 		return 0, err
@@ -151,6 +151,9 @@ func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.Threa
 		if _, err := m.refresh(ctx, l); err != nil {
 			return 0, err
 		}
+	}
+	if err := held(l.st.row.thread(l.attached.Load()), when); err != nil {
+		return 0, err
 	}
 	if l.st.open != nil {
 		seq = min(seq, l.st.open.Seq-1)

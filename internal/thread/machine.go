@@ -26,6 +26,9 @@ type Config struct {
 	// overdue things are looked for (a second).
 	Checkpoint time.Duration
 	Sweep      time.Duration
+	// KeepEvents is how long the log of a thread is kept that nothing happens to (90
+	// days).
+	KeepEvents time.Duration
 	Log        *slog.Logger
 }
 
@@ -42,7 +45,9 @@ type Machine struct {
 	watchers map[*watcher]struct{}
 	woken    map[thole.ThreadID]bool // told by the store, not yet looked at; "" is all
 	runner   Runner
-	closed   bool
+	// compacted is when resting threads were looked for last.
+	compacted time.Time
+	closed    bool
 
 	kick    chan struct{} // a checkpoint is due early
 	wake    chan struct{} // woken has entries
@@ -65,6 +70,7 @@ func New(cfg Config) (*Machine, error) {
 	def(&cfg.UnloadEphemeral, time.Minute)
 	def(&cfg.Checkpoint, 250*time.Millisecond)
 	def(&cfg.Sweep, time.Second)
+	def(&cfg.KeepEvents, 90*24*time.Hour)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

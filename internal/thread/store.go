@@ -68,6 +68,9 @@ type Store interface {
 	Busy(ctx context.Context, after thole.ThreadID, limit int) ([]thole.ThreadID, error)
 	// Ephemeral lists ephemeral threads not changed since before.
 	Ephemeral(ctx context.Context, before time.Time, limit int) ([]thole.ThreadID, error)
+	// Resting lists threads without an open turn that nothing happened to since
+	// before and whose log still has events, the oldest first.
+	Resting(ctx context.Context, before time.Time, limit int) ([]thole.ThreadID, error)
 
 	// Watch calls fn after each commit or draft of any process that shares the
 	// store. An empty id says that some may have been missed. fn does not block.

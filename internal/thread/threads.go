@@ -169,7 +169,7 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	if err != nil {
 		return Thread{}, err
 	}
-	parent, base := l.st.row.Thread, l.st.seq()
+	parent, base, todos := l.st.row.Thread, l.st.seq(), l.st.todos
 	upTo := parent.Turns
 	if parent.Open != "" {
 		upTo--
@@ -183,10 +183,13 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 		if t.Outcome == "" {
 			return Thread{}, thole.Errorf(thole.CodeConflict, "turn %s is still running", p.UpTo).WithHint("fork up to an earlier turn, or wait")
 		}
+		if t.Number < upTo {
+			todos = nil // the list is that of later work
+		}
 		upTo = t.Number
 	}
 	born := Created{
-		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo, Ephemeral: p.Ephemeral,
+		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo, Todos: todos, Ephemeral: p.Ephemeral,
 	}
 	if upTo > 0 {
 		born.Preview = parent.Preview

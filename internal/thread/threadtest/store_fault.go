@@ -297,6 +297,19 @@ func (w *Store) Ephemeral(a0 context.Context, a1 time.Time, a2 int) (r0 []thole.
 	return
 }
 
+func (w *Store) Resting(a0 context.Context, a1 time.Time, a2 int) (r0 []thole.ThreadID, err error) {
+	call, err := w.Plan.Enter("Store.Resting")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Resting(a0, a1, a2)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []thole.ThreadID
+		return z0, fail
+	}
+	return
+}
+
 func (w *Store) Watch(a0 func(thole.ThreadID)) (r0 func()) {
 	return w.Next.Watch(a0)
 }
