@@ -22,21 +22,8 @@ import (
 
 const (
 	name   = "claude"
-	title  = "Claude Code"
 	pinned = "2.1.325"
 )
-
-// install is the command that brings the pinned version.
-const install = "npm install -g @anthropic-ai/claude-code@" + pinned
-
-// find looks for the CLI: installed by its own installer or by npm.
-func find(configured string) (string, error) {
-	beside := "@anthropic-ai/claude-code-" + provider.NodePlatform()
-	return provider.Binary{Title: title, Name: name, Install: install,
-		Homes:  []string{".local/bin/claude", ".claude/local/claude"},
-		Beside: []string{beside + "/claude", beside + "-musl/claude"},
-	}.Find(configured)
-}
 
 // Config places the CLI and sets the driver's waits. The zero value finds the
 // CLI on this machine.
@@ -68,13 +55,24 @@ func (c *Config) defaults() {
 }
 
 // Provider makes sessions of Claude Code.
-type Provider struct{ cfg Config }
+type Provider struct {
+	cfg   Config
+	probe provider.Probe
+}
 
 // New returns the driver. It does nothing yet: a missing CLI shows in Probe and
 // Open.
 func New(cfg Config) *Provider {
 	cfg.defaults()
-	return &Provider{cfg: cfg}
+	beside := "@anthropic-ai/claude-code-" + provider.NodePlatform()
+	p := &Provider{cfg: cfg}
+	p.probe = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
+		Models: []provider.Model{{ID: "default", Title: "Default", Default: true}, {ID: "opus", Title: "Opus"}, {ID: "sonnet", Title: "Sonnet"}, {ID: "haiku", Title: "Haiku"}},
+		Query:  provider.Query{Homes: []string{"CLAUDE_CONFIG_DIR"}, Env: map[string]string{"DISABLE_AUTOUPDATER": "1"}},
+		Binary: provider.Binary{Title: "Claude Code", Name: name, Install: "npm install -g @anthropic-ai/claude-code@" + pinned,
+			Homes:  []string{".local/bin/claude", ".claude/local/claude"},
+			Beside: []string{beside + "/claude", beside + "-musl/claude"}}}
+	return p
 }
 
 // Name is the provider's name.
@@ -82,7 +80,7 @@ func (p *Provider) Name() string { return name }
 
 // Open starts the CLI for one conversation.
 func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	binary, err := find(p.cfg.Binary)
+	binary, err := p.probe.Find(p.cfg.Binary)
 	if err != nil {
 		return nil, err
 	}

@@ -19,31 +19,25 @@ const (
 	Name = "codex"
 	// Pinned is the version that the conformance suite ran against.
 	Pinned = "0.166.0"
-
-	install = "npm install -g @openai/codex@" + Pinned
 )
-
-// find looks for the CLI: installed by npm, or anywhere on the PATH.
-func find(configured string) (string, error) {
-	vendor := "vendor/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "-*/bin/codex"
-	return provider.Binary{Title: "Codex", Name: "codex", Install: install,
-		Beside: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor},
-	}.Find(configured)
-}
 
 // Provider makes sessions on one codex binary.
 type Provider struct {
-	path string // "" to look for it
+	probe provider.Probe
 
 	mu      sync.Mutex      // guards what follows
 	exec    bool            // always the fallback
 	sandbox map[string]bool // whether codex's own sandbox works, by CODEX_HOME
-	probed  map[string]provider.Capabilities
 }
 
 // New uses the binary at path, or the one on PATH when path is empty.
 func New(path string) *Provider {
-	return &Provider{path: path, sandbox: map[string]bool{}, probed: map[string]provider.Capabilities{}}
+	vendor := "vendor/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "-*/bin/codex"
+	p := &Provider{sandbox: map[string]bool{}}
+	p.probe = provider.Probe{Path: path, Pinned: Pinned, Tested: p.tested, Ask: p.ask, Query: provider.Query{Homes: []string{"CODEX_HOME"}},
+		Binary: provider.Binary{Title: "Codex", Name: Name, Install: "npm install -g @openai/codex@" + Pinned,
+			Beside: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor}}}
+	return p
 }
 
 // NewExec is New on the fallback: `codex exec --json`. New takes it by itself for
@@ -59,7 +53,7 @@ func (*Provider) Name() string { return Name }
 
 // Open implements provider.Provider.
 func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	binary, err := find(p.path)
+	binary, err := p.probe.Find(p.probe.Path)
 	if err != nil {
 		return nil, err
 	}

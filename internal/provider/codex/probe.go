@@ -12,56 +12,38 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// probeLimit bounds one look at the CLI.
-const probeLimit = 20 * time.Second
+// sandboxLimit bounds the trial of codex's sandbox.
+const sandboxLimit = 30 * time.Second
 
 // Probe implements provider.Provider.
-func (p *Provider) Probe(ctx context.Context) provider.Info {
-	info := provider.Info{Name: Name, Title: "Codex", Pinned: Pinned, Profiles: provider.Profiles(Name), Capabilities: provider.Degraded(provider.All(provider.Unknown), nil)}
-	binary, err := find(p.path)
-	if err != nil {
-		info.Problem, info.Fix = err.Error(), install
-		return info
+func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
+
+func (p *Provider) tested(_ provider.Version, text string) (provider.Capabilities, bool) {
+	if p.execOnly() {
+		return execCapabilities(), text == Pinned
 	}
-	info.Binary = binary
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	said, err := query(ctx, binary, "--version")
-	if err != nil {
-		info.Problem, info.Fix = "codex does not run: "+err.Error(), install
-		return info
-	}
-	_, info.Version, _ = provider.ParseVersion(said)
-	info.Available = true
-	if info.Version != Pinned {
-		info.Problem, info.Fix = "version "+info.Version+" was not tested; what it can do was asked of it", install
-	}
-	switch {
-	case p.execOnly():
-		info.Capabilities = execCapabilities()
-	case info.Version == Pinned:
-		info.Capabilities = measured()
-	default:
-		info.Capabilities, err = p.ask(ctx, binary, info.Version)
-		if err == nil {
-			return info
+	return measured(), text == Pinned
+}
+
+// ask learns what a version can do from the protocol it describes. One without a
+// protocol that we can use may still have the fallback.
+func (p *Provider) ask(ctx context.Context, info *provider.Info) error {
+	var err error
+	if !p.execOnly() {
+		if info.Capabilities, err = p.described(ctx, info.Binary); err == nil {
+			return nil
 		}
-		info.Problem = "codex " + info.Version + " has no usable app-server: " + err.Error()
-		if help, herr := query(ctx, binary, "exec", "--help"); herr != nil || !strings.Contains(help, "--json") {
-			info.Available = false
-			return info
+		help, herr := p.probe.Say(ctx, info.Binary, "exec", "--help")
+		if herr != nil || !strings.Contains(help, "--json") {
+			return fmt.Errorf("no app-server: %w", err)
 		}
+		info.Problem += fmt.Sprintf("; it has no app-server (%v), so codex exec is used", err)
 		p.mu.Lock()
 		p.exec = true
 		p.mu.Unlock()
-		info.Problem += "; falling back to codex exec"
-		info.Capabilities = execCapabilities()
 	}
-	return info
-}
-
-func query(ctx context.Context, binary string, args ...string) (string, error) {
-	return provider.Query{Binary: binary, Args: args, Homes: []string{"CODEX_HOME"}}.Output(ctx)
+	info.Capabilities = execCapabilities()
+	return nil
 }
 
 // sandboxWorks runs a command in codex's own sandbox, once for each home:
@@ -79,7 +61,7 @@ func (p *Provider) sandboxWorks(ctx context.Context, binary string, env map[stri
 	if err != nil {
 		return false
 	}
-	limit, cancel := context.WithTimeout(ctx, probeLimit)
+	limit, cancel := context.WithTimeout(ctx, sandboxLimit)
 	defer cancel()
 	proc.Stdin.Close()
 	works = proc.Wait(limit) == nil
@@ -93,41 +75,31 @@ func (p *Provider) sandboxWorks(ctx context.Context, binary string, env map[stri
 	return works
 }
 
-// ask learns what an untested version can do from the protocol it describes.
-func (p *Provider) ask(ctx context.Context, binary, version string) (provider.Capabilities, error) {
-	p.mu.Lock()
-	known, ok := p.probed[version]
-	p.mu.Unlock()
-	if ok {
-		return known, nil
-	}
+// described reads a version's own description of its protocol.
+func (p *Provider) described(ctx context.Context, binary string) (none provider.Capabilities, err error) {
 	dir, err := os.MkdirTemp("", "thole-probe-")
 	if err != nil {
-		return known, err
+		return none, err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := query(ctx, binary, "app-server", "generate-json-schema", "--experimental", "--out", dir); err != nil {
-		return known, err
+	if _, err := p.probe.Say(ctx, binary, "app-server", "generate-json-schema", "--experimental", "--out", dir); err != nil {
+		return none, err
 	}
 	var schema strings.Builder
 	for _, f := range []string{"ClientRequest", "ServerRequest", "ServerNotification"} {
 		raw, err := os.ReadFile(filepath.Join(dir, f+".json"))
 		if err != nil {
-			return known, err
+			return none, err
 		}
 		schema.Write(raw)
 	}
 	has := func(method string) bool { return strings.Contains(schema.String(), `"`+method+`"`) }
 	for _, needed := range []string{"thread/start", "turn/start", "turn/interrupt", "item/started", "item/completed", "turn/completed"} {
 		if !has(needed) {
-			return known, fmt.Errorf("its protocol has no %s", needed)
+			return none, fmt.Errorf("its protocol has no %s", needed)
 		}
 	}
-	caps := capabilities(has)
-	p.mu.Lock()
-	p.probed[version] = caps
-	p.mu.Unlock()
-	return caps, nil
+	return capabilities(has), nil
 }
 
 // serverArgs switch on the tools that codex hides by default and keep it quiet.

@@ -3,7 +3,6 @@ package opencode_test
 import (
 	"encoding/json"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tholehq/thole/internal/modelsim"
@@ -14,15 +13,9 @@ import (
 )
 
 func harness() providertest.Harness {
-	var once sync.Once
-	var shared provider.Provider // it asks the CLI for its version once
 	return providertest.Harness{
-		New: func(t testing.TB) provider.Provider {
-			binary := lab.Opencode(t)
-			once.Do(func() { shared = opencode.New(opencode.Config{Binary: binary}) })
-			return shared
-		},
-		At: func(_ testing.TB, path string) provider.Provider { return opencode.New(opencode.Config{Binary: path}) },
+		New: func(t testing.TB) provider.Provider { return opencode.New(opencode.Config{Binary: lab.Opencode(t)}) },
+		At:  func(_ testing.TB, path string) provider.Provider { return opencode.New(opencode.Config{Binary: path}) },
 		Configure: func(_ testing.TB, url string, cfg *provider.SessionConfig) {
 			for _, kv := range modelsim.OpencodeEnv(url) {
 				k, v, _ := strings.Cut(kv, "=")

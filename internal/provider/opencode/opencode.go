@@ -15,7 +15,6 @@ package opencode
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -23,20 +22,9 @@ import (
 )
 
 const (
-	name    = "opencode"
-	title   = "opencode"
-	pinned  = "1.18.33"
-	install = "npm install -g opencode-ai@" + pinned
+	name   = "opencode"
+	pinned = "1.18.33"
 )
-
-// find looks for the CLI: installed by its own installer or by npm.
-func find(configured string) (string, error) {
-	beside := "opencode-" + provider.NodePlatform()
-	return provider.Binary{Title: title, Name: name, Install: install,
-		Homes:  []string{".opencode/bin/opencode"},
-		Beside: []string{beside + "/bin/opencode", beside + "-baseline/bin/opencode", beside + "-musl/bin/opencode"},
-	}.Find(configured)
-}
 
 // Config places the CLI and sets the driver's waits. The zero value finds the
 // CLI on this machine.
@@ -77,18 +65,22 @@ func (c *Config) bound(ctx context.Context) (context.Context, context.CancelFunc
 
 // Provider makes sessions of opencode.
 type Provider struct {
-	cfg Config
-
-	mu    sync.Mutex                       // guards what follows
-	known map[stamp]string                 // what binaries said as their version
-	asked map[string]provider.Capabilities // what an untested version told of itself
+	cfg   Config
+	probe provider.Probe
 }
 
 // New returns the driver. It does nothing yet: a missing CLI shows in Probe and
 // Open.
 func New(cfg Config) *Provider {
 	cfg.defaults()
-	return &Provider{cfg: cfg}
+	beside := "opencode-" + provider.NodePlatform()
+	p := &Provider{cfg: cfg}
+	p.probe = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
+		Query: provider.Query{Env: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1"}, Homes: []string{"XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}},
+		Binary: provider.Binary{Title: name, Name: name, Install: "npm install -g opencode-ai@" + pinned,
+			Homes:  []string{".opencode/bin/opencode"},
+			Beside: []string{beside + "/bin/opencode", beside + "-baseline/bin/opencode", beside + "-musl/bin/opencode"}}}
+	return p
 }
 
 // Name is the provider's name.
@@ -96,7 +88,7 @@ func (p *Provider) Name() string { return name }
 
 // Open starts a server and the conversation on it.
 func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	binary, err := find(p.cfg.Binary)
+	binary, err := p.probe.Find(p.cfg.Binary)
 	if err != nil {
 		return nil, err
 	}
