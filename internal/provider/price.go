@@ -12,28 +12,27 @@ type price struct {
 	input, cacheRead, cacheWrite, output float64
 }
 
-// PricesAsOf is the month of the price table.
-const PricesAsOf = "2025-12"
+// PricesAsOf is the month in which the table was last compared with what its
+// maker and those who resell its models publish.
+const PricesAsOf = "2026-11"
 
-// prices are the list prices that the makers published for their own services by
-// PricesAsOf. They serve CLIs that report no cost; a model that is not here has
-// none. Whoever changes a row changes the month.
+// prices are list prices for codex, which reports no cost; the other CLIs do. Only
+// models with one price are here: newer ones cost more from some length of prompt
+// on, or have changed their price since they came, and then a figure of ours would
+// be a guess. A model that is not here has no cost. Whoever changes a row changes
+// the month.
 func prices() []price {
 	return []price{
-		{"gpt-5-nano", 0.05, 0.005, 0.05, 0.40},
 		{"gpt-5-mini", 0.25, 0.025, 0.25, 2},
-		{"gpt-5.1-codex-mini", 0.25, 0.025, 0.25, 2},
 		{"gpt-5", 1.25, 0.125, 1.25, 10},
 		{"gpt-5-codex", 1.25, 0.125, 1.25, 10},
 		{"gpt-5.1-codex", 1.25, 0.125, 1.25, 10},
-		{"gpt-5.1", 1.25, 0.125, 1.25, 10},
+		{"gpt-5.1-codex-max", 1.25, 0.125, 1.25, 10},
 		{"gpt-5.2", 1.75, 0.175, 1.75, 14},
-		{"claude-opus-4-5", 5, 0.50, 6.25, 25},
-		{"claude-opus-4-1", 15, 1.50, 18.75, 75},
-		{"claude-opus-4", 15, 1.50, 18.75, 75},
-		{"claude-sonnet-4-5", 3, 0.30, 3.75, 15},
-		{"claude-sonnet-4", 3, 0.30, 3.75, 15},
-		{"claude-haiku-4-5", 1, 0.10, 1.25, 5},
+		{"gpt-5.2-codex", 1.75, 0.175, 1.75, 14},
+		{"gpt-5.3-codex", 1.75, 0.175, 1.75, 14},
+		{"gpt-5.4-mini", 0.75, 0.075, 0.75, 4.50},
+		{"gpt-5.4-nano", 0.20, 0.02, 0.20, 1.25},
 	}
 }
 

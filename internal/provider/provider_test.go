@@ -67,11 +67,11 @@ func TestCost(t *testing.T) {
 	if got := provider.Cost(u); got == nil || *got != 1_250_000+125_000+1_000_000 {
 		t.Errorf("cost %v", got)
 	}
-	u.Model = "claude-sonnet-4-5-20250929"
-	if got := provider.Cost(u); got == nil || *got != 3_000_000+300_000+1_500_000 {
+	u.Model = "gpt-5.4-mini-2026-03-17"
+	if got := provider.Cost(u); got == nil || *got != 750_000+75_000+450_000 {
 		t.Errorf("cost %v", got)
 	}
-	for _, model := range []string{"", "sim-1", "gpt-5-unheard-of", "gpt-52"} {
+	for _, model := range []string{"", "sim-1", "gpt-5-unheard-of", "gpt-52", "gpt-5.4"} {
 		u.Model = model
 		if got := provider.Cost(u); got != nil {
 			t.Errorf("%q costs %d", model, *got)
