@@ -1,0 +1,7 @@
+//go:build !linux
+
+package daemon
+
+import "runtime/debug"
+
+func trim() { debug.FreeOSMemory() }
