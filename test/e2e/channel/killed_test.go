@@ -70,7 +70,6 @@ func fatal(dir string) store.Hook {
 
 // host is a real app-server whose threads outlive the daemons that are killed.
 type host struct {
-	t    *testing.T
 	home string
 	addr string
 	pid  int
@@ -82,7 +81,7 @@ func newHost(t *testing.T) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{t: t, home: filepath.Join(dir, "codex"), addr: "unix://" + filepath.Join(dir, "s")}
+	h := &host{home: filepath.Join(dir, "codex"), addr: "unix://" + filepath.Join(dir, "s")}
 	h.env = []string{"HOME=" + dir, "CODEX_HOME=" + h.home, "PATH=/usr/bin:/bin", "TMPDIR=" + dir, "THOLE_DELIVERY_WAIT_WINDOW=0s"}
 	if err := modelsim.CodexConfig(h.home, modelsim.Start(t).URL()); err != nil {
 		t.Fatal(err)
@@ -99,8 +98,8 @@ func newHost(t *testing.T) *host {
 }
 
 // thread makes a conversation with one finished turn.
-func (h *host) thread() (*appclient.Client, string) {
-	h.t.Helper()
+func (h *host) thread(t *testing.T) (*appclient.Client, string) {
+	t.Helper()
 	ended := make(chan struct{}, 1)
 	o := appclient.Options{Name: "user", Experimental: true, OnNotification: func(n appclient.Notification) {
 		if n.Method == "turn/completed" {
@@ -113,20 +112,20 @@ func (h *host) thread() (*appclient.Client, string) {
 	var c *appclient.Client
 	for deadline := time.Now().Add(time.Minute); c == nil; {
 		var err error
-		if c, err = appclient.Dial(h.t.Context(), h.addr, o); err != nil {
+		if c, err = appclient.Dial(t.Context(), h.addr, o); err != nil {
 			if time.Now().After(deadline) {
-				h.t.Fatal(err)
+				t.Fatal(err)
 			}
 			time.Sleep(20 * time.Millisecond) // a socket that is not there yet tells nobody when it is
 		}
 	}
 	var out struct{ Thread struct{ ID string } }
-	err := c.Call(h.t.Context(), "thread/start", map[string]any{"cwd": "/", "sandbox": "read-only", "approvalPolicy": "never"}, &out)
+	err := c.Call(t.Context(), "thread/start", map[string]any{"cwd": "/", "sandbox": "read-only", "approvalPolicy": "never"}, &out)
 	if err == nil {
-		err = c.Call(h.t.Context(), "turn/start", map[string]any{"threadId": out.Thread.ID, "input": appclient.Text("sim: say hello")}, new(json.RawMessage))
+		err = c.Call(t.Context(), "turn/start", map[string]any{"threadId": out.Thread.ID, "input": appclient.Text("sim: say hello")}, new(json.RawMessage))
 	}
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	<-ended
 	return c, out.Thread.ID
@@ -159,7 +158,7 @@ func (h *host) deliver(t *testing.T, kill string) []string {
 		}
 	}
 	defer func() { thole(nil, "daemon", "stop") }()
-	user, thread := h.thread()
+	user, thread := h.thread(t)
 	defer user.Close()
 	thole(nil, "cli", "attach", "--thread-id", thread, "--address", h.addr, "--server-pid", strconv.Itoa(h.pid), "--auto-delivery-policy", "trusted-all")
 	var j struct {
@@ -214,7 +213,10 @@ func TestDaemonKilledAtEveryStep(t *testing.T) {
 	h := newHost(t)
 	trace := h.deliver(t, "")
 	for _, at := range trace {
-		t.Run(strings.ReplaceAll(at, " ", "_"), func(t *testing.T) { h.deliver(t, at) })
+		t.Run(strings.ReplaceAll(at, " ", "_"), func(t *testing.T) {
+			t.Parallel() // each has a home and a thread of its own
+			h.deliver(t, at)
+		})
 	}
 	for _, step := range []string{"attachment.insert", "delivery.submit_job", "delivery.finish_job", "delivery.begin_accept", "delivery.accept", "delivery.observe"} {
 		if !slices.ContainsFunc(trace, func(at string) bool { return strings.Contains(at, " "+step+" ") }) {
