@@ -181,56 +181,9 @@ func TestProviderCPU(t *testing.T) {
 				return ownCPU() - ours
 			},
 			Theirs: func() float64 { return theirs },
-			Note:   "processor time of this process during the turn (driver, decoder, events) against that of the CLI in the same turn; the model runs in a third process at full speed. A profile of the driver alone has 2 µs for decoding, id and event of a delta; the rest is waking up for it, which other work on the CPUs makes dearer and more frequent. At the pace of a demonstration, 15 ms apart, codex takes 0.21, claude 0.37",
+			Note:   "processor time of this process during the turn (driver, decoder, events) against that of the CLI in the same turn; the model runs in a third process at full speed. Decoding, id and event of a delta take about 1 µs; the rest is waking up to read, 60 to 75 µs each time on this machine, which other work on the CPUs makes dearer",
 		}.Run(t)
 	}
-}
-
-// stampServer is an app-server that writes the time into each delta.
-const stampServer = `#!/bin/bash
-case "$1" in sandbox) exit 0;; esac
-while read -r line; do
-  case "$line" in
-    *'"initialize"'*) echo '{"id":1,"result":{"userAgent":"stamp/1.0.0"}}';;
-    *'"thread/start"'*) echo '{"id":2,"result":{"thread":{"id":"t"},"model":"m"}}';;
-    *'"turn/start"'*)
-      id=${line#*\"id\":}; id=${id%%,*}
-      echo '{"id":'$id',"result":{"turn":{"id":"u","status":"inProgress"}}}'
-      echo '{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}'
-      for ((i=0;i<STAMPS;i++)); do
-        read -r -t 0.002 <> /dev/null
-        sleep 0.001
-        echo '{"method":"item/agentMessage/delta","params":{"threadId":"t","turnId":"u","itemId":"i","delta":"'$EPOCHREALTIME' "}}'
-      done
-      echo '{"method":"item/completed","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}'
-      echo '{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"completed"}}}';;
-  esac
-done
-`
-
-func TestProviderLatency(t *testing.T) {
-	script := filepath.Join(t.TempDir(), "codex")
-	if err := os.WriteFile(script, []byte(strings.Replace(stampServer, "STAMPS", strconv.Itoa(short(100, 1000)), 1)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cfg := provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull}
-	s := openSession(t, codex.New(script), cfg)
-	Case{
-		Name: "codex driver: from the CLI's stdout to our event, median", Unit: "ms", Peer: "one millisecond",
-		Promise: 1, Loose: 5,
-		Ours: func() float64 {
-			var waits []float64
-			turnOf(t, s, "go", func(e provider.Event) {
-				if e.Kind == provider.EventItemDelta {
-					sent, _ := strconv.ParseFloat(strings.TrimSpace(e.Delta), 64)
-					waits = append(waits, float64(time.Now().UnixMicro())/1e3-sent*1e3)
-				}
-			})
-			return middle(waits)
-		},
-		Theirs: func() float64 { return 1 },
-		Note:   "a stand-in CLI writes the time of each write into it; includes the pipe and the wake-up of this process",
-	}.Run(t)
 }
 
 func TestProviderMemory(t *testing.T) {

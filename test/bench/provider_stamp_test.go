@@ -1,0 +1,168 @@
+//go:build linux
+
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/claude"
+	"github.com/tholehq/thole/internal/provider/codex"
+	"github.com/tholehq/thole/internal/provider/opencode"
+)
+
+// stampVar makes TestStampProcess a stand-in for the CLI it names.
+const stampVar = "THOLE_BENCH_STAMP"
+
+// stampPace is how far apart the deltas of a stand-in are: several times the speed
+// of the fastest model.
+const stampPace = time.Millisecond
+
+// TestStampProcess is no test but a CLI whose deltas hold the time of their
+// writing.
+func TestStampProcess(t *testing.T) {
+	cli, count, _ := strings.Cut(os.Getenv(stampVar), ":")
+	n, _ := strconv.Atoi(count)
+	switch cli {
+	case "":
+		t.Skip("the CLI of other tests")
+	case "opencode":
+		stampServer(n)
+		return
+	}
+	// A turn is the lines that begin it, one line for each delta, and those that end it.
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var m struct {
+			ID        json.Number
+			Method    string
+			Type      string
+			RequestID string `json:"request_id"`
+		}
+		_ = json.Unmarshal(in.Bytes(), &m)
+		switch {
+		case m.Method == "initialize":
+			fmt.Printf(`{"id":%s,"result":{"userAgent":"stamp/1.0.0"}}`+"\n", m.ID)
+		case m.Method == "thread/start":
+			fmt.Printf(`{"id":%s,"result":{"thread":{"id":"t"},"model":"m"}}`+"\n", m.ID)
+		case m.Method == "turn/start":
+			fmt.Printf(`{"id":%s,"result":{"turn":{"id":"u","status":"inProgress"}}}`+"\n", m.ID)
+			fmt.Println(`{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}`)
+			stamp(n, func(now string) {
+				fmt.Println(`{"method":"item/agentMessage/delta","params":{"threadId":"t","turnId":"u","itemId":"i","delta":"` + now + `"}}`)
+			})
+			fmt.Println(`{"method":"item/completed","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}`)
+			fmt.Println(`{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"completed"}}}`)
+		case m.Type == "control_request":
+			fmt.Println(`{"type":"control_response","response":{"subtype":"success","request_id":"` + m.RequestID + `","response":{}}}`)
+		case m.Type == "user":
+			streamed := func(event string) {
+				fmt.Println(`{"type":"stream_event","event":` + event + `,"session_id":"s","parent_tool_use_id":null,"uuid":"e"}`)
+			}
+			streamed(`{"type":"message_start","message":{"id":"m"}}`)
+			streamed(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)
+			stamp(n, func(now string) {
+				streamed(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + now + `"}}`)
+			})
+			streamed(`{"type":"content_block_stop","index":0}`)
+			streamed(`{"type":"message_stop"}`)
+			fmt.Println(`{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s"}`)
+		}
+	}
+}
+
+func stamp(n int, write func(now string)) {
+	for range n {
+		time.Sleep(stampPace)
+		write(strconv.FormatInt(time.Now().UnixMicro(), 10))
+	}
+}
+
+// stampServer is the part of opencode's server that a turn needs.
+func stampServer(n int) {
+	prompts := make(chan string, 1)
+	mux := http.NewServeMux()
+	answer := func(pattern, body string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+	}
+	answer("GET /agent", `[{"name":"build"},{"name":"plan"}]`)
+	answer("POST /session", `{"id":"ses_1"}`)
+	mux.HandleFunc("POST /session/{id}/prompt_async", func(w http.ResponseWriter, r *http.Request) {
+		var p struct{ MessageID string }
+		_ = json.NewDecoder(r.Body).Decode(&p)
+		prompts <- p.MessageID
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("GET /event", func(w http.ResponseWriter, r *http.Request) {
+		line := func(typ, props string) {
+			fmt.Fprintf(w, "data: {\"id\":\"e\",\"type\":%q,\"properties\":%s}\n\n", typ, props)
+			w.(http.Flusher).Flush()
+		}
+		line("server.connected", "{}")
+		for {
+			var prompt string
+			select {
+			case prompt = <-prompts:
+			case <-r.Context().Done():
+				return
+			}
+			id := prompt + "a"
+			said := `{"sessionID":"ses_1","info":{"id":"` + id + `","parentID":"` + prompt + `","role":"assistant","sessionID":"ses_1","finish":"stop"%s}}`
+			text := `{"sessionID":"ses_1","part":{"id":"p` + id + `","messageID":"` + id + `","sessionID":"ses_1","type":"text","text":""%s}}`
+			line("message.updated", `{"sessionID":"ses_1","info":{"id":"`+prompt+`","role":"user","sessionID":"ses_1"}}`)
+			line("message.updated", fmt.Sprintf(said, ""))
+			line("message.part.updated", fmt.Sprintf(text, ""))
+			stamp(n, func(now string) {
+				line("message.part.delta", `{"sessionID":"ses_1","messageID":"`+id+`","partID":"p`+id+`","field":"text","delta":"`+now+`"}`)
+			})
+			line("message.part.updated", fmt.Sprintf(text, `,"time":{"end":1}`))
+			line("message.updated", fmt.Sprintf(said, `,"time":{"completed":1}`))
+			line("session.idle", `{"sessionID":"ses_1"}`)
+		}
+	})
+	web := httptest.NewServer(mux)
+	fmt.Println("opencode server listening on " + web.URL)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func TestProviderLatency(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "cli")
+	text := "#!/bin/sh\ncase \"$1\" in sandbox) exit 0;; esac\nexec '" + os.Args[0] + "' -test.run='^TestStampProcess$'\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]provider.Provider{
+		"codex": codex.New(script), "claude": claude.New(claude.Config{Binary: script}), "opencode": opencode.New(opencode.Config{Binary: script}),
+	} {
+		s := openSession(t, p, provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull,
+			Env: map[string]string{stampVar: name + ":" + strconv.Itoa(short(100, 1000))}})
+		Case{
+			Name: name + " driver: from the CLI's stdout to our event, median", Unit: "ms", Peer: "one millisecond",
+			Promise: 1, Loose: 5,
+			Ours: func() float64 {
+				var waits []float64
+				turnOf(t, s, "go", func(e provider.Event) {
+					if e.Kind == provider.EventItemDelta {
+						sent, _ := strconv.ParseFloat(e.Delta, 64)
+						waits = append(waits, (float64(time.Now().UnixMicro())-sent)/1e3)
+					}
+				})
+				return middle(waits)
+			},
+			Theirs: func() float64 { return 1 },
+			Note: "a stand-in CLI writes 1,000 deltas a second, each with the time of its writing; includes the pipe (opencode: the loopback connection) and the wake-up of this process. " +
+				"A CLI that writes more than half a kilobyte in a millisecond, as only the scripted model at full speed makes it, is read every 5 ms; then the median is half of that",
+		}.Run(t)
+	}
+}
