@@ -161,12 +161,24 @@ func TestKilledAtEveryStep(t *testing.T) {
 				if err != nil || string(again.ID) != id {
 					t.Fatalf("the key gives turn %s, %v", again.ID, err)
 				}
-			case "queued":
-				at := slices.IndexFunc(r.events, func(e thread.Event) bool {
-					return e.Kind == thread.QueueAdded && string(e.Data.Message.ID) == id
-				})
-				if at < 0 {
-					t.Fatalf("message %s is lost", id)
+			case "queued", "promoted", "steered", "edited", "reordered", "interrupted", "named":
+				if !r.has(map[string]thread.Kind{
+					"queued": thread.QueueAdded, "promoted": thread.TurnSteered, "steered": thread.TurnSteered, "edited": thread.QueueEdited,
+					"reordered": thread.QueueReordered, "interrupted": thread.TurnInterrupt, "named": thread.ThreadUpdated,
+				}[verb], id) {
+					t.Fatalf("%q was acknowledged and is lost", a)
+				}
+			case "removed":
+				if slices.Contains(r.queue, thole.MessageID(id)) {
+					t.Fatalf("message %s is back", id)
+				}
+			case "ended":
+				if r.outcomes[r.firstTurn()] == "" {
+					t.Fatal("the turn's end is lost")
+				}
+			case "swept":
+				if r.settled["a1"] != 1 {
+					t.Fatal("the overdue ask is not settled")
 				}
 			case "deleted":
 				if _, err := m.Get(bg, me, doomed); thole.CodeOf(err) != thole.CodeNotFound {
@@ -191,6 +203,14 @@ func TestKilledAtEveryStep(t *testing.T) {
 				t.Fatalf("repeat after the crash: %v", err)
 			}
 		}
+	})
+}
+
+// has reports whether the log has an event of that kind, about that message if one
+// is named.
+func (r *reference) has(k thread.Kind, message string) bool {
+	return slices.ContainsFunc(r.events, func(e thread.Event) bool {
+		return e.Kind == k && (message == "" || e.Data.Message != nil && string(e.Data.Message.ID) == message)
 	})
 }
 

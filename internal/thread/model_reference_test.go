@@ -30,6 +30,13 @@ type reference struct {
 	queue    []thole.MessageID
 	usage    int64
 	turnUse  int64
+
+	errand   bool                     // the open turn is one
+	errands  map[thole.MessageID]bool // by queued message
+	stopped  bool                     // somebody interrupted the open turn
+	paused   bool                     // a user's stop holds the queue
+	draining bool                     // a turn has just ended, and the queue must go on
+	broken   string                   // a rule that the log itself breaks
 }
 
 type refItem struct {
@@ -42,7 +49,7 @@ type refItem struct {
 func (w *world) reference() *reference {
 	r := &reference{
 		outcomes: map[thole.TurnID]thole.Outcome{}, settled: map[thole.AskID]int{}, inputs: map[thole.AskID]bool{},
-		items: map[thole.ItemID]refItem{}, todos: map[thole.TodoID]string{},
+		items: map[thole.ItemID]refItem{}, todos: map[thole.TodoID]string{}, errands: map[thole.MessageID]bool{},
 	}
 	for {
 		page, err := w.m.Events(bg, me, w.id, r.seq, 500)
@@ -57,6 +64,10 @@ func (w *world) reference() *reference {
 			r.fold(e)
 		}
 		if len(page) < 500 {
+			r.drained(thread.Event{})
+			if r.broken != "" {
+				w.t.Fatalf("%s", r.broken)
+			}
 			return r
 		}
 	}
@@ -69,16 +80,25 @@ func (r *reference) fold(e thread.Event) {
 	drop := func(ids []thole.MessageID, id thole.MessageID) []thole.MessageID {
 		return slices.DeleteFunc(slices.Clone(ids), func(m thole.MessageID) bool { return m == id })
 	}
+	r.drained(e)
 	switch e.Kind {
 	case thread.TurnStarted:
 		r.open, r.began, r.parked, r.step, r.turnUse = e.Turn, false, false, e.Seq, 0
+		errand, _ := thole.ErrandOf(d.Input)
+		r.errand, r.stopped = errand != "", false
+	case thread.TurnInterrupt:
+		r.stopped = true
 	case thread.TurnPhase:
 		if e.Turn == r.open {
 			r.began = d.Phase != thole.PhaseQueued
 			r.parked = d.Phase == thole.PhaseWaitingHuman && d.AskID != ""
 		}
 	case thread.TurnEnded:
-		r.outcomes[e.Turn], r.last, r.open, r.parked = d.Outcome, d.Outcome, "", false
+		r.outcomes[e.Turn], r.open, r.parked = d.Outcome, "", false
+		if !r.errand || !r.paused {
+			r.last, r.paused = d.Outcome, r.stopped && d.Outcome == thole.OutcomeInterrupted
+		}
+		r.draining = !r.paused
 		r.usage += r.turnUse
 	case thread.UsageUpdated:
 		r.turnUse = d.Usage.Input
@@ -118,6 +138,8 @@ func (r *reference) fold(e thread.Event) {
 			r.todos[t.ID] = t.Content + "/" + string(t.State)
 		}
 	case thread.QueueAdded:
+		errand, _ := thole.ErrandOf(d.Message.Input)
+		r.errands[d.Message.ID] = errand != ""
 		if d.Front {
 			r.queue = append([]thole.MessageID{d.Message.ID}, r.queue...)
 		} else {
@@ -127,6 +149,18 @@ func (r *reference) fold(e thread.Event) {
 		r.queue = drop(r.queue, d.MessageID)
 	case thread.QueueReordered:
 		r.queue = d.Order
+	}
+}
+
+// drained checks what follows a turn's end: what the agent did not take in goes
+// to the head of the queue, and then the head starts.
+func (r *reference) drained(e thread.Event) {
+	if !r.draining || e.Kind == thread.QueueAdded && e.Data.Front {
+		return
+	}
+	r.draining = false
+	if len(r.queue) > 0 && (e.Kind != thread.QueueRemoved || e.Data.MessageID != r.queue[0]) {
+		r.broken = "a turn ended, messages wait, and then came " + string(e.Kind)
 	}
 }
 

@@ -217,8 +217,12 @@ func (w *world) agentEnds() {
 	turn := w.agent.ref.Turn
 	w.report(provider.Event{Kind: provider.EventEnded, Ended: ended})
 	w.agent = agent{}
-	if after := w.reference(); ended.Deferred == "" && after.outcomes[turn] == "" {
+	after := w.reference()
+	if ended.Deferred == "" && after.outcomes[turn] == "" {
 		w.t.Fatalf("turn %s did not end", turn)
+	}
+	if after.paused && after.open != "" && after.open != turn {
+		w.t.Fatalf("turn %s was stopped, and turn %s began by itself", turn, after.open)
 	}
 }
 
@@ -246,9 +250,12 @@ func (w *world) steer() {
 		expected = "somebody else's"
 	}
 	_, err := w.m.Steer(bg, me, thread.Steer{Thread: w.id, Expected: expected, Input: thole.Text(w.next("also "))})
-	if ref.open != "" && expected == ref.open {
+	switch {
+	case ref.open != "" && expected == ref.open && ref.errand:
+		w.code("steer an errand", err, thole.CodeUnsupported)
+	case ref.open != "" && expected == ref.open:
 		w.code("steer", err, "")
-	} else {
+	default:
 		w.code("steer wrongly", err, thole.CodeConflict)
 	}
 }
@@ -300,14 +307,27 @@ func (w *world) queue() {
 		}
 		return rapid.SampledFrom(ref.queue).Draw(w.d, "message")
 	}
-	switch rapid.SampledFrom([]string{"add", "add", "edit", "remove", "reorder", "start", "promote"}).Draw(w.d, "queue") {
+	switch rapid.SampledFrom([]string{"add", "add", "errand", "edit", "remove", "reorder", "start", "promote"}).Draw(w.d, "queue") {
 	case "add":
 		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Text(w.next("later ")), Start: rapid.Bool().Draw(w.d, "start")})
 		w.code("enqueue", err, "")
+	case "errand":
+		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Shell(w.next("run ")), Errand: true, Start: true})
+		w.code("errand", err, "")
+		if after := w.reference(); ref.open == "" && (after.open == "" || !after.errand || !slices.Equal(after.queue, ref.queue)) {
+			w.t.Fatalf("an errand on an idle thread is not what runs: %q, queue %v", after.open, after.queue)
+		}
 	case "edit":
 		id := some()
 		_, err := w.m.EditQueued(bg, me, w.id, id, thole.Text(w.next("rather ")))
-		w.code("edit", err, map[bool]thole.Code{true: "", false: thole.CodeNotFound}[id != "none"])
+		switch {
+		case id == "none":
+			w.code("edit nothing", err, thole.CodeNotFound)
+		case ref.errands[id]:
+			w.code("edit an errand", err, thole.CodeConflict)
+		default:
+			w.code("edit", err, "")
+		}
 	case "remove":
 		id := some()
 		ok, err := w.m.RemoveQueued(bg, me, w.id, id)
@@ -340,6 +360,8 @@ func (w *world) queue() {
 			w.code("promote while idle", err, thole.CodeConflict)
 		case id == "none":
 			w.code("promote nothing", err, thole.CodeNotFound)
+		case ref.errand || ref.errands[id]:
+			w.code("promote an errand", err, thole.CodeUnsupported)
 		default:
 			w.code("promote", err, "")
 		}
