@@ -98,6 +98,10 @@ func (l *Log) recover() error {
 		l.offsets = append(l.offsets, at)
 	}
 	l.synced = uint64(len(l.offsets) - 1)
+	size, err := l.file.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return err // the first record that counts takes a new file to the disk with it
+	}
 	if err := l.file.Truncate(at); err != nil {
 		return err
 	}
