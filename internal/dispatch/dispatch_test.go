@@ -104,7 +104,7 @@ func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
 func TestInterruptAndSteer(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
-	turn := r.start(id, "sim: wait 60s ;; say never")
+	turn := r.start(id, "sim: wait 60s ;; wait 60s ;; say never")
 	r.until(id, func(e thread.Event) bool {
 		return e.Turn == turn && e.Kind == thread.TurnPhase && e.Data.Phase == thole.PhaseRunning
 	})
@@ -120,6 +120,22 @@ func TestInterruptAndSteer(t *testing.T) {
 	}
 	if n := len(r.shelf.synced); n == 0 || r.shelf.synced[0] != "message.stop" {
 		t.Errorf("synced %v", r.shelf.synced)
+	}
+}
+
+// What is said before the agent is up reaches it as soon as it listens, in order.
+func TestSteersWaitForTheAgent(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t))
+	id := r.thread()
+	turn := r.start(id, "sim: wait 10m ;; wait 10m ;; say done")
+	for _, text := range []string{"sim: say first", "sim: say second"} {
+		if _, err := r.Steer(context.Background(), me, thread.Steer{Thread: id, Expected: turn, Input: thole.Text(text)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := r.settled(id, turn)
+	if said := r.said(id, turn); got.Outcome != thole.OutcomeCompleted || said != "done\nfirst\nsecond\n" {
+		t.Fatalf("%+v said %q", got, said)
 	}
 }
 

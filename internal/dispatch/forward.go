@@ -106,7 +106,11 @@ type forwarder struct {
 	run    thole.TurnID
 	timers map[thole.AskID]*time.Timer // park a question nobody answers
 	kill   *time.Timer                 // ends a run that does not stop by itself
-	due    chan func()                 // what timers ask for; forward does it, so that nothing outlives it
+
+	unheard []thread.Message // steers that the agent has not got, oldest first
+	again   *time.Timer      // tells them
+
+	due chan func() // what timers ask for; forward does it, so that nothing outlives it
 }
 
 // later does something after d, unless the follow is over by then.
@@ -175,9 +179,30 @@ func (f *forwarder) event(ctx context.Context, ev thread.Event) {
 	}
 }
 
+// steer gives the agent a message, after those before it.
 func (f *forwarder) steer(ctx context.Context, m thread.Message) {
-	_, err := f.place.client.Steer(ctx, executord.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
-	f.tolerate("steer", err)
+	if f.unheard = append(f.unheard, m); len(f.unheard) == 1 {
+		f.tell(ctx)
+	}
+}
+
+// tellAgain is how long after an agent could not listen it is asked again.
+const tellAgain = 100 * time.Millisecond
+
+// tell says what was not heard yet. An agent that is still starting, or between
+// two things, is asked again; what it never takes goes back to the queue when the
+// turn ends.
+func (f *forwarder) tell(ctx context.Context) {
+	for len(f.unheard) > 0 {
+		m := f.unheard[0]
+		_, err := f.place.client.Steer(ctx, executord.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
+		if thole.CodeOf(err) == thole.CodeConflict {
+			f.again = f.later(ctx, tellAgain, func() { f.tell(ctx) })
+			return
+		}
+		f.tolerate("steer", err)
+		f.unheard = f.unheard[1:]
+	}
 }
 
 func (f *forwarder) answer(ctx context.Context, id thole.AskID, a thole.Answer) {
@@ -216,8 +241,10 @@ func (f *forwarder) stopTimers() {
 	for _, t := range f.timers {
 		t.Stop()
 	}
-	if f.kill != nil {
-		f.kill.Stop()
+	for _, t := range []*time.Timer{f.kill, f.again} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 }
 

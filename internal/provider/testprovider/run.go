@@ -40,6 +40,7 @@ type run struct {
 
 	asks     map[thole.AskID]chan thole.Answer // guarded by session.mu
 	steers   chan steer
+	heard    int // steers that have ended no wait yet
 	deferred chan thole.AskID
 }
 
@@ -108,18 +109,23 @@ func (r *run) takeSteers() {
 	for {
 		select {
 		case s := <-r.steers:
-			var text string
-			for _, in := range s.input {
-				text += in.Text
-			}
-			r.em.Steered(thole.Item{ID: r.nextID("steer"), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
-				Content: s.input, ClientID: s.clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()}})
-			ops, rest := parse(text)
-			r.ops, r.rest = append(r.ops, ops...), rest
+			r.take(s)
 		default:
 			return
 		}
 	}
+}
+
+func (r *run) take(s steer) {
+	var text string
+	for _, in := range s.input {
+		text += in.Text
+	}
+	r.em.Steered(thole.Item{ID: r.nextID("steer"), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+		Content: s.input, ClientID: s.clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()}})
+	ops, rest := parse(text)
+	r.ops, r.rest = append(r.ops, ops...), rest
+	r.heard++
 }
 
 func (r *run) nextID(kind string) thole.ItemID {
@@ -135,6 +141,27 @@ func (r *run) wait(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
+	case <-t.C:
+		return nil
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+}
+
+// idle waits for the user, at the longest for d. Each thing that was said ends one
+// wait, also what was said before it.
+func (r *run) idle(d time.Duration) error {
+	if r.heard > 0 {
+		r.heard--
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case s := <-r.steers:
+		r.take(s)
+		r.heard--
+		return nil
 	case <-t.C:
 		return nil
 	case <-r.ctx.Done():
@@ -169,7 +196,7 @@ func (r *run) do(o op) error {
 		if err != nil {
 			return err
 		}
-		return r.wait(d)
+		return r.idle(d)
 	case "step":
 		r.em.StepStarted()
 		return nil

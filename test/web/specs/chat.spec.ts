@@ -82,7 +82,7 @@ test("todos are grouped, counted and replayed", async ({ desk }) => {
 });
 
 test("stop ends the run and retry starts another", async ({ desk }) => {
-  await desk.send("Slowly sim: slow 100ms 4 ;; say this text takes a long time to come and nobody will wait for it to be complete because it is stopped");
+  await desk.send("Slowly sim: say this text is longer ;; wait 5m ;; say than anybody waits for");
   await expect(desk.stopButton).toBeVisible();
   await desk.stopButton.click(); // at once: also a run that has hardly begun is stopped
   await desk.idle();
@@ -95,7 +95,7 @@ test("stop ends the run and retry starts another", async ({ desk }) => {
 });
 
 test("a running agent is steered, and messages queue behind it", async ({ desk }) => {
-  await desk.send("Busy sim: wait 6s ;; say first answer");
+  await desk.send("Busy sim: wait 5m ;; say first answer");
   await expect(desk.stopButton).toBeVisible();
   const queue = desk.page.getByRole("region", { name: "Queued messages" });
   for (const text of ["queued one", "queued two", "queued three"]) {
@@ -126,7 +126,7 @@ test("a failed run says why", async ({ desk }) => {
 });
 
 test("a queued message is given to the running answer", async ({ desk }) => {
-  await desk.send("Busy sim: wait 4s ;; say first answer");
+  await desk.send("Busy sim: wait 5m ;; say first answer");
   await expect(desk.stopButton).toBeVisible();
   await desk.send("sim: say took it in");
   const queue = desk.page.getByRole("region", { name: "Queued messages" });
