@@ -10,8 +10,8 @@ import (
 	"github.com/tholehq/thole/internal/channel/turnstart"
 )
 
-// A session whose settings and status are known is not asked for them again, but
-// every change of them is heard before the next delivery, whoever made it and how.
+// Every change of a session's settings and status counts for the next delivery,
+// whoever made it and how.
 func TestChangesAreHeard(t *testing.T) {
 	r := newRig(t)
 	ch := turnstart.New(r.s, nil)
@@ -64,4 +64,60 @@ func TestChangesAreHeard(t *testing.T) {
 	r.must("turn/interrupt", map[string]any{"turnId": turn}, nil)
 	r.await(turn, "interrupted")
 	idle()
+}
+
+// A probe goes by what was heard, which lags behind. What the server took before the
+// probe counts all the same: nothing is sent.
+func TestNothingIsSentOnOldNews(t *testing.T) {
+	r := newRig(t)
+	ch := turnstart.New(r.s, nil)
+	defer ch.Close()
+	probe := func() channel.Readiness {
+		t.Helper()
+		got, err := ch.Probe(bg, channel.Query{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Batch: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	after := func(what string, change func()) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; {
+			got := probe()
+			if got.Verdict == channel.Now && strings.Contains(got.Reason, "as was heard") {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("never heard idle: %+v", got)
+			}
+			if got.Verdict == channel.Now {
+				r.await(r.say("sim: say hello"), "completed") // its status is announced
+			}
+		}
+		change()
+		got := probe()
+		if got.Verdict != channel.Now {
+			return // heard already
+		}
+		a, err := ch.Propose(bg, channel.Proposal{
+			User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Mode: got.Mode, Marker: "thole-" + what, Request: "r",
+			Text: "sim: say got it", Batch: "b", Attachment: got.Attachment, Epoch: got.Epoch,
+		})
+		if err != nil || a.Acceptance != thole.Rejected {
+			t.Errorf("after %s: %+v, %v", what, a, err)
+		}
+	}
+	turn := ""
+	after("a turn", func() { turn = r.say("sim: hang"); r.asked("hang") })
+	r.must("turn/interrupt", map[string]any{"turnId": turn}, nil)
+	r.await(turn, "interrupted")
+	for range 5 {
+		after("wider settings", func() {
+			r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true}}, nil)
+		})
+		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "readOnly"}}, nil)
+	}
+	if n := r.carrying(); n != 0 {
+		t.Errorf("%d deliveries arrived", n)
+	}
 }

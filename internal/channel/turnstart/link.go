@@ -229,16 +229,9 @@ func (l *link) permissions(ctx context.Context) (settings attachment.Settings, n
 }
 
 // survey reads all that a probe needs at once. The status is not the one that
-// resume tells: after a review that stays active for ever. A thread whose settings
-// are known and that was last announced idle is asked for its queue only: what was
-// announced before that answer is heard before it, so both are as fresh as it is.
+// resume tells: after a review that stays active for ever. The settings are: resume
+// waits for changes that the server has taken and not yet announced.
 func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue []wireQueued, err error) {
-	if _, ok := l.quiet(); ok {
-		queue, err = l.queue(ctx)
-		if view, ok := l.quiet(); ok || err != nil {
-			return view, view.Thread, queue, err
-		}
-	}
 	var wg sync.WaitGroup
 	var errs [3]error
 	wg.Go(func() { view, errs[0] = l.resume(ctx) })
@@ -248,7 +241,8 @@ func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue 
 	return view, th, queue, errors.Join(errs[:]...)
 }
 
-// quiet is the thread while its settings are known and it was last announced idle.
+// quiet is the thread as it was heard to be: its settings known, last announced
+// idle. That may lag behind by a moment.
 func (l *link) quiet() (view wireView, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,6 +252,13 @@ func (l *link) quiet() (view wireView, ok bool) {
 	view = *l.view
 	view.Thread.Status.Type = "idle"
 	return view, true
+}
+
+// heard counts what was announced that may have changed the thread's settings.
+func (l *link) heard() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.news
 }
 
 // notified wakes whoever waits, and remembers who opened the turns that were seen

@@ -24,6 +24,9 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 	if err != nil {
 		return unsent(err)
 	}
+	if err := c.confirm(l, a.ID, p.Batch); err != nil {
+		return unsent(err)
+	}
 	if err := c.pin(ctx, l, a); err != nil {
 		return unsent(err)
 	}
