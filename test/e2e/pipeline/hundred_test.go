@@ -25,9 +25,14 @@ func TestAHundredAtOnce(t *testing.T) {
 			t.Errorf("said %q", s.said(runs[i]))
 		}
 	}
-	took := time.Since(begun)
+	r.idle(t, len(sessions), time.Since(begun))
+}
+
+// idle logs what turns at once took and what their threads cost afterwards.
+func (r *rig) idle(t *testing.T, threads int, took time.Duration) {
+	t.Helper()
 	list, err := r.driver.List(t.Context())
-	if err != nil || len(list) != len(sessions) {
+	if err != nil || len(list) != threads {
 		t.Fatalf("%d executors, %v", len(list), err)
 	}
 	processes, kib := 0, 0
@@ -39,7 +44,7 @@ func TestAHundredAtOnce(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d turns in %s; %d processes, %d KiB of memory for each idle thread", len(sessions), took.Round(time.Millisecond), processes, kib/len(list))
+	t.Logf("%d turns in %s; %d processes, %d KiB of memory for each idle thread", threads, took.Round(time.Millisecond), processes, kib/threads)
 }
 
 // process is a directory of /proc and the environment in it.

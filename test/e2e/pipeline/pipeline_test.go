@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tholehq/thole/internal/executor"
 )
@@ -115,6 +116,7 @@ func conversation(t *testing.T, s *session, name string) {
 // Twelve turns of real agents at once: all succeed.
 func TestTwelveAtOnce(t *testing.T) {
 	r := up(t)
+	begun := time.Now()
 	type started struct {
 		s  *session
 		id string
@@ -129,4 +131,5 @@ func TestTwelveAtOnce(t *testing.T) {
 			t.Errorf("said %q", a.s.said(a.id))
 		}
 	}
+	r.idle(t, len(all), time.Since(begun))
 }
