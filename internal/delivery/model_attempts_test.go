@@ -124,8 +124,12 @@ func (p *player) stepSettle() string {
 func (p *player) stepObserve() string {
 	lane := p.lane()
 	f, good := p.fence(lane)
-	if f.Request == "another" { // the request does not fence observations
-		f.Request = p.fences[lane].Request
+	// The request does not fence observations: the fence of a call that was rejected
+	// names the same attempt, of whichever lane.
+	for name, now := range p.fences {
+		if now.Request = f.Request; now == f {
+			lane, f = name, p.fences[name]
+		}
 	}
 	l := p.m.lanes[lane]
 	events := []thole.TurnEvent{thole.TurnEventStarted, thole.TurnEventCompleted, thole.TurnEventFailed, thole.TurnEventReplaced}
