@@ -95,17 +95,14 @@ func (s *contractSide) turn(text string) time.Duration {
 	return at.Sub(from)
 }
 
-// fill gives the thread n items, fifty a turn. The real agent makes them as
-// commands that it runs beside each other, its quickest way to do much in a turn;
-// the scripted one says them, which costs no processes.
+// perTurn is how many items a turn of a long thread has.
+const perTurn = 50
+
+// fill gives a thread of ours n items.
 func (s *contractSide) fill(n int) {
 	s.t.Helper()
-	const per = 50
-	text := "sim: run true" + strings.Repeat(" ;; and run true", per-3) + " ;; say done"
-	if s.pid == 0 {
-		text = "sim: say begin" + strings.Repeat(" ;; say an item like many others", per-2)
-	}
-	for range (n + per - 1) / per {
+	text := "sim: say begin" + strings.Repeat(" ;; say an item like many others", perTurn-2)
+	for range (n + perTurn - 1) / perTurn {
 		s.turn(text)
 	}
 }
