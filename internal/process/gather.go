@@ -12,7 +12,7 @@ const (
 	flood = 512
 	// look is the least time over which the output is counted: a handful of messages
 	// written at once is no flood.
-	look = time.Millisecond
+	look = 2 * time.Millisecond
 	// nap is how long a CLI that floods is left alone.
 	nap = 5 * time.Millisecond
 	// brim is the output after which the CLI may be waiting for room in its pipe,
@@ -39,14 +39,19 @@ func (g *gather) Read(b []byte) (int, error) {
 	n, err := g.ReadCloser.Read(b)
 	g.sum += n
 	now := time.Now()
-	if took := now.Sub(g.since); n >= min(brim, len(b)) {
+	took := now.Sub(g.since)
+	bound := flood * int(max(took, look)) / int(time.Millisecond)
+	switch {
+	case n >= min(brim, len(b)):
 		g.rest = 0
-	} else if took >= look {
+		return n, err
+	case g.sum > bound:
+		g.rest = nap
+	case took < look:
+		return n, err
+	case g.sum <= bound/2: // a flood has ended when it is half of one
 		g.rest = 0
-		if g.sum > int(flood*took/time.Millisecond) {
-			g.rest = nap
-		}
-		g.since, g.sum = now, 0
 	}
+	g.since, g.sum = now, 0
 	return n, err
 }
