@@ -93,10 +93,10 @@ func Serve(ctx context.Context, cfg Config) (StopReason, error) {
 	var run sync.WaitGroup
 	run.Go(func() { mux.run(kill) })
 	run.Go(s.watchIdle)
-	trim()
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
+	trim()
 	var reason StopReason
 	select {
 	case <-ctx.Done():
