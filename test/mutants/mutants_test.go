@@ -138,7 +138,9 @@ func run(t *testing.T, pkg, tests, flag string) (string, bool) {
 	}
 	cmd := exec.Command("go", append(args, pkg)...)
 	cmd.Dir = root
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "THOLE_SOAK=") || strings.HasPrefix(v, "THOLE_MUTANTS=") })
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "THOLE_SOAK=") || strings.HasPrefix(v, "THOLE_MUTANTS=")
+	})
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
 }
