@@ -1,30 +1,9 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/tholehq/thole/protocol/app"
 )
-
-// A command that is declined is not run, and the turn goes on without it.
-func TestCommandDeclined(t *testing.T) {
-	rig, _, s := attach(t)
-	s.say("sim: run echo never-printed > out ;; say went on without")
-	s.wait("echo never-printed", "No, continue without running it (d)")
-	s.keys("d")
-	s.wait("• went on without")
-	turns := turnsOf(t, rig, loaded(t, rig))
-	if turns[0].Status != app.TurnCompleted {
-		t.Errorf("the turn is %s", turns[0].Status)
-	}
-	if !slices.ContainsFunc(turns[0].Items, func(i app.Item) bool {
-		return i.Type == app.ItemCommandExecution && i.Status == app.ItemDeclined
-	}) {
-		t.Errorf("no item is declined: %+v", turns[0].Items)
-	}
-}
 
 // What a user types beside messages: the terminal stays, and says what happened.
 func TestCommandsOfTheTerminal(t *testing.T) {

@@ -27,21 +27,15 @@ func loaded(t *testing.T, rig *apptest.Rig) string {
 // turnsOf reads a thread's turns through the contract.
 func turnsOf(t *testing.T, rig *apptest.Rig, id string) []app.Turn {
 	t.Helper()
-	c := pipe(t, rig)
+	c, err := appclient.Over(context.Background(), rig.Stream(), appclient.Options{Name: "look"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	full := app.ItemsFull
 	page, err := c.Turns(context.Background(), app.TurnsListParams{ThreadID: id, ItemsView: &full})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return page.Data
-}
-
-func pipe(t *testing.T, rig *apptest.Rig) *appclient.Client {
-	t.Helper()
-	c, err := appclient.Over(context.Background(), rig.Stream(), appclient.Options{Name: "look"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
 }
