@@ -6,13 +6,16 @@ import (
 )
 
 const (
-	// flood is the output in bytes a millisecond from which on a CLI is left alone:
-	// two deltas, more than the fastest model makes it say. Nobody reads along then,
-	// and each time the reader wakes costs as much as dozens of deltas.
-	flood = 512
-	// look is the least time over which the output is counted: a handful of messages
+	// flood is how many reads in a millisecond make one: a thousand deltas a second,
+	// more than the fastest model makes a CLI say. Nobody reads along then, and each
+	// time the reader wakes costs as much as a dozen deltas.
+	flood = 1
+	// trickle is the output in bytes a millisecond, about half a delta, below which a
+	// flood has ended.
+	trickle = 128
+	// look is the least time over which reads are counted: a handful of messages
 	// written at once is no flood.
-	look = 2 * time.Millisecond
+	look = 4 * time.Millisecond
 	// nap is how long a CLI that floods is left alone.
 	nap = 5 * time.Millisecond
 	// brim is the output after which the CLI may be waiting for room in its pipe,
@@ -28,8 +31,9 @@ func Gather(r io.ReadCloser) io.ReadCloser { return &gather{ReadCloser: r, since
 type gather struct {
 	io.ReadCloser
 	rest  time.Duration // before the next read
-	since time.Time     // what was read since then
+	since time.Time     // what was read since then, and how often
 	sum   int
+	reads int
 }
 
 func (g *gather) Read(b []byte) (int, error) {
@@ -38,20 +42,21 @@ func (g *gather) Read(b []byte) (int, error) {
 	}
 	n, err := g.ReadCloser.Read(b)
 	g.sum += n
+	g.reads++
 	now := time.Now()
 	took := now.Sub(g.since)
-	bound := flood * int(max(took, look)) / int(time.Millisecond)
+	ms := took.Seconds() * 1e3
 	switch {
 	case n >= min(brim, len(b)):
 		g.rest = 0
 		return n, err
-	case g.sum > bound:
-		g.rest = nap
 	case took < look:
 		return n, err
-	case g.sum <= bound/2: // a flood has ended when it is half of one
+	case g.rest == 0 && float64(g.reads) > flood*ms:
+		g.rest = nap
+	case g.rest > 0 && float64(g.sum) < trickle*ms:
 		g.rest = 0
 	}
-	g.since, g.sum = now, 0
+	g.since, g.sum, g.reads = now, 0, 0
 	return n, err
 }

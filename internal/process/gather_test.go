@@ -19,8 +19,8 @@ func TestGather(t *testing.T) {
 		reads int           // of 100 words, at most
 	}{
 		"slow":    {10 * time.Millisecond, 250, 0, 100},
-		"fast":    {600 * time.Microsecond, 250, 0, 100},
-		"flood":   {100 * time.Microsecond, 250, 5 * time.Millisecond, 15},
+		"fast":    {1200 * time.Microsecond, 250, 0, 100},
+		"flood":   {400 * time.Microsecond, 250, 5 * time.Millisecond, 20},
 		"torrent": {100 * time.Microsecond, 20_000, 0, 100},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,23 +31,27 @@ func scalars(in string, object map[string]any, depth int, into map[string]string
 	return true
 }
 
-func glanced(line []byte) (map[string]string, bool) {
-	got := map[string]string{}
-	ok := Glance(line, func(in, key, value []byte) {
-		got[Unquote([]byte(`"`+string(in)+`"`))+"."+Unquote([]byte(`"`+string(key)+`"`))] = Unquote(value)
+// glanced also counts how often each member was shown.
+func glanced(line []byte) (got map[string]string, shown map[string]int, ok bool) {
+	got, shown = map[string]string{}, map[string]int{}
+	word := func(b []byte) string { return Unquote([]byte(`"` + string(b) + `"`)) }
+	ok = Glance(line, func(in, key, value []byte) {
+		k := word(in) + "." + word(key)
+		got[k] = Unquote(value)
+		shown[k]++
 	})
-	return got, ok
+	return got, shown, ok
 }
 
 func TestGlance(t *testing.T) {
-	got, ok := glanced([]byte(` {"a":"b", "n" : -1.5e3 ,"o":{"t":"say \"hi\"\\","u":"\u00e4ö","x":null} , "l":true}` + "\r"))
+	got, _, ok := glanced([]byte(` {"a":"b", "n" : -1.5e3 ,"o":{"t":"say \"hi\"\\","u":"\u00e4ö","x":null} , "l":true}` + "\r"))
 	want := map[string]string{".a": "b", ".n": "", "o.t": `say "hi"\`, "o.u": "äö", "o.x": "", ".l": ""}
 	if !ok || !maps.Equal(got, want) {
 		t.Errorf("%v, %v", got, ok)
 	}
 	for _, line := range []string{``, `{`, `[]`, `{"a":[1]}`, `{"a":"b"`, `{"a":"b"}}`, `{"a":"b" "c":1}`, `{"a"}`, `{"a":}`, `{"a":"b\"}`, `{"\u0061":"b"}`, `{"a":1`, `{}`,
 		strings.Repeat(`{"a":`, 9) + `1` + strings.Repeat(`}`, 9)} {
-		if got, ok := glanced([]byte(line)); ok {
+		if got, _, ok := glanced([]byte(line)); ok {
 			t.Errorf("%s: glanced as %v", line, got)
 		}
 	}
@@ -63,7 +67,7 @@ func FuzzGlance(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		got, ok := glanced(line)
+		got, shown, ok := glanced(line)
 		var object map[string]any
 		if !ok || json.Unmarshal(line, &object) != nil {
 			return
@@ -73,8 +77,7 @@ func FuzzGlance(f *testing.F) {
 			t.Fatalf("glanced at %v", object)
 		}
 		for k, v := range want { // of a key that comes twice either value may be the last
-			_, key, _ := strings.Cut(k, ".")
-			if have, ok := got[k]; !ok || have != v && strings.Count(string(line), `"`+key+`"`) < 2 {
+			if have, ok := got[k]; !ok || have != v && shown[k] < 2 {
 				t.Errorf("%s is %q, want %q", k, have, v)
 			}
 		}
