@@ -42,6 +42,7 @@ func harness(binary func(testing.TB) string) providertest.Harness {
 			return "mcp__" + server + "__size"
 		},
 		AskTool:     "AskUserQuestion",
+		CountsCut:   true,
 		VersionText: func(v string) string { return v + " (Claude Code)" },
 		Overflow:    "http 400 type=invalid_request_error prompt is too long: 250000 tokens > 200000 maximum",
 	}
