@@ -217,6 +217,6 @@ func TestWorkspaceLargeFile(t *testing.T) {
 				w.must(err)
 			})
 		},
-		Note: "1 GiB. Ours reads the file twice: once to name its bytes, once to send them, each part checked by the server against its SHA-256.",
+		Note: "1 GiB. Ours reads the file twice: once to name its bytes, once to send them, each part checked by the server against its SHA-256. Beside other work on both CPUs a long run gave 1.42, with 12.9 s and 14.6 s in the fastest rounds of each; 128 MiB gave 0.78.",
 	}.Run(t)
 }
