@@ -30,32 +30,30 @@ func Gather(r io.ReadCloser) io.ReadCloser { return &gather{ReadCloser: r, since
 
 type gather struct {
 	io.ReadCloser
-	rest  time.Duration // before the next read
-	since time.Time     // what was read since then, and how often
-	sum   int
-	reads int
+	floods bool
+	full   bool      // the last read may have left something behind
+	since  time.Time // what was read since then, and how often
+	sum    int
+	reads  int
 }
 
 func (g *gather) Read(b []byte) (int, error) {
-	if g.rest > 0 {
-		time.Sleep(g.rest)
+	if g.floods && !g.full {
+		time.Sleep(nap)
 	}
 	n, err := g.ReadCloser.Read(b)
+	g.full = n >= min(brim, len(b))
 	g.sum += n
 	g.reads++
 	now := time.Now()
 	took := now.Sub(g.since)
-	ms := took.Seconds() * 1e3
-	switch {
-	case n >= min(brim, len(b)):
-		g.rest = 0
+	if took < look {
 		return n, err
-	case took < look:
-		return n, err
-	case g.rest == 0 && float64(g.reads) > flood*ms:
-		g.rest = nap
-	case g.rest > 0 && float64(g.sum) < trickle*ms:
-		g.rest = 0
+	}
+	if ms := took.Seconds() * 1e3; g.floods {
+		g.floods = float64(g.sum) >= trickle*ms
+	} else {
+		g.floods = float64(g.reads) > flood*ms
 	}
 	g.since, g.sum, g.reads = now, 0, 0
 	return n, err
