@@ -67,10 +67,10 @@ func ownGroup(t *testing.T) string {
 		}
 	}
 	room := filepath.Join("/cgroup", unified, "main")
-	if err := os.Mkdir(room, 0o755); err == nil {
-		err = os.WriteFile(filepath.Join(room, "cgroup.procs"), []byte("0"), 0)
+	if err := os.Mkdir(room, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(room, "cgroup.procs"), []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
 	return unified
