@@ -48,12 +48,23 @@ export async function moreSessions(): Promise<void> {
 const put = (id: string, change: Partial<Session>): void =>
   sessions.set((old) => ({ ...old, items: old.items.map((it) => (it.id === id ? { ...it, ...change } : it)) }));
 
-const drop = (id: string): void => sessions.set((old) => ({ ...old, items: old.items.filter((it) => it.id !== id) }));
+const drop = (id: string): void => {
+  sessions.set((old) => ({ ...old, items: old.items.filter((it) => it.id !== id) }));
+  askAgain();
+};
+
+// A list that was asked for before a change may not have it: what is under way is overtaken by another question.
+function askAgain(): void {
+  if (sessions.get().state === "loading") loadSessions().catch(() => {});
+}
 
 export async function editSession(id: string, change: Partial<Pick<Session, "name" | "archived" | "provider" | "model" | "effort" | "execution_profile">>): Promise<Session> {
   const { data } = await request<Session>("PATCH", `/sessions/${id}`, { body: change });
   if (change.archived !== undefined && change.archived !== sessions.get().archived) drop(id);
-  else put(id, data);
+  else {
+    put(id, data);
+    askAgain();
+  }
   return data;
 }
 
