@@ -73,7 +73,7 @@ func TestUpFootprint(t *testing.T) {
 		Name: "up: start to ready", Unit: "ms", Peer: "codex app-server " + lab.CodexVersion, Promise: 1, Loose: 4,
 		Ours:   measure(func() (string, *exec.Cmd) { return startUp(t, shortDir(t)) }, &ms, &mib),
 		Theirs: measure(func() (string, *exec.Cmd) { return startCodex(t, model) }, &theirMS, &theirMiB),
-		Note:   "From exec to the answer to initialize. Ours makes the home and its database each time and serves the web page; the peer has its home already. Not held reliably: short runs of the same day gave 0.45 and 1.23.",
+		Note:   "From exec to the answer to initialize. Ours makes the home and its database each time and serves the web page; the peer has its home already.",
 	}.Run(t)
 	next := func(all []float64) func() float64 {
 		i := -1
