@@ -216,7 +216,7 @@ func TestDeliveryLatency(t *testing.T) {
 			return middle(took)
 		},
 		Theirs: func() float64 { return 2 * commit() },
-		Note:   "`job complete` with an inline payload and no wait window, until Propose is called. Exactly two durable steps lie between; the ratio shows what the decisions add.",
+		Note:   "`job complete` with an inline payload and no wait window, until Propose is called. Exactly two durable steps lie between; the ratio shows what the decisions add: about 38 statements, and a CPU profile has half of all time inside SQLite executing them. A batch that is made, offered and barred in fewer statements would be the way.",
 	}.Run(t)
 }
 
