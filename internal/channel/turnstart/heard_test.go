@@ -10,20 +10,23 @@ import (
 	"github.com/tholehq/thole/internal/channel/turnstart"
 )
 
+// probe asks whether a batch may be delivered now.
+func (r *rig) probe(ch *turnstart.Channel) channel.Readiness {
+	r.t.Helper()
+	got, err := ch.Probe(bg, channel.Query{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Batch: "b"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return got
+}
+
 // Every change of a session's settings and status counts for the next delivery,
 // whoever made it and how.
 func TestChangesAreHeard(t *testing.T) {
 	r := newRig(t)
 	ch := turnstart.New(r.s, nil)
 	defer ch.Close()
-	probe := func() channel.Readiness {
-		t.Helper()
-		got, err := ch.Probe(bg, channel.Query{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Batch: "b"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
+	probe := func() channel.Readiness { t.Helper(); return r.probe(ch) }
 	// A turn's end is announced a moment before the thread takes the next one.
 	idle := func() {
 		t.Helper()
@@ -72,14 +75,7 @@ func TestNothingIsSentOnOldNews(t *testing.T) {
 	r := newRig(t)
 	ch := turnstart.New(r.s, nil)
 	defer ch.Close()
-	probe := func() channel.Readiness {
-		t.Helper()
-		got, err := ch.Probe(bg, channel.Query{User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Batch: "b"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
+	probe := func() channel.Readiness { t.Helper(); return r.probe(ch) }
 	after := func(what string, change func()) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; {

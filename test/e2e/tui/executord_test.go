@@ -8,25 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/test/e2e/home"
 )
 
 // executord is killed while a turn runs under the real TUI: the turn is taken up
 // again, the terminal shows its end, and the thread goes on.
 func TestExecutordKilledUnderATurn(t *testing.T) {
-	codex := lab.Codex(t)
-	h := home.New(t)
-	h.Vars = []string{"THOLE_PROVIDERS_CODEX=" + codex}
-	h.Up()
-	out, errs, code := h.Run("thread", "start", "--model", "codex/default", "sim: say made by a script")
-	if code != 0 {
-		t.Fatalf("%d %s%s", code, out, errs)
-	}
-	id := strings.Fields(out)[1]
-	s := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, id)
-	s.wait("• made by a script")
+	h, id, s := throughHome(t)
 	s.say("sim: run timeout 100 tail -f /dev/null")
 	s.wait("Yes, proceed")
 	s.keys("y")

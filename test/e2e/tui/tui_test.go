@@ -183,20 +183,28 @@ func dial(t *testing.T, addr string) *appclient.Client {
 	return c
 }
 
-// thole tui opens the installed TUI on the home's own socket: the whole pipeline
-// with the real agent behind it, and a thread that a script made.
-func TestThroughTheHome(t *testing.T) {
+// throughHome shows a thread that a script made in the installed TUI, with the
+// whole pipeline and the real agent behind it.
+func throughHome(t *testing.T) (h *home.Home, thread string, s *screen) {
+	t.Helper()
 	codex := lab.Codex(t)
-	h := home.New(t)
+	h = home.New(t)
 	h.Vars = []string{"THOLE_PROVIDERS_CODEX=" + codex}
 	h.Up()
 	out, errs, code := h.Run("thread", "start", "--model", "codex/default", "sim: say made by a script")
 	if code != 0 {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
-	id := strings.Fields(out)[1]
-	s := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, id)
+	thread = strings.Fields(out)[1]
+	s = show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, thread)
 	s.wait("• made by a script")
+	return h, thread, s
+}
+
+// thole tui opens the installed TUI on the home's own socket: the whole pipeline
+// with the real agent behind it, and a thread that a script made.
+func TestThroughTheHome(t *testing.T) {
+	h, id, s := throughHome(t)
 	s.say("sim: escalate echo in-the-executor ;; say it printed %tool%")
 	s.wait("Yes, proceed")
 	s.keys("y")
