@@ -144,7 +144,8 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 	defer func() { sub.Close() }()
 	s.streams.Add(1)
 	defer s.streams.Done()
-	st := newStream(w, chatHeader)
+	st := s.newStream(w, chatHeader)
+	w.WriteHeader(http.StatusOK)
 	if st.flush() != nil { // the headers, before anything happens
 		return
 	}
@@ -159,7 +160,7 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 				}
 				continue
 			}
-			st.pace(r.Context(), s.stopping)
+			st.pace()
 			after = feed(e, batch, sub.Events, after)
 		case <-alive.C:
 			st.comment("alive")
@@ -212,7 +213,7 @@ func write(st *stream, chunks []chat.Chunk) {
 		if err != nil {
 			panic("httpapi: encode chunk: " + err.Error())
 		}
-		st.data("", b)
+		st.data(b)
 	}
 }
 

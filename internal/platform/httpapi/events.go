@@ -43,6 +43,7 @@ type follower struct {
 	jobs    func() <-chan struct{}
 	changed <-chan struct{}
 	alive   *time.Timer
+	scratch []*thread.Event // for more
 }
 
 // cursorOf reads where a reader is: EventSource sends the header by itself, and
@@ -120,7 +121,10 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, named []string, 
 	}
 	s.streams.Add(1)
 	defer s.streams.Done()
-	f.stream = newStream(w, nil)
+	f.stream = s.newStream(w, nil)
+	ctx, done := f.takeOver(r.Context(), w)
+	defer done()
+	f.r = r.WithContext(ctx)
 	f.begin(cursor != nil)
 	f.loop()
 }
@@ -190,12 +194,11 @@ func (f *follower) add(src *source, events []*thread.Event) {
 		for n < len(events) && joinable(events[n-1], events[n]) {
 			n++
 		}
-		id := ""
 		if e := events[i]; e.Seq > 0 && src != nil {
 			src.seq = e.Seq
-			id = f.position()
+			f.id(f.position())
 		}
-		f.data(id, f.frames.encode(events[i:n]))
+		f.frame(f.frames.encode(events[i:n]))
 		i = n
 	}
 }

@@ -32,7 +32,7 @@ func (f *follower) loop() {
 			}
 			continue
 		}
-		loaded := f.pace(f.r.Context(), f.stopping)
+		loaded := f.pace()
 		if f.take(src, batch, woke) || f.drain() || f.flush() != nil {
 			return
 		}
@@ -42,22 +42,16 @@ func (f *follower) loop() {
 	}
 }
 
+// patience is how long a busy stream goes without looking at anything but its
+// events and the end of the server.
+const patience = 5 * time.Second
+
 // ticks writes at every tick while there is something to write: under load a
 // reader then wakes once a tick. True ends the stream.
 func (f *follower) ticks() bool {
-	for {
-		f.sleep(f.r.Context(), f.stopping)
+	for range patience / coalesce {
+		f.tick.wait()
 		select {
-		case <-f.alive.C:
-			if f.check() {
-				return true
-			}
-		case <-f.changed:
-			if f.take(nil, nil, wokeJobs) {
-				return true
-			}
-		case <-f.r.Context().Done():
-			return true
 		case <-f.stopping:
 			return false
 		default:
@@ -72,6 +66,7 @@ func (f *follower) ticks() bool {
 			return true
 		}
 	}
+	return false
 }
 
 // check keeps the line open and looks whether the reader is still logged in.
@@ -138,7 +133,7 @@ func (f *follower) take(src *source, batch []thread.Event, woke wake) bool {
 	case wokeJobs:
 		f.changed = f.jobs()
 		b, _ := json.Marshal(jobsEvent(f.cfg.Now())) // plain data always encodes
-		f.data("", b)
+		f.data(b)
 	case wokeWatch:
 		if batch == nil {
 			return f.over(f.watch)
@@ -152,7 +147,8 @@ func (f *follower) take(src *source, batch []thread.Event, woke wake) bool {
 
 // more writes a source's batch and what else it has.
 func (f *follower) more(src *source, batch []thread.Event) bool {
-	var events []*thread.Event
+	events := f.scratch[:0]
+	defer func() { clear(events); f.scratch = events[:0] }()
 	for {
 		if batch == nil {
 			f.add(src, events)
@@ -187,6 +183,11 @@ func (f *follower) drain() bool {
 	}
 	if f.watch == nil {
 		return false
+	}
+	select {
+	case <-f.changed:
+		f.take(nil, nil, wokeJobs)
+	default:
 	}
 	for {
 		select {

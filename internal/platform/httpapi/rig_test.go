@@ -216,7 +216,11 @@ func (c *caller) stream(method, path string, body any) *sse {
 		b, _ := io.ReadAll(res.Body)
 		c.g.t.Fatalf("%s %s: %s: %s", method, path, res.Status, b)
 	}
-	s := &sse{t: c.g.t, res: res, scan: bufio.NewScanner(res.Body)}
+	return newSSE(c.g.t, res)
+}
+
+func newSSE(t testing.TB, res *http.Response) *sse {
+	s := &sse{t: t, res: res, scan: bufio.NewScanner(res.Body)}
 	s.scan.Buffer(nil, 8<<20)
 	return s
 }

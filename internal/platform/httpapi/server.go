@@ -78,6 +78,7 @@ type Server struct {
 	mux    *router
 	api    huma.API
 	frames *frameCache
+	beats  metronome
 	ui     http.Handler
 
 	stopping chan struct{}

@@ -1,10 +1,11 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tholehq/thole/internal/platform/view"
@@ -18,21 +19,30 @@ const (
 	burst = 8
 	// keepAlive is the longest time without one.
 	keepAlive = 15 * time.Second
-	// writeLimit is how long a client may keep us from writing.
+	// writeLimit is how long a client may keep us from writing, at most; half of
+	// it at least.
 	writeLimit = 30 * time.Second
 )
 
 // stream writes server-sent events. Its buffer collects until flush.
 type stream struct {
-	w    http.ResponseWriter
-	ctl  *http.ResponseController
+	w   io.Writer
+	ctl interface {
+		SetWriteDeadline(time.Time) error
+		Flush() error
+	}
+	tick *metronome
 	buf  []byte
+	lent bool      // buf is a frame that others share
 	last time.Time // of the last flush
+	// until is the deadline that the connection has. Setting it costs, so it is
+	// moved only when half of it has passed.
+	until time.Time
 	// credit is how many writes may go at once.
 	credit float64
 }
 
-func newStream(w http.ResponseWriter, header map[string]string) *stream {
+func (s *Server) newStream(w http.ResponseWriter, header map[string]string) *stream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
@@ -40,19 +50,21 @@ func newStream(w http.ResponseWriter, header map[string]string) *stream {
 	for k, v := range header {
 		h.Set(k, v)
 	}
-	w.WriteHeader(http.StatusOK)
-	return &stream{w: w, ctl: http.NewResponseController(w), last: time.Now(), credit: burst}
+	return &stream{w: w, ctl: http.NewResponseController(w), tick: &s.beats, last: time.Now(), credit: burst}
 }
 
 // flush sends what was collected. An error means that the client is gone.
 func (st *stream) flush() error {
 	st.last = time.Now()
 	if len(st.buf) > 0 {
-		_ = st.ctl.SetWriteDeadline(st.last.Add(writeLimit)) // not every writer has deadlines
+		if st.until.Sub(st.last) < writeLimit/2 {
+			st.until = st.last.Add(writeLimit)
+			_ = st.ctl.SetWriteDeadline(st.until) // not every writer has deadlines
+		}
 		_, err := st.w.Write(st.buf)
 		st.buf = st.buf[:0]
-		if cap(st.buf) > 256<<10 {
-			st.buf = nil
+		if st.lent || cap(st.buf) > 256<<10 {
+			st.buf, st.lent = nil, false
 		}
 		if err != nil {
 			return err
@@ -72,15 +84,26 @@ func (st *stream) event(name string, data any) {
 		panic("httpapi: encode event: " + err.Error())
 	}
 	st.buf = append(append(append(st.buf, "event: "...), name...), '\n')
-	st.data("", b)
+	st.data(b)
+}
+
+// id names the event that follows.
+func (st *stream) id(id string) {
+	st.buf = append(append(append(st.buf, "id: "...), id...), '\n')
 }
 
 // data adds a plain event.
-func (st *stream) data(id string, json []byte) {
-	if id != "" {
-		st.buf = append(append(append(st.buf, "id: "...), id...), '\n')
-	}
+func (st *stream) data(json []byte) {
 	st.buf = append(append(append(st.buf, "data: "...), json...), "\n\n"...)
+}
+
+// frame adds a frame that others share; one that stands alone is not copied.
+func (st *stream) frame(shared []byte) {
+	if len(st.buf) == 0 {
+		st.buf, st.lent = shared[:len(shared):len(shared)], true
+		return
+	}
+	st.buf, st.lent = append(st.buf, shared...), false
 }
 
 // pace waits until the next write is due: at once while there is credit, which a
@@ -88,35 +111,30 @@ func (st *stream) data(id string, json []byte) {
 // wait, and a flood costs one write a tick. Ticks are the same for all streams:
 // readers of one session then collect the same events and share their encoding.
 // It reports whether it waited for one.
-func (st *stream) pace(ctx context.Context, stopping <-chan struct{}) bool {
+func (st *stream) pace() bool {
 	now := time.Now()
 	st.credit = min(st.credit+float64(now.Sub(st.last))/float64(coalesce), burst)
 	if st.credit >= 1 {
 		st.credit--
 		return false
 	}
-	st.sleep(ctx, stopping)
+	st.tick.wait()
 	st.credit = 0
 	return true
-}
-
-// sleep waits for the next tick.
-func (st *stream) sleep(ctx context.Context, stopping <-chan struct{}) {
-	t := time.NewTimer(coalesce - time.Duration(time.Now().UnixNano())%coalesce)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-stopping:
-	}
 }
 
 // frameCache keeps the encoded form of recent events, shared by all readers. The
 // slices that subscriptions deliver are shared too, so an event's address is its
 // name for as long as the cache holds it.
 type frameCache struct {
-	mu       sync.Mutex // guards what follows
+	last     atomic.Pointer[frame] // what readers in step ask for
+	mu       sync.Mutex            // guards what follows
 	cur, old map[frameKey][]byte
+}
+
+type frame struct {
+	key  frameKey
+	data []byte
 }
 
 type frameKey struct{ first, last *thread.Event }
@@ -126,6 +144,9 @@ const frameGeneration = 2048
 func newFrameCache() *frameCache { return &frameCache{cur: map[frameKey][]byte{}} }
 
 func (c *frameCache) get(k frameKey) []byte {
+	if f := c.last.Load(); f != nil && f.key == k {
+		return f.data
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b, ok := c.cur[k]; ok {
@@ -141,9 +162,10 @@ func (c *frameCache) put(k frameKey, b []byte) {
 		c.cur, c.old = make(map[frameKey][]byte, frameGeneration), c.cur
 	}
 	c.cur[k] = b
+	c.last.Store(&frame{k, b})
 }
 
-// encode returns the JSON of one event, or of a run of neighbouring deltas as one.
+// encode returns the frame of one event, or of a run of neighbouring deltas as one.
 func (c *frameCache) encode(run []*thread.Event) []byte {
 	k := frameKey{run[0], run[len(run)-1]}
 	if b := c.get(k); b != nil {
@@ -165,6 +187,7 @@ func (c *frameCache) encode(run []*thread.Event) []byte {
 	if err != nil {
 		panic("httpapi: encode event: " + err.Error())
 	}
+	b = append(append([]byte("data: "), b...), "\n\n"...)
 	c.put(k, b)
 	return b
 }
