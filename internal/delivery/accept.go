@@ -61,12 +61,8 @@ func (o *op) counted(b *Batch, a *Attempt, mv Move, proof map[string]string) err
 	if err := o.UpdateBatch(b); err != nil {
 		return err
 	}
-	s, err := o.LockScope(b.Target)
-	if err != nil {
-		return err
-	}
-	s.Cursor = max(s.Cursor, a.Ticket)
-	return o.PutScope(s)
+	_, err := o.Advance(b.Target, Advance{Served: a.Ticket})
+	return err
 }
 
 // Reject settles a call as proven not accepted: the attempt is prepared again, no

@@ -156,12 +156,8 @@ func (o *op) prepare(laneID string, batch thole.BatchID) (*Batch, *Attempt, erro
 			return nil, nil, err
 		}
 	}
-	s, err := o.LockScope(b.Target)
+	s, err := o.Advance(b.Target, Advance{Revisions: 1})
 	if err != nil {
-		return nil, nil, err
-	}
-	s.Revision++
-	if err := o.PutScope(s); err != nil {
 		return nil, nil, err
 	}
 	o.lane.Generation++

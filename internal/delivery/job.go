@@ -181,13 +181,14 @@ func (m *Machine) Finish(ctx context.Context, actor thole.Actor, p Finish) (Job,
 			}
 			proof["artifact"], proof["sha256"] = string(p.Result.ID), p.Result.SHA256
 		}
-		if err := o.UpdateJob(j); err != nil {
-			return err
-		}
 		if err := o.log("job.finish", Audit{Job: j.ID, From: string(thole.JobRunning), To: string(p.State), Proof: proof}); err != nil {
 			return err
 		}
-		if err := o.release(j); err != nil {
+		released, err := o.release(j)
+		if err == nil && !released {
+			err = o.UpdateJob(j)
+		}
+		if err != nil {
 			return err
 		}
 		job = *j
@@ -217,40 +218,42 @@ func (m *Machine) onJob(ctx context.Context, name string, actor thole.Actor, id 
 }
 
 // release lets a settled job go once it has no open child: into the queue if it
-// has no parent, otherwise its parent is asked again.
-func (o *op) release(j *Job) error {
+// has no parent, otherwise its parent is asked again. It reports whether it did,
+// and has then written the job.
+func (o *op) release(j *Job) (released bool, err error) {
 	for {
 		children, err := o.Children(j.ID)
 		if err != nil {
-			return err
+			return released, err
 		}
 		for _, c := range children {
 			if c.State == thole.JobRunning {
-				return nil
+				return released, nil
 			}
 		}
 		if j.Settled == "" || j.State != thole.JobRunning {
-			return nil
+			return released, nil
 		}
+		released = true
 		j.State, j.UpdatedAt = j.Settled, o.now
 		o.lane.LastReadyAt = later(o.lane.LastReadyAt, o.now)
 		j.ReadyAt = o.lane.LastReadyAt
 		if j.Parent == "" {
-			return o.enqueue(j)
+			return true, o.enqueue(j, children)
 		}
 		if err := o.UpdateJob(j); err != nil {
-			return err
+			return true, err
 		}
 		if j, err = o.Job(j.Parent); err != nil || j == nil {
-			return err
+			return true, err
 		}
 	}
 }
 
 // enqueue puts a ready job into the lane's last batch, or into a new one.
-func (o *op) enqueue(j *Job) error {
+func (o *op) enqueue(j *Job, children []Job) error {
 	policy, bytes, artifacts, reads := j.Policy, int64(0), int64(0), false
-	err := o.family(j, func(d *Job) error {
+	err := o.familyOf(j, children, func(d *Job) error {
 		if d.ID != j.ID && !d.State.Deliverable() {
 			return nil
 		}
@@ -331,7 +334,7 @@ func (m *Machine) Cancel(ctx context.Context, actor thole.Actor, id thole.JobID,
 			if err != nil {
 				return err
 			}
-			if err := o.release(parent); err != nil {
+			if _, err := o.release(parent); err != nil {
 				return err
 			}
 		}

@@ -14,7 +14,7 @@ type Machine struct {
 	store  Store
 	limits Limits
 	newID  func(now time.Time) string
-	wake   func()
+	wake   func(*Candidate)
 }
 
 // Config makes a Machine.
@@ -23,8 +23,9 @@ type Config struct {
 	Limits Limits
 	// NewID makes row ids. Default: UUIDv7.
 	NewID func(now time.Time) string
-	// Wake is called after a commit that may have given a driver work.
-	Wake func()
+	// Wake is called after a commit that may have given a driver work, with the
+	// lane that is ready by it, if one is. It must not block.
+	Wake func(ready *Candidate)
 }
 
 // New returns a Machine over a store.
@@ -33,7 +34,7 @@ func New(c Config) *Machine {
 		c.NewID = func(now time.Time) string { return thole.NewID[string](now) }
 	}
 	if c.Wake == nil {
-		c.Wake = func() {}
+		c.Wake = func(*Candidate) {}
 	}
 	return &Machine{store: c.Store, limits: c.Limits, newID: c.NewID, wake: c.Wake}
 }
@@ -48,6 +49,7 @@ type op struct {
 	now   time.Time
 	actor thole.Actor
 	lane  *Lane
+	desk
 }
 
 // update runs fn as one durable step. Its function may run more than once.
@@ -56,7 +58,11 @@ func (m *Machine) update(ctx context.Context, name string, actor thole.Actor, fn
 		return thole.Errorf(thole.CodeUnauthorized, "%s: no actor", name)
 	}
 	return m.store.Update(ctx, "delivery."+name, func(tx Tx) error {
-		return fn(&op{Tx: tx, m: m, actor: actor})
+		o := &op{Tx: tx, m: m, actor: actor}
+		if err := fn(o); err != nil {
+			return err
+		}
+		return o.put()
 	})
 }
 
@@ -81,7 +87,8 @@ func (o *op) log(event string, a Audit) error {
 	if a.LaneID == "" && o.lane != nil {
 		a.LaneID = o.lane.ID
 	}
-	return o.Append(&a)
+	o.ledger = append(o.ledger, a)
+	return nil
 }
 
 // move takes an attempt through the table and records why.
@@ -188,11 +195,15 @@ func (o *op) releaseArtifacts(batch thole.BatchID) error {
 
 // family visits a job and everything below it, parents first.
 func (o *op) family(j *Job, visit func(*Job) error) error {
-	if err := visit(j); err != nil {
-		return err
-	}
 	children, err := o.Children(j.ID)
 	if err != nil {
+		return err
+	}
+	return o.familyOf(j, children, visit)
+}
+
+func (o *op) familyOf(j *Job, children []Job, visit func(*Job) error) error {
+	if err := visit(j); err != nil {
 		return err
 	}
 	for i := range children {

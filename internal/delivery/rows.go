@@ -65,6 +65,10 @@ type Scope struct {
 	Revision   int64 // of the newest snapshot
 }
 
+// Advance is a step of a fair order: tickets and snapshots to give out, and the
+// ticket that was served.
+type Advance struct{ Tickets, Revisions, Served int64 }
+
 // Job is outside work whose result belongs to a thread.
 type Job struct {
 	ID       thole.JobID

@@ -28,7 +28,7 @@ func (o *op) settle() error {
 				"window_ends_at": stamp(head.WindowEndsAt), "delivery_attempt_count": strconv.FormatInt(head.AttemptCount, 10),
 			})
 		default:
-			return o.place(head, next)
+			return o.place(head, open, next)
 		}
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (o *op) settle() error {
 
 // place records where the lane stands: nowhere, waiting for a time, or in the
 // fair order. A lane that already has a ticket keeps it.
-func (o *op) place(head *Batch, next step) error {
+func (o *op) place(head *Batch, open *Attempt, next step) error {
 	l := o.lane
 	l.DueAt = time.Time{}
 	switch next.kind {
@@ -46,11 +46,11 @@ func (o *op) place(head *Batch, next step) error {
 		l.DueAt, l.Ticket = next.until, 0
 	case stepReady:
 		if l.Ticket == 0 || l.Scope != head.Target {
-			t, err := o.ticket(head.Target)
+			s, err := o.Advance(head.Target, Advance{Tickets: 1})
 			if err != nil {
 				return err
 			}
-			l.Ticket, l.Scope = t, head.Target
+			l.Ticket, l.Scope = s.LastTicket, head.Target
 		}
 	default:
 		l.Ticket = 0
@@ -58,18 +58,14 @@ func (o *op) place(head *Batch, next step) error {
 	if err := o.UpdateLane(l); err != nil {
 		return err
 	}
-	o.AfterCommit(o.m.wake)
+	o.AfterCommit(func() {
+		if next.kind != stepReady {
+			o.m.wake(nil)
+			return
+		}
+		o.m.wake(&Candidate{Lane: *l, Batch: *head, Attempt: open})
+	})
 	return nil
-}
-
-// ticket takes the last place of a fair order.
-func (o *op) ticket(target thole.Target) (int64, error) {
-	s, err := o.LockScope(target)
-	if err != nil {
-		return 0, err
-	}
-	s.LastTicket++
-	return s.LastTicket, o.PutScope(s)
 }
 
 // advanceCursor records that the lane was served: its ticket is used up.
@@ -77,13 +73,9 @@ func (o *op) advanceCursor() error {
 	if o.lane.Ticket == 0 {
 		return nil
 	}
-	s, err := o.LockScope(o.lane.Scope)
-	if err != nil {
-		return err
-	}
-	s.Cursor = max(s.Cursor, o.lane.Ticket)
+	_, err := o.Advance(o.lane.Scope, Advance{Served: o.lane.Ticket})
 	o.lane.Ticket = 0
-	return o.PutScope(s)
+	return err
 }
 
 // materialize fixes the batch's content and starts its redelivery window.

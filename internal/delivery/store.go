@@ -35,8 +35,8 @@ type Tx interface {
 	// clock went back), oldest first, after the given position.
 	DueLanes(now, far time.Time, after Position, limit int) ([]Lane, error)
 
-	LockScope(target thole.Target) (*Scope, error)
-	PutScope(*Scope) error
+	// Advance moves a fair order on, and returns it as it is then.
+	Advance(thole.Target, Advance) (*Scope, error)
 
 	Job(id thole.JobID) (*Job, error)
 	JobByDedupe(laneID, key string) (*Job, error)
@@ -70,7 +70,8 @@ type Tx interface {
 	// ReleaseArtifacts sets when the last batch that refers to the artifact closed.
 	ReleaseArtifacts(ids []thole.ArtifactID, at time.Time) error
 
-	Append(*Audit) error
+	// Append gives rows the next numbers of their lane, whose lock the caller holds.
+	Append([]Audit) error
 	Audits(AuditFilter) ([]Audit, error)
 
 	// Pending is the state that decides how long a daemon must live.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"database/sql"
@@ -94,15 +95,16 @@ func (tx deliveryTx) DueLanes(now, far time.Time, after delivery.Position, limit
 		toMillis(now), toMillis(far), toMillis(after.At), after.ID, limit)
 }
 
-func (tx deliveryTx) LockScope(target thole.Target) (*delivery.Scope, error) {
-	return one(tx.Tx, func(s *delivery.Scope) []column {
+func (tx deliveryTx) Advance(target thole.Target, a delivery.Advance) (*delivery.Scope, error) {
+	s, err := one(tx.Tx, func(s *delivery.Scope) []column {
 		return []column{{"", &s.Target}, {"", &s.Cursor}, {"", &s.LastTicket}, {"", &s.Revision}}
-	}, "select target, ready_cursor, last_ticket, revision from delivery_scopes where target = $1 for update", string(target))
-}
-
-func (tx deliveryTx) PutScope(s *delivery.Scope) error {
-	return tx.Must("scope exists", "update delivery_scopes set ready_cursor = $2, last_ticket = $3, revision = $4 where target = $1",
-		string(s.Target), s.Cursor, s.LastTicket, s.Revision)
+	}, `update delivery_scopes set last_ticket = last_ticket + $2, revision = revision + $3,
+			ready_cursor = case when ready_cursor < $4 then $4 else ready_cursor end
+		where target = $1 returning target, ready_cursor, last_ticket, revision`, string(target), a.Tickets, a.Revisions, a.Served)
+	if err == nil && s == nil {
+		err = thole.Errorf(thole.CodeInternal, "no fair order for target %q", target)
+	}
+	return s, err
 }
 
 func (tx deliveryTx) InsertArtifact(r *artifact.Record) error {
@@ -119,16 +121,40 @@ func (tx deliveryTx) ReleaseArtifacts(ids []thole.ArtifactID, at time.Time) erro
 	return nil
 }
 
-// Append gives the row the next number of its lane, whose lock the caller holds.
-func (tx deliveryTx) Append(a *delivery.Audit) error {
-	proof, err := json.Marshal(a.Proof)
-	if err != nil {
+// Append implements delivery.Tx.
+func (tx deliveryTx) Append(rows []delivery.Audit) error {
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].LaneID == rows[0].LaneID {
+			n++
+		}
+		if err := tx.appendTo(rows[0].LaneID, rows[:n]); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// appendTo writes the rows of one lane, whose newest number it reads first.
+func (tx deliveryTx) appendTo(lane string, rows []delivery.Audit) error {
+	var last int64
+	if err := tx.QueryRow("select coalesce(max(seq), 0) from delivery_audit where lane_id = $1", lane).Scan(&last); err != nil {
 		return err
 	}
-	_, err = tx.Exec(`insert into delivery_audit (lane_id, seq, at, actor, via, client, event, job_id, batch_id, attempt_id, generation, from_state, to_state, proof)
-		select $1, coalesce(max(seq), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 from delivery_audit where lane_id = $1`,
-		a.LaneID, toMillis(a.At), string(a.Actor.User), a.Actor.Via, a.Actor.Client, a.Event, string(a.Job), string(a.Batch),
-		string(a.Attempt), a.Generation, a.From, a.To, string(proof))
+	values, args := make([]string, len(rows)), []any{}
+	for i, a := range rows {
+		proof, err := json.Marshal(a.Proof)
+		if err != nil {
+			return err
+		}
+		from := len(args)
+		args = append(args, lane, last+int64(i)+1, toMillis(a.At), string(a.Actor.User), a.Actor.Via, a.Actor.Client, a.Event, string(a.Job), string(a.Batch),
+			string(a.Attempt), a.Generation, a.From, a.To, string(proof))
+		values[i] = "(" + marks(from+1, len(args)-from) + ")"
+	}
+	_, err := tx.Exec("insert into delivery_audit (lane_id, seq, at, actor, via, client, event, job_id, batch_id, attempt_id, generation, from_state, to_state, proof) values "+
+		strings.Join(values, ", "), args...)
 	return err
 }
 

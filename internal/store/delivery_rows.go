@@ -8,10 +8,19 @@ import (
 )
 
 var (
-	laneTable     = sync.OnceValue(func() *table { return newTable("delivery_lanes", laneColumns(new(delivery.Lane))) })
-	jobTable      = sync.OnceValue(func() *table { return newTable("delivery_jobs", jobColumns(new(delivery.Job))) })
-	batchTable    = sync.OnceValue(func() *table { return newTable("delivery_batches", batchColumns(new(delivery.Batch))) })
-	attemptTable  = sync.OnceValue(func() *table { return newTable("delivery_attempts", attemptColumns(new(delivery.Attempt))) })
+	laneTable = sync.OnceValue(func() *table {
+		return newTable("delivery_lanes", laneColumns(new(delivery.Lane)), "app_id", "project_id", "user_id", "endpoint", "thread_id")
+	})
+	jobTable = sync.OnceValue(func() *table {
+		return newTable("delivery_jobs", jobColumns(new(delivery.Job)), "lane_id", "app_id", "project_id", "user_id", "target_kind", "endpoint", "thread_id",
+			"parent_job_id", "task_kind", "task_summary", "metadata", "dedupe_key", "read_only", "needs_approval", "needs_network", "needs_write", "supervised", "created_at")
+	})
+	batchTable = sync.OnceValue(func() *table {
+		return newTable("delivery_batches", batchColumns(new(delivery.Batch)), "lane_id", "seq", "target_kind", "created_at")
+	})
+	attemptTable = sync.OnceValue(func() *table {
+		return newTable("delivery_attempts", attemptColumns(new(delivery.Attempt)), "lane_id", "batch_id", "generation", "snapshot_revision", "created_at")
+	})
 	artifactTable = sync.OnceValue(func() *table { return newTable("artifacts", artifactColumns(new(artifact.Record))) })
 )
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,26 +25,28 @@ type table struct {
 	name           string
 	selected       string
 	insert, update string
+	moving         []int // the columns that an update writes, between key and version
 }
 
-func newTable(name string, cols []column) *table {
+// newTable names the columns that never change: an update leaves them out, and so
+// the indexes on them alone.
+func newTable(name string, cols []column, fixed ...string) *table {
 	t := &table{name: name}
-	names, marks, sets := make([]string, len(cols)), make([]string, len(cols)), []string{}
+	names, sets := make([]string, len(cols)), []string{}
 	last := len(cols) - 1
 	for i, c := range cols {
-		names[i], marks[i] = c.name, fmt.Sprintf("$%d", i+1)
-		switch i {
-		case 0:
-		case last:
-			sets = append(sets, c.name+" = "+c.name+" + 1")
-		default:
-			sets = append(sets, fmt.Sprintf("%s = $%d", c.name, i+1))
+		names[i] = c.name
+		if i > 0 && i < last && !slices.Contains(fixed, c.name) {
+			t.moving = append(t.moving, i)
+			sets = append(sets, fmt.Sprintf("%s = $%d", c.name, len(t.moving)+2))
 		}
 	}
 	list := strings.Join(names, ", ")
 	t.selected = "select " + list + " from " + name + " "
-	t.insert = "insert into " + name + " (" + list + ") values (" + strings.Join(marks, ", ") + ")"
-	t.update = fmt.Sprintf("update %s set %s where %s = $1 and %s = $%d", name, strings.Join(sets, ", "), names[0], names[last], last+1)
+	t.insert = "insert into " + name + " (" + list + ") values (" + marks(1, len(cols)) + ")"
+	version := names[last]
+	sets = append(sets, version+" = "+version+" + 1")
+	t.update = fmt.Sprintf("update %s set %s where %s = $1 and %s = $2", name, strings.Join(sets, ", "), names[0], version)
 	return t
 }
 
@@ -97,7 +100,12 @@ func many[T any](tx *Tx, cols func(*T) []column, query string, args ...any) ([]T
 
 // put writes back a row that was read in this transaction.
 func put(tx *Tx, t *table, cols []column, version *int64) error {
-	if err := tx.Must(t.name+" row is unchanged", t.update, arguments(cols)...); err != nil {
+	args := make([]any, 0, len(t.moving)+2)
+	args = append(args, argument(cols[0].ptr), *version)
+	for _, i := range t.moving {
+		args = append(args, argument(cols[i].ptr))
+	}
+	if err := tx.Must(t.name+" row is unchanged", t.update, args...); err != nil {
 		return err
 	}
 	*version++

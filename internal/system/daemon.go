@@ -173,12 +173,12 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 }
 
 // tell wakes the driver and everyone who waits for a change.
-func (d *deliveries) tell() {
+func (d *deliveries) tell(ready *delivery.Candidate) {
 	d.mu.Lock()
 	close(d.changed)
 	d.changed = make(chan struct{})
 	d.mu.Unlock()
-	d.driver.Wake()
+	d.driver.Wake(ready)
 }
 
 func (d *deliveries) nextChange() <-chan struct{} {

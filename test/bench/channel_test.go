@@ -128,7 +128,7 @@ func TestDeliveryIntoCodex(t *testing.T) {
 	l := delivery.DefaultLimits()
 	l.WaitWindow, l.MinInterval = 0, 0
 	var d *driver.Driver
-	m := delivery.New(delivery.Config{Store: db.Delivery(), Limits: l, Wake: func() { d.Wake() }})
+	m := delivery.New(delivery.Config{Store: db.Delivery(), Limits: l, Wake: func(c *delivery.Candidate) { d.Wake(c) }})
 	ch := turnstart.New(keeper, nil)
 	defer ch.Close()
 	d = driver.New(driver.Config{Machine: m, Channels: map[thole.Target]channel.Channel{thole.TargetCLI: ch}, Sole: true, Holder: "b"})

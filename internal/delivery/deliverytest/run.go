@@ -35,12 +35,12 @@ func Limits() delivery.Limits {
 func Start(t testing.TB, s delivery.Store, l delivery.Limits, channels map[thole.Target]channel.Channel) *Run {
 	r := &Run{t: t, changed: make(chan struct{})}
 	var d *driver.Driver
-	r.Machine = delivery.New(delivery.Config{Store: s, Limits: l, Wake: func() {
+	r.Machine = delivery.New(delivery.Config{Store: s, Limits: l, Wake: func(ready *delivery.Candidate) {
 		r.mu.Lock()
 		close(r.changed)
 		r.changed = make(chan struct{})
 		r.mu.Unlock()
-		d.Wake()
+		d.Wake(ready)
 	}})
 	d = driver.New(driver.Config{Machine: r.Machine, Holder: "test", Sole: true, Channels: channels})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -59,10 +59,13 @@ type Driver struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	lanes  map[string]bool // being probed or sent
+	lanes  map[string]bool // being probed or sent, at most Parallel
 	follow map[thole.AttemptID]bool
-	wg     sync.WaitGroup
-	slots  chan struct{}
+	run    context.Context // of Run; nil while it does not run
+	// calm: of this target nothing that was ready is left waiting, so what becomes
+	// ready now is next in the fair order.
+	calm map[thole.Target]bool
+	wg   sync.WaitGroup
 
 	orphans        atomic.Bool // an observation ended and its attempt did not
 	adopted, swept time.Time   // of Run's goroutine
@@ -86,12 +89,16 @@ func New(c Config) *Driver {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Driver{
-		cfg: c, wake: make(chan struct{}, 1), lanes: map[string]bool{}, follow: map[thole.AttemptID]bool{}, slots: make(chan struct{}, c.Parallel),
+		cfg: c, wake: make(chan struct{}, 1), lanes: map[string]bool{}, follow: map[thole.AttemptID]bool{}, calm: map[thole.Target]bool{},
 	}
 }
 
-// Wake tells the driver that something may be due. It never blocks.
-func (d *Driver) Wake() {
+// Wake tells the driver that something may be due, and what became ready if that
+// is known: it then starts at once, without being looked up. It never blocks.
+func (d *Driver) Wake(ready *delivery.Candidate) {
+	if ready != nil && d.offer(*ready) {
+		return // its end wakes the driver
+	}
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -111,7 +118,8 @@ func (d *Driver) Busy() bool {
 // Run works until ctx ends and returns when all its goroutines are gone. What was
 // sent and not answered stays behind its barrier for the successor.
 func (d *Driver) Run(ctx context.Context) error {
-	defer d.wg.Wait()
+	d.serve(ctx)
+	defer func() { d.serve(nil); d.wg.Wait() }()
 	for {
 		next, err := d.pass(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -159,9 +167,15 @@ func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if moved > 0 {
-		d.Wake()
+		d.Wake(nil)
 	}
 	return max(rest, minSleep), nil
+}
+
+func (d *Driver) serve(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.run = ctx
 }
 
 func (d *Driver) dispatchAll(ctx context.Context) error {
@@ -182,37 +196,48 @@ func (d *Driver) dispatch(ctx context.Context, target thole.Target, ch channel.C
 		return nil
 	}
 	// Lanes being probed still hold their tickets: look past them.
-	candidates, err := d.cfg.Machine.Candidates(ctx, target, d.cfg.Parallel+inFlight)
+	limit := d.cfg.Parallel + inFlight
+	candidates, err := d.cfg.Machine.Candidates(ctx, target, limit)
 	if err != nil {
 		return err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calm[target] = len(candidates) < limit
 	for _, c := range candidates {
-		if c.Batch.Mode == thole.ModeHeartbeat || !d.claim(c.Lane.ID) {
-			continue
-		}
-		select {
-		case d.slots <- struct{}{}:
-		default:
-			d.release(c.Lane.ID)
+		if !d.startLocked(ch, c) {
 			return nil
 		}
-		d.wg.Go(func() {
-			defer func() { <-d.slots; d.release(c.Lane.ID); d.Wake() }()
-			if err := d.try(ctx, ch, c); err != nil && ctx.Err() == nil {
-				d.cfg.Log.Error("delivery failed", "batch", c.Batch.ID, "err", err)
-			}
-		})
 	}
 	return nil
 }
 
-func (d *Driver) claim(lane string) bool {
+// offer starts what became ready, unless something else is before it.
+func (d *Driver) offer(c delivery.Candidate) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lanes[lane] {
+	ch := d.cfg.Channels[c.Batch.Target]
+	return ch != nil && d.run != nil && d.calm[c.Batch.Target] && c.Batch.Mode != thole.ModeHeartbeat && d.startLocked(ch, c)
+}
+
+// startLocked gives a candidate to a free worker. Without one its target is calm
+// no more.
+func (d *Driver) startLocked(ch channel.Channel, c delivery.Candidate) bool {
+	ctx, lane := d.run, c.Lane.ID
+	if c.Batch.Mode == thole.ModeHeartbeat || d.lanes[lane] {
+		return true
+	}
+	if len(d.lanes) >= d.cfg.Parallel {
+		d.calm[c.Batch.Target] = false
 		return false
 	}
 	d.lanes[lane] = true
+	d.wg.Go(func() {
+		defer func() { d.release(lane); d.Wake(nil) }()
+		if err := d.try(ctx, ch, c); err != nil && ctx.Err() == nil {
+			d.cfg.Log.Error("delivery failed", "batch", c.Batch.ID, "err", err)
+		}
+	})
 	return true
 }
 

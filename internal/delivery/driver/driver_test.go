@@ -48,7 +48,7 @@ func newFaultyWorld(t *testing.T, host *channeltest.Host, plan *fault.Plan) *wor
 func (w *world) start() {
 	var d *driver.Driver
 	store := &deliverytest.Store{Next: w.db.Delivery(), Plan: w.plan}
-	w.m = delivery.New(delivery.Config{Store: store, Limits: limits(), Wake: func() { d.Wake() }})
+	w.m = delivery.New(delivery.Config{Store: store, Limits: limits(), Wake: func(c *delivery.Candidate) { d.Wake(c) }})
 	w.n++
 	d = driver.New(driver.Config{
 		Machine: w.m, Channels: map[thole.Target]channel.Channel{thole.TargetThole: &deliverytest.Channel{Next: w.host, Plan: w.plan}}, Holder: "p" + strconv.Itoa(w.n), Sole: true,
