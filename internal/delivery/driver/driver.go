@@ -118,8 +118,15 @@ func (d *Driver) Busy() bool {
 // Run works until ctx ends and returns when all its goroutines are gone. What was
 // sent and not answered stays behind its barrier for the successor.
 func (d *Driver) Run(ctx context.Context) error {
-	d.serve(ctx)
-	defer func() { d.serve(nil); d.wg.Wait() }()
+	d.mu.Lock()
+	d.run = ctx
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.run = nil
+		d.mu.Unlock()
+		d.wg.Wait()
+	}()
 	for {
 		next, err := d.pass(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -170,12 +177,6 @@ func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
 		d.Wake(nil)
 	}
 	return max(rest, minSleep), nil
-}
-
-func (d *Driver) serve(ctx context.Context) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.run = ctx
 }
 
 func (d *Driver) dispatchAll(ctx context.Context) error {
