@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,12 +53,13 @@ func TestSweptBeforeServed(t *testing.T) {
 	sweeping, swept, ready, done := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	run, stop := context.WithCancel(t.Context())
 	defer stop()
+	began := sync.OnceFunc(func() { close(sweeping) }) // a sweep may come to a batch again
 	go func() {
 		_, err := system.RunDaemon(run, system.DaemonConfig{
 			Home: home, Limits: delivery.DefaultLimits(), Ready: func(err error) { ready <- err },
 			Hook: func(p store.Point, step string) {
 				if p == store.BeforeCommit && step == "delivery.sweep_batch" {
-					close(sweeping)
+					began()
 					<-swept
 				}
 			},

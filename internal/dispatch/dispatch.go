@@ -12,6 +12,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -63,6 +64,10 @@ type Config struct {
 	Credentials provider.Credentials
 	// Info says what a provider can do here.
 	Info func(name string) provider.Info
+
+	// Alone: the home's lock proves that no other dispatcher is alive, so what one
+	// left behind is taken over at once and not when its leases run out.
+	Alone bool
 
 	Scope        executor.Scope
 	Limits       queue.Limits
@@ -127,6 +132,11 @@ func New(cfg Config) *Dispatcher {
 // Start implements service.Part. It reconciles rows with what exists before the
 // first claim.
 func (d *Dispatcher) Start(ctx context.Context) error {
+	if d.cfg.Alone {
+		if _, err := d.cfg.Queue.Reap(ctx, true, math.MaxInt32); err != nil {
+			d.log.Warn("take over leases at start", "err", err) // they run out
+		}
+	}
 	if err := d.reconcile(ctx); err != nil {
 		d.log.Warn("reconcile at start", "err", err) // a later sweep tries again
 	}
@@ -185,7 +195,7 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 			return
 		case <-d.nudge:
 		case <-ticker.C:
-			if _, err := d.cfg.Queue.Reap(intake, 100); err != nil && intake.Err() == nil {
+			if _, err := d.cfg.Queue.Reap(intake, false, 100); err != nil && intake.Err() == nil {
 				d.log.Warn("reap leases", "err", err)
 			}
 		}

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -121,4 +122,32 @@ func checkLog(t *testing.T, r *rig, id thole.ThreadID, turns int) {
 			t.Errorf("turn %d of %s said %q", n, id, said)
 		}
 	}
+}
+
+// A dispatcher dies with leases that run for an hour. Its successor in the home
+// need not wait for them.
+func TestAloneTakesOverAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "thole.db")
+	w := newWorld(t)
+	open := func() *rig {
+		db, err := store.Open(context.Background(), store.Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.rig(t, db, func(c *dispatch.Config) { c.Lease, c.Alone = time.Hour, true })
+	}
+	victim := open()
+	id := victim.thread()
+	turn := victim.start(id, "sim: say one ;; slow 5ms 1 ;; say two and some more ;; run echo 1")
+	victim.until(id, func(e thread.Event) bool {
+		return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "one"
+	})
+	if err := victim.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = victim.disp.Stop(context.Background())
+	next := open()
+	defer func() { next.halt(); _ = next.db.Close() }()
+	next.settled(id, turn)
+	checkLog(t, next, id, 1)
 }

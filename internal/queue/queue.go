@@ -127,8 +127,9 @@ type Store interface {
 	Complete(ctx context.Context, turn thole.TurnID, token string) error
 	// Cancel asks for a turn to stop, wherever it is; false if it is done.
 	Cancel(ctx context.Context, turn thole.TurnID) (bool, error)
-	// Reap gives expired leases back, at most limit of them.
-	Reap(ctx context.Context, limit int) ([]thole.TurnID, error)
+	// Reap gives expired leases back, at most limit of them. With alone, whose
+	// caller proves that no worker but itself can be alive, live ones too.
+	Reap(ctx context.Context, alone bool, limit int) ([]thole.TurnID, error)
 	// Prune deletes rows done before a time, at most limit of them.
 	Prune(ctx context.Context, before time.Time, limit int) (int, error)
 	Get(ctx context.Context, turn thole.TurnID) (Row, error)

@@ -57,7 +57,7 @@ func pipelineWork(w *crash.Work) error {
 	}
 	do("enqueued", q.Enqueue(ctx, queue.Item{Turn: a, Thread: thread, User: "u"}, queue.Item{Turn: b, Thread: thread, User: "u"}))
 	claim("claimed once", 0, false)
-	_, err = q.Reap(ctx, 10)
+	_, err = q.Reap(ctx, false, 10)
 	do("reaped", err)
 	l := claim("claimed", time.Hour, false)
 	_, err = rows.Ensure(ctx, executor.Row{ID: id, Thread: thread, Scope: executor.ScopeThread, Driver: "d"})

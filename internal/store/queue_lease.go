@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -121,15 +122,19 @@ func cancelTurn(tx *Tx, turn thole.TurnID) (bool, error) {
 }
 
 // Reap implements queue.Store.
-func (q *Queue) Reap(ctx context.Context, limit int) (turns []thole.TurnID, err error) {
+func (q *Queue) Reap(ctx context.Context, alone bool, limit int) (turns []thole.TurnID, err error) {
 	err = q.db.Update(ctx, "queue.reap", func(tx *Tx) error {
-		now := tx.Now()
+		now := thole.Millis(tx.Now())
+		until := now
+		if alone {
+			until = math.MaxInt64
+		}
 		turns, err = All(tx, scanID[thole.TurnID], `
 			update turn_queue set state = 'ready', lease_token = '', lease_until = 0, waiting = false,
 				available_at = $1, last_error = 'the worker that had it did not come back'
-			where turn_id in (select turn_id from turn_queue where state = 'leased' and lease_until <= $1 order by lease_until limit $2)
-				and state = 'leased' and lease_until <= $1
-			returning turn_id`, thole.Millis(now), limit)
+			where turn_id in (select turn_id from turn_queue where state = 'leased' and lease_until <= $2 order by lease_until limit $3)
+				and state = 'leased' and lease_until <= $2
+			returning turn_id`, now, until, limit)
 		if len(turns) > 0 {
 			tx.Notify(queueTopic, "")
 		}

@@ -99,7 +99,7 @@ func TestQueue(t *testing.T) {
 			q := open(t).Queue()
 			turn := add(t, q, 1, 1, 1, 0)
 			old := claim(t, q, 1, 0, queue.Limits{})[0] // over at once
-			if got, err := q.Reap(ctx, 10); err != nil || len(got) != 1 {
+			if got, err := q.Reap(ctx, false, 10); err != nil || len(got) != 1 {
 				t.Fatalf("reaped %v, %v", got, err)
 			}
 			now := claim(t, q, 1, hour, queue.Limits{})[0]
@@ -120,6 +120,23 @@ func TestQueue(t *testing.T) {
 			}
 			if after, _ := q.Get(ctx, turn); after != before {
 				t.Errorf("row changed: %+v to %+v", before, after)
+			}
+		})
+		t.Run("whoever is alone takes over leases that still run", func(t *testing.T) {
+			q := open(t).Queue()
+			turn := add(t, q, 1, 1, 1, 0)
+			old := claim(t, q, 1, hour, queue.Limits{})[0]
+			if got, err := q.Reap(ctx, false, 10); err != nil || len(got) != 0 {
+				t.Fatalf("reaped %v, %v", got, err)
+			}
+			if got, err := q.Reap(ctx, true, 10); err != nil || len(got) != 1 || got[0] != turn {
+				t.Fatalf("reaped %v, %v", got, err)
+			}
+			if err := q.Complete(ctx, turn, old.Token); !errors.Is(err, queue.ErrLeaseLost) {
+				t.Fatalf("the one before: %v", err)
+			}
+			if now := claim(t, q, 1, hour, queue.Limits{}); len(now) != 1 || now[0].Turn != turn {
+				t.Fatalf("claimed %+v", now)
 			}
 		})
 		t.Run("an expired lease that nobody reaped is over too", func(t *testing.T) {
@@ -416,7 +433,7 @@ func TestQueueModel(t *testing.T) {
 				}
 			},
 			"reap": func(rt *rapid.T) {
-				if _, err := q.Reap(ctx, 100); err != nil {
+				if _, err := q.Reap(ctx, false, 100); err != nil {
 					rt.Fatal(err)
 				}
 				for _, r := range model {

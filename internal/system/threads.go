@@ -44,6 +44,7 @@ func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds pro
 	}
 	t := &threads{machine: machine, providers: providers, workspaces: ws}
 	t.dispatcher = dispatch.New(dispatch.Config{
+		Alone: true, // this process owns the home, and the store is the home's
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: machine, Rows: db.Executors(), Driver: driver,
 		Workspaces: ws, Credentials: creds, Info: providers.info,
 		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},

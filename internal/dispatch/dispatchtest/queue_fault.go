@@ -128,12 +128,12 @@ func (w *Store) Cancel(a0 context.Context, a1 thole.TurnID) (r0 bool, err error)
 	return
 }
 
-func (w *Store) Reap(a0 context.Context, a1 int) (r0 []thole.TurnID, err error) {
+func (w *Store) Reap(a0 context.Context, a1 bool, a2 int) (r0 []thole.TurnID, err error) {
 	call, err := w.Plan.Enter("Store.Reap")
 	if err != nil {
 		return
 	}
-	r0, err = w.Next.Reap(a0, a1)
+	r0, err = w.Next.Reap(a0, a1, a2)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
 		var z0 []thole.TurnID
 		return z0, fail
