@@ -207,11 +207,9 @@ const batch = 16
 
 func (d *Dispatcher) claim(ctx context.Context) {
 	for _, care := range []bool{false, true} {
-		tokens := make([]string, batch)
-		for i := range tokens {
-			tokens[i] = thole.NewID[string](d.cfg.Now())
-		}
-		leases, err := d.cfg.Queue.Claim(ctx, queue.Claim{Owner: d.cfg.Owner, Care: care, Tokens: tokens, Lease: d.cfg.Lease, Limits: d.cfg.Limits})
+		leases, err := d.cfg.Queue.Claim(ctx, queue.Claim{
+			Owner: d.cfg.Owner, Care: care, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits,
+		})
 		if err != nil {
 			if ctx.Err() == nil {
 				d.log.Warn("claim turns", "err", err)

@@ -80,8 +80,9 @@ type Claim struct {
 	Owner string // who claims, for people who look at the table
 	// Care asks for care instead of turns; the limits do not apply to it.
 	Care bool
-	// Tokens are fresh, unguessable, one per wanted turn.
-	Tokens []string
+	// Token is fresh and unguessable. With the turn it names a lease.
+	Token  string
+	Max    int // how many turns at most
 	Lease  time.Duration
 	Limits Limits
 }
@@ -111,7 +112,7 @@ type Store interface {
 	// priority, which the waiting one then has. Turns started through threads are added in
 	// the thread's own transaction instead.
 	Enqueue(ctx context.Context, items ...Item) error
-	// Claim leases up to len(Tokens) turns, best first.
+	// Claim leases up to Max turns, best first.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Renew extends a live lease and reports whether a cancel was asked for.
 	Renew(ctx context.Context, turn thole.TurnID, token string, lease time.Duration) (cancel bool, err error)

@@ -30,18 +30,22 @@ type migration struct {
 
 // dialect is what differs between the engines when migrating.
 type dialect interface {
+	engine() string
 	begin() []string // opens the transaction and takes the migration lock
 	tableExists() string
 }
 
 type sqliteDialect struct{}
 
+func (sqliteDialect) engine() string  { return engineSQLite }
 func (sqliteDialect) begin() []string { return []string{"begin immediate"} }
 func (sqliteDialect) tableExists() string {
 	return "select count(*) from sqlite_master where type = 'table' and name = 'schema_migrations'"
 }
 
 type postgresDialect struct{}
+
+func (postgresDialect) engine() string { return enginePostgres }
 
 // begin takes an advisory lock (an arbitrary number of ours), so that processes
 // starting together migrate one after another.
@@ -81,15 +85,20 @@ func loadMigrations(files fs.FS) ([]migration, error) {
 	return all, nil
 }
 
-// statements splits a migration at semicolons that end a line.
-func (m migration) statements() []string {
+// statements splits a migration at semicolons that end a line. One with a line
+// "-- only: sqlite" or "-- only: postgres" is for that engine.
+func (m migration) statements(engine string) []string {
 	var all []string
 	for part := range strings.SplitSeq(m.body, ";\n") {
+		other := false
 		lines := slices.DeleteFunc(strings.Split(part, "\n"), func(l string) bool {
 			l = strings.TrimSpace(l)
+			if only, ok := strings.CutPrefix(l, "-- only: "); ok && only != engine {
+				other = true
+			}
 			return l == "" || strings.HasPrefix(l, "--")
 		})
-		if len(lines) > 0 {
+		if len(lines) > 0 && !other {
 			all = append(all, strings.Join(lines, "\n"))
 		}
 	}
@@ -127,7 +136,7 @@ func migrateTo(ctx context.Context, conn *sql.Conn, d dialect, now func() time.T
 		if _, done := applied[m.version]; done {
 			continue
 		}
-		for _, q := range m.statements() {
+		for _, q := range m.statements(d.engine()) {
 			if _, err := conn.ExecContext(ctx, q); err != nil {
 				return fmt.Errorf("migration %04d_%s: %w", m.version, m.name, err)
 			}

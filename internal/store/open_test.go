@@ -255,7 +255,8 @@ func TestFailedMigrationLeavesNothing(t *testing.T) {
 			}
 			defer conn.Close()
 			files := fstest.MapFS{
-				"migrations/0020_b.sql": {Data: []byte("-- a comment; with a semicolon\ncreate table b (id bigint);\ninsert into b values (1);\n")},
+				"migrations/0020_b.sql": {Data: []byte("-- a comment; with a semicolon\ncreate table b (id bigint);\ninsert into b values (1);\n" +
+					"-- only: sqlite\ncreate table own (id bigint);\n-- only: postgres\ncreate table own (id bigint);\n-- only: another\ncreate nonsense;\n")},
 				"migrations/0030_c.sql": {Data: []byte("create table c (id bigint);\ncreate nonsense;\n")},
 			}
 			run := func() error {
@@ -277,6 +278,9 @@ func TestFailedMigrationLeavesNothing(t *testing.T) {
 			delete(files, "migrations/0030_c.sql")
 			if err := run(); err != nil {
 				t.Fatal(err)
+			}
+			if _, err := conn.ExecContext(ctx, "drop table own"); err != nil {
+				t.Fatalf("the engine's own statement was passed over: %v", err)
 			}
 			files["migrations/0010_a.sql"] = &fstest.MapFile{Data: []byte("create table a (id bigint);\n")}
 			for range 2 {
@@ -300,7 +304,7 @@ func TestMigrationsKeepToTheCommonSubset(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range all {
-		body := strings.ToLower(strings.Join(m.statements(), ";\n"))
+		body := strings.ToLower(strings.Join(m.statements(enginePostgres), ";\n"))
 		for _, word := range []string{"deferrable", "autoincrement", "serial", "jsonb", "timestamp", "trigger", "now("} {
 			if strings.Contains(body, word) {
 				t.Errorf("migration %04d_%s uses %q", m.version, m.name, word)

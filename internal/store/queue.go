@@ -36,34 +36,34 @@ func (q *Queue) Enqueue(ctx context.Context, items ...queue.Item) error {
 }
 
 // enqueue adds a row; a repeat changes nothing. The thread's lock is taken first:
-// under it head and seq are decided.
+// under it head and seq are decided, by the thread's open rows.
 func enqueue(it queue.Item) []statement {
 	if it.Kind == "" {
 		it.Kind = queue.Turn
 	}
-	list := []statement{{text: `select pg_advisory_xact_lock(hashtext($1))`, args: []any{string(it.Thread)}, postgres: true}, {text: `
-		insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
-			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
-		select $1, $5, $2, $3, coalesce((select max(seq) from turn_queue where thread_id = $2), 0) + 1, $4, 'ready',
-			not exists (select 1 from turn_queue where thread_id = $2 and head and state <> 'done'),
-			false, false, 0, {now}, '', '', 0, '', {now}, 0
-		where not exists (select 1 from turn_queue where turn_id = $1
-			or ($5 <> 'turn' and thread_id = $2 and kind = $5 and state = 'ready'))`,
-		args: []any{string(it.Turn), string(it.Thread), string(it.User), it.Priority, string(it.Kind)}}}
-	if it.Kind != queue.Turn && it.Priority > 0 {
+	list := []statement{{text: `select pg_advisory_xact_lock(hashtext($1))`, args: []any{string(it.Thread)}, postgres: true}}
+	again := ""
+	if it.Kind != queue.Turn {
+		again = ` and not exists (select 1 from turn_queue where thread_id = $2 and kind = $5 and state = 'ready')`
 		list = append(list, statement{text: `update turn_queue set priority = $3 where thread_id = $1 and kind = $2 and state = 'ready' and priority < $3`,
 			args: []any{string(it.Thread), string(it.Kind), it.Priority}})
 	}
-	return list
+	return append(list, statement{text: `
+		insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
+			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
+		select $1, $5, $2, $3, coalesce(last, 0) + 1, $4, 'ready', last is null, false, false, 0, {now}, '', '', 0, '', {now}, 0
+		from (select max(seq) as last from turn_queue where thread_id = $2 and state <> 'done') line
+		where not exists (select 1 from turn_queue where turn_id = $1)` + again,
+		args: []any{string(it.Turn), string(it.Thread), string(it.User), it.Priority, string(it.Kind)}})
 }
 
 // Claim implements queue.Store. A round may leave places free when one user had
 // more of the best turns than the user may run; the next one passes over that
 // user.
 func (q *Queue) Claim(ctx context.Context, c queue.Claim) (leases []queue.Lease, err error) {
-	for more := true; more && len(leases) < len(c.Tokens); {
+	for more := true; more && len(leases) < c.Max; {
 		var got []queue.Lease
-		got, more, err = q.claim(ctx, c, c.Tokens[len(leases):])
+		got, more, err = q.claim(ctx, c, c.Max-len(leases))
 		if leases = append(leases, got...); err != nil {
 			return nil, err
 		}
@@ -71,10 +71,10 @@ func (q *Queue) Claim(ctx context.Context, c queue.Claim) (leases []queue.Lease,
 	return leases, nil
 }
 
-// claim leases the best ready rows, in one statement: candidates, what the limits
-// leave of them, a token each. Behind a limit claims follow one another, because
-// it is a count over all rows.
-func (q *Queue) claim(ctx context.Context, c queue.Claim, tokens []string) (leases []queue.Lease, more bool, err error) {
+// claim leases the best ready rows, in one statement: as many candidates as the
+// total leaves room for, and of each user what is the user's. Behind a limit claims
+// follow one another, because it is a count over all rows.
+func (q *Queue) claim(ctx context.Context, c queue.Claim, want int) (leases []queue.Lease, more bool, err error) {
 	what, total, perUser := `kind = 'turn'`, unlimited(c.Limits.Total), unlimited(c.Limits.PerUser)
 	if c.Care {
 		what, total, perUser = `kind <> 'turn'`, math.MaxInt32, math.MaxInt32
@@ -82,50 +82,58 @@ func (q *Queue) claim(ctx context.Context, c queue.Claim, tokens []string) (leas
 	if idle, err := q.idle(ctx, what); err != nil || idle {
 		return nil, false, err
 	}
-	places := make([]string, len(tokens))
-	for i := range places {
-		places[i] = strconv.Itoa(i + 1)
+	args := []any{c.Owner, c.Lease.Milliseconds(), c.Token}
+	used, room, users, chosen := "", strconv.Itoa(want), "", "best"
+	if total < math.MaxInt32 {
+		args = append(args, total)
+		room = `(select case when places < 0 then 0 when places < ` + room + ` then places else ` + room + ` end from
+				(select $4 - cast(coalesce(sum(running), 0) as bigint) as places from used) free)`
 	}
-	table, args := q.table([]any{c.Owner, c.Lease.Milliseconds(), perUser, total}, places, tokens)
-	// A number in the text, because a plan for any limit would sort all that wait.
-	want := strconv.Itoa(len(tokens))
-	seen := `(select count(*) from best)`
-	if q.db.Engine() == engineSQLite {
-		seen = want // its returning knows the changed table only: look once more
+	fair := perUser < total // else the total is reached first
+	if fair {
+		args = append(args, perUser)
+		limit := "$" + strconv.Itoa(len(args))
+		users = ` and user_id not in (select who from used where running >= ` + limit + `)`
+		if want > 1 {
+			chosen = `(select own.id from (select id, who, row_number() over (partition by who order by rank desc, came, id) as mine from best) own
+				left join used on used.who = own.who where own.mine + coalesce(used.running, 0) <= ` + limit + `)`
+		}
+	}
+	if len(args) > 3 {
+		used = `used as (select user_id as who, count(*) as running from turn_queue
+			where state = 'leased' and not waiting and kind = 'turn' group by user_id), `
+	}
+	seen := strconv.Itoa(want) // on SQLite returning knows the changed table only: look once more
+	if chosen != "best" && q.db.Engine() == enginePostgres {
+		seen = `(select count(*) from best)`
 	}
 	text := `
-		with used as (select user_id as who, count(*) as running from turn_queue
-			where state = 'leased' and not waiting and kind = 'turn' group by user_id),
-		best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
-			where state = 'ready' and head and ` + what + ` and available_at <= {now} and user_id not in (select who from used where running >= $3)
-			order by priority desc, created_at, turn_id limit ` + want + ` for update skip locked),
-		fair as (select id, rank, came from
-			(select best.*, row_number() over (partition by who order by rank desc, came, id) as mine from best) own
-			left join used on used.who = own.who where own.mine + coalesce(used.running, 0) <= $3),
-		chosen as (select id, row_number() over (order by rank desc, came, id) as place from fair),
-		tokens (place, token) as (` + table + `)
-		update turn_queue set state = 'leased', attempt = attempt + 1, lease_token = tokens.token, lease_owner = $1, lease_until = {now} + $2
-		from chosen join tokens on tokens.place = cast(chosen.place as text)
-		where turn_id = chosen.id and chosen.place + (select cast(coalesce(sum(running), 0) as bigint) from used) <= $4
-		returning kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error, lease_token, lease_until, ` + seen
-	candidates := 0
-	err = q.db.batch(ctx, "queue.claim", "", func() (list []statement) {
+		with ` + used + `best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
+			where state = 'ready' and head and ` + what + ` and available_at <= {now}` + users + `
+			order by priority desc, created_at, turn_id limit ` + room + ` for update skip locked)
+		update turn_queue set state = 'leased', attempt = attempt + 1, lease_owner = $1, lease_until = {now} + $2, lease_token = $3
+		from ` + chosen + ` chosen where turn_id = chosen.id
+		returning kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error, lease_token, lease_until, created_at, ` + seen
+	begin := `select ` + hasty + `, ` + byIndex
+	if used != "" {
+		begin += `, pg_advisory_xact_lock(7741094326)`
+	}
+	candidates, came := 0, map[thole.TurnID]int64{}
+	err = q.db.batch(ctx, "queue.claim", "", func() []statement {
 		leases = nil
-		list = append(list, hasty)
-		if min(total, perUser) < math.MaxInt32 {
-			list = append(list, statement{text: `select pg_advisory_xact_lock(7741094326)`, postgres: true})
-		}
-		return append(list, statement{text: text, args: args, row: func(scan func(...any) error) error {
+		return []statement{{text: begin, postgres: true}, {text: text, args: args, row: func(scan func(...any) error) error {
 			var l queue.Lease
-			var until int64
-			err := scan(&l.Kind, &l.Turn, &l.Thread, &l.User, &l.Priority, &l.Attempt, &l.Cancel, &l.LastError, &l.Token, &until, &candidates)
-			l.Until = thole.FromMillis(until)
+			var until, created int64
+			err := scan(&l.Kind, &l.Turn, &l.Thread, &l.User, &l.Priority, &l.Attempt, &l.Cancel, &l.LastError, &l.Token, &until, &created, &candidates)
+			l.Until, came[l.Turn] = thole.FromMillis(until), created
 			leases = append(leases, l)
 			return err
-		}})
+		}}}
 	})
-	slices.SortFunc(leases, func(a, b queue.Lease) int { return slices.Index(tokens, a.Token) - slices.Index(tokens, b.Token) })
-	return leases, len(leases) > 0 && candidates == len(tokens) && perUser < math.MaxInt32, err
+	slices.SortFunc(leases, func(a, b queue.Lease) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(came[a.Turn], came[b.Turn]), cmp.Compare(a.Turn, b.Turn))
+	})
+	return leases, fair && len(leases) > 0 && candidates > len(leases), err
 }
 
 // idle looks without writing whether there is nothing to claim. On PostgreSQL it

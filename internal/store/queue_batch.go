@@ -29,7 +29,15 @@ type statement struct {
 // hasty lets a transaction return before PostgreSQL has flushed it. It is for
 // leases alone: one that a crash of the server forgets was its holder's no more,
 // because the row has no such token, and every write under it is refused.
-var hasty = statement{text: `select set_config('synchronous_commit', 'off', true)`, postgres: true}
+const hasty = `set_config('synchronous_commit', 'off', true)`
+
+// byIndex keeps PostgreSQL to one plan, of look-ups by index. Its statistics are of
+// another time: a queue that was empty a second ago has thousands of rows, and a
+// plan made for the one reads all rows of the other. A bitmap scan reads every dead
+// index entry, again and again, that an index scan passes over once it has met it.
+const byIndex = `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
+	`set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), ` +
+	`set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
 // batch runs statements whose text does not depend on what those before them
 // returned, in one durable transaction, and wakes the topic. PostgreSQL gets them

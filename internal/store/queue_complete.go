@@ -92,6 +92,7 @@ func (q *Queue) complete(ctx context.Context, together []*completion) {
 	err := q.db.batch(ctx, "queue.complete", queueTopic, func() []statement {
 		clear(done)
 		return []statement{
+			{postgres: true, text: `select ` + byIndex},
 			{postgres: true, args: keys, text: `select pg_advisory_xact_lock(hashtext(thread_id)) from
 				(select distinct thread_id from turn_queue where turn_id in (` + these + `) order by thread_id) threads`},
 			{args: args, text: `with held (id, token) as (` + pairs + `)

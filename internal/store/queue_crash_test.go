@@ -45,7 +45,7 @@ func pipelineWork(w *crash.Work) error {
 		do(ack, err)
 	}
 	claim := func(ack string, lease time.Duration, care bool) queue.Lease {
-		got, err := q.Claim(ctx, queue.Claim{Owner: "x", Tokens: []string{"token " + ack}, Lease: lease, Care: care})
+		got, err := q.Claim(ctx, queue.Claim{Owner: "x", Token: "token " + ack, Max: 1, Lease: lease, Care: care})
 		if err == nil && len(got) != 1 {
 			err = thole.Errorf(thole.CodeConflict, "%s: claimed %d", ack, len(got))
 		}

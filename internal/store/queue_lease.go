@@ -28,7 +28,7 @@ func (q *Queue) underLease(ctx context.Context, step, topic string, turn thole.T
 			},
 		}
 		if topic == "" { // a renewal
-			return []statement{hasty, change}
+			return []statement{{text: `select ` + hasty, postgres: true}, change}
 		}
 		return []statement{change}
 	})

@@ -35,7 +35,7 @@ func TestATurnAddedWhileTheOneBeforeCompletes(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim := func(token string) []queue.Lease {
-		leases, err := q.Claim(ctx, queue.Claim{Owner: "o", Tokens: []string{token}, Lease: time.Minute})
+		leases, err := q.Claim(ctx, queue.Claim{Owner: "o", Token: token, Max: 1, Lease: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,16 +17,9 @@ import (
 
 func uuid(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", n) }
 
-func tokens(n int) (out []string) {
-	for range n {
-		out = append(out, thole.NewID[string](time.Now()))
-	}
-	return out
-}
-
 func claim(t testing.TB, q queue.Store, n int, lease time.Duration, l queue.Limits) []queue.Lease {
 	t.Helper()
-	got, err := q.Claim(context.Background(), queue.Claim{Owner: "test", Tokens: tokens(n), Lease: lease, Limits: l})
+	got, err := q.Claim(context.Background(), queue.Claim{Owner: "test", Token: thole.NewID[string](time.Now()), Max: n, Lease: lease, Limits: l})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +86,24 @@ func TestQueue(t *testing.T) {
 			}
 			if more := claim(t, q, 6, hour, queue.Limits{PerUser: 2}); len(more) != 1 || more[0].User != first[0].User {
 				t.Fatalf("a waiting turn kept its slot: %v", more)
+			}
+		})
+		t.Run("one claim fills the places that a user's limit leaves", func(t *testing.T) {
+			q := open(t).Queue()
+			for i := range 8 {
+				add(t, q, i, i, i/5, 0) // five of one user, then three of another
+			}
+			l := queue.Limits{Total: 4, PerUser: 2}
+			want := []thole.TurnID{thole.TurnID(uuid(0)), thole.TurnID(uuid(1)), thole.TurnID(uuid(5)), thole.TurnID(uuid(6))}
+			if got := turns(claim(t, q, 8, hour, l)); !slices.Equal(got, want) {
+				t.Fatalf("claimed %v", got)
+			}
+			if got := claim(t, q, 8, hour, l); len(got) != 0 {
+				t.Fatalf("claimed %v beyond the total", got)
+			}
+			// A limit above the total is never the one that refuses.
+			if got := claim(t, q, 8, hour, queue.Limits{Total: 5, PerUser: 9}); len(got) != 1 {
+				t.Fatalf("claimed %v with one place left", got)
 			}
 		})
 		t.Run("a lease that is over changes nothing", func(t *testing.T) {
@@ -217,7 +228,7 @@ func TestQueue(t *testing.T) {
 			other := care(4, 2, queue.Sync)
 			next := add(t, q, 5, 1, 1, 9)
 			claimCare := func() []queue.Lease {
-				got, err := q.Claim(ctx, queue.Claim{Owner: "test", Tokens: tokens(9), Lease: hour, Care: true, Limits: queue.Limits{Total: 1}})
+				got, err := q.Claim(ctx, queue.Claim{Owner: "test", Token: thole.NewID[string](time.Now()), Max: 9, Lease: hour, Care: true, Limits: queue.Limits{Total: 1}})
 				if err != nil {
 					t.Fatal(err)
 				}

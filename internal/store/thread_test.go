@@ -33,7 +33,7 @@ func TestTurnAndQueueRowMoveTogether(t *testing.T) {
 		if _, err := m.StartTurn(ctx, me, thread.StartTurn{Thread: th.ID}); thole.CodeOf(err) != thole.CodeBusy {
 			t.Fatalf("second start: %v", err)
 		}
-		leases, err := db.Queue().Claim(ctx, queue.Claim{Owner: "w", Lease: time.Minute, Tokens: []string{"token"}})
+		leases, err := db.Queue().Claim(ctx, queue.Claim{Owner: "w", Lease: time.Minute, Token: "token", Max: 1})
 		if err != nil || len(leases) != 1 || leases[0].Turn != turn.ID {
 			t.Fatalf("claimed %+v, %v", leases, err)
 		}

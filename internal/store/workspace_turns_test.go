@@ -40,7 +40,7 @@ func (f *files) turn(sync string) thole.TurnID {
 	ctx := context.Background()
 	turn, err := f.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: f.id, Input: thole.Text("go")})
 	f.must(err)
-	leases, err := f.db.Queue().Claim(ctx, queue.Claim{Owner: "x", Tokens: []string{string(turn.ID)}, Lease: time.Hour})
+	leases, err := f.db.Queue().Claim(ctx, queue.Claim{Owner: "x", Token: string(turn.ID), Max: 1, Lease: time.Hour})
 	f.must(err)
 	if len(leases) != 1 {
 		f.t.Fatalf("claimed %d", len(leases))

@@ -131,7 +131,7 @@ func TestLateWriters(t *testing.T) {
 			if err := db.Queue().Enqueue(ctx, queue.Item{Turn: turn, Thread: thread, User: "u"}); err != nil {
 				t.Fatal(err)
 			}
-			leases, err := db.Queue().Claim(ctx, queue.Claim{Owner: "x", Tokens: []string{"token"}, Lease: time.Hour})
+			leases, err := db.Queue().Claim(ctx, queue.Claim{Owner: "x", Token: "token", Max: 1, Lease: time.Hour})
 			if err != nil || len(leases) != 1 {
 				t.Fatal(leases, err)
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-var queueLimits = queue.Limits{Total: 64}
+var queueLimits = queue.Limits{Total: 64, PerUser: 32}
 
 func openQueue(t *testing.T, dsn string) *store.DB {
 	t.Helper()
@@ -55,7 +55,7 @@ func waiting(t *testing.T, db *store.DB, n int) {
 // cycle claims one turn and gives it back, so that the number waiting stays.
 func cycle(t *testing.T, q *store.Queue) {
 	ctx := context.Background()
-	leases, err := q.Claim(ctx, queue.Claim{Owner: "bench", Tokens: []string{thole.NewID[string](time.Now())}, Lease: time.Minute, Limits: queueLimits})
+	leases, err := q.Claim(ctx, queue.Claim{Owner: "bench", Token: thole.NewID[string](time.Now()), Max: 1, Lease: time.Minute, Limits: queueLimits})
 	must(t, err)
 	if len(leases) != 1 {
 		t.Fatalf("claimed %d", len(leases))
@@ -147,7 +147,7 @@ func startLatency(t *testing.T, dsn string) func() float64 {
 			var lease queue.Lease
 			for lease.Turn == "" {
 				<-wake
-				leases, err := taker.Queue().Claim(ctx, queue.Claim{Owner: "bench", Tokens: []string{thole.NewID[string](now)}, Lease: time.Minute, Limits: queueLimits})
+				leases, err := taker.Queue().Claim(ctx, queue.Claim{Owner: "bench", Token: thole.NewID[string](now), Max: 1, Lease: time.Minute, Limits: queueLimits})
 				must(t, err)
 				if len(leases) > 0 {
 					lease = leases[0]
@@ -184,11 +184,7 @@ func workOff(t *testing.T, db *store.DB, n int) float64 {
 	start := time.Now()
 	var wg sync.WaitGroup
 	for left := n; left > 0; {
-		tokens := make([]string, min(left, 512))
-		for i := range tokens {
-			tokens[i] = thole.NewID[string](start)
-		}
-		leases, err := db.Queue().Claim(ctx, queue.Claim{Owner: "bench", Tokens: tokens, Lease: time.Minute, Limits: limits})
+		leases, err := db.Queue().Claim(ctx, queue.Claim{Owner: "bench", Token: thole.NewID[string](start), Max: min(left, 512), Lease: time.Minute, Limits: limits})
 		must(t, err)
 		left -= len(leases)
 		for _, l := range leases {
