@@ -2,11 +2,16 @@ package process
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/tholehq/thole/internal/procid"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,12 +26,12 @@ type cgroup struct {
 var mayCgroup = true
 
 // newCgroup makes a group below our own, or returns nil.
-func newCgroup(name string) *cgroup {
-	parent := ownCgroup()
+func newCgroup() *cgroup {
+	parent := OwnGroup()
 	if parent == "" || !mayCgroup {
 		return nil
 	}
-	path := filepath.Join(parent, "thole-"+name)
+	path := filepath.Join(parent, groupPrefix+self()+"-"+rand.Text())
 	if os.Mkdir(path, 0o755) != nil {
 		return nil
 	}
@@ -43,9 +48,93 @@ func newCgroup(name string) *cgroup {
 	return &cgroup{path: path, dir: dir}
 }
 
-// ownCgroup is the directory of this process's version 2 group, "" when that
+// spare is a group made beforehand, while somebody asked for it with Prepare.
+var spare struct {
+	sync.Mutex
+	keep  bool
+	group *cgroup
+}
+
+// Prepare makes now, and again whenever a process ended, what the next Start
+// would have to make. It is for whoever is waited for while it starts something;
+// release undoes it.
+func Prepare() (release func()) {
+	spare.Lock()
+	spare.keep = true
+	spare.Unlock()
+	refill()
+	return func() {
+		spare.Lock()
+		defer spare.Unlock()
+		if spare.keep = false; spare.group != nil {
+			spare.group.remove()
+			spare.group = nil
+		}
+	}
+}
+
+func refill() {
+	spare.Lock()
+	defer spare.Unlock()
+	if spare.keep && spare.group == nil {
+		spare.group = newCgroup()
+	}
+}
+
+func takeCgroup() *cgroup {
+	spare.Lock()
+	c := spare.group
+	spare.group = nil
+	spare.Unlock()
+	if c == nil || !mayCgroup {
+		return newCgroup()
+	}
+	return c
+}
+
+// groupPrefix begins the names of our groups; the maker follows, by which it can
+// be told whether anybody will remove them.
+const groupPrefix = "thole-by-"
+
+// self is this process as a maker.
+var self = sync.OnceValue(func() string { return maker(procid.Self()) })
+
+// maker names a process for good. Pids belong to their namespace, and whoever sees
+// the group may be in another.
+func maker(id procid.Identity) string {
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	return strings.Trim(space, "pid:[]") + "." + strconv.Itoa(id.PID) + "." + id.Start
+}
+
+// SweepGroups removes what killed processes left of their groups below a directory
+// of the control group file system: groups of ours whose maker is certainly dead.
+// The kernel refuses to remove one that is not empty.
+func SweepGroups(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		by, ours := strings.CutPrefix(e.Name(), groupPrefix)
+		by, _, whole := strings.Cut(by, "-")
+		parts := strings.Split(by, ".")
+		if !ours || !whole || len(parts) != 3 {
+			continue
+		}
+		pid, err := strconv.Atoi(parts[1])
+		alive := procid.Of(pid)
+		alive.Start = parts[2]
+		if err != nil || maker(alive) != by || alive.Alive() == nil {
+			continue // of another namespace, or its maker lives
+		}
+		SweepGroups(filepath.Join(dir, e.Name())) // what a thole in it left
+		_ = os.Remove(filepath.Join(dir, e.Name()))
+	}
+}
+
+// OwnGroup is the directory of this process's version 2 group, "" when that
 // hierarchy is not mounted.
-func ownCgroup() string {
+func OwnGroup() string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
@@ -63,6 +152,15 @@ func ownCgroup() string {
 		}
 	}
 	return ""
+}
+
+// holds reports whether a process, dead or alive, is in the group or below it.
+func (c *cgroup) holds(pid int) bool {
+	if c == nil {
+		return false
+	}
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	return err == nil && bytes.Contains(text, []byte("/"+filepath.Base(c.path))) // the name is random
 }
 
 func (c *cgroup) kill() {

@@ -80,7 +80,7 @@ func TestKillReachesEveryDescendant(t *testing.T) {
 			t.Run(mode+"/"+name, func(t *testing.T) {
 				if mode == "marks" {
 					noCgroup(t)
-				} else if ownCgroup() == "" {
+				} else if OwnGroup() == "" {
 					t.Skip("no version 2 cgroup here")
 				}
 				p := shell(t, script)

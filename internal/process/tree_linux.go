@@ -49,6 +49,7 @@ const (
 var trees struct {
 	sync.Mutex
 	live map[*tree]struct{}
+	dead chan os.Signal // a child ended, or may have before its tree was known
 	stop chan struct{}
 	gone chan struct{}
 }
@@ -66,8 +67,7 @@ func newTree() *tree {
 func (t *tree) start(cmd *exec.Cmd) error {
 	// Process-wide and idempotent: orphans of our children become our children.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	t.enlist()
-	t.cgroup = newCgroup(t.marker[len(markerName)+1:])
+	t.cgroup = takeCgroup()
 	err := t.spawn(cmd)
 	if err != nil && t.cgroup != nil { // a cgroup we may make but not enter
 		t.cgroup.remove()
@@ -77,19 +77,20 @@ func (t *tree) start(cmd *exec.Cmd) error {
 			*cmd = *again
 		}
 	}
-	if err != nil {
-		t.release()
+	if err == nil {
+		t.enlist()
 	}
 	return err
 }
 
-// spawn starts the program and puts the tag on it before its first instruction,
+// spawn starts the program and tags it. In a cgroup it is a member from its birth,
+// and so is what it forks. Without one the tag comes before its first instruction,
 // which could be a fork: it is started under ptrace and let go once tagged. Where
 // ptrace is forbidden the tag comes a moment later and the other marks bridge it.
 func (t *tree) spawn(cmd *exec.Cmd) error {
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
-	attr := syscall.SysProcAttr{Setpgid: true, Ptrace: true}
+	attr := syscall.SysProcAttr{Setpgid: true, Ptrace: t.cgroup == nil}
 	if t.cgroup != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(t.cgroup.dir.Fd())
 	}
@@ -134,10 +135,13 @@ func (t *tree) enlist() {
 	}
 	trees.live[t] = struct{}{}
 	if len(trees.live) == 1 {
-		dead := make(chan os.Signal, 1)
-		signal.Notify(dead, unix.SIGCHLD)
-		trees.stop, trees.gone = make(chan struct{}), make(chan struct{})
-		go reapOrphans(dead, trees.stop, trees.gone)
+		trees.dead, trees.stop, trees.gone = make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
+		signal.Notify(trees.dead, unix.SIGCHLD)
+		go reapOrphans(trees.dead, trees.stop, trees.gone)
+	}
+	select {
+	case trees.dead <- unix.SIGCHLD:
+	default:
 	}
 }
 
@@ -181,6 +185,7 @@ func (t *tree) release() {
 	if t.cgroup != nil {
 		t.cgroup.remove()
 	}
+	refill()
 	trees.Lock()
 	delete(trees.live, t)
 	var stop, gone chan struct{}
@@ -246,7 +251,7 @@ func (t *tree) reap() (seen int) {
 	for pid, p := range scan() {
 		// The root is known before it has the tag, so it is looked at last: it may
 		// have been started, and have ended, since this look began.
-		if p.ppid == self && p.readTag() == t.tag && int64(pid) != t.root.Load() {
+		if p.ppid == self && (p.readTag() == t.tag || t.cgroup.holds(pid)) && int64(pid) != t.root.Load() {
 			seen++
 			if p.state == 'Z' {
 				var ws unix.WaitStatus
@@ -262,13 +267,16 @@ func (t *tree) reap() (seen int) {
 func reapOrphans(dead chan os.Signal, stop, gone chan struct{}) {
 	defer close(gone)
 	defer signal.Stop(dead)
-	pause := time.NewTimer(0)
-	defer pause.Stop()
 	for {
 		select {
 		case <-stop:
 			return
 		case <-dead:
+		}
+		select { // one look serves a burst of deaths, and none disturbs a start
+		case <-stop:
+			return
+		case <-time.After(200 * time.Millisecond):
 		}
 		trees.Lock()
 		live := make([]*tree, 0, len(trees.live))
@@ -278,12 +286,6 @@ func reapOrphans(dead chan os.Signal, stop, gone chan struct{}) {
 		trees.Unlock()
 		for _, t := range live {
 			t.reap()
-		}
-		pause.Reset(200 * time.Millisecond) // one look serves a burst of deaths
-		select {
-		case <-stop:
-			return
-		case <-pause.C:
 		}
 	}
 }
