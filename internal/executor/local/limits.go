@@ -12,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/process"
 )
 
 // Control groups are shared with whoever else manages the machine, so executors
@@ -163,6 +164,7 @@ func (g Groups) starved(id thole.ExecutorID) (n int) {
 func (g Groups) drop(id thole.ExecutorID) error {
 	var failed error
 	for _, dir := range g.of(id) {
+		process.SweepGroups(dir) // they would keep it
 		err := os.Remove(dir)
 		for wait := time.Millisecond; err != nil && !errors.Is(err, os.ErrNotExist) && wait < time.Second; wait *= 2 {
 			time.Sleep(wait)

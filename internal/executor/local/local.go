@@ -24,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/process"
 )
 
 // Config makes a Driver.
@@ -222,6 +223,7 @@ func (d *Driver) reach(ctx context.Context, info executor.Info) (executor.Info, 
 
 // List implements executor.Driver.
 func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
+	process.SweepGroups(process.OwnGroup()) // of executords that were killed
 	entries, err := os.ReadDir(d.cfg.Root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
