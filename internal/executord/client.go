@@ -25,7 +25,7 @@ type Client struct {
 
 // Dial makes a client for "unix:PATH" or "http://HOST:PORT". It connects lazily.
 func Dial(endpoint, token string) *Client {
-	transport := &http.Transport{MaxIdleConnsPerHost: 4, DisableCompression: true}
+	transport := &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true}
 	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport}}
 	if path, ok := cutUnix(endpoint); ok {
 		c.base = "http://executord"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve starts an executord in dir; the caller may stop it and serve again.
-func serve(t *testing.T, dir string) (client *executord.Client, stop func()) {
+func serve(t *testing.T, dir string, providers ...provider.Provider) (client *executord.Client, stop func()) {
 	t.Helper()
 	dirs := executord.Dirs{Workspace: dir + "/workspace", State: dir + "/state", Auth: dir + "/auth", Home: dir + "/home", Tmp: dir + "/tmp"}
 	for _, d := range []string{dirs.Workspace, dirs.State, dirs.Auth, dirs.Home, dirs.Tmp} {
@@ -29,7 +30,7 @@ func serve(t *testing.T, dir string) (client *executord.Client, stop func()) {
 			t.Fatal(err)
 		}
 	}
-	s, err := executord.New(executord.Config{Dirs: dirs, Token: "secret", Providers: []provider.Provider{testprovider.New()}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := executord.New(executord.Config{Dirs: dirs, Token: "secret", Providers: append(providers, testprovider.New())[:1], Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,5 +260,62 @@ func TestRefusals(t *testing.T) {
 	leak.Grant.Files = map[string][]byte{"../escape": nil}
 	if end := collect(t, c, start(t, c, leak), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {
 		t.Errorf("a credential file outside its directory: %+v", end)
+	}
+}
+
+// late is a provider whose session is there only when it is let, whatever became
+// of the turn meanwhile.
+type late struct {
+	provider.Provider
+	opening, let chan struct{}
+	closed       atomic.Int64
+}
+
+type lateSession struct {
+	provider.Session
+	of *late
+}
+
+func (l *late) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
+	close(l.opening)
+	<-l.let
+	s, err := l.Provider.Open(context.WithoutCancel(ctx), cfg)
+	return lateSession{s, l}, err
+}
+
+func (s lateSession) Close() error {
+	s.of.closed.Add(1)
+	return s.Session.Close()
+}
+
+// A turn that is stopped while its agent starts leaves no agent behind.
+func TestAStopBeforeTheSessionIsOpen(t *testing.T) {
+	l := &late{Provider: testprovider.New(), opening: make(chan struct{}), let: make(chan struct{})}
+	c, stop := serve(t, home(t), l)
+	run := start(t, c, request("sim: say never"))
+	<-l.opening
+	if _, err := c.Cancel(t.Context(), executord.CancelRequest{Run: run}); err != nil {
+		t.Fatal(err)
+	}
+	close(l.let)
+	events := collect(t, c, run, 0, nil)
+	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeInterrupted {
+		t.Fatalf("ended %+v", end)
+	}
+	stop()
+	if n := l.closed.Load(); n != 1 {
+		t.Errorf("the session was closed %d times", n)
+	}
+}
+
+// Whoever has read a run to its end may have it forgotten, and start the next.
+func TestARunIsOverWhenItsLogEnds(t *testing.T) {
+	c, _ := serve(t, home(t))
+	for range 30 {
+		run := start(t, c, request("sim: say hi"))
+		events := collect(t, c, run, 0, nil)
+		if err := c.Ack(t.Context(), executord.AckRequest{Run: run, Cursor: uint64(len(events)), Forget: true}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,10 +20,11 @@ func (s *Server) run(_ context.Context, req RunRequest) (Run, error) {
 	if !thole.ValidUUID(string(req.Turn.ID)) || !thole.ValidUUID(string(req.For)) || req.Thread == "" {
 		return Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
 	}
-	r, _, err := s.runs.begin(req, s)
+	r, err := s.runs.begin(req, s)
 	if err != nil {
 		return Run{}, err
 	}
+	runtime.Gosched() // the agent's start is waited for, this answer is not
 	return r.snapshot(), nil
 }
 

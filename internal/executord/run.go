@@ -31,8 +31,8 @@ type run struct {
 // drive takes the turn to its end. Whatever happens, the log ends with exactly
 // one EventEnded and is sealed.
 func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
+	defer r.log.Seal() // last: whoever has read to the end may have the run forgotten
 	defer close(r.done)
-	defer r.log.Seal()
 	ended := false
 	emit := func(ev provider.Event) {
 		if ended {
@@ -74,6 +74,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 	native := r.info.NativeID
 	r.mu.Unlock()
 	if stopped {
+		s.sessions.finished(req, session, nil)
 		return context.Canceled
 	}
 	if native != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,8 +26,11 @@ type runs struct {
 
 func openRuns(dir string) (*runs, error) {
 	rs := &runs{dir: dir, by: map[thole.TurnID]*run{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
@@ -83,29 +85,29 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 }
 
 // begin registers a run and its empty log, or returns the one that is there.
-func (rs *runs) begin(req RunRequest, s *Server) (r *run, fresh bool, err error) {
+func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if r, ok := rs.by[req.Turn.ID]; ok {
-		return r, false, nil
+		return r, nil
 	}
 	for _, other := range rs.by {
 		if info := other.snapshot(); info.Thread == req.Thread && (info.State == RunRunning || info.State == RunWaiting) {
-			return nil, false, thole.Errorf(thole.CodeBusy, "run %s of turn %s is still going", info.ID, info.For)
+			return nil, thole.Errorf(thole.CodeBusy, "run %s of turn %s is still going", info.ID, info.For)
 		}
 	}
-	log, err := eventlog.Open(filepath.Join(rs.dir, string(req.For)+"_"+string(req.Turn.ID)+".log"))
+	log, err := eventlog.Create(filepath.Join(rs.dir, string(req.For)+"_"+string(req.Turn.ID)+".log"))
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r = &run{
+	r := &run{
 		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]thole.Ask{}, steered: map[thole.MessageID]bool{},
 		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now()},
 	}
 	rs.by[req.Turn.ID] = r
 	go r.drive(ctx, s, req)
-	return r, true, nil
+	return r, nil
 }
 
 func (rs *runs) find(id thole.TurnID) (*run, error) {

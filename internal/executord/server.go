@@ -14,6 +14,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -55,6 +56,7 @@ type Server struct {
 	token    [32]byte
 	boot     string
 	started  time.Time
+	release  func() // of what is prepared for the next CLI
 }
 
 // New opens the event logs of a former life and returns a server ready to serve.
@@ -75,14 +77,18 @@ func New(cfg Config) (*Server, error) {
 		boot:     thole.NewID[string](cfg.Now()), started: cfg.Now(),
 	}
 	var err error
-	s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs"))
-	return s, err
+	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
+		return nil, err
+	}
+	s.release = process.Prepare()
+	return s, nil
 }
 
 // Close stops every turn, ends the CLIs and closes the logs.
 func (s *Server) Close() error {
 	s.runs.stopAll()
 	s.sessions.closeAll()
+	s.release()
 	return s.runs.closeAll()
 }
 

@@ -17,7 +17,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -55,12 +54,19 @@ type Log struct {
 	changed chan struct{} // closed and replaced at every change
 }
 
-// Open opens or makes the log at path and cuts off a torn tail.
-func Open(path string) (*Log, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// Create makes the log at path, where none may be. The first record that is
+// synced takes the new file to the disk with it.
+func Create(path string) (*Log, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	return &Log{path: path, file: f, offsets: []int64{0}, changed: make(chan struct{})}, nil
+}
+
+// Open opens the log at path and cuts off a torn tail.
+func Open(path string) (*Log, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +106,7 @@ func (l *Log) recover() error {
 	l.synced = uint64(len(l.offsets) - 1)
 	size, err := l.file.Seek(0, io.SeekEnd)
 	if err != nil || size == 0 {
-		return err // the first record that counts takes a new file to the disk with it
+		return err
 	}
 	if err := l.file.Truncate(at); err != nil {
 		return err

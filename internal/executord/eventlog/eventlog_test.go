@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func open(t *testing.T, path string) *Log {
+func create(t *testing.T) *Log {
 	t.Helper()
-	l, err := Open(path)
+	l, err := Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func all(t *testing.T, l *Log, after uint64) (out []string) {
 func TestATornTailIsCutOff(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		path := filepath.Join(t.TempDir(), "log")
-		l, err := Open(path)
+		l, err := Create(path)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestATornTailIsCutOff(t *testing.T) {
 }
 
 func TestReadersFollowAndStartAnywhere(t *testing.T) {
-	l := open(t, filepath.Join(t.TempDir(), "log"))
+	l := create(t)
 	const n = 3000
 	got := make(chan []string)
 	for _, after := range []uint64{0, 0} {
@@ -127,7 +127,7 @@ func follow(l *Log, after uint64) (out []string) {
 }
 
 func TestAppendWaitsForItsReader(t *testing.T) {
-	l := open(t, filepath.Join(t.TempDir(), "log"))
+	l := create(t)
 	big := make([]byte, 8<<20)
 	for range Limit / len(big) {
 		if err := l.Append(t.Context(), false, big); err != nil {
@@ -142,5 +142,31 @@ func TestAppendWaitsForItsReader(t *testing.T) {
 	l.Ack(1)
 	if err := l.Append(t.Context(), false, []byte("x")); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A log that failed and was sealed ends for its readers, after what it has: they
+// would ask for the rest for ever.
+func TestAFailedLogEnds(t *testing.T) {
+	l := create(t)
+	if err := l.Append(t.Context(), true, []byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(t.Context(), true, make([]byte, maxRecord+1)); err == nil {
+		t.Fatal("a record beyond the limit was taken")
+	}
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	good := l.file
+	l.file = full
+	if err := l.Append(t.Context(), true, []byte("b")); err == nil {
+		t.Fatal("a full disk took a record")
+	}
+	l.file = good
+	full.Close()
+	if got := all(t, l, 0); len(got) != 1 || got[0] != "a" {
+		t.Fatalf("read %q", got)
 	}
 }

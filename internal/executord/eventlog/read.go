@@ -36,10 +36,10 @@ func (l *Log) Read(ctx context.Context, after uint64) ([]Record, error) {
 			return nil, fmt.Errorf("eventlog: cursor %d is beyond the end %d", after, end)
 		case after < end:
 			return l.readRange(after, last, from, to)
+		case sealed: // also one that failed: nothing will ever follow
+			return nil, io.EOF
 		case err != nil:
 			return nil, err
-		case sealed:
-			return nil, io.EOF
 		}
 		select {
 		case <-changed:
