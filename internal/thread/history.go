@@ -13,6 +13,10 @@ func (m *Machine) Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	if _, err := m.visible(ctx, actor, id); err != nil {
 		return Turn{}, err
 	}
+	var open *Turn
+	if m.recall(id, func(s *state) { open = s.open }); open != nil && open.ID == turn {
+		return *open, nil
+	}
 	t, err := m.store.Turn(ctx, id, turn)
 	if errors.Is(err, ErrNone) {
 		return Turn{}, errNoTurn(turn)

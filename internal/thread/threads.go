@@ -87,9 +87,9 @@ func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.Threa
 	if !actor.Valid() {
 		return Row{}, errNoActor()
 	}
-	row, ok := m.remembered(id)
+	var row Row
 	var err error
-	if !ok {
+	if !m.recall(id, func(s *state) { row = s.row }) {
 		row, err = m.store.Thread(ctx, id)
 	}
 	if errors.Is(err, ErrNone) || err == nil && !m.cfg.Access(actor).Sees(row.Thread.Owner) {
@@ -101,23 +101,24 @@ func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.Threa
 	return row, nil
 }
 
-// remembered is the row of a thread that is in memory, where nobody else writes
-// the store. Who finds the thread busy asks the store instead of waiting.
-func (m *Machine) remembered(id thole.ThreadID) (row Row, ok bool) {
+// recall looks at a thread that is in memory, where nobody else writes the store.
+// Who finds the thread busy asks the store instead of waiting.
+func (m *Machine) recall(id thole.ThreadID, look func(*state)) bool {
 	l := m.live(id)
 	if m.shared || l == nil {
-		return Row{}, false
+		return false
 	}
 	select {
 	case <-l.lock:
 	default:
-		return Row{}, false
+		return false
 	}
 	defer l.release()
 	if l.st == nil || l.dead || l.unsure {
-		return Row{}, false
+		return false
 	}
-	return l.st.row, true
+	look(l.st)
+	return true
 }
 
 // List implements Service. Ephemeral threads are never listed.

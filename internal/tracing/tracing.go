@@ -40,6 +40,9 @@ func Start() (stop func(context.Context) error, err error) {
 
 // Span begins a span; end it with the error of what it times.
 func Span(ctx context.Context, name string, attrs ...attribute.KeyValue) (context.Context, func(error)) {
+	if !Enabled() {
+		return ctx, func(error) {}
+	}
 	ctx, span := otel.Tracer("thole").Start(ctx, name, trace.WithAttributes(attrs...))
 	return ctx, func(err error) {
 		if err != nil {
