@@ -163,6 +163,7 @@ func (w *worker) stop(ctx context.Context, th thread.Thread, id thole.ExecutorID
 	if err := w.sync(ctx, th, id, "pre.stop"); err != nil {
 		return fmt.Errorf("sync before stop: %w", err)
 	}
+	w.forget(th.ID)
 	if err := w.cfg.Driver.Stop(ctx, id); err != nil {
 		return fmt.Errorf("stop executor: %w", err)
 	}

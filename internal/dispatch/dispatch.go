@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -93,7 +94,8 @@ type Dispatcher struct {
 
 	mu      sync.Mutex // guards what follows
 	workers map[thole.TurnID]*worker
-	stop    context.CancelFunc // ends claiming
+	warm    map[thole.ThreadID]place // where each thread's last turn ran
+	stop    context.CancelFunc       // ends claiming
 	wg      sync.WaitGroup
 }
 
@@ -124,7 +126,7 @@ func New(cfg Config) *Dispatcher {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Dispatcher{
-		cfg: cfg, log: cfg.Log, nudge: make(chan struct{}, 1), workers: map[thole.TurnID]*worker{},
+		cfg: cfg, log: cfg.Log, nudge: make(chan struct{}, 1), workers: map[thole.TurnID]*worker{}, warm: map[thole.ThreadID]place{},
 		starts: rate.NewLimiter(rate.Limit(cfg.StartsPerSec), max(1, int(2*cfg.StartsPerSec))),
 	}
 }
@@ -164,6 +166,7 @@ func (d *Dispatcher) Stop(context.Context) error {
 		stop()
 	}
 	d.wg.Wait()
+	d.cool(nil)
 	return nil
 }
 
@@ -221,6 +224,9 @@ func (d *Dispatcher) claim(ctx context.Context) {
 		}
 		if len(leases) == batch {
 			d.wake() // there may be more
+		}
+		if len(leases) > 0 {
+			runtime.Gosched() // they go first
 		}
 	}
 }

@@ -45,6 +45,9 @@ const (
 // way to be told of one when it happens, and none would act on it before the next
 // message.
 func (w *worker) heard(ctx context.Context, th thread.Thread, t thread.Turn) ([]thole.Input, error) {
+	if p, ok := w.recall(th.ID); ok && p.spoken == t.Number-1 {
+		return nil, nil // the turn right before was a message
+	}
 	var told []string
 	before := thread.PageParams{Desc: true, Limit: 2} // nearly always it ends with the turn right before
 	for seen := 0; t.Number > 1 && seen < maxHeard; {

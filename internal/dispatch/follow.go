@@ -24,7 +24,7 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again in
 	wishes := make(chan struct{})
 	go func() {
 		defer close(wishes)
-		if err := w.forward(ctx, p, r.ID, sub); err != nil {
+		if err := w.forward(ctx, p, r, sub); err != nil {
 			cancel(err) // deaf to the thread, nobody may follow a run
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -26,9 +27,8 @@ func (d *Dispatcher) Wake(thole.ThreadID, thole.TurnID) { d.wake() }
 // Steer implements thread.Runner: it refuses what the provider cannot do.
 func (d *Dispatcher) Steer(_ context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {
 	d.mu.Lock()
-	w := d.workers[ref.Turn]
-	d.mu.Unlock()
-	if w != nil && w.info.Name != "" && !w.info.Capabilities.Steer.OK() {
+	defer d.mu.Unlock()
+	if w := d.workers[ref.Turn]; w != nil && w.info.Name != "" && !w.info.Capabilities.Steer.OK() {
 		return provider.ErrUnsupported
 	}
 	return nil
@@ -57,11 +57,12 @@ func (d *Dispatcher) Recover(ctx context.Context, _ thread.Thread, turn thread.T
 // forward sends the thread's wishes to the run: first those recorded before we
 // came, then each as it is recorded. It returns an error when the thread can be
 // watched no more.
-func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *thread.Subscription) error {
-	f := &forwarder{worker: w, place: p, run: run, timers: map[thole.AskID]*time.Timer{}, due: make(chan func())}
+func (w *worker) forward(ctx context.Context, p *place, run executord.Run, sub *thread.Subscription) error {
+	f := &forwarder{worker: w, place: p, run: run.ID, timers: map[thole.AskID]*time.Timer{}, due: make(chan func())}
 	defer f.stopTimers()
 	defer func() { sub.Close() }()
-	f.catchUp(ctx, sub.Snapshot)
+	// What the run asks from now on is recorded while we watch.
+	f.catchUp(ctx, sub.Snapshot, run.State == executord.RunWaiting)
 	for {
 		select {
 		case <-ctx.Done():
@@ -80,7 +81,7 @@ func (w *worker) forward(ctx context.Context, p *place, run thole.TurnID, sub *t
 					return err
 				}
 				sub = next
-				f.catchUp(ctx, sub.Snapshot)
+				f.catchUp(ctx, sub.Snapshot, true)
 				continue
 			}
 			for _, ev := range batch {
@@ -126,7 +127,7 @@ func (f *forwarder) later(ctx context.Context, d time.Duration, do func()) *time
 // catchUp delivers what was recorded while nobody followed: steers are told apart
 // by their id, so a repeat is harmless; an ask that the run waits on and the
 // thread has settled gets its answer.
-func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot) {
+func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot, asks bool) {
 	if s.Open == nil || s.Open.ID != f.lease.Turn {
 		f.cancel(ctx)
 		return
@@ -137,14 +138,20 @@ func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot) {
 	for _, m := range s.Open.Steers {
 		f.steer(ctx, m)
 	}
+	if asks {
+		f.insist(ctx, "settled asks", func() error { return f.settle(ctx) })
+	}
+}
+
+// settle answers what the run waits on and the thread has settled.
+func (f *forwarder) settle(ctx context.Context) error {
 	pending, err := f.place.client.Pending(ctx)
 	if err != nil || len(pending) == 0 {
-		return
+		return err
 	}
 	asks, err := f.cfg.Threads.Asks(ctx, thole.SystemActor, f.lease.Thread, false)
 	if err != nil {
-		f.log.Warn("read asks", "thread", f.lease.Thread, "err", err)
-		return
+		return thole.Errorf(thole.CodeUnavailable, "read asks: %w", err)
 	}
 	for _, p := range pending {
 		for _, a := range asks {
@@ -157,6 +164,7 @@ func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot) {
 			}
 		}
 	}
+	return nil
 }
 
 func (f *forwarder) event(ctx context.Context, ev thread.Event) {
@@ -181,6 +189,9 @@ func (f *forwarder) event(ctx context.Context, ev thread.Event) {
 
 // steer gives the agent a message, after those before it.
 func (f *forwarder) steer(ctx context.Context, m thread.Message) {
+	if slices.ContainsFunc(f.unheard, func(have thread.Message) bool { return have.ID == m.ID }) {
+		return // read in the record once more
+	}
 	if f.unheard = append(f.unheard, m); len(f.unheard) == 1 {
 		f.tell(ctx)
 	}
@@ -196,7 +207,7 @@ func (f *forwarder) tell(ctx context.Context) {
 	for len(f.unheard) > 0 {
 		m := f.unheard[0]
 		_, err := f.place.client.Steer(ctx, executord.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
-		if thole.CodeOf(err) == thole.CodeConflict {
+		if code := thole.CodeOf(err); (code == thole.CodeConflict || code == thole.CodeUnavailable) && ctx.Err() == nil {
 			f.again = f.later(ctx, tellAgain, func() { f.tell(ctx) })
 			return
 		}
@@ -206,20 +217,37 @@ func (f *forwarder) tell(ctx context.Context) {
 }
 
 func (f *forwarder) answer(ctx context.Context, id thole.AskID, a thole.Answer) {
-	_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: id, Answer: a})
-	f.tolerate("answer", err)
+	f.insist(ctx, "answer", func() error {
+		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: id, Answer: a})
+		return err
+	})
+}
+
+// insist does what the run waits for, again and again while nobody can be asked:
+// it is recorded, so nobody else will say it. It ends with the follow.
+func (f *forwarder) insist(ctx context.Context, what string, do func() error) {
+	err := do()
+	if thole.CodeOf(err) == thole.CodeUnavailable && ctx.Err() == nil {
+		f.later(ctx, tellAgain, func() { f.insist(ctx, what, do) })
+		return
+	}
+	f.tolerate(what, err)
 }
 
 // cancelGrace is how long a provider has to stop before its process is killed.
 const cancelGrace = 15 * time.Second
 
 func (f *forwarder) cancel(ctx context.Context) {
-	_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run})
-	f.tolerate("interrupt", err)
+	f.insist(ctx, "interrupt", func() error {
+		_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run})
+		return err
+	})
 	if f.kill == nil {
 		f.kill = f.later(ctx, cancelGrace, func() {
-			_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run, Kill: true})
-			f.tolerate("kill", err)
+			f.insist(ctx, "kill", func() error {
+				_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run, Kill: true})
+				return err
+			})
 		})
 	}
 }
@@ -232,8 +260,10 @@ func (f *forwarder) parkLater(ctx context.Context, ask thole.Ask) {
 		return
 	}
 	f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() {
-		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: ask.ID, Defer: true})
-		f.tolerate("park", err)
+		f.insist(ctx, "park", func() error {
+			_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: ask.ID, Defer: true})
+			return err
+		})
 	})
 }
 

@@ -17,6 +17,67 @@ type place struct {
 	client *executord.Client
 	// starved is how often it had run out of memory before.
 	starved int
+	// spoken is the number of the thread's last turn that was given to an agent here
+	// and was no errand.
+	spoken int
+}
+
+// place runs a request where the turn's executor is, or finds there what an
+// earlier worker began. Where the thread's last turn ran is asked first: an
+// executord that takes the token of its start is the one that was prepared, and
+// anything else is looked at from the beginning.
+func (w *worker) place(ctx context.Context, th thread.Thread, t thread.Turn, req executord.RunRequest) (*place, executord.Run, error) {
+	if p, ok := w.recall(th.ID); ok {
+		run, err := p.client.Run(ctx, req)
+		if err == nil {
+			w.remember(p, t)
+			return p, run, nil
+		}
+		w.log.Debug("warm executor", "executor", p.row.ID, "err", err)
+		w.forget(th.ID)
+	}
+	p, err := w.prepare(ctx, th, t)
+	if err != nil {
+		return nil, executord.Run{}, err
+	}
+	run, err := p.client.Run(ctx, req)
+	if err != nil {
+		p.client.Close()
+		return nil, executord.Run{}, fmt.Errorf("run turn: %w", err)
+	}
+	w.remember(p, t)
+	return p, run, nil
+}
+
+// recall is where the thread's last turn ran.
+func (w *worker) recall(id thole.ThreadID) (*place, bool) {
+	w.mu.Lock()
+	p, ok := w.warm[id]
+	w.mu.Unlock()
+	if ok {
+		p.starved = w.starvations(p.row.ID)
+	}
+	return &p, ok
+}
+
+func (w *worker) remember(p *place, t thread.Turn) {
+	if errand, _ := thole.ErrandOf(t.Input); errand == "" {
+		p.spoken = t.Number
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cfg.Scope == executor.ScopeThread {
+		w.warm[t.Thread] = *p
+	}
+}
+
+func (w *worker) forget(id thole.ThreadID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, ok := w.warm[id]; ok {
+		p.client.Close()
+		delete(w.warm, id)
+	}
 }
 
 // starved reports whether a place ran out of memory since it was prepared.

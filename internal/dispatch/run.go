@@ -71,18 +71,16 @@ func tooLong(ctx context.Context, err error) error {
 
 // runOnce runs a turn in its executor, or follows the run that is already there.
 func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) error {
-	p, err := w.prepare(ctx, th, t)
-	if err != nil {
-		return err
-	}
-	defer p.client.Close()
 	req, err := w.request(ctx, th, t, runID(t))
 	if err != nil {
 		return err
 	}
-	run, err := p.client.Run(ctx, req) // or what an earlier worker began
+	p, run, err := w.place(ctx, th, t, req)
 	if err != nil {
-		return fmt.Errorf("run turn: %w", err)
+		return err
+	}
+	if w.cfg.Scope == executor.ScopeTurn {
+		defer p.client.Close()
 	}
 	err = w.follow(ctx, p, run, t.Run)
 	if errors.Is(err, errLost) && w.starved(p) {

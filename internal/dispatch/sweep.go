@@ -85,7 +85,7 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 	for _, info := range found {
 		exists[info.ID] = info
 	}
-	known := map[thole.ExecutorID]bool{}
+	known, running := map[thole.ExecutorID]bool{}, map[thole.ExecutorID]bool{}
 	for after := thole.ExecutorID(""); ; {
 		rows, err := d.cfg.Rows.Live(ctx, after, 500)
 		if err != nil {
@@ -93,7 +93,7 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 		}
 		for _, row := range rows {
 			after = row.ID
-			known[row.ID] = true
+			known[row.ID], running[row.ID] = true, row.State == executor.RowRunning
 			info, ok := exists[row.ID]
 			if row.Driver != d.cfg.Driver.Name() || row.State == executor.RowCreating || d.busy(row.Thread) {
 				continue
@@ -112,6 +112,7 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 			break
 		}
 	}
+	d.cool(running)
 	for id := range exists {
 		if !known[id] {
 			if err := d.orphan(ctx, id); err != nil {
@@ -120,6 +121,18 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// cool forgets the places that another dispatcher stopped.
+func (d *Dispatcher) cool(running map[thole.ExecutorID]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, p := range d.warm {
+		if !running[p.row.ID] {
+			p.client.Close()
+			delete(d.warm, id)
+		}
+	}
 }
 
 func (d *Dispatcher) orphan(ctx context.Context, id thole.ExecutorID) error {

@@ -17,7 +17,7 @@ import (
 type worker struct {
 	*Dispatcher
 	lease queue.Lease
-	info  provider.Info   // of the turn's provider
+	info  provider.Info   // of the turn's provider; written under mu, because Steer reads it
 	grant *provider.Grant // what this worker gave to the run
 }
 
@@ -30,7 +30,9 @@ func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 	d.wg.Go(func() {
 		defer func() {
 			d.mu.Lock()
-			delete(d.workers, l.Turn)
+			if d.workers[l.Turn] == w { // it may be ours again, under another lease
+				delete(d.workers, l.Turn)
+			}
 			d.mu.Unlock()
 		}()
 		held, letGo := w.hold(ctx)
@@ -48,27 +50,29 @@ func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 }
 
 // hold renews the lease until letGo. The context it returns dies when the lease
-// is lost, because from then on somebody else may be writing.
+// is lost, because from then on somebody else may be writing: when a renewal is
+// refused, or when none came back for the length of a lease.
 func (w *worker) hold(ctx context.Context) (held context.Context, letGo func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
+	over := time.AfterFunc(w.cfg.Lease, func() { cancel(queue.ErrLeaseLost) })
 	go func() {
 		defer close(done)
+		defer over.Stop()
 		ticker := time.NewTicker(w.cfg.Lease / 3)
 		defer ticker.Stop()
-		sure := w.cfg.Now() // the lease was certainly ours then
 		for {
 			select {
 			case <-held.Done():
 				return
 			case <-ticker.C:
 			}
-			asked := w.cfg.Now()
+			asked := time.Now()
 			_, err := w.cfg.Queue.Renew(held, w.lease.Turn, w.lease.Token, w.cfg.Lease)
 			switch {
 			case err == nil:
-				sure = asked
-			case errors.Is(err, queue.ErrLeaseLost) || w.cfg.Now().Sub(sure) > w.cfg.Lease:
+				over.Reset(w.cfg.Lease - time.Since(asked))
+			case errors.Is(err, queue.ErrLeaseLost):
 				cancel(queue.ErrLeaseLost)
 				return
 			}
@@ -152,7 +156,10 @@ func (w *worker) turn(ctx context.Context) error {
 	if t.Outcome != "" {
 		return w.aftermath(ctx, th, t)
 	}
-	w.info = w.cfg.Info(t.Settings.Provider)
+	info := w.cfg.Info(t.Settings.Provider)
+	w.mu.Lock()
+	w.info = info
+	w.mu.Unlock()
 	if err = errParked; t.Deferred == "" {
 		err = w.run(ctx, th, t)
 	}
