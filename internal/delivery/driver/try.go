@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"context"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/delivery"
+)
+
+// try takes one candidate as far as it goes now.
+func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candidate) error {
+	m := d.cfg.Machine
+	r, err := ch.Probe(ctx, channel.Query{
+		User: c.Lane.User, Endpoint: c.Lane.Endpoint, Thread: c.Lane.Thread, Batch: c.Batch.ID,
+		Policy: c.Batch.Policy, ArtifactRead: c.Batch.RequiresArtifactRead,
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		r = channel.Readiness{Verdict: channel.NotNow, Reason: err.Error()}
+	}
+	switch r.Verdict {
+	case channel.Now:
+	case channel.Never:
+		return m.Hold(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, "policy", map[string]string{"reason": r.Reason})
+	default:
+		return m.Defer(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, r.Reason, r.RetryAfter)
+	}
+	now := d.cfg.Clock.Now()
+	parcel, err := m.BeginAccept(ctx, thole.SystemActor, delivery.BeginAccept{
+		LaneID: c.Lane.ID, Batch: c.Batch.ID, Kind: r.Mode, Request: d.cfg.NewID(now), Marker: "thole-" + d.cfg.NewID(now),
+		Attachment: r.Attachment, Epoch: r.Epoch, Holder: d.cfg.Holder, Lease: leaseTime, Proof: r.Reason,
+	})
+	if thole.CodeOf(err) == thole.CodeConflict {
+		return nil // no longer next: someone else, or time, moved it
+	}
+	if err != nil {
+		return err
+	}
+	if !d.startFollowing(parcel.Attempt.ID) {
+		return thole.Errorf(thole.CodeInternal, "attempt %s is already followed", parcel.Attempt.ID)
+	}
+	p := proposal(parcel)
+	p.Text = d.cfg.Compose(parcel)
+	answer, err := ch.Propose(ctx, p)
+	if err != nil {
+		answer = channel.Answer{Acceptance: thole.AcceptanceUnknown, Evidence: err.Error()}
+	}
+	w := channel.Watch{Proposal: p}
+	// The answer is recorded even when we were told to stop meanwhile.
+	rec, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	switch answer.Acceptance {
+	case thole.Accepted:
+		if answer.Turn == "" {
+			break // accepted as what? Look for the marker.
+		}
+		_, err := m.Accept(rec, thole.SystemActor, parcel.Attempt.Fence(), delivery.Acceptance{
+			Turn: answer.Turn, Attachment: answer.Attachment, Epoch: answer.Epoch, Evidence: answer.Evidence,
+		})
+		if err != nil {
+			d.stopFollowing(parcel.Attempt.ID)
+			return err
+		}
+		w.Turn, w.Attachment, w.Epoch = answer.Turn, answer.Attachment, answer.Epoch
+	case thole.Rejected:
+		d.stopFollowing(parcel.Attempt.ID)
+		_, err := m.Reject(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence, answer.RetryAfter)
+		return err
+	}
+	if w.Turn == "" {
+		if _, err := m.Unsettled(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence); err != nil {
+			d.cfg.Log.Error("cannot record a missing answer", "attempt", parcel.Attempt.ID, "err", err)
+		}
+	}
+	// Accepted: follow the turn. Unknown: look for proof, however long it takes.
+	d.wg.Go(func() { d.followUp(ctx, ch, parcel.Attempt.Fence(), w) })
+	return nil
+}
+
+func proposal(p delivery.Parcel) channel.Proposal {
+	return channel.Proposal{
+		User: p.Lane.User, Endpoint: p.Lane.Endpoint, Thread: p.Lane.Thread, Mode: p.Attempt.RPC.Kind, Request: p.Attempt.RPC.RequestID,
+		Marker: p.Attempt.RPC.Marker, Attachment: p.Attempt.Observation.Attachment, Epoch: p.Attempt.Observation.Epoch,
+		Batch: p.Batch.ID, Attempt: p.Attempt.ID, Generation: p.Attempt.Generation,
+	}
+}
