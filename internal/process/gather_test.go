@@ -19,8 +19,8 @@ func TestGather(t *testing.T) {
 		reads int           // of 100 words, at most
 	}{
 		"slow":    {10 * time.Millisecond, 250, 0, 100},
-		"fast":    {1200 * time.Microsecond, 250, 0, 100},
-		"flood":   {400 * time.Microsecond, 250, 5 * time.Millisecond, 20},
+		"fast":    {2 * time.Millisecond, 250, 0, 100},
+		"flood":   {400 * time.Microsecond, 250, 1500 * time.Microsecond, 35},
 		"torrent": {100 * time.Microsecond, 20_000, 0, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +44,25 @@ func TestGather(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGatherAfterPause: who paused after a flood is heard at once again.
+func TestGatherAfterPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		speaker := &speaker{began: time.Now(), pause: 400 * time.Microsecond, word: 250, left: 100}
+		g := process.Gather(speaker)
+		buf := make([]byte, 32<<10)
+		for speaker.left > 0 {
+			_, _ = g.Read(buf)
+		}
+		speaker.began, speaker.pause, speaker.said, speaker.left = time.Now(), 20*time.Millisecond, 0, 3
+		for speaker.left > 0 {
+			n, _ := g.Read(buf)
+			if late := time.Since(speaker.began) - time.Duration(speaker.said)*speaker.pause; n != 250 || late > 0 {
+				t.Errorf("word %d is %v late", speaker.said, late)
+			}
+		}
+	})
 }
 
 // speaker says a word after every pause; a read returns what was said so far and

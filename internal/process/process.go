@@ -57,7 +57,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	tree   *tree
 	stderr *tail
-	stdout *os.File
+	stdout *pipeReader
 
 	stopOnce sync.Once
 	done     chan struct{} // closed when the root is reaped and its tree is gone
@@ -77,7 +77,7 @@ func Start(spec Spec) (*Process, error) {
 	cmd.Env = environ(spec.Env, t.marker)
 	p.cmd = cmd
 
-	var files []*os.File
+	var files []io.Closer
 	closeAll := func() {
 		for _, f := range files {
 			f.Close()
@@ -90,7 +90,10 @@ func Start(spec Spec) (*Process, error) {
 		return r, w, err
 	}
 	inR, inW, err1 := pipe()
-	outR, outW, err2 := pipe()
+	outR, outW, err2 := newPipe()
+	if err2 == nil {
+		files = append(files, outR, outW)
+	}
 	errR, errW, err3 := pipe()
 	if err := errors.Join(err1, err2, err3); err != nil {
 		closeAll()
@@ -104,7 +107,7 @@ func Start(spec Spec) (*Process, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p.Stdin, p.Stdout, p.stdout = inW, output{outR}, outR
+	p.Stdin, p.Stdout, p.stdout = inW, outR, outR
 
 	drained := make(chan struct{})
 	go func() {
@@ -151,18 +154,6 @@ func (p *Process) wait(stderr *os.File, drained chan struct{}) {
 	p.tree.release()
 	p.err = err
 	close(p.done)
-}
-
-// output ends with io.EOF also when a process that we could not kill holds the
-// other end.
-type output struct{ *os.File }
-
-func (o output) Read(b []byte) (int, error) {
-	n, err := o.File.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
-		err = io.EOF
-	}
-	return n, err
 }
 
 // Pid is the root's process id.

@@ -34,7 +34,7 @@ func (g *glance) object(in []byte, depth int, see func(in, key, value []byte)) b
 			return false
 		}
 		key = key[1 : len(key)-1]
-		switch next := g.peek(); next {
+		switch g.peek() {
 		case '{':
 			if !g.object(key, depth+1, see) {
 				return false
@@ -42,10 +42,7 @@ func (g *glance) object(in []byte, depth int, see func(in, key, value []byte)) b
 		case '[', 0:
 			return false
 		default:
-			value, ok := g.quoted()
-			if next != '"' {
-				value, ok = g.bare()
-			}
+			value, ok := g.value()
 			if !ok {
 				return false
 			}
@@ -76,6 +73,14 @@ func (g *glance) take(c byte) bool {
 	}
 	g.b = g.b[1:]
 	return true
+}
+
+// value takes what is no object and no array.
+func (g *glance) value() (s []byte, ok bool) {
+	if g.peek() == '"' {
+		return g.quoted()
+	}
+	return g.bare()
 }
 
 // quoted takes a string with its quotes.
@@ -121,4 +126,43 @@ func Unquote(value []byte) (s string) {
 	}
 	_ = json.Unmarshal(value, &s)
 	return s
+}
+
+// Alike knows a line that is as an earlier one but for some of its values, without
+// looking at the rest: of one delta after another only the text differs, and an id
+// or a time.
+type Alike struct {
+	fixed  [][]byte // the earlier line around these values
+	values [][]byte
+}
+
+// Learn takes a line that was glanced at, and the values that may differ in the
+// order in which they stand there.
+func (a *Alike) Learn(line []byte, values ...[]byte) {
+	a.fixed, a.values = a.fixed[:0], values
+	at, whole := 0, bytes.Clone(line)
+	for _, v := range values {
+		begin := cap(line) - cap(v) // v is a piece of line
+		a.fixed = append(a.fixed, whole[at:begin])
+		at = begin + len(v)
+	}
+	a.fixed = append(a.fixed, whole[at:])
+}
+
+// Match returns the values of a line like the one that was learnt. They are valid
+// until the next call.
+func (a *Alike) Match(line []byte) (values [][]byte, ok bool) {
+	g := glance{b: line}
+	for i, part := range a.fixed {
+		if i > 0 {
+			if a.values[i-1], ok = g.value(); !ok {
+				return nil, false
+			}
+		}
+		if !bytes.HasPrefix(g.b, part) {
+			return nil, false
+		}
+		g.b = g.b[len(part):]
+	}
+	return a.values, len(a.fixed) > 0 && len(g.b) == 0
 }

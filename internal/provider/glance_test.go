@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -80,6 +81,45 @@ func FuzzGlance(f *testing.F) {
 			if have, ok := got[k]; !ok || have != v && shown[k] < 2 {
 				t.Errorf("%s is %q, want %q", k, have, v)
 			}
+		}
+	})
+}
+
+// FuzzAlike: a line that is taken for one like another is glanced at as that one is,
+// but for the values that may differ.
+func FuzzAlike(f *testing.F) {
+	f.Add([]byte(`{"a":"b","c":{"d":"e","f":1}}`), []byte(`{"a":"x\"y","c":{"d":"e","f":234}}`), uint8(0), uint8(2))
+	f.Add([]byte(`{"a":"b","c":"d"}`), []byte(`{"a":"b","c":"d"} `), uint8(1), uint8(1))
+	f.Fuzz(func(t *testing.T, line, other []byte, one, two uint8) {
+		type member struct{ in, key, value string }
+		look := func(line []byte) (all []member, values [][]byte, ok bool) {
+			ok = Glance(line, func(in, key, value []byte) {
+				all = append(all, member{string(in), string(key), string(value)})
+				values = append(values, value)
+			})
+			return all, values, ok
+		}
+		was, values, ok := look(line)
+		if !ok || int(one) >= int(two) || int(two) >= len(was) {
+			return
+		}
+		var a Alike
+		if _, ok := a.Match(line); ok {
+			t.Fatal("matched before it learnt")
+		}
+		a.Learn(line, values[one], values[two])
+		line = append(line[:0:0], line...)
+		if got, ok := a.Match(line); !ok || string(got[0]) != was[one].value || string(got[1]) != was[two].value {
+			t.Fatalf("%s is not like itself: %q", line, got)
+		}
+		got, ok := a.Match(other)
+		if !ok || !json.Valid(other) {
+			return
+		}
+		is, _, plain := look(other)
+		was[one].value, was[two].value = string(got[0]), string(got[1])
+		if !plain || !slices.Equal(is, was) {
+			t.Fatalf("%s became %v, is %v", other, was, is)
 		}
 	})
 }

@@ -6,63 +6,134 @@ import (
 	"time"
 )
 
-// Lead lets other goroutines reach the one that runs a turn, which owns all of
-// the turn's state.
+// Lead lets one at a time act on a turn: the reader of the CLI, callers of the
+// session, alarms. Whoever acts owns all of the turn's state meanwhile.
 type Lead struct {
-	// Calls are functions to run on the turn's goroutine.
-	Calls chan func()
-	// Halt is closed when somebody asked to stop.
-	Halt chan struct{}
-
-	over chan struct{}
+	hold chan struct{} // holds one while somebody acts
+	over chan struct{} // closed when the turn takes no more
+	halt chan struct{} // closed when somebody asked to stop
 	once sync.Once
 }
 
 // NewLead makes the lead of one turn.
 func NewLead() *Lead {
-	return &Lead{Calls: make(chan func()), Halt: make(chan struct{}), over: make(chan struct{})}
+	return &Lead{hold: make(chan struct{}, 1), over: make(chan struct{}), halt: make(chan struct{})}
 }
 
-// Do runs fn on the turn's goroutine and returns its error; ErrNoTurn when the
-// turn is over first.
+// Do runs fn and returns its error; ErrNoTurn when the turn is over.
 func (l *Lead) Do(ctx context.Context, fn func() error) error {
-	res := make(chan error, 1)
 	select {
-	case l.Calls <- func() { res <- fn() }:
-		return <-res
-	case <-l.over:
-		return ErrNoTurn
+	case l.hold <- struct{}{}:
+		defer func() { <-l.hold }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Stop asks the turn to stop, from any goroutine and any number of times.
-func (l *Lead) Stop() { l.once.Do(func() { close(l.Halt) }) }
-
-// End says that the turn takes no more calls. The turn calls it once.
-func (l *Lead) End() { close(l.over) }
-
-// Alarm is a timer that can be off; the zero value is.
-type Alarm struct {
-	t *time.Timer
-	C <-chan time.Time // nil while it is off
-}
-
-// Set makes it ring after d, and not at any earlier time it was set to.
-func (a *Alarm) Set(d time.Duration) {
-	if a.t == nil {
-		a.t = time.NewTimer(d)
-	} else {
-		a.t.Reset(d)
+	if l.Ended() {
+		return ErrNoTurn
 	}
-	a.C = a.t.C
+	return fn()
 }
+
+// Act runs fn, however long others act before; false when the turn is over.
+func (l *Lead) Act(fn func()) bool {
+	return l.Do(context.Background(), func() error { fn(); return nil }) == nil
+}
+
+// End says that the turn takes no more. Whoever acts calls it, and may repeat it.
+func (l *Lead) End() {
+	if !l.Ended() {
+		close(l.over)
+	}
+}
+
+// Over is closed at the End.
+func (l *Lead) Over() <-chan struct{} { return l.over }
+
+// Ended reports whether End was called.
+func (l *Lead) Ended() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop asks the turn to stop, from anywhere and any number of times.
+func (l *Lead) Stop() { l.once.Do(func() { close(l.halt) }) }
+
+// Wait returns when the turn has ended and nobody acts on it. It acts when somebody asks to stop, in a hurry when ctx
+// ends, and when the CLI is gone.
+func (l *Lead) Wait(ctx context.Context, gone <-chan struct{}, stop func(hurry bool), lost func()) {
+	halt, done := l.halt, ctx.Done()
+	for {
+		select {
+		case <-l.over:
+			l.hold <- struct{}{} // whoever ended it has returned
+			<-l.hold
+			return
+		case <-halt:
+			halt = nil
+			l.Act(func() { stop(false) })
+		case <-done:
+			done = nil
+			l.Act(func() { stop(true) })
+		case <-gone:
+			gone = nil
+			l.Act(lost)
+		}
+	}
+}
+
+// Alarm acts on a turn after a while. It belongs to whoever acts.
+type Alarm struct {
+	lead *Lead
+	ring func()
+	due  time.Time // zero while it is off
+	t    *time.Timer
+	at   time.Time // when t fires
+}
+
+// NewAlarm makes one that is off.
+func (l *Lead) NewAlarm(ring func()) *Alarm { return &Alarm{lead: l, ring: ring} }
+
+// Set makes it ring after d, and not at any earlier time it was set to. Setting it
+// again and again to later times, as each delta does, costs next to nothing.
+func (a *Alarm) Set(d time.Duration) {
+	a.due = time.Now().Add(d)
+	switch {
+	case a.t == nil:
+		a.t = time.AfterFunc(d, a.fire)
+	case a.at.IsZero() || a.due.Before(a.at):
+		a.t.Reset(d)
+	default:
+		return
+	}
+	a.at = a.due
+}
+
+func (a *Alarm) fire() {
+	a.lead.Act(func() {
+		a.at = time.Time{}
+		if !a.On() {
+			return
+		}
+		if left := time.Until(a.due); left > 0 {
+			a.Set(left)
+			return
+		}
+		a.Off()
+		a.ring()
+	})
+}
+
+// On reports whether it will ring.
+func (a *Alarm) On() bool { return !a.due.IsZero() }
 
 // Off silences it.
 func (a *Alarm) Off() {
 	if a.t != nil {
 		a.t.Stop()
 	}
-	a.C = nil
+	a.due, a.at = time.Time{}, time.Time{}
 }

@@ -9,16 +9,17 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/provider"
 )
 
-// conn is one CLI process and its pipe. What it says comes out in order through
-// heard, all lines of one read together, which is closed at the end of stdout;
-// when nobody listens, the CLI waits.
+// conn is one CLI process and its pipe. Its reader itself takes what the CLI says
+// to whoever listens, since handing it to another goroutine would cost more than
+// handling it; when nobody listens, the CLI waits.
 type conn struct {
-	proc  *process.Process
-	heard chan []said
-	quit  chan struct{} // closed by close: nobody reads any more
-	gone  chan struct{} // closed when the reader has ended
+	proc *process.Process
+	ears chan listener // holds the newest that the reader does not know yet
+	quit chan struct{} // closed by close: nobody listens any more
+	gone chan struct{} // closed when the reader has ended
 
 	once    sync.Once
 	request atomic.Int64
@@ -26,34 +27,55 @@ type conn struct {
 	mu sync.Mutex // guards writes to stdin, one whole line each
 }
 
+// listener hears the CLI until its lead ends.
+type listener struct {
+	lead *provider.Lead
+	hear func(said)
+}
+
 func newConn(p *process.Process) *conn {
-	c := &conn{proc: p, heard: make(chan []said, 1), quit: make(chan struct{}), gone: make(chan struct{})}
+	c := &conn{proc: p, ears: make(chan listener, 1), quit: make(chan struct{}), gone: make(chan struct{})}
 	go c.read()
 	return c
 }
 
+// listen makes l the listener. The one before has ended.
+func (c *conn) listen(l listener) {
+	select {
+	case <-c.ears: // never heard a word
+	default:
+	}
+	c.ears <- l
+}
+
 func (c *conn) read() {
 	defer close(c.gone)
-	defer close(c.heard)
 	defer c.proc.Stdout.Close()
 	lines := process.NewLines(process.Gather(c.proc.Stdout))
-	var batch []said
+	var l listener
+	var e ear
 	for {
 		line, err := lines.Next()
 		if err != nil {
 			return
 		}
-		if m, err := parse(line); err == nil { // else something printed to stdout
-			batch = append(batch, m)
+		told := func() {
+			for {
+				if m, err := e.parse(line); err == nil { // else something printed to stdout
+					l.hear(m)
+				}
+				if l.lead.Ended() || !lines.Ready() {
+					return
+				}
+				line, _ = lines.Next()
+			}
 		}
-		if len(batch) == 0 || lines.Ready() {
-			continue
-		}
-		select {
-		case c.heard <- batch:
-			batch = nil
-		case <-c.quit:
-			return
+		for l.lead == nil || !l.lead.Act(told) {
+			select {
+			case l = <-c.ears:
+			case <-c.quit:
+				return
+			}
 		}
 	}
 }

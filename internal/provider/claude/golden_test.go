@@ -23,12 +23,13 @@ func play(lines *process.Lines) providertest.Record {
 	em := provider.NewEmitter(goldenTurn, func(e provider.Event) { r = append(r, e) })
 	d := newDecoder(em, "/home/user/work", &todoList{session: "s"})
 	ended := provider.Ended{Outcome: thole.OutcomeInterrupted}
+	var e ear
 	for {
 		line, err := lines.Next()
 		if err != nil {
 			break
 		}
-		m, err := parse(line)
+		m, err := e.parse(line)
 		if err != nil {
 			continue
 		}
@@ -226,7 +227,9 @@ func FuzzGlance(f *testing.F) {
 	f.Add([]byte(`"event":{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}},"parent_tool_use_id":null`))
 	f.Fuzz(func(t *testing.T, members []byte) {
 		line := append(append([]byte(`{"type":"stream_event",`), members...), '}')
-		d, ok := glance(line)
+		var heard ear
+		ok := heard.glance(line)
+		d := heard.last
 		var m streamPart
 		if !ok || json.Unmarshal(line, &m) != nil {
 			return

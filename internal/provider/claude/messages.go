@@ -12,25 +12,17 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// hear handles lines of the CLI. What follows the turn's end is for the next turn.
-func (r *run) hear(batch []said) {
-	for i, m := range batch {
-		switch {
-		case r.over != nil:
-			r.s.backlog = append(r.s.backlog, batch[i:]...)
-			return
-		case m.message != nil:
-			r.message(m.message)
-		default:
-			r.d.delta(m.delta)
-			if i == len(batch)-1 {
-				r.stall.Set(r.s.opts.Stall)
-			}
-		}
+// hear handles one line of the CLI.
+func (r *run) hear(m said) {
+	if m.message != nil {
+		r.message(m.message)
+		return
 	}
+	r.d.delta(m.delta)
+	r.stall.Set(r.s.opts.Stall)
 }
 
-// message handles one line of the CLI. Unknown kinds are ignored.
+// message handles what is no delta. Unknown kinds are ignored.
 func (r *run) message(m *message) {
 	switch m.Type {
 	case "stream_event":
@@ -122,7 +114,7 @@ func (r *run) system(m *message) {
 
 func (r *run) taskOver(id string) {
 	delete(r.s.tasks, id)
-	if r.result != nil && r.linger.C != nil && len(r.s.tasks) == 0 {
+	if r.result != nil && r.linger.On() && len(r.s.tasks) == 0 {
 		r.linger.Set(followUp) // the CLI wakes up to tell the model
 	}
 }

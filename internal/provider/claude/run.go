@@ -16,8 +16,8 @@ import (
 // its own queue.
 const followUp = 3 * time.Second
 
-// run is one turn in progress. Everything but lead belongs to the goroutine of
-// Run.
+// run is one turn in progress. Everything but lead belongs to whoever acts by it,
+// which mostly is the reader of the CLI.
 type run struct {
 	s    *session
 	c    *conn
@@ -33,16 +33,16 @@ type run struct {
 	waiting map[string]*thole.Item    // messages the CLI has not taken up yet, by uuid; nil for the prompt
 	result  *message                  // the last one
 
-	stall  provider.Alarm // a silent model call
-	grace  provider.Alarm // an interrupt that is not obeyed
-	linger provider.Alarm // a result is there, more may follow
+	stall  *provider.Alarm // a silent model call
+	grace  *provider.Alarm // an interrupt that is not obeyed
+	linger *provider.Alarm // a result is there, more may follow
 
 	halted   bool
 	stalled  bool
 	deferred thole.AskID
 	reply    *provider.Reply // not delivered yet
 	usage    map[string]modelUsage
-	over     *provider.Ended
+	over     provider.Ended
 }
 
 // Run takes one turn to its end.
@@ -57,6 +57,12 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		s: s, turn: turn, lead: provider.NewLead(),
 		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*thole.Item{},
 	}
+	r.stall = r.lead.NewAlarm(func() {
+		r.stalled = true
+		r.interrupt(s.opts.StopGrace)
+	})
+	r.grace = r.lead.NewAlarm(func() { r.c.kill() })
+	r.linger = r.lead.NewAlarm(r.lingered)
 	r.em = provider.NewEmitter(turn.ID, emit)
 	r.d = newDecoder(r.em, s.cfg.Dir, s.todos)
 	var content []any
@@ -86,12 +92,25 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	s.run = r
 	s.mu.Unlock()
-	r.em.Session(s.NativeID())
-	r.loop(ctx)
+	r.lead.Act(func() {
+		r.em.Session(s.NativeID())
+		if r.reply != nil {
+			r.linger.Set(followUp)
+		}
+		for len(s.backlog) > 0 && !r.lead.Ended() {
+			m := s.backlog[0]
+			s.backlog = s.backlog[1:]
+			r.hear(m)
+		}
+	})
+	r.c.listen(listener{r.lead, r.hear})
+	r.lead.Wait(ctx, r.c.gone, r.halt, r.crashed)
+	if ctx.Err() != nil {
+		s.drop(0)
+	}
 	s.mu.Lock()
 	s.run = nil
 	s.mu.Unlock()
-	r.lead.End()
 	r.finish()
 	return nil
 }
@@ -163,7 +182,6 @@ func (r *run) control(subtype string, fields map[string]any) {
 func (r *run) begin(content []any) error {
 	if r.turn.Reply != nil {
 		r.reply = r.turn.Reply
-		r.linger.Set(followUp)
 		return nil
 	}
 	r.prompt = uuid.NewString()
@@ -178,49 +196,27 @@ func (r *run) say(id string, content []any) error {
 	})
 }
 
-func (r *run) loop(ctx context.Context) {
-	held := r.s.backlog
-	r.s.backlog = nil
-	r.hear(held)
-	halt, done := r.lead.Halt, ctx.Done()
-	for r.over == nil {
-		select {
-		case batch, ok := <-r.c.heard:
-			if !ok {
-				r.crashed()
-				continue
-			}
-			r.hear(batch)
-		case fn := <-r.lead.Calls:
-			fn()
-		case <-halt:
-			halt, r.halted = nil, true
-			r.interrupt(r.s.opts.StopGrace)
-		case <-done:
-			done, r.halted = nil, true
-			r.interrupt(min(r.s.opts.StopGrace, 2*time.Second))
-		case <-r.stall.C:
-			r.stall.Off()
-			r.stalled = true
-			r.interrupt(r.s.opts.StopGrace)
-		case <-r.grace.C:
-			r.grace.Off()
-			r.c.kill()
-		case <-r.linger.C:
-			r.linger.Off()
-			r.lingered()
-		}
+// halt stops the turn because somebody asked for it.
+func (r *run) halt(hurry bool) {
+	grace := r.s.opts.StopGrace
+	if hurry {
+		grace = min(grace, 2*time.Second)
 	}
-	if ctx.Err() != nil {
-		r.s.drop(0)
-	}
+	r.halted = true
+	r.interrupt(grace)
+}
+
+// end is the end of the turn, told when nobody acts on it any more.
+func (r *run) end(ended provider.Ended) {
+	r.over = ended
+	r.lead.End()
 }
 
 // interrupt asks the CLI to stop, and kills it when it does not within grace. A
 // turn that has its result and only waits for more ends by it. Messages the CLI
 // has queued would start a turn of their own afterwards, so they are taken back.
 func (r *run) interrupt(grace time.Duration) {
-	if r.result != nil && r.linger.C != nil {
+	if r.result != nil && r.linger.On() {
 		r.conclude()
 		return
 	}
@@ -238,7 +234,7 @@ func (r *run) interrupt(grace time.Duration) {
 func (r *run) takenBack(m *message) {
 	var b struct{ Cancelled bool }
 	if json.Unmarshal(m.Response.Response, &b) == nil && b.Cancelled {
-		r.over = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+		r.end(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	}
 }
 
@@ -267,35 +263,35 @@ func (r *run) crashed() {
 	r.s.drop(0)
 	switch {
 	case r.halted:
-		r.over = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+		r.end(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	case r.stalled:
-		r.over = r.stallEnd()
-	case r.result != nil && r.linger.C != nil:
+		r.end(r.stallEnd())
+	case r.result != nil && r.linger.On():
 		r.conclude()
 	default:
-		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)}
+		r.end(provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)})
 	}
 }
 
-func (r *run) stallEnd() *provider.Ended {
-	return &provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrNetwork, 0,
+func (r *run) stallEnd() provider.Ended {
+	return provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrNetwork, 0,
 		fmt.Sprintf("the model sent nothing for %v in the middle of an answer", r.s.opts.Stall))}
 }
 
 // conclude ends the turn by its last result.
 func (r *run) conclude() {
-	ended := &provider.Ended{}
+	var ended provider.Ended
 	ended.Outcome, ended.Error = verdict(r.result, r.d.lastError)
 	switch {
 	case r.result.Deferred != nil && r.deferred != "":
-		ended = &provider.Ended{Outcome: thole.OutcomeCompleted, Deferred: r.deferred}
+		ended = provider.Ended{Outcome: thole.OutcomeCompleted, Deferred: r.deferred}
 		r.s.parked = true
 	case r.halted && ended.Outcome != thole.OutcomeCompleted:
-		ended = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+		ended = provider.Ended{Outcome: thole.OutcomeInterrupted}
 	case r.stalled:
 		ended = r.stallEnd()
 	}
-	r.over = ended
+	r.end(ended)
 }
 
 // finish tells the end: calls that wait for a human first, then what was used.
@@ -315,5 +311,5 @@ func (r *run) finish() {
 	} else {
 		r.em.Usage(r.d.usage.total(r.d.model))
 	}
-	r.em.End(*r.over)
+	r.em.End(r.over)
 }

@@ -151,32 +151,31 @@ func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[s
 	if err != nil {
 		return nil, s.startFailure(c)
 	}
-	for {
-		select {
-		case batch, ok := <-c.heard:
-			if !ok {
-				return nil, s.startFailure(c)
-			}
-			var answer *controlResponse
-			for _, m := range batch {
-				switch {
-				case m.message == nil:
-				case m.Type == "result" && m.IsError:
-					return nil, s.startFailure(c)
-				case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:
-					answer = m.Response
-				default:
-					s.backlog = append(s.backlog, m)
-				}
-			}
-			if answer != nil {
-				return answer, nil
-			}
-		case <-ctx.Done():
-			return nil, thole.Errorf(thole.CodeUnavailable, "claude did not become ready: %w; %s", context.Cause(ctx), c.proc.Diagnosis()).
-				WithHint("run `claude --version` and check that the machine is not overloaded")
+	lead := provider.NewLead()
+	var answer *controlResponse
+	c.listen(listener{lead, func(m said) {
+		switch {
+		case m.message == nil:
+		case m.Type == "result" && m.IsError:
+			lead.End()
+		case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:
+			answer = m.Response
+			lead.End()
+		default:
+			s.backlog = append(s.backlog, m)
 		}
+	}})
+	select {
+	case <-lead.Over():
+	case <-c.gone:
+	case <-ctx.Done():
+		return nil, thole.Errorf(thole.CodeUnavailable, "claude did not become ready: %w; %s", context.Cause(ctx), c.proc.Diagnosis()).
+			WithHint("run `claude --version` and check that the machine is not overloaded")
 	}
+	if answer == nil {
+		return nil, s.startFailure(c)
+	}
+	return answer, nil
 }
 
 // startFailure says why the CLI ended before it was ready.

@@ -170,16 +170,27 @@ type delta struct {
 	kind, text string
 }
 
+// ear parses lines of the CLI.
+type ear struct {
+	last  delta // as alike is
+	alike provider.Alike
+}
+
 // parse decodes one line. A field of an unexpected type is skipped, not fatal:
 // unknown message kinds reuse field names with other types.
-func parse(line []byte) (said, error) {
+func (e *ear) parse(line []byte) (said, error) {
+	if values, ok := e.alike.Match(line); ok {
+		d := e.last
+		d.text = provider.Unquote(values[0])
+		return said{delta: d}, nil
+	}
+	stream := bytes.HasPrefix(line, []byte(`{"type":"stream_event",`))
+	if stream && e.glance(line) {
+		return said{delta: e.last}, nil
+	}
 	m := &message{}
 	var into any = m
-	if bytes.HasPrefix(line, []byte(`{"type":"stream_event",`)) {
-		if d, ok := glance(line); ok {
-			return said{delta: d}, nil
-		}
-		// A search among all the members costs more than the rest of its handling.
+	if stream { // a search among all the members costs more than the rest of its handling
 		into = &m.streamPart
 	}
 	if err := json.Unmarshal(line, into); err != nil {
@@ -192,14 +203,18 @@ func parse(line []byte) (said, error) {
 }
 
 // glance reads a stream_event that is a delta of the main agent.
-func glance(line []byte) (d delta, ok bool) {
+func (e *ear) glance(line []byte) bool {
+	var d delta
 	var main, is bool
-	var text []byte
+	var text, id []byte
 	plain := provider.Glance(line, func(in, key, value []byte) {
 		switch string(in) {
 		case "":
-			if string(key) == "parent_tool_use_id" {
+			switch string(key) {
+			case "parent_tool_use_id":
 				main = string(value) == "null"
+			case "uuid":
+				id = value
 			}
 		case "event":
 			switch string(key) {
@@ -218,10 +233,14 @@ func glance(line []byte) (d delta, ok bool) {
 		}
 	})
 	if !plain || !main || !is || d.kind == "" || len(text) == 0 {
-		return d, false
+		return false
 	}
 	d.text = provider.Unquote(text)
-	return d, true
+	e.last = d
+	if cap(id) < cap(text) && len(id) > 0 { // it stands behind the text
+		e.alike.Learn(line, text, id)
+	}
+	return true
 }
 
 // deltaKind is one of the kinds that are told, "" for any other.

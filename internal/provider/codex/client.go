@@ -18,7 +18,8 @@ var errGone = errors.New("the connection to codex has ended")
 // more goroutines on the way would cost more than decoding them.
 type client struct {
 	stream jsonrpc.Stream
-	totals wireTokens // the thread's, as last told; the reader's own
+	totals wireTokens         // the thread's, as last told; the reader's own
+	collab *collaborationMode // as last told to codex; of the turn that runs
 
 	writeMu sync.Mutex // held while a message is written
 

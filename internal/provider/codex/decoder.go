@@ -27,6 +27,12 @@ type decoder struct {
 	summary  map[string]int          // reasoning summary part in progress, by native item id
 	ids      map[string]thole.ItemID // of items that grow, by native id
 	failure  *thole.TurnError
+
+	alike   provider.Alike // the last delta's line, which extended
+	growing struct {
+		item   thole.ItemID
+		stream provider.Stream
+	}
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
@@ -56,10 +62,14 @@ func growing(method []byte) provider.Stream {
 
 // delta applies a line that brings more text; it reports false for any other.
 func (d *decoder) delta(line []byte) bool {
+	if values, ok := d.alike.Match(line); ok {
+		d.em.Delta(d.growing.item, d.growing.stream, provider.Unquote(values[0]))
+		return true
+	}
 	if !bytes.Contains(line[:min(len(line), 64)], []byte(`elta"`)) {
 		return false
 	}
-	var method, thread, turn, item, text []byte
+	var method, thread, turn, item, text, at []byte
 	plain := provider.Glance(line, func(_, key, value []byte) {
 		switch string(key) {
 		case "method":
@@ -72,6 +82,8 @@ func (d *decoder) delta(line []byte) bool {
 			item = bytes.Trim(value, `"`)
 		case "delta":
 			text = value
+		case "emittedAtMs":
+			at = value
 		}
 	})
 	stream := growing(method)
@@ -79,7 +91,12 @@ func (d *decoder) delta(line []byte) bool {
 		return false
 	}
 	if string(thread) == d.thread && string(turn) == d.turn {
-		d.em.Delta(d.known(item), stream, provider.Unquote(text))
+		id := d.known(item)
+		d.em.Delta(id, stream, provider.Unquote(text))
+		d.growing.item, d.growing.stream = id, stream
+		if cap(at) < cap(text) && len(at) > 0 { // it stands behind the text
+			d.alike.Learn(line, text, at)
+		}
 	}
 	return true
 }

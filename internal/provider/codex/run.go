@@ -130,7 +130,12 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		s.run = nil
 		s.mu.Unlock()
 	}()
-	method, params := "turn/start", any(s.turnStart(turn, r))
+	start := s.turnStart(turn, r)
+	collab := start.CollaborationMode
+	if collab.same(conn.collab) {
+		start.CollaborationMode = nil
+	}
+	method, params := "turn/start", any(start)
 	if r.compacts {
 		method, params = "thread/compact/start", map[string]string{"threadId": r.thread}
 	}
@@ -144,6 +149,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 			return
 		}
 		if !r.compacts {
+			conn.collab = collab
 			s.begin(r, res.Turn.ID)
 		}
 	})
@@ -308,7 +314,9 @@ func (s *session) cleanTerminals(conn *client, r *run) {
 }
 
 // turnStart is the whole of a turn's settings: codex keeps what it was told by
-// an earlier turn, so nothing may be left unsaid.
+// an earlier turn, so nothing may be left unsaid. Only the collaboration mode is,
+// when this process was told the same before: hearing it again costs codex a third
+// of the start of a turn.
 func (s *session) turnStart(turn provider.Turn, r *run) turnStartParams {
 	approval, policy := r.mode.wire()
 	if v := s.cfg.Options["network"]; v != "" && policy.Type == "workspaceWrite" {

@@ -1,6 +1,9 @@
 package codex
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // The part of the app-server's wire that the driver reads and writes. Unknown
 // members are ignored: newer servers add some.
@@ -67,6 +70,10 @@ type sandboxPolicy struct {
 type collaborationMode struct {
 	Mode     string                `json:"mode"`
 	Settings collaborationSettings `json:"settings"`
+}
+
+func (m *collaborationMode) same(o *collaborationMode) bool {
+	return m != nil && reflect.DeepEqual(m, o)
 }
 
 type collaborationSettings struct {

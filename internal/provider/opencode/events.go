@@ -12,10 +12,11 @@ import (
 
 // hear handles events of the server; what follows the turn's end is of no turn.
 func (r *run) hear(batch []event) {
+	r.doubt.Set(doubtful)
 	grown := false
 	for _, e := range batch {
 		switch {
-		case r.over != nil:
+		case r.lead.Ended():
 			return
 		case e.Type == deltaType && e.Properties == nil:
 			grown = r.d.delta(e.delta) || grown
@@ -23,7 +24,7 @@ func (r *run) hear(batch []event) {
 			r.event(e)
 		}
 	}
-	if grown && r.stall.C != nil {
+	if grown && r.stall.On() {
 		r.stall.Set(r.s.opts.Stall)
 	}
 }
@@ -44,7 +45,7 @@ func (r *run) event(e event) {
 		return
 	}
 	main := p.SessionID == r.d.session
-	if r.stall.C != nil {
+	if r.stall.On() {
 		r.stall.Set(r.s.opts.Stall)
 	}
 	switch e.Type {
@@ -96,7 +97,7 @@ func (r *run) message(i info) {
 		delete(r.steers, i.ParentID)
 		r.em.Steered(*item)
 	}
-	if r.quiet.C != nil && r.d.settled() {
+	if r.quiet.On() && r.d.settled() {
 		r.conclude()
 	}
 }

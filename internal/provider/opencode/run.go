@@ -19,8 +19,8 @@ const settle = 2 * time.Second
 // things stand.
 const doubtful = 20 * time.Second
 
-// run is one turn in progress. Everything but lead belongs to the goroutine of
-// Run.
+// run is one turn in progress. Everything but lead belongs to whoever acts by it,
+// which mostly is the reader of the event stream.
 type run struct {
 	s      *session
 	srv    *server
@@ -38,17 +38,17 @@ type run struct {
 	seen   map[string]bool        // permissions and questions that were handled
 	steers map[string]*thole.Item // steering messages not taken up yet, by id
 
-	stall provider.Alarm // a silent model call
-	grace provider.Alarm // an abort that is not obeyed
-	quiet provider.Alarm // idle, but not everything has settled
-	doubt provider.Alarm // no event for long: the stream is not trusted to be complete
+	stall *provider.Alarm // a silent model call
+	grace *provider.Alarm // an abort that is not obeyed
+	quiet *provider.Alarm // idle, but not everything has settled
+	doubt *provider.Alarm // no event for long: the stream is not trusted to be complete
 
 	halted  bool
 	stalled bool
 	begun   bool         // the server has the turn's message
 	failed  *nativeError // a session.error that belongs to no message
 	late    *thole.TurnError
-	over    *provider.Ended
+	over    provider.Ended
 }
 
 // Run takes one turn to its end.
@@ -63,6 +63,18 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		s: s, turn: turn, lead: provider.NewLead(), em: provider.NewEmitter(turn.ID, emit),
 		asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*thole.Item{},
 	}
+	r.stall = r.lead.NewAlarm(func() {
+		if !r.d.busyTools() && len(r.asks) == 0 {
+			r.stalled = true
+			r.abort(s.opts.StopGrace)
+		}
+	})
+	r.grace = r.lead.NewAlarm(func() { r.srv.close(0) })
+	r.quiet = r.lead.NewAlarm(r.conclude)
+	r.doubt = r.lead.NewAlarm(func() {
+		r.doubt.Set(doubtful)
+		r.resync()
+	})
 	input := turn.Input
 	if turn.Reply != nil {
 		input = thole.Text(turn.Reply.Prose())
@@ -76,9 +88,6 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	prompt := s.messageID()
 	r.d = newDecoder(r.em, s.cfg.Dir, s.NativeID(), prompt)
-	events := make(chan []event, 1)
-	r.feed.to(events)
-	defer r.feed.to(nil)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -86,24 +95,34 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	s.run = r
 	s.mu.Unlock()
+	defer r.feed.to(nil)
 	stop := func() {}
-	if turn.Compacts() {
-		stop, err = r.compact(ctx)
-	} else {
-		err = r.send(ctx, prompt, parts)
-	}
-	if err == nil {
+	r.lead.Act(func() {
+		r.feed.to(r)
+		if turn.Compacts() {
+			stop, err = r.compact(ctx)
+		} else {
+			err = r.send(ctx, prompt, parts)
+		}
+		if err != nil {
+			r.lead.End()
+			return
+		}
 		r.em.Session(s.NativeID())
 		if turn.Reply != nil {
 			r.em.Ask(turn.Reply.Ask)
 			r.em.Resolve(turn.Reply.Ask.ID, &turn.Reply.Answer)
 		}
-		r.loop(ctx, events)
+		r.stall.Set(s.opts.Stall)
+		r.doubt.Set(doubtful)
+	})
+	r.lead.Wait(ctx, r.srv.proc.Done(), r.halt, r.crashed)
+	if ctx.Err() != nil {
+		s.drop(0)
 	}
 	s.mu.Lock()
 	s.run = nil
 	s.mu.Unlock()
-	r.lead.End()
 	if err != nil {
 		return err
 	}
@@ -170,45 +189,20 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 	return r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/prompt_async", body, nil)
 }
 
-func (r *run) loop(ctx context.Context, events <-chan []event) {
-	r.stall.Set(r.s.opts.Stall)
-	r.doubt.Set(doubtful)
-	halt, done := r.lead.Halt, ctx.Done()
-	for r.over == nil {
-		select {
-		case batch := <-events:
-			r.doubt.Set(doubtful)
-			r.hear(batch)
-		case <-r.doubt.C:
-			r.doubt.Set(doubtful)
-			r.resync()
-		case fn := <-r.lead.Calls:
-			fn()
-		case <-halt:
-			halt, r.halted = nil, true
-			r.abort(r.s.opts.StopGrace)
-		case <-done:
-			done, r.halted = nil, true
-			r.abort(min(r.s.opts.StopGrace, 2*time.Second))
-		case <-r.stall.C:
-			r.stall.Off()
-			if !r.d.busyTools() && len(r.asks) == 0 {
-				r.stalled = true
-				r.abort(r.s.opts.StopGrace)
-			}
-		case <-r.grace.C:
-			r.grace.Off()
-			r.srv.close(0)
-		case <-r.quiet.C:
-			r.quiet.Off()
-			r.conclude()
-		case <-r.srv.proc.Done():
-			r.crashed()
-		}
+// halt stops the turn because somebody asked for it.
+func (r *run) halt(hurry bool) {
+	grace := r.s.opts.StopGrace
+	if hurry {
+		grace = min(grace, 2*time.Second)
 	}
-	if ctx.Err() != nil {
-		r.s.drop(0)
-	}
+	r.halted = true
+	r.abort(grace)
+}
+
+// end is the end of the turn, told when nobody acts on it any more.
+func (r *run) end(ended provider.Ended) {
+	r.over = ended
+	r.lead.End()
 }
 
 // abort asks the server to stop, and kills it when it does not within grace.
@@ -224,16 +218,16 @@ func (r *run) crashed() {
 	r.s.drop(0)
 	switch {
 	case r.halted:
-		r.over = &provider.Ended{Outcome: thole.OutcomeInterrupted}
+		r.end(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	case r.stalled:
-		r.over = r.stallEnd()
+		r.end(r.stallEnd())
 	default:
-		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)}
+		r.end(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)})
 	}
 }
 
-func (r *run) stallEnd() *provider.Ended {
-	return &provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrNetwork,
+func (r *run) stallEnd() provider.Ended {
+	return provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrNetwork,
 		fmt.Sprintf("the model sent nothing for %v", r.s.opts.Stall), 0)}
 }
 
@@ -252,7 +246,7 @@ func (r *run) idle() {
 
 // conclude ends the turn by the main agent's last message.
 func (r *run) conclude() {
-	r.over = &provider.Ended{Outcome: thole.OutcomeCompleted}
+	ended := provider.Ended{Outcome: thole.OutcomeCompleted}
 	native := r.failed
 	last := r.d.last()
 	if last != nil {
@@ -260,21 +254,22 @@ func (r *run) conclude() {
 	}
 	switch {
 	case r.late != nil:
-		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: r.late}
+		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: r.late}
 	case r.stalled:
-		r.over = r.stallEnd()
+		ended = r.stallEnd()
 	case r.halted && (native != nil || last == nil || !last.over() || last.info.Finish != "stop"):
-		r.over.Outcome = thole.OutcomeInterrupted
+		ended.Outcome = thole.OutcomeInterrupted
 	case native != nil:
 		f, real := failureOf(native)
 		if !real {
-			r.over.Outcome = thole.OutcomeInterrupted
+			ended.Outcome = thole.OutcomeInterrupted
 		} else {
-			r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: f}
+			ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: f}
 		}
 	case last == nil:
-		r.over = &provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, "opencode ended the turn without an answer", 0)}
+		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, "opencode ended the turn without an answer", 0)}
 	}
+	r.end(ended)
 }
 
 func (r *run) finish() {
@@ -283,5 +278,5 @@ func (r *run) finish() {
 	r.quiet.Off()
 	r.doubt.Off()
 	r.em.Usage(r.d.total())
-	r.em.End(*r.over)
+	r.em.End(r.over)
 }

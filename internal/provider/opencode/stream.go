@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -102,16 +102,14 @@ func keep(s *string, value []byte) {
 }
 
 // feed keeps the event stream of one server open and tells events to the run that
-// listens; between turns they are dropped. After a reconnect the run is told to
+// listens. After a reconnect the run is told to
 // read everything again. It ends with ctx.
 type feed struct {
 	srv    *server
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu   sync.Mutex     // guards what follows
-	sink chan<- []event // of the running turn
-	left chan struct{}  // closed when that turn listens no more
+	run atomic.Pointer[run] // the turn that listens, until it ends
 }
 
 // resync is the event that says "events may be missing".
@@ -121,7 +119,7 @@ const resync = "thole.resync"
 // event of a turn started after it is missed.
 func startFeed(ctx context.Context, srv *server) (*feed, error) {
 	own, cancel := context.WithCancel(context.Background())
-	f := &feed{srv: srv, cancel: cancel, done: make(chan struct{}), left: make(chan struct{})}
+	f := &feed{srv: srv, cancel: cancel, done: make(chan struct{})}
 	first := make(chan error, 2)
 	go f.loop(own, first)
 	select {
@@ -145,29 +143,15 @@ func (f *feed) stop() {
 	<-f.done
 }
 
-// to directs events to ch, nil to nobody. The former receiver is not waited for.
-func (f *feed) to(ch chan<- []event) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	close(f.left)
-	f.sink, f.left = ch, make(chan struct{})
-}
+// to directs events to a turn. Between turns they are dropped.
+func (f *feed) to(r *run) { f.run.Store(r) }
 
 // deliver tells events to the turn that listens, as fast as it takes them.
 func (f *feed) deliver(ctx context.Context, batch []event) bool {
-	f.mu.Lock()
-	sink, left := f.sink, f.left
-	f.mu.Unlock()
-	if sink == nil || len(batch) == 0 {
-		return true
+	if r := f.run.Load(); r != nil && len(batch) > 0 {
+		_ = r.lead.Do(ctx, func() error { r.hear(batch); return nil }) // a turn that is over hears nothing
 	}
-	select {
-	case sink <- batch:
-	case <-left:
-	case <-ctx.Done():
-		return false
-	}
-	return true
+	return ctx.Err() == nil
 }
 
 func (f *feed) loop(ctx context.Context, first chan error) {

@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,7 +94,7 @@ func sessionRows() []Row {
 			for _, word := range []string{"north", "east", "south", "west"} {
 				wg.Go(func() {
 					cfg := b.Config
-					cfg.Data = filepath.Join(b.Config.Data, word)
+					cfg.Data, cfg.Env = filepath.Join(b.Config.Data, word), maps.Clone(cfg.Env)
 					if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 						b.Error(err)
 						return
