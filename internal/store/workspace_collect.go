@@ -35,6 +35,9 @@ func (w *Workspaces) Prune(ctx context.Context, before, turns time.Time, limit i
 			thole.Millis(turns)); err != nil {
 			return err
 		}
+		if err := leaveDeleted(tx, limit); err != nil {
+			return err
+		}
 		ids, err := All(tx, scanID[workspace.SnapshotID], `select id from workspace_snapshots s where left_at > 0 and left_at < $1
 			and not exists (select 1 from workspace_heads h where h.snapshot_id = s.id)
 			and not exists (select 1 from workspace_pins p where p.snapshot_id = s.id)
@@ -55,6 +58,28 @@ func (w *Workspaces) Prune(ctx context.Context, before, turns time.Time, limit i
 		return nil
 	})
 	return n, err
+}
+
+// leaveDeleted takes deleted threads off their snapshots, up to limit of them. A
+// thread whose executor is still there is not done: it is synced once more before
+// it goes.
+func leaveDeleted(tx *Tx, limit int) error {
+	gone, err := All(tx, scanID[thole.ThreadID], `select thread_id from workspace_heads h
+		where not exists (select 1 from threads t where t.id = h.thread_id)
+		and not exists (select 1 from executors x where x.thread_id = h.thread_id and x.state <> 'deleted') limit $1`, limit)
+	if err != nil {
+		return err
+	}
+	now := thole.Millis(tx.Now())
+	for _, id := range gone {
+		if _, err := tx.Exec(`update workspace_snapshots set left_at = $2 where id = (select snapshot_id from workspace_heads where thread_id = $1)`, id, now); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`delete from workspace_heads where thread_id = $1`, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Unreferenced implements workspace.Rows.

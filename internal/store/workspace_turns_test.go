@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,19 +102,7 @@ func TestAForkBeginsWithTheFilesOfItsTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &files{Machine: m, t: t, db: db}
-		f.must(m.Start(ctx))
-		t.Cleanup(func() { f.must(m.Close(ctx)) })
-		th, err := m.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
-		f.must(err)
-		f.id = th.ID
-		row, err := db.Executors().Ensure(ctx, executor.Row{ID: thole.NewID[thole.ExecutorID](time.Now()), Thread: th.ID, Scope: executor.ScopeThread, Driver: "d"})
-		f.must(err)
-		f.where = row.ID
-		_, err = db.Executors().MarkRunning(ctx, f.where)
-		f.must(err)
-		_, err = db.Executors().MarkRestored(ctx, f.where)
-		f.must(err)
+		f := newFiles(t, db, m)
 
 		early := f.turn("never placed")
 		first := f.turn("new")
@@ -164,4 +153,72 @@ func TestAForkBeginsWithTheFilesOfItsTurn(t *testing.T) {
 			t.Errorf("after its time: %v", err)
 		}
 	})
+}
+
+// A deleted thread's snapshot goes, but not while its executor is there, nor what
+// a fork or a running restore needs.
+func TestSnapshotsOfDeletedThreadsGo(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		ctx := context.Background()
+		db := open(t)
+		m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFiles(t, db, m)
+		f.turn("new")
+		fork, err := f.Fork(ctx, thole.LocalActor, f.id, thread.Fork{})
+		f.must(err)
+		shared := f.head
+		f.turn("new")
+		own := f.head
+		f.must(db.Workspaces().Pin(ctx, "restore", own, time.Now().Add(time.Hour)))
+		f.must(f.Delete(ctx, thole.LocalActor, f.id))
+		// left expects that a collection long after leaves these.
+		left := func(why string, grace time.Duration, want ...workspace.SnapshotID) {
+			t.Helper()
+			_, err := db.Workspaces().Prune(ctx, time.Now().Add(-grace), time.Now().Add(-time.Hour), 100)
+			f.must(err)
+			for _, id := range []workspace.SnapshotID{shared, own} {
+				if _, _, err := db.Workspaces().Snapshot(ctx, id); (err == nil) != slices.Contains(want, id) {
+					t.Errorf("%s: snapshot %s of %s and %s: %v", why, id, shared, own, err)
+				}
+			}
+		}
+		const over = -time.Hour // the grace period is over for all
+		f.must(db.Workspaces().Unpin(ctx, "restore"))
+		left("its executor is there", over, shared, own)
+		_, err = db.Executors().MarkMissing(ctx, f.where)
+		f.must(err)
+		f.must(db.Workspaces().Pin(ctx, "restore", own, time.Now().Add(time.Hour)))
+		left("a restore runs", over, shared, own)
+		if _, _, err := db.Workspaces().Head(ctx, f.id); thole.CodeOf(err) != thole.CodeNotFound {
+			t.Errorf("the deleted thread is at a snapshot: %v", err)
+		}
+		f.must(db.Workspaces().Unpin(ctx, "restore"))
+		left("within the grace period", time.Hour, shared, own)
+		left("a fork is at the other", over, shared)
+		f.must(f.Delete(ctx, thole.LocalActor, fork.ID))
+		left("the fork is deleted too", over)
+	})
+}
+
+// newFiles makes a thread with an executor.
+func newFiles(t *testing.T, db *store.DB, m *thread.Machine) *files {
+	t.Helper()
+	ctx := context.Background()
+	f := &files{Machine: m, t: t, db: db}
+	f.must(m.Start(ctx))
+	t.Cleanup(func() { f.must(m.Close(ctx)) })
+	th, err := m.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
+	f.must(err)
+	f.id = th.ID
+	row, err := db.Executors().Ensure(ctx, executor.Row{ID: thole.NewID[thole.ExecutorID](time.Now()), Thread: th.ID, Scope: executor.ScopeThread, Driver: "d"})
+	f.must(err)
+	f.where = row.ID
+	_, err = db.Executors().MarkRunning(ctx, f.where)
+	f.must(err)
+	_, err = db.Executors().MarkRestored(ctx, f.where)
+	f.must(err)
+	return f
 }

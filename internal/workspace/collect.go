@@ -21,7 +21,8 @@ type Collected struct {
 const TurnsKept = 30 * 24 * time.Hour
 
 // Collect removes snapshots that no thread has been at for the grace period, and
-// objects older than it that no snapshot needs. Heads of forks, turns of the last
+// objects older than it that no snapshot needs. A thread that was deleted, and its
+// executor, is at none. Heads of forks, turns of the last
 // TurnsKept and running restores hold their snapshots.
 //
 // It cannot take an object that a running sync relies on: a sync uses objects of

@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/workspace"
 	"pgregory.net/rapid"
 )
@@ -45,12 +46,24 @@ func TestCollection(t *testing.T) {
 	db := storetest.SQLite(t, storetest.Clock(func() time.Time { return now() }))
 	r := newRig(t, func(c *workspace.Config) { c.Rows, c.Objects = db.Workspaces(), later{c.Objects} })
 	ctx := context.Background()
-	thread, fork := newThread(), newThread()
-	b := r.box(thread)
+	machine, err := thread.New(thread.Config{Store: db.Threads()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func() thole.ThreadID {
+		t.Helper()
+		th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return th.ID
+	}
+	parent, fork := create(), create()
+	b := r.box(parent)
 	b.put(t, "a", "one")
 	first := r.sync(b)
 	f := r.box(fork)
-	if err := forkHead(db, thread, fork); err != nil {
+	if err := forkHead(db, parent, fork); err != nil {
 		t.Fatal(err)
 	}
 	r.restore(f)
@@ -96,6 +109,28 @@ func TestCollection(t *testing.T) {
 	}
 	if _, _, err := db.Workspaces().Snapshot(ctx, first); err != nil {
 		t.Fatal(err)
+	}
+	// Deleted threads hold nothing for longer than the grace period; what a fork needs
+	// stays.
+	if err := machine.Delete(ctx, thole.LocalActor, parent); err != nil {
+		t.Fatal(err)
+	}
+	mine := r.keys()
+	if c := collect(); c.Snapshots != 0 || c.Objects != 0 {
+		t.Fatalf("right after its thread %+v went", c)
+	}
+	now = func() time.Time { return time.Now().Add(96 * time.Hour) }
+	if c := collect(); c.Snapshots == 0 || c.Objects == 0 || r.keys() >= mine {
+		t.Fatalf("of a deleted thread %+v went", c)
+	}
+	r.restore(r.box(fork))
+	if err := machine.Delete(ctx, thole.LocalActor, fork); err != nil {
+		t.Fatal(err)
+	}
+	collect()
+	now = func() time.Time { return time.Now().Add(144 * time.Hour) }
+	if collect(); r.keys() != 1 {
+		t.Fatalf("%d objects are left of two deleted threads", r.keys()-1)
 	}
 	if _, err := r.manager.Collect(ctx, time.Minute); thole.CodeOf(err) != thole.CodeInvalid {
 		t.Errorf("a short grace period: %v", err)

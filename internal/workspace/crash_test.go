@@ -13,6 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
@@ -116,6 +117,11 @@ func TestCrashAtEveryStep(t *testing.T) {
 			return err
 		}
 		w.Ack("forked")
+		for i, id := range []thole.ThreadID{crashThread, crashFork} { // whose threads are not deleted
+			if _, err := db.Executors().Ensure(ctx, executor.Row{ID: thole.ExecutorID(fmt.Sprint(i)), Thread: id, Scope: executor.ScopeThread, Driver: "d"}); err != nil {
+				return err
+			}
+		}
 		skew = 48 * time.Hour
 		_, err = m.Collect(ctx, 24*time.Hour)
 		w.Ack("collected")
