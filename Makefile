@@ -15,7 +15,7 @@ NORACE ?= ./internal/provider/opencode ./internal/store/... ./internal/testkit/.
 	./internal/workspace/... ./internal/dispatch/... ./internal/system/... ./internal/appserver/... ./internal/platform/... ./internal/channel/... \
 	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/...
 RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
-	./internal/dispatch=ThroughEveryPhase|Human|Interrupt|Steers|AnotherDispatcher ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
+	./internal/dispatch=ThroughEveryPhase|Human|Interrupt|Steers|AnotherDispatcher|Loses|Survives ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
 	./internal/testkit/runner=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.

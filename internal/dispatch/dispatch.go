@@ -188,19 +188,33 @@ func (d *Dispatcher) wake() {
 // leases of dead workers are looked for.
 const pollEvery = time.Second
 
+// careAfter is how long care waits behind turns that came with it: nobody waits
+// for it, and a turn that starts needs the processor.
+const careAfter = 10 * time.Millisecond
+
 func (d *Dispatcher) claimLoop(intake context.Context) {
-	ticker := time.NewTicker(pollEvery)
+	ticker, care := time.NewTicker(pollEvery), time.NewTimer(0)
 	defer ticker.Stop()
+	defer care.Stop()
+	asked := true // care is going to be looked for
 	for {
-		d.claim(intake)
+		d.claim(intake, false)
 		select {
 		case <-intake.Done():
 			return
+		case <-care.C:
+			asked = false
+			d.claim(intake, true)
+			continue
 		case <-d.nudge:
 		case <-ticker.C:
 			if _, err := d.cfg.Queue.Reap(intake, false, 100); err != nil && intake.Err() == nil {
 				d.log.Warn("reap leases", "err", err)
 			}
+		}
+		if !asked {
+			asked = true
+			care.Reset(careAfter)
 		}
 	}
 }
@@ -208,25 +222,23 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 // batch is how many turns one claim asks for.
 const batch = 16
 
-func (d *Dispatcher) claim(ctx context.Context) {
-	for _, care := range []bool{false, true} {
-		leases, err := d.cfg.Queue.Claim(ctx, queue.Claim{
-			Owner: d.cfg.Owner, Care: care, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits,
-		})
-		if err != nil {
-			if ctx.Err() == nil {
-				d.log.Warn("claim turns", "err", err)
-			}
-			return
+func (d *Dispatcher) claim(ctx context.Context, care bool) {
+	leases, err := d.cfg.Queue.Claim(ctx, queue.Claim{
+		Owner: d.cfg.Owner, Care: care, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits,
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn("claim turns", "err", err)
 		}
-		for _, l := range leases {
-			d.begin(ctx, l)
-		}
-		if len(leases) == batch {
-			d.wake() // there may be more
-		}
-		if len(leases) > 0 {
-			runtime.Gosched() // they go first
-		}
+		return
+	}
+	for _, l := range leases {
+		d.begin(ctx, l)
+	}
+	if len(leases) == batch {
+		d.wake() // there may be more
+	}
+	if len(leases) > 0 {
+		runtime.Gosched() // they go first
 	}
 }
