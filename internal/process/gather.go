@@ -7,8 +7,10 @@ import (
 
 const (
 	// nap is how long a CLI that writes without pause is left alone. Half of it is
-	// what its words wait.
-	nap = 1500 * time.Microsecond
+	// what its words wait. What is no pipe naps by the runtime's timers, which know
+	// whole milliseconds only.
+	nap      = 1500 * time.Microsecond
+	shortNap = time.Millisecond
 	// burst is how many reads may follow one another at once before they are a nap
 	// apart: what a CLI says at the beginning of a turn does not wait.
 	burst = 4
@@ -22,25 +24,24 @@ const (
 // Gather reads a CLI that writes without pause in fewer and larger pieces: waking up
 // for each of thousands of small writes costs many times what handling them does.
 func Gather(r io.ReadCloser) io.ReadCloser {
-	g := &gather{ReadCloser: r, rest: time.Sleep}
 	if p, ok := r.(*pipeReader); ok {
-		g.rest = p.nap
+		return &gather{ReadCloser: r, rest: func() { p.nap(nap) }}
 	}
-	return g
+	return &gather{ReadCloser: r, rest: func() { time.Sleep(shortNap) }}
 }
 
 type gather struct {
 	io.ReadCloser
-	rest   func(time.Duration) // leaves the CLI alone
-	floods bool                // it writes without pause
-	full   bool                // the last read may have left something behind
-	paid   time.Time           // the reads so far are a nap apart until then
+	rest   func()    // leaves the CLI alone
+	floods bool      // it writes without pause
+	full   bool      // the last read may have left something behind
+	paid   time.Time // the reads so far are a nap apart until then
 }
 
 func (g *gather) Read(b []byte) (int, error) {
 	began := time.Now()
 	if g.floods && !g.full {
-		g.rest(nap)
+		g.rest()
 	}
 	n, err := g.ReadCloser.Read(b)
 	g.full = n >= min(brim, len(b))

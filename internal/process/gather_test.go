@@ -20,7 +20,7 @@ func TestGather(t *testing.T) {
 	}{
 		"slow":    {10 * time.Millisecond, 250, 0, 100},
 		"fast":    {2 * time.Millisecond, 250, 0, 100},
-		"flood":   {400 * time.Microsecond, 250, 1500 * time.Microsecond, 35},
+		"flood":   {400 * time.Microsecond, 250, time.Millisecond, 45},
 		"torrent": {100 * time.Microsecond, 20_000, 0, 100},
 	} {
 		t.Run(name, func(t *testing.T) {

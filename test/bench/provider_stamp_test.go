@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
@@ -26,20 +28,17 @@ import (
 // stampVar makes TestStampProcess a stand-in for the CLI it names.
 const stampVar = "THOLE_BENCH_STAMP"
 
-// stampPace is how far apart the deltas of a stand-in are: the speed of the fastest
-// models.
-const stampPace = 2 * time.Millisecond
-
 // TestStampProcess is no test but a CLI whose deltas hold the time of their
 // writing.
 func TestStampProcess(t *testing.T) {
-	cli, count, _ := strings.Cut(os.Getenv(stampVar), ":")
-	n, _ := strconv.Atoi(count)
-	switch cli {
-	case "":
+	what := strings.Split(os.Getenv(stampVar), ":")
+	if len(what) != 3 {
 		t.Skip("the CLI of other tests")
-	case "opencode":
-		stampServer(n)
+	}
+	n, _ := strconv.Atoi(what[1])
+	pace, _ := time.ParseDuration(what[2])
+	if what[0] == "opencode" {
+		stampServer(n, pace)
 		return
 	}
 	// A turn is the lines that begin it, one line for each delta, and those that end it.
@@ -59,7 +58,7 @@ func TestStampProcess(t *testing.T) {
 		case m.Method == "turn/start":
 			fmt.Printf(`{"id":%s,"result":{"turn":{"id":"u","status":"inProgress"}}}`+"\n", m.ID)
 			fmt.Println(`{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}`)
-			stamp(n, func(now string) {
+			stamp(n, pace, func(now string) {
 				fmt.Println(`{"method":"item/agentMessage/delta","params":{"threadId":"t","turnId":"u","itemId":"i","delta":"` + now + `"}}`)
 			})
 			fmt.Println(`{"method":"item/completed","params":{"threadId":"t","turnId":"u","item":{"type":"agentMessage","id":"i","text":""}}}`)
@@ -72,7 +71,7 @@ func TestStampProcess(t *testing.T) {
 			}
 			streamed(`{"type":"message_start","message":{"id":"m"}}`)
 			streamed(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)
-			stamp(n, func(now string) {
+			stamp(n, pace, func(now string) {
 				streamed(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + now + `"}}`)
 			})
 			streamed(`{"type":"content_block_stop","index":0}`)
@@ -82,15 +81,20 @@ func TestStampProcess(t *testing.T) {
 	}
 }
 
-func stamp(n int, write func(now string)) {
-	for range n {
-		time.Sleep(stampPace)
+// stamp writes n times, pace apart; what is overdue is written at once.
+func stamp(n int, pace time.Duration, write func(now string)) {
+	began := time.Now()
+	for i := range n {
+		if wait := time.Until(began.Add(time.Duration(i+1) * pace)); wait > 0 {
+			t := unix.NsecToTimespec(int64(wait))
+			_ = unix.Nanosleep(&t, nil) // the runtime's timers know whole milliseconds only
+		}
 		write(strconv.FormatInt(time.Now().UnixMicro(), 10))
 	}
 }
 
 // stampServer is the part of opencode's server that a turn needs.
-func stampServer(n int) {
+func stampServer(n int, pace time.Duration) {
 	prompts := make(chan string, 1)
 	mux := http.NewServeMux()
 	answer := func(pattern, body string) {
@@ -123,7 +127,7 @@ func stampServer(n int) {
 			line("message.updated", `{"sessionID":"ses_1","info":{"id":"`+prompt+`","role":"user","sessionID":"ses_1"}}`)
 			line("message.updated", fmt.Sprintf(said, ""))
 			line("message.part.updated", fmt.Sprintf(text, ""))
-			stamp(n, func(now string) {
+			stamp(n, pace, func(now string) {
 				line("message.part.delta", `{"sessionID":"ses_1","messageID":"`+id+`","partID":"p`+id+`","field":"text","delta":"`+now+`"}`)
 			})
 			line("message.part.updated", fmt.Sprintf(text, `,"time":{"end":1}`))
@@ -137,32 +141,38 @@ func stampServer(n int) {
 }
 
 func TestProviderLatency(t *testing.T) {
+	for _, name := range []string{"codex", "claude", "opencode"} {
+		latency(t, name, "median", 2*time.Millisecond, short(100, 1000), "a stand-in CLI writes 500 deltas a second, as the fastest models make it, each with the time of its writing; includes the pipe (opencode: the loopback connection) and the wake-up of this process")
+	}
+}
+
+// latency measures a driver on a stand-in for its CLI that writes n deltas, pace apart.
+func latency(t *testing.T, name, row string, pace time.Duration, n int, note string) {
+	t.Helper()
 	script := filepath.Join(t.TempDir(), "cli")
 	text := "#!/bin/sh\ncase \"$1\" in sandbox) exit 0;; esac\nexec '" + os.Args[0] + "' -test.run='^TestStampProcess$'\n"
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]provider.Provider{
+	p := map[string]provider.Provider{
 		"codex": codex.New(script), "claude": claude.New(claude.Config{Binary: script}), "opencode": opencode.New(opencode.Config{Binary: script}),
-	} {
-		s := openSession(t, p, provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull,
-			Env: map[string]string{stampVar: name + ":" + strconv.Itoa(short(100, 1000))}})
-		Case{
-			Name: name + " driver: from the CLI's stdout to our event, median", Unit: "ms", Peer: "one millisecond",
-			Promise: 1, Loose: 5,
-			Ours: func() float64 {
-				var waits []float64
-				turnOf(t, s, "go", func(e provider.Event) {
-					if e.Kind == provider.EventItemDelta {
-						sent, _ := strconv.ParseFloat(e.Delta, 64)
-						waits = append(waits, (float64(time.Now().UnixMicro())-sent)/1e3)
-					}
-				})
-				return middle(waits)
-			},
-			Theirs: func() float64 { return 1 },
-			Note: "a stand-in CLI writes 500 deltas a second, as the fastest models make it, each with the time of its writing; includes the pipe (opencode: the loopback connection) and the wake-up of this process. " +
-				"A CLI that writes more than 1,000 deltas a second, as only the scripted model makes it, is read every 5 ms; then the median is half of that",
-		}.Run(t)
-	}
+	}[name]
+	s := openSession(t, p, provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull,
+		Env: map[string]string{stampVar: name + ":" + strconv.Itoa(n) + ":" + pace.String()}})
+	Case{
+		Name: name + " driver: from the CLI's stdout to our event, " + row, Unit: "ms", Peer: "one millisecond",
+		Promise: 1, Loose: 5,
+		Ours: func() float64 {
+			var waits []float64
+			turnOf(t, s, "go", func(e provider.Event) {
+				if e.Kind == provider.EventItemDelta {
+					sent, _ := strconv.ParseFloat(e.Delta, 64)
+					waits = append(waits, (float64(time.Now().UnixMicro())-sent)/1e3)
+				}
+			})
+			return middle(waits)
+		},
+		Theirs: func() float64 { return 1 },
+		Note:   note + fmt.Sprintf("; a delta every %v", pace.Round(time.Microsecond)),
+	}.Run(t)
 }

@@ -102,13 +102,14 @@ func (d *decoder) endStep() {
 	d.usage.end()
 }
 
-// resetStep drops the open step because the CLI repeats its call.
+// resetStep drops the open step because the CLI repeats its call. What the call
+// used before it was cut counts, for us as for the CLI.
 func (d *decoder) resetStep(next string) {
 	for _, b := range d.step.blocks {
 		delete(d.tools, b.tool)
 	}
 	d.em.StepReset()
-	d.usage.call = apiUsage{}
+	d.usage.end()
 	d.step = &step{id: next, blocks: map[int]*streamed{}}
 }
 

@@ -49,8 +49,8 @@ type Harness struct {
 	// may take, unless the service names a shorter wait: the rows do, or expect
 	// the retry to be reported and stop.
 	LongRetries bool
-	// CountsCut says that the CLI at times counts a call that was cut and repeated,
-	// with the tokens it began with.
+	// CountsCut says that the CLI counts a call that was cut and repeated, with the
+	// tokens it had used, if its beginning arrived before the cut.
 	CountsCut bool
 	// NoModel says that there is no model behind the provider (the scripted one).
 	NoModel bool
