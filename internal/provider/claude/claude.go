@@ -91,7 +91,7 @@ func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provid
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(p.cfg, binary, cfg, st)
+	s := newSession(p.cfg, binary, cfg, st, p.keeps)
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -75,8 +75,6 @@ func (r *run) system(m *message) {
 		r.linger.Off()
 		r.s.begun = true
 		r.d.model = m.Model
-		v, _, ok := provider.ParseVersion(m.Version)
-		r.s.survives = ok && keepsQuestions(v)
 		if m.SessionID != "" && m.SessionID != r.s.NativeID() {
 			r.s.mu.Lock()
 			r.s.native = m.SessionID
@@ -288,7 +286,7 @@ func (r *run) deferAsk(id thole.AskID) error {
 	switch {
 	case p == nil:
 		return provider.ErrSettled
-	case !p.hook || !r.s.survives:
+	case !p.hook:
 		return provider.ErrUnsupported
 	}
 	if err := r.c.answer(p.requestID, hookOutput("defer", "", nil)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/tholehq/thole/internal/provider"
@@ -19,9 +20,8 @@ var (
 
 func proven(v provider.Version) bool { return !v.Less(oldest) && !newest.Less(v) }
 
-// keepsQuestions says whether a deferred question survives its process. Nothing
-// but a turn shows it, so only a tested version is believed.
-func keepsQuestions(v provider.Version) bool { return proven(v) && !v.Less(durable) }
+// keeps says whether a deferred question survives its process.
+func (p *Provider) keeps(ctx context.Context) bool { return p.Probe(ctx).Capabilities.AskSurvives.OK() }
 
 // Probe inspects the installed CLI in a home of its own.
 func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
@@ -34,7 +34,7 @@ func tested(v provider.Version, _ string) (provider.Capabilities, bool) {
 func measured(v provider.Version) provider.Capabilities {
 	c := provider.All(provider.Validated)
 	own := map[string]string{"cost": "list prices built into the CLI; a gateway's own prices may differ"}
-	if !keepsQuestions(v) {
+	if v.Less(durable) {
 		c.AskSurvives = provider.Unavailable
 		own["ask_survives_restart"] = "this version may lose the answer to a parked question; it is sent as a message instead"
 	}
@@ -47,9 +47,10 @@ type findings struct {
 	hooks       bool   // it took our hooks, which hold questions and approvals
 	plan, usage bool   // it answered these control requests
 	compact     bool   // it has the command
+	parks       error  // why it does not keep a parked question
 }
 
-// capabilities of an unknown version. What only a turn would show stays unknown.
+// capabilities of an unknown version. What was not tried stays unknown.
 func (f findings) capabilities() provider.Capabilities {
 	flag := func(names ...string) provider.Capability {
 		for _, n := range names {
@@ -59,13 +60,17 @@ func (f findings) capabilities() provider.Capabilities {
 		}
 		return provider.Validated
 	}
+	own := map[string]string{"todo_stream": "shown when the CLI tells one; whether it does was not tested with this version"}
+	if f.parks != nil {
+		own["ask_survives_restart"] = "the answer to a question is sent as a message after a restart: this version was tried: " + f.parks.Error()
+	}
 	return provider.Degraded(provider.Capabilities{
 		Resume: flag("--resume", "--session-id"), Fork: flag("--fork-session"), Steer: flag("--replay-user-messages"),
 		ToolInputFlow: flag("--include-partial-messages"), PlanMode: provider.Found(f.plan && flag("--permission-mode").OK()),
 		HumanLoop: provider.Found(f.hooks), ToolApproval: provider.Found(f.hooks),
 		Usage: provider.Found(f.usage), Cost: provider.Found(f.usage),
-		AskSurvives: provider.Unknown, TodoStream: provider.Unknown, Compact: provider.Found(f.compact),
-	}, map[string]string{"todo_stream": "shown when the CLI tells one; whether it does was not tested with this version"})
+		AskSurvives: provider.Found(f.parks == nil), TodoStream: provider.Unknown, Compact: provider.Found(f.compact),
+	}, own)
 }
 
 // ask tries the control protocol of an unknown version and reads its help.
@@ -79,7 +84,7 @@ func (p *Provider) ask(ctx context.Context, info *provider.Info) (err error) {
 		return err
 	}
 	defer os.RemoveAll(home)
-	s := newSession(p.cfg, info.Binary, provider.SessionConfig{Dir: home, Data: home, Auth: home}, stance{mode: modeDefault})
+	s := newSession(p.cfg, info.Binary, provider.SessionConfig{Dir: home, Data: home, Auth: home}, stance{mode: modeDefault}, nil)
 	defer s.Close()
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -112,6 +117,8 @@ func (p *Provider) ask(ctx context.Context, info *provider.Info) (err error) {
 	for _, m := range init.Models {
 		info.Models = append(info.Models, provider.Model{ID: m.Value, Title: m.DisplayName, Efforts: m.Efforts, Default: m.Value == "default"})
 	}
+	s.Close()
+	f.parks = p.rehearse(ctx, info.Binary, filepath.Join(home, "rehearsal"))
 	info.Capabilities = f.capabilities()
 	return nil
 }

@@ -44,7 +44,7 @@ type session struct {
 	parked  bool             // a question was deferred: only a new process asks it again
 	hello   *controlResponse // to initialize
 
-	survives bool // this version keeps deferred questions
+	keeps func(context.Context) bool // whether this version keeps deferred questions
 
 	mu     sync.Mutex // guards what follows
 	conn   *conn
@@ -53,8 +53,8 @@ type session struct {
 	closed bool
 }
 
-func newSession(opts Config, binary string, cfg provider.SessionConfig, st stance) *session {
-	s := &session{opts: opts, binary: binary, cfg: cfg, stance: st, model: cfg.Model, effort: cfg.Effort, turn: make(chan struct{}, 1), tasks: map[string]bool{}}
+func newSession(opts Config, binary string, cfg provider.SessionConfig, st stance, keeps func(context.Context) bool) *session {
+	s := &session{opts: opts, keeps: keeps, binary: binary, cfg: cfg, stance: st, model: cfg.Model, effort: cfg.Effort, turn: make(chan struct{}, 1), tasks: map[string]bool{}}
 	switch {
 	case cfg.Resume != "" && cfg.Fork:
 		s.first = opening{resume: cfg.Resume, fork: uuid.NewString()}
@@ -284,6 +284,9 @@ func (s *session) Defer(ctx context.Context, ask thole.AskID) error {
 	r, err := s.running()
 	if err != nil {
 		return err
+	}
+	if !s.keeps(ctx) {
+		return provider.ErrUnsupported
 	}
 	return r.lead.Do(ctx, func() error { return r.deferAsk(ask) })
 }

@@ -48,7 +48,6 @@ type message struct {
 	Status         string  `json:"status"`
 	PermissionMode string  `json:"permissionMode"`
 	Model          string  `json:"model"`
-	Version        string  `json:"claude_code_version"`
 	TaskID         string  `json:"task_id"`
 	ToolUseID      string  `json:"tool_use_id"`
 	Attempt        int     `json:"attempt"`
