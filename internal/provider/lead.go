@@ -13,6 +13,7 @@ type Lead struct {
 	over chan struct{} // closed when the turn takes no more
 	halt chan struct{} // closed when somebody asked to stop
 	once sync.Once
+	end  Ended // set before over is closed
 }
 
 // NewLead makes the lead of one turn.
@@ -39,9 +40,11 @@ func (l *Lead) Act(fn func()) bool {
 	return l.Do(context.Background(), func() error { fn(); return nil }) == nil
 }
 
-// End says that the turn takes no more. Whoever acts calls it, and may repeat it.
-func (l *Lead) End() {
+// End says how the turn ended and that it takes no more. Whoever acts calls it;
+// only the first call counts.
+func (l *Lead) End(ended Ended) {
 	if !l.Ended() {
+		l.end = ended
 		close(l.over)
 	}
 }
@@ -62,22 +65,26 @@ func (l *Lead) Ended() bool {
 // Stop asks the turn to stop, from anywhere and any number of times.
 func (l *Lead) Stop() { l.once.Do(func() { close(l.halt) }) }
 
-// Wait returns when the turn has ended and nobody acts on it. It acts when somebody asks to stop, in a hurry when ctx
-// ends, and when the CLI is gone.
-func (l *Lead) Wait(ctx context.Context, gone <-chan struct{}, stop func(hurry bool), lost func()) {
+// hurried is the longest grace of a turn whose context has ended.
+const hurried = 2 * time.Second
+
+// Wait returns how the turn ended, when nobody acts on it any more. It acts when
+// somebody asks to stop or ctx ends, with how long that may take, and when the CLI
+// is gone.
+func (l *Lead) Wait(ctx context.Context, gone <-chan struct{}, grace time.Duration, stop func(grace time.Duration), lost func()) Ended {
 	halt, done := l.halt, ctx.Done()
 	for {
 		select {
 		case <-l.over:
 			l.hold <- struct{}{} // whoever ended it has returned
 			<-l.hold
-			return
+			return l.end
 		case <-halt:
 			halt = nil
-			l.Act(func() { stop(false) })
+			l.Act(func() { stop(grace) })
 		case <-done:
 			done = nil
-			l.Act(func() { stop(true) })
+			l.Act(func() { stop(min(grace, hurried)) })
 		case <-gone:
 			gone = nil
 			l.Act(lost)

@@ -42,7 +42,6 @@ type run struct {
 	deferred thole.AskID
 	reply    *provider.Reply // not delivered yet
 	usage    map[string]modelUsage
-	over     provider.Ended
 }
 
 // Run takes one turn to its end.
@@ -104,14 +103,14 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		}
 	})
 	r.c.listen(listener{r.lead, r.hear})
-	r.lead.Wait(ctx, r.c.gone, r.halt, r.crashed)
+	ended := r.lead.Wait(ctx, r.c.gone, s.opts.StopGrace, r.halt, r.crashed)
 	if ctx.Err() != nil {
 		s.drop(0)
 	}
 	s.mu.Lock()
 	s.run = nil
 	s.mu.Unlock()
-	r.finish()
+	r.finish(ended)
 	return nil
 }
 
@@ -197,19 +196,9 @@ func (r *run) say(id string, content []any) error {
 }
 
 // halt stops the turn because somebody asked for it.
-func (r *run) halt(hurry bool) {
-	grace := r.s.opts.StopGrace
-	if hurry {
-		grace = min(grace, 2*time.Second)
-	}
+func (r *run) halt(grace time.Duration) {
 	r.halted = true
 	r.interrupt(grace)
-}
-
-// end is the end of the turn, told when nobody acts on it any more.
-func (r *run) end(ended provider.Ended) {
-	r.over = ended
-	r.lead.End()
 }
 
 // interrupt asks the CLI to stop, and kills it when it does not within grace. A
@@ -234,7 +223,7 @@ func (r *run) interrupt(grace time.Duration) {
 func (r *run) takenBack(m *message) {
 	var b struct{ Cancelled bool }
 	if json.Unmarshal(m.Response.Response, &b) == nil && b.Cancelled {
-		r.end(provider.Ended{Outcome: thole.OutcomeInterrupted})
+		r.lead.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	}
 }
 
@@ -263,13 +252,13 @@ func (r *run) crashed() {
 	r.s.drop(0)
 	switch {
 	case r.halted:
-		r.end(provider.Ended{Outcome: thole.OutcomeInterrupted})
+		r.lead.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	case r.stalled:
-		r.end(r.stallEnd())
+		r.lead.End(r.stallEnd())
 	case r.result != nil && r.linger.On():
 		r.conclude()
 	default:
-		r.end(provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)})
+		r.lead.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)})
 	}
 }
 
@@ -291,16 +280,16 @@ func (r *run) conclude() {
 	case r.stalled:
 		ended = r.stallEnd()
 	}
-	r.end(ended)
+	r.lead.End(ended)
 }
 
 // finish tells the end: calls that wait for a human first, then what was used.
-func (r *run) finish() {
+func (r *run) finish(ended provider.Ended) {
 	r.stall.Off()
 	r.grace.Off()
 	r.linger.Off()
 	for id, p := range r.asks {
-		if t := r.d.tools[p.toolUse]; t != nil && id != r.over.Deferred {
+		if t := r.d.tools[p.toolUse]; t != nil && id != ended.Deferred {
 			r.d.decline(p.toolUse)
 			r.d.toolResult(p.toolUse, true, "The turn ended before this was answered.", nil)
 		}
@@ -311,5 +300,5 @@ func (r *run) finish() {
 	} else {
 		r.em.Usage(r.d.usage.total(r.d.model))
 	}
-	r.em.End(r.over)
+	r.em.End(ended)
 }

@@ -157,10 +157,10 @@ func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[s
 		switch {
 		case m.message == nil:
 		case m.Type == "result" && m.IsError:
-			lead.End()
+			lead.End(provider.Ended{})
 		case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:
 			answer = m.Response
-			lead.End()
+			lead.End(provider.Ended{})
 		default:
 			s.backlog = append(s.backlog, m)
 		}

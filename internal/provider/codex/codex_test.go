@@ -60,7 +60,7 @@ func TestConformanceOfExec(t *testing.T) {
 	if os.Getenv("THOLE_SOAK") == "" { // the whole suite runs in make soak
 		h.Only = func(row string) bool {
 			return slices.Contains([]string{"text and reasoning", "command with output", "approval deny", "usage equals the scripted numbers",
-				"stop in the middle of a command", "steer", "resume in a new process", "fork", "API 401", "CLI killed in the middle of a turn",
+				"stop in the middle of a command", "steer", "resume in a new process and in a copied home", "fork", "API 401", "CLI killed in the middle of a turn",
 				"plan writes nothing", "plan writes nothing, without user namespaces", "credentials stay outside what is synced"}, row)
 		}
 	}

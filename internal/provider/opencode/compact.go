@@ -36,7 +36,7 @@ func (r *run) compact(ctx context.Context) (stop func(), err error) {
 		var refused *statusError
 		if errors.As(err, &refused) {
 			_ = r.lead.Do(ctx, func() error {
-				r.end(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrBadRequest, err.Error(), refused.status)})
+				r.lead.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrBadRequest, err.Error(), refused.status)})
 				return nil
 			})
 		}

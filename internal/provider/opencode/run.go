@@ -48,7 +48,6 @@ type run struct {
 	begun   bool         // the server has the turn's message
 	failed  *nativeError // a session.error that belongs to no message
 	late    *thole.TurnError
-	over    provider.Ended
 }
 
 // Run takes one turn to its end.
@@ -105,7 +104,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 			err = r.send(ctx, prompt, parts)
 		}
 		if err != nil {
-			r.lead.End()
+			r.lead.End(provider.Ended{})
 			return
 		}
 		r.em.Session(s.NativeID())
@@ -116,7 +115,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		r.stall.Set(s.opts.Stall)
 		r.doubt.Set(doubtful)
 	})
-	r.lead.Wait(ctx, r.srv.proc.Done(), r.halt, r.crashed)
+	ended := r.lead.Wait(ctx, r.srv.proc.Done(), s.opts.StopGrace, r.halt, r.crashed)
 	if ctx.Err() != nil {
 		s.drop(0)
 	}
@@ -127,7 +126,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 		return err
 	}
 	stop()
-	r.finish()
+	r.finish(ended)
 	return nil
 }
 
@@ -190,19 +189,9 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 }
 
 // halt stops the turn because somebody asked for it.
-func (r *run) halt(hurry bool) {
-	grace := r.s.opts.StopGrace
-	if hurry {
-		grace = min(grace, 2*time.Second)
-	}
+func (r *run) halt(grace time.Duration) {
 	r.halted = true
 	r.abort(grace)
-}
-
-// end is the end of the turn, told when nobody acts on it any more.
-func (r *run) end(ended provider.Ended) {
-	r.over = ended
-	r.lead.End()
 }
 
 // abort asks the server to stop, and kills it when it does not within grace.
@@ -218,11 +207,11 @@ func (r *run) crashed() {
 	r.s.drop(0)
 	switch {
 	case r.halted:
-		r.end(provider.Ended{Outcome: thole.OutcomeInterrupted})
+		r.lead.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	case r.stalled:
-		r.end(r.stallEnd())
+		r.lead.End(r.stallEnd())
 	default:
-		r.end(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)})
+		r.lead.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)})
 	}
 }
 
@@ -269,14 +258,14 @@ func (r *run) conclude() {
 	case last == nil:
 		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, "opencode ended the turn without an answer", 0)}
 	}
-	r.end(ended)
+	r.lead.End(ended)
 }
 
-func (r *run) finish() {
+func (r *run) finish(ended provider.Ended) {
 	r.stall.Off()
 	r.grace.Off()
 	r.quiet.Off()
 	r.doubt.Off()
 	r.em.Usage(r.d.total())
-	r.em.End(r.over)
+	r.em.End(ended)
 }

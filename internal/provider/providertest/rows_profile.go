@@ -15,14 +15,12 @@ const longStart = 3 * time.Second
 func profileRows() []Row {
 	var rows []Row
 	for _, confined := range []bool{false, true} {
-		name := func(s string) string {
-			if confined {
-				return s + ", without user namespaces"
-			}
-			return s
+		name, kind := func(s string) string { return s }, together
+		if confined {
+			name, kind = func(s string) string { return s + ", without user namespaces" }, alone
 		}
 		rows = append(rows,
-			alone(name("plan writes nothing"), func(b *Bench) {
+			kind(name("plan writes nothing"), func(b *Bench) {
 				b.confine(confined)
 				if b.unheld(confined, thole.ProfilePlan) {
 					return
@@ -39,7 +37,7 @@ func profileRows() []Row {
 					}
 				}
 			}),
-			alone(name("ask asks before it writes"), func(b *Bench) {
+			kind(name("ask asks before it writes"), func(b *Bench) {
 				b.confine(confined)
 				if b.unheld(confined, thole.ProfileAsk) || b.unasked() {
 					return
@@ -57,7 +55,7 @@ func profileRows() []Row {
 					b.Errorf("%d asks, made %v, made2 %v; events:\n%s", n, b.exists("made"), b.exists("made2"), r)
 				}
 			}),
-			alone(name("edit edits without asking"), func(b *Bench) {
+			kind(name("edit edits without asking"), func(b *Bench) {
 				b.confine(confined)
 				if b.unheld(confined, thole.ProfileEdit) {
 					return
@@ -69,7 +67,7 @@ func profileRows() []Row {
 					b.Errorf("events:\n%s", r)
 				}
 			}),
-			alone(name("full asks nothing"), func(b *Bench) {
+			kind(name("full asks nothing"), func(b *Bench) {
 				b.confine(confined)
 				s := b.Open(Profile(thole.ProfileFull))
 				r := b.Play(s, "sim: run echo x > made ;; write made2 text ;; say ok")

@@ -16,7 +16,7 @@ import (
 
 func sessionRows() []Row {
 	return []Row{
-		alone("resume in a new process", func(b *Bench) {
+		alone("resume in a new process and in a copied home", func(b *Bench) {
 			s := b.Open()
 			b.outcome(b.Play(s, "remember the word heliotrope\nsim: say ok"), thole.OutcomeCompleted)
 			id := s.NativeID()
@@ -26,13 +26,9 @@ func sessionRows() []Row {
 			if err := s.Close(); err != nil {
 				b.Fatal(err)
 			}
-			b.remembers(b.Open(Resume(id)), id, "heliotrope")
-		}),
-		alone("resume in a copied home", func(b *Bench) {
-			s := b.Open()
-			b.outcome(b.Play(s, "remember the word heliotrope\nsim: say ok"), thole.OutcomeCompleted)
-			id := s.NativeID()
-			_ = s.Close()
+			again := b.Open(Resume(id))
+			b.remembers(again, id, "heliotrope")
+			_ = again.Close()
 			moved := b.Config.Data + "-moved"
 			if err := snapshot.Copy(context.Background(), b.Config.Data, moved, nil); err != nil {
 				b.Fatal(err)
