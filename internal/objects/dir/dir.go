@@ -18,6 +18,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
@@ -35,6 +36,10 @@ type Store struct {
 	root   *os.Root
 	base   string
 	secret [32]byte
+
+	// folders is held for reading while a file gets its place, and for writing while
+	// empty directories go.
+	folders sync.RWMutex
 }
 
 var (
@@ -122,6 +127,8 @@ func (s *Store) place(f *os.File, temp, name string) error {
 		return fmt.Errorf("store object: %w", err)
 	}
 	parent := path.Dir(name)
+	s.folders.RLock()
+	defer s.folders.RUnlock()
 	if err := s.root.MkdirAll(parent, 0o700); err != nil {
 		return fmt.Errorf("store object: %w", err)
 	}
@@ -212,6 +219,11 @@ func (s *Store) Delete(_ context.Context, key string) error {
 	}
 	if err := s.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete object: %w", err)
+	}
+	s.folders.Lock()
+	defer s.folders.Unlock()
+	for dir := path.Dir(name); dir != data && s.root.Remove(dir) == nil; dir = path.Dir(dir) {
+		// A directory that holds something stays.
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/objects/objectstest"
+	"golang.org/x/sync/errgroup"
 )
 
 func open(t *testing.T) (*dir.Store, string) {
@@ -75,5 +76,52 @@ func TestUploadsThatNeverEndGo(t *testing.T) {
 	}
 	if err := s.Sweep(time.Now().Add(time.Hour)); err != nil || left() != 0 {
 		t.Fatalf("%d left, %v", left(), err)
+	}
+}
+
+// Directories go with the last object in them.
+func TestNoEmptyDirectoriesStay(t *testing.T) {
+	s, root := open(t)
+	for _, key := range []string{"a/b/c/one", "a/b/two"} {
+		if err := s.Put(t.Context(), key, strings.NewReader("x"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Delete(t.Context(), "a/b/c/one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Stat(t.Context(), "a/b/two"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "data", "a", "b", "c")); err == nil {
+		t.Error("an empty directory stays")
+	}
+	if err := s.Delete(t.Context(), "a/b/two"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(root, "data")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// A file finds its place also while the last one beside it goes.
+func TestPutBesideDelete(t *testing.T) {
+	s, _ := open(t)
+	var group errgroup.Group
+	for _, key := range []string{"a/b/one", "a/b/two", "a/c/one"} {
+		group.Go(func() error {
+			for range 50 {
+				if err := s.Put(t.Context(), key, strings.NewReader("x"), 1); err != nil {
+					return err
+				}
+				if err := s.Delete(t.Context(), key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }
