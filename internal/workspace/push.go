@@ -30,10 +30,15 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 		return PushResult{}, thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
 	}
 	defer root.Close()
-	var mu sync.Mutex // guards res
-	res := PushResult{Parts: map[string][]objects.Part{}}
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(transfers)
+	type job struct {
+		id   string
+		src  source
+		at   int64
+		part int
+		sum  PartSum
+		link objects.Link
+	}
+	var jobs []job // all are checked before the first begins
 	for id, links := range req.Links {
 		src, ok := st.sources[id]
 		if !ok {
@@ -52,25 +57,29 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 		}
 		off := int64(0)
 		for i, p := range parts {
-			at := off
+			jobs = append(jobs, job{id, src, off, i + 1, p, links[i]})
 			off += p.Size
-			group.Go(func() error {
-				etag, err := l.pushPart(gctx, root, src, at, p, links[i])
-				if errors.Is(err, errChanging) {
-					mu.Lock()
-					res.Changed = append(res.Changed, id)
-					mu.Unlock()
-					return nil
-				}
-				if err != nil {
-					return fmt.Errorf("push object: %w", err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				res.Parts[id] = append(res.Parts[id], objects.Part{Number: i + 1, ETag: etag, Size: p.Size, Sum: p.Sum})
-				return nil
-			})
 		}
+	}
+	var mu sync.Mutex // guards res
+	res := PushResult{Parts: map[string][]objects.Part{}}
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(transfers)
+	for _, j := range jobs {
+		group.Go(func() error {
+			etag, err := l.pushPart(gctx, root, j.src, j.at, j.sum, j.link)
+			if err != nil && !errors.Is(err, errChanging) {
+				return fmt.Errorf("push object: %w", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				res.Changed = append(res.Changed, j.id)
+				return nil
+			}
+			res.Parts[j.id] = append(res.Parts[j.id], objects.Part{Number: j.part, ETag: etag, Size: j.sum.Size, Sum: j.sum.Sum})
+			return nil
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return PushResult{}, err

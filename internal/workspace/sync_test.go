@@ -3,12 +3,19 @@ package workspace_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 )
 
 // oddTree makes a tree with what makes trees difficult.
@@ -80,5 +87,38 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 	}
 	if err := r.manager.Verify(context.Background(), third.stopped(), next); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A request to push that is wrong in one object moves none: whoever returns
+// early would leave the others running over a directory that is closed.
+func TestAWrongPushBeginsNothing(t *testing.T) {
+	var calls atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
+	defer srv.Close()
+	r := newRig(t)
+	b := r.box(newThread())
+	for i := range 10 {
+		b.put(t, fmt.Sprint("large", i), strings.Repeat(fmt.Sprint(i), 2<<20+1))
+	}
+	scan, err := b.local.Scan(t.Context(), workspace.ScanRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := objects.Link{URL: srv.URL}
+	req := workspace.PushRequest{Tree: workspace.TreeLink{Sum: scan.Tree, Link: link}, Links: map[string][]objects.Link{"nothing of ours": {link}}}
+	for _, o := range scan.New {
+		req.Links[o.ID] = slices.Repeat([]objects.Link{link}, max(1, len(o.Parts)))
+	}
+	if len(scan.New) < 10 {
+		t.Fatalf("%d objects", len(scan.New))
+	}
+	for range 5 { // which one is looked at first is left to chance
+		if _, err := b.local.Push(t.Context(), req); thole.CodeOf(err) != thole.CodeInvalid {
+			t.Fatal(err)
+		}
+	}
+	if n := calls.Load(); n > 0 {
+		t.Errorf("%d objects were moved", n)
 	}
 }
