@@ -112,7 +112,8 @@ type Store interface {
 	// priority, which the waiting one then has. Turns started through threads are added in
 	// the thread's own transaction instead.
 	Enqueue(ctx context.Context, items ...Item) error
-	// Claim leases up to Max turns, best first.
+	// Claim leases up to Max turns, best first: by priority, then by the millisecond
+	// of their arrival.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Renew extends a live lease and reports whether a cancel was asked for.
 	Renew(ctx context.Context, turn thole.TurnID, token string, lease time.Duration) (cancel bool, err error)

@@ -110,9 +110,9 @@ func (q *Queue) claim(ctx context.Context, c queue.Claim, want int) (leases []qu
 	text := `
 		with ` + used + `best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
 			where state = 'ready' and head and ` + what + ` and available_at <= {now}` + users + `
-			order by priority desc, created_at, turn_id limit ` + room + ` for update skip locked)
+			order by priority desc, created_at limit ` + room + ` for update skip locked)
 		update turn_queue set state = 'leased', attempt = attempt + 1, lease_owner = $1, lease_until = {now} + $2, lease_token = $3
-		from ` + chosen + ` chosen where turn_id = chosen.id
+		where turn_id ` + q.among(`select id from `+chosen+` chosen`) + `
 		returning kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error, lease_token, lease_until, created_at, ` + seen
 	begin := `select ` + hasty + `, ` + byIndex
 	if used != "" {

@@ -35,8 +35,8 @@ const hasty = `set_config('synchronous_commit', 'off', true)`
 // another time: a queue that was empty a second ago has thousands of rows, and a
 // plan made for the one reads all rows of the other. A bitmap scan reads every dead
 // index entry, again and again, that an index scan passes over once it has met it.
-const byIndex = `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
-	`set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), ` +
+const byIndex = `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true), ` +
+	`set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_hashagg', 'off', true), ` +
 	`set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
 // batch runs statements whose text does not depend on what those before them

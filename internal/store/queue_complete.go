@@ -93,11 +93,13 @@ func (q *Queue) complete(ctx context.Context, together []*completion) {
 		clear(done)
 		return []statement{
 			{postgres: true, text: `select ` + byIndex},
-			{postgres: true, args: keys, text: `select pg_advisory_xact_lock(hashtext(thread_id)) from
-				(select distinct thread_id from turn_queue where turn_id in (` + these + `) order by thread_id) threads`},
+			{postgres: true, args: keys, text: `with held (id) as (` + these + `) select pg_advisory_xact_lock(hashtext(thread)) from
+				(select distinct (select thread_id from turn_queue where turn_id = id) as thread from held order by thread) threads`},
+			// A row that is not leased has no time left. Without "is true" PostgreSQL would
+			// make a join of it and compare each with each.
 			{args: args, text: `with held (id, token) as (` + pairs + `)
 				update turn_queue set state = 'done', head = false, lease_token = '', lease_until = 0, waiting = false, done_at = {now}
-				from held where turn_id = held.id and state = 'leased' and lease_token = held.token and lease_until > {now}
+				where turn_id ` + q.among(`select id from held`) + ` and ((turn_id, lease_token) in (select id, token from held)) is true and lease_until > {now}
 				returning turn_id`,
 				row: func(scan func(...any) error) error {
 					var id thole.TurnID
@@ -106,9 +108,9 @@ func (q *Queue) complete(ctx context.Context, together []*completion) {
 					return err
 				}},
 			// A thread whose row was not completed keeps its head.
-			{args: keys, text: `update turn_queue set head = true where not head and turn_id in
-				(select (select next.turn_id from turn_queue next where next.thread_id = ended.thread_id and next.state <> 'done' order by next.seq limit 1)
-				from turn_queue ended where ended.turn_id in (` + these + `))`},
+			{args: keys, text: `with held (id) as (` + these + `)
+				update turn_queue set head = true where not head and turn_id ` + q.among(`select (select turn_id from turn_queue where state <> 'done' and thread_id =
+					(select thread_id from turn_queue where turn_id = id) order by seq limit 1) from held`)},
 		}
 	})
 	for _, c := range together {
@@ -116,4 +118,14 @@ func (q *Queue) complete(ctx context.Context, together []*completion) {
 			c.err = queue.ErrLeaseLost
 		}
 	}
+}
+
+// among says that a key is one of a list's. PostgreSQL gets an array: whatever it
+// believes about the size of the table, it then looks each key up, where it may
+// read a table that it believes to be empty once for each row of a join.
+func (q *Queue) among(list string) string {
+	if q.db.Engine() == enginePostgres {
+		return "= any(array(" + list + "))"
+	}
+	return "in (" + list + ")"
 }

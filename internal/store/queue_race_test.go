@@ -59,3 +59,37 @@ func TestATurnAddedWhileTheOneBeforeCompletes(t *testing.T) {
 		t.Fatalf("claimed %v, the second turn waits for ever", got)
 	}
 }
+
+// A lease is renewed in the moment in which its turn completes: the completion
+// waits for the renewal and holds on to what it left.
+func TestATurnCompletesWhileItsLeaseIsRenewed(t *testing.T) {
+	ctx := context.Background()
+	renewing, completed := make(chan struct{}), make(chan error, 1)
+	hook := func(p store.Point, step string) {
+		if p != store.BeforeCommit || step != "queue.renew" {
+			return
+		}
+		close(renewing)
+		select {
+		case err := <-completed: // nobody held it back
+			completed <- err
+		case <-time.After(300 * time.Millisecond): // it waits for us
+		}
+	}
+	q := storetest.Postgres(t, func(c *store.Config) { c.Hook = hook }).Queue()
+	first, second := add(t, q, 1, 1, 1, 0), add(t, q, 2, 1, 1, 0)
+	l := claim(t, q, 1, time.Minute, queue.Limits{})[0]
+	go func() {
+		<-renewing
+		completed <- q.Complete(ctx, first, l.Token)
+	}()
+	if _, err := q.Renew(ctx, first, l.Token, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-completed; err != nil {
+		t.Fatal(err)
+	}
+	if got := claim(t, q, 1, time.Minute, queue.Limits{}); len(got) != 1 || got[0].Turn != second {
+		t.Fatalf("claimed %v", got)
+	}
+}
