@@ -166,7 +166,7 @@ func TestQueueEnqueueToStart(t *testing.T) {
 	Case{
 		Name: "queue: enqueue in one process to start in another, p50", Unit: "µs", Peer: "bare NOTIFY to its listener",
 		Promise: 7, Loose: 20, Ours: startLatency(t, dsn), Theirs: notified(t, dsn, false),
-		Note: "Ours is one round trip with a flush (the turn's row), the NOTIFY, and one round trip without (the lease), serial order and both limits on. About 0.8 of it is the processor time of PostgreSQL's two backends, a tenth is the flush. Not held reliably: the peer writes nothing, and in its tight loop takes 30 to 200 µs, as the CPUs happen to stay awake or not; runs on a quiet machine gave 6.8 to 10.8 with ours at 0.9 to 1.1 ms. The next row has a durable row on both sides.",
+		Note: "Ours is one round trip with a flush (the turn's row), the NOTIFY, and one round trip without (the lease), serial order and both limits on. About 0.8 of it is the processor time of PostgreSQL's two backends, a tenth is the flush. Not held reliably: the peer writes nothing, and in its tight loop takes 30 to 200 µs, as the CPUs happen to stay awake or not; runs on a quiet machine gave 6.4 to 10.8 with ours at 0.9 to 1.1 ms. The next row has a durable row on both sides.",
 	}.Run(t)
 	Case{
 		Name: "queue: enqueue in one process to start in another, against a durable row", Unit: "µs", Peer: "insert of one row and NOTIFY in one transaction, to its listener",
@@ -294,6 +294,6 @@ func TestQueueAgainstRiver(t *testing.T) {
 	Case{
 		Name: "queue: enqueue to start against River, p50", Unit: "µs", Peer: "River 0.50.0, fetch cooldown 1 ms", Promise: 0.4,
 		Ours: startLatency(t, dsn), Theirs: theirs.ask("latency", 30),
-		Note: "Two processes' worth of connections on both sides; promised is 2.5 times better. Both wait for one flush; River for a second one with its fetch. It follows the throughput row on the same tables, with 35,000 turns just worked off and no vacuum yet. Plans made for another size of the table, and bitmap scans over the dead entries of the leases, took 3 to 7 ms there; claims now keep to look-ups by index.",
+		Note: "Two processes' worth of connections on both sides; promised is 2.5 times better. Both wait for one flush; River for a second one with its fetch. It follows the throughput row on the same tables, with 35,000 turns just worked off and no vacuum yet. Plans made for another size of the table, and bitmap scans over the dead entries of the leases, took 3 to 7 ms there; claims now keep to look-ups by index. Held narrowly: runs on a quiet machine gave 0.36 to 0.40.",
 	}.Run(t)
 }
