@@ -49,7 +49,8 @@ func newPipe() (r *pipeReader, w *os.File, err error) {
 	return r, w, nil
 }
 
-// Read ends with io.EOF also when it was closed or its deadline has passed.
+// Read ends with io.EOF also when it was closed or its deadline has passed. The end
+// closes it: nothing else would, for a caller who only reads.
 func (r *pipeReader) Read(b []byte) (n int, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -62,7 +63,10 @@ func (r *pipeReader) Read(b []byte) (n int, err error) {
 		}
 		return err != unix.EAGAIN
 	}) != nil || n == 0 && err == nil {
-		return 0, io.EOF
+		err = io.EOF
+	}
+	if err != nil {
+		r.Close()
 	}
 	return n, err
 }
