@@ -11,7 +11,8 @@ import (
 // Emitter gives one turn's events their ids, times and offsets and keeps the
 // promises of the port: an item is started before its deltas and completed
 // before the end, asks are resolved before the end, the last event is
-// EventEnded and there is only one. Drivers use it from Run's goroutine.
+// EventEnded and there is only one. Drivers use it from one goroutine
+// at a time.
 type Emitter struct {
 	turn thole.TurnID
 	emit func(Event)

@@ -159,7 +159,7 @@ type Reply struct {
 // is running.
 type Session interface {
 	// Run takes one turn to its end and sends every event to emit, in order, from
-	// one goroutine. emit blocks as backpressure: nothing is dropped. The last
+	// one goroutine at a time. emit blocks as backpressure: nothing is dropped. The last
 	// event is always EventEnded, also after a crash of the CLI. Run returns an
 	// error only if the turn did not begin; cancelling ctx stops the turn like
 	// Stop followed by a kill. emit must not wait for another method of the

@@ -9,7 +9,8 @@ import (
 )
 
 // decoder turns the CLI's conversation into events of one turn. It holds no
-// process and answers nothing; the run does. Used from one goroutine.
+// process and answers nothing; the run does. Used from one goroutine at a
+// time.
 type decoder struct {
 	em  *provider.Emitter
 	dir string

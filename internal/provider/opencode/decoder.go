@@ -13,7 +13,7 @@ import (
 
 // decoder turns messages and parts into events of one turn. Everything may be
 // told to it more than once: what it has emitted it does not emit again. It holds
-// no connection. Used from one goroutine.
+// no connection. Used from one goroutine at a time.
 type decoder struct {
 	em      *provider.Emitter
 	dir     string
