@@ -56,12 +56,13 @@ func (r *pipeReader) Read(b []byte) (n int, err error) {
 		return 0, nil
 	}
 	if r.wait.Read(func(epoll uintptr) bool {
-		n, err = r.take(&r.pipe, b)
-		if err == unix.EAGAIN && !r.watched {
+		var empty bool
+		n, empty, err = r.take(&r.pipe, b)
+		if empty && !r.watched {
 			r.watch(epoll, unix.EPOLLIN)
-			n, err = r.take(&r.pipe, b) // something may have come before it was watched
+			n, empty, err = r.take(&r.pipe, b) // something may have come before it was watched
 		}
-		return err != unix.EAGAIN
+		return !empty
 	}) != nil || n == 0 && err == nil {
 		err = io.EOF
 	}
@@ -71,21 +72,24 @@ func (r *pipeReader) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// take reads what there is. It never blocks, so the scheduler need not know of it:
+// take reads what there is, and reports if that is nothing yet. It never blocks, so the scheduler need not know of it:
 // what that starts to do around a call costs more than the call.
-func (r *pipeReader) take(fd *int, b []byte) (int, error) {
+func (r *pipeReader) take(fd *int, b []byte) (n int, empty bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for *fd >= 0 {
-		n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(*fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-		if err == 0 {
-			return int(n), nil
-		}
-		if err != unix.EINTR {
-			return 0, err
+		n, _, code := unix.RawSyscall(unix.SYS_READ, uintptr(*fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		switch code {
+		case 0:
+			return int(n), false, nil
+		case unix.EAGAIN:
+			return 0, true, nil
+		case unix.EINTR:
+		default:
+			return 0, false, code
 		}
 	}
-	return 0, io.EOF
+	return 0, false, io.EOF
 }
 
 // nap sleeps while the pipe fills, or until it is closed.
@@ -100,8 +104,8 @@ func (r *pipeReader) nap(d time.Duration) {
 			}
 			r.ring(d)
 		}
-		_, err := r.take(&r.timer, rings[:])
-		return err != unix.EAGAIN
+		_, empty, _ := r.take(&r.timer, rings[:])
+		return !empty
 	})
 }
 
