@@ -121,20 +121,29 @@ func cancelTurn(tx *Tx, turn thole.TurnID) (bool, error) {
 	return ok, err
 }
 
-// Reap implements queue.Store.
+// Reap implements queue.Store. It is asked every second and rarely finds anything,
+// so it looks before it writes.
 func (q *Queue) Reap(ctx context.Context, alone bool, limit int) (turns []thole.TurnID, err error) {
-	err = q.db.Update(ctx, "queue.reap", func(tx *Tx) error {
-		now := thole.Millis(tx.Now())
-		until := now
+	const over = ` turn_queue where state = 'leased' and lease_until <= $1`
+	until := func(tx *Tx) int64 {
 		if alone {
-			until = math.MaxInt64
+			return math.MaxInt64
 		}
+		return thole.Millis(tx.Now())
+	}
+	found := false
+	err = q.db.View(ctx, func(tx *Tx) error {
+		return tx.QueryRow(`select exists (select 1 from`+over+`)`, until(tx)).Scan(&found)
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	err = q.db.Update(ctx, "queue.reap", func(tx *Tx) error {
 		turns, err = All(tx, scanID[thole.TurnID], `
 			update turn_queue set state = 'ready', lease_token = '', lease_until = 0, waiting = false,
-				available_at = $1, last_error = 'the worker that had it did not come back'
-			where turn_id in (select turn_id from turn_queue where state = 'leased' and lease_until <= $2 order by lease_until limit $3)
-				and state = 'leased' and lease_until <= $2
-			returning turn_id`, now, until, limit)
+				available_at = $2, last_error = 'the worker that had it did not come back'
+			where turn_id in (select turn_id from`+over+` order by lease_until limit $3) and state = 'leased' and lease_until <= $1
+			returning turn_id`, until(tx), thole.Millis(tx.Now()), limit)
 		if len(turns) > 0 {
 			tx.Notify(queueTopic, "")
 		}
