@@ -148,7 +148,10 @@ func (s *session) handshake(ctx context.Context, c *conn) error {
 // else the CLI says meanwhile is kept for the first turn.
 func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[string]any) (*controlResponse, error) {
 	id, err := c.control(subtype, fields)
-	if err != nil {
+	if err != nil { // it does not listen any more: let it say its last words
+		waited, cancel := context.WithTimeout(ctx, closeGrace)
+		_ = c.proc.Wait(waited)
+		cancel()
 		return nil, s.startFailure(c)
 	}
 	lead := provider.NewLead()

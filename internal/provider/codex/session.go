@@ -69,7 +69,8 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 		s.lost(conn, proc)
 	}()
 	fail := func(step string, err error) error {
-		if errors.Is(err, errGone) { // it ended by itself: let it say its last words
+		var refused *jsonrpc.Error
+		if ctx.Err() == nil && !errors.As(err, &refused) { // it does not listen any more: let it say its last words
 			waited, cancel := context.WithTimeout(context.Background(), closeGrace)
 			_ = proc.Wait(waited)
 			cancel()
