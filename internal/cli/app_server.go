@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +61,7 @@ func newAppServer(env *Env) *cobra.Command {
 				if err := a.Permit(addr); err != nil {
 					return err
 				}
-				return b.carry(cmd.Context(), stdio.New(env.In, struct{ io.Writer }{env.Out}, 0))
+				return b.carry(cmd.Context(), env.stdio())
 			case transport.Off:
 				return nil
 			case transport.Unix:
@@ -136,16 +138,37 @@ func (b *bridge) carry(ctx context.Context, client jsonrpc.Stream) error {
 		_ = client.Close("the owner of the home ended the connection")
 		fromOwner <- err
 	}()
-	fromClient := pipe(client, owner)
-	_ = owner.Close("the client left")
-	left := <-fromOwner
+	fromClient := make(chan error, 1)
+	go func() {
+		fromClient <- pipe(client, owner)
+		_ = owner.Close("the client left")
+	}()
+	// Nothing wakes a reader of stdin: it is not waited for.
+	var in, left error
+	select {
+	case in = <-fromClient:
+		left = <-fromOwner
+	case left = <-fromOwner:
+		_ = owner.Close("the client left")
+		select {
+		case in = <-fromClient: // first
+		default:
+		}
+	}
 	switch {
-	case ctx.Err() != nil, errors.Is(fromClient, io.EOF):
+	case ctx.Err() != nil, errors.Is(in, io.EOF), errors.Is(left, syscall.EPIPE): // the last: the client was gone
 		return nil
 	case left != nil && !errors.Is(left, io.EOF):
 		return thole.Errorf(thole.CodeUnavailable, "the owner of the home went away: %w", left).WithHint("see %s/daemon.log", b.home)
 	}
 	return nil
+}
+
+// stdio is the one connection of a server on a pipe. That its client went away must
+// reach it as the error of a write: the signal would end it before it has tidied up.
+func (e *Env) stdio() jsonrpc.Stream {
+	signal.Ignore(syscall.SIGPIPE)
+	return stdio.New(e.In, struct{ io.Writer }{e.Out}, 0)
 }
 
 // pipe copies messages until one end fails.

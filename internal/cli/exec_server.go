@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -15,7 +15,6 @@ import (
 	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/transport"
-	"github.com/tholehq/thole/internal/transport/stdio"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
 )
@@ -75,9 +74,9 @@ func newExecServer(env *Env) *cobra.Command {
 
 // serveStdio serves the one connection of a pipe; its end ends everything.
 func serveStdio(ctx context.Context, env *Env, srv *execserver.Server) error {
-	err := srv.Serve(ctx, stdio.New(env.In, struct{ io.Writer }{env.Out}, 0))
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the end that was asked for
+	err := srv.Serve(ctx, env.stdio())
+	if ctx.Err() != nil || errors.Is(err, syscall.EPIPE) {
+		return nil //nolint:nilerr // the end that was asked for, or the client's
 	}
 	return err
 }

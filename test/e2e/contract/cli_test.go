@@ -190,6 +190,23 @@ func TestStdioStartsTheOwner(t *testing.T) {
 	}
 }
 
+// A client that reads no more is one that left: the server on its pipe ends in order.
+func TestStdioWithoutAReader(t *testing.T) {
+	h := home.New(t)
+	defer h.Run("daemon", "stop")
+	cmd := h.Command("app-server", "--listen", "stdio://")
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = out.Close()
+	_, _ = io.WriteString(in, `{"id":1,"method":"initialize","params":{"clientInfo":{"name":"deaf","version":"1"}}}`+"\n")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("app-server ended with %v", err)
+	}
+}
+
 func oneTurn(t *testing.T, ctx context.Context, c *appclient.Client) {
 	t.Helper()
 	model := "test/script"
