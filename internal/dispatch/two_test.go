@@ -53,14 +53,21 @@ func TestTwoDispatchersFightAndOneDies(t *testing.T) {
 		_ = victim.disp.Stop(context.Background())
 	})
 	const threads, turns = 8, 3
+	const prompt = "sim: say one ;; run echo x >> f ;; slow 5ms 1 ;; say two and some more ;; run wc -l < f"
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	victims := 0 // leases of the one that dies, seen by their owner
 	for n := range threads {
-		id := survivor.thread()
+		id, first := survivor.thread(), thole.TurnID("")
+		if n <= threads/2 { // a turn is mostly claimed where it was started
+			first = victim.start(id, prompt)
+		}
 		wg.Go(func() {
 			for i := range turns {
-				turn := survivor.start(id, "sim: say one ;; run echo x >> f ;; slow 5ms 1 ;; say two and some more ;; run wc -l < f")
+				turn := first
+				if i > 0 || turn == "" {
+					turn = survivor.start(id, prompt)
+				}
 				survivor.until(id, func(e thread.Event) bool {
 					return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "one"
 				})
