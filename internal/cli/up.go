@@ -48,15 +48,18 @@ func newUp(env *Env) *cobra.Command {
 	return cmd
 }
 
-// refuseSecond says so when thole is up already. An on-demand daemon is no
-// obstacle: it hands over.
+// refuseSecond says so when thole is up already, and when that cannot be known. An
+// on-demand daemon is no obstacle: it hands over.
 func refuseSecond(ctx context.Context, home string) error {
 	var st wire.Status
 	err := (&daemonclient.Client{Home: home, NoStart: true}).Call(ctx, wire.DaemonStatus, struct{}{}, &st)
+	if thole.CodeOf(err) == thole.CodeUnavailable {
+		return nil
+	}
 	if err == nil && st.Role == "up" {
 		return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, st.PID).WithHint("thole login prints a link to its page; kill %d ends it", st.PID)
 	}
-	return nil
+	return err
 }
 
 func up(ctx context.Context, env *Env, o system.Options, browser bool) error {

@@ -52,6 +52,7 @@ type DaemonConfig struct {
 
 // rest is what of the graph is not delivery.
 type rest struct {
+	ready    func() // called when the home's socket answers
 	methods  map[string]daemon.Method
 	channels map[thole.Target]channel.Channel
 	attach   func(ctx context.Context, s jsonrpc.Stream)
@@ -96,7 +97,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	}
 	methods := d.methods()
 	maps.Copy(methods, cfg.Methods)
-	staying, attach := d.staying, (func(context.Context, jsonrpc.Stream))(nil)
+	staying, attach, answers := d.staying, (func(context.Context, jsonrpc.Stream))(nil), ready
 	if cfg.Build != nil {
 		r, err := cfg.Build(ctx, db, d)
 		if err != nil {
@@ -106,6 +107,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		maps.Copy(methods, r.methods)
 		maps.Copy(d.channels, r.channels)
 		attach = r.attach
+		answers = func() { r.ready(); ready() }
 		staying = func(ctx context.Context, idle time.Duration) (string, error) {
 			if why := r.staying(); why != "" {
 				return why, nil
@@ -127,7 +129,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	}
 	return daemon.Serve(ctx, daemon.Config{
 		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true}, Attach: attach,
-		Idle: cfg.Idle, Staying: staying, Ready: ready, Log: cfg.Log,
+		Idle: cfg.Idle, Staying: staying, Ready: answers, Log: cfg.Log,
 	})
 }
 

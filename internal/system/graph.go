@@ -35,7 +35,8 @@ type Options struct {
 	Log  *slog.Logger
 	// Ready is called once: with nil when the home's socket answers.
 	Ready func(error)
-	// Web is told where the page is; nil: no HTTP. UI is the built page.
+	// Web is told where the page is once the home's socket answers, because it names
+	// commands that ask there; nil: no HTTP. UI is the built page.
 	Web func(Page)
 	UI  fs.FS
 	// Hook observes durable steps, for crash tests.
@@ -114,14 +115,17 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 	maps.Copy(methods, ch.methods())
 	sessions := session.New(db.Sessions(), nil)
 	maps.Copy(methods, tokenMethods(sessions))
+	ready := func() {}
 	if o.Web != nil {
-		page, err := startWeb(ctx, g, o, db, sessions, t, d)
+		page, login, err := startWeb(ctx, g, o, db, sessions, t, d)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(methods, page)
+		methods[MethodLogin] = login
+		ready = func() { o.Web(page) }
 	}
 	return &rest{
+		ready:    ready,
 		methods:  methods,
 		channels: ch.byTarget(),
 		attach:   func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },

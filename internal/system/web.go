@@ -27,12 +27,12 @@ type Page struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// startWeb serves the page and the REST interface.
-// It returns the method that makes another login link.
-func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, sessions *session.Manager, t *threads, d *deliveries) (map[string]daemon.Method, error) {
+// startWeb serves the page and the REST interface. It returns the page and the
+// method that makes another login link.
+func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, sessions *session.Manager, t *threads, d *deliveries) (page Page, login daemon.Method, err error) {
 	ln, err := listenWeb(ctx, o.Config.HTTP, sessions)
 	if err != nil {
-		return nil, err
+		return page, nil, err
 	}
 	at := addressOf(o.Config.HTTP, ln.Addr())
 	methods := d.methods()
@@ -43,7 +43,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 		UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
-		return nil, errors.Join(err, ln.Close())
+		return page, nil, errors.Join(err, ln.Close())
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
@@ -68,18 +68,14 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 		return err
 	}
 	if err := g.Start("http", &part{start: start, stop: stop}); err != nil {
-		return nil, err
+		return page, nil, err
 	}
 	link := func(ctx context.Context) (Page, error) {
 		code, err := sessions.NewLogin(ctx, thole.LocalUser)
 		return Page{URL: at.base + "/auth/login?code=" + code, Base: at.base, Listen: ln.Addr().String(), Warning: at.warning}, err
 	}
-	page, err := link(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o.Web(page)
-	return map[string]daemon.Method{MethodLogin: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return link(ctx) }}, nil
+	page, err = link(ctx)
+	return page, func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return link(ctx) }, err
 }
 
 // MethodLogin asks the home's owner for a page that logs a browser in.
