@@ -197,8 +197,8 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 	defer ticker.Stop()
 	defer care.Stop()
 	asked := true // care is going to be looked for
+	d.claim(intake, false)
 	for {
-		d.claim(intake, false)
 		select {
 		case <-intake.Done():
 			return
@@ -212,6 +212,7 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 				d.log.Warn("reap leases", "err", err)
 			}
 		}
+		d.claim(intake, false)
 		if !asked {
 			asked = true
 			care.Reset(careAfter)

@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +25,10 @@ func TestTheQueueIsReadByIndex(t *testing.T) {
 			`select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'turn_queue'`,
 		} {
 			if err := db.Update(ctx, "test.read", func(tx *store.Tx) error { return tx.QueryRow(text).Scan(&n) }); err != nil {
-				t.Skipf("PostgreSQL before 15 tells its statistics late: %v", err)
+				if strings.Contains(err.Error(), "pg_stat_force_next_flush") && os.Getenv("CI") != "true" {
+					t.Skip("PostgreSQL before 15 tells its statistics late")
+				}
+				t.Fatal(err)
 			}
 		}
 		return n

@@ -98,11 +98,7 @@ func TestAForkBeginsWithTheFilesOfItsTurn(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		ctx := context.Background()
 		db := open(t)
-		m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := newFiles(t, db, m)
+		f := newFiles(t, db)
 
 		early := f.turn("never placed")
 		first := f.turn("new")
@@ -161,11 +157,7 @@ func TestSnapshotsOfDeletedThreadsGo(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		ctx := context.Background()
 		db := open(t)
-		m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := newFiles(t, db, m)
+		f := newFiles(t, db)
 		f.turn("new")
 		fork, err := f.Fork(ctx, thole.LocalActor, f.id, thread.Fork{})
 		f.must(err)
@@ -204,10 +196,12 @@ func TestSnapshotsOfDeletedThreadsGo(t *testing.T) {
 }
 
 // newFiles makes a thread with an executor.
-func newFiles(t *testing.T, db *store.DB, m *thread.Machine) *files {
+func newFiles(t *testing.T, db *store.DB) *files {
 	t.Helper()
 	ctx := context.Background()
+	m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
 	f := &files{Machine: m, t: t, db: db}
+	f.must(err)
 	f.must(m.Start(ctx))
 	t.Cleanup(func() { f.must(m.Close(ctx)) })
 	th, err := m.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})

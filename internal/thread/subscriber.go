@@ -151,7 +151,7 @@ func (s *subscriber) mergeLocked() {
 	var merged []Event
 	for _, batch := range s.pending {
 		for _, e := range batch {
-			if last := len(merged) - 1; last >= 0 && joins(merged[last], e) {
+			if last := len(merged) - 1; last >= 0 && Continues(&merged[last], &e) {
 				merged[last].Data.Delta += e.Data.Delta
 				continue
 			}
@@ -161,7 +161,8 @@ func (s *subscriber) mergeLocked() {
 	s.pending, s.n, s.size = [][]Event{merged}, len(merged), weight(merged)
 }
 
-func joins(a, b Event) bool {
+// Continues reports whether b goes on where the delta a ended.
+func Continues(a, b *Event) bool {
 	return a.Kind == ItemDelta && b.Kind == ItemDelta && a.Data.ItemID == b.Data.ItemID &&
 		a.Data.Stream == b.Data.Stream && a.Data.Offset+int64(len(a.Data.Delta)) == b.Data.Offset
 }

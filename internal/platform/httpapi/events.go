@@ -191,7 +191,7 @@ func (f *follower) position() string {
 func (f *follower) add(src *source, events []*thread.Event) {
 	for i := 0; i < len(events); {
 		n := i + 1
-		for n < len(events) && joinable(events[n-1], events[n]) {
+		for n < len(events) && thread.Continues(events[n-1], events[n]) {
 			n++
 		}
 		if e := events[i]; e.Seq > 0 && src != nil {

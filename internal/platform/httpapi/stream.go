@@ -191,9 +191,3 @@ func (c *frameCache) encode(run []*thread.Event) []byte {
 	c.put(k, b)
 	return b
 }
-
-// joinable reports whether b continues the delta a.
-func joinable(a, b *thread.Event) bool {
-	return a.Kind == thread.ItemDelta && b.Kind == thread.ItemDelta && a.Data.ItemID == b.Data.ItemID &&
-		a.Data.Stream == b.Data.Stream && a.Data.Offset+int64(len(a.Data.Delta)) == b.Data.Offset
-}

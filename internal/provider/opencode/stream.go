@@ -102,8 +102,8 @@ func keep(s *string, value []byte) {
 }
 
 // feed keeps the event stream of one server open and tells events to the run that
-// listens. After a reconnect the run is told to
-// read everything again. It ends with ctx.
+// listens. After a reconnect the run is told to read everything again. It ends
+// with ctx.
 type feed struct {
 	srv    *server
 	cancel context.CancelFunc
