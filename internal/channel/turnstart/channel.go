@@ -78,10 +78,8 @@ type Channel struct {
 
 	mu    sync.Mutex
 	links map[thole.AttachmentID]*link
-	// proven are the servers whose queue was tried.
-	proven map[procid.Identity]bool
-	// glances are what probes left for the proposals that follow them.
-	glances map[thole.AttachmentID]*glance
+	// trials are those of the queues of living servers.
+	trials map[procid.Identity]*trial
 }
 
 var _ channel.Channel = (*Channel)(nil)
@@ -91,7 +89,7 @@ func New(s Sessions, log *slog.Logger) *Channel {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Channel{Sessions: s, Clock: clock.Real, Log: log, links: map[thole.AttachmentID]*link{}, proven: map[procid.Identity]bool{}, glances: map[thole.AttachmentID]*glance{}}
+	return &Channel{Sessions: s, Clock: clock.Real, Log: log, links: map[thole.AttachmentID]*link{}, trials: map[procid.Identity]*trial{}}
 }
 
 // Close ends every connection.
@@ -142,15 +140,9 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 			return notNow(busyPause, "the settings of before a delivery could not be put back yet: %v", err), nil
 		}
 	}
-	how := "queue empty"
-	view, quiet := l.quiet()
-	th, queue := view.Thread, []wireQueued(nil)
-	if quiet && q.Batch != "" {
-		// The survey runs while the barrier is made, and nothing is sent before
-		// Propose has seen it.
-		c.glance(ctx, l, view, a.ID, q.Batch)
-		how = "as was heard"
-	} else if view, th, queue, err = l.survey(ctx); err != nil {
+	news := l.news.Load()
+	view, th, queue, err := l.survey(ctx)
+	if err != nil {
 		return notNow(busyPause, "%v", err), nil
 	}
 	if why := view.Thread.unfit(); why != "" {
@@ -181,9 +173,11 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	if len(queue) > 0 {
 		return notNow(busyPause, "%d messages are queued in the thread already", len(queue)), nil
 	}
+	how := "queue empty"
 	if !l.queued {
 		how = "guarded turn/start"
 	}
+	l.fit.Store(news)
 	return channel.Readiness{
 		Verdict: channel.Now, Mode: thole.ModeTurnStart, Attachment: a.ID, Epoch: a.Epoch,
 		Reason: fmt.Sprintf("idle, %s, %s, %s/%s, process %s", how, j.Reason, now.Policy, now.Sandbox, a.Process),

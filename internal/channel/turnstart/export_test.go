@@ -1,5 +1,14 @@
 package turnstart
 
+import thole "github.com/tholehq/thole"
+
 // Plain makes a channel ask for no experimental methods, so that a server shows it
 // no queue.
 func (c *Channel) Plain() { c.plain = true }
+
+// News is how often other settings of an attachment's thread were announced.
+func (c *Channel) News(id thole.AttachmentID) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.links[id].news.Load()
+}

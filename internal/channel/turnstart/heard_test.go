@@ -69,51 +69,57 @@ func TestChangesAreHeard(t *testing.T) {
 	idle()
 }
 
-// A probe goes by what was heard, which lags behind. What the server took before the
-// probe counts all the same: nothing is sent.
-func TestNothingIsSentOnOldNews(t *testing.T) {
+// What changes between a probe and its proposal counts too: nothing is sent into
+// wider settings or over another connection, and nothing stays in a busy thread.
+func TestChangesBehindTheProbe(t *testing.T) {
 	r := newRig(t)
 	ch := turnstart.New(r.s, nil)
 	defer ch.Close()
-	probe := func() channel.Readiness { t.Helper(); return r.probe(ch) }
-	after := func(what string, change func()) {
+	propose := func(marker string, change func()) channel.Answer {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; {
-			got := probe()
-			if got.Verdict == channel.Now && strings.Contains(got.Reason, "as was heard") {
-				break
-			}
+		got := r.probe(ch)
+		for end := time.Now().Add(time.Minute); got.Verdict != channel.Now; got = r.probe(ch) {
 			if time.Now().After(end) {
-				t.Fatalf("never heard idle: %+v", got)
-			}
-			if got.Verdict == channel.Now {
-				r.await(r.say("sim: say hello"), "completed") // its status is announced
+				t.Fatalf("the idle thread gets nothing: %+v", got)
 			}
 		}
 		change()
-		got := probe()
-		if got.Verdict != channel.Now {
-			return // heard already
-		}
 		a, err := ch.Propose(bg, channel.Proposal{
-			User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Mode: got.Mode, Marker: "thole-" + what, Request: "r",
+			User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Mode: got.Mode, Marker: marker, Request: "r",
 			Text: "sim: say got it", Batch: "b", Attachment: got.Attachment, Epoch: got.Epoch,
 		})
-		if err != nil || a.Acceptance != thole.Rejected {
-			t.Errorf("after %s: %+v, %v", what, a, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	refused := func(what string, change func()) {
+		t.Helper()
+		if a := propose("thole-refused", change); a.Acceptance != thole.Rejected {
+			t.Errorf("after %s: %+v", what, a)
 		}
 	}
+	refused("wider settings", func() {
+		news := ch.News("att")
+		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true}}, nil)
+		for end := time.Now().Add(time.Minute); ch.News("att") == news; time.Sleep(time.Millisecond) { // announced to each client in its own time
+			if time.Now().After(end) {
+				t.Fatal("the change is never announced")
+			}
+		}
+	})
+	r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "readOnly"}}, nil)
+	refused("a new connection", ch.Close)
 	turn := ""
-	after("a turn", func() { turn = r.say("sim: hang"); r.asked("hang") })
+	refused("a turn", func() { turn = r.say("sim: hang"); r.asked("hang") })
 	r.must("turn/interrupt", map[string]any{"turnId": turn}, nil)
 	r.await(turn, "interrupted")
-	for range 5 {
-		after("wider settings", func() {
-			r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true}}, nil)
-		})
-		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "readOnly"}}, nil)
-	}
 	if n := r.carrying(); n != 0 {
 		t.Errorf("%d deliveries arrived", n)
+	}
+	for end := time.Now().Add(time.Minute); propose("thole-wanted", func() {}).Acceptance != thole.Accepted; {
+		if time.Now().After(end) {
+			t.Fatal("nothing arrives any more")
+		}
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
@@ -17,14 +19,14 @@ import (
 
 // needed is what a server must have. Without all of it nothing is sent.
 var needed = []string{
-	"thread/resume", "thread/read", "thread/turns/list", "thread/items/list", "thread/unsubscribe", "turn/interrupt", "turn/start",
+	"thread/resume", "thread/read", "thread/turns/list", "thread/items/list", "turn/interrupt", "turn/start",
 }
 
 // queueing is what the durable queue takes, trying what it takes to try it. A
 // server without all of it is sent turns directly.
 var (
 	queueing = []string{"thread/queue/add", "thread/queue/list", "thread/queue/delete", "thread/queue/start"}
-	trying   = []string{"thread/start", "thread/shellCommand", "thread/delete"}
+	trying   = []string{"thread/start", "thread/shellCommand", "thread/loaded/list", "thread/delete"}
 )
 
 // optOut keeps the stream thin: only the ends of things are of interest.
@@ -39,15 +41,15 @@ type link struct {
 	archive
 	epoch int64
 
+	joined atomic.Bool // the server tells of the thread
+	// news counts the announcements of other settings of the thread; fit is news as
+	// it was before the survey that last let a delivery pass, -1: none did.
+	news, fit atomic.Int64
+
 	mu      sync.Mutex
 	changed chan struct{}       // closed and replaced when something was notified
 	opened  map[string]openedBy // turns seen opening since the connection was made
 	order   []string            // of opened, oldest first
-	// view is the thread as it was last resumed, nil since something was notified
-	// that may have changed its settings; news counts such notifications.
-	view *wireView
-	news int
-	idle bool // as it was last announced; false: not known
 }
 
 // openedBy is the marker of the message that opened a turn, once it was seen.
@@ -79,16 +81,13 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	c.mu.Lock()
 	l := c.links[a.ID]
 	c.mu.Unlock()
-	if l != nil && l.epoch == a.Epoch {
-		select {
-		case <-l.client.Done():
-		default:
-			return l, nil
-		}
+	if l != nil && l.epoch == a.Epoch && !l.over() {
+		return l, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	l = &link{epoch: a.Epoch, changed: make(chan struct{}), opened: map[string]openedBy{}}
+	l.fit.Store(-1)
 	o := c.options()
 	o.OnNotification = l.notified
 	client, err := appclient.Dial(ctx, a.Address, o)
@@ -109,12 +108,23 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	}
 	c.mu.Lock()
 	old := c.links[a.ID]
+	maps.DeleteFunc(c.links, func(_ thole.AttachmentID, l *link) bool { return l.over() })
 	c.links[a.ID] = l
 	c.mu.Unlock()
 	if old != nil {
 		old.client.Close()
 	}
 	return l, nil
+}
+
+// over reports whether the connection ended.
+func (l *link) over() bool {
+	select {
+	case <-l.client.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 func sameDir(a, b string) bool {
@@ -171,47 +181,21 @@ func Capable(ctx context.Context, c *appclient.Client) (string, error) {
 
 // resume subscribes, which keeps the thread loaded, and returns its settings.
 func (l *link) resume(ctx context.Context) (wireView, error) {
-	l.mu.Lock()
-	news := l.news
-	l.mu.Unlock()
 	var v wireView
 	err := l.call(ctx, "thread/resume", params{"excludeTurns": true}, &v)
 	if err != nil && strings.Contains(err.Error(), "no rollout found") {
 		return v, thole.Errorf(thole.CodeUnavailable, "the thread has no turn yet, so its permissions cannot be read")
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.view = nil; err == nil && news == l.news {
-		l.view = &v
+	if err == nil {
+		l.joined.Store(true)
 	}
 	return v, err
-}
-
-// known is the thread as resume told it, while the server, which announces every
-// change of settings to its subscribers, has announced none since.
-func (l *link) known() *wireView {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.view
-}
-
-// harmless reports whether a notification leaves a thread's settings as they were.
-// What is not known to be harmless is not.
-func harmless(method string) bool {
-	for _, family := range []string{
-		"item/", "turn/", "account/", "serverRequest/", "thread/status/", "thread/queue/", "thread/goal/", "thread/readState/", "thread/name/", "thread/tokenUsage/",
-	} {
-		if strings.HasPrefix(method, family) {
-			return true
-		}
-	}
-	return false
 }
 
 // subscribe makes sure that the server tells of the thread. It resumes only if it
 // must, because every resume is told to everyone.
 func (l *link) subscribe(ctx context.Context) error {
-	if l.known() != nil {
+	if l.joined.Load() {
 		return nil
 	}
 	_, err := l.resume(ctx)
@@ -241,39 +225,15 @@ func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue 
 	return view, th, queue, errors.Join(errs[:]...)
 }
 
-// quiet is the thread as it was heard to be: its settings known, last announced
-// idle. That may lag behind by a moment.
-func (l *link) quiet() (view wireView, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.view == nil || !l.idle || !l.queued {
-		return view, false
-	}
-	view = *l.view
-	view.Thread.Status.Type = "idle"
-	return view, true
-}
-
-// heard counts what was announced that may have changed the thread's settings.
-func (l *link) heard() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.news
-}
-
 // notified wakes whoever waits, and remembers who opened the turns that were seen
 // starting.
 func (l *link) notified(n appclient.Notification) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !harmless(n.Method) {
-		l.view, l.idle = nil, false
-		l.news++
-	}
 	switch n.Method {
-	case "thread/status/changed":
-		if thread, status := statusOf(n.Params); thread == l.thread {
-			l.idle = status == "idle"
+	case "thread/settings/updated":
+		if thread, _ := turnOf(n.Params); thread == l.thread {
+			l.news.Add(1)
 		}
 	case "turn/started":
 		if thread, turn := turnOf(n.Params); thread == l.thread {

@@ -67,10 +67,12 @@ func loaded(ctx context.Context, c *appclient.Client, tell func(freshThread)) er
 		var out struct {
 			Thread freshThread `json:"thread"`
 		}
-		if err := c.Call(ctx, "thread/read", params{"threadId": id}, &out); err != nil {
+		switch err := c.Call(ctx, "thread/read", params{"threadId": id}, &out); {
+		case err == nil:
+			tell(out.Thread)
+		case !refused(err): // else it is gone already
 			return err
 		}
-		tell(out.Thread)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package turnstart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	thole "github.com/tholehq/thole"
@@ -24,8 +25,8 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 	if err != nil {
 		return unsent(err)
 	}
-	if err := c.confirm(l, a.ID, p.Batch); err != nil {
-		return unsent(err)
+	if l.fit.Load() != l.news.Load() {
+		return unsent(errors.New("the session's settings changed, or its connection was made anew"))
 	}
 	if err := c.pin(ctx, l, a); err != nil {
 		return unsent(err)
@@ -102,10 +103,8 @@ func (c *Channel) settle(ctx context.Context, l *link, marker, entry string) (fi
 		if err := c.sleep(ctx, startTime/5, wake); err != nil {
 			return finding{}, fmt.Errorf("message %s neither started nor could be taken back: %w", entry, err)
 		}
-		select {
-		case <-l.client.Done():
+		if l.over() {
 			return finding{}, fmt.Errorf("the connection ended while message %s was under way", entry)
-		default:
 		}
 	}
 }

@@ -4,22 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/procid"
 )
+
+// trial is that of the queue of one server process.
+type trial struct {
+	mu     sync.Mutex // held while it is made
+	passed bool
+}
+
+// trialSource marks the conversations that queues are tried in.
+const trialSource = "thole_probe"
+
+func (c *Channel) trial(of procid.Identity) *trial {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trials[of] == nil {
+		maps.DeleteFunc(c.trials, func(p procid.Identity, _ *trial) bool { return p.Alive() != nil })
+		c.trials[of] = &trial{}
+	}
+	return c.trials[of]
+}
 
 // prove tries the queue of a server, once for each process, in a conversation of
 // its own that is removed again: on a busy thread a message waits, is not started
 // by name, and can be taken back. A shell command is what keeps the thread busy;
 // no model is asked. Before that nothing is delivered.
 func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) error {
-	c.mu.Lock()
-	proven := c.proven[a.Process]
-	c.mu.Unlock()
-	if proven || !l.queued {
+	if !l.queued {
+		return nil
+	}
+	made := c.trial(a.Process)
+	made.mu.Lock()
+	defer made.mu.Unlock()
+	if made.passed {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, giveUp)
@@ -42,17 +67,18 @@ func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) e
 	if err := try(ctx, archive{client: client, queued: true}, began, ended); err != nil {
 		return thole.Errorf(thole.CodeUnsupported, "the app-server's queue does not do what it has to: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.proven[a.Process] = true
+	made.passed = true
 	return nil
 }
 
 func try(ctx context.Context, a archive, began, ended <-chan string) (err error) {
+	if err := tidy(ctx, a.client); err != nil {
+		return err
+	}
 	var made struct {
 		Thread wireThread `json:"thread"`
 	}
-	if err := a.client.Call(ctx, "thread/start", params{"sandbox": "read-only", "approvalPolicy": "never", "threadSource": "thole_probe"}, &made); err != nil {
+	if err := a.client.Call(ctx, "thread/start", params{"sandbox": "read-only", "approvalPolicy": "never", "threadSource": trialSource}, &made); err != nil {
 		return err
 	}
 	a.thread = made.Thread.ID
@@ -73,7 +99,8 @@ func try(ctx context.Context, a archive, began, ended <-chan string) (err error)
 		}
 		return turn, err
 	}
-	if err := a.call(ctx, "thread/shellCommand", params{"command": "sleep 60"}, nil); err != nil {
+	// Longer than the trial may take, and not for long if nobody is there to end it.
+	if err := a.call(ctx, "thread/shellCommand", params{"command": "sleep 20"}, nil); err != nil {
 		return err
 	}
 	turn, err := await("turn/started", began)
@@ -125,4 +152,18 @@ func try(ctx context.Context, a archive, began, ended <-chan string) (err error)
 		return errors.New("a queued message opened a turn of a busy thread")
 	}
 	return nil
+}
+
+// tidy removes what a trial left that its maker did not outlive.
+func tidy(ctx context.Context, c *appclient.Client) error {
+	var left []string
+	err := loaded(ctx, c, func(t freshThread) {
+		if t.ThreadSource != nil && *t.ThreadSource == trialSource {
+			left = append(left, t.ID)
+		}
+	})
+	for _, id := range left {
+		err = errors.Join(err, c.Call(ctx, "thread/delete", params{"threadId": id}, nil))
+	}
+	return err
 }

@@ -27,6 +27,12 @@ func TestTheQueueIsTriedFirst(t *testing.T) {
 		}
 		return got
 	}
+	var left struct{ Thread struct{ ID string } } // by a deliverer that was killed
+	died := c.dial()
+	died.must("thread/start", map[string]any{"cwd": c.work, "threadSource": "thole_probe"}, &left)
+	died.thread = left.Thread.ID
+	died.must("thread/shellCommand", map[string]any{"command": "sleep 60"}, nil)
+	died.Close()
 	asked := len(c.sim.Requests())
 	if got := probe(); got.Verdict != channel.Now {
 		t.Fatalf("%+v", got)
@@ -46,5 +52,8 @@ func TestTheQueueIsTriedFirst(t *testing.T) {
 	}
 	if len(list.Data) != 1 || list.Data[0].ID != r.thread {
 		t.Errorf("the user's conversations are %+v", list.Data)
+	}
+	if err := r.Call(bg, "thread/read", map[string]any{"threadId": left.Thread.ID}, nil); err == nil {
+		t.Error("what an earlier trial left is still there")
 	}
 }

@@ -234,7 +234,7 @@ func userMessage(raw json.RawMessage) (thread, turn string, item wireItem) {
 	return n.ThreadID, n.TurnID, n.Item
 }
 
-// turnOf reads a notification about a turn.
+// turnOf reads a notification about a thread and a turn of it, if any.
 func turnOf(raw json.RawMessage) (thread, turn string) {
 	var n struct {
 		ThreadID string   `json:"threadId"`
@@ -242,14 +242,4 @@ func turnOf(raw json.RawMessage) (thread, turn string) {
 	}
 	_ = json.Unmarshal(raw, &n)
 	return n.ThreadID, n.Turn.ID
-}
-
-// statusOf reads a notification about a thread's status.
-func statusOf(raw json.RawMessage) (thread, status string) {
-	var n struct {
-		ThreadID string `json:"threadId"`
-		wireThread
-	}
-	_ = json.Unmarshal(raw, &n)
-	return n.ThreadID, n.Status.Type
 }
