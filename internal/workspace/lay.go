@@ -25,8 +25,8 @@ type laying struct {
 	links  map[string]objects.Link
 	mirror bool // the place belongs to this layer alone
 
-	wrote map[string]bool
-	mu    sync.Mutex // guards result while packs are read at once
+	modes map[string]uint32 // what directories get in the end
+	mu    sync.Mutex        // guards result while packs are read at once
 }
 
 func (a *laying) path(e Entry) string {
@@ -37,7 +37,7 @@ func (a *laying) path(e Entry) string {
 }
 
 func (a *laying) run() error {
-	a.wrote = map[string]bool{}
+	a.modes = map[string]uint32{}
 	if a.to != "" {
 		if a.mirror {
 			if err := a.clearMirror(); err != nil {
@@ -67,12 +67,13 @@ func (a *laying) run() error {
 		}
 	}
 	for _, e := range slices.Backward(a.tree.Entries) {
-		if e.Kind != beneath.Folder || !a.wrote[a.path(e)] {
+		mode, ok := a.modes[a.path(e)]
+		if !ok {
 			continue
 		}
 		dir, name, err := at.parent(a.path(e), false)
 		if err == nil {
-			err = dir.Chmod(name, e.Mode&beneath.ModeBits)
+			err = dir.Chmod(name, mode&beneath.ModeBits)
 		}
 		if err != nil {
 			return refused(a.path(e), err)
@@ -119,7 +120,10 @@ func (a *laying) decide() (files, links []Entry, err error) {
 		}
 		exists := err == nil
 		if exists && e.Kind == beneath.Folder && st.Kind == beneath.Folder {
-			a.wrote[path] = a.wins(path, e, st)
+			// Objects have no modes: only the thread's own directories say theirs.
+			if a.modes[path] = st.Mode; a.layer == SessionOverlay {
+				a.modes[path] = e.Mode
+			}
 			if err := dir.Chmod(name, st.Mode|0o700); err != nil {
 				return nil, nil, err
 			}
@@ -138,9 +142,9 @@ func (a *laying) decide() (files, links []Entry, err error) {
 				return nil, nil, err
 			}
 		}
-		a.wrote[path] = true
 		switch e.Kind {
 		case beneath.Folder:
+			a.modes[path] = e.Mode
 			if err := dir.Mkdir(name, 0o700); err != nil {
 				return nil, nil, fmt.Errorf("%q: %w", path, err)
 			}
@@ -159,7 +163,7 @@ func (a *laying) wins(path string, e Entry, have beneath.Stat) bool {
 	switch {
 	case a.mirror:
 		return true
-	case a.layer == SessionOverlay && protected:
+	case a.layer == SessionOverlay && (protected || e.Kind == beneath.Folder && overlaps(path, a.protected)):
 		return true
 	case protected, a.layer == RegistryBase:
 		return false // only what is there before any layer can stand here
@@ -168,7 +172,10 @@ func (a *laying) wins(path string, e Entry, have beneath.Stat) bool {
 	case PreferRegistry:
 		return a.layer != SessionOverlay || !a.registry[path]
 	case Merge:
-		return e.Mtime >= have.Mtime
+		if e.Kind == beneath.File && have.Kind == beneath.File {
+			return e.Mtime >= have.Mtime
+		}
+		// Directories and links have no times of their own: the thread's work stays.
 	}
 	return a.layer == SessionOverlay
 }

@@ -148,9 +148,26 @@ func (m *Manager) plain(ctx context.Context, prefix string) (LayerContent, error
 
 func (m *Manager) seeds(ctx context.Context, manifest Manifest, req *RestoreRequest) error {
 	for _, s := range manifest.SeedFiles {
+		missing := thole.Errorf(thole.CodeNotFound, "seed file %s is not stored", s.From).WithHint("publish it with the app's runtime version")
+		if strings.HasSuffix(s.From, "/") {
+			c, err := m.plain(ctx, s.From)
+			if err != nil {
+				return err
+			}
+			if c.Plain == nil {
+				return missing
+			}
+			for _, e := range c.Plain.Entries {
+				if e.Kind == beneath.File {
+					req.Seeds = append(req.Seeds, SeedContent{To: strings.TrimSuffix(s.To, "/") + "/" + e.Path, Size: e.Size,
+						Link: c.Links[c.Plain.Objects[e.Object].ID], IfMissingOnly: s.IfMissingOnly})
+				}
+			}
+			continue
+		}
 		info, err := m.cfg.Objects.Stat(ctx, s.From)
 		if isNotFound(err) {
-			return thole.Errorf(thole.CodeNotFound, "seed file %s is not stored", s.From).WithHint("publish it with the app's runtime version")
+			return missing
 		}
 		if err != nil {
 			return err

@@ -57,7 +57,7 @@ type Manifest struct {
 
 // SeedFile is written once, when it is not there.
 type SeedFile struct {
-	From          string `json:"from"` // object key
+	From          string `json:"from"` // object key, or with a slash at its end a prefix of several
 	To            string `json:"to"`
 	IfMissingOnly bool   `json:"ifMissingOnly"`
 }
@@ -154,9 +154,10 @@ func (m Manifest) Validate() error {
 	}
 	for _, s := range m.SeedFiles {
 		check(m.owns(s.From), "seedFiles: %q is not below app/%s/registry/", s.From, m.AppID)
-		path("seedFiles", s.To, false)
+		path("seedFiles", s.To, strings.HasSuffix(s.From, "/"))
 	}
 	names := map[string]bool{}
+	var mounts, readOnly []string
 	for _, mp := range m.MountPoints {
 		known := mp.Name == MountAppKB || mp.Name == MountProjectKB || mp.Name == MountUserFiles || mp.Name == MountAgentData
 		check(known, "mountPoints: %q is unknown", mp.Name)
@@ -165,6 +166,11 @@ func (m Manifest) Validate() error {
 		rel := path("mountPoints", mp.TargetPath, false)
 		check(mp.Name != MountAgentData || rel == AgentData && !mp.ReadOnly, "mountPoints: agent_data is always writable and at %s/%s", Root, AgentData)
 		check(!mp.ReadOnly || !overlaps(rel, protected), "mountPoints: %q is read-only and meets a protected path", mp.TargetPath)
+		// What is read-only is one source's alone: laying it would take the other's away.
+		check(!overlaps(rel, readOnly) && (!mp.ReadOnly || !overlaps(rel, mounts)), "mountPoints: %q meets another, and one of them is read-only", mp.TargetPath)
+		if mounts = append(mounts, rel); mp.ReadOnly {
+			readOnly = append(readOnly, rel)
+		}
 	}
 	for _, c := range m.CleanupRules {
 		check(c.Action == RemoveIfExists || c.Action == TruncateIfExists, "cleanupRules: action %q is unknown", c.Action)

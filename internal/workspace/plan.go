@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"strings"
+
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
 )
@@ -75,7 +77,7 @@ func Compile(m Manifest, p Prefixes) (RestorePlan, error) {
 		plan.Entries = append(plan.Entries, PlanEntry{l, from, to, optional})
 	}
 	if m.WorkspaceTemplatePrefix != "" {
-		add(RegistryBase, m.WorkspaceTemplatePrefix, Root, false)
+		add(RegistryBase, strings.TrimSuffix(m.WorkspaceTemplatePrefix, "/")+"/", Root, false)
 	}
 	add(SessionOverlay, p.Thread, Root, true)
 	for _, mp := range m.MountPoints {

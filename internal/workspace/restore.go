@@ -85,7 +85,7 @@ type restore struct {
 	readOnly  []string
 	result    RestoreResult
 
-	registry map[string]bool // paths the template wrote
+	registry map[string]bool // paths of the template
 	session  *index          // of the session layer, for the scans to come
 }
 
@@ -151,7 +151,10 @@ func (r *restore) layer(e PlanEntry, c LayerContent) error {
 		return err
 	}
 	if e.Layer == RegistryBase {
-		r.registry = a.wrote
+		r.registry = make(map[string]bool, len(t.Entries))
+		for _, e := range t.Entries {
+			r.registry[a.path(e)] = true
+		}
 	}
 	if e.Layer == SessionOverlay && c.Stored != nil {
 		r.session = newIndex(t, c.Stored.Sum, nil)

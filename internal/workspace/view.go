@@ -69,12 +69,9 @@ func (m *Manager) view(ctx context.Context, s Snapshot, refs []Ref) (*View, erro
 
 func (v *View) info(e Entry) FileInfo {
 	f := describe(e.Path, beneath.Stat{Kind: e.Kind, Mode: e.Mode, Size: e.Size, Mtime: e.Mtime})
-	f.ETag = ""
-	if e.Kind == beneath.File {
-		f.ETag = `"` + e.Sum.String() + `"`
-	}
-	if e.Mtime == 0 {
-		f.Modified = time.Time{}
+	f.ETag = `"` + e.Sum.String() + `"`
+	if e.Kind != beneath.File {
+		f.ETag, f.Modified = "", time.Time{} // neither has a time of its own
 	}
 	f.Link = e.Link
 	return f

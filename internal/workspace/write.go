@@ -95,7 +95,7 @@ func (w *writer) finish(f *os.File, e Entry) error {
 		mode |= fs.ModeSticky
 	}
 	err := f.Chmod(mode)
-	if err == nil && e.Mtime != 0 {
+	if err == nil {
 		err = beneath.SetTime(f, e.Mtime)
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -189,7 +189,7 @@ func (r *restore) seed(s SeedContent) error {
 			return err
 		}
 	}
-	e := Entry{Path: rel, Kind: beneath.File, Mode: 0o644, Size: s.Size}
+	e := Entry{Path: rel, Kind: beneath.File, Mode: 0o644, Mtime: r.local.cfg.Now().UnixNano(), Size: s.Size}
 	a := &laying{restore: r}
 	w := &writer{laying: a, ctx: r.ctx, at: &cursor{root: r.root}}
 	defer w.at.close()
