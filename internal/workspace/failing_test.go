@@ -8,11 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/workspace"
@@ -23,13 +26,14 @@ import (
 // after it did, or in the middle of the body.
 type flaky struct {
 	next http.Handler
-	nth  int64
+	nth  atomic.Int64
 	how  string
 	n    atomic.Int64
+	over chan struct{} // ends what hangs
 }
 
 func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.nth == 0 || f.n.Add(1)%f.nth != 0 {
+	if nth := f.nth.Load(); nth == 0 || f.n.Add(1)%nth != 0 {
 		f.next.ServeHTTP(w, r)
 		return
 	}
@@ -46,6 +50,48 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(rec.Code)
 		_, _ = w.Write(rec.Body.Bytes()[:rec.Body.Len()/2])
 		panic(http.ErrAbortHandler)
+	case "hang":
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Length", "10")
+			w.WriteHeader(http.StatusPartialContent)
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-f.over
+	}
+}
+
+// A store that takes a request and then says nothing is given up, like one that
+// fails: whoever syncs holds the thread, and must not hold it for ever.
+func TestAnObjectStoreThatStandsStill(t *testing.T) {
+	f := &flaky{how: "hang", over: make(chan struct{})}
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	defer close(f.over)
+	objs, err := dir.Open(t.TempDir(), srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer objs.Close()
+	f.next = objs.Handler()
+	r := newRig(t, func(c *workspace.Config) { c.Objects = objs })
+	patient := func(b *box, d time.Duration) *box {
+		b.target.Side = workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, State: b.state, Client: r.client, Patience: d})
+		return b
+	}
+	b := patient(r.box(newThread()), 100*time.Millisecond)
+	b.put(t, "a", "one")
+	f.nth.Store(1)
+	if _, err := r.manager.Sync(t.Context(), b.target, "test"); thole.CodeOf(err) != thole.CodeUnavailable || !strings.Contains(err.Error(), "stood still") {
+		t.Errorf("sync to a store that hangs: %v", err)
+	}
+	f.nth.Store(2) // every request is tried again
+	r.sync(patient(b, 500*time.Millisecond))
+	next := patient(r.box(b.target.Thread), 500*time.Millisecond)
+	if err := r.manager.Restore(t.Context(), next.target); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, next)["a"]; got != "one" {
+		t.Errorf("restored %q", got)
 	}
 }
 
@@ -70,9 +116,9 @@ func TestAnObjectStoreThatFailsEveryNthCall(t *testing.T) {
 				good := r.sync(b)
 				before := listing(t, b.dir)
 				manyFiles(t, b, 300)
-				f.nth = nth
+				f.nth.Store(nth)
 				snap, err := r.manager.Sync(context.Background(), b.target, "test")
-				f.nth = 0
+				f.nth.Store(0)
 				want := listing(t, b.dir)
 				if err != nil {
 					snap, want = good, before
@@ -84,9 +130,9 @@ func TestAnObjectStoreThatFailsEveryNthCall(t *testing.T) {
 					t.Fatalf("the thread is at %s, not %s (%v, sync said %v)", head.ID, snap, herr, err)
 				}
 				out := r.box(thread)
-				f.nth = max(nth, 2)
+				f.nth.Store(max(nth, 2))
 				rerr := r.manager.Restore(context.Background(), out.target)
-				f.nth = 0
+				f.nth.Store(0)
 				if rerr != nil { // repeated, it must come out the same
 					rerr = r.manager.Restore(context.Background(), out.target)
 				}

@@ -24,7 +24,9 @@ type LocalConfig struct {
 	Home  string // where data directories of CLIs are linked
 	// Client moves objects; nil makes one.
 	Client *http.Client
-	Now    func() time.Time
+	// Patience is how long a transfer may stand still, default 1 min.
+	Patience time.Duration
+	Now      func() time.Time
 }
 
 // Local is the Side on the machine that has the files. Calls take turns.
@@ -44,6 +46,9 @@ var _ Side = (*Local)(nil)
 func NewLocal(cfg LocalConfig) *Local {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: transfers, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = time.Minute
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

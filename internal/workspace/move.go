@@ -27,10 +27,18 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("object store answered %d: %s", e.status, e.body)
 }
 
-// again repeats a transfer that failed for a reason that may pass.
-func again(ctx context.Context, do func() error) error {
+// again repeats a transfer that failed for a reason that may pass, or that stood
+// still: do says whenever something moved.
+func (l *Local) again(ctx context.Context, do func(ctx context.Context, moved func()) error) error {
 	for n := 1; ; n++ {
-		err := do()
+		try, stop := context.WithCancelCause(ctx)
+		stall := time.AfterFunc(l.cfg.Patience, func() { stop(errStalled) })
+		err := do(try, func() { stall.Reset(l.cfg.Patience) })
+		stall.Stop()
+		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(try), errStalled) {
+			err = errStalled
+		}
+		stop(nil)
 		var refused *refusedError
 		if err == nil || ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, errFinal) || n == tries {
 			return err
@@ -42,17 +50,31 @@ func again(ctx context.Context, do func() error) error {
 	}
 }
 
+var errStalled = thole.Errorf(thole.CodeUnavailable, "the object store stood still in the middle of a transfer")
+
+// moving says of every read that something moved.
+type moving struct {
+	io.Reader
+	moved func()
+}
+
+func (m moving) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	m.moved()
+	return n, err
+}
+
 // errFinal marks an error on our side of a transfer, such as a full disk.
 var errFinal = errors.New("workspace: repeating does not help")
 
 // put stores what open returns under a link and returns the store's ETag.
 func (l *Local) put(ctx context.Context, link objects.Link, size int64, open func() (io.Reader, error)) (etag string, err error) {
-	err = again(ctx, func() error {
+	err = l.again(ctx, func(ctx context.Context, moved func()) error {
 		body, err := open()
 		if err != nil {
 			return errors.Join(errFinal, err)
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, link.URL, io.NopCloser(body))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, link.URL, io.NopCloser(moving{body, moved}))
 		if err != nil {
 			return errors.Join(errFinal, err)
 		}
@@ -77,7 +99,7 @@ func (l *Local) put(ctx context.Context, link objects.Link, size int64, open fun
 // get reads n bytes from off through a link, with n < 0 all of them, and hands
 // them to read. A broken stream is read again from the start.
 func (l *Local) get(ctx context.Context, link objects.Link, off, n int64, read func(io.Reader) error) error {
-	return again(ctx, func() error {
+	return l.again(ctx, func(ctx context.Context, moved func()) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, link.URL, nil)
 		if err != nil {
 			return errors.Join(errFinal, err)
@@ -99,7 +121,7 @@ func (l *Local) get(ctx context.Context, link objects.Link, off, n int64, read f
 		if n >= 0 && resp.StatusCode != http.StatusPartialContent {
 			return &refusedError{resp.StatusCode, "a range was asked for and not given"}
 		}
-		return read(resp.Body)
+		return read(moving{resp.Body, moved})
 	})
 }
 

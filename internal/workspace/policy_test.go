@@ -106,7 +106,9 @@ func TestModesAndTimesUnderAnotherLayer(t *testing.T) {
 
 func TestSeedsOfAPrefix(t *testing.T) {
 	seeds := []workspace.SeedFile{{From: registry + "seeds/", To: "/workspace/", IfMissingOnly: true}}
-	r := newRig(t, func(c *workspace.Config) { c.Manifests = recipes{"1": {ConflictPolicy: workspace.KeepSession, SeedFiles: seeds}} })
+	r := newRig(t, func(c *workspace.Config) {
+		c.Manifests = recipes{"1": {ConflictPolicy: workspace.KeepSession, SeedFiles: seeds}}
+	})
 	b := r.box(newThread())
 	if err := r.manager.Restore(t.Context(), b.target); thole.CodeOf(err) != thole.CodeNotFound {
 		t.Errorf("seeds that are not stored: %v", err)
