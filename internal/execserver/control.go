@@ -3,11 +3,10 @@
 package execserver
 
 import (
-	"os"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/tholehq/thole/internal/jsonrpc"
+	children "github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/protocol/exec"
 )
 
@@ -41,27 +40,11 @@ func (c *conn) resize(req *jsonrpc.Request, proc *process, id string) {
 	case proc.ptmx == nil:
 		e = jsonrpc.Errorf(exec.CodeInvalidRequest, "process %s has no terminal", id)
 	default:
-		if err := setSize(proc.ptmx, p.Rows, p.Cols); err != nil && !proc.over() {
+		if err := children.Resize(proc.ptmx, p.Cols, p.Rows); err != nil && !proc.over() {
 			e = jsonrpc.Errorf(exec.CodeInternal, "%s", osText(err))
 		}
 	}
 	c.reply(req, exec.Empty{}, e)
-}
-
-// setSize goes through the raw connection: File.Fd would make the file block.
-func setSize(f *os.File, rows, cols uint16) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var set error
-	err = raw.Control(func(fd uintptr) {
-		set = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
-	})
-	if err != nil {
-		return err
-	}
-	return set
 }
 
 func (p *process) over() bool {

@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"syscall"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	children "github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/sandbox"
 )
 
@@ -41,7 +41,7 @@ func (p *process) spawn(c *command) (*os.File, error) {
 	}
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if c.tty {
-		master, slave, err := openTerminal()
+		master, slave, err := children.OpenTerminal(80, 24)
 		if err != nil {
 			return fail(err)
 		}
@@ -137,29 +137,6 @@ func pipe(readOurs bool) (r, w *os.File, err error) {
 	}
 	_ = unix.SetNonblock(mine, true)
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
-}
-
-const rows, cols = 24, 80
-
-// openTerminal opens a pair of 24 by 80 whose master is pollable.
-func openTerminal() (master, slave *os.File, err error) {
-	m, slave, err := pty.Open()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := pty.Setsize(m, &pty.Winsize{Rows: rows, Cols: cols}); err != nil {
-		m.Close()
-		slave.Close()
-		return nil, nil, err
-	}
-	fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	m.Close()
-	if err != nil {
-		slave.Close()
-		return nil, nil, err
-	}
-	_ = unix.SetNonblock(fd, true)
-	return os.NewFile(uintptr(fd), "ptmx"), slave, nil
 }
 
 // supervise reads the process's output and waits for its end.

@@ -1,7 +1,7 @@
 // Package executord is the resident service inside an executor, and the only
 // place that runs providers. It serves HTTP to the dispatcher behind one bearer
-// token: turns, their event logs, asks, the workspace, and an exec-server on the
-// same listener. It holds no truth beyond its event logs: the dispatcher reads
+// token: turns, their event logs, asks, the workspace, terminals, and an exec-server
+// on the same listener. It holds no truth beyond its event logs: the dispatcher reads
 // them by cursor and stores what they say. It never sees object-store
 // credentials, and it never decides which turn runs.
 package executord
@@ -75,6 +75,8 @@ type Status struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Runs    []Run     `json:"runs"`
+	// Terminals counts the open ones.
+	Terminals int `json:"terminals"`
 }
 
 // SteerRequest adds input to a run.

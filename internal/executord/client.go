@@ -12,11 +12,12 @@ import (
 	"strconv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/terminal"
 )
 
 // Client talks to one executord. Safe for concurrent use. An error of class
 // CodeUnavailable means that nobody knows whether the call had an effect; every
-// call is idempotent, so it may be repeated.
+// call but Terminal is idempotent, so it may be repeated.
 type Client struct {
 	base  string
 	token string
@@ -163,9 +164,35 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		return resp, nil
 	}
 	defer resp.Body.Close()
+	return nil, refusal(resp)
+}
+
+// refusal is the error that an answer carries.
+func refusal(resp *http.Response) error {
 	var p Problem
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p); err != nil || p.Code == "" {
-		return nil, thole.Errorf(thole.CodeUnavailable, "executor answered %s", resp.Status)
+		return thole.Errorf(thole.CodeUnavailable, "executor answered %s", resp.Status)
 	}
-	return nil, &thole.Error{Code: p.Code, Message: p.Message, Hint: p.Hint}
+	return &thole.Error{Code: p.Code, Message: p.Message, Hint: p.Hint}
+}
+
+// Terminal opens a login shell in the workspace. Each call has a shell of
+// its own, which ends with the connection.
+func (c *Client) Terminal(ctx context.Context, size terminal.Size) (*terminal.Conn, error) {
+	return c.TerminalAt(ctx, "/terminal", size)
+}
+
+// TerminalAt is Terminal at the path of somebody who passes it on.
+func (c *Client) TerminalAt(ctx context.Context, path string, size terminal.Size) (*terminal.Conn, error) {
+	conn, resp, err := terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size)
+	if err == nil {
+		return conn, nil
+	}
+	if resp != nil {
+		return nil, refusal(resp)
+	}
+	if thole.CodeOf(err) == thole.CodeInvalid {
+		return nil, err
+	}
+	return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
 }

@@ -14,6 +14,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"go.uber.org/goleak"
@@ -24,13 +25,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve starts an executord in dir; the caller may stop it and serve again.
 func serve(t *testing.T, dir string, providers ...provider.Provider) (client *executord.Client, stop func()) {
 	t.Helper()
+	return serveWith(t, dir, terminal.Config{}, providers...)
+}
+
+func serveWith(t *testing.T, dir string, terminals terminal.Config, providers ...provider.Provider) (client *executord.Client, stop func()) {
+	t.Helper()
 	dirs := executord.Dirs{Workspace: dir + "/workspace", State: dir + "/state", Auth: dir + "/auth", Home: dir + "/home", Tmp: dir + "/tmp"}
 	for _, d := range []string{dirs.Workspace, dirs.State, dirs.Auth, dirs.Home, dirs.Tmp} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := executord.New(executord.Config{Dirs: dirs, Token: "secret", Providers: append(providers, testprovider.New())[:1], Logger: slog.New(slog.DiscardHandler)})
+	s, err := executord.New(executord.Config{
+		Dirs: dirs, Token: "secret", Providers: append(providers, testprovider.New())[:1], Logger: slog.New(slog.DiscardHandler), Terminals: terminals,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package executord
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -122,24 +121,31 @@ func (s *Server) ack(_ context.Context, req AckRequest) (struct{}, error) {
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	list := s.runs.list()
 	slices.SortFunc(list, func(a, b Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	writeJSON(w, http.StatusOK, Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list})
+	writeJSON(w, http.StatusOK, Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
+}
+
+// behind finds the run a request is for and the cursor behind which it reads.
+func (s *Server) behind(req *http.Request, cursor string) (*run, uint64, error) {
+	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
+	if err != nil {
+		return nil, 0, err
+	}
+	after, err := strconv.ParseUint(cursor, 10, 64)
+	if err != nil {
+		return nil, 0, thole.Errorf(thole.CodeInvalid, "%q is no cursor to read after", cursor)
+	}
+	if end, _ := r.log.End(); after > end {
+		return nil, 0, thole.Errorf(thole.CodeConflict, "cursor %d is beyond the end of the log, %d", after, end)
+	}
+	return r, after, nil
 }
 
 // events streams a run's log behind ?after=N as one JSON object a line, until
 // the run is over or the client goes.
 func (s *Server) events(w http.ResponseWriter, req *http.Request) {
-	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
+	r, after, err := s.behind(req, req.URL.Query().Get("after"))
 	if err != nil {
 		writeError(w, err)
-		return
-	}
-	after, err := strconv.ParseUint(req.URL.Query().Get("after"), 10, 64)
-	if err != nil {
-		writeError(w, thole.Errorf(thole.CodeInvalid, "after must be a cursor"))
-		return
-	}
-	if end, _ := r.log.End(); after > end {
-		writeError(w, thole.Errorf(thole.CodeConflict, "cursor %d is beyond the end of the log, %d", after, end))
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -181,41 +187,9 @@ func (s *Server) pending(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
-	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
-	if err != nil {
+// terminal gives a shell in the workspace.
+func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
+	if err := s.terminals.Serve(w, r); err != nil {
 		writeError(w, err)
-		return
 	}
-	r.mu.Lock()
-	todos := slices.Clone(r.todos)
-	r.mu.Unlock()
-	slices.SortStableFunc(todos, func(a, b thole.Todo) int { return a.Order - b.Order })
-	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]thole.Todo{}, todos...)})
-}
-
-// todoEvents is the history so far of a run's todos.
-func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
-	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	end, _ := r.log.End()
-	out := []provider.Event{}
-	for after := uint64(0); after < end; {
-		recs, err := r.log.Read(req.Context(), after)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		for _, rec := range recs {
-			after = rec.Cursor
-			var ev provider.Event
-			if json.Unmarshal(rec.Data, &ev) == nil && (ev.Kind == provider.EventTodoSnapshot || ev.Kind == provider.EventTodoUpdate) {
-				out = append(out, ev)
-			}
-		}
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"events": out})
 }

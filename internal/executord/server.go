@@ -14,6 +14,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -44,19 +45,22 @@ type Config struct {
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
+	// Terminals bounds the terminals; zero fields have their defaults.
+	Terminals terminal.Config
 }
 
 // Server is executord.
 type Server struct {
-	cfg      Config
-	logger   *slog.Logger
-	now      func() time.Time
-	sessions *sessions
-	runs     *runs
-	token    [32]byte
-	boot     string
-	started  time.Time
-	release  func() // of what is prepared for the next CLI
+	cfg       Config
+	logger    *slog.Logger
+	now       func() time.Time
+	sessions  *sessions
+	runs      *runs
+	terminals *terminal.Server
+	token     [32]byte
+	boot      string
+	started   time.Time
+	release   func() // of what is prepared for the next CLI
 }
 
 // New opens the event logs of a former life and returns a server ready to serve.
@@ -80,20 +84,26 @@ func New(cfg Config) (*Server, error) {
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
 	}
+	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, cfg.Dirs.environ()
+	s.terminals = terminal.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
 	return s, nil
 }
 
-// Close stops every turn, ends the CLIs and closes the logs.
+// Close stops every turn, ends the terminals and the CLIs and closes the logs.
 func (s *Server) Close() error {
+	s.terminals.Close()
 	s.runs.stopAll()
 	s.sessions.closeAll()
 	s.release()
 	return s.runs.closeAll()
 }
 
-// Busy reports whether a run is going.
+// Busy reports whether a run is going or a terminal is open.
 func (s *Server) Busy() bool {
+	if s.terminals.Open() > 0 {
+		return true
+	}
 	for _, r := range s.runs.list() {
 		if r.State == RunRunning || r.State == RunWaiting {
 			return true
@@ -115,6 +125,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /human-loop/pending", s.pending)
 	mux.HandleFunc("GET /runs/{run}/todos", s.todos)
 	mux.HandleFunc("GET /runs/{run}/todos/events", s.todoEvents)
+	mux.HandleFunc("GET /terminal", s.terminal)
+	mux.HandleFunc("GET /ttyd", s.terminal)
 	if s.cfg.Workspace != nil {
 		mux.Handle("/workspace/", s.cfg.Workspace)
 	}

@@ -8,8 +8,8 @@
 // environment (see tree_linux.go). When the root process exits, for whatever
 // reason, its leftovers are killed and reaped.
 //
-// The package knows nothing of what it runs and owns no protocol. Terminals
-// (ptys) are not its business.
+// The package knows nothing of what it runs and owns no protocol. A program on a
+// terminal gets one of its own, whose master is the caller's (see terminal.go).
 package process
 
 import (
@@ -48,6 +48,7 @@ type Spec struct {
 // concurrent use.
 type Process struct {
 	// Stdin is closed by Stop; writing to a dead process is an error, not a signal.
+	// It and Stdout are nil on a terminal.
 	Stdin io.WriteCloser
 	// Stdout ends with io.EOF when the process and its descendants are gone. The
 	// caller reads it to the end, or closes it.
@@ -115,7 +116,13 @@ func Start(spec Spec) (*Process, error) {
 		_, _ = io.Copy(p.stderr, errR)
 		errR.Close()
 	}()
-	go p.wait(errR, drained)
+	go p.wait(func() {
+		deadline := time.Now().Add(drainGrace)
+		_ = p.stdout.SetReadDeadline(deadline)
+		_ = errR.SetReadDeadline(deadline)
+		<-drained
+		p.Stdin.Close()
+	})
 	return p, nil
 }
 
@@ -142,15 +149,11 @@ func environ(env map[string]string, marker string) []string {
 }
 
 // wait reaps the root, kills what it left behind, and lets readers see the end.
-func (p *Process) wait(stderr *os.File, drained chan struct{}) {
+func (p *Process) wait(drain func()) {
 	err := p.cmd.Wait()
 	p.tree.reaped()
 	p.tree.kill()
-	deadline := time.Now().Add(drainGrace)
-	_ = p.stdout.SetReadDeadline(deadline)
-	_ = stderr.SetReadDeadline(deadline)
-	<-drained
-	p.Stdin.Close()
+	drain()
 	p.tree.release()
 	p.err = err
 	close(p.done)
@@ -189,11 +192,15 @@ func (p *Process) Signal(sig os.Signal) error {
 	}
 }
 
-// Stop ends the process gracefully: it closes stdin, sends SIGTERM, and kills
-// the whole tree when the root is not gone within grace. It returns when nothing
-// is left, and may be repeated.
+// Stop ends the process gracefully: it closes stdin, sends SIGTERM (to one on a
+// terminal SIGHUP), and kills the whole tree when the root is not gone within
+// grace. It returns when nothing is left, and may be repeated.
 func (p *Process) Stop(grace time.Duration) {
 	p.stopOnce.Do(func() {
+		if p.Stdin == nil { // on a terminal, where shells ignore the other
+			_ = p.Signal(syscall.SIGHUP)
+			return
+		}
 		p.Stdin.Close()
 		_ = p.Signal(syscall.SIGTERM)
 	})

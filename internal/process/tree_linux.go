@@ -35,6 +35,9 @@ type tree struct {
 	marker string       // NAME=value in the environment
 	tag    uint64
 	cgroup *cgroup // nil where we may not make one
+	// session makes the root the leader of a session with its stdin as controlling
+	// terminal, instead of a process group.
+	session bool
 }
 
 const (
@@ -90,7 +93,7 @@ func (t *tree) start(cmd *exec.Cmd) error {
 func (t *tree) spawn(cmd *exec.Cmd) error {
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
-	attr := syscall.SysProcAttr{Setpgid: true, Ptrace: t.cgroup == nil}
+	attr := syscall.SysProcAttr{Setpgid: !t.session, Setsid: t.session, Setctty: t.session, Ptrace: t.cgroup == nil}
 	if t.cgroup != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(t.cgroup.dir.Fd())
 	}

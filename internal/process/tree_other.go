@@ -10,14 +10,15 @@ import (
 // tree is the root's process group: the best that is portable. Tools that open
 // their own session are missed; executors run on Linux.
 type tree struct {
-	root   int
-	marker string
+	root    int
+	marker  string
+	session bool // with stdin as controlling terminal
 }
 
 func newTree() *tree { return &tree{marker: "THOLE_PROCESS=1"} }
 
 func (t *tree) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !t.session, Setsid: t.session, Setctty: t.session}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
