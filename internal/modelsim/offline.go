@@ -70,12 +70,6 @@ func ClaudeEnv(baseURL string) []string {
 	}
 }
 
-// OpencodeConfig writes opencode.json into dir and returns its path.
-func OpencodeConfig(dir, baseURL string) (string, error) {
-	path := filepath.Join(dir, "opencode.json")
-	return path, writeJSONFile(path, opencodeConfig(baseURL))
-}
-
 // OpencodeEnv is the environment with which opencode needs no network, no key and
 // no file. HOME, PATH and XDG_* are the caller's.
 func OpencodeEnv(baseURL string) []string {

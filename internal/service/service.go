@@ -30,7 +30,6 @@ type Group struct {
 	stopped bool
 	kill    context.CancelCauseFunc
 	ctx     context.Context
-	failed  chan error
 	once    sync.Once
 	gone    chan struct{}
 	err     error
@@ -43,7 +42,7 @@ type named struct {
 
 // New makes an empty group. Ending ctx throws the kill switch of every part.
 func New(ctx context.Context) *Group {
-	g := &Group{failed: make(chan error, 1), gone: make(chan struct{})}
+	g := &Group{gone: make(chan struct{})}
 	g.ctx, g.kill = context.WithCancelCause(ctx)
 	return g
 }
@@ -62,18 +61,6 @@ func (g *Group) Start(name string, p Part) error {
 	g.started = append(g.started, named{name, p})
 	return nil
 }
-
-// Fail reports that a running part cannot go on. The first report is kept for
-// Failed; the owner decides to stop.
-func (g *Group) Fail(name string, err error) {
-	select {
-	case g.failed <- fmt.Errorf("%s: %w", name, err):
-	default:
-	}
-}
-
-// Failed delivers the first report of Fail.
-func (g *Group) Failed() <-chan error { return g.failed }
 
 // Stop stops the parts, the last started first, each only when those that may
 // use it are gone. When ctx ends the kill switch is thrown, and Stop still waits

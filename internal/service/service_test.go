@@ -16,31 +16,31 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type part struct {
-	name string
-	log  *[]string
-	err  error
+	name        string
+	log         *[]string
+	start, stop error
 }
 
 func (p part) Start(context.Context) error {
 	*p.log = append(*p.log, "+"+p.name)
-	return p.err
+	return p.start
 }
 
 func (p part) Stop(context.Context) error {
 	*p.log = append(*p.log, "-"+p.name)
-	return p.err
+	return p.stop
 }
 
 func TestReverseOrder(t *testing.T) {
 	var log []string
 	g := service.New(t.Context())
 	for _, n := range []string{"a", "b", "c"} {
-		if err := g.Start(n, part{n, &log, nil}); err != nil {
+		if err := g.Start(n, part{name: n, log: &log}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	boom := errors.New("boom")
-	if err := g.Start("d", part{"d", &log, boom}); !errors.Is(err, boom) || err.Error() != "start d: boom" {
+	if err := g.Start("d", part{name: "d", log: &log, start: boom}); !errors.Is(err, boom) || err.Error() != "start d: boom" {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -51,7 +51,7 @@ func TestReverseOrder(t *testing.T) {
 	if want := []string{"+a", "+b", "+c", "+d", "-c", "-b", "-a"}; !slices.Equal(log, want) {
 		t.Fatal(log)
 	}
-	if err := g.Start("e", part{"e", &log, nil}); !errors.Is(err, service.ErrStopped) {
+	if err := g.Start("e", part{name: "e", log: &log}); !errors.Is(err, service.ErrStopped) {
 		t.Fatal(err)
 	}
 }
@@ -59,15 +59,28 @@ func TestReverseOrder(t *testing.T) {
 func TestStopGoesOnAfterAnError(t *testing.T) {
 	var log []string
 	g := service.New(t.Context())
-	_ = g.Start("a", part{"a", &log, nil})
-	l := service.NewLoop(func(accept, _ context.Context) error { <-accept.Done(); return errors.New("dirty") }, nil)
-	_ = g.Start("loop", l)
-	if err := g.Stop(t.Context()); err == nil || err.Error() != "stop loop: dirty" {
+	_ = g.Start("a", part{name: "a", log: &log})
+	_ = g.Start("b", part{name: "b", log: &log, stop: errors.New("dirty")})
+	if err := g.Stop(t.Context()); err == nil || err.Error() != "stop b: dirty" {
 		t.Fatal(err)
 	}
-	if !slices.Equal(log, []string{"+a", "-a"}) {
+	if !slices.Equal(log, []string{"+a", "+b", "-b", "-a"}) {
 		t.Fatal(log)
 	}
+}
+
+// worker is a part whose Stop waits for work that only the kill switch ends.
+type worker struct {
+	kill    context.Context
+	stopped func()
+}
+
+func (w *worker) Start(ctx context.Context) error { w.kill = ctx; return nil }
+
+func (w *worker) Stop(context.Context) error {
+	w.stopped()
+	<-w.kill.Done()
+	return context.Cause(w.kill)
 }
 
 // TestTwoContexts lets work go on after intake has ended, until the stop's
@@ -76,18 +89,14 @@ func TestTwoContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := service.New(context.Background())
 		begin := time.Now()
-		var accepted, killed time.Duration
-		l := service.NewLoop(func(accept, kill context.Context) error {
-			<-accept.Done()
-			accepted = time.Since(begin)
-			if kill.Err() != nil {
+		var accepted time.Duration
+		w := &worker{}
+		w.stopped = func() {
+			if accepted = time.Since(begin); w.kill.Err() != nil {
 				t.Error("killed at once")
 			}
-			<-kill.Done()
-			killed = time.Since(begin)
-			return context.Cause(kill)
-		}, nil)
-		if err := g.Start("work", l); err != nil {
+		}
+		if err := g.Start("work", w); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -96,31 +105,8 @@ func TestTwoContexts(t *testing.T) {
 		if err := g.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		if accepted != time.Second || killed != 11*time.Second {
+		if killed := time.Since(begin); accepted != time.Second || killed != 11*time.Second {
 			t.Errorf("accept ended after %v, kill after %v", accepted, killed)
 		}
 	})
-}
-
-func TestFailIsHeard(t *testing.T) {
-	g := service.New(t.Context())
-	boom := errors.New("boom")
-	l := service.NewLoop(func(_, _ context.Context) error { return boom }, func(err error) { g.Fail("loop", err) })
-	if err := g.Start("loop", l); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-g.Failed(); !errors.Is(err, boom) || err.Error() != "loop: boom" {
-		t.Fatal(err)
-	}
-	g.Fail("other", boom) // a second report is not waited for
-	g.Fail("other", boom)
-	if err := g.Stop(t.Context()); !errors.Is(err, boom) {
-		t.Fatal(err)
-	}
-	if l.Start(t.Context()) == nil {
-		t.Fatal("a loop started twice")
-	}
-	if service.NewLoop(nil, nil).Stop(t.Context()) != nil {
-		t.Fatal("stopping what never started")
-	}
 }

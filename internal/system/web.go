@@ -54,7 +54,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 		go func() {
 			defer close(done)
 			if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-				g.Fail("http", err)
+				o.Log.Error("the page is served no longer", "err", err)
 			}
 		}()
 		return nil
