@@ -144,7 +144,10 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 	defer func() { sub.Close() }()
 	s.streams.Add(1)
 	defer s.streams.Done()
-	st := s.newStream(w, chatHeader)
+	st := s.newStream(w, r, chatHeader)
+	if st == nil {
+		return
+	}
 	w.WriteHeader(http.StatusOK)
 	if st.flush() != nil { // the headers, before anything happens
 		return

@@ -121,7 +121,9 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, named []string, 
 	}
 	s.streams.Add(1)
 	defer s.streams.Done()
-	f.stream = s.newStream(w, nil)
+	if f.stream = s.newStream(w, r, nil); f.stream == nil {
+		return
+	}
 	ctx, done := f.takeOver(r.Context(), w)
 	defer done()
 	f.r = r.WithContext(ctx)

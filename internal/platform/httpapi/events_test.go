@@ -2,6 +2,8 @@ package httpapi_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +54,30 @@ func TestResumeAtEveryCut(t *testing.T) {
 	}
 	g.me.call(400, "GET", "/sessions/"+id+"/events?after=x", nil, nil)
 	g.me.call(400, "GET", "/events?after=1.2&sessions="+id, nil, nil)
+}
+
+// HEAD of a stream is its headers: nothing follows them, not even later.
+func TestHeadOfAStream(t *testing.T) {
+	g := newRig(t)
+	id := g.me.session(obj{"execution_profile": "full"})
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: hang"}, nil)
+	for _, path := range []string{"/events", "/sessions/" + id + "/events", "/api/chat/" + id + "/stream"} {
+		conn, err := net.Dial("tcp", g.http.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+		r := g.me.with("Connection", "close").request("HEAD", path, nil)
+		if err := r.Write(conn); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(conn)
+		_ = conn.Close()
+		head, rest, _ := strings.Cut(string(got), "\r\n\r\n")
+		if err != nil || !strings.HasPrefix(head, "HTTP/1.1 200") || !strings.Contains(head, "text/event-stream") || rest != "" {
+			t.Errorf("%s: %v: %q", path, err, got)
+		}
+	}
 }
 
 func TestTextInFlight(t *testing.T) {

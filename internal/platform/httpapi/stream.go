@@ -42,13 +42,18 @@ type stream struct {
 	credit float64
 }
 
-func (s *Server) newStream(w http.ResponseWriter, header map[string]string) *stream {
+// newStream is nil when only the headers were asked for; then they are sent.
+func (s *Server) newStream(w http.ResponseWriter, r *http.Request, header map[string]string) *stream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	for k, v := range header {
 		h.Set(k, v)
+	}
+	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
+		return nil
 	}
 	return &stream{w: w, ctl: http.NewResponseController(w), tick: &s.beats, last: time.Now(), credit: burst}
 }
