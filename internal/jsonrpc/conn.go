@@ -35,9 +35,6 @@ func NewConn(stream Stream, opts Options) *Conn {
 		work: make(chan struct{}, 1), write: make(chan struct{}, 1),
 	}
 	c.s.calls = map[ID]func(json.RawMessage, error){}
-	if c.opts.CancelMethod != "" {
-		c.s.requests = map[ID]*Request{}
-	}
 	return c
 }
 

@@ -8,8 +8,6 @@ type inFlight struct {
 	end    *CloseError // why it ended; nil while live
 	nextID int64
 	calls  map[ID]func(json.RawMessage, error) // ours, waiting for an answer
-	// requests are the peer's, kept only for Options.CancelMethod.
-	requests map[ID]*Request
 
 	in      fifo[arrival] // read, not yet handed to the Handler
 	inBytes int

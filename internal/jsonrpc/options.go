@@ -58,8 +58,6 @@ type Options struct {
 	// reader wait, which the peer feels as back-pressure. Defaults 128, 128 MiB.
 	IngressLimit int
 	IngressBytes int
-	// Bypass names methods that pass a full ingress: those that free resources.
-	Bypass func(method string) bool
 
 	// OutboundLimit and OutboundBytes bound what waits for the writer. A message
 	// is refused when the queue is at a bound, so one message of any size fits an
@@ -73,10 +71,6 @@ type Options struct {
 	// OnUnknownResponse chooses the reaction to an answer nobody waits for; nil
 	// ignores it. It runs on the reader and must not block.
 	OnUnknownResponse func(Message) Reaction
-
-	// CancelMethod, when set, is a notification with params {"id":…}: sent when a
-	// Call is given up, and cancelling the context of a request when received.
-	CancelMethod string
 }
 
 func (o Options) withDefaults() Options {

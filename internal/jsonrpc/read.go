@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// readLoop never waits for the peer to read or for an answer, so answers and
-// cancellations are always taken.
+// readLoop never waits for the peer to read or for an answer, so answers
+// are always taken.
 func (c *Conn) readLoop() {
 	for c.ctx.Err() == nil {
 		data, err := c.stream.Read(context.Background())
@@ -50,18 +50,11 @@ func (c *Conn) react(r Reaction) {
 
 // request copies what it keeps: the stream reuses its buffer.
 func (c *Conn) request(m *Message, size int) {
-	req := &Request{ID: m.ID, Method: m.Method, Params: bytes.Clone(m.Params), Trace: bytes.Clone(m.Trace), Extra: cloneMembers(m.Extra), conn: c}
-	if c.opts.CancelMethod != "" {
-		req.ctx, req.cancel = context.WithCancelCause(c.ctx)
-	}
-	pass := c.opts.Bypass != nil && c.opts.Bypass(m.Method)
+	req := &Request{ID: m.ID, Method: m.Method, Params: bytes.Clone(m.Params), Trace: bytes.Clone(m.Trace), conn: c}
 	full := false
 	c.update(func(s *inFlight) {
-		if full = !pass && s.inFull(&c.opts); full {
+		if full = s.inFull(&c.opts); full {
 			return
-		}
-		if s.requests != nil {
-			s.requests[req.ID] = req
 		}
 		s.in.push(arrival{req: req, size: size})
 		s.inBytes += size
@@ -72,16 +65,11 @@ func (c *Conn) request(m *Message, size int) {
 }
 
 func (c *Conn) notification(m *Message, size int) {
-	if m.Method == c.opts.CancelMethod && m.Method != "" {
-		c.cancelRequest(m.Params)
-		return
-	}
 	note := &Notification{Method: m.Method, Params: bytes.Clone(m.Params), Extra: cloneMembers(m.Extra), conn: c}
-	pass := c.opts.Bypass != nil && c.opts.Bypass(m.Method)
 	for {
 		var room <-chan struct{}
 		c.update(func(s *inFlight) {
-			if !pass && s.end == nil && s.inFull(&c.opts) {
+			if s.end == nil && s.inFull(&c.opts) {
 				room = wait(&s.inRoom)
 				return
 			}
@@ -108,20 +96,6 @@ func (c *Conn) response(m *Message) {
 		done(nil, m.Error)
 	default:
 		done(bytes.Clone(m.Result), nil)
-	}
-}
-
-func (c *Conn) cancelRequest(params json.RawMessage) {
-	var p struct {
-		ID ID `json:"id"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	var req *Request
-	c.update(func(s *inFlight) { req = s.requests[p.ID] })
-	if req != nil {
-		req.cancel(context.Canceled)
 	}
 }
 

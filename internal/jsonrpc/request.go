@@ -13,12 +13,9 @@ type Request struct {
 	Method string
 	Params json.RawMessage // nil when absent
 	Trace  json.RawMessage // as sent; nil when absent
-	Extra  []Member
 
 	conn     *Conn
 	answered atomic.Bool
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
 }
 
 // Notification is a message without an answer.
@@ -38,13 +35,8 @@ func (n *Notification) Conn() *Conn { return n.conn }
 // Member returns the raw value of an envelope member beside params.
 func (n *Notification) Member(name string) json.RawMessage { return member(n.Extra, name) }
 
-// Context ends with the connection, or when the peer cancels the request.
-func (r *Request) Context() context.Context {
-	if r.ctx != nil {
-		return r.ctx
-	}
-	return r.conn.ctx
-}
+// Context ends with the connection.
+func (r *Request) Context() context.Context { return r.conn.ctx }
 
 // Reply answers. The answer is queued when Reply returns: what the same
 // goroutine sends next comes after it.
@@ -76,18 +68,5 @@ func (r *Request) answer(encode func(*buffer) error, after []Frame) error {
 		b.release()
 		return ErrAnswered
 	}
-	r.done()
 	return r.conn.enqueue(context.Background(), r.conn.opts.Overflow, outgoing{b.Bytes(), b}, after)
-}
-
-func (r *Request) done() {
-	if r.cancel == nil {
-		return
-	}
-	r.conn.update(func(s *inFlight) {
-		if s.requests[r.ID] == r {
-			delete(s.requests, r.ID)
-		}
-	})
-	r.cancel(nil)
 }

@@ -62,11 +62,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		}
 		return decodeResult(method, a.raw, result)
 	case <-ctx.Done():
-		if c.Forget(id) && c.opts.CancelMethod != "" {
-			if f, err := EncodeNotification(c.opts.CancelMethod, map[string]ID{"id": id}); err == nil {
-				_ = c.TrySend(f)
-			}
-		}
+		c.forget(id)
 		return ctx.Err()
 	}
 }
@@ -87,7 +83,7 @@ func decodeResult(method string, raw json.RawMessage, result any) error {
 
 // Go sends a request under the next id and returns when it is queued. done runs
 // once, on the reader, with the answer or a *CloseError, unless Go failed or
-// Forget came first; it must not block.
+// forget came first; it must not block.
 func (c *Conn) Go(ctx context.Context, method string, params any, done func(json.RawMessage, error)) (ID, error) {
 	return c.start(ctx, ID{}, method, params, done)
 }
@@ -125,15 +121,15 @@ func (c *Conn) start(ctx context.Context, id ID, method string, params any, done
 	} else {
 		err = c.enqueue(ctx, c.opts.Overflow, outgoing{b.Bytes(), b}, nil)
 	}
-	if err != nil && c.Forget(id) {
+	if err != nil && c.forget(id) {
 		return ID{}, err
 	}
 	return id, nil
 }
 
-// Forget drops a call; its answer becomes an unknown response. It reports
+// forget drops a call; its answer becomes an unknown response. It reports
 // whether the call was still waiting.
-func (c *Conn) Forget(id ID) (was bool) {
+func (c *Conn) forget(id ID) (was bool) {
 	c.update(func(s *inFlight) {
 		_, was = s.calls[id]
 		delete(s.calls, id)

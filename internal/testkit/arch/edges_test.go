@@ -18,7 +18,7 @@ type edge struct {
 var (
 	kernels = []string{
 		"internal/jsonrpc", "internal/serial", "internal/service", "internal/clock",
-		"internal/atomicfile", "internal/peercred", "internal/procid", "internal/ringlog", "internal/metrics",
+		"internal/atomicfile", "internal/peercred", "internal/procid", "internal/metrics",
 	}
 	machines = []string{"internal/thread", "internal/queue", "internal/delivery", "internal/artifact"}
 	ports    = []string{
@@ -26,8 +26,8 @@ var (
 	}
 	adapters = []string{
 		"internal/provider/codex", "internal/provider/claude", "internal/provider/opencode",
-		"internal/executor/docker", "internal/executor/local", "internal/objects/s3", "internal/objects/dir",
-		"internal/channel/turnstart", "internal/channel/turnsteer", "internal/channel/ownthread", "internal/channel/heartbeat",
+		"internal/executor/local", "internal/objects/s3", "internal/objects/dir",
+		"internal/channel/turnstart", "internal/channel/turnsteer", "internal/channel/ownthread",
 	}
 	servers = []string{
 		"internal/dispatch", "internal/appserver", "internal/execserver", "internal/executord", "internal/daemon", "internal/platform/...",
