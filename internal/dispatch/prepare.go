@@ -159,7 +159,7 @@ func (w *worker) start(ctx context.Context, p *place, th thread.Thread) error {
 func (w *worker) boot(ctx context.Context, p *place, th thread.Thread, missing bool) (executor.Info, error) {
 	if missing && p.row.State != executor.RowCreating {
 		// It was there once and is gone: its row ends, and another takes its place.
-		if _, err := w.cfg.Rows.MarkMissing(ctx, p.row.ID); err != nil {
+		if err := w.bury(ctx, p.row.ID); err != nil {
 			return executor.Info{}, err
 		}
 		fresh := p.row

@@ -28,6 +28,7 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 			return tooLong(ctx, err)
 		}
 		w.log.Info("provider lost", "turn", t.ID, "thread", th.ID, "err", err)
+		w.forget(th.ID) // what was lost is looked at from the beginning
 		why := "the executor was lost; taking the turn up again"
 		switch {
 		case errors.Is(err, errStarved):

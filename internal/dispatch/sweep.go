@@ -99,7 +99,12 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 				continue
 			}
 			if !ok {
-				if _, err := d.cfg.Rows.MarkMissing(ctx, row.ID); err != nil {
+				// Another dispatcher may have made it after our look around.
+				now, err := d.cfg.Driver.Inspect(ctx, row.ID)
+				if err == nil && now.State == executor.Missing {
+					err = d.bury(ctx, row.ID)
+				}
+				if err != nil {
 					return err
 				}
 			} else if row.State == executor.RowRunning && info.State == executor.Stopped {
@@ -121,6 +126,16 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// bury ends the row of an executor that its driver has no more, and what is left
+// of its processes: they can outlive their files.
+func (d *Dispatcher) bury(ctx context.Context, id thole.ExecutorID) error {
+	if err := d.cfg.Driver.Stop(ctx, id); err != nil {
+		return err
+	}
+	_, err := d.cfg.Rows.MarkMissing(ctx, id)
+	return err
 }
 
 // cool forgets the places that another dispatcher stopped.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/terminal"
@@ -17,17 +18,19 @@ import (
 
 // Client talks to one executord. Safe for concurrent use. An error of class
 // CodeUnavailable means that nobody knows whether the call had an effect; every
-// call but Terminal is idempotent, so it may be repeated.
+// call but Terminal is idempotent, so it may be repeated. A call takes as long as it
+// takes, but not longer than executord answers at all.
 type Client struct {
 	base  string
 	token string
 	http  *http.Client
+	probe time.Duration
 }
 
 // Dial makes a client for "unix:PATH" or "http://HOST:PORT". It connects lazily.
 func Dial(endpoint, token string) *Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true}
-	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport}}
+	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport}, probe: probeEvery}
 	if path, ok := cutUnix(endpoint); ok {
 		c.base = "http://executord"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -151,15 +154,22 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		}
 		body = bytes.NewReader(data)
 	}
+	ctx, release := c.guard(ctx)
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
+		release()
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	resp, err := c.http.Do(req)
 	if err != nil {
+		defer release()
+		if errors.Is(context.Cause(ctx), errSilent) {
+			return nil, errSilent
+		}
 		return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
 	}
+	resp.Body = guarded{resp.Body, release}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}

@@ -130,23 +130,37 @@ func (d *Driver) Create(_ context.Context, spec executor.Spec) error {
 	} else if !errors.Is(err, executor.ErrNotFound) {
 		return err
 	}
-	if err := os.MkdirAll(d.dir(spec.ID), 0o700); err != nil {
-		return fmt.Errorf("create executor: %w", err)
-	}
 	data, err := json.Marshal(label{Spec: spec, Created: d.cfg.Now()})
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(d.dir(spec.ID, "spec.json"), data, 0o600); err != nil {
+	if err := d.build(spec.ID, data); err != nil {
 		return fmt.Errorf("create executor: %w", err)
-	}
-	for _, sub := range []string{"workspace", "state", "auth", "home", "tmp", "run"} {
-		if err := os.MkdirAll(d.dir(spec.ID, sub), 0o700); err != nil {
-			return fmt.Errorf("create executor: %w", err)
-		}
 	}
 	return nil
 }
+
+// build makes the directories beside their place and moves them there with their
+// label: whoever lists finds all of it or nothing.
+func (d *Driver) build(id thole.ExecutorID, label []byte) error {
+	half := d.dir(id) + ".new"
+	for _, left := range []string{half, d.dir(id)} { // by a crash
+		if err := os.RemoveAll(left); err != nil {
+			return err
+		}
+	}
+	for _, sub := range subdirs {
+		if err := os.MkdirAll(filepath.Join(half, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.Write(filepath.Join(half, "spec.json"), label, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(half, d.dir(id))
+}
+
+var subdirs = []string{"workspace", "state", "auth", "home", "tmp", "run"}
 
 func (d *Driver) label(id thole.ExecutorID) (label, error) {
 	var l label
@@ -244,9 +258,12 @@ func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
 			info.ID, info.State = id, executor.Running
 		}
 		if info.State == executor.Missing {
-			// A crash between mkdir and the label: nothing was ever run in it.
-			if err := os.RemoveAll(d.dir(id)); err != nil {
-				return nil, err
+			// A crash in the middle of its removal took the files first. If there are some,
+			// it was somebody else, and they are not ours to delete.
+			if files, _ := os.ReadDir(d.dir(id, "workspace")); len(files) == 0 {
+				if err := os.RemoveAll(d.dir(id)); err != nil {
+					return nil, err
+				}
 			}
 			continue
 		}

@@ -286,3 +286,49 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Whoever lists takes nothing away: neither from somebody who creates, nor files
+// whose label somebody else deleted.
+func TestListTakesNothingAway(t *testing.T) {
+	b := setup(t, "")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 300 {
+			if _, err := b.driver.List(b.Context()); err != nil {
+				b.Error(err)
+			}
+		}
+	}()
+	for i := 0; ; i++ {
+		id := thole.NewID[thole.ExecutorID](time.Now())
+		if err := b.driver.Create(b.Context(), executor.Spec{ID: id, Thread: "thread"}); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := b.driver.Inspect(b.Context(), id); err != nil || info.State != executor.Stopped {
+			t.Fatalf("executor %d is %v, %v", i, info.State, err)
+		}
+		if err := b.driver.Remove(b.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-done:
+		default:
+			continue
+		}
+		break
+	}
+	kept := filepath.Join(b.root, string(b.id), "workspace", "file")
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(b.root, string(b.id), "spec.json")); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := b.driver.List(t.Context()); err != nil || len(list) != 0 {
+		t.Fatal(list, err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+}
