@@ -47,12 +47,6 @@ const (
 	CloseHandoffRecorded CloseReason = "handoff_recorded"
 )
 
-// CloseReasons is every close reason.
-var CloseReasons = []CloseReason{
-	CloseDelivered, CloseSuperseded, CloseOperatorConfirmed, CloseOperatorUnconfirmed, CloseCancelled,
-	CloseWindowExhausted, CloseManualExpired, CloseMaxAttempts, CloseHandoffRecorded,
-}
-
 // Operator reports whether a human may give the reason.
 func (r CloseReason) Operator() bool {
 	return r == CloseOperatorConfirmed || r == CloseOperatorUnconfirmed || r == CloseCancelled

@@ -26,7 +26,6 @@ type (
 	BatchID      string
 	AttemptID    string
 	AttachmentID string
-	ConnectionID string
 )
 
 // NewID returns a UUIDv7 for now. Machines never call it: ids are made at the

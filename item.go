@@ -1,6 +1,9 @@
 package thole
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // ItemKind is the closed set of client-visible units inside a turn.
 type ItemKind string
@@ -98,4 +101,18 @@ type Todo struct {
 	Content string    `json:"content"`
 	State   TodoState `json:"state"`
 	Order   int       `json:"order"`
+}
+
+// MergeTodos returns a list with the changed todos, by their ids, and the new ones
+// behind it.
+func MergeTodos(list, changed []Todo) []Todo {
+	out := append([]Todo{}, list...)
+	for _, c := range changed {
+		if i := slices.IndexFunc(out, func(t Todo) bool { return t.ID == c.ID }); i >= 0 {
+			out[i] = c
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
 }

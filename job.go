@@ -28,9 +28,6 @@ const (
 	TargetThole   Target = "thole"
 )
 
-// Targets is every target, in the order help texts name them.
-var Targets = []Target{TargetCLI, TargetDesktop, TargetThole}
-
 // Valid reports whether t is a known target.
 func (t Target) Valid() bool {
 	return t == TargetCLI || t == TargetDesktop || t == TargetThole

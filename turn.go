@@ -1,6 +1,9 @@
 package thole
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Outcome ends a turn. A turn has exactly one, and it never changes.
 type Outcome string
@@ -96,6 +99,27 @@ type Usage struct {
 	// CostMicros is the cost in millionths of a US dollar, nil when nobody knows.
 	CostMicros *int64 `json:"cost_micros,omitempty"`
 	Model      string `json:"model,omitempty"`
+}
+
+// Plus sums the usage of turns, o being the newer one. The window and the model are
+// those of the newest turn that says; the cost is unknown only while no turn knows
+// one.
+func (u Usage) Plus(o Usage) Usage {
+	u.Input += o.Input
+	u.Output += o.Output
+	u.Reasoning += o.Reasoning
+	u.CacheRead += o.CacheRead
+	u.CacheWrite += o.CacheWrite
+	u.ContextWindow = cmp.Or(o.ContextWindow, u.ContextWindow)
+	u.Model = cmp.Or(o.Model, u.Model)
+	if o.CostMicros != nil {
+		sum := *o.CostMicros
+		if u.CostMicros != nil {
+			sum += *u.CostMicros
+		}
+		u.CostMicros = &sum
+	}
+	return u
 }
 
 // Profile is the provider-neutral permission to act. Every provider maps it to

@@ -85,10 +85,10 @@ func (t *translator) fold(e *thread.Event) {
 	case thread.TodoSnapshot:
 		t.todos = d.Todos
 	case thread.TodoUpdate:
-		t.todos = mergeTodos(t.todos, d.Todos)
+		t.todos = thole.MergeTodos(t.todos, d.Todos)
 	case thread.TurnEnded:
 		if !t.replay {
-			t.usage = addUsage(t.usage, t.turn.Usage)
+			t.usage = t.usage.Plus(t.turn.Usage)
 		}
 		t.turn, t.last, t.edits = thread.Turn{}, nil, nil
 		clear(t.items)
@@ -101,33 +101,6 @@ func edits(i *thole.Item) []thole.FileChange {
 		return nil
 	}
 	return i.Changes
-}
-
-func mergeTodos(list, changed []thole.Todo) []thole.Todo {
-	out := append([]thole.Todo(nil), list...)
-next:
-	for _, c := range changed {
-		for i := range out {
-			if out[i].ID == c.ID {
-				out[i] = c
-				continue next
-			}
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-func addUsage(a, b thole.Usage) thole.Usage {
-	a.Input += b.Input
-	a.Output += b.Output
-	a.Reasoning += b.Reasoning
-	a.CacheRead += b.CacheRead
-	a.CacheWrite += b.CacheWrite
-	if b.ContextWindow != 0 {
-		a.ContextWindow = b.ContextWindow
-	}
-	return a
 }
 
 // event appends the frames of one event.
@@ -186,7 +159,7 @@ func (t *translator) event(out []*frame, e *thread.Event) []*frame {
 	case thread.TodoSnapshot:
 		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(d.Todos)})
 	case thread.TodoUpdate:
-		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(mergeTodos(t.todos, d.Todos))})
+		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(thole.MergeTodos(t.todos, d.Todos))})
 	case thread.AskRequested:
 		if f := request(e.Thread, e.Turn, *d.Ask, at, t.srv.cfg.Dir); f != nil {
 			out = append(out, f)
@@ -197,7 +170,7 @@ func (t *translator) event(out []*frame, e *thread.Event) []*frame {
 	case thread.UsageUpdated:
 		sum := t.usage
 		if !t.replay {
-			sum = addUsage(sum, *d.Usage)
+			sum = sum.Plus(*d.Usage)
 		}
 		w := app.ThreadUsage{Total: usage(sum), Last: usage(*d.Usage)}
 		if sum.ContextWindow > 0 {

@@ -103,23 +103,8 @@ func (r *run) note(ev provider.Event) {
 	case provider.EventTodoSnapshot:
 		r.todos = ev.Todos
 	case provider.EventTodoUpdate:
-		r.todos = mergeTodos(r.todos, ev.Todos)
+		r.todos = thole.MergeTodos(r.todos, ev.Todos)
 	}
-}
-
-func mergeTodos(have, changed []thole.Todo) []thole.Todo {
-	out := append([]thole.Todo(nil), have...)
-next:
-	for _, c := range changed {
-		for i := range out {
-			if out[i].ID == c.ID {
-				out[i] = c
-				continue next
-			}
-		}
-		out = append(out, c)
-	}
-	return out
 }
 
 // append logs one event. Deltas are repeated by their item's final form, so only

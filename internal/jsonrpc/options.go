@@ -1,5 +1,7 @@
 package jsonrpc
 
+import "cmp"
+
 // Handler takes what the peer starts. Calls come one at a time in arrival order,
 // on a goroutine of the connection that is not its reader: a Handler may take its
 // time, but while it does, later messages queue up to Options.IngressLimit. It
@@ -74,15 +76,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	def(&o.IngressLimit, 128)
-	def(&o.IngressBytes, 128<<20)
-	def(&o.OutboundLimit, 32768)
-	def(&o.OutboundBytes, 64<<20)
+	o.IngressLimit = cmp.Or(o.IngressLimit, 128)
+	o.IngressBytes = cmp.Or(o.IngressBytes, 128<<20)
+	o.OutboundLimit = cmp.Or(o.OutboundLimit, 32768)
+	o.OutboundBytes = cmp.Or(o.OutboundBytes, 64<<20)
 	o.Limits = o.Limits.withDefaults()
 	if o.OnMalformed == nil {
 		o.OnMalformed = func(*DecodeError) Reaction { return CloseWith(ReasonMalformed) }

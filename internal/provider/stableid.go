@@ -2,7 +2,8 @@ package provider
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+
+	"github.com/google/uuid"
 )
 
 // StableID makes an id that is the same for the same parts: a version 8 UUID
@@ -20,15 +21,7 @@ func StableID[T ~string](parts ...string) T {
 // idOf is StableID for parts that end in a zero byte each.
 func idOf[T ~string](text []byte) T {
 	sum := sha256.Sum256(text)
-	b := sum[:16]
-	b[6] = b[6]&0x0f | 0x80
-	b[8] = b[8]&0x3f | 0x80
-	var s [36]byte
-	hex.Encode(s[0:8], b[0:4])
-	hex.Encode(s[9:13], b[4:6])
-	hex.Encode(s[14:18], b[6:8])
-	hex.Encode(s[19:23], b[8:10])
-	hex.Encode(s[24:36], b[10:16])
-	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
-	return T(s[:])
+	sum[6] = sum[6]&0x0f | 0x80
+	sum[8] = sum[8]&0x3f | 0x80
+	return T(uuid.UUID(sum[:16]).String())
 }

@@ -128,14 +128,7 @@ func (s *state) foldTodos(e Event, c *Commit) {
 		c.Retodo, c.Todos = true, s.todos
 		return
 	}
-	s.todos = slices.Clone(s.todos)
-	for _, todo := range e.Data.Todos {
-		if i := slices.IndexFunc(s.todos, func(t thole.Todo) bool { return t.ID == todo.ID }); i >= 0 {
-			s.todos[i] = todo
-		} else {
-			s.todos = append(s.todos, todo)
-		}
-	}
+	s.todos = thole.MergeTodos(s.todos, e.Data.Todos)
 	slices.SortStableFunc(s.todos, func(a, b thole.Todo) int { return a.Order - b.Order })
 	if c.Retodo {
 		c.Todos = s.todos

@@ -118,7 +118,7 @@ func (s *state) endTurn(e Event, c *Commit) error {
 	}
 	t := *s.open
 	c.Settled = append(c.Settled, t)
-	s.row.Thread.Usage = addUsage(s.row.Thread.Usage, t.Usage)
+	s.row.Thread.Usage = s.row.Thread.Usage.Plus(t.Usage)
 	s.row.Thread.Open = ""
 	if errand, _ := thole.ErrandOf(t.Input); errand == "" || !s.row.Paused { // an errand does not say that what a stop holds may go on
 		s.row.LastOutcome = t.Outcome
@@ -130,30 +130,6 @@ func (s *state) endTurn(e Event, c *Commit) error {
 
 func without(ms []Message, id thole.MessageID) []Message {
 	return slices.DeleteFunc(slices.Clone(ms), func(m Message) bool { return m.ID == id })
-}
-
-// addUsage sums a thread's turns. The window and the model are those of the
-// newest turn that says; the cost is unknown only while no turn knows one.
-func addUsage(a, b thole.Usage) thole.Usage {
-	a.Input += b.Input
-	a.Output += b.Output
-	a.Reasoning += b.Reasoning
-	a.CacheRead += b.CacheRead
-	a.CacheWrite += b.CacheWrite
-	if b.ContextWindow != 0 {
-		a.ContextWindow = b.ContextWindow
-	}
-	if b.Model != "" {
-		a.Model = b.Model
-	}
-	if b.CostMicros != nil {
-		sum := *b.CostMicros
-		if a.CostMicros != nil {
-			sum += *a.CostMicros
-		}
-		a.CostMicros = &sum
-	}
-	return a
 }
 
 func preview(input []thole.Input) string {

@@ -89,24 +89,12 @@ func (s *Server) runTodos(ctx context.Context, t thread.Turn) (list[thole.Todo],
 				out.Items = append([]thole.Todo{}, c.Todos...)
 				continue
 			}
-			for _, todo := range c.Todos {
-				out.Items = putTodo(out.Items, todo)
-			}
+			out.Items = thole.MergeTodos(out.Items, c.Todos)
 		}
 		if after = next; next == 0 {
 			return out, nil
 		}
 	}
-}
-
-func putTodo(all []thole.Todo, t thole.Todo) []thole.Todo {
-	for i := range all {
-		if all[i].ID == t.ID {
-			all[i] = t
-			return all
-		}
-	}
-	return append(all, t)
 }
 
 func (s *Server) todoRoutes() {

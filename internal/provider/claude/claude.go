@@ -13,6 +13,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -43,15 +44,10 @@ type Config struct {
 }
 
 func (c *Config) defaults() {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&c.Start, 30*time.Second)
-	set(&c.Stall, 5*time.Minute)
-	set(&c.StopGrace, 5*time.Second)
-	set(&c.Background, 10*time.Second)
+	c.Start = cmp.Or(c.Start, 30*time.Second)
+	c.Stall = cmp.Or(c.Stall, 5*time.Minute)
+	c.StopGrace = cmp.Or(c.StopGrace, 5*time.Second)
+	c.Background = cmp.Or(c.Background, 10*time.Second)
 }
 
 // Provider makes sessions of Claude Code.

@@ -14,6 +14,7 @@
 package opencode
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -44,15 +45,10 @@ type Config struct {
 }
 
 func (c *Config) defaults() {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&c.Start, 60*time.Second)
-	set(&c.Stall, 5*time.Minute)
-	set(&c.StopGrace, 5*time.Second)
-	set(&c.RetryLimit, 10*time.Minute)
+	c.Start = cmp.Or(c.Start, 60*time.Second)
+	c.Stall = cmp.Or(c.Stall, 5*time.Minute)
+	c.StopGrace = cmp.Or(c.StopGrace, 5*time.Second)
+	c.RetryLimit = cmp.Or(c.RetryLimit, 10*time.Minute)
 }
 
 // bound gives a context without a deadline that of a start.

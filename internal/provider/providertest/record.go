@@ -29,6 +29,29 @@ func (r Record) String() string {
 	return b.String()
 }
 
+// Settled tells what is wrong with a turn that a broken stream told of: what was
+// said need not make sense, but the turn ends, once, with nothing left open.
+func (r Record) Settled() error {
+	open := map[thole.ItemID]bool{}
+	for i, e := range r {
+		switch e.Kind {
+		case provider.EventItemStarted:
+			open[e.Item.ID] = true
+		case provider.EventItemCompleted:
+			delete(open, e.Item.ID)
+		case provider.EventStepReset:
+			clear(open)
+		}
+		if (e.Kind == provider.EventEnded) != (i == len(r)-1) {
+			return fmt.Errorf("event %d of %d is %s", i, len(r), e.Kind)
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("%d items are open; events:\n%s", len(open), r)
+	}
+	return nil
+}
+
 // Outcome is how the turn ended.
 func (r Record) Outcome() thole.Outcome { return r.Ended().Outcome }
 
