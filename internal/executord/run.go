@@ -34,16 +34,20 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 	defer r.log.Seal() // last: whoever has read to the end may have the run forgotten
 	defer close(r.done)
 	ended := false
+	var broken error // the log, at its first failure
 	emit := func(ev provider.Event) {
 		if ended {
 			return
 		}
-		ended = ev.Kind == provider.EventEnded
+		if ended = ev.Kind == provider.EventEnded; ended && broken != nil {
+			ev = endEvent(req.Turn.ID, s.now(), broken, false)
+		}
 		r.note(ev)
-		if err := r.append(ctx, ev); err != nil {
+		if err := r.append(ctx, ev); err != nil && broken == nil {
 			// The log is the only record of this turn. Without it nothing the agent
 			// does may count, so it stops.
 			s.logger.Error("event log failed", "turn", req.Turn.ID, "err", err)
+			broken = fmt.Errorf("what the agent did could not be recorded: %w", err)
 			r.cancel()
 		}
 	}
