@@ -13,8 +13,6 @@ type Judgement struct {
 	// without it the delivery waits until the session is as it was.
 	Allowed, Held bool
 	Reason        string
-	// Drift is set when the present permissions are not those of the cap.
-	Drift string
 }
 
 // Judge decides whether a delivery with this policy may go into a session whose
@@ -25,7 +23,6 @@ type Judgement struct {
 func Judge(trust Trust, limit, now Snapshot, policy thole.DeliveryPolicy) Judgement {
 	var j Judgement
 	effective := limit.Effective(now)
-	j.Drift = Drift(limit, now)
 	if more := limit.Beyond(now); len(more) > 0 {
 		j.Reason = fmt.Sprintf("session_profile_mismatch: the session now allows more than when it was attached (%s)", strings.Join(more, ", "))
 		return j

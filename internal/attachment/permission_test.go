@@ -94,8 +94,8 @@ func TestNothingBeyondTheCap(t *testing.T) {
 		if e := limit.Effective(now); e.Network && !(limit.Network && now.Network) || e.Write && !(limit.Write && now.Write) || e.Approval && !(limit.Approval && now.Approval) {
 			t.Fatal("effective is more than both")
 		}
-		if (j.Drift == "") != (len(limit.Beyond(now)) == 0 && len(now.Beyond(limit)) == 0) {
-			t.Fatalf("drift %q", j.Drift)
+		if drift := attachment.Drift(limit, now); (drift == "") != (len(limit.Beyond(now)) == 0 && len(now.Beyond(limit)) == 0) {
+			t.Fatalf("drift %q", drift)
 		}
 	})
 }

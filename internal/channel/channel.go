@@ -47,8 +47,6 @@ type Query struct {
 	Thread   thole.ThreadID
 	Batch    thole.BatchID
 	Policy   thole.DeliveryPolicy
-	// ArtifactRead: the receiver would have to read an artifact.
-	ArtifactRead bool
 }
 
 // Verdict is the result of a probe.
@@ -73,7 +71,6 @@ type Readiness struct {
 // Proposal is one call behind the barrier.
 type Proposal struct {
 	User       thole.UserID
-	Endpoint   string
 	Thread     thole.ThreadID
 	Mode       thole.DeliveryMode
 	Request    string // also the idempotency key, where the wire has one
@@ -81,8 +78,6 @@ type Proposal struct {
 	Attachment thole.AttachmentID
 	Epoch      int64
 	Batch      thole.BatchID
-	Attempt    thole.AttemptID
-	Generation int64
 	Text       string // holds the marker
 }
 

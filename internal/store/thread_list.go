@@ -49,9 +49,6 @@ func (s *Threads) Threads(ctx context.Context, q thread.ThreadQuery) ([]thread.R
 	if len(q.Providers) > 0 {
 		c.add(in(&c, "provider", q.Providers))
 	}
-	if len(q.Sources) > 0 {
-		c.add(in(&c, "source", q.Sources))
-	}
 	if q.Search != "" {
 		like := c.arg(`%` + likeEscape.Replace(foldSearch(q.Search)) + `%`)
 		c.add(`(lower(name) like ` + like + ` escape '!' or lower(preview) like ` + like + ` escape '!'

@@ -59,7 +59,6 @@ type Filter struct {
 	Dir       string
 	Search    string // in name, preview and message text
 	Providers []string
-	Sources   []string
 	Sort      string // "created", "updated" (default)
 	PageParams
 }

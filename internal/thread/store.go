@@ -166,7 +166,6 @@ type ThreadQuery struct {
 	Dir       string
 	Search    string
 	Providers []string
-	Sources   []string
 	ByCreated bool
 	Desc      bool
 	Key       time.Time

@@ -135,7 +135,7 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[T
 	limit := pageLimit(f.Limit)
 	q := ThreadQuery{
 		Scope: m.cfg.Access(actor), Archived: f.Archived, Dir: f.Dir, Search: f.Search, Providers: f.Providers,
-		Sources: f.Sources, ByCreated: f.Sort == "created", Desc: f.Desc, Limit: limit + 1,
+		ByCreated: f.Sort == "created", Desc: f.Desc, Limit: limit + 1,
 	}
 	back := false
 	if f.Cursor != "" {

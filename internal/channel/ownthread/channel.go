@@ -17,7 +17,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
-	"github.com/tholehq/thole/internal/clock"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -46,18 +45,10 @@ type Channel struct {
 	Threads Threads
 	// Home is the endpoint by which jobs name this home; an empty endpoint means
 	// the same.
-	Home  string
-	Clock clock.Clock // nil: the real one
+	Home string
 }
 
 var _ channel.Channel = (*Channel)(nil)
-
-func (c *Channel) clock() clock.Clock {
-	if c.Clock == nil {
-		return clock.Real
-	}
-	return c.Clock
-}
 
 // actor acts for the user whose job it is: it sees and may do what that user may.
 func actor(u thole.UserID) thole.Actor {
@@ -131,7 +122,7 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 func (c *Channel) find(ctx context.Context, w channel.Watch) (thole.TurnID, error) {
 	for read := range 2 {
 		if read > 0 {
-			if err := c.sleep(ctx, settle); err != nil {
+			if err := sleep(ctx, settle); err != nil {
 				return "", err
 			}
 		}
@@ -162,11 +153,9 @@ func (c *Channel) scan(ctx context.Context, w channel.Watch) (thole.TurnID, erro
 	}
 }
 
-func (c *Channel) sleep(ctx context.Context, d time.Duration) error {
-	t := c.clock().NewTimer(d)
-	defer t.Stop()
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
-	case <-t.C():
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -25,7 +25,7 @@ func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel
 		case err != nil && !passing(err):
 			return fmt.Errorf("%w: follow turn: %w", channel.ErrLost, err)
 		}
-		if err := c.sleep(ctx, pause); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

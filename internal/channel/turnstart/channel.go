@@ -25,7 +25,6 @@ import (
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/channel"
-	"github.com/tholehq/thole/internal/clock"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -69,7 +68,6 @@ type Sessions interface {
 // Channel implements channel.Channel.
 type Channel struct {
 	Sessions Sessions
-	Clock    clock.Clock
 	Log      *slog.Logger
 
 	plain bool // asks for no experimental methods
@@ -89,7 +87,7 @@ func New(s Sessions, log *slog.Logger) *Channel {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Channel{Sessions: s, Clock: clock.Real, Log: log, links: map[thole.AttachmentID]*link{}, trials: map[procid.Identity]*trial{}}
+	return &Channel{Sessions: s, Log: log, links: map[thole.AttachmentID]*link{}, trials: map[procid.Identity]*trial{}}
 }
 
 // Close ends every connection.
@@ -184,11 +182,9 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	}, nil
 }
 
-func (c *Channel) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
-	t := c.Clock.NewTimer(d)
-	defer t.Stop()
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	select {
-	case <-t.C():
+	case <-time.After(d):
 	case <-wake:
 	case <-ctx.Done():
 		return ctx.Err()

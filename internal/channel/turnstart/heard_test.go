@@ -85,7 +85,7 @@ func TestChangesBehindTheProbe(t *testing.T) {
 		}
 		change()
 		a, err := ch.Propose(bg, channel.Proposal{
-			User: thole.LocalUser, Endpoint: r.home, Thread: thole.ThreadID(r.thread), Mode: got.Mode, Marker: marker, Request: "r",
+			User: thole.LocalUser, Thread: thole.ThreadID(r.thread), Mode: got.Mode, Marker: marker, Request: "r",
 			Text: "sim: say got it", Batch: "b", Attachment: got.Attachment, Epoch: got.Epoch,
 		})
 		if err != nil {

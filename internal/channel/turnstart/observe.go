@@ -82,7 +82,7 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 		if err != nil {
 			pause = reconnect
 		}
-		if err := c.sleep(ctx, pause, wake); err != nil {
+		if err := sleep(ctx, pause, wake); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker
 			}
 			return finding{}, err
 		}
-		if err := c.sleep(ctx, reconnect, nil); err != nil {
+		if err := sleep(ctx, reconnect, nil); err != nil {
 			return finding{}, err
 		}
 	}
@@ -187,7 +187,7 @@ func (c *Channel) look(ctx context.Context, l *link, marker string, gap *absence
 	if err != nil {
 		return f, false, err
 	}
-	now, need := c.Clock.Now(), absentTime
+	now, need := time.Now(), absentTime
 	if !th.idle() {
 		need = absentBusy
 	}
@@ -212,7 +212,7 @@ const autopsies = 3
 // loads the thread, and is taken out first.
 func (c *Channel) autopsy(ctx context.Context, a attachment.Attachment, marker string, gone error) (finding, error) {
 	client, end, err := c.Sessions.Autopsy(ctx, a, Options())
-	for try := 1; try < autopsies && err != nil && thole.CodeOf(err) != thole.CodeUnsupported && c.sleep(ctx, reconnect, nil) == nil; try++ {
+	for try := 1; try < autopsies && err != nil && thole.CodeOf(err) != thole.CodeUnsupported && sleep(ctx, reconnect, nil) == nil; try++ {
 		client, end, err = c.Sessions.Autopsy(ctx, a, Options())
 	}
 	if err != nil {

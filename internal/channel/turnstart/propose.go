@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
@@ -86,21 +87,20 @@ type finding struct {
 // settle takes a message that the server has to one of its ends: it opened a turn,
 // or, while it is still queued, it was taken back. An error leaves it open.
 func (c *Channel) settle(ctx context.Context, l *link, marker, entry string) (finding, error) {
-	since := c.Clock.Now()
+	since := time.Now()
 	asked := false
 	for {
 		wake := l.next()
 		if turn := l.openedWith(marker); turn != "" {
 			return finding{thole.Accepted, thole.TurnID(turn), "our message opened the turn, seen on the event stream"}, nil
 		}
-		waited := c.Clock.Now().Sub(since)
-		if waited >= startTime {
+		if time.Since(since) >= startTime {
 			f, done, err := c.decide(ctx, l, marker, entry, &asked)
 			if err != nil || done {
 				return f, err
 			}
 		}
-		if err := c.sleep(ctx, startTime/5, wake); err != nil {
+		if err := sleep(ctx, startTime/5, wake); err != nil {
 			return finding{}, fmt.Errorf("message %s neither started nor could be taken back: %w", entry, err)
 		}
 		if l.over() {

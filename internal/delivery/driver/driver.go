@@ -16,7 +16,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
-	"github.com/tholehq/thole/internal/clock"
 	"github.com/tholehq/thole/internal/delivery"
 )
 
@@ -47,7 +46,6 @@ type Config struct {
 	// Compose writes what the receiving turn reads, the marker included. Default:
 	// delivery.Compose.
 	Compose func(delivery.Parcel) string
-	Clock   clock.Clock
 	NewID   func(now time.Time) string
 	Log     *slog.Logger
 }
@@ -72,9 +70,6 @@ type Driver struct {
 
 // New makes a driver; it works while Run runs.
 func New(c Config) *Driver {
-	if c.Clock == nil {
-		c.Clock = clock.Real
-	}
 	if c.NewID == nil {
 		c.NewID = func(now time.Time) string { return thole.NewID[string](now) }
 	}
@@ -132,14 +127,11 @@ func (d *Driver) Run(ctx context.Context) error {
 			d.cfg.Log.Error("delivery pass failed", "err", err)
 			next = time.Second
 		}
-		t := d.cfg.Clock.NewTimer(next)
 		select {
 		case <-ctx.Done():
-			t.Stop()
 			return nil
 		case <-d.wake:
-			t.Stop()
-		case <-t.C():
+		case <-time.After(next):
 		}
 	}
 }
@@ -150,8 +142,8 @@ func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
 	if err := d.dispatchAll(ctx); err != nil {
 		return 0, err
 	}
-	if now := d.cfg.Clock.Now(); d.orphans.Swap(false) || now.Sub(d.adopted) >= adoptEvery || now.Before(d.adopted) {
-		d.adopted = now
+	if d.orphans.Swap(false) || time.Since(d.adopted) >= adoptEvery {
+		d.adopted = time.Now()
 		if err := d.adopt(ctx); err != nil {
 			return 0, err
 		}
@@ -162,12 +154,12 @@ func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
 	}
 	rest := maxSleep
 	if !p.Next.IsZero() {
-		rest = min(rest, p.Next.Sub(d.cfg.Clock.Now()))
+		rest = min(rest, time.Until(p.Next))
 	}
-	if now := d.cfg.Clock.Now(); rest > 0 && now.Sub(d.swept) < maxSleep && !now.Before(d.swept) {
+	if rest > 0 && time.Since(d.swept) < maxSleep {
 		return rest, nil
 	}
-	d.swept = d.cfg.Clock.Now()
+	d.swept = time.Now()
 	moved, err := d.cfg.Machine.Sweep(ctx)
 	if err != nil {
 		return 0, err

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
@@ -81,10 +82,8 @@ func (d *Driver) record(ctx context.Context, f delivery.Fence, w *channel.Watch,
 }
 
 func (d *Driver) pause(ctx context.Context) {
-	t := d.cfg.Clock.NewTimer(followPause)
-	defer t.Stop()
 	select {
-	case <-t.C():
+	case <-time.After(followPause):
 	case <-ctx.Done():
 	}
 }
@@ -95,20 +94,17 @@ func (d *Driver) renew(ctx context.Context, cancel context.CancelCauseFunc, f de
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		t := d.cfg.Clock.NewTimer(leaseTime / 3)
-		defer t.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-t.C():
+			case <-time.After(leaseTime / 3):
 			}
 			took, err := d.cfg.Machine.Adopt(ctx, thole.SystemActor, f, d.cfg.Holder, leaseTime, false)
 			if err == nil && !took {
 				cancel(errStale)
 				return
 			}
-			t.Reset(leaseTime / 3)
 		}
 	}()
 	return done

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
@@ -13,7 +14,7 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 	m := d.cfg.Machine
 	r, err := ch.Probe(ctx, channel.Query{
 		User: c.Lane.User, Endpoint: c.Lane.Endpoint, Thread: c.Lane.Thread, Batch: c.Batch.ID,
-		Policy: c.Batch.Policy, ArtifactRead: c.Batch.RequiresArtifactRead,
+		Policy: c.Batch.Policy,
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -28,7 +29,7 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 	default:
 		return m.Defer(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, r.Reason, r.RetryAfter)
 	}
-	now := d.cfg.Clock.Now()
+	now := time.Now()
 	parcel, err := m.BeginAccept(ctx, thole.SystemActor, delivery.BeginAccept{
 		LaneID: c.Lane.ID, Batch: c.Batch.ID, Kind: r.Mode, Request: d.cfg.NewID(now), Marker: "thole-" + d.cfg.NewID(now),
 		Attachment: r.Attachment, Epoch: r.Epoch, Holder: d.cfg.Holder, Lease: leaseTime, Proof: r.Reason,
@@ -82,8 +83,8 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 
 func proposal(p delivery.Parcel) channel.Proposal {
 	return channel.Proposal{
-		User: p.Lane.User, Endpoint: p.Lane.Endpoint, Thread: p.Lane.Thread, Mode: p.Attempt.RPC.Kind, Request: p.Attempt.RPC.RequestID,
+		User: p.Lane.User, Thread: p.Lane.Thread, Mode: p.Attempt.RPC.Kind, Request: p.Attempt.RPC.RequestID,
 		Marker: p.Attempt.RPC.Marker, Attachment: p.Attempt.Observation.Attachment, Epoch: p.Attempt.Observation.Epoch,
-		Batch: p.Batch.ID, Attempt: p.Attempt.ID, Generation: p.Attempt.Generation,
+		Batch: p.Batch.ID,
 	}
 }
