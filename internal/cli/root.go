@@ -101,6 +101,7 @@ func newRoot(env *Env, args []string) *cobra.Command {
 			root.AddCommand(make(env))
 		}
 	}
+	root.SetHelpCommand(newHelp(root))
 	refuseUnknown(root)
 	return root
 }
@@ -115,13 +116,15 @@ func (e *Env) print(v any, human func(w io.Writer)) error {
 }
 
 func printError(e *Env, err error) {
+	code, message := string(thole.CodeOf(err)), err.Error()
+	if errors.Is(err, context.Canceled) {
+		code, message = "interrupted", "interrupted"
+	}
 	if e.JSON {
-		_ = json.NewEncoder(e.Err).Encode(map[string]any{"error": map[string]string{
-			"code": string(thole.CodeOf(err)), "message": err.Error(), "hint": thole.HintOf(err),
-		}})
+		_ = json.NewEncoder(e.Err).Encode(map[string]any{"error": map[string]string{"code": code, "message": message, "hint": thole.HintOf(err)}})
 		return
 	}
-	fmt.Fprintln(e.Err, "thole: "+err.Error())
+	fmt.Fprintln(e.Err, "thole: "+message)
 	if hint := thole.HintOf(err); hint != "" {
 		fmt.Fprintln(e.Err, "  try: "+hint)
 	}

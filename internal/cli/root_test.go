@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,7 @@ func run(args ...string) (out, errs string, code int) {
 // anything happens.
 func TestEveryCommand(t *testing.T) {
 	t.Setenv("THOLE_HOME", t.TempDir()+"/home")
+	open := []string{"thole help", "thole cli run", "thole job run", "thole job supervise", "thole job wait"} // take any arguments
 	var walk func(c *cobra.Command, path []string)
 	walk = func(c *cobra.Command, path []string) {
 		if !c.Hidden && c.Short == "" || strings.HasSuffix(c.Short, ".") {
@@ -39,6 +41,11 @@ func TestEveryCommand(t *testing.T) {
 		}
 		if c.DisableFlagParsing || len(path) == 0 {
 			return
+		}
+		if many := append(path[:len(path):len(path)], "a", "b", "c", "d"); !slices.Contains(open, c.CommandPath()) {
+			if _, errs, code := run(many...); code != 2 {
+				t.Errorf("thole %s: exit %d: %s", strings.Join(many, " "), code, errs)
+			}
 		}
 		args := append(path, "--no-such-flag", "--json")
 		_, errs, code := run(args...)
@@ -57,6 +64,28 @@ func TestEveryCommand(t *testing.T) {
 	}
 	if _, err := os.Stat(os.Getenv("THOLE_HOME")); !os.IsNotExist(err) {
 		t.Errorf("a refused command made the home: %v", err)
+	}
+}
+
+// What a command lacks is said with how it is used, as the user's mistake.
+func TestMissingArguments(t *testing.T) {
+	t.Setenv("THOLE_HOME", t.TempDir()+"/home")
+	for _, args := range [][]string{{"thread", "show"}, {"thread", "send", "x"}, {"token", "create"}, {"cli", "attach"}, {"executor", "serve"}, {"db", "backup"}} {
+		_, errs, code := run(args...)
+		if use := "  try: thole " + strings.Join(args[:2], " "); code != 2 || !strings.Contains(errs, use) {
+			t.Errorf("thole %s: exit %d: %s", strings.Join(args, " "), code, errs)
+		}
+	}
+	if out, errs, code := run("help", "thread", "send"); code != 0 || !strings.Contains(out, "send THREAD MESSAGE") {
+		t.Errorf("help: exit %d: %s", code, errs)
+	}
+	if _, errs, code := run("help", "thread", "sned"); code != 2 || !strings.Contains(errs, "sned") {
+		t.Errorf("help of nothing: exit %d: %s", code, errs)
+	}
+	for _, text := range []string{"", " \n", "-"} {
+		if _, errs, code := run("thread", "start", text); code != 2 || !strings.Contains(errs, "empty") {
+			t.Errorf("a thread with the message %q: exit %d: %s", text, code, errs)
+		}
 	}
 }
 

@@ -152,16 +152,23 @@ func newThreadStart(env *Env) *cobra.Command {
 			if err := permissions(&p, profile); err != nil {
 				return err
 			}
+			text := ""
+			if len(args) == 1 {
+				var err error
+				if text, err = env.message(args[0]); err != nil {
+					return err
+				}
+			}
 			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
 				v, err := f.c.StartThread(ctx, p)
 				if err != nil {
 					return "", err
 				}
 				f.started(v)
-				if len(args) == 0 {
+				if text == "" {
 					return "", nil
 				}
-				return f.send(ctx, v.Thread.ID, args[0], false)
+				return f.send(ctx, v.Thread.ID, text, false)
 			})
 		},
 	}

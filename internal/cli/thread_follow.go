@@ -20,15 +20,17 @@ type follower struct {
 	env    *Env
 	c      *appclient.Client
 	events chan appclient.Notification
-	inText bool // the last thing printed was a piece of a message
-	asked  map[string]bool
+	thread string          // whose turn was started
+	inText bool            // the last thing printed was a piece of a message
+	told   map[string]bool // asks, and what of which item was printed
+	retry  string          // the error that was told last
 }
 
 // follow connects, lets begin start something, and prints until the turn that it
 // names is over. An empty turn ends at once; "*" goes on for ever.
 func (e *Env) follow(cmd *cobra.Command, begin func(ctx context.Context, f *follower) (turn string, err error)) error {
 	ctx := cmd.Context()
-	f := &follower{env: e, events: make(chan appclient.Notification, 256), asked: map[string]bool{}}
+	f := &follower{env: e, events: make(chan appclient.Notification, 256), told: map[string]bool{}}
 	stop := make(chan struct{})
 	push := func(n appclient.Notification) {
 		select {
@@ -60,7 +62,10 @@ func (e *Env) follow(cmd *cobra.Command, begin func(ctx context.Context, f *foll
 				return err
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			if f.thread == "" {
+				return ctx.Err()
+			}
+			return (&thole.Error{Err: ctx.Err()}).WithHint("the turn goes on: thole thread tail %s follows it, thole thread interrupt %s stops it", f.thread, f.thread)
 		case <-c.Done():
 			return thole.Errorf(thole.CodeUnavailable, "the connection ended: %w", orClosed(c.Err())).WithHint("the thread goes on; follow it with: thole thread tail")
 		}
@@ -74,15 +79,24 @@ func orClosed(err error) error {
 	return err
 }
 
+// message is what to send: the argument, or standard input for "-".
+func (e *Env) message(arg string) (string, error) {
+	if arg == "-" {
+		raw, err := io.ReadAll(e.In)
+		if err != nil {
+			return "", thole.Errorf(thole.CodeUnavailable, "read standard input: %w", err)
+		}
+		arg = string(raw)
+	}
+	if strings.TrimSpace(arg) == "" {
+		return "", thole.Errorf(thole.CodeInvalid, "the message is empty")
+	}
+	return arg, nil
+}
+
 // send starts a turn or, with queue, waits behind the running one.
 func (f *follower) send(ctx context.Context, thread, text string, queue bool) (string, error) {
-	if text == "-" {
-		raw, err := io.ReadAll(f.env.In)
-		if err != nil {
-			return "", err
-		}
-		text = string(raw)
-	}
+	f.thread = thread
 	if queue {
 		q, err := f.c.Enqueue(ctx, app.QueueAddParams{ThreadID: thread, Input: appclient.Text(text)})
 		if err != nil {
@@ -98,17 +112,19 @@ func (f *follower) started(v app.ThreadView) {
 	_ = f.env.print(map[string]any{"thread": v.Thread}, func(w io.Writer) { fmt.Fprintln(w, "thread", v.Thread.ID) })
 }
 
+// notice is what is read of a notification.
+type notice struct {
+	ThreadID, ItemID, Delta, Message string
+	Turn                             app.Turn
+	Item                             app.Item
+	Error                            app.TurnError
+	WillRetry                        bool
+	Plan                             []app.PlanStep
+}
+
 // show prints one notification and reports whether the turn is over.
 func (f *follower) show(ctx context.Context, n appclient.Notification, turn string) (done bool, err error) {
-	var p struct {
-		ThreadID string
-		Turn     app.Turn
-		Item     app.Item
-		Delta    string
-		Message  string
-		Error    app.TurnError
-		Plan     []app.PlanStep
-	}
+	var p notice
 	_ = json.Unmarshal(n.Params, &p)
 	if f.env.JSON {
 		line := map[string]any{"method": n.Method, "params": n.Params}
@@ -124,7 +140,10 @@ func (f *follower) show(ctx context.Context, n appclient.Notification, turn stri
 	} else if n.ID != nil {
 		f.waits(ctx, p.ThreadID)
 	} else {
-		f.print(n.Method, p.Delta, p.Message, p.Item, p.Plan)
+		f.print(n.Method, p)
+	}
+	if n.Method == "thread/deleted" {
+		return true, thole.Errorf(thole.CodeGone, "the thread was deleted")
 	}
 	if n.Method != "turn/completed" || p.Turn.ID != turn {
 		return false, nil
@@ -146,6 +165,23 @@ func (f *follower) show(ctx context.Context, n appclient.Notification, turn stri
 	return true, e
 }
 
+// first reports whether a thing is told for the first time.
+func (f *follower) first(what, id string) bool {
+	key := what + " " + id
+	told := f.told[key]
+	f.told[key] = true
+	return !told
+}
+
+// text prints a piece of a message or of output.
+func (f *follower) text(s string) {
+	if s != "" {
+		fmt.Fprint(f.env.Out, s)
+		f.inText = !strings.HasSuffix(s, "\n")
+	}
+}
+
+// line ends a line that was begun.
 func (f *follower) line() {
 	if f.inText {
 		fmt.Fprintln(f.env.Out)
@@ -153,28 +189,27 @@ func (f *follower) line() {
 	}
 }
 
-func (f *follower) print(method, delta, message string, it app.Item, plan []app.PlanStep) {
-	out := f.env.Out
+func (f *follower) print(method string, p notice) {
+	out, it := f.env.Out, p.Item
 	switch method {
-	case "item/agentMessage/delta":
-		fmt.Fprint(out, delta)
-		f.inText = true
-		return
-	case "item/commandExecution/outputDelta":
-		fmt.Fprint(out, delta)
-		f.inText = !strings.HasSuffix(delta, "\n")
+	case "item/agentMessage/delta", "item/commandExecution/outputDelta":
+		f.first("text", p.ItemID)
+		f.text(p.Delta)
 		return
 	}
 	f.line()
 	switch method {
-	case "item/started":
-		switch {
-		case it.Type == app.ItemCommandExecution && it.Command != nil:
-			fmt.Fprintln(out, "$", *it.Command)
-		case it.Type == app.ItemDynamicToolCall || it.Type == app.ItemMCPToolCall:
-			fmt.Fprintln(out, "#", it.Tool)
-		}
+	case "item/started", "thole/item/updated":
+		f.head(it)
 	case "item/completed":
+		f.head(it)
+		for _, whole := range []*string{it.AggregatedOutput, it.Text} {
+			// Some agents tell output only when it is whole.
+			if whole != nil && (it.Type == app.ItemCommandExecution || it.Type == app.ItemAgentMessage) && f.first("text", it.ID) {
+				f.text(*whole)
+				f.line()
+			}
+		}
 		for _, c := range it.Changes {
 			fmt.Fprintln(out, "~", c.Kind.Type, c.Path)
 		}
@@ -182,12 +217,32 @@ func (f *follower) print(method, delta, message string, it app.Item, plan []app.
 			fmt.Fprintln(out, ">", in.Text)
 		}
 	case "turn/plan/updated":
-		for _, s := range plan {
+		for _, s := range p.Plan {
 			mark := map[string]string{"pending": " ", "inProgress": "~", "completed": "x"}[s.Status]
 			fmt.Fprintf(out, "[%s] %s\n", mark, s.Step)
 		}
 	case "warning":
-		fmt.Fprintln(f.env.Err, "thole:", message)
+		fmt.Fprintln(f.env.Err, "thole:", p.Message)
+	case "error":
+		if p.WillRetry && p.Error.Message != f.retry {
+			f.retry = p.Error.Message
+			fmt.Fprintln(f.env.Err, "thole: the agent tries again:", f.retry)
+		}
+	}
+}
+
+// head prints what an item does, once it is known: some agents begin a command
+// before they have written it.
+func (f *follower) head(it app.Item) {
+	switch {
+	case it.Type == app.ItemCommandExecution && it.Command != nil && *it.Command != "":
+		if f.first("head", it.ID) {
+			fmt.Fprintln(f.env.Out, "$", *it.Command)
+		}
+	case it.Type == app.ItemDynamicToolCall || it.Type == app.ItemMCPToolCall:
+		if f.first("head", it.ID) {
+			fmt.Fprintln(f.env.Out, "#", it.Tool)
+		}
 	}
 }
 
@@ -198,8 +253,7 @@ func (f *follower) waits(ctx context.Context, thread string) {
 		return
 	}
 	for _, a := range pending {
-		if !f.asked[a.ID] {
-			f.asked[a.ID] = true
+		if f.first("ask", a.ID) {
 			f.line()
 			printAsk(f.env.Err, thread, a)
 		}

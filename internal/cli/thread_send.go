@@ -21,13 +21,17 @@ func newThreadSend(env *Env) *cobra.Command {
 		Long: "Starts a turn, or gives the message to the running one. MESSAGE - reads standard input.\n" +
 			"The exit code is 0 when the turn completed, 4 when it was interrupted and 1 when it failed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := env.message(args[1])
+			if err != nil {
+				return err
+			}
 			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
 				if !queue && !detach {
 					if _, err := f.c.Attach(ctx, app.AttachParams{ThreadID: args[0]}); err != nil {
 						return "", err
 					}
 				}
-				turn, err := f.send(ctx, args[0], args[1], queue)
+				turn, err := f.send(ctx, args[0], text, queue)
 				if err != nil || queue || !detach {
 					return turn, err
 				}
