@@ -111,13 +111,19 @@ func printSubmitted(w io.Writer, s wire.Submitted) {
 	if s.Deduplicated {
 		fmt.Fprintln(w, "it was submitted before under the same dedupe key")
 	}
-	if s.Delivery.Automatic {
+	switch {
+	case !s.Delivery.Automatic:
+		fmt.Fprintln(w, "its result would wait for a human:")
+	case len(s.Delivery.Reasons) > 0:
+		fmt.Fprintln(w, "its result will be delivered by itself, but not now:")
+	default:
 		fmt.Fprintln(w, "its result will be delivered by itself")
-		return
 	}
-	fmt.Fprintln(w, "its result would wait for a human:")
 	for _, r := range s.Delivery.Reasons {
 		fmt.Fprintln(w, "  - "+r)
+		if strings.HasPrefix(r, "strict-safe: ") {
+			fmt.Fprintln(w, "    a session with --auto-delivery-policy trusted-all takes any result")
+		}
 	}
 }
 

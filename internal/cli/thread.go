@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -75,7 +76,11 @@ func newThreadList(env *Env) *cobra.Command {
 				p.SearchTerm = &search
 			}
 			if dir != "" {
-				p.Cwd, _ = json.Marshal(dir)
+				abs, err := filepath.Abs(dir)
+				if err != nil {
+					return thole.Errorf(thole.CodeInvalid, "--dir: %w", err)
+				}
+				p.Cwd, _ = json.Marshal(abs)
 			}
 			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
 				r, err := c.ListThreads(ctx, p)
@@ -88,7 +93,7 @@ func newThreadList(env *Env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&archived, "archived", false, "list archived threads instead")
 	cmd.Flags().StringVar(&search, "search", "", "only threads that hold this text")
-	cmd.Flags().StringVar(&dir, "dir", "", "only threads of this directory")
+	cmd.Flags().StringVar(&dir, "dir", "", "only threads that are listed under this directory")
 	cmd.Flags().IntVar(&limit, "limit", 25, "at most this many")
 	return cmd
 }
@@ -148,7 +153,13 @@ func newThreadStart(env *Env) *cobra.Command {
 			}
 			set(&p.ThreadID, id)
 			set(&p.Model, model)
-			set(&p.Cwd, dir)
+			if dir != "" {
+				abs, err := filepath.Abs(dir)
+				if err != nil {
+					return thole.Errorf(thole.CodeInvalid, "--dir: %w", err)
+				}
+				p.Cwd = &abs
+			}
 			if err := permissions(&p, profile); err != nil {
 				return err
 			}
@@ -174,7 +185,7 @@ func newThreadStart(env *Env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&id, "id", "", "the thread's id, a UUID of your choice")
 	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (claude/…, opencode/…, codex's own)")
-	cmd.Flags().StringVar(&dir, "dir", "", "the thread's directory")
+	cmd.Flags().StringVar(&dir, "dir", "", "directory the thread is listed under; its turns run in a workspace of their own")
 	cmd.Flags().StringVar(&profile, "profile", "", "plan, ask, edit or full")
 	return cmd
 }

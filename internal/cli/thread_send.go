@@ -136,19 +136,40 @@ func printTurn(w io.Writer, t app.Turn) {
 }
 
 func printAsk(w io.Writer, thread string, a app.Ask) {
-	fmt.Fprintf(w, "waits for you: %s %s\n", a.Title, a.Command)
-	for _, q := range a.Questions {
-		var options []string
-		for _, o := range q.Options {
-			options = append(options, o.Label)
+	what := a.Title
+	switch {
+	case a.Command != "":
+		what = "run " + a.Command
+	case len(a.Changes) > 0:
+		paths := make([]string, len(a.Changes))
+		for i, c := range a.Changes {
+			paths[i] = c.Kind.Type + " " + c.Path
 		}
-		fmt.Fprintf(w, "  %s: %s (%s)\n", q.ID, q.Question, strings.Join(options, " | "))
+		what = "change files: " + strings.Join(paths, ", ")
+	case what == "":
+		what = a.Kind
 	}
-	how := "--decision allow"
+	fmt.Fprintln(w, "waits for you:", what)
+	if a.Reason != "" {
+		fmt.Fprintln(w, "  because:", a.Reason)
+	}
+	for _, q := range a.Questions {
+		fmt.Fprintf(w, "  %s: %s", q.ID, q.Question)
+		for i, o := range q.Options {
+			fmt.Fprint(w, map[bool]string{true: " (", false: " | "}[i == 0], o.Label)
+		}
+		if len(q.Options) > 0 {
+			fmt.Fprint(w, ")")
+		}
+		fmt.Fprintln(w)
+	}
+	how, others := "--decision allow", ""
 	if len(a.Questions) > 0 {
 		how = "--answer " + a.Questions[0].ID + "=…"
+	} else if len(a.Decisions) > 1 && a.Decisions[0] == string(thole.DecisionAllow) {
+		others = "   # or " + strings.Join(a.Decisions[1:], ", ")
 	}
-	fmt.Fprintf(w, "  answer with: thole thread answer %s %s %s\n", thread, a.ID, how)
+	fmt.Fprintf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, how, others)
 }
 
 func newThreadAnswer(env *Env) *cobra.Command {

@@ -152,6 +152,11 @@ func (d *Delivery) query(ctx context.Context, actor thole.Actor, p wire.JobParam
 }
 
 func (d *Delivery) jobs(ctx context.Context, actor thole.Actor, p wire.JobListParams) ([]wire.Job, error) {
+	switch thole.JobState(p.Status) {
+	case "", thole.JobRunning, thole.JobReady, thole.JobFailed, thole.JobCancelled:
+	default:
+		return nil, thole.Errorf(thole.CodeInvalid, "no job has the status %q", p.Status).WithHint("use running, ready, failed or cancelled")
+	}
 	jobs, err := d.Machine.Jobs(ctx, actor, delivery.JobFilter{Thread: thole.ThreadID(p.ThreadID), State: thole.JobState(p.Status), After: thole.JobID(p.After), Limit: p.Limit})
 	out := make([]wire.Job, 0, len(jobs))
 	for _, j := range jobs {

@@ -134,6 +134,9 @@ func TestColdStart(t *testing.T) {
 	if len(jobs) != n {
 		t.Errorf("the home knows %d jobs", len(jobs))
 	}
+	if _, errs, code := s.run("job", "list", "--status", "done"); code != 2 {
+		t.Errorf("a status that is none: %d %s", code, errs)
+	}
 	if d := s.daemons(); len(d) != 1 {
 		t.Errorf("%d daemons run: %v", len(d), d)
 	}

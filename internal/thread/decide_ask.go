@@ -87,7 +87,7 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 	switch a.Decision {
 	case "", thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel:
 	default:
-		return bad("unknown decision %q", a.Decision)
+		return thole.Errorf(thole.CodeInvalid, "answer to %s ask: unknown decision %q", ask.Kind, a.Decision).WithHint("use allow, always, deny or cancel")
 	}
 	for _, raw := range []json.RawMessage{a.Input, a.Amendment, a.Result} {
 		if len(raw) > 0 && !json.Valid(raw) {

@@ -90,8 +90,8 @@ type Submitted struct {
 	Delivery     Forecast  `json:"delivery"`
 }
 
-// Forecast says whether a result would be delivered without a human, and if not,
-// why.
+// Forecast says whether a result would be delivered without a human. The reasons
+// say why not, or what an automatic delivery would still wait for.
 type Forecast struct {
 	Automatic bool     `json:"automatic"`
 	Reasons   []string `json:"reasons,omitempty"`

@@ -9,14 +9,15 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 )
 
-// Forecast says whether a result would be delivered without a human.
+// Forecast says whether a result would be delivered without a human. The reasons
+// say why not, or what an automatic delivery would still wait for.
 type Forecast struct {
 	Automatic bool
 	Reasons   []string
 }
 
 // Forecast tells a submitter whether a result would reach its thread without a
-// human, and if not, why. It asks the channel and changes nothing; permissions
+// human. It asks the channel and changes nothing; permissions
 // may be different by the time the result is there.
 func (d *Driver) Forecast(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) Forecast {
 	ch := d.cfg.Channels[t]
@@ -33,6 +34,8 @@ func (d *Driver) Forecast(ctx context.Context, a delivery.Address, t thole.Targe
 		return Forecast{Reasons: []string{err.Error()}}
 	case r.Verdict == channel.Never:
 		return Forecast{Reasons: []string{r.Reason}}
+	case r.Verdict == channel.NotNow && r.Reason != "":
+		return Forecast{Automatic: true, Reasons: []string{r.Reason}}
 	}
 	return Forecast{Automatic: true}
 }
