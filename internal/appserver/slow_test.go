@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/transport/ws"
 )
 
@@ -48,13 +49,7 @@ func TestStalledReaderIsClosed(t *testing.T) {
 		from, _ = reader.note(from, "turn/completed")
 		from++
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for rig.Server.Connections() > 1 {
-		if time.Now().After(deadline) {
-			t.Fatal("the stalled connection was not closed")
-		}
-		runtime.Gosched()
-	}
+	poll.Until(t, "the end of the stalled connection", func() bool { return rig.Server.Connections() == 1 })
 	t.Logf("memory grew by %d KiB while one client stalled", (memory()-before)/1024)
 	for {
 		if _, err := stalled.Read(ctx); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/cli"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 const asThole = "THOLE_TEST_AS_THOLE"
@@ -93,17 +94,6 @@ func (s *site) daemons() (pids []int) {
 		}
 	}
 	return pids
-}
-
-// eventually waits for a condition of other processes.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never happened: %s", what)
 }
 
 func TestColdStart(t *testing.T) {
@@ -242,7 +232,7 @@ func TestHostileHomes(t *testing.T) {
 		if got != code || !strings.Contains(errs, words) || !strings.Contains(errs, "try:") {
 			t.Errorf("exit %d (want %d): %s", got, code, errs)
 		}
-		eventually(t, "no daemon runs", func() bool { return len(s.daemons()) == 0 })
+		poll.Until(t, "no daemon runs", func() bool { return len(s.daemons()) == 0 })
 	}
 	t.Run("symlink", func(t *testing.T) {
 		s := newSite(t)
@@ -374,7 +364,7 @@ func TestIdleExit(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cmd.Wait() }()
-		eventually(t, "the daemon answers", func() bool { _, _, code := s.run("daemon", "status"); return code == 0 })
+		poll.Until(t, "the daemon answers", func() bool { _, _, code := s.run("daemon", "status"); return code == 0 })
 		return done
 	}
 	done := start()
@@ -432,14 +422,14 @@ func TestRunSupervised(t *testing.T) {
 		var r wire.Submitted
 		s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", script)
 		var lines []string
-		eventually(t, "both processes run", func() bool {
+		poll.Until(t, "both processes run", func() bool {
 			b, _ := os.ReadFile(pids)
 			lines = strings.Fields(string(b))
 			return len(lines) == 2
 		})
 		s.must(nil, "job", "cancel", "--job-id", r.JobID)
 		for _, p := range lines {
-			eventually(t, "process "+p+" is gone", func() bool {
+			poll.Until(t, "process "+p+" is gone", func() bool {
 				b, err := os.ReadFile("/proc/" + p + "/stat")
 				return err != nil || strings.Contains(string(b), ") Z ")
 			})
@@ -457,7 +447,7 @@ func TestRunSupervised(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() { _ = cmd.Wait() }()
-			eventually(t, "the successor owns the home", func() bool {
+			poll.Until(t, "the successor owns the home", func() bool {
 				out, _, code := s.run("daemon", "status", "--json")
 				return code == 0 && json.Unmarshal([]byte(out), &after) == nil && after.PID == cmd.Process.Pid
 			})

@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -95,7 +96,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, func() bool {
+		poll.Until(t, "the executor", func() bool {
 			got, err := machine.Turn(ctx, thole.LocalActor, id, turn.ID)
 			if err == nil && got.Phase.Terminal() && (got.Outcome != thole.OutcomeCompleted || got.Runtime != "v7") {
 				t.Fatalf("%+v", got)
@@ -152,8 +153,8 @@ func goesOn(t *testing.T, binary, bwrap string) {
 	if err := d.Close(ctx, th.ID); err != nil {
 		t.Fatal(err)
 	}
-	until(t, state(executor.RowStopped))
-	until(t, func() bool { // a sweep in the same millisecond as the stop finds it too young
+	poll.Until(t, "the executor", state(executor.RowStopped))
+	poll.Until(t, "the executor", func() bool { // a sweep in the same millisecond as the stop finds it too young
 		if err := d.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -165,17 +166,5 @@ func goesOn(t *testing.T, binary, bwrap string) {
 	next, err := db.Executors().OfThread(ctx, th.ID)
 	if err != nil || next.ID == row.ID {
 		t.Fatalf("executor %s again (%v)", next.ID, err)
-	}
-}
-
-// until polls for what another process does to the database.
-func until(t *testing.T, ok func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for end := time.Now().Add(60 * time.Second); !ok(); <-ticker.C {
-		if time.Now().After(end) {
-			t.Fatal("it did not come to pass")
-		}
 	}
 }

@@ -3,11 +3,11 @@ package turnstart_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/turnstart"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // probe asks whether a batch may be delivered now.
@@ -30,11 +30,7 @@ func TestChangesAreHeard(t *testing.T) {
 	// A turn's end is announced a moment before the thread takes the next one.
 	idle := func() {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); probe().Verdict != channel.Now; {
-			if time.Now().After(end) {
-				t.Fatalf("the idle thread gets nothing: %+v", probe())
-			}
-		}
+		poll.Until(t, "an idle thread", func() bool { return probe().Verdict == channel.Now })
 	}
 	refused := func(why string) {
 		t.Helper()
@@ -77,12 +73,8 @@ func TestChangesBehindTheProbe(t *testing.T) {
 	defer ch.Close()
 	propose := func(marker string, change func()) channel.Answer {
 		t.Helper()
-		got := r.probe(ch)
-		for end := time.Now().Add(time.Minute); got.Verdict != channel.Now; got = r.probe(ch) {
-			if time.Now().After(end) {
-				t.Fatalf("the idle thread gets nothing: %+v", got)
-			}
-		}
+		var got channel.Readiness
+		poll.Until(t, "an idle thread", func() bool { got = r.probe(ch); return got.Verdict == channel.Now })
 		change()
 		a, err := ch.Propose(bg, channel.Proposal{
 			User: thole.LocalUser, Thread: thole.ThreadID(r.thread), Mode: got.Mode, Marker: marker, Request: "r",
@@ -102,11 +94,8 @@ func TestChangesBehindTheProbe(t *testing.T) {
 	refused("wider settings", func() {
 		news := ch.News("att")
 		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true}}, nil)
-		for end := time.Now().Add(time.Minute); ch.News("att") == news; time.Sleep(time.Millisecond) { // announced to each client in its own time
-			if time.Now().After(end) {
-				t.Fatal("the change is never announced")
-			}
-		}
+		// Each client is told in its own time.
+		poll.Until(t, "the announcement", func() bool { return ch.News("att") > news })
 	})
 	r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "readOnly"}}, nil)
 	refused("a new connection", ch.Close)
@@ -117,9 +106,5 @@ func TestChangesBehindTheProbe(t *testing.T) {
 	if n := r.carrying(); n != 0 {
 		t.Errorf("%d deliveries arrived", n)
 	}
-	for end := time.Now().Add(time.Minute); propose("thole-wanted", func() {}).Acceptance != thole.Accepted; {
-		if time.Now().After(end) {
-			t.Fatal("nothing arrives any more")
-		}
-	}
+	poll.Until(t, "the next delivery", func() bool { return propose("thole-wanted", func() {}).Acceptance == thole.Accepted })
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"go.uber.org/goleak"
 )
 
@@ -77,18 +78,13 @@ func (c *codex) start() {
 		c.t.Fatal(err)
 	}
 	c.pid = c.cmd.Process.Pid
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	poll.Until(c.t, "the server's socket", func() bool {
 		cl, err := appclient.Dial(bg, "unix://"+c.sock, appclient.Options{Name: "wait"})
 		if err == nil {
 			cl.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond) // a socket that is not there yet tells nobody when it is
-	}
+		return err == nil
+	})
 }
 
 func (c *codex) kill() {

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // holder is this test binary as another process: it starts a daemon, prints its
@@ -57,8 +58,8 @@ func TestKilledBinaryLeavesNothing(t *testing.T) {
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the directory goes", func() bool { _, err := os.Stat(dir); return errors.Is(err, fs.ErrNotExist) })
-	eventually(t, "the server goes", func() bool { _, err := startTime(pid); return err != nil })
+	poll.Until(t, "the directory goes", func() bool { _, err := os.Stat(dir); return errors.Is(err, fs.ErrNotExist) })
+	poll.Until(t, "the server goes", func() bool { _, err := startTime(pid); return err != nil })
 }
 
 func TestReapTakesWhatAKilledWatcherLeft(t *testing.T) {
@@ -73,9 +74,9 @@ func TestReapTakesWhatAKilledWatcherLeft(t *testing.T) {
 	}
 	_ = holder.Process.Kill()
 	_ = holder.Wait()
-	eventually(t, "the watcher goes", func() bool { _, alive := living(filepath.Join(dir, "owner")); return !alive })
+	poll.Until(t, "the watcher goes", func() bool { _, alive := living(filepath.Join(dir, "owner")); return !alive })
 	reap(labRoot())
-	eventually(t, "the server goes", func() bool { _, err := startTime(pid); return err != nil })
+	poll.Until(t, "the server goes", func() bool { _, err := startTime(pid); return err != nil })
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal("the directory is still there")
 	}
@@ -113,16 +114,4 @@ func identified(t *testing.T, dir, name string) int {
 		t.Fatalf("no living %s in %s", name, dir)
 	}
 	return pid
-}
-
-// eventually polls, because nothing signals the end of a process that is not ours.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out: %s", what)
-		}
-	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/internal/execserver"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/protocol/exec"
 )
 
@@ -124,7 +125,7 @@ func TestReplayDetach(t *testing.T) {
 			cut := time.Now()
 			r.conns["c2"].cut()
 			<-r.conns["c2"].closed
-			eventually(t, "the session's process is gone", func() bool { return !child("/bin/sleep 300") })
+			poll.Until(t, "the session's process is gone", func() bool { return !child("/bin/sleep 300") })
 			if d := time.Since(cut); d < grace {
 				t.Errorf("the session ended after %v, recorded after 30.1 s", d)
 			}
@@ -137,7 +138,7 @@ func TestReplayDetach(t *testing.T) {
 // before a time.
 func (p *player) untilForgotten(id string, before time.Time) {
 	p.t.Helper()
-	eventually(p.t, "process "+id+" is forgotten", func() bool {
+	poll.Until(p.t, "process "+id+" is forgotten", func() bool {
 		p.send(fmt.Appendf(nil, `{"id":900,"method":"process/read","params":{"processId":%q}}`, id), false)
 		return p.answer("900").Error != nil
 	})

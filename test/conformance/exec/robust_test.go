@@ -17,6 +17,7 @@ import (
 
 	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/internal/execserver"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/transport/inproc"
 	"github.com/tholehq/thole/protocol/exec"
 
@@ -30,17 +31,6 @@ func handshake(t testing.TB, url string) *wire {
 	w.send([]byte(`{"method":"initialized"}`), false)
 	<-w.in
 	return w
-}
-
-func eventually(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come true", what)
-		}
-		time.Sleep(5 * time.Millisecond) // polls the kernel, which gives no signal
-	}
 }
 
 func alive(pid int) bool { return unix.Kill(pid, 0) == nil }
@@ -96,7 +86,7 @@ func TestNoLeak(t *testing.T) {
 	for i := range n {
 		one(i + 1)
 	}
-	eventually(t, "descriptors and goroutines back to where they were", func() bool {
+	poll.Until(t, "descriptors and goroutines back to where they were", func() bool {
 		return fds() <= beforeFds+2 && runtime.NumGoroutine() <= beforeGo+2
 	})
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -195,7 +185,7 @@ func TestDetachedSessionEnds(t *testing.T) {
 			i, i, script, exec.FormatURI(dir)), false)
 	}
 	pids := map[string]int{}
-	eventually(t, "all processes", func() bool {
+	poll.Until(t, "all processes", func() bool {
 		for _, f := range []string{"a", "b", "c", "d"} {
 			raw, err := os.ReadFile(filepath.Join(dir, f))
 			pid, perr := strconv.Atoi(strings.TrimSpace(string(raw)))
@@ -214,7 +204,7 @@ func TestDetachedSessionEnds(t *testing.T) {
 		}
 	}
 	for f, pid := range pids {
-		eventually(t, f+" is gone", func() bool { return !alive(pid) })
+		poll.Until(t, f+" is gone", func() bool { return !alive(pid) })
 	}
 	if d := time.Since(lost); d < grace {
 		t.Errorf("killed after %s, grace is %s", d, grace)
@@ -229,7 +219,7 @@ func TestClosedProcessIsForgotten(t *testing.T) {
 	if err := r.Call(t.Context(), exec.MethodProcessStart, shell("p", "true"), nil); err == nil {
 		t.Fatal("the id was free at once")
 	}
-	eventually(t, "the id is free", func() bool { return r.Call(t.Context(), exec.MethodProcessStart, shell("p", "true"), nil) == nil })
+	poll.Until(t, "the id is free", func() bool { return r.Call(t.Context(), exec.MethodProcessStart, shell("p", "true"), nil) == nil })
 }
 
 // TestResize sets a terminal's size, which the original cannot.
@@ -290,7 +280,7 @@ func TestStdioEnd(t *testing.T) {
 		w.send([]byte(m), false)
 	}
 	var pid int
-	eventually(t, "the child", func() bool {
+	poll.Until(t, "the child", func() bool {
 		raw, _ := os.ReadFile(filepath.Join(dir, "pid"))
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
 		return pid > 0

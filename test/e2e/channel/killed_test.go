@@ -23,6 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // mortal makes this test binary the thole program. Its value is a directory: every
@@ -110,15 +111,11 @@ func (h *host) thread(t *testing.T) (*appclient.Client, string) {
 		}
 	}}
 	var c *appclient.Client
-	for deadline := time.Now().Add(time.Minute); c == nil; {
+	poll.Until(t, "the server's socket", func() (ok bool) {
 		var err error
-		if c, err = appclient.Dial(t.Context(), h.addr, o); err != nil {
-			if time.Now().After(deadline) {
-				t.Fatal(err)
-			}
-			time.Sleep(20 * time.Millisecond) // a socket that is not there yet tells nobody when it is
-		}
-	}
+		c, err = appclient.Dial(t.Context(), h.addr, o)
+		return err == nil
+	})
 	var out struct{ Thread struct{ ID string } }
 	err := c.Call(t.Context(), "thread/start", map[string]any{"cwd": "/", "sandbox": "read-only", "approvalPolicy": "never"}, &out)
 	if err == nil {

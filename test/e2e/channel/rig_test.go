@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 var binary string
@@ -176,15 +176,7 @@ func (d *desk) shows(text string) {
 
 func (d *desk) until(what string, ok func() bool) {
 	d.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			d.t.Fatalf("waited too long for %s", what)
-		}
-		<-tick.C
-	}
+	poll.Until(d.t, what, ok)
 }
 
 // say types a line into the terminal and sends it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 var providers = []string{"codex", "claude", "opencode"}
@@ -42,7 +43,7 @@ func conversation(t *testing.T, s *session, name string) {
 
 	id := s.start("sim: ask Which? | red | blue ;; say heard %tool%", "")
 	q := s.asked(id)
-	await(t, "the phase of one who waits", func() bool { return s.get(id).Phase == "waiting_human" })
+	poll.Until(t, "the phase of one who waits", func() bool { return s.get(id).Phase == "waiting_human" })
 	s.reply(q, map[string]any{"answers": map[string][]string{q.Questions[0].ID: {"blue"}}})
 	if s.settle(id, "completed"); !strings.Contains(s.said(id), "blue") {
 		t.Errorf("the answer did not arrive: %q", s.said(id))
@@ -87,7 +88,7 @@ func conversation(t *testing.T, s *session, name string) {
 	s.settle(id, "completed")
 
 	s.owner(t, "thole/executor/close", map[string]string{"thread_id": s.id})
-	await(t, "the executor's stop", func() bool {
+	poll.Until(t, "the executor's stop", func() bool {
 		got, ok := s.executor(t, s.id)
 		return ok && got.State == executor.Stopped
 	})
@@ -96,11 +97,11 @@ func conversation(t *testing.T, s *session, name string) {
 	}
 
 	s.owner(t, "thole/executor/close", map[string]string{"thread_id": s.id})
-	await(t, "the executor's stop", func() bool {
+	poll.Until(t, "the executor's stop", func() bool {
 		got, ok := s.executor(t, s.id)
 		return ok && got.State == executor.Stopped
 	})
-	await(t, "the executor's removal", func() bool { // due a moment after the stop was recorded
+	poll.Until(t, "the executor's removal", func() bool { // due a moment after the stop was recorded
 		s.owner(t, "thole/sweep", struct{}{})
 		_, ok := s.executor(t, s.id)
 		return !ok

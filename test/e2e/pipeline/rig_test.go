@@ -223,17 +223,6 @@ func (r *rig) killThose(t testing.TB, info executor.Info, which func(proc string
 	}
 }
 
-// await polls what has no signal to wait on: another process's state.
-func await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came: " + what)
-		}
-		<-time.After(30 * time.Millisecond)
-	}
-}
-
 func tail(b []byte) string {
 	if len(b) > 4000 {
 		b = b[len(b)-4000:]

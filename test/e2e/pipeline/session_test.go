@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // session is one thread as an HTTP client sees it.
@@ -68,7 +69,7 @@ func (s *session) get(id string) (r run) {
 func (s *session) settle(id, outcome string) run {
 	s.t.Helper()
 	var got run
-	await(s.t, "the end of run "+id, func() bool {
+	poll.Until(s.t, "the end of run "+id, func() bool {
 		got = s.get(id)
 		return got.Phase == "succeeded" || got.Phase == "failed" || got.Phase == "canceled"
 	})
@@ -110,7 +111,7 @@ func (s *session) said(id string) string {
 // asked waits for a question of a run.
 func (s *session) asked(id string) (q question) {
 	s.t.Helper()
-	await(s.t, "a question", func() bool {
+	poll.Until(s.t, "a question", func() bool {
 		var page struct{ Items []question }
 		s.call(s.t, "GET", "/runs/"+id+"/human-loop?state=pending", nil, &page)
 		if len(page.Items) > 0 {
@@ -129,7 +130,7 @@ func (s *session) reply(q question, answer map[string]any) {
 // shows waits until a run has an item.
 func (s *session) shows(id string, want func(item) bool) {
 	s.t.Helper()
-	await(s.t, "an item", func() bool {
+	poll.Until(s.t, "an item", func() bool {
 		for _, it := range s.items(id) {
 			if want(it) {
 				return true

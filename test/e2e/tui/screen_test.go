@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // screen is a real Codex TUI in a terminal of its own.
@@ -115,19 +115,9 @@ func (s *screen) wait(texts ...string) string {
 
 func (s *screen) until(what string, ok func(string) bool) string {
 	s.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
-		shown := s.text()
-		if ok(shown) {
-			return shown
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the screen never showed %s:\n%s", what, shown)
-		}
-	}
-	return ""
+	shown := ""
+	poll.Until(s.t, what, func() bool { shown = s.text(); return ok(shown) })
+	return shown
 }
 
 // say types a line and sends it. The prompt takes a pasted text at once.
