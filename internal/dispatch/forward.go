@@ -98,6 +98,56 @@ func (w *worker) watch(ctx context.Context) (*thread.Subscription, error) {
 	return w.cfg.Threads.Subscribe(ctx, thole.SystemActor, w.lease.Thread, thread.SubscribeOptions{NoDeltas: true})
 }
 
+// untilInterrupted returns a context that ends with errInterrupted when the turn is
+// to stop, until release.
+func (w *worker) untilInterrupted(ctx context.Context) (until context.Context, release func(), err error) {
+	sub, err := w.watch(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { sub.Close() }()
+		for {
+			if t := sub.Snapshot.Open; t != nil && t.ID == w.lease.Turn && t.Interrupted || w.interrupted(ctx, sub) {
+				cancel(errInterrupted)
+				return
+			}
+			if !errors.Is(sub.Err(), thread.ErrSlow) {
+				return
+			}
+			next, err := w.watch(ctx)
+			if err != nil {
+				return
+			}
+			sub.Close()
+			sub = next
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }, nil
+}
+
+// interrupted waits for the turn's interrupt; false when the watch is over.
+func (w *worker) interrupted(ctx context.Context, sub *thread.Subscription) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case batch, ok := <-sub.Events:
+			if !ok {
+				return false
+			}
+			for _, ev := range batch {
+				if ev.Turn == w.lease.Turn && ev.Kind == thread.TurnInterrupt {
+					return true
+				}
+			}
+		}
+	}
+}
+
 // errEnded: the thread's machine closed, or the thread is gone.
 var errEnded = errors.New("it ended")
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	thole "github.com/tholehq/thole"
@@ -101,6 +102,9 @@ func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (
 	if err != nil {
 		return nil, fmt.Errorf("place turn: %w", err)
 	}
+	if t.Interrupted && !row.Restored {
+		return nil, errInterrupted // where nothing is restored no agent has begun
+	}
 	p := &place{row: row}
 	cold := row.State != executor.RowRunning || !row.Restored
 	if cold {
@@ -108,12 +112,23 @@ func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (
 			return nil, err
 		}
 	}
-	if err := w.start(ctx, p, th); err != nil {
-		return nil, err
+	if err = w.start(ctx, p, th); err == nil && !p.row.Restored {
+		err = w.restore(ctx, p, th)
 	}
-	if p.row.Restored {
-		return p, nil
+	if err != nil && t.Interrupted && ctx.Err() == nil && !isFenced(err) {
+		err = errInterrupted // nobody wants it tried again
 	}
+	return p, err
+}
+
+// restore brings a fresh executor to where agents may run, unless the turn is
+// interrupted meanwhile.
+func (w *worker) restore(ctx context.Context, p *place, th thread.Thread) error {
+	ctx, release, err := w.untilInterrupted(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	steps := []struct {
 		phase thole.Phase
 		do    func(context.Context, Target) error
@@ -123,15 +138,18 @@ func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (
 		{thole.PhasePreparing, w.cfg.Workspaces.Validate},
 	}
 	for _, s := range steps {
-		if err := w.phase(ctx, p.row.ID, s.phase); err != nil {
-			return nil, err
+		if err = w.phase(ctx, p.row.ID, s.phase); err == nil {
+			err = s.do(ctx, w.target(th, p))
 		}
-		if err := s.do(ctx, w.target(th, p)); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.phase, err)
+		if errors.Is(context.Cause(ctx), errInterrupted) {
+			return errInterrupted
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.phase, err)
 		}
 	}
 	ok, err := w.cfg.Rows.MarkRestored(ctx, p.row.ID)
-	return p, expect(ok, err, "record restore: the executor is not running any more")
+	return expect(ok, err, "record restore: the executor is not running any more")
 }
 
 // start makes sure that the executor runs and fills in how to reach it.

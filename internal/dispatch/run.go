@@ -24,6 +24,9 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 	defer cancel()
 	for range maxRecoveries {
 		err := w.runOnce(ctx, th, t)
+		if errors.Is(err, errInterrupted) {
+			return w.unbegun(ctx, t)
+		}
 		if !errors.Is(err, errLost) {
 			return tooLong(ctx, err)
 		}
@@ -54,6 +57,8 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 
 var (
 	errTooLong = thole.Errorf(thole.CodeGone, "the turn ran longer than it may").WithHint("raise turns.timeout, or split the work")
+	// errInterrupted: the turn is to stop, and no agent works on it.
+	errInterrupted = errors.New("dispatch: turn interrupted before its agent began")
 	// errLost: the run's provider is gone and its end will never come.
 	errLost = errors.New("dispatch: run lost")
 	// errStillborn: the same, and the agent had shown nothing.
@@ -61,6 +66,14 @@ var (
 	// errStarved: the same, for want of memory.
 	errStarved = fmt.Errorf("%w beyond its memory limit", errLost)
 )
+
+// unbegun ends a turn that was interrupted before its agent began.
+func (w *worker) unbegun(ctx context.Context, t thread.Turn) error {
+	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []provider.Event{{
+		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: provider.EventEnded, Turn: t.ID, Time: w.cfg.Now().UTC(),
+		Ended: &provider.Ended{Outcome: thole.OutcomeInterrupted},
+	}})
+}
 
 // tooLong names the reason when a turn's time is over.
 func tooLong(ctx context.Context, err error) error {
