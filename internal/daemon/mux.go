@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -25,11 +26,11 @@ type mux struct {
 	wg    sync.WaitGroup
 }
 
-func newMux(l net.Listener, lines func(jsonrpc.Stream), attach func(context.Context, jsonrpc.Stream)) *mux {
+func newMux(l net.Listener, lines func(jsonrpc.Stream), attach func(context.Context, jsonrpc.Stream), beside *http.ServeMux) *mux {
 	m := &mux{l: l, lines: lines, web: &webListener{addr: l.Addr(), conns: make(chan net.Conn), done: make(chan struct{})}}
 	m.serve = func(context.Context) { <-m.web.done }
 	if attach != nil {
-		srv := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { attach(ctx, s) })
+		srv := ws.NewServer(ws.Options{Beside: beside}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { attach(ctx, s) })
 		m.serve = func(ctx context.Context) { _ = srv.Serve(ctx, m.web) }
 	} else {
 		m.web.Close()

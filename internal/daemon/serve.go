@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -34,6 +35,8 @@ type Config struct {
 	Waiting map[string]bool
 	// Attach serves WebSocket connections on the same socket; nil refuses them.
 	Attach func(ctx context.Context, s jsonrpc.Stream)
+	// Beside serves paths of its own where WebSocket connections are served.
+	Beside *http.ServeMux
 	// Idle ends the process after this long without clients and work; 0: never.
 	Idle time.Duration
 	// Staying says why the process must live on for longer than the idle timeout,
@@ -89,7 +92,7 @@ func Serve(ctx context.Context, cfg Config) (StopReason, error) {
 	defer killAll()
 	s.accept, s.kill = accept, kill
 
-	mux := newMux(l, s.serveLines, cfg.Attach)
+	mux := newMux(l, s.serveLines, cfg.Attach, cfg.Beside)
 	var run sync.WaitGroup
 	run.Go(func() { mux.run(kill) })
 	run.Go(s.watchIdle)

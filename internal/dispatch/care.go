@@ -139,7 +139,7 @@ func (w *worker) care(ctx context.Context) error {
 	}
 	now, err := w.cfg.Rows.Now(ctx)
 	for _, row := range rows {
-		if w.lease.Kind == queue.Stop && w.lease.Priority == whenDue && row.LastActive.After(now.Add(-w.cfg.IdleStop)) {
+		if w.lease.Kind == queue.Stop && w.lease.Priority == whenDue && (row.LastActive.After(now.Add(-w.cfg.IdleStop)) || w.attended(ctx, row)) {
 			continue // active again since the sweep looked
 		}
 		switch w.lease.Kind {
@@ -152,6 +152,22 @@ func (w *worker) care(ctx context.Context) error {
 		}
 	}
 	return w.tried(err)
+}
+
+// attended reports whether somebody has a terminal open in an executor, and notes
+// that as its activity. Where it cannot be asked nobody does.
+func (w *worker) attended(ctx context.Context, row executor.Row) bool {
+	if row.State != executor.RowRunning {
+		return false
+	}
+	info, err := w.cfg.Driver.Inspect(ctx, row.ID)
+	if err != nil || info.State != executor.Running {
+		return false
+	}
+	client := executord.Dial(info.Endpoint, info.Token)
+	defer client.Close()
+	status, err := client.Status(ctx)
+	return err == nil && status.Terminals > 0 && w.cfg.Rows.Touch(ctx, row.ID) == nil
 }
 
 // stop syncs and stops a running executor. A failed sync leaves it running.

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -247,6 +248,46 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || !strings.Contains(r.said(id, turn), "kept") {
 		t.Fatalf("%+v said %q", got, r.said(id, turn))
 	}
+}
+
+// An executor is not idle while somebody has a terminal open in it.
+func TestAnOpenTerminalIsActivity(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop = time.Nanosecond })
+	ctx := context.Background()
+	id := r.thread()
+	r.settled(id, r.start(id, "sim: say hi"))
+	row, err := r.db.Executors().OfThread(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.driver.Inspect(ctx, row.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := executord.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	conn, err := c.Terminal(ctx, terminal.DefaultSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	swept := func(done func(executor.Row) bool) func() bool {
+		return func() bool {
+			if err := r.disp.Sweep(ctx); err != nil {
+				t.Fatal(err)
+			}
+			got, err := r.db.Executors().Get(ctx, row.ID)
+			return err == nil && done(got)
+		}
+	}
+	waitFor(t, swept(func(got executor.Row) bool {
+		if got.State != executor.RowRunning {
+			t.Fatalf("it was stopped: %+v", got)
+		}
+		return got.LastActive.After(row.LastActive)
+	}))
+	conn.Close()
+	waitFor(t, swept(func(got executor.Row) bool { return got.State == executor.RowStopped }))
 }
 
 func TestATurnThatCannotRunFailsWithANote(t *testing.T) {

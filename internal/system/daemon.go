@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,6 +57,7 @@ type rest struct {
 	methods  map[string]daemon.Method
 	channels map[thole.Target]channel.Channel
 	attach   func(ctx context.Context, s jsonrpc.Stream)
+	beside   *http.ServeMux // on the home's socket
 	staying  func() string
 	stop     func(ctx context.Context) error
 }
@@ -98,6 +100,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	methods := d.methods()
 	maps.Copy(methods, cfg.Methods)
 	staying, attach, answers := d.staying, (func(context.Context, jsonrpc.Stream))(nil), ready
+	var beside *http.ServeMux
 	if cfg.Build != nil {
 		r, err := cfg.Build(ctx, db, d)
 		if err != nil {
@@ -106,7 +109,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		defer func() { err = errors.Join(err, r.stop(context.WithoutCancel(ctx))) }()
 		maps.Copy(methods, r.methods)
 		maps.Copy(d.channels, r.channels)
-		attach = r.attach
+		attach, beside = r.attach, r.beside
 		answers = func() { r.ready(); ready() }
 		staying = func(ctx context.Context, idle time.Duration) (string, error) {
 			if why := r.staying(); why != "" {
@@ -128,7 +131,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		role = "daemon"
 	}
 	return daemon.Serve(ctx, daemon.Config{
-		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true}, Attach: attach,
+		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true}, Attach: attach, Beside: beside,
 		Idle: cfg.Idle, Staying: staying, Ready: answers, Log: cfg.Log,
 	})
 }

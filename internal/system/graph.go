@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"time"
 
@@ -124,8 +125,11 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 		methods[MethodLogin] = login
 		ready = func() { o.Web(page) }
 	}
+	beside := http.NewServeMux()
+	beside.HandleFunc("GET "+TerminalPath("{thread}"), t.terminal)
 	return &rest{
 		ready:    ready,
+		beside:   beside,
 		methods:  methods,
 		channels: ch.byTarget(),
 		attach:   func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -28,6 +29,10 @@ type threads struct {
 	dispatcher *dispatch.Dispatcher
 	providers  *registry
 	workspaces *workspaces
+	rows       executor.Rows
+	driver     executor.Driver
+	terminals  atomic.Int64 // open ones
+	log        *slog.Logger
 }
 
 func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, bwrap func() (string, error), log *slog.Logger) (*threads, error) {
@@ -42,10 +47,10 @@ func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds pro
 	if f := checkLimits(cfg.Executor); !f.OK {
 		log.Warn("executors run without some limits", "err", f.Problem)
 	}
-	t := &threads{machine: machine, providers: providers, workspaces: ws}
+	t := &threads{machine: machine, providers: providers, workspaces: ws, rows: db.Executors(), driver: driver, log: log}
 	t.dispatcher = dispatch.New(dispatch.Config{
 		Alone: true, // this process owns the home, and the store is the home's
-		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: machine, Rows: db.Executors(), Driver: driver,
+		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: machine, Rows: t.rows, Driver: driver,
 		Workspaces: ws, Credentials: creds, Info: providers.info,
 		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
 		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, RemoveAfter: cfg.Executor.RemoveAfter,
@@ -131,6 +136,9 @@ func (t *threads) stop(ctx context.Context) error {
 func (t *threads) staying() string {
 	if t.dispatcher.Busy() {
 		return "a turn is running"
+	}
+	if t.terminals.Load() > 0 {
+		return "a terminal is open"
 	}
 	return ""
 }

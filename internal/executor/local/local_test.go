@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	wire "github.com/tholehq/thole/protocol/exec"
@@ -331,4 +333,68 @@ func TestListTakesNothingAway(t *testing.T) {
 	if _, err := os.Stat(kept); err != nil {
 		t.Error(err)
 	}
+}
+
+// A terminal is inside the same walls as an agent, and ends with the executor.
+func TestTerminal(t *testing.T) {
+	each(t, func(t *testing.T, bwrap string) {
+		b := setup(t, bwrap)
+		info := b.start()
+		c := executord.Dial(info.Endpoint, info.Token)
+		defer c.Close()
+		conn, err := c.Terminal(t.Context(), terminal.DefaultSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		defer time.AfterFunc(2*time.Minute, func() { conn.Close() }).Stop()
+		said, buf := "", make([]byte, 4096)
+		expect := func(want string) {
+			t.Helper()
+			for !strings.Contains(said, want) {
+				n, err := conn.Read(buf)
+				if err != nil {
+					t.Fatalf("%v; waited for %q, was told %q", err, want, said)
+				}
+				said += string(buf[:n])
+			}
+			_, said, _ = strings.Cut(said, want)
+		}
+		mark := fmt.Sprint(90000 + os.Getpid()%9999)
+		fmt.Fprintf(conn, "echo made here > file.txt; (env -i setsid nohup sleep %s &); stty size; ls -d /root /home/*; echo at=$PWD=\n", mark)
+		expect("24 80")
+		if bwrap == "" {
+			expect("at=" + b.root)
+		} else {
+			expect("cannot access '/root'")
+			expect("/home/agent")
+			expect("at=/workspace=")
+		}
+		if got := b.run(info, "sim: run cat file.txt"); !strings.Contains(got, "made here") {
+			t.Errorf("the agent finds %q", got)
+		}
+		sleeping := func() bool {
+			out, err := exec.Command("ps", "-eo", "args").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Contains(string(out), "sleep "+mark)
+		}
+		await(t, sleeping)
+		fmt.Fprint(conn, "sleep 1000\n")
+		lost := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(io.Discard, struct{ io.Reader }{conn})
+			lost <- err
+		}()
+		if err := b.driver.Stop(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if sleeping() {
+			t.Error("a process of the terminal outlived the executor")
+		}
+		if err := <-lost; thole.CodeOf(err) != thole.CodeUnavailable {
+			t.Errorf("the client was told %v", err)
+		}
+	})
 }

@@ -34,6 +34,10 @@ type Options struct {
 	IgnoreBinary bool          // drop binary messages instead of reading them as text
 	PingEvery    time.Duration // 0: no pings
 	Header       http.Header   // added to the 101
+
+	// Beside serves other paths on the same listener, to whom we would serve; the
+	// contexts of its requests end when the server stops, which waits for them.
+	Beside *http.ServeMux
 }
 
 // Peer is who connected.
@@ -121,6 +125,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case s.isBeside(r):
+		s.pass(w, r)
 	case slices.Contains(s.opts.Health, r.URL.Path):
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET,HEAD")
@@ -133,6 +139,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.upgrade(w, r)
 	}
+}
+
+// isBeside reports whether a request is for a path of Beside.
+func (s *Server) isBeside(r *http.Request) bool {
+	if s.opts.Beside == nil {
+		return false
+	}
+	_, pattern := s.opts.Beside.Handler(r)
+	return pattern != ""
+}
+
+func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
+	if err := s.opts.Auth.Check(r); err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
+	if !s.admit() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer s.conns.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.base, cancel)()
+	s.opts.Beside.ServeHTTP(w, r.WithContext(ctx))
 }
 
 func (s *Server) originAllowed(r *http.Request) bool {

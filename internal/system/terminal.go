@@ -1,0 +1,63 @@
+package system
+
+import (
+	"context"
+	"net/http"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord"
+)
+
+// TerminalPath is where the home's socket passes a client on to a terminal in the
+// executor of a thread. The token stays with the owner.
+func TerminalPath(id thole.ThreadID) string { return "/threads/" + string(id) + "/terminal" }
+
+// terminal passes a WebSocket on to a thread's executor. It looks into none of the
+// messages. What a human does there is activity: the executor is kept, and its files
+// are synced behind it.
+func (t *threads) terminal(w http.ResponseWriter, r *http.Request) {
+	info, err := t.running(r.Context(), thole.ThreadID(r.PathValue("thread")))
+	if err != nil {
+		executord.Refuse(w, err)
+		return
+	}
+	t.terminals.Add(1)
+	defer t.terminals.Add(-1)
+	touch := func() {
+		if err := t.rows.Touch(context.WithoutCancel(r.Context()), info.ID); err != nil {
+			t.log.Warn("a terminal's activity was not recorded", "executor", info.ID, "err", err)
+		}
+	}
+	touch()
+	defer touch()
+	client := executord.Dial(info.Endpoint, info.Token)
+	defer client.Close()
+	client.PassTerminal(w, r)
+}
+
+// running finds the executor of a thread in which a human can work: it runs, and the
+// files are in their places.
+func (t *threads) running(ctx context.Context, id thole.ThreadID) (executor.Info, error) {
+	if _, err := t.machine.Get(ctx, thole.LocalActor, id); err != nil {
+		return executor.Info{}, err
+	}
+	rows, err := t.rows.Of(ctx, id)
+	if err != nil {
+		return executor.Info{}, err
+	}
+	for _, row := range rows {
+		if row.State != executor.RowRunning || !row.Restored {
+			continue
+		}
+		info, err := t.driver.Inspect(ctx, row.ID)
+		if err == nil && info.State == executor.Running {
+			return info, nil
+		}
+		if err != nil {
+			return info, err
+		}
+	}
+	return executor.Info{}, thole.Errorf(thole.CodeConflict, "thread %s has no running executor", id).
+		WithHint("a message starts one: thole thread send %s TEXT", id)
+}
