@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -44,12 +45,7 @@ func newThreadTerminal(env *Env) *cobra.Command {
 			defer context.AfterFunc(cmd.Context(), func() { conn.Close() })()
 			defer rawMode(own)()
 			defer followSize(own, conn)()
-			go func() {
-				// Nothing wakes a reader of stdin: it is not waited for.
-				if _, err := io.Copy(conn, env.In); err == nil {
-					_, _ = conn.Write([]byte{4}) // what a terminal makes of the end of input
-				}
-			}()
+			go typeIn(conn, env.In) // nothing wakes a reader of stdin: it is not waited for
 			if err := show(conn, env.Out); err != nil {
 				if cmd.Context().Err() != nil {
 					return cmd.Context().Err()
@@ -61,6 +57,21 @@ func newThreadTerminal(env *Env) *cobra.Command {
 			}
 			return nil
 		},
+	}
+}
+
+// typeIn passes on what the user says, and its end as a terminal does. That is said
+// again and again: who does not listen just then does not hear it.
+func typeIn(conn *terminal.Conn, in io.Reader) {
+	if _, err := io.Copy(conn, in); err != nil {
+		return
+	}
+	const endOfInput = 4
+	for {
+		if _, err := conn.Write([]byte{endOfInput}); err != nil {
+			return
+		}
+		time.Sleep(250 * time.Millisecond)
 	}
 }
 

@@ -153,7 +153,9 @@ func TestHTTPFace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := tcp(t, ws.Options{Auth: auth, Path: "/"}, echo(nil))
+	beside := http.NewServeMux()
+	beside.HandleFunc("GET /beside/{name}", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.PathValue("name")) })
+	addr := tcp(t, ws.Options{Auth: auth, Path: "/", Beside: beside}, echo(nil))
 	up := "Connection: keep-alive, Upgrade|Upgrade: websocket|Sec-WebSocket-Version: 13|Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
 	for _, tc := range []struct {
 		method, path, headers string
@@ -174,6 +176,10 @@ func TestHTTPFace(t *testing.T) {
 		{"GET", "/", up + "|Authorization: Bearer secreT", 401, "invalid websocket bearer token"},
 		{"GET", "/", up + "|Authorization: bEARER secret|Origin: null", 403, ""},
 		{"GET", "/", up + "|Authorization: bEARER secret|Host: evil.example", 403, ""},
+		{"GET", "/beside/x", "Authorization: Bearer secret", 200, "x"},
+		{"GET", "/beside/x", "", 401, "missing websocket bearer token\n"},
+		{"GET", "/beside/x", "Authorization: Bearer secret|Origin: null", 403, ""},
+		{"GET", "/beside/", "Authorization: Bearer secret", 404, ""},
 		{"GET", "/?q=1", up + "|Authorization: bEARER secret", 101, ""},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), tc.method, "http://"+addr+tc.path, nil)
@@ -207,6 +213,46 @@ func TestHTTPFace(t *testing.T) {
 		t.Error(err)
 	}
 	roundTrip(t, dial(t, "ws://"+addr, ws.DialOptions{Token: "secret"}), "hi")
+}
+
+// Whoever took a connection over beside us ends with the server, which waits for it.
+func TestBesideEndsWithTheServer(t *testing.T) {
+	taken, left := make(chan struct{}), make(chan struct{})
+	beside := http.NewServeMux()
+	beside.HandleFunc("GET /take", func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		close(taken)
+		<-r.Context().Done()
+		close(left)
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- ws.NewServer(ws.Options{Beside: beside}, echo(nil)).Serve(ctx, l) }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "GET /take HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	<-taken
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-left:
+	default:
+		t.Error("the server did not wait")
+	}
 }
 
 func TestTokenNeverGoesInTheClear(t *testing.T) {
