@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"slices"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -126,8 +127,8 @@ func (c *catalog) list(chosen thread.Settings) []app.Model {
 			continue
 		}
 		offered := info.Models
-		if len(offered) == 0 {
-			offered = []provider.Model{{ID: defaultModel, Title: info.Title, Default: true}}
+		if !slices.ContainsFunc(offered, func(m provider.Model) bool { return m.Default }) {
+			offered = append([]provider.Model{{ID: defaultModel, Title: info.Title, Default: true}}, offered...)
 		}
 		for _, m := range offered {
 			id := info.Name + "/" + m.ID
@@ -161,7 +162,7 @@ func wireModel(info provider.Info, m provider.Model, id string, isDefault bool) 
 	if len(m.Efforts) == 0 {
 		out.SupportedReasoningEfforts = []app.EffortOption{{ReasoningEffort: "medium", Description: "the provider's own"}}
 	}
-	out.DefaultReasoningEffort = out.SupportedReasoningEfforts[len(out.SupportedReasoningEfforts)/2].ReasoningEffort
+	out.DefaultReasoningEffort = or(m.Effort, out.SupportedReasoningEfforts[len(out.SupportedReasoningEfforts)/2].ReasoningEffort)
 	return out
 }
 

@@ -20,6 +20,9 @@ type Probe struct {
 	Path   string // configured, "" to look for the binary
 	Pinned string
 	Models []Model
+	// List asks the binary for its models, without a network; nil takes Models. A
+	// version that cannot say them has none.
+	List func(ctx context.Context, binary string) []Model
 	// Query is how the CLI is asked, without the binary and the arguments.
 	Query Query
 	// Tested is what a version can do that the conformance suite ran with.
@@ -84,6 +87,11 @@ func (p *Probe) learn(ctx context.Context, info *Info) error {
 		return fmt.Errorf("%s does not say its version: %q", info.Binary, said)
 	}
 	info.Available, info.Version = true, text
+	if p.List != nil {
+		if info.Models = p.List(ctx, info.Binary); ctx.Err() != nil {
+			return ctx.Err() // what was not heard is not kept
+		}
+	}
 	if info.Capabilities, ok = p.Tested(v, text); ok {
 		return nil
 	}

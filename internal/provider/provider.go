@@ -78,6 +78,7 @@ type Model struct {
 	ID      string   `json:"id"`
 	Title   string   `json:"title"`
 	Efforts []string `json:"efforts,omitempty"`
+	Effort  string   `json:"default_effort,omitempty"` // what it takes when none is chosen, if known
 	Default bool     `json:"default,omitempty"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/codex"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/service"
 	"github.com/tholehq/thole/internal/store"
@@ -163,12 +164,15 @@ func credentials(g *service.Group, o Options) (provider.Credentials, error) {
 }
 
 // offered lists what a user may choose: the agents, and in a demo the scripted
-// one.
+// one. The models that codex names are not there in a demo.
 func (r *registry) offered(demo bool) func() []provider.Info {
 	return func() []provider.Info {
 		var out []provider.Info
 		for _, info := range r.all() {
 			if info.Name != testprovider.Name || demo {
+				if info.Name == codex.Name && demo {
+					info.Models = nil
+				}
 				out = append(out, info)
 			}
 		}

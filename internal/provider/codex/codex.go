@@ -34,7 +34,7 @@ type Provider struct {
 func New(path string) *Provider {
 	vendor := "vendor/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "-*/bin/codex"
 	p := &Provider{sandbox: map[string]bool{}}
-	p.probe = provider.Probe{Path: path, Pinned: Pinned, Tested: p.tested, Ask: p.ask, Query: provider.Query{Homes: []string{"CODEX_HOME"}},
+	p.probe = provider.Probe{Path: path, Pinned: Pinned, Tested: p.tested, Ask: p.ask, List: p.models, Query: provider.Query{Homes: []string{"CODEX_HOME"}},
 		Binary: provider.Binary{Title: "Codex", Name: Name, Install: "npm install -g @openai/codex@" + Pinned,
 			Beside: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor}}}
 	return p

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,4 +48,26 @@ func TestProbeOfAnUnknownVersion(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 	})
+}
+
+// Users choose among the models that the real codex names, with the efforts of each.
+func TestModels(t *testing.T) {
+	info := New(lab.Codex(t)).Probe(context.Background())
+	if len(info.Models) == 0 {
+		t.Fatalf("codex names no models: %+v", info)
+	}
+	for _, m := range info.Models {
+		if m.ID == "" || m.Title == "" || m.Default || len(m.Efforts) == 0 || !slices.Contains(m.Efforts, m.Effort) {
+			t.Errorf("%+v", m)
+		}
+	}
+	got := catalogue([]byte(`{"models":[{"slug":"b","visibility":"list","priority":2,"new":1},{"slug":"c","visibility":"hide","priority":0},
+		{"slug":"a","display_name":"A","visibility":"list","priority":1,"supported_reasoning_levels":[{"effort":"low"},{"effort":"high"}],"default_reasoning_level":"low"}]}`))
+	want := []provider.Model{{ID: "a", Title: "A", Efforts: []string{"low", "high"}, Effort: "low"}, {ID: "b", Title: "b"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := catalogue([]byte("no such command")); got != nil {
+		t.Errorf("from nothing: %+v", got)
+	}
 }
