@@ -112,9 +112,10 @@ func (s *Server) authRoutes() {
 var loginPage = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-{{if .Next}}<meta http-equiv="refresh" content="0;url={{.Next}}">{{end}}<title>thole</title></head>
+{{if .Next}}<meta http-equiv="refresh" content="0;url={{.Next}}">{{end}}<title>thole</title>
+<style>:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}h1{font-size:1.2rem}</style></head>
 <body>{{if .Next}}<p>You are logged in. <a href="{{.Next}}">Continue</a></p>{{else}}<h1>This link does not work any more</h1>
-<p>{{.Problem}}</p><p>{{.Hint}}</p>{{end}}</body></html>
+<p>{{.Problem}}</p><p>{{.Hint}}</p><p><a href="/">Log in with an API token</a></p>{{end}}</body></html>
 `))
 })
 

@@ -12,6 +12,10 @@ const tool = (id: string, approval?: { id: string }): ChatPart => ({ type: "dyna
 describe("rows", () => {
   it("number steps from the second on and drop those that show nothing", () => {
     expect(kinds(answer({ type: "step-start" }, text("a"), { type: "step-start" }, text("b"), { type: "step-start" }))).toEqual(["top", "text", "step", "text", "foot"]);
+    const failed: ChatPart = { type: "data-error", id: "error", data: { code: "overloaded", message: "busy" } };
+    expect(kinds(answer({ type: "step-start" }, { type: "step-start" }, failed))).toEqual(["top", "data-error", "foot"]);
+    const numbers = rowsOf([answer({ type: "step-start" }, text("a"), { type: "step-start" }, { type: "step-start" }, text("b"))], { more: false, busy: false });
+    expect(numbers.flatMap((row) => (row.kind === "step" ? [row.number] : []))).toEqual([2]);
   });
 
   it("join neighbouring sources and leave out what has its own place", () => {

@@ -35,7 +35,8 @@ const speaking = (row: Row | undefined): boolean =>
   row?.kind === "part" && (("state" in row.part && row.part.state === "streaming") || (row.part.type === "data-ask" && row.part.data.state === "pending"));
 
 function answer(rows: Row[], message: ChatMessage, live: boolean): void {
-  let step = 0;
+  const first = rows.length;
+  let step = 1;
   let sources: SourcePart[] | undefined;
   message.parts.forEach((part, index) => {
     const key = `${message.id}:${keyOfPart(part, index)}`;
@@ -46,14 +47,14 @@ function answer(rows: Row[], message: ChatMessage, live: boolean): void {
     }
     sources = undefined;
     if (part.type === "step-start") {
-      if (++step > 1) rows.push({ key, kind: "step", number: step });
+      // A step that shows nothing has no line and no number.
+      if (rows.length > first && rows.at(-1)?.kind !== "step") rows.push({ key, kind: "step", number: ++step });
     } else if (shown(part, message)) {
       // The chat writes on in the part it has handed out: without a copy, what was drawn would always equal what is new.
       rows.push({ key, kind: "part", message, part: live ? { ...part } : part, live });
     }
   });
-  // A step that shows nothing needs no line.
-  while (rows.at(-1)?.kind === "step") rows.pop();
+  if (rows.at(-1)?.kind === "step") rows.pop();
   if (!live) rows.push({ key: `${message.id}:foot`, kind: "foot", message });
 }
 

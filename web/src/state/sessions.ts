@@ -73,7 +73,7 @@ export async function deleteSession(id: string): Promise<void> {
   drop(id);
 }
 
-export const titleOf = (session: Pick<Session, "name" | "preview"> | undefined): string => session?.name || session?.preview || "";
+export const titleOf = (session: Pick<Session, "name" | "preview"> | undefined): string => session?.name || session?.preview.trim() || "";
 
 let soon: ReturnType<typeof setTimeout> | undefined;
 function reloadSoon(): void {
