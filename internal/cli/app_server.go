@@ -77,7 +77,7 @@ func newAppServer(env *Env) *cobra.Command {
 			}
 			fmt.Fprintln(env.Out, boundURL(addr, l.Addr().String()))
 			return ws.NewServer(ws.Options{Auth: a, IgnoreBinary: true, PingEvery: 30 * time.Second},
-				func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = b.carry(ctx, s) }).Serve(cmd.Context(), l)
+				func(ctx context.Context, s jsonrpc.Stream) { _ = b.carry(ctx, s) }).Serve(cmd.Context(), l)
 		},
 	}
 	auth = wsAuth(cmd)

@@ -62,7 +62,7 @@ func newExecServer(env *Env) *cobra.Command {
 			}
 			fmt.Fprintln(env.Out, boundURL(addr, l.Addr().String()))
 			return ws.NewServer(ws.Options{Auth: a, Path: "/", Health: []string{"/readyz"}, PingEvery: 30 * time.Second},
-				func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(cmd.Context(), execserver.LimitFrames(l))
+				func(ctx context.Context, s jsonrpc.Stream) { _ = srv.Serve(ctx, s) }).Serve(cmd.Context(), execserver.LimitFrames(l))
 		},
 	}
 	auth = wsAuth(cmd)

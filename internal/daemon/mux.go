@@ -30,7 +30,7 @@ func newMux(l net.Listener, lines func(jsonrpc.Stream), attach func(context.Cont
 	m := &mux{l: l, lines: lines, web: &webListener{addr: l.Addr(), conns: make(chan net.Conn), done: make(chan struct{})}}
 	m.serve = func(context.Context) { <-m.web.done }
 	if attach != nil {
-		srv := ws.NewServer(ws.Options{Beside: beside}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { attach(ctx, s) })
+		srv := ws.NewServer(ws.Options{Beside: beside}, func(ctx context.Context, s jsonrpc.Stream) { attach(ctx, s) })
 		m.serve = func(ctx context.Context) { _ = srv.Serve(ctx, m.web) }
 	} else {
 		m.web.Close()

@@ -31,18 +31,6 @@ type Message struct {
 	Extra  []Member
 }
 
-// Member returns the raw value of an extra member, nil when absent.
-func (m *Message) Member(name string) json.RawMessage { return member(m.Extra, name) }
-
-func member(list []Member, name string) json.RawMessage {
-	for _, e := range list {
-		if e.Name == name {
-			return e.Value
-		}
-	}
-	return nil
-}
-
 // envelope is what one pass over the members finds.
 type envelope struct {
 	msg                              Message

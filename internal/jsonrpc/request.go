@@ -32,8 +32,15 @@ func (r *Request) Conn() *Conn { return r.conn }
 // Conn returns the connection the notification came on.
 func (n *Notification) Conn() *Conn { return n.conn }
 
-// Member returns the raw value of an envelope member beside params.
-func (n *Notification) Member(name string) json.RawMessage { return member(n.Extra, name) }
+// Member returns the raw value of an envelope member beside params, nil when absent.
+func (n *Notification) Member(name string) json.RawMessage {
+	for _, e := range n.Extra {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return nil
+}
 
 // Context ends with the connection.
 func (r *Request) Context() context.Context { return r.conn.ctx }

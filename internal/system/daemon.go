@@ -37,10 +37,7 @@ type DaemonConfig struct {
 	Template string // a file that replaces the words around delivered results
 	// MessageBytes bounds what a receiving turn reads; 0: the shipped limit.
 	MessageBytes int
-	Channels     map[thole.Target]channel.Channel
-	// Methods are served beside our own.
-	Methods map[string]daemon.Method
-	Log     *slog.Logger
+	Log          *slog.Logger
 	// Ready is called with nil when the socket answers.
 	Ready func(error)
 	// Hook observes durable steps, for crash tests.
@@ -98,7 +95,6 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		return "", err
 	}
 	methods := d.methods()
-	maps.Copy(methods, cfg.Methods)
 	staying, attach, answers := d.staying, (func(context.Context, jsonrpc.Stream))(nil), ready
 	var beside *http.ServeMux
 	if cfg.Build != nil {
@@ -153,7 +149,6 @@ type deliveries struct {
 
 func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 	d := &deliveries{db: db, changed: make(chan struct{}), log: cfg.Log, channels: map[thole.Target]channel.Channel{}}
-	maps.Copy(d.channels, cfg.Channels)
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

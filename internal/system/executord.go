@@ -45,7 +45,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	defer files.Close()
 	processes := execserver.New(execserver.Config{Version: version.Codex})
 	defer processes.Close()
-	terminals := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = processes.Serve(ctx, s) })
+	terminals := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
 	defer terminals.Stop()
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),

@@ -151,7 +151,7 @@ func broadcast(t *testing.T, conns, words int) float64 {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	streams := make(chan jsonrpc.Stream, conns)
-	srv := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) {
+	srv := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) {
 		streams <- s
 		_, _ = s.Read(ctx) // until the client says goodbye
 	})

@@ -35,7 +35,7 @@ func oursEcho(t testing.TB, params json.RawMessage) func() {
 	l := loopback(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served, called := make(chan error, 1), make(chan error, 1)
-	srv := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) {
+	srv := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) {
 		_ = jsonrpc.NewConn(s, jsonrpc.Options{Handler: echoServer{}}).Run(ctx)
 	})
 	go func() { served <- srv.Serve(ctx, l) }()

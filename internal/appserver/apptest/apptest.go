@@ -144,7 +144,7 @@ func (r *Rig) Listen(addr, token string) string {
 	}
 	server := r.Server
 	r.serves.Go(func() {
-		_ = ws.NewServer(ws.Options{Auth: auth, IgnoreBinary: true}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) {
+		_ = ws.NewServer(ws.Options{Auth: auth, IgnoreBinary: true}, func(ctx context.Context, s jsonrpc.Stream) {
 			_ = server.Serve(ctx, s, thole.LocalActor)
 		}).Serve(ctx, l)
 	})

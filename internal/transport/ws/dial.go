@@ -24,9 +24,8 @@ const ClientLimit = 128 << 20
 
 // DialOptions shape a client connection.
 type DialOptions struct {
-	Token  string // sent as bearer token, only over wss, to loopback or a unix socket
-	Header http.Header
-	Limit  int64 // inbound message bytes; default ClientLimit
+	Token string // sent as bearer token, only over wss, to loopback or a unix socket
+	Limit int64  // inbound message bytes; default ClientLimit
 }
 
 // Dial connects to ws://, wss:// or unix://PATH (WebSocket over the socket). The
@@ -56,11 +55,8 @@ func Dial(ctx context.Context, addr string, o DialOptions) (jsonrpc.Stream, erro
 		}
 		return c, err
 	}
-	header := o.Header.Clone()
+	header := http.Header{}
 	if o.Token != "" {
-		if header == nil {
-			header = http.Header{}
-		}
 		header.Set("Authorization", "Bearer "+o.Token)
 	}
 	c, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{ //nolint:bodyclose // the library closes it

@@ -24,33 +24,21 @@ type Options struct {
 	// Path is where upgrades are taken; "" means any path.
 	Path string
 	// Health paths answer 200 to anyone without an Origin; default /readyz, /healthz.
-	Health []string
-	// AllowOrigin lets a browser page in; nil refuses every request with an Origin.
-	AllowOrigin func(origin string) bool
-	// AllowHost lets further Host names reach a loopback listener.
-	AllowHost func(host string) bool
-
+	Health       []string
 	Limit        int64         // inbound message bytes; default DefaultLimit
 	IgnoreBinary bool          // drop binary messages instead of reading them as text
 	PingEvery    time.Duration // 0: no pings
-	Header       http.Header   // added to the 101
 
 	// Beside serves other paths on the same listener, to whom we would serve; the
 	// contexts of its requests end when the server stops, which waits for them.
 	Beside *http.ServeMux
 }
 
-// Peer is who connected.
-type Peer struct {
-	Addr    net.Addr
-	Request *http.Request // the upgrade; its body and context are spent
-}
-
 // Server upgrades requests and runs serve for each connection. serve owns the
 // stream until it returns; its context ends when the server stops.
 type Server struct {
 	opts  Options
-	serve func(ctx context.Context, s jsonrpc.Stream, p Peer)
+	serve func(ctx context.Context, s jsonrpc.Stream)
 
 	mu    sync.Mutex // orders the end of base against new conns
 	conns sync.WaitGroup
@@ -59,7 +47,7 @@ type Server struct {
 }
 
 // NewServer makes a server; it is an http.Handler and may also Serve itself.
-func NewServer(o Options, serve func(context.Context, jsonrpc.Stream, Peer)) *Server {
+func NewServer(o Options, serve func(context.Context, jsonrpc.Stream)) *Server {
 	if o.Health == nil {
 		o.Health = []string{"/readyz", "/healthz"}
 	}
@@ -120,7 +108,8 @@ func (s *Server) admit() bool {
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.originAllowed(r) || !s.hostAllowed(r) {
+	// Only browsers send an Origin, and no page has business here.
+	if len(r.Header.Values("Origin")) > 0 || !hostAllowed(r) {
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
@@ -166,17 +155,9 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	s.opts.Beside.ServeHTTP(w, r.WithContext(ctx))
 }
 
-func (s *Server) originAllowed(r *http.Request) bool {
-	origins := r.Header.Values("Origin")
-	if len(origins) == 0 {
-		return true
-	}
-	return len(origins) == 1 && s.opts.AllowOrigin != nil && s.opts.AllowOrigin(origins[0])
-}
-
 // hostAllowed stops a page whose name was made to resolve to loopback: what
 // reached a loopback port must have asked for loopback.
-func (s *Server) hostAllowed(r *http.Request) bool {
+func hostAllowed(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() {
 		return true
@@ -189,7 +170,7 @@ func (s *Server) hostAllowed(r *http.Request) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Unmap().IsLoopback()
 	}
-	return strings.EqualFold(host, "localhost") || s.opts.AllowHost != nil && s.opts.AllowHost(host)
+	return strings.EqualFold(host, "localhost")
 }
 
 func isUpgrade(r *http.Request) bool {
@@ -215,9 +196,6 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.conns.Done()
-	for k, v := range s.opts.Header {
-		w.Header()[k] = v
-	}
 	nc, _ := r.Context().Value(netConnKey{}).(net.Conn)
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // Origin was judged above, more strictly
@@ -232,9 +210,5 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		st.ping(s.opts.PingEvery)
 	}
 	defer func() { _ = st.Close("") }()
-	var peer net.Addr
-	if nc != nil {
-		peer = nc.RemoteAddr()
-	}
-	s.serve(s.base, st, Peer{Addr: peer, Request: r})
+	s.serve(s.base, st)
 }

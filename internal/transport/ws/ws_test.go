@@ -26,8 +26,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // echo sends every message back until the stream ends; the end goes to ended.
-func echo(ended chan<- error) func(context.Context, jsonrpc.Stream, ws.Peer) {
-	return func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) {
+func echo(ended chan<- error) func(context.Context, jsonrpc.Stream) {
+	return func(ctx context.Context, s jsonrpc.Stream) {
 		stop := context.AfterFunc(ctx, func() { _ = s.Close("server stops") })
 		defer stop()
 		for {
@@ -45,7 +45,7 @@ func echo(ended chan<- error) func(context.Context, jsonrpc.Stream, ws.Peer) {
 	}
 }
 
-func start(t *testing.T, l net.Listener, o ws.Options, f func(context.Context, jsonrpc.Stream, ws.Peer)) {
+func start(t *testing.T, l net.Listener, o ws.Options, f func(context.Context, jsonrpc.Stream)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -58,7 +58,7 @@ func start(t *testing.T, l net.Listener, o ws.Options, f func(context.Context, j
 	})
 }
 
-func tcp(t *testing.T, o ws.Options, f func(context.Context, jsonrpc.Stream, ws.Peer)) string {
+func tcp(t *testing.T, o ws.Options, f func(context.Context, jsonrpc.Stream)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -280,7 +280,7 @@ func TestBinary(t *testing.T) {
 }
 
 func TestCloseReasonReachesThePeer(t *testing.T) {
-	addr := tcp(t, ws.Options{}, func(_ context.Context, s jsonrpc.Stream, _ ws.Peer) {
+	addr := tcp(t, ws.Options{}, func(_ context.Context, s jsonrpc.Stream) {
 		_ = s.Close("too slow " + strings.Repeat("é", 100))
 	})
 	s := dial(t, "ws://"+addr, ws.DialOptions{})
@@ -292,7 +292,7 @@ func TestCloseReasonReachesThePeer(t *testing.T) {
 
 func TestCloseUnblocksAgainstADeadPeer(t *testing.T) {
 	read, wrote := make(chan error, 1), make(chan error, 1)
-	addr := tcp(t, ws.Options{}, func(_ context.Context, s jsonrpc.Stream, _ ws.Peer) {
+	addr := tcp(t, ws.Options{}, func(_ context.Context, s jsonrpc.Stream) {
 		go func() { _, err := s.Read(context.Background()); read <- err }()
 		first := make(chan struct{})
 		go func() {

@@ -99,7 +99,7 @@ func (p *tapped) cut() {
 func tap(t testing.TB, auth *transport.Auth) *tapped {
 	t.Helper()
 	p := &tapped{methods: map[string]int{}, started: make(chan string, 100), srv: execserver.New(execserver.Config{Version: version.Codex})}
-	h := ws.NewServer(ws.Options{Auth: auth, Path: "/"}, func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) {
+	h := ws.NewServer(ws.Options{Auth: auth, Path: "/"}, func(ctx context.Context, s jsonrpc.Stream) {
 		_ = p.srv.Serve(ctx, tapStream{s, p})
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")

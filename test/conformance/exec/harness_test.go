@@ -52,7 +52,7 @@ func servePinging(t testing.TB, cfg execserver.Config, every time.Duration) (str
 	go func() {
 		defer close(done)
 		_ = ws.NewServer(ws.Options{Path: "/", Health: []string{"/readyz"}, PingEvery: every},
-			func(ctx context.Context, s jsonrpc.Stream, _ ws.Peer) { _ = srv.Serve(ctx, s) }).Serve(ctx, execserver.LimitFrames(l))
+			func(ctx context.Context, s jsonrpc.Stream) { _ = srv.Serve(ctx, s) }).Serve(ctx, execserver.LimitFrames(l))
 	}()
 	t.Cleanup(func() {
 		cancel()
