@@ -206,8 +206,14 @@ func (c *Config) positive(key string, ok bool) error {
 }
 
 func (c *Config) bad(key, format string, args ...any) error {
-	return thole.Errorf(thole.CodeInvalid, "config key %s (from %s) %s", key, c.Origin(key), fmt.Sprintf(format, args...)).
-		WithHint("thole config show --origin lists every key and where its value came from")
+	hint := "change it there, or remove it"
+	standard := Default()
+	for _, e := range standard.Entries() {
+		if e.Key == key && e.Value != "" {
+			hint += ": then it is " + e.Value
+		}
+	}
+	return thole.Errorf(thole.CodeInvalid, "config key %s (from %s) %s", key, c.Origin(key), fmt.Sprintf(format, args...)).WithHint("%s", hint)
 }
 
 // Origin says where a key's value came from.

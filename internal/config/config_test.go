@@ -47,12 +47,14 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		env   map[string]string
 		flags map[string]string
 		want  string
+		hint  string
 	}{
-		"unknown key":           {file: "[executor]\nidel_stop = '5m'", want: "unknown key executor.idel_stop"},
+		"unknown key":           {file: "[executor]\nidel_stop = '5m'", want: "unknown key executor.idel_stop", hint: "idle_stop"},
+		"unknown table":         {file: "[web]\nport = 1", want: "unknown key web", hint: "http"},
 		"bad syntax":            {file: "[executor", want: "line 1"},
 		"wrong type":            {file: "[turns]\nmax_running = 'many'", want: "max_running"},
 		"bad duration in env":   {env: map[string]string{"THOLE_TURNS_TIMEOUT": "soon"}, want: "config key turns.timeout (from THOLE_TURNS_TIMEOUT) must be a duration"},
-		"out of range":          {file: "[turns]\nmax_running = 0", want: "config key turns.max_running"},
+		"out of range":          {file: "[turns]\nmax_running = 0", want: "config key turns.max_running", hint: "then it is 16"},
 		"unknown flag":          {flags: map[string]string{"turns.maximum": "1"}, want: "unknown config key turns.maximum"},
 		"not an address":        {flags: map[string]string{"http.listen": "nowhere"}, want: "http.listen"},
 		"not in the set":        {flags: map[string]string{"log.level": "loud"}, want: "log.level"},
@@ -62,7 +64,7 @@ func TestBadInputNamesTheKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(write(t, tc.file), env(tc.env), tc.flags)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || thole.CodeOf(err) != thole.CodeInvalid {
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(thole.HintOf(err), tc.hint) || thole.CodeOf(err) != thole.CodeInvalid {
 				t.Fatalf("got %v (%s), want %q", err, thole.CodeOf(err), tc.want)
 			}
 		})

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,15 +41,36 @@ func (c *Config) decode(file, text string) error {
 	case errors.As(err, &parse):
 		return thole.Errorf(thole.CodeInvalid, "%s line %d: %s", file, parse.Position.Line, parse.Message).WithHint("fix the file, or move it away")
 	case err != nil:
-		return thole.Errorf(thole.CodeInvalid, "%s: %w", file, err)
+		return thole.Errorf(thole.CodeInvalid, "%s: %w", file, err).WithHint("fix the file, or move it away")
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("thole config show lists the keys there are")
+		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("%s", c.beside(unknown[0].String()))
 	}
 	for _, key := range meta.Keys() {
 		c.origin[key.String()] = file
 	}
 	return nil
+}
+
+// beside names the keys that stand where an unknown one does: those of its table,
+// or the tables.
+func (c *Config) beside(unknown string) string {
+	table, _, _ := strings.Cut(unknown, ".")
+	var keys, tables []string
+	_ = c.walk(func(key string, _ reflect.Value) error {
+		at, name, _ := strings.Cut(key, ".")
+		if at == table {
+			keys = append(keys, name)
+		}
+		if !slices.Contains(tables, at) {
+			tables = append(tables, at)
+		}
+		return nil
+	})
+	if len(keys) == 0 {
+		return "the tables are " + strings.Join(tables, ", ")
+	}
+	return "[" + table + "] has " + strings.Join(keys, ", ")
 }
 
 // overlay applies the environment and then the flags, both keyed like the file.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tholehq/thole/internal/config"
@@ -78,6 +79,16 @@ func checkHome(home string) Finding {
 	st, err := os.Lstat(home)
 	switch {
 	case os.IsNotExist(err):
+		at := filepath.Dir(home)
+		for ; at != filepath.Dir(at); at = filepath.Dir(at) {
+			if _, err := os.Stat(at); err == nil {
+				break
+			}
+		}
+		if err := syscall.Access(at, 2 /* write */); err != nil {
+			f.Problem, f.Fix = "it cannot be made in "+at+": "+err.Error(), "choose another directory with --home or THOLE_HOME"
+			return f
+		}
 		f.OK, f.Found = true, home+" (made by the first command)"
 	case err != nil:
 		f.Problem, f.Fix = err.Error(), "choose another directory with --home or THOLE_HOME"
