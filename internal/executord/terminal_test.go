@@ -22,6 +22,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // tty is a terminal under test, and what it has said and was not expected yet.
@@ -82,21 +83,10 @@ func (x *tty) ends() int {
 
 type readOnly struct{ io.Reader }
 
-// await polls what has no signal to wait on: other processes and the server's side
-// of a connection.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came: %s", what)
-		}
-	}
-}
-
 // none waits until no process has a word in its arguments.
 func none(t *testing.T, word string) {
 	t.Helper()
-	await(t, "the end of "+word, func() bool { return !runs(t, word) })
+	poll.Until(t, "the end of "+word, func() bool { return !runs(t, word) })
 }
 
 func runs(t *testing.T, word string) bool {
@@ -160,7 +150,7 @@ func TestATerminalIsAShellInTheWorkspace(t *testing.T) {
 	if code := x.ends(); code != 7 {
 		t.Errorf("exit code %d", code)
 	}
-	await(t, "a count of 0", func() bool { return open(t, c) == 0 })
+	poll.Until(t, "a count of 0", func() bool { return open(t, c) == 0 })
 
 	x = openTerminal(t, c)
 	x.say("kill -KILL $$\n")
@@ -187,12 +177,12 @@ func TestAFloodWaitsForItsReader(t *testing.T) {
 		return n
 	}
 	same, last := 0, -1
-	await(t, "a program that waits", func() bool {
+	poll.Until(t, "a program that waits", func() bool {
 		now := written()
 		if same++; now != last || now < chunkOfZeros {
 			same, last = 0, now
 		}
-		return same > 20
+		return same > 8
 	})
 	if last > most {
 		t.Errorf("%d bytes were taken from the program while nobody read them", last)
@@ -260,7 +250,7 @@ func TestNothingOutlivesTheConnection(t *testing.T) {
 			n := seconds()
 			x.say(fmt.Sprintf("nohup sleep %[1]s & setsid sleep %[1]s & (env -i setsid sleep %[1]s &) ; echo o''k\n", n))
 			x.expect("ok")
-			await(t, "the sleepers", func() bool { return runs(t, "sleep "+n) })
+			poll.Until(t, "the sleepers", func() bool { return runs(t, "sleep "+n) })
 			leave(x, stop)
 			none(t, "sleep "+n)
 		})
@@ -297,12 +287,12 @@ func TestTerminalRefusals(t *testing.T) {
 		t.Errorf("a third of two terminals: %v", err)
 	}
 	first.conn.Close()
-	await(t, "room", func() bool { return open(t, c) == 1 })
+	poll.Until(t, "room", func() bool { return open(t, c) == 1 })
 	x := openTerminal(t, c)
 	x.say("echo o''k\n")
 	x.expect("ok")
 	x.conn.Close()
-	await(t, "room", func() bool { return open(t, c) == 1 })
+	poll.Until(t, "room", func() bool { return open(t, c) == 1 })
 
 	for name, r := range map[string]struct {
 		o     websocket.DialOptions
@@ -315,13 +305,13 @@ func TestTerminalRefusals(t *testing.T) {
 		"a size of nothing": {o: websocket.DialOptions{Subprotocols: []string{"tty"}}, first: `{"columns":1}`, want: "a terminal has 1 to 4096 columns and rows"},
 		"unknown command":   {o: websocket.DialOptions{Subprotocols: []string{"tty"}}, first: "{}", want: `unknown command '9'`},
 	} {
-		await(t, "room", func() bool { return open(t, c) == 1 })
+		poll.Until(t, "room", func() bool { return open(t, c) == 1 })
 		err := rudely(t, dir, r.o, r.first)
 		if err == nil || !strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	await(t, "room", func() bool { return open(t, c) == 1 })
+	poll.Until(t, "room", func() bool { return open(t, c) == 1 })
 }
 
 func unixTransport(dir string) *http.Transport {
@@ -402,7 +392,7 @@ func TestASilentClient(t *testing.T) {
 		n := seconds()
 		_ = ws.Write(t.Context(), websocket.MessageText, []byte("{}"))
 		_ = ws.Write(t.Context(), websocket.MessageText, []byte("0sleep "+n+"\n"))
-		await(t, "the end", func() bool { return open(t, c) == 0 })
+		poll.Until(t, "the end", func() bool { return open(t, c) == 0 })
 		none(t, "sleep "+n)
 	})
 	t.Run("says nothing at first", func(t *testing.T) {
@@ -411,7 +401,7 @@ func TestASilentClient(t *testing.T) {
 		if _, err := raw(t, dir, websocket.DialOptions{Subprotocols: tty}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the end", func() bool { return open(t, c) == 0 })
+		poll.Until(t, "the end", func() bool { return open(t, c) == 0 })
 	})
 	t.Run("takes no output", func(t *testing.T) {
 		dir := home(t)
@@ -422,7 +412,7 @@ func TestASilentClient(t *testing.T) {
 		}
 		_ = ws.Write(t.Context(), websocket.MessageText, []byte("{}"))
 		_ = ws.Write(t.Context(), websocket.MessageText, []byte("0yes "+seconds()+"\n"))
-		await(t, "the end", func() bool { return open(t, c) == 0 })
+		poll.Until(t, "the end", func() bool { return open(t, c) == 0 })
 	})
 }
 
@@ -444,7 +434,7 @@ func TestALargePaste(t *testing.T) {
 	if errors.As(err, &ce) && ce.Code != websocket.StatusMessageTooBig {
 		t.Errorf("closed with %v", ce)
 	}
-	await(t, "the end", func() bool { return open(t, c) == 0 })
+	poll.Until(t, "the end", func() bool { return open(t, c) == 0 })
 
 	x := openTerminal(t, c)
 	x.say("stty raw -echo; echo rea''dy; exec head -c 200000 > paste\n")

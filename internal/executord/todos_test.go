@@ -11,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // sent is one server-sent event.
@@ -67,7 +68,7 @@ func TestTodoStream(t *testing.T) {
 	}
 	// The run waits for an answer, so this came while it went on.
 	var asked executord.PendingAsk
-	await(t, "the question", func() bool {
+	poll.Until(t, "the question", func() bool {
 		asks, err := c.Pending(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -115,6 +115,51 @@ func noCgroup(t *testing.T) {
 	t.Cleanup(func() { mayCgroup = true })
 }
 
+// A program on a terminal is the leader of its own session there, and its end and its
+// hang-up reach as far as a kill.
+func TestTerminal(t *testing.T) {
+	for _, mode := range []string{"cgroup", "marks"} {
+		t.Run(mode, func(t *testing.T) {
+			if mode == "marks" {
+				noCgroup(t)
+			} else if OwnGroup() == "" {
+				t.Skip("no version 2 cgroup here")
+			}
+			master, slave, err := OpenTerminal(100, 30)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer master.Close()
+			defer slave.Close()
+			p, err := StartOnTerminal(Spec{Path: "/bin/sh", Env: map[string]string{"PATH": "/usr/bin:/bin"}, Args: []string{"-c",
+				`stty -echo; stty size </dev/tty; ps -o sid= -p $$; (env -i setsid sh -c 'trap "" HUP; echo $$; sleep 300' &); sleep 300`}}, slave)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Kill()
+			in := bufio.NewScanner(master)
+			var said []string
+			for len(said) < 3 && in.Scan() {
+				said = append(said, strings.TrimSpace(in.Text()))
+			}
+			if len(said) != 3 || said[0] != "30 100" || said[1] != strconv.Itoa(p.Pid()) {
+				t.Fatalf("said %q", said)
+			}
+			orphan, err := strconv.Atoi(said[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Stop(time.Minute)
+			gone(t, orphan, p.Pid())
+			noZombies(t, p)
+			var exit *exec.ExitError
+			if err := p.Wait(t.Context()); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGHUP {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
 func TestExitOfTheRootEndsTheTree(t *testing.T) {
 	noCgroup(t)
 	p := shell(t, `(env -i setsid sh -c 'echo $$; exec sleep 300' &) ; read go; exit 0`)

@@ -45,11 +45,11 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	defer files.Close()
 	processes := execserver.New(execserver.Config{Version: version.Codex})
 	defer processes.Close()
-	terminals := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
-	defer terminals.Stop()
+	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
+	defer commands.Stop()
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Workspace: workspace.Handler(files), Exec: terminals,
+		Version: version.Version, Logger: cfg.Logger, Workspace: workspace.Handler(files), Exec: commands,
 	})
 	if err != nil {
 		return err

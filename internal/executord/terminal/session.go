@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ const (
 	// chunk is the most that one message of output carries, and all that is held of
 	// it here.
 	chunk = 16 << 10
-	// closeGrace is how long a peer may take to answer the goodbye.
+	// closeGrace is how long a peer may take to answer a goodbye that is not the
+	// shell's end.
 	closeGrace = time.Second
 	// maxReason is what fits a close frame.
 	maxReason = 123
@@ -101,10 +103,13 @@ func (s *session) end(code websocket.StatusCode, reason string) {
 	})
 }
 
-// goodbye tells the client why, and hangs up. It may be repeated.
+// goodbye tells the client why, and hangs up. It may be repeated. Who has a shell's
+// last output to read before it comes to the goodbye has the time the library gives.
 func (s *session) goodbye() {
-	t := time.AfterFunc(closeGrace, func() { s.net.Close() })
-	defer t.Stop()
+	if !strings.HasPrefix(s.reason, exitReason) {
+		t := time.AfterFunc(closeGrace, func() { s.net.Close() })
+		defer t.Stop()
+	}
 	_ = s.ws.Close(s.code, cut(s.reason))
 }
 
