@@ -2,6 +2,7 @@ package appserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -29,13 +30,13 @@ func parseRequestID(id jsonrpc.ID) (thole.ThreadID, thole.AskID, bool) {
 
 // request encodes an ask.
 func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir string) *frame {
-	t, u, i := string(id), string(turn), string(or(a.Item, thole.ItemID(a.ID)))
-	rid, reason := requestID(id, a.ID), ptr(or(a.Reason, a.Title))
+	t, u, i := string(id), string(turn), string(cmp.Or(a.Item, thole.ItemID(a.ID)))
+	rid, reason := requestID(id, a.ID), ptr(cmp.Or(a.Reason, a.Title))
 	switch a.Kind {
 	case thole.AskCommand:
 		return ask(rid, "item/commandExecution/requestApproval", app.CommandApproval{
 			Kind: "command", ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: ptr(a.Reason), Command: &a.Command,
-			Cwd: ref(or(a.Dir, dir)), CommandActions: []app.CommandAction{{Type: "unknown", Command: a.Command}},
+			Cwd: new(cmp.Or(a.Dir, dir)), CommandActions: []app.CommandAction{{Type: "unknown", Command: a.Command}},
 			ProposedExecpolicyAmendment: a.Amendment, AvailableDecisions: decisions(a),
 		})
 	case thole.AskFileChange:
@@ -46,7 +47,7 @@ func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir st
 			wanted = json.RawMessage(`{"network":null,"fileSystem":null}`)
 		}
 		return ask(rid, "item/permissions/requestApproval", app.PermissionsApproval{
-			ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Cwd: or(a.Dir, dir), Reason: reason, Permissions: wanted,
+			ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Cwd: cmp.Or(a.Dir, dir), Reason: reason, Permissions: wanted,
 		})
 	case thole.AskInput, thole.AskPlan:
 		w := app.UserInputRequest{ThreadID: t, TurnID: u, ItemID: i, Questions: questions(a), IsBlocking: true}
@@ -57,7 +58,7 @@ func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir st
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		return ask(rid, "mcpServer/elicitation/request", app.Elicitation{
-			ThreadID: t, TurnID: &u, ServerName: or(a.Title, "mcp"), Mode: "form", Message: or(a.Reason, a.Title), RequestedSchema: schema,
+			ThreadID: t, TurnID: &u, ServerName: cmp.Or(a.Title, "mcp"), Mode: "form", Message: cmp.Or(a.Reason, a.Title), RequestedSchema: schema,
 		})
 	case thole.AskTool:
 		call := app.ToolCall{ThreadID: t, TurnID: u, CallID: i, Arguments: json.RawMessage("{}")}
@@ -70,7 +71,7 @@ func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir st
 		}
 		return ask(rid, "item/tool/call", call)
 	case thole.AskAuth:
-		f := ask(rid, "thole/auth/refresh", app.AuthRefresh{ThreadID: t, TurnID: u, Reason: or(a.Reason, a.Title)})
+		f := ask(rid, "thole/auth/refresh", app.AuthRefresh{ThreadID: t, TurnID: u, Reason: cmp.Or(a.Reason, a.Title)})
 		f.extension = true
 		return f
 	}
@@ -87,13 +88,13 @@ const (
 func questions(a thole.Ask) []app.Question {
 	if a.Kind == thole.AskPlan {
 		return []app.Question{{
-			ID: planQuestion, Header: "Plan", Question: or(a.Title, "Is this plan good?"), IsOther: true,
+			ID: planQuestion, Header: "Plan", Question: cmp.Or(a.Title, "Is this plan good?"), IsOther: true,
 			Options: []app.QuestionOption{{Label: planYes, Description: "Start working on it"}, {Label: planNo, Description: "Stay in plan mode"}},
 		}}
 	}
 	out := make([]app.Question, 0, len(a.Questions))
 	for _, q := range a.Questions {
-		w := app.Question{ID: q.ID, Header: or(q.Header, "Question"), Question: q.Text, IsOther: q.Free, IsSecret: q.Secret}
+		w := app.Question{ID: q.ID, Header: cmp.Or(q.Header, "Question"), Question: q.Text, IsOther: q.Free, IsSecret: q.Secret}
 		for _, o := range q.Options {
 			w.Options = append(w.Options, app.QuestionOption{Label: o.Label, Description: o.Description})
 		}

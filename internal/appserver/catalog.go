@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ func (c *catalog) provider() string {
 		if info.Name == codexName {
 			return codexName
 		}
-		first = or(first, info.Name)
+		first = cmp.Or(first, info.Name)
 	}
 	return first
 }
@@ -147,14 +148,14 @@ func (c *catalog) list(chosen thread.Settings) []app.Model {
 
 func wireModel(info provider.Info, m provider.Model, id string, isDefault bool) app.Model {
 	out := app.Model{
-		ID: id, Model: id, DisplayName: or(m.Title, m.ID), Description: "Runs in " + or(info.Title, info.Name),
+		ID: id, Model: id, DisplayName: cmp.Or(m.Title, m.ID), Description: "Runs in " + cmp.Or(info.Title, info.Name),
 		SupportedReasoningEfforts: []app.EffortOption{}, InputModalities: []string{"text", "image"},
 		AdditionalSpeedTiers: []string{}, ServiceTiers: []string{}, IsDefault: isDefault,
 	}
 	if info.Name == codexName {
-		out.DisplayName = or(m.Title, m.ID)
+		out.DisplayName = cmp.Or(m.Title, m.ID)
 	} else {
-		out.DisplayName = or(info.Title, info.Name) + ": " + out.DisplayName
+		out.DisplayName = cmp.Or(info.Title, info.Name) + ": " + out.DisplayName
 	}
 	for _, e := range m.Efforts {
 		out.SupportedReasoningEfforts = append(out.SupportedReasoningEfforts, app.EffortOption{ReasoningEffort: e, Description: e})
@@ -162,7 +163,7 @@ func wireModel(info provider.Info, m provider.Model, id string, isDefault bool) 
 	if len(m.Efforts) == 0 {
 		out.SupportedReasoningEfforts = []app.EffortOption{{ReasoningEffort: "medium", Description: "the provider's own"}}
 	}
-	out.DefaultReasoningEffort = or(m.Effort, out.SupportedReasoningEfforts[len(out.SupportedReasoningEfforts)/2].ReasoningEffort)
+	out.DefaultReasoningEffort = cmp.Or(m.Effort, out.SupportedReasoningEfforts[len(out.SupportedReasoningEfforts)/2].ReasoningEffort)
 	return out
 }
 

@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -52,7 +53,7 @@ func (s *Server) defaults(ctx context.Context, c *conn) (thread.Settings, error)
 // configRead tells what a new thread starts with.
 func (s *Server) configRead(ctx context.Context, c *conn, _ *app.ConfigReadParams) (answer, error) {
 	def, err := s.defaults(ctx, c)
-	name := or(def.Provider, s.catalog.provider())
+	name := cmp.Or(def.Provider, s.catalog.provider())
 	approval, sandbox := words(name, s.cfg.DefaultProfile)
 	model := s.catalog.wireModel(name, def.Model)
 	return result(app.ConfigReadResult{
@@ -96,7 +97,7 @@ func (s *Server) configEdit(def thread.Settings, e app.ConfigEdit) (thread.Setti
 			return def, nil
 		}
 		name, model, err := s.catalog.pick(*value, "", "")
-		def.Provider, def.Model = or(name, s.catalog.provider()), model
+		def.Provider, def.Model = cmp.Or(name, s.catalog.provider()), model
 		return def, err
 	case "model_reasoning_effort":
 		def.Effort = str(value)

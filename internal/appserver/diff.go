@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,7 @@ func turnDiff(edits []thole.FileChange) string {
 // patch writes one change in git's form. Agents report hunks with or without a
 // header, or a new or deleted file as marked lines only.
 func patch(b *strings.Builder, c thole.FileChange) {
-	to := or(c.Move, c.Path)
+	to := cmp.Or(c.Move, c.Path)
 	fmt.Fprintf(b, "diff --git a/%s b/%s\n", c.Path, to)
 	from, onto := "a/"+c.Path, "b/"+to
 	switch c.Kind {

@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -111,7 +112,7 @@ func askRecord(r thread.AskRecord) app.Ask {
 			Decision: string(r.Answer.Decision), Message: r.Answer.Message, Answers: r.Answer.Answers, Input: r.Answer.Input,
 			Amendment: r.Answer.Amendment, Result: r.Answer.Result,
 		}
-		out.AnsweredBy = or(r.Actor.Client, string(r.Actor.User))
+		out.AnsweredBy = cmp.Or(r.Actor.Client, string(r.Actor.User))
 	}
 	return out
 }

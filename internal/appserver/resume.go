@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 
 	thole "github.com/tholehq/thole"
@@ -34,8 +35,8 @@ func (s *Server) threadResume(ctx context.Context, c *conn, p *app.ThreadResumeP
 	snap := sub.in.Snapshot
 	out := app.ThreadResumeResult{
 		ThreadView:           s.view(snap.Thread),
-		TurnsBackwardsCursor: ref(thread.CursorAt(uint64(snap.Thread.Turns) + 1)),
-		ItemsBackwardsCursor: ref(thread.CursorAt(snap.Seq + 1)),
+		TurnsBackwardsCursor: new(thread.CursorAt(uint64(snap.Thread.Turns) + 1)),
+		ItemsBackwardsCursor: new(thread.CursorAt(snap.Seq + 1)),
 	}
 	if c.peer().extended {
 		out.Seq = &snap.Seq
@@ -63,7 +64,7 @@ func (s *Server) adopt(ctx context.Context, c *conn, t thread.Thread, w wish) er
 	if err != nil {
 		return err
 	}
-	if set.Provider != "" && set.Provider != or(t.Settings.Provider, s.catalog.provider()) {
+	if set.Provider != "" && set.Provider != cmp.Or(t.Settings.Provider, s.catalog.provider()) {
 		return errOtherProvider(set.Provider)
 	}
 	if t.Status.Loaded {

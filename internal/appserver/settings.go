@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -172,9 +173,9 @@ func (s *Server) settings(w wish, now thread.Settings) (thread.Settings, bool, e
 		}
 	}
 	if approval != "" || sandbox != "" {
-		name := or(out.Provider, now.Provider, s.catalog.provider())
-		wasApproval, wasSandbox := words(or(now.Provider, s.catalog.provider()), or(now.Profile, s.cfg.DefaultProfile))
-		out.Profile = profile(name, or(approval, wasApproval), or(sandbox, wasSandbox))
+		name := cmp.Or(out.Provider, now.Provider, s.catalog.provider())
+		wasApproval, wasSandbox := words(cmp.Or(now.Provider, s.catalog.provider()), cmp.Or(now.Profile, s.cfg.DefaultProfile))
+		out.Profile = profile(name, cmp.Or(approval, wasApproval), cmp.Or(sandbox, wasSandbox))
 	}
 	return out, plan, nil
 }
@@ -191,11 +192,11 @@ func (s *Server) view(t thread.Thread) app.ThreadView {
 }
 
 func (s *Server) threadSettings(now thread.Settings) app.ThreadSettings {
-	name := or(now.Provider, s.catalog.provider())
-	approval, sandbox := words(name, or(now.Profile, s.cfg.DefaultProfile))
+	name := cmp.Or(now.Provider, s.catalog.provider())
+	approval, sandbox := words(name, cmp.Or(now.Profile, s.cfg.DefaultProfile))
 	model := s.catalog.wireModel(name, now.Model)
 	return app.ThreadSettings{
-		DisabledPluginIDs: []string{}, Cwd: or(now.Dir, s.cfg.Dir), ApprovalPolicy: approval, ApprovalsReviewer: "user",
+		DisabledPluginIDs: []string{}, Cwd: cmp.Or(now.Dir, s.cfg.Dir), ApprovalPolicy: approval, ApprovalsReviewer: "user",
 		SandboxPolicy: sandboxPolicy(sandbox), Model: model, ModelProvider: name, Effort: ptr(now.Effort),
 		CollaborationMode: app.CollaborationMode{Mode: "default", Settings: app.ModeSettings{Model: model, Effort: ptr(now.Effort)}},
 		MultiAgentMode:    "explicitRequestOnly",
@@ -214,15 +215,5 @@ func ptr[T ~string](s T) *string {
 	if s == "" {
 		return nil
 	}
-	v := string(s)
-	return &v
-}
-
-func or[T ~string](values ...T) T {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
+	return new(string(s))
 }

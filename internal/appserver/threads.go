@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 
 	thole "github.com/tholehq/thole"
@@ -47,12 +48,12 @@ func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartPar
 		if err != nil {
 			return answer{}, err
 		}
-		set.Provider, set.Model, set.Effort = def.Provider, def.Model, or(set.Effort, def.Effort)
+		set.Provider, set.Model, set.Effort = def.Provider, def.Model, cmp.Or(set.Effort, def.Effort)
 	}
-	set.Provider = or(set.Provider, s.catalog.provider())
-	set.Profile = or(set.Profile, s.cfg.DefaultProfile)
+	set.Provider = cmp.Or(set.Provider, s.catalog.provider())
+	set.Profile = cmp.Or(set.Profile, s.cfg.DefaultProfile)
 	create := thread.Create{
-		Settings: set, Source: or(str(p.ThreadSource), sourceApp), Client: c.peer().info.Name, Ephemeral: p.Ephemeral != nil && *p.Ephemeral,
+		Settings: set, Source: cmp.Or(str(p.ThreadSource), sourceApp), Client: c.peer().info.Name, Ephemeral: p.Ephemeral != nil && *p.Ephemeral,
 	}
 	if p.ThreadID != nil {
 		if create.ID, err = threadID(*p.ThreadID); err != nil {
@@ -128,7 +129,7 @@ func (s *Server) threadFork(ctx context.Context, c *conn, p *app.ThreadForkParam
 	if err != nil {
 		return answer{}, err
 	}
-	if set.Provider != "" && set.Provider != or(parent.Settings.Provider, s.catalog.provider()) {
+	if set.Provider != "" && set.Provider != cmp.Or(parent.Settings.Provider, s.catalog.provider()) {
 		return answer{}, errOtherProvider(set.Provider)
 	}
 	t, err := s.cfg.Threads.Fork(ctx, c.who(), id, thread.Fork{

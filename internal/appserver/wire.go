@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -13,11 +14,11 @@ import (
 // Converters from the nouns of the thread machine to the wire, and back.
 
 func (s *Server) thread(t thread.Thread) app.Thread {
-	name := or(t.Settings.Provider, s.catalog.provider())
+	name := cmp.Or(t.Settings.Provider, s.catalog.provider())
 	model := s.catalog.wireModel(name, t.Settings.Model)
 	recency := t.Updated.Unix()
 	direct := !t.Archived
-	cwd := or(t.Settings.Dir, s.cfg.Dir)
+	cwd := cmp.Or(t.Settings.Dir, s.cfg.Dir)
 	out := app.Thread{
 		ID: string(t.ID), Environments: []app.Environment{{EnvironmentID: "local", Cwd: cwd, RuntimeWorkspaceRoots: []string{cwd}}}, SessionID: string(t.ID), ForkedFromID: ptr(t.ForkedFrom), ParentThreadID: ptr(t.Parent),
 		Preview: t.Preview, Ephemeral: t.Ephemeral, HistoryMode: "paginated", ModelProvider: name, Model: &model,
@@ -58,7 +59,7 @@ func turn(t thread.Turn) app.Turn {
 	id := string(t.ID)
 	out := app.Turn{ID: id, RootTurnID: &id, Items: []app.Item{}, ItemsView: app.ItemsNotLoaded, Status: app.TurnInProgress}
 	if !t.Created.IsZero() {
-		out.StartedAt = ref(t.Created.Unix())
+		out.StartedAt = new(t.Created.Unix())
 	}
 	switch t.Outcome {
 	case "":
@@ -72,10 +73,10 @@ func turn(t thread.Turn) app.Turn {
 		out.Status = app.TurnInterrupted
 	}
 	if !t.Stamp.Ended.IsZero() {
-		out.CompletedAt = ref(t.Stamp.Ended.Unix())
+		out.CompletedAt = new(t.Stamp.Ended.Unix())
 	}
 	if !t.Stamp.Ended.IsZero() && !t.Created.IsZero() {
-		out.DurationMs = ref(t.Stamp.Ended.Sub(t.Created).Milliseconds())
+		out.DurationMs = new(t.Stamp.Ended.Sub(t.Created).Milliseconds())
 	}
 	return out
 }
@@ -86,8 +87,6 @@ func accepted(t thread.Turn) app.Turn {
 	out.StartedAt, out.CompletedAt, out.DurationMs, out.Error, out.Status = nil, nil, nil, nil, app.TurnInProgress
 	return out
 }
-
-func ref[T any](v T) *T { return &v }
 
 func turnError(e *thole.TurnError) *app.TurnError {
 	if e == nil {
@@ -153,7 +152,7 @@ func millis(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
 	}
-	return ref(thole.Millis(t))
+	return new(thole.Millis(t))
 }
 
 // inputs reads what a client says. Kinds that threads do not carry are told as

@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -72,7 +73,7 @@ func command(out *app.Item, i thole.Item, extra *app.ItemExtra) {
 	if c.User {
 		out.Source = "userShell"
 	}
-	out.Command, out.Cwd = &c.Line, ref(or(c.Dir, "/"))
+	out.Command, out.Cwd = &c.Line, new(cmp.Or(c.Dir, "/"))
 	out.CommandActions = []app.CommandAction{{Type: "unknown", Command: c.Line}}
 	out.AggregatedOutput, out.ExitCode = ptr(c.Output), c.ExitCode
 	if c.DurationMS > 0 {
@@ -120,8 +121,8 @@ func tool(out *app.Item, i thole.Item) {
 	}
 	out.Type = app.ItemDynamicToolCall
 	if out.Status != app.ItemInProgress {
-		out.Success = ref(out.Status == app.ItemCompleted)
-		out.ContentItems = []app.ToolContent{{Type: "inputText", Text: or(t.Error, text)}}
+		out.Success = new(out.Status == app.ItemCompleted)
+		out.ContentItems = []app.ToolContent{{Type: "inputText", Text: cmp.Or(t.Error, text)}}
 	}
 }
 

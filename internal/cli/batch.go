@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -131,7 +132,7 @@ func printBatch(w io.Writer, b wire.Batch) {
 	}
 	_ = t.Flush()
 	for _, j := range b.Jobs {
-		fmt.Fprintf(w, "  job %s %s: %s\n", j.JobID, j.Status, firstOf(j.ResultSummary, j.TaskSummary))
+		fmt.Fprintf(w, "  job %s %s: %s\n", j.JobID, j.Status, cmp.Or(j.ResultSummary, j.TaskSummary))
 	}
 	if len(b.Ledger) > 0 {
 		fmt.Fprintln(w, "ledger:")

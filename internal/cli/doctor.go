@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func (e *Env) sessionFindings(ctx context.Context) (out []system.Finding) {
 		}
 		out = append(out, system.Finding{
 			Part: "codex session", OK: s.Problem == "", Found: "results reach thread " + s.ThreadID, Problem: fmt.Sprintf("thread %s: %s", dash(s.ThreadID), s.Problem),
-			Disables: "delivery into this terminal now", Fix: firstOf(s.Next, "thole cli sessions inspect "+s.ID),
+			Disables: "delivery into this terminal now", Fix: cmp.Or(s.Next, "thole cli sessions inspect "+s.ID),
 		})
 	}
 	return out

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -229,7 +230,7 @@ func newJobList(env *Env) *cobra.Command {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 				fmt.Fprintln(t, "JOB\tSTATUS\tTHREAD\tKIND\tCREATED\tSUMMARY")
 				for _, j := range out {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", j.JobID, j.Status, j.SourceThreadID, j.TaskKind, local(j.CreatedAt), firstOf(j.ResultSummary, j.TaskSummary))
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", j.JobID, j.Status, j.SourceThreadID, j.TaskKind, local(j.CreatedAt), cmp.Or(j.ResultSummary, j.TaskSummary))
 				}
 				_ = t.Flush()
 			})
@@ -311,13 +312,6 @@ func printJob(w io.Writer, j wire.Job) {
 		row("batch", j.BatchID)
 	}
 	_ = t.Flush()
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func local(t time.Time) string {

@@ -87,11 +87,7 @@ func (m *Machine) BeginAccept(ctx context.Context, actor thole.Actor, p BeginAcc
 				return err
 			}
 		}
-		if err := o.settle(); err != nil {
-			return err
-		}
-		out = Parcel{Lane: *o.lane, Batch: *b, Attempt: *a}
-		out.Jobs, err = o.contents(b.ID)
+		out, err = o.parcel(b, a)
 		return err
 	})
 	return out, err
@@ -120,14 +116,19 @@ func (m *Machine) Prepare(ctx context.Context, actor thole.Actor, laneID string,
 		if err != nil {
 			return err
 		}
-		if err := o.settle(); err != nil {
-			return err
-		}
-		out = Parcel{Lane: *o.lane, Batch: *b, Attempt: *a}
-		out.Jobs, err = o.contents(b.ID)
+		out, err = o.parcel(b, a)
 		return err
 	})
 	return out, err
+}
+
+// parcel settles the lane and returns what an attempt carries.
+func (o *op) parcel(b *Batch, a *Attempt) (Parcel, error) {
+	if err := o.settle(); err != nil {
+		return Parcel{}, err
+	}
+	jobs, err := o.contents(b.ID)
+	return Parcel{Lane: *o.lane, Batch: *b, Attempt: *a, Jobs: jobs}, err
 }
 
 // prepare returns the prepared attempt of a batch that is next in its fair order,

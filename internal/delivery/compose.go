@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,7 @@ func composeJob(w *strings.Builder, j *ParcelJob, depth int) {
 	if j.State == thole.JobFailed {
 		outcome = "failed"
 	}
-	fmt.Fprintf(w, "\n%sjob %s (%s) %s: %s\n", pad, j.ID, orElse(j.TaskKind, "task"), outcome, orElse(j.TaskSummary, "no summary"))
+	fmt.Fprintf(w, "\n%sjob %s (%s) %s: %s\n", pad, j.ID, cmp.Or(j.TaskKind, "task"), outcome, cmp.Or(j.TaskSummary, "no summary"))
 	if j.ResultSummary != "" {
 		fmt.Fprintf(w, "%sresult: %s\n", pad, j.ResultSummary)
 	}
@@ -52,16 +53,9 @@ func summarize(jobs []Job) string {
 	if len(jobs) == 0 {
 		return ""
 	}
-	first := orElse(jobs[0].ResultSummary, jobs[0].TaskSummary)
+	first := cmp.Or(jobs[0].ResultSummary, jobs[0].TaskSummary)
 	if len(jobs) == 1 {
 		return first
 	}
 	return fmt.Sprintf("%s (and %d more)", first, len(jobs)-1)
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

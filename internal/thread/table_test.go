@@ -114,7 +114,7 @@ func in(t *testing.T, sl slot) *writer {
 // takes exactly what the table allows, and a refusal leaves the state alone.
 func TestFoldObeysTable(t *testing.T) {
 	data := map[Kind]Data{
-		ThreadUpdated: {Name: ptr("n")}, ThreadDeleted: {}, TurnStarted: {Input: thole.Text("x")},
+		ThreadUpdated: {Name: new("n")}, ThreadDeleted: {}, TurnStarted: {Input: thole.Text("x")},
 		TurnSteered: {Message: &Message{ID: "s2"}}, SteerRefused: {MessageID: "s1"}, TurnInterrupt: {},
 		StepStarted: {}, StepEnded: {}, StepReset: {}, ItemStarted: {Item: &thole.Item{ID: "new", Kind: thole.ItemMessage}},
 		ItemUpdated:   {Item: &thole.Item{ID: "second", Kind: thole.ItemMessage}},
@@ -180,8 +180,6 @@ func TestFoldObeysTable(t *testing.T) {
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestPhaseMoves(t *testing.T) {
 	p := func(names ...thole.Phase) []thole.Phase { return names }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -106,7 +107,7 @@ func (e *Encoder) end(ev thread.Event) {
 }
 
 func sentence(why *thole.TurnError) string {
-	text := or(why.Message, string(why.Code))
+	text := cmp.Or(why.Message, string(why.Code))
 	if why.Hint != "" {
 		text += " (" + why.Hint + ")"
 	}

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -155,7 +156,7 @@ func (e *Encoder) found(i thole.Item) {
 			if webPage(c.URI) {
 				e.emit(Chunk{Type: "source-url", SourceID: id, URL: c.URI, Title: c.Name})
 			} else {
-				e.emit(Chunk{Type: "source-document", SourceID: id, MediaType: or(c.MimeType, "application/octet-stream"), Title: or(c.Name, c.URI)})
+				e.emit(Chunk{Type: "source-document", SourceID: id, MediaType: cmp.Or(c.MimeType, "application/octet-stream"), Title: cmp.Or(c.Name, c.URI)})
 			}
 		}
 	}
@@ -164,13 +165,6 @@ func (e *Encoder) found(i thole.Item) {
 func webPage(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // content is one part of what an MCP tool returns.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"mime"
@@ -181,7 +182,7 @@ func (m *ClientMessage) Input() ([]thole.Input, error) {
 			}
 		case "file":
 			if !strings.HasPrefix(p.MediaType, "image/") || !strings.HasPrefix(p.URL, "data:") {
-				return nil, thole.Errorf(thole.CodeUnsupported, "a %s file cannot be sent in a message", or(p.MediaType, "nameless")).
+				return nil, thole.Errorf(thole.CodeUnsupported, "a %s file cannot be sent in a message", cmp.Or(p.MediaType, "nameless")).
 					WithHint("images can, as data: URLs; put other files into the workspace")
 			}
 			in = append(in, thole.Input{Type: "image", URL: p.URL})

@@ -1,0 +1,86 @@
+package thread_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a machine whose clock the test moves.
+type bench struct {
+	*thread.Machine
+	t   *testing.T
+	now time.Time
+	n   int
+}
+
+func newBench(t *testing.T, db *store.DB, policies thread.Policies) *bench {
+	b := &bench{t: t, now: time.UnixMilli(1_700_000_000_000).UTC()}
+	m, err := thread.New(thread.Config{Store: db.Threads(), Now: func() time.Time { return b.now }, Policies: policies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Attach(nobody{})
+	b.Machine = m
+	t.Cleanup(func() { _ = m.Close(bg) })
+	return b
+}
+
+func (b *bench) create(p thread.Create) thread.Thread {
+	b.t.Helper()
+	b.now = b.now.Add(time.Second)
+	th, err := b.Create(bg, me, p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return th
+}
+
+// turn starts a turn and returns a function that reports about it.
+func (b *bench) turn(id thole.ThreadID, text string) (thread.Turn, func(...provider.Event)) {
+	b.t.Helper()
+	b.now = b.now.Add(time.Second)
+	turn, err := b.StartTurn(bg, me, thread.StartTurn{Thread: id, Input: thole.Text(text)})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return turn, func(events ...provider.Event) {
+		b.t.Helper()
+		for i := range events {
+			b.n++
+			events[i].ID = thole.EventID(fmt.Sprint("e", b.n))
+		}
+		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, events); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func ends(o thole.Outcome) provider.Event {
+	return provider.Event{Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: o}}
+}
+
+func said(id, text string) provider.Event {
+	return provider.Event{Kind: provider.EventItemCompleted, Item: &thole.Item{ID: thole.ItemID(id), Kind: thole.ItemMessage, Text: text}}
+}
+
+func asks(id string, k thole.AskKind) provider.Event {
+	return provider.Event{Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: thole.AskID(id), Kind: k, Questions: []thole.Question{{ID: "q"}}}}
+}
+
+func (b *bench) lastTurn(id thole.ThreadID) thread.Turn {
+	b.t.Helper()
+	page, err := b.Turns(bg, me, id, thread.PageParams{Desc: true, Limit: 1})
+	if err != nil || len(page.Items) != 1 {
+		b.t.Fatalf("turns: %+v, %v", page, err)
+	}
+	return page.Items[0]
+}
