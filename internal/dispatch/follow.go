@@ -70,7 +70,7 @@ func (w *worker) alive(ctx context.Context, p *place) error {
 		case err == nil && info.State == executor.Running && info.Boot == p.info.Boot:
 			return nil
 		case err == nil:
-			return errLost
+			return errDead
 		}
 		last = err
 		select {
@@ -79,7 +79,7 @@ func (w *worker) alive(ctx context.Context, p *place) error {
 		case <-time.After(wait):
 		}
 	}
-	return errors.Join(errLost, last)
+	return errors.Join(errDead, last)
 }
 
 // pump appends one run's events to its thread.

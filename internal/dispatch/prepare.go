@@ -28,7 +28,7 @@ type place struct {
 // executord that takes the token of its start is the one that was prepared, and
 // anything else is looked at from the beginning.
 func (w *worker) place(ctx context.Context, th thread.Thread, t thread.Turn, req executord.RunRequest) (*place, executord.Run, error) {
-	if p, ok := w.recall(th.ID); ok {
+	if p, ok := w.recall(th.ID); ok && !moved(t, p.row.ID) {
 		run, err := p.client.Run(ctx, req)
 		if err == nil {
 			w.remember(p, t)
@@ -41,6 +41,10 @@ func (w *worker) place(ctx context.Context, th thread.Thread, t thread.Turn, req
 	if err != nil {
 		return nil, executord.Run{}, err
 	}
+	if moved(t, p.row.ID) {
+		p.client.Close()
+		return nil, executord.Run{}, errLost
+	}
 	run, err := p.client.Run(ctx, req)
 	if err != nil {
 		p.client.Close()
@@ -48,6 +52,12 @@ func (w *worker) place(ctx context.Context, th thread.Thread, t thread.Turn, req
 	}
 	w.remember(p, t)
 	return p, run, nil
+}
+
+// moved reports whether a turn's run was in another executor than this: here it
+// would begin again, under the ids of events that the thread knows already.
+func moved(t thread.Turn, id thole.ExecutorID) bool {
+	return (t.Phase == thole.PhaseRunning || t.Phase == thole.PhaseWaitingHuman) && t.Executor != "" && t.Executor != id
 }
 
 // recall is where the thread's last turn ran.

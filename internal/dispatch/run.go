@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ const maxRecoveries = 3
 func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.TurnTimeout, errTooLong)
 	defer cancel()
-	for range maxRecoveries {
+	var unread error
+	for n := 0; n < maxRecoveries; {
 		err := w.runOnce(ctx, th, t)
 		if errors.Is(err, errInterrupted) {
 			return w.unbegun(ctx, t)
@@ -32,17 +34,12 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 		}
 		w.log.Info("provider lost", "turn", t.ID, "thread", th.ID, "err", err)
 		w.forget(th.ID) // what was lost is looked at from the beginning
-		why := "the executor was lost; taking the turn up again"
-		switch {
-		case errors.Is(err, errStarved):
-			why = "the executor went beyond its memory limit and was lost; taking the turn up again"
-		case errors.Is(err, errStillborn):
-			why = "the agent ended before it began; taking the turn up again"
-		}
-		// Back to the start of the pipeline: what was open is closed with the text it
-		// has, and the next run is told apart by its number.
-		if err := w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), thole.PhaseQueued, why); err != nil {
+		if errors.Is(err, errDead) && unread == nil {
+			unread = err // its log may hold more than we have read, even the turn's end
+		} else if err = w.again(ctx, t, cmp.Or(unread, err)); err != nil {
 			return err
+		} else {
+			unread, n = nil, n+1
 		}
 		if th, err = w.cfg.Threads.Get(ctx, thole.SystemActor, th.ID); err != nil {
 			return err
@@ -55,12 +52,27 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 		WithHint("look at the agent's last command; it may need more memory than the executor has")
 }
 
+// again takes a lost turn back to the start of the pipeline: what was open is
+// closed with the text it has, and the next run is told apart by its number.
+func (w *worker) again(ctx context.Context, t thread.Turn, lost error) error {
+	why := "the executor was lost; taking the turn up again"
+	switch {
+	case errors.Is(lost, errStarved):
+		why = "the executor went beyond its memory limit and was lost; taking the turn up again"
+	case errors.Is(lost, errStillborn):
+		why = "the agent ended before it began; taking the turn up again"
+	}
+	return w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), thole.PhaseQueued, why)
+}
+
 var (
 	errTooLong = thole.Errorf(thole.CodeGone, "the turn ran longer than it may").WithHint("raise turns.timeout, or split the work")
 	// errInterrupted: the turn is to stop, and no agent works on it.
 	errInterrupted = errors.New("dispatch: turn interrupted before its agent began")
 	// errLost: the run's provider is gone and its end will never come.
 	errLost = errors.New("dispatch: run lost")
+	// errDead: the same, and its executor with it.
+	errDead = fmt.Errorf("%w with its executor", errLost)
 	// errStillborn: the same, and the agent had shown nothing.
 	errStillborn = fmt.Errorf("%w before its agent showed anything", errLost)
 	// errStarved: the same, for want of memory.
@@ -98,7 +110,7 @@ func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) e
 	}
 	err = w.follow(ctx, p, run, t.Run)
 	if errors.Is(err, errLost) && w.starved(p) {
-		err = errStarved
+		err = errors.Join(errStarved, err)
 	}
 	w.keepLogin(p, t.Settings.Provider)
 	return err

@@ -20,37 +20,31 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// unwilling is a driver whose agents refuse to listen until they are let.
-type unwilling struct {
+// fronted is a driver behind whose executords' sockets a test stands.
+type fronted struct {
 	*local.Driver
-	url     string
-	socket  string
-	refused atomic.Int64
-	listens atomic.Bool
+	url    string
+	socket string
 }
 
-func newUnwilling(t *testing.T) *unwilling {
-	d := &unwilling{}
+// front lets serve see every request before the executord does.
+func front(t *testing.T, serve func(w http.ResponseWriter, r *http.Request, next http.Handler)) (*fronted, func(*dispatch.Config)) {
+	d := &fronted{}
 	dial := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", d.socket)
 	}}
-	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "executord"})
-	to.Transport, to.FlushInterval = dial, -1
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/steer" && !d.listens.Load() {
-			d.refused.Add(1)
-			w.WriteHeader(http.StatusConflict)
-			fmt.Fprintf(w, `{"code":%q,"message":"not now"}`, thole.CodeConflict)
-			return
-		}
-		to.ServeHTTP(w, r)
-	}))
+	next := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "executord"})
+	next.Transport, next.FlushInterval = dial, -1
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, next) }))
 	t.Cleanup(func() { srv.Close(); dial.CloseIdleConnections() })
 	d.url = srv.URL
-	return d
+	return d, func(c *dispatch.Config) {
+		d.Driver = c.Driver.(*local.Driver)
+		c.Driver = d
+	}
 }
 
-func (d *unwilling) Start(ctx context.Context, id thole.ExecutorID) (executor.Info, error) {
+func (d *fronted) Start(ctx context.Context, id thole.ExecutorID) (executor.Info, error) {
 	info, err := d.Driver.Start(ctx, id)
 	d.socket, info.Endpoint = strings.TrimPrefix(info.Endpoint, "unix:"), d.url
 	return info, err
@@ -59,11 +53,18 @@ func (d *unwilling) Start(ctx context.Context, id thole.ExecutorID) (executor.In
 // What is said while the agent cannot listen piles up, and is heard in order and
 // once when it can again.
 func TestSteersPileUp(t *testing.T) {
-	d := newUnwilling(t)
-	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) {
-		d.Driver = c.Driver.(*local.Driver)
-		c.Driver = d
+	var refused atomic.Int64
+	var listens atomic.Bool
+	_, through := front(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == "/steer" && !listens.Load() {
+			refused.Add(1)
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprintf(w, `{"code":%q,"message":"not now"}`, thole.CodeConflict)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
+	r := newWorld(t).rig(t, storetest.SQLite(t), through)
 	id := r.thread()
 	const many = 40
 	turn := r.start(id, "sim: "+strings.Repeat("wait 10m ;; ", many)+"say done")
@@ -74,8 +75,8 @@ func TestSteersPileUp(t *testing.T) {
 		}
 		want += fmt.Sprintf("%d\n", i)
 	}
-	waitFor(t, func() bool { return d.refused.Load() > 2 })
-	d.listens.Store(true)
+	waitFor(t, func() bool { return refused.Load() > 2 })
+	listens.Store(true)
 	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted {
 		t.Fatalf("%+v", got)
 	}

@@ -201,6 +201,11 @@ func TestCancelAndSecondTurn(t *testing.T) {
 // A restart loses the provider, never what it said: the run reads as lost, its
 // log is whole, and the conversation goes on in another run.
 func TestRestartKeepsTheLog(t *testing.T) {
+	t.Run("killed", func(t *testing.T) { restart(t, true) })
+	t.Run("stopped", func(t *testing.T) { restart(t, false) })
+}
+
+func restart(t *testing.T, killed bool) {
 	dir := home(t)
 	c, stop := serve(t, dir)
 	req := request("sim: say before ;; ask Which? | a | b")
@@ -219,9 +224,11 @@ func TestRestartKeepsTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	os.RemoveAll(dir + "/state")
-	if err := os.Rename(dir+"/copy", dir+"/state"); err != nil {
-		t.Fatal(err)
+	if killed {
+		os.RemoveAll(dir + "/state")
+		if err := os.Rename(dir+"/copy", dir+"/state"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c, _ = serve(t, dir)
 	st, err := c.Status(t.Context())

@@ -25,11 +25,21 @@ type run struct {
 	asks    map[thole.AskID]thole.Ask
 	todos   []thole.Todo
 	steered map[thole.MessageID]bool
-	stopped bool // a stop was asked for before the session was open
+	stopped bool // a stop was asked for
+	closing bool // executord ends under the run
 }
 
-// drive takes the turn to its end. Whatever happens, the log ends with exactly
-// one EventEnded and is sealed.
+// cut reports whether a run ends only because executord does. Its turn has not
+// ended then: the log stays without an end, as after a crash, and another run takes
+// the turn up.
+func (r *run) cut(end provider.Ended) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closing && !r.stopped && end.Outcome == thole.OutcomeInterrupted
+}
+
+// drive takes the turn to its end. Whatever happens but executord's own end, the
+// log ends with exactly one EventEnded and is sealed.
 func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 	defer r.log.Seal() // last: whoever has read to the end may have the run forgotten
 	defer close(r.done)
@@ -39,7 +49,11 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 		if ended {
 			return
 		}
-		if ended = ev.Kind == provider.EventEnded; ended && broken != nil {
+		ended = ev.Kind == provider.EventEnded
+		if ended && r.cut(*ev.Ended) {
+			return
+		}
+		if ended && broken != nil {
 			ev = endEvent(req.Turn.ID, s.now(), broken, false)
 		}
 		r.note(ev)

@@ -155,7 +155,12 @@ func (rs *runs) each(fn func(*run)) {
 }
 
 func (rs *runs) stopAll() {
-	rs.each(func(r *run) { r.cancel() })
+	rs.each(func(r *run) {
+		r.mu.Lock()
+		r.closing = true
+		r.mu.Unlock()
+		r.cancel()
+	})
 	rs.each(func(r *run) { <-r.done })
 }
 
