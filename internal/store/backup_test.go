@@ -98,16 +98,23 @@ func TestBackupBesideAWriter(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesBadBackups(t *testing.T) {
-	ctx := context.Background()
-	dir := t.TempDir()
-	path, good := filepath.Join(dir, "thole.db"), filepath.Join(dir, "good.db")
+// backedUp is a closed store with one user more than a new one, and its backup.
+func backedUp(t *testing.T) (dir, path, backup string) {
+	t.Helper()
+	dir = t.TempDir()
+	path, backup = filepath.Join(dir, "thole.db"), filepath.Join(dir, "good.db")
 	db := reopen(t, Config{Path: path})
 	addUser(t, db, "kept")
-	if _, err := Backup(ctx, path, good); err != nil {
+	if _, err := Backup(context.Background(), path, backup); err != nil {
 		t.Fatal(err)
 	}
 	db.Close()
+	return dir, path, backup
+}
+
+func TestRestoreRefusesBadBackups(t *testing.T) {
+	ctx := context.Background()
+	dir, path, good := backedUp(t)
 	bytes, err := os.ReadFile(good)
 	if err != nil {
 		t.Fatal(err)
@@ -145,14 +152,7 @@ func TestRestoreRefusesBadBackups(t *testing.T) {
 // TestRestoreOverADamagedStore: the case a restore is for.
 func TestRestoreOverADamagedStore(t *testing.T) {
 	ctx := context.Background()
-	dir := t.TempDir()
-	path, good := filepath.Join(dir, "thole.db"), filepath.Join(dir, "good.db")
-	db := reopen(t, Config{Path: path})
-	addUser(t, db, "kept")
-	if _, err := Backup(ctx, path, good); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
+	_, path, good := backedUp(t)
 	if err := os.WriteFile(path, []byte(strings.Repeat("rubbish", 999)), 0o600); err != nil {
 		t.Fatal(err)
 	}

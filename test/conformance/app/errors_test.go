@@ -1,10 +1,7 @@
 package app
 
 import (
-	"bufio"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,57 +23,39 @@ func TestRefusesLikeTheRecordedServer(t *testing.T) {
 	for _, m := range protocol.Methods() {
 		served[m.Name] = m.Direction == protocol.FromClient
 	}
-	files, _ := filepath.Glob("testdata/*.jsonl")
 	rig := apptest.New(t, apptest.Options{})
 	compared := 0
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		type sent struct {
-			method string
-			params json.RawMessage
-			ready  bool
-			caps   string
-		}
-		asked := map[string]sent{}
-		ready, caps := map[string]bool{}, map[string]string{}
-		lines := bufio.NewScanner(f)
-		lines.Buffer(nil, 64<<20)
-		for lines.Scan() {
-			var l struct {
-				Conn, Dir string
-				Msg       json.RawMessage
-			}
-			var m message
-			if json.Unmarshal(lines.Bytes(), &l) != nil || json.Unmarshal(l.Msg, &m) != nil {
-				continue
-			}
-			id := l.Conn + string(m.ID)
-			if l.Dir == "send" && m.Method != "" {
-				asked[id] = sent{m.Method, m.Params, ready[l.Conn], caps[l.Conn]}
-				continue
-			}
-			q, ok := asked[id]
-			if l.Dir != "recv" || !ok || m.Method != "" {
-				continue
-			}
-			if q.method == "initialize" && m.Error == nil {
-				var p struct{ Capabilities json.RawMessage }
-				_ = json.Unmarshal(q.params, &p)
-				ready[l.Conn], caps[l.Conn] = true, string(p.Capabilities)
-			}
-			if m.Error == nil || !refusal(m.Error.Message) || !served[q.method] && !strings.Contains(m.Error.Message, "`"+q.method+"`") {
-				continue
-			}
-			if got := ask(t, rig, q.ready, q.caps, q.method, q.params); got.Error == nil || got.Error.Code != m.Error.Code || words(got.Error.Message) != words(m.Error.Message) {
-				t.Errorf("%s: %s %s: got %v, recorded %v", filepath.Base(name), q.method, q.params, got.Error, words(m.Error.Message))
-			}
-			compared++
-		}
-		_ = f.Close()
+	type sent struct {
+		method string
+		params json.RawMessage
+		ready  bool
+		caps   string
 	}
+	asked := map[string]sent{}
+	ready, caps := map[string]bool{}, map[string]string{}
+	transcripts(t, func(file, conn, dir string, m message) {
+		id := conn + string(m.ID)
+		if dir == "send" && m.Method != "" {
+			asked[id] = sent{m.Method, m.Params, ready[conn], caps[conn]}
+			return
+		}
+		q, ok := asked[id]
+		if dir != "recv" || !ok || m.Method != "" {
+			return
+		}
+		if q.method == "initialize" && m.Error == nil {
+			var p struct{ Capabilities json.RawMessage }
+			_ = json.Unmarshal(q.params, &p)
+			ready[conn], caps[conn] = true, string(p.Capabilities)
+		}
+		if m.Error == nil || !refusal(m.Error.Message) || !served[q.method] && !strings.Contains(m.Error.Message, "`"+q.method+"`") {
+			return
+		}
+		if got := ask(t, rig, q.ready, q.caps, q.method, q.params); got.Error == nil || got.Error.Code != m.Error.Code || words(got.Error.Message) != words(m.Error.Message) {
+			t.Errorf("%s: %s %s: got %v, recorded %v", file, q.method, q.params, got.Error, words(m.Error.Message))
+		}
+		compared++
+	})
 	if compared < 15 {
 		t.Errorf("only %d refusals were compared", compared)
 	}

@@ -41,20 +41,19 @@ type message struct {
 	Error  *jsonrpc.Error
 }
 
-// recorded reads the real server's side of all transcripts.
-func recorded(t *testing.T) book {
+// transcripts shows every recorded message: conn names its connection, dir who sent
+// it.
+func transcripts(t *testing.T, see func(file, conn, dir string, m message)) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no recordings")
 	}
-	b := book{}
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked := map[string]string{}
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 64<<20)
 		for lines.Scan() {
@@ -63,19 +62,27 @@ func recorded(t *testing.T) book {
 				Msg       json.RawMessage
 			}
 			var m message
-			if json.Unmarshal(lines.Bytes(), &l) != nil || json.Unmarshal(l.Msg, &m) != nil {
-				continue
-			}
-			id := l.Conn + string(m.ID)
-			switch {
-			case l.Dir == "send" && m.Method != "":
-				asked[id] = m.Method
-			case l.Dir == "recv":
-				b.take(asked, id, m)
+			if json.Unmarshal(lines.Bytes(), &l) == nil && json.Unmarshal(l.Msg, &m) == nil {
+				see(filepath.Base(name), name+l.Conn, l.Dir, m)
 			}
 		}
 		_ = f.Close()
 	}
+}
+
+// recorded reads the real server's side of all transcripts.
+func recorded(t *testing.T) book {
+	t.Helper()
+	b, asked := book{}, map[string]string{}
+	transcripts(t, func(_, conn, dir string, m message) {
+		id := conn + string(m.ID)
+		switch {
+		case dir == "send" && m.Method != "":
+			asked[id] = m.Method
+		case dir == "recv":
+			b.take(asked, id, m)
+		}
+	})
 	return b
 }
 
