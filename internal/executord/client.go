@@ -194,15 +194,5 @@ func (c *Client) Terminal(ctx context.Context, size terminal.Size) (*terminal.Co
 
 // TerminalAt is Terminal at the path of somebody who passes it on.
 func (c *Client) TerminalAt(ctx context.Context, path string, size terminal.Size) (*terminal.Conn, error) {
-	conn, resp, err := terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size)
-	if err == nil {
-		return conn, nil
-	}
-	if resp != nil {
-		return nil, refusal(resp)
-	}
-	if thole.CodeOf(err) == thole.CodeInvalid {
-		return nil, err
-	}
-	return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
+	return terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size, refusal)
 }

@@ -24,26 +24,28 @@ type Conn struct {
 	exit int    // set before Read returns io.EOF
 }
 
-// Dial asks for a terminal at an http:// address. The response is that of a server
-// that refused, its body the beginning of what it said.
-func Dial(ctx context.Context, client *http.Client, url string, header http.Header, size Size) (*Conn, *http.Response, error) {
+// Dial asks for a terminal at an http:// address. What a server says that refuses is
+// read by refused.
+func Dial(ctx context.Context, client *http.Client, url string, header http.Header, size Size, refused func(*http.Response) error) (*Conn, error) {
 	if err := size.check(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{ //nolint:bodyclose // the library has read it
 		HTTPClient: client, HTTPHeader: header, Subprotocols: []string{Subprotocol}, CompressionMode: websocket.CompressionDisabled,
 	})
+	if err != nil && resp != nil {
+		return nil, refused(resp)
+	}
 	if err != nil {
-		return nil, resp, err
+		return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
 	}
 	ws.SetReadLimit(maxMessage)
-	c := &Conn{ws: ws}
 	hello, _ := json.Marshal(size)
 	if err := ws.Write(ctx, websocket.MessageText, hello); err != nil {
-		ws.CloseNow()
-		return nil, nil, err
+		_ = ws.CloseNow()
+		return nil, thole.Errorf(thole.CodeUnavailable, "open terminal: %w", err)
 	}
-	return c, nil, nil
+	return &Conn{ws: ws}, nil
 }
 
 // Read returns output. io.EOF means that the shell ended, and ExitCode is known;
