@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // chatty is an agent that says something short, then what it is given, and goes on
@@ -88,9 +89,13 @@ func TestAnAgentStopsWhenItsLogFails(t *testing.T) {
 			default:
 				t.Error("the agent went on")
 			}
-			end, sealed := r.log.End()
-			if !sealed || r.snapshot().State != RunEnded {
-				t.Errorf("sealed %v, %+v", sealed, r.snapshot())
+			var end uint64
+			poll.Until(t, "the seal, which follows the end", func() (sealed bool) {
+				end, sealed = r.log.End()
+				return sealed
+			})
+			if r.snapshot().State != RunEnded {
+				t.Errorf("%+v", r.snapshot())
 			}
 			if tc.ended {
 				recs, err := r.log.Read(t.Context(), end-1)
