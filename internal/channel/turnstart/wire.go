@@ -60,12 +60,8 @@ type wireItems struct {
 }
 
 type wireTurn struct {
-	ID          string `json:"id"`
-	Status      string `json:"status"`
-	CompletedAt *int64 `json:"completedAt"`
-	Error       *struct {
-		Message string `json:"message"`
-	} `json:"error"`
+	ID     string `json:"id"`
+	Status string `json:"status"`
 }
 
 type wireTurns struct {
