@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -198,8 +199,6 @@ func safeContent(w http.ResponseWriter) {
 // If-Match and If-None-Match refuse what the caller did not expect to replace.
 func (l *Local) writeFile(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Query().Get("path")
-	l.writes.Lock() // two writers must not both find the version they expect
-	defer l.writes.Unlock()
 	dir, name, err := l.at(path)
 	if err != nil {
 		writeError(w, err)
@@ -210,27 +209,11 @@ func (l *Local) writeFile(w http.ResponseWriter, r *http.Request) {
 		writeError(w, thole.Errorf(thole.CodeInvalid, "say which file"))
 		return
 	}
-	mode := uint32(0o644)
-	have := ""
-	switch st, err := dir.Lstat(name); {
-	case err == nil && st.Kind != beneath.File:
-		writeError(w, thole.Errorf(thole.CodeForbidden, "%q is not a file", path))
-		return
-	case err == nil:
-		mode, have = st.Mode, etag(st)
-	case !errors.Is(err, fs.ErrNotExist):
+	if _, err := replaceable(dir, name, path, r.Header); err != nil {
 		writeError(w, err)
 		return
 	}
-	if want := r.Header.Get("If-Match"); want != "" && want != have {
-		writeError(w, thole.Errorf(thole.CodeConflict, "%q was changed by somebody else", path).WithHint("read it again"))
-		return
-	}
-	if r.Header.Get("If-None-Match") == "*" && have != "" {
-		writeError(w, thole.Errorf(thole.CodeConflict, "%q is there already", path))
-		return
-	}
-	st, err := replace(dir, name, mode, r.Body, r.ContentLength)
+	st, err := l.replace(dir, name, path, r)
 	if err != nil {
 		writeError(w, fileError(path, err))
 		return
@@ -240,7 +223,35 @@ func (l *Local) writeFile(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(describe(path, st))
 }
 
-func replace(dir *beneath.Dir, name string, mode uint32, body io.Reader, size int64) (st beneath.Stat, err error) {
+// replaceable returns the mode that a file is to have, if the caller expects what
+// is there.
+func replaceable(dir *beneath.Dir, name, path string, h http.Header) (mode uint32, err error) {
+	mode = 0o644
+	have := ""
+	switch st, err := dir.Lstat(name); {
+	case err == nil && st.Kind != beneath.File:
+		return 0, thole.Errorf(thole.CodeForbidden, "%q is not a file", path)
+	case err == nil:
+		mode, have = st.Mode, etag(st)
+	case !errors.Is(err, fs.ErrNotExist):
+		return 0, err
+	}
+	if want := h.Get("If-Match"); want != "" && !names(want, have) {
+		return 0, thole.Errorf(thole.CodeConflict, "%q was changed by somebody else", path).WithHint("read it again")
+	}
+	if names(h.Get("If-None-Match"), have) {
+		return 0, thole.Errorf(thole.CodeConflict, "%q is there already", path)
+	}
+	return mode, nil
+}
+
+// names reports whether a list of ETags has one, or means any.
+func names(list, tag string) bool {
+	return tag != "" && (strings.TrimSpace(list) == "*" ||
+		slices.ContainsFunc(strings.Split(list, ","), func(t string) bool { return strings.TrimSpace(t) == tag }))
+}
+
+func (l *Local) replace(dir *beneath.Dir, name, path string, r *http.Request) (st beneath.Stat, err error) {
 	temp := ".thole-" + thole.NewID[string](time.Now())
 	f, err := dir.Create(temp, 0o600)
 	if err != nil {
@@ -252,12 +263,18 @@ func replace(dir *beneath.Dir, name string, mode uint32, body io.Reader, size in
 			_ = dir.Remove(temp)
 		}
 	}()
-	n, err := io.Copy(f, body)
-	if err == nil && size >= 0 && n != size {
+	n, err := io.Copy(f, r.Body)
+	if err == nil && r.ContentLength >= 0 && n != r.ContentLength {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		return st, thole.Errorf(thole.CodeUnavailable, "write file: %w", err)
+	}
+	l.writes.Lock() // two writers must not both find the version they expect
+	defer l.writes.Unlock()
+	mode, err := replaceable(dir, name, path, r.Header)
+	if err != nil {
+		return st, err
 	}
 	if err := errors.Join(f.Chmod(fs.FileMode(mode&0o777)), f.Sync()); err != nil {
 		return st, err
