@@ -47,7 +47,7 @@ func TestOneThread(t *testing.T) {
 		{say: "sim: run echo first-output ;; say told %tool%", shows: []string{"echo first-output", "Yes, proceed"}, keys: []string{"y"}, then: []string{"• told first-output"}},
 		{say: "sim: run echo never-printed > out ;; say went on without", shows: []string{"echo never-printed", "No, continue without running it (d)"}, keys: []string{"d"}, then: []string{"• went on without"}},
 		{say: "sim: run echo second-output ;; say heard %tool%", shows: []string{"$ echo second-output", "Yes, proceed"}, keys: []string{"Escape"}, ends: app.TurnInterrupted},
-		{say: "sim: ask Which colour? | red | green ;; say you chose %tool%", shows: []string{"Which colour?", "red", "green"}, keys: []string{"2", "Enter"}, then: []string{"• you chose green"}},
+		{say: "sim: ask Which colour? | red | green ;; say you chose %tool%", shows: []string{"1. red", "2. green", "enter to submit answer"}, keys: []string{"2", "Enter"}, then: []string{"• you chose green"}},
 		{say: "sim: todo [x] read the code | [~] write the test | run it ;; say planned", shows: []string{"Updated Plan", "read the code", "write the test", "run it", "• planned"}},
 		{say: "sim: say before ;; hang", shows: []string{"• before"}, keys: []string{"Escape"}, ends: app.TurnInterrupted},
 	} {
