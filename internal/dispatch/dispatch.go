@@ -96,6 +96,7 @@ type Dispatcher struct {
 	workers map[thole.TurnID]*worker
 	warm    map[thole.ThreadID]place // where each thread's last turn ran
 	stop    context.CancelFunc       // ends claiming
+	stopped bool                     // nothing is begun any more
 	wg      sync.WaitGroup
 }
 
@@ -144,11 +145,13 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	}
 	intake, stop := context.WithCancel(ctx)
 	d.mu.Lock()
-	d.stop = stop
+	d.stop, d.stopped = stop, false
 	d.mu.Unlock()
 	unsubscribe := d.cfg.Queue.Subscribe(d.wake)
+	leave := d.cfg.Queue.Standby(func() queue.Claim { return d.wanted(false) }, func(leases []queue.Lease) { d.take(intake, leases) })
 	d.wg.Go(func() {
 		defer unsubscribe()
+		defer leave()
 		d.claimLoop(intake)
 	})
 	d.wg.Go(func() { d.sweepLoop(intake) })
@@ -161,6 +164,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 func (d *Dispatcher) Stop(context.Context) error {
 	d.mu.Lock()
 	stop := d.stop
+	d.stopped = true
 	d.mu.Unlock()
 	if stop != nil {
 		stop()
@@ -190,7 +194,7 @@ const pollEvery = time.Second
 
 // careAfter is how long care waits behind turns that came with it: nobody waits
 // for it, and a turn that starts needs the processor.
-const careAfter = 10 * time.Millisecond
+const careAfter = 25 * time.Millisecond
 
 func (d *Dispatcher) claimLoop(intake context.Context) {
 	ticker, care := time.NewTicker(pollEvery), time.NewTimer(0)
@@ -223,23 +227,31 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 // batch is how many turns one claim asks for.
 const batch = 16
 
+func (d *Dispatcher) wanted(care bool) queue.Claim {
+	return queue.Claim{Owner: d.cfg.Owner, Care: care, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits}
+}
+
 func (d *Dispatcher) claim(ctx context.Context, care bool) {
-	leases, err := d.cfg.Queue.Claim(ctx, queue.Claim{
-		Owner: d.cfg.Owner, Care: care, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits,
-	})
+	leases, err := d.cfg.Queue.Claim(ctx, d.wanted(care))
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.Warn("claim turns", "err", err)
 		}
 		return
 	}
+	d.take(ctx, leases)
+	if len(leases) > 0 {
+		runtime.Gosched() // they go first
+	}
+}
+
+// take begins what was leased. With a turn's start it is called while the thread is
+// still held, so it is quick.
+func (d *Dispatcher) take(ctx context.Context, leases []queue.Lease) {
 	for _, l := range leases {
 		d.begin(ctx, l)
 	}
 	if len(leases) == batch {
 		d.wake() // there may be more
-	}
-	if len(leases) > 0 {
-		runtime.Gosched() // they go first
 	}
 }

@@ -21,8 +21,15 @@ import (
 var _ thread.Runner = (*Dispatcher)(nil)
 var _ thread.Recoverer = (*Dispatcher)(nil)
 
-// Wake implements thread.Runner.
-func (d *Dispatcher) Wake(thole.ThreadID, thole.TurnID) { d.wake() }
+// Wake implements thread.Runner. A turn that came to us with its start is begun.
+func (d *Dispatcher) Wake(_ thole.ThreadID, turn thole.TurnID) {
+	d.mu.Lock()
+	_, begun := d.workers[turn]
+	d.mu.Unlock()
+	if !begun {
+		d.wake()
+	}
+}
 
 // Steer implements thread.Runner: it refuses what the provider cannot do.
 func (d *Dispatcher) Steer(_ context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {

@@ -146,3 +146,35 @@ func TestAnAnswerSurvivesABrokenConnection(t *testing.T) {
 		t.Fatalf("%+v after %d calls", got, broken.Load())
 	}
 }
+
+// standby is a queue whose turns come when the test says.
+type standby struct {
+	queue.Store
+	take func([]queue.Lease)
+}
+
+func (s *standby) Standby(_ func() queue.Claim, take func([]queue.Lease)) func() {
+	s.take = take
+	return func() {}
+}
+
+// A turn that comes with its start while the dispatcher stops is given back: it
+// must not wait for the end of a lease that nobody holds.
+func TestATurnThatComesWithTheStopIsGivenBack(t *testing.T) {
+	ctx := t.Context()
+	db := storetest.SQLite(t)
+	late := &standby{Store: db.Queue()}
+	r := newWorld(t).rig(t, db, func(c *dispatch.Config) { c.Queue = late })
+	if err := r.disp.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	turn := r.start(r.thread(), "sim: say hello")
+	leases, err := db.Queue().Claim(ctx, queue.Claim{Owner: "test", Token: thole.NewID[string](time.Now()), Max: 1, Lease: time.Hour})
+	if err != nil || len(leases) != 1 {
+		t.Fatalf("claimed %v, %v", leases, err)
+	}
+	late.take(leases)
+	if row, err := db.Queue().Get(ctx, turn); err != nil || row.State != queue.Ready {
+		t.Fatalf("%+v, %v", row, err)
+	}
+}

@@ -24,10 +24,12 @@ type worker struct {
 // begin works on a lease in a goroutine of its own.
 func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 	w := &worker{Dispatcher: d, lease: l}
-	d.mu.Lock()
-	d.workers[l.Turn] = w
-	d.mu.Unlock()
-	d.wg.Go(func() {
+	if !d.admit(w) {
+		w.giveBack(ctx)
+		return
+	}
+	go func() {
+		defer d.wg.Done()
 		defer func() {
 			d.mu.Lock()
 			if d.workers[l.Turn] == w { // it may be ours again, under another lease
@@ -46,7 +48,19 @@ func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 		}
 		end(err)
 		w.finish(held, err)
-	})
+	}()
+}
+
+// admit counts a worker in, unless this dispatcher has stopped: a lease may come
+// with a turn's start at any time.
+func (d *Dispatcher) admit(w *worker) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stopped {
+		d.wg.Add(1)
+		d.workers[w.lease.Turn] = w
+	}
+	return !d.stopped
 }
 
 // hold renews the lease until letGo. The context it returns dies when the lease
@@ -93,9 +107,7 @@ func (w *worker) finish(ctx context.Context, err error) {
 			w.log.Warn("lease lost", "turn", w.lease.Turn)
 			return
 		}
-		if err := w.cfg.Queue.Release(context.WithoutCancel(ctx), w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
-			w.log.Warn("release turn", "turn", w.lease.Turn, "err", err)
-		}
+		w.giveBack(ctx)
 		return
 	}
 	// A stop that comes now must not leave the thread waiting for the lease's end;
@@ -114,6 +126,12 @@ func (w *worker) finish(ctx context.Context, err error) {
 	}
 	if err != nil && !errors.Is(err, queue.ErrLeaseLost) {
 		w.log.Warn("give lease back", "turn", w.lease.Turn, "err", err)
+	}
+}
+
+func (w *worker) giveBack(ctx context.Context) {
+	if err := w.cfg.Queue.Release(context.WithoutCancel(ctx), w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
+		w.log.Warn("release turn", "turn", w.lease.Turn, "err", err)
 	}
 }
 

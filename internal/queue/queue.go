@@ -115,6 +115,10 @@ type Store interface {
 	// Claim leases up to Max turns, best first: by priority, then by the millisecond
 	// of their arrival.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
+	// Standby has turns that threads start leased at once, in the commit that adds
+	// them, as ask says and best first. take gets them and must not block. A store
+	// that several processes share may leave them to Claim.
+	Standby(ask func() Claim, take func([]Lease)) (stop func())
 	// Renew extends a live lease and reports whether a cancel was asked for.
 	Renew(ctx context.Context, turn thole.TurnID, token string, lease time.Duration) (cancel bool, err error)
 	// Wait marks a leased turn as held up by a human, or no longer.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -50,6 +51,7 @@ type DB struct {
 	bus *bus
 
 	completions completions // of the turn queue
+	standby     atomic.Pointer[standby]
 }
 
 type engine interface {

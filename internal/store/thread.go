@@ -91,7 +91,7 @@ func (s *Threads) moveQueue(tx *Tx, c *thread.Commit) error {
 					return err
 				}
 			}
-			tx.Notify(queueTopic, "")
+			err = s.db.Queue().serve(tx, e.Turn)
 		case thread.AskResolved:
 			_, err = unparkTurn(tx, e.Turn)
 		case thread.TurnInterrupt:

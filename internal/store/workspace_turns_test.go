@@ -199,15 +199,9 @@ func TestSnapshotsOfDeletedThreadsGo(t *testing.T) {
 func newFiles(t *testing.T, db *store.DB) *files {
 	t.Helper()
 	ctx := context.Background()
-	m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
-	f := &files{Machine: m, t: t, db: db}
-	f.must(err)
-	f.must(m.Start(ctx))
-	t.Cleanup(func() { f.must(m.Close(ctx)) })
-	th, err := m.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
-	f.must(err)
-	f.id = th.ID
-	row, err := db.Executors().Ensure(ctx, executor.Row{ID: thole.NewID[thole.ExecutorID](time.Now()), Thread: th.ID, Scope: executor.ScopeThread, Driver: "d"})
+	f := &files{Machine: newMachine(t, db), t: t, db: db}
+	f.id = newThread(t, f.Machine)
+	row, err := db.Executors().Ensure(ctx, executor.Row{ID: thole.NewID[thole.ExecutorID](time.Now()), Thread: f.id, Scope: executor.ScopeThread, Driver: "d"})
 	f.must(err)
 	f.where = row.ID
 	_, err = db.Executors().MarkRunning(ctx, f.where)

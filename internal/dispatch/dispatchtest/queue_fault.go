@@ -41,6 +41,10 @@ func (w *Store) Claim(a0 context.Context, a1 queue.Claim) (r0 []queue.Lease, err
 	return
 }
 
+func (w *Store) Standby(a0 func() queue.Claim, a1 func([]queue.Lease)) (r0 func()) {
+	return w.Next.Standby(a0, a1)
+}
+
 func (w *Store) Renew(a0 context.Context, a1 thole.TurnID, a2 string, a3 time.Duration) (r0 bool, err error) {
 	call, err := w.Plan.Enter("Store.Renew")
 	if err != nil {
