@@ -8,15 +8,20 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// failureOf maps the server's error to the closed set. ok is false for an abort.
+// failureOf maps the server's error to the closed set. ok is false for an abort. An
+// error that the server did not expect comes as text: its name, words and stack.
 func failureOf(e *nativeError) (f *thole.TurnError, ok bool) {
-	msg := e.Data.Message
+	name := e.Name
+	msg, _, _ := strings.Cut(e.Data.Message, "\n    at ")
+	if inner, words, found := strings.Cut(msg, ": "); found && name == "UnknownError" && strings.HasSuffix(inner, "Error") && !strings.Contains(inner, " ") {
+		name, msg = inner, words
+	}
 	if msg == "" {
-		msg = e.Name
+		msg = name
 	}
 	status := e.Data.StatusCode
 	code := provider.CodeForStatus(status)
-	switch e.Name {
+	switch name {
 	case "MessageAbortedError":
 		return nil, false
 	case "ProviderAuthError":

@@ -34,6 +34,21 @@ func TestRetryIsJudgedByWhatIsTold(t *testing.T) {
 	}
 }
 
+// What the server did not expect is judged by its own words, without its stack.
+func TestUnexpectedErrors(t *testing.T) {
+	for text, want := range map[string]thole.TurnError{
+		"ProviderModelNotFoundError: Model not found: nope/x.\n    at <anonymous> (/$bunfs/root/chunk-a.js:439:50300)\n    at f (b.js:1:529)": {Code: thole.ErrBadRequest, Message: "Model not found: nope/x."},
+		"the service is overloaded": {Code: thole.ErrOverloaded, Message: "the service is overloaded"},
+		"could not do it: why not":  {Code: thole.ErrBadRequest, Message: "could not do it: why not"},
+	} {
+		var e nativeError
+		e.Name, e.Data.Message = "UnknownError", text
+		if f, ok := failureOf(&e); !ok || f.Code != want.Code || f.Message != want.Message {
+			t.Errorf("%q: %v %+v", text, ok, f)
+		}
+	}
+}
+
 func TestSessionIDs(t *testing.T) {
 	for id, want := range map[string]bool{
 		"ses_e229071bcffeJfrFyw4WRhzD67": true, "ses_1": true, "ses_": false, "": false,
