@@ -70,7 +70,8 @@ type Channel struct {
 	Sessions Sessions
 	Log      *slog.Logger
 
-	plain bool // asks for no experimental methods
+	plain     bool          // asks for no experimental methods
+	leftAfter time.Duration // the age from which on a trial is nobody's
 
 	pins sync.Mutex // held while a session is pinned, or found to be left pinned
 
@@ -87,7 +88,7 @@ func New(s Sessions, log *slog.Logger) *Channel {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Channel{Sessions: s, Log: log, links: map[thole.AttachmentID]*link{}, trials: map[procid.Identity]*trial{}}
+	return &Channel{Sessions: s, Log: log, links: map[thole.AttachmentID]*link{}, trials: map[procid.Identity]*trial{}, leftAfter: 2 * (giveUp + callTime)}
 }
 
 // Close ends every connection.

@@ -6,6 +6,9 @@ import thole "github.com/tholehq/thole"
 // no queue.
 func (c *Channel) Plain() { c.plain = true }
 
+// Impatient makes a channel take every trial that it finds for one left behind.
+func (c *Channel) Impatient() { c.leftAfter = 0 }
+
 // News is how often other settings of an attachment's thread were announced.
 func (c *Channel) News(id thole.AttachmentID) int64 {
 	c.mu.Lock()

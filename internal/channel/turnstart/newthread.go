@@ -80,6 +80,7 @@ func loaded(ctx context.Context, c *appclient.Client, tell func(freshThread)) er
 type freshThread struct {
 	wireThread
 	ForkedFrom *string `json:"forkedFromId"`
+	CreatedAt  int64   `json:"createdAt"`
 }
 
 // conversation tells what a user began from everything else. Who made it cannot

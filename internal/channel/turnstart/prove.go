@@ -64,6 +64,9 @@ func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) e
 		return fmt.Errorf("connect to the app-server: %w", err)
 	}
 	defer client.Close()
+	if err := tidy(ctx, client, c.leftAfter); err != nil {
+		return err
+	}
 	if err := try(ctx, archive{client: client, queued: true}, began, ended); err != nil {
 		return thole.Errorf(thole.CodeUnsupported, "the app-server's queue does not do what it has to: %w", err)
 	}
@@ -72,9 +75,6 @@ func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) e
 }
 
 func try(ctx context.Context, a archive, began, ended <-chan string) (err error) {
-	if err := tidy(ctx, a.client); err != nil {
-		return err
-	}
 	var made struct {
 		Thread wireThread `json:"thread"`
 	}
@@ -154,16 +154,19 @@ func try(ctx context.Context, a archive, began, ended <-chan string) (err error)
 	return nil
 }
 
-// tidy removes what a trial left that its maker did not outlive.
-func tidy(ctx context.Context, c *appclient.Client) error {
+// tidy removes what trials left whose makers did not outlive them. A young one may
+// be another deliverer's that is still at it.
+func tidy(ctx context.Context, c *appclient.Client, after time.Duration) error {
 	var left []string
 	err := loaded(ctx, c, func(t freshThread) {
-		if t.ThreadSource != nil && *t.ThreadSource == trialSource {
+		if t.ThreadSource != nil && *t.ThreadSource == trialSource && time.Since(time.Unix(t.CreatedAt, 0)) >= after {
 			left = append(left, t.ID)
 		}
 	})
 	for _, id := range left {
-		err = errors.Join(err, c.Call(ctx, "thread/delete", params{"threadId": id}, nil))
+		if e := c.Call(ctx, "thread/delete", params{"threadId": id}, nil); !refused(e) { // else it is gone already
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }

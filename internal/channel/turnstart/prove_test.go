@@ -21,6 +21,7 @@ func TestTheQueueIsTriedFirst(t *testing.T) {
 		t.Helper()
 		ch := turnstart.New(r.s, nil)
 		defer ch.Close()
+		ch.Impatient()
 		got, err := ch.Probe(bg, q)
 		if err != nil {
 			t.Fatal(err)
