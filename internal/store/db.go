@@ -21,7 +21,8 @@ type Config struct {
 	// because several machines share its leases. Default time.Now.
 	Now func() time.Time
 	// Conns bounds concurrent readers on SQLite (default 4) and all connections
-	// on PostgreSQL (default 16: more are slower on the machines we measured).
+	// on PostgreSQL (default 16: more are slower on the machines we measured), of
+	// which a quarter is the turn queue's.
 	Conns int
 	Log   *slog.Logger
 

@@ -23,6 +23,7 @@ const (
 type postgres struct {
 	cfg  *pgx.ConnConfig
 	pool *sql.DB
+	line *sql.DB // for the turn queue's own calls
 	hook Hook
 	log  *slog.Logger
 }
@@ -33,27 +34,44 @@ func openPostgres(ctx context.Context, cfg Config) (*postgres, error) {
 		return nil, thole.Errorf(thole.CodeInvalid, "open store: the PostgreSQL DSN cannot be parsed").
 			WithHint("a DSN looks like postgres://user@host:5432/database")
 	}
-	pg := &postgres{cfg: pc, pool: stdlib.OpenDB(*pc), hook: cfg.Hook, log: cfg.Log}
+	pg := &postgres{cfg: pc, pool: stdlib.OpenDB(*pc), line: stdlib.OpenDB(*byIndex(pc)), hook: cfg.Hook, log: cfg.Log}
 	n := cfg.Conns
 	if n <= 0 {
 		n = 16
 	}
-	pg.pool.SetMaxOpenConns(n)
-	pg.pool.SetMaxIdleConns(n)
+	few := max(1, n/4)
+	for pool, n := range map[*sql.DB]int{pg.line: few, pg.pool: max(1, n-few)} {
+		pool.SetMaxOpenConns(n)
+		pool.SetMaxIdleConns(n)
+	}
 	conn, err := pg.pool.Conn(ctx)
 	if err == nil {
 		err = migrate(ctx, conn, postgresDialect{}, cfg.Now)
 		err = errors.Join(err, conn.Close())
 	}
 	if err != nil {
-		_ = pg.pool.Close()
+		_ = pg.close()
 		return nil, thole.Errorf(thole.CodeOf(classify(err)), "open PostgreSQL store: %w", classify(err))
 	}
 	return pg, nil
 }
 
 func (pg *postgres) name() string { return enginePostgres }
-func (pg *postgres) close() error { return pg.pool.Close() }
+func (pg *postgres) close() error { return errors.Join(pg.line.Close(), pg.pool.Close()) }
+
+// byIndex keeps a connection to one plan for each statement, of look-ups by index.
+// PostgreSQL's statistics are of another time: a queue that was empty a second ago
+// has thousands of rows, and a plan made for the one reads all rows of the other. A
+// bitmap scan reads every dead index entry, again and again, that an index scan
+// passes over once it has met it.
+func byIndex(cfg *pgx.ConnConfig) *pgx.ConnConfig {
+	cfg = cfg.Copy()
+	for _, way := range []string{"seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin", "hashagg"} {
+		cfg.RuntimeParams["enable_"+way] = "off"
+	}
+	cfg.RuntimeParams["plan_cache_mode"], cfg.RuntimeParams["jit"] = "force_generic_plan", "off"
+	return cfg
+}
 
 func (pg *postgres) update(ctx context.Context, step string, fn func(*Tx) error) (*Tx, error) {
 	for try := 0; ; try++ {
@@ -128,7 +146,7 @@ func (pg *postgres) begin(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, er
 
 func databaseTime(tx *Tx) time.Time {
 	var ms int64
-	if err := tx.QueryRow("select (extract(epoch from clock_timestamp()) * 1000)::bigint").Scan(&ms); err != nil {
+	if err := tx.QueryRow("select " + databaseMillis).Scan(&ms); err != nil {
 		_ = tx.fail(err)
 	}
 	return time.UnixMilli(ms)

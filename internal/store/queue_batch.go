@@ -31,14 +31,6 @@ type statement struct {
 // because the row has no such token, and every write under it is refused.
 const hasty = `set_config('synchronous_commit', 'off', true)`
 
-// byIndex keeps PostgreSQL to one plan, of look-ups by index. Its statistics are of
-// another time: a queue that was empty a second ago has thousands of rows, and a
-// plan made for the one reads all rows of the other. A bitmap scan reads every dead
-// index entry, again and again, that an index scan passes over once it has met it.
-const byIndex = `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true), ` +
-	`set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_hashagg', 'off', true), ` +
-	`set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
-
 // batch runs statements whose text does not depend on what those before them
 // returned, in one durable transaction, and wakes the topic. PostgreSQL gets them
 // all in one round trip; there each statement sees what was committed when it
@@ -90,7 +82,7 @@ func (tx *Tx) run(s statement) error {
 
 // databaseMillis is {now} on PostgreSQL. It is read while the statement runs, so
 // after every lock that was taken before it.
-const databaseMillis = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
+const databaseMillis = "(date_part('epoch', clock_timestamp()) * 1000)::bigint"
 
 // pipeline sends a batch in one go. PostgreSQL makes one transaction of what
 // comes before one Sync; only a hook, which must see it open, asks for begin and
@@ -101,7 +93,7 @@ func (pg *postgres) pipeline(ctx context.Context, step, topic string, list []sta
 	}
 	// As in an Update: a context that dies halfway would leave the outcome unknown.
 	ctx = context.WithoutCancel(ctx)
-	conn, err := pg.pool.Conn(ctx)
+	conn, err := pg.line.Conn(ctx)
 	if err != nil {
 		return classify(err)
 	}

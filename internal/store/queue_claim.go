@@ -116,7 +116,7 @@ func (q *Queue) round(c queue.Claim, want int) *round {
 		update turn_queue set state = 'leased', attempt = attempt + 1, lease_owner = $1, lease_until = {now} + $2, lease_token = $3
 		where turn_id ` + q.among(`select id from `+chosen+` chosen`) + `
 		returning kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error, lease_token, lease_until, created_at, ` + seen
-	first := `select ` + hasty + `, ` + byIndex
+	first := `select ` + hasty
 	if used != "" {
 		first += `, pg_advisory_xact_lock(7741094326)`
 	}

@@ -92,7 +92,6 @@ func (q *Queue) complete(ctx context.Context, together []*completion) {
 	err := q.db.batch(ctx, "queue.complete", queueTopic, func() []statement {
 		clear(done)
 		return []statement{
-			{postgres: true, text: `select ` + byIndex},
 			{postgres: true, args: keys, text: `with held (id) as (` + these + `) select pg_advisory_xact_lock(hashtext(thread)) from
 				(select distinct (select thread_id from turn_queue where turn_id = id) as thread from held order by thread) threads`},
 			// A row that is not leased has no time left. Without "is true" PostgreSQL would
