@@ -152,6 +152,9 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request) {
 	flush := http.NewResponseController(w)
 	_ = flush.SetWriteDeadline(time.Time{})
 	w.WriteHeader(http.StatusOK)
+	if req.Method == http.MethodHead {
+		return
+	}
 	_ = flush.Flush()
 	for {
 		recs, err := r.log.Read(req.Context(), after)

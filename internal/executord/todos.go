@@ -96,6 +96,9 @@ func (r *run) streamTodos(w http.ResponseWriter, req *http.Request, after uint64
 	flush := http.NewResponseController(w)
 	_ = flush.SetWriteDeadline(time.Time{})
 	w.WriteHeader(http.StatusOK)
+	if req.Method == http.MethodHead {
+		return
+	}
 	for {
 		if flush.Flush() != nil {
 			return

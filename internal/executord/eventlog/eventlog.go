@@ -78,7 +78,8 @@ func Open(path string) (*Log, error) {
 	return l, nil
 }
 
-// recover indexes the whole records and truncates behind the last one.
+// recover indexes the whole records and truncates behind the last one. What cannot
+// be read is not torn: only an end that comes too early and a sum that is wrong are.
 func (l *Log) recover() error {
 	r := bufio.NewReaderSize(l.file, 1<<20)
 	var at int64
@@ -87,6 +88,9 @@ func (l *Log) recover() error {
 	var buf []byte
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
+			if !ended(err) {
+				return err
+			}
 			break
 		}
 		n := binary.BigEndian.Uint32(head[:4])
@@ -97,7 +101,9 @@ func (l *Log) recover() error {
 			buf = make([]byte, n)
 		}
 		buf = buf[:n]
-		if _, err := io.ReadFull(r, buf); err != nil || crc32.Checksum(buf, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+		if _, err := io.ReadFull(r, buf); err != nil && !ended(err) {
+			return err
+		} else if err != nil || crc32.Checksum(buf, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
 			break
 		}
 		at += headerSize + int64(n)
@@ -116,6 +122,8 @@ func (l *Log) recover() error {
 	}
 	return l.file.Sync()
 }
+
+func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // Append adds records in one write. With sync it returns when they are on disk;
 // without, they are visible to readers but may be lost by a power failure.

@@ -170,3 +170,30 @@ func TestAFailedLogEnds(t *testing.T) {
 		t.Fatalf("read %q", got)
 	}
 }
+
+// What a disk cannot read now it may read later, so it is not cut off.
+func TestALogThatCannotBeReadIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	whole, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(whole.Append(t.Context(), true, []byte("said")), whole.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blind, err := os.OpenFile(path, os.O_WRONLY, 0) // it may be cut off, but not read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blind.Close()
+	if err := (&Log{file: blind}).recover(); err == nil {
+		t.Error("a log that cannot be read was taken for whole")
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("%d bytes of %d are left, %v", len(after), len(before), err)
+	}
+}
