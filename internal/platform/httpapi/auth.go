@@ -23,11 +23,12 @@ func (s *Server) authenticate(r *http.Request) (who, error) {
 		if !strings.EqualFold(scheme, "Bearer") {
 			return who{}, thole.Errorf(thole.CodeUnauthorized, "only Bearer tokens are known here")
 		}
-		t, err := s.cfg.Sessions.Bearer(r.Context(), strings.TrimSpace(value))
+		value = strings.TrimSpace(value)
+		t, err := s.cfg.Sessions.Bearer(r.Context(), value)
 		if err != nil {
 			return who{}, err
 		}
-		return who{actor: thole.Actor{User: t.User.ID, Via: "token", Client: client(r)}, user: t.User, expires: t.Expires}, nil
+		return who{actor: thole.Actor{User: t.User.ID, Via: "token", Client: client(r)}, user: t.User, expires: t.Expires, token: value}, nil
 	}
 	value := s.cfg.Cookies.Value(r)
 	if value == "" {
@@ -41,6 +42,19 @@ func (s *Server) authenticate(r *http.Request) (who, error) {
 		return who{}, err
 	}
 	return who{actor: thole.Actor{User: v.User.ID, Via: "cookie", Client: client(r)}, user: v.User, expires: v.Expires, cookie: value}, nil
+}
+
+// stillIn reports whether a caller who was let in would be again: streams outlive
+// a logout and the end of a token.
+func (s *Server) stillIn(r *http.Request) bool {
+	w := r.Context().Value(whoKey).(who)
+	var err error
+	if w.token != "" {
+		_, err = s.cfg.Sessions.Bearer(r.Context(), w.token)
+	} else {
+		_, err = s.cfg.Sessions.Resolve(r.Context(), w.cookie)
+	}
+	return thole.CodeOf(err) != thole.CodeUnauthorized
 }
 
 func client(r *http.Request) string {

@@ -152,7 +152,7 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 	if st.flush() != nil { // the headers, before anything happens
 		return
 	}
-	alive := time.NewTicker(keepAlive)
+	alive := time.NewTicker(s.cfg.KeepAlive)
 	defer alive.Stop()
 	for {
 		select {
@@ -166,6 +166,9 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 			st.pace()
 			after = feed(e, batch, sub.Events, after)
 		case <-alive.C:
+			if !s.stillIn(r) {
+				panic(http.ErrAbortHandler) // the run goes on, unseen
+			}
 			st.comment("alive")
 			if st.flush() != nil {
 				return

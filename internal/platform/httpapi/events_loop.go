@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"time"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -13,7 +12,7 @@ import (
 // event of a burst it waits for the next tick and takes all that came: readers
 // cost per write, not per event.
 func (f *follower) loop() {
-	f.alive = time.NewTimer(keepAlive)
+	f.alive = time.NewTimer(f.cfg.KeepAlive)
 	defer f.alive.Stop()
 	if f.flush() != nil {
 		return
@@ -71,12 +70,12 @@ func (f *follower) ticks() bool {
 
 // check keeps the line open and looks whether the reader is still logged in.
 func (f *follower) check() bool {
-	if !f.stillIn() {
+	if !f.stillIn(f.r) {
 		f.end("logout")
 		return true
 	}
 	f.comment("alive")
-	f.alive.Reset(keepAlive)
+	f.alive.Reset(f.cfg.KeepAlive)
 	return f.flush() != nil
 }
 
@@ -200,13 +199,4 @@ func (f *follower) drain() bool {
 			return false
 		}
 	}
-}
-
-// stillIn reports whether whoever opened the stream is still logged in.
-func (f *follower) stillIn() bool {
-	if f.who.cookie == "" {
-		return f.who.expires.IsZero() || f.cfg.Now().Before(f.who.expires)
-	}
-	_, err := f.cfg.Sessions.Resolve(f.r.Context(), f.who.cookie)
-	return thole.CodeOf(err) != thole.CodeUnauthorized
 }

@@ -1,14 +1,18 @@
 package httpapi_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/httpapi"
 )
 
 func seq(e sseEvent) int {
@@ -205,5 +209,42 @@ func TestCoalescing(t *testing.T) {
 	most := int(time.Since(began)/(50*time.Millisecond)) + 10
 	if len(text) != 300 || n > most {
 		t.Errorf("%d bytes in %d deltas, want at most %d", len(text), n, most)
+	}
+}
+
+// Streams end soon after their reader may not read any more.
+func TestStreamsEndWithTheLogin(t *testing.T) {
+	g := newRig(t, func(c *httpapi.Config) { c.KeepAlive = 20 * time.Millisecond })
+	id := g.me.session(obj{"execution_profile": "full"})
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: hang"}, nil)
+	var made obj
+	g.me.call(201, "POST", "/auth/tokens", obj{"name": "script"}, &made)
+	script := &caller{g: g, header: http.Header{"Authorization": {"Bearer " + made["token"].(string)}}}
+	guest := g.login(thole.LocalUser)
+	for _, tc := range []struct {
+		reader *caller
+		end    func()
+	}{
+		{script, func() { g.me.call(204, "DELETE", "/auth/tokens/"+made["id"].(string), nil, nil) }},
+		{guest, func() { guest.call(204, "POST", "/auth/logout", nil, nil) }},
+	} {
+		var streams []*sse
+		for _, path := range []string{"/events", "/sessions/" + id + "/events", "/api/chat/" + id + "/stream"} {
+			s := tc.reader.stream("GET", path, nil)
+			if _, ok := s.next(); !ok {
+				t.Fatalf("%s told nothing", path)
+			}
+			streams = append(streams, s)
+		}
+		tc.end()
+		for i, s := range streams {
+			var last sseEvent
+			for e, ok := s.next(); ok; e, ok = s.next() {
+				last = e
+			}
+			if errors.Is(s.scan.Err(), context.DeadlineExceeded) || i < 2 && (last.name != "end" || last.data["reason"] != "logout") || last.raw == "[DONE]" {
+				t.Errorf("%s ended with %+v", s.res.Request.URL.Path, last)
+			}
+		}
 	}
 }

@@ -68,8 +68,11 @@ type Config struct {
 	// UI is the built web UI; nil: a page that says there is none.
 	UI      fs.FS
 	Version string
-	Now     func() time.Time
-	Log     *slog.Logger
+	// KeepAlive is the longest time that a stream writes nothing, and that it goes
+	// on for somebody who may not read it any more; default 15 s.
+	KeepAlive time.Duration
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Server answers HTTP. Shutdown ends its streams; the listener is the caller's.
@@ -93,6 +96,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.KeepAlive == 0 {
+		cfg.KeepAlive = 15 * time.Second
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -139,6 +145,7 @@ type who struct {
 	user    session.User
 	expires time.Time
 	cookie  string // the session's secret, "" for a token
+	token   string // the token's secret, "" for a session
 }
 
 func actorOf(ctx context.Context) thole.Actor {

@@ -17,8 +17,6 @@ const (
 	coalesce = 50 * time.Millisecond
 	// burst is how many writes after a pause need not wait for that.
 	burst = 8
-	// keepAlive is the longest time without one.
-	keepAlive = 15 * time.Second
 	// writeLimit is how long a client may keep us from writing, at most; half of
 	// it at least.
 	writeLimit = 30 * time.Second

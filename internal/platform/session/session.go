@@ -143,8 +143,11 @@ func (m *Manager) Exchange(ctx context.Context, token, client string) (string, S
 	}
 	value, s := m.fresh(client)
 	s.User = t.User
-	if !t.Expires.IsZero() && t.Expires.Before(s.Expires) {
-		s.Expires = t.Expires
+	if !t.Expires.IsZero() { // shorter than Life is never renewed: see Resolve
+		s.Expires = s.Expires.Add(-time.Second)
+		if t.Expires.Before(s.Expires) {
+			s.Expires = t.Expires
+		}
 	}
 	if err := m.store.AddSession(ctx, s); err != nil {
 		return "", Session{}, thole.Errorf(thole.CodeOf(err), "log in: %w", err)
@@ -176,8 +179,9 @@ func (m *Manager) Resolve(ctx context.Context, value string) (Session, error) {
 		return Session{}, errUnproven()
 	}
 	if now.Sub(s.Seen) >= seenEvery {
-		// A session that was shortened when it began keeps its length.
-		s.Expires = now.Add(min(Life, s.Expires.Sub(s.Seen)))
+		if s.Expires.Sub(s.Seen) >= Life { // one that was shortened when it began keeps its end
+			s.Expires = now.Add(Life)
+		}
 		s.Seen = now
 		if err := m.store.RenewSession(ctx, hash, now, s.Expires); err != nil {
 			return Session{}, thole.Errorf(thole.CodeOf(err), "renew session: %w", err)

@@ -130,6 +130,28 @@ func TestTokens(t *testing.T) {
 	})
 }
 
+// Being used does not carry the session of a token beyond the token's own end.
+func TestSessionOfATokenEndsWithIt(t *testing.T) {
+	for _, life := range []time.Duration{3 * time.Hour, session.Life + time.Hour} {
+		now := time.Now()
+		began := now
+		m := session.New(storetest.SQLite(t).Sessions(), func() time.Time { return now })
+		value, _, err := m.NewToken(ctx, thole.LocalUser, "used", life)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cookie, _, err := m.Exchange(ctx, value, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = began.Add(2 * time.Hour)
+		must(m.Resolve(ctx, cookie))(t)
+		now = began.Add(life)
+		_, err = m.Resolve(ctx, cookie)
+		code(t, err, thole.CodeUnauthorized)
+	}
+}
+
 func TestTokenLimit(t *testing.T) {
 	m := session.New(storetest.SQLite(t).Sessions(), nil)
 	var err error
