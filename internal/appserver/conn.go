@@ -82,13 +82,13 @@ func (c *conn) Request(req *jsonrpc.Request) {
 		return
 	}
 	p := c.peer()
-	if p == nil && req.Method != "initialize" {
-		_ = req.Error(jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Not initialized"))
-		return
-	}
 	call, bad := m.decode(req.Params)
-	if bad == nil && p != nil {
+	switch {
+	case bad != nil: // told first, as upstream does
+	case p != nil:
 		bad = m.gate(p, req.Params)
+	case req.Method != "initialize":
+		bad = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Not initialized")
 	}
 	if bad != nil {
 		_ = req.Error(bad)

@@ -20,12 +20,15 @@ func TestGates(t *testing.T) {
 		{"initialize", `{"clientInfo":{"name":"x"}}`, "missing field `version`", -32600},
 		{"initialize", `{"clientInfo":{"name":"x\u0007","version":"1"}}`, "valid HTTP header value", -32600},
 		{"initialize", ``, "Invalid request: missing field `params`", -32600},
+		{"initialize", `{"clientInfo":{"version":"1"}}`, "Invalid request: missing field `name`", -32600},
+		{"thread/read", `{}`, "Invalid request: missing field `threadId`", -32600},
+		{"thread/list", `{"limit":"x"}`, "Invalid request: invalid type: string for `limit`, expected a number", -32600},
 	} {
 		if e := w.refused(tc.method, tc.params); e.Code != tc.code || !strings.Contains(e.Message, tc.want) {
 			t.Errorf("%s %s before initialize: %v", tc.method, tc.params, e)
 		}
 	}
-	r := w.ok("initialize", `{"clientInfo":{"name":"x","version":"1"},"capabilities":null}`)
+	r := w.ok("initialize", `{"clientInfo":{"name":"x","version":""},"capabilities":null}`)
 	if ua := r["userAgent"].(string); !strings.Contains(ua, "/0.166.0 ") {
 		t.Errorf("user agent %q does not begin with the protocol's version", ua)
 	}
@@ -47,7 +50,14 @@ func TestGates(t *testing.T) {
 		{"thread/read", `{"threadId":"` + missing + `"}`, "thread not found: " + missing},
 		{"thread/resume", `{"threadId":"` + missing + `"}`, "thread not found"},
 		{"turn/start", input(missing, "x"), "thread not found"},
-		{"turn/start", `{"threadId":"` + id + `","input":[{"type":"smell"}]}`, "unknown variant `smell`"},
+		{"turn/start", `{"threadId":"` + id + `","input":[{"type":"smell"}]}`, "Invalid request: unknown variant `smell`"},
+		{"turn/start", `{"threadId":"` + id + `","input":[{}]}`, "Invalid request: missing field `type`"},
+		{"turn/start", `{"threadId":"` + id + `","input":"x"}`, "invalid type: string for `input`, expected a sequence"},
+		{"thread/name/set", `{"threadId":"` + id + `","name":" "}`, "thread name must not be empty"},
+		{"thread/inject_items", `{"threadId":"` + id + `","items":[]}`, "items must not be empty"},
+		{"thread/inject_items", `{"threadId":"` + id + `","items":[5]}`, "items[0] is not a valid response item"},
+		{"thread/goal/get", `{"threadId":"` + missing + `"}`, "thread not found"},
+		{"thread/list", `{"cwd":[5]}`, "cwd is neither a directory nor"},
 		{"turn/start", `{"threadId":"` + id + `","input":[],"approvalPolicy":"on-failure"}`, "unknown variant `on-failure`"},
 		{"turn/start", `{"threadId":"` + id + `","input":[],"sandboxPolicy":{"type":"workspaceWrite","writableRoots":["rel"]}}`, "not an absolute path"},
 		{"turn/steer", `{"threadId":"` + id + `","input":[]}`, "missing field `expectedTurnId`"},

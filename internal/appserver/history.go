@@ -186,6 +186,9 @@ func (s *Server) itemsList(ctx context.Context, c *conn, p *app.ItemsListParams)
 	return answer{result: out}, nil
 }
 
+// maxDirs bounds the directories of one list.
+const maxDirs = 1000
+
 func (s *Server) filter(p *app.ThreadListParams) (thread.Filter, error) {
 	pp, err := pageParams(p.PageParams, true)
 	if err != nil {
@@ -211,14 +214,12 @@ func (s *Server) filter(p *app.ThreadListParams) (thread.Filter, error) {
 		}
 	}
 	if len(p.Cwd) > 0 && string(p.Cwd) != "null" {
-		var dirs []string
-		if json.Unmarshal(p.Cwd, &f.Dir) != nil {
-			if json.Unmarshal(p.Cwd, &dirs) != nil || len(dirs) > 1 {
-				return f, thole.Errorf(thole.CodeInvalid, "cwd: one directory can be filtered by").WithHint("list once per directory")
-			}
-			if len(dirs) == 1 {
-				f.Dir = dirs[0]
-			}
+		dir := ""
+		if json.Unmarshal(p.Cwd, &dir) != nil && (json.Unmarshal(p.Cwd, &f.Dirs) != nil || len(f.Dirs) > maxDirs) {
+			return f, invalid("cwd is neither a directory nor up to %d", maxDirs)
+		}
+		if dir != "" {
+			f.Dirs = []string{dir}
 		}
 	}
 	return f, nil

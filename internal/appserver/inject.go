@@ -20,13 +20,19 @@ func (s *Server) injectItems(ctx context.Context, c *conn, p *app.InjectItemsPar
 	if err != nil {
 		return answer{}, err
 	}
+	if len(p.Items) == 0 {
+		return answer{}, thole.Errorf(thole.CodeInvalid, "items must not be empty")
+	}
 	more := ""
 	for i, raw := range p.Items {
 		var m struct {
 			Type, Role string
 			Content    []struct{ Text string }
 		}
-		if json.Unmarshal(raw, &m) != nil || m.Type != "message" || m.Role == "assistant" {
+		if err := json.Unmarshal(raw, &m); err != nil || m.Type == "" {
+			return answer{}, thole.Errorf(thole.CodeInvalid, "items[%d] is not a valid response item", i)
+		}
+		if m.Type != "message" || m.Role == "assistant" {
 			return answer{}, thole.Errorf(thole.CodeUnsupported, "item %d: only messages of a user or developer can be added", i)
 		}
 		for _, part := range m.Content {

@@ -61,7 +61,5 @@ func Constants() map[string]string {
 		"skills/list":                               `{"data":[]}`,
 		"hooks/list":                                `{"data":[]}`,
 		"plugin/list":                               `{"marketplaces":[],"marketplaceLoadErrors":[],"featuredPluginIds":[]}`,
-		"thread/goal/get":                           `{"goal":null}`,
-		"thread/goal/clear":                         `{"cleared":false}`,
 	}
 }

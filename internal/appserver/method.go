@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ type method struct {
 	extension    bool
 	optional     bool
 	params       reflect.Type // nil: whatever is sent is ignored
-	required     []string
+	required     []member
 	// gated are members that need a capability of their own.
 	gated map[string]bool // true: the extension, false: experimental
 	// key says what the request is serialized with; nil: with nothing.
@@ -60,21 +61,52 @@ func table() map[string]*method {
 	return t
 }
 
-// required names the members that a params type cannot do without: those whose
+// member is one that an object cannot do without, with those of its own.
+type member struct {
+	name string
+	in   []member
+}
+
+// required lists the members that a params type cannot do without: those whose
 // tag does not let them be left out.
-func required(t reflect.Type) []string {
-	var names []string
+func required(t reflect.Type) []member {
+	var all []member
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous {
-			names = append(names, required(f.Type)...)
+			all = append(all, required(f.Type)...)
 			continue
 		}
 		if name, rest, _ := strings.Cut(f.Tag.Get("json"), ","); rest == "" {
-			names = append(names, name)
+			m := member{name: name}
+			if f.Type.Kind() == reflect.Struct {
+				m.in = required(f.Type)
+			}
+			all = append(all, m)
 		}
 	}
-	return names
+	return all
+}
+
+// missing names the first of them that an object has not.
+func missing(raw json.RawMessage, all []member) *jsonrpc.Error {
+	if len(all) == 0 {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return invalid("params is not an object")
+	}
+	for _, m := range all {
+		v, ok := members[m.name]
+		if !ok || string(v) == "null" {
+			return invalid("missing field `%s`", m.name)
+		}
+		if bad := missing(v, m.in); bad != nil {
+			return bad
+		}
+	}
+	return nil
 }
 
 func invalid(format string, args ...any) *jsonrpc.Error {
@@ -96,22 +128,30 @@ func (m *method) decode(raw json.RawMessage) (any, *jsonrpc.Error) {
 	if err := json.Unmarshal(raw, p.Interface()); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, invalid("invalid type: %s for `%s`, expected %s", wrong.Value, wrong.Field, wrong.Type)
+			field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+			return nil, invalid("invalid type: %s for `%s`, expected %s", wrong.Value, cmp.Or(field, "params"), wanted(wrong.Type))
 		}
 		return nil, invalid("%v", err)
 	}
-	if len(m.required) > 0 {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(raw, &members) != nil {
-			return nil, invalid("params is not an object")
-		}
-		for _, name := range m.required {
-			if v, ok := members[name]; !ok || string(v) == "null" {
-				return nil, invalid("missing field `%s`", name)
-			}
-		}
+	if bad := missing(raw, m.required); bad != nil {
+		return nil, bad
 	}
 	return p.Interface(), nil
+}
+
+// wanted is a type in the words of the wire.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Slice:
+		return "a sequence"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return "a number"
 }
 
 // gate refuses what the connection did not declare.

@@ -54,9 +54,6 @@ func (s *Server) initialize(_ context.Context, c *conn, p *app.InitializeParams)
 	if strings.TrimSpace(p.ClientInfo.Name) == "" || !printable(p.ClientInfo.Name) {
 		return answer{}, thole.Errorf(thole.CodeInvalid, "Invalid clientInfo.name: '%s'. Must be a valid HTTP header value.", p.ClientInfo.Name)
 	}
-	if p.ClientInfo.Version == "" {
-		return answer{}, invalid("missing field `version`")
-	}
 	who := &peer{info: p.ClientInfo}
 	if caps := p.Capabilities; caps != nil {
 		who.experimental, who.optOut = caps.ExperimentalAPI, caps.OptOut

@@ -3,6 +3,7 @@ package appserver
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/serial"
@@ -200,6 +201,9 @@ func (s *Server) threadUnsubscribe(ctx context.Context, c *conn, p *app.ThreadPa
 
 func (s *Server) threadName(ctx context.Context, c *conn, p *app.ThreadNameParams) (answer, error) {
 	id, err := threadID(p.ThreadID)
+	if err == nil && strings.TrimSpace(p.Name) == "" {
+		err = thole.Errorf(thole.CodeInvalid, "thread name must not be empty")
+	}
 	if err == nil {
 		_, err = s.cfg.Threads.Update(ctx, c.who(), id, thread.Update{Name: &p.Name})
 	}

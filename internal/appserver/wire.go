@@ -172,8 +172,10 @@ func inputs(in []app.UserInput) ([]thole.Input, error) {
 			out = append(out, thole.Input{Type: "image", URL: p.Path})
 		case "skill", "mention":
 			out = append(out, thole.Input{Type: "text", Text: "[" + p.Name + "](" + p.Path + ")"})
+		case "":
+			return nil, invalid("missing field `type`")
 		default:
-			return nil, thole.Errorf(thole.CodeInvalid, "input part %d: unknown variant `%s`, expected one of `text`, `image`, `localImage`, `skill`, `mention`", i, p.Type)
+			return nil, invalid("unknown variant `%s`, expected one of `text`, `image`, `localImage`, `skill`, `mention`", p.Type)
 		}
 	}
 	return out, nil

@@ -2,6 +2,7 @@ package appserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -23,17 +24,27 @@ func (s *Server) registerWishes() {
 	review := inThread(on(s, "review/start", s.reviewStart), serial.Exclusive, func(p *app.ReviewStartParams) string { return p.ThreadID })
 	compact.causes, shell.causes, review.causes = true, true, true
 	inThread(on(s, "thread/inject_items", s.injectItems), serial.Exclusive, func(p *app.InjectItemsParams) string { return p.ThreadID })
+	for name, body := range map[string]string{"thread/goal/get": `{"goal":null}`, "thread/goal/clear": `{"cleared":false}`} {
+		inThread(on(s, name, func(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
+			return result(json.RawMessage(body), s.exists(ctx, c, p.ThreadID))
+		}), serial.Shared, func(p *app.ThreadParams) string { return p.ThreadID })
+	}
 	inThread(on(s, "thread/backgroundTerminals/clean", s.cleanTerminals), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID })
 }
 
 // cleanTerminals tells its caller that nothing was ended, and why: the TUI ends
 // itself when this request fails.
 func (s *Server) cleanTerminals(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
-	id, err := threadID(p.ThreadID)
+	return answer{result: app.Empty{}, after: s.warning(c, p.ThreadID, "What an agent leaves running ends with its executor; tell the agent to end it sooner.")}, s.exists(ctx, c, p.ThreadID)
+}
+
+// exists refuses a thread that is not there.
+func (s *Server) exists(ctx context.Context, c *conn, name string) error {
+	id, err := threadID(name)
 	if err == nil {
 		_, err = s.cfg.Threads.Get(ctx, c.who(), id)
 	}
-	return answer{result: app.Empty{}, after: s.warning(c, p.ThreadID, "What an agent leaves running ends with its executor; tell the agent to end it sooner.")}, err
+	return err
 }
 
 // warning is a notification for one connection alone.

@@ -43,8 +43,8 @@ func (s *Threads) Threads(ctx context.Context, q thread.ThreadQuery) ([]thread.R
 		}
 		c.add(scope)
 	}
-	if q.Dir != "" {
-		c.add(`dir = ` + c.arg(q.Dir))
+	if len(q.Dirs) > 0 {
+		c.add(in(&c, "dir", q.Dirs))
 	}
 	if len(q.Providers) > 0 {
 		c.add(in(&c, "provider", q.Providers))

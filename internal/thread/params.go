@@ -56,8 +56,8 @@ type Update struct {
 // Filter selects threads. The zero Filter lists the newest unarchived ones.
 type Filter struct {
 	Archived  bool
-	Dir       string
-	Search    string // in name, preview and message text
+	Dirs      []string // any when there is none
+	Search    string   // in name, preview and message text
 	Providers []string
 	Sort      string // "created", "updated" (default)
 	PageParams

@@ -210,7 +210,7 @@ func TestListSearchForkArchive(t *testing.T) {
 		if err != nil || len(page.Items) != 3 || page.Items[0].ID != ids[0] {
 			t.Fatalf("the way back: %+v, %v", page, err)
 		}
-		if got := list(thread.Filter{Dir: "/d1"}); len(got) != 3 {
+		if got := list(thread.Filter{Dirs: []string{"/d1", "/nowhere"}}); len(got) != 3 {
 			t.Fatalf("by dir %v", got)
 		}
 		_, report := b.turn(ids[2], "Find the 100%_Needle!")

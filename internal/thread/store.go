@@ -163,7 +163,7 @@ type RangeQuery struct {
 type ThreadQuery struct {
 	Scope     Scope
 	Archived  bool
-	Dir       string
+	Dirs      []string
 	Search    string
 	Providers []string
 	ByCreated bool

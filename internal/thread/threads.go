@@ -134,7 +134,7 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[T
 	}
 	limit := pageLimit(f.Limit)
 	q := ThreadQuery{
-		Scope: m.cfg.Access(actor), Archived: f.Archived, Dir: f.Dir, Search: f.Search, Providers: f.Providers,
+		Scope: m.cfg.Access(actor), Archived: f.Archived, Dirs: f.Dirs, Search: f.Search, Providers: f.Providers,
 		ByCreated: f.Sort == "created", Desc: f.Desc, Limit: limit + 1,
 	}
 	back := false
