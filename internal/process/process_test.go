@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -118,11 +119,15 @@ func noCgroup(t *testing.T) {
 // A program on a terminal is the leader of its own session there, and its end and its
 // hang-up reach as far as a kill.
 func TestTerminal(t *testing.T) {
-	for _, mode := range []string{"cgroup", "marks"} {
+	for _, mode := range []string{"cgroup", "marks", "under nohup"} {
 		t.Run(mode, func(t *testing.T) {
-			if mode == "marks" {
+			switch {
+			case mode == "marks":
 				noCgroup(t)
-			} else if OwnGroup() == "" {
+			case mode == "under nohup":
+				signal.Ignore(syscall.SIGHUP)
+				defer signal.Reset(syscall.SIGHUP)
+			case OwnGroup() == "":
 				t.Skip("no version 2 cgroup here")
 			}
 			master, slave, err := OpenTerminal(100, 30)

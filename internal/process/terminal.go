@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 
 	thole "github.com/tholehq/thole"
@@ -62,6 +63,11 @@ func StartOnTerminal(spec Spec, slave *os.File) (*Process, error) {
 	p.cmd = exec.Command(spec.Path, spec.Args...)
 	p.cmd.Dir, p.cmd.Env = spec.Dir, environ(spec.Env, t.marker)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	// Under nohup we ignore the hang-up, and so would the program. A signal that is
+	// heard, by nobody, is left to it.
+	if signal.Ignored(unix.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
+	}
 	if err := t.start(p.cmd); err != nil {
 		return nil, startError(spec, err)
 	}

@@ -31,9 +31,15 @@ func scanExecutor(rows *sql.Rows) (r executor.Row, err error) {
 
 // Ensure implements executor.Rows.
 func (e *Executors) Ensure(ctx context.Context, want executor.Row) (row executor.Row, err error) {
+	// The scope stands in the text: SQLite would plan the statement anew with every
+	// call to see whether an index of one scope serves.
+	scope := `scope = 'thread'`
+	if want.Scope == executor.ScopeTurn {
+		scope = `scope = 'turn'`
+	}
 	look := func(tx *Tx) (bool, error) {
 		found, err := All(tx, scanExecutor, `select `+executorColumns+` from executors
-			where thread_id = $1 and scope = $2 and turn_id = $3 and state <> 'deleted'`, want.Thread, want.Scope, want.Turn)
+			where thread_id = $1 and turn_id = $2 and state <> 'deleted' and `+scope, want.Thread, want.Turn)
 		if err == nil && len(found) > 0 {
 			row = found[0]
 		}
