@@ -108,7 +108,7 @@ func (w *walker) popTo(n int) {
 }
 
 func (w *walker) real(name string) string {
-	return "/" + filepath.Join(strings.Join(w.names, "/"), name)
+	return filepath.Join("/", strings.Join(w.names, "/"), name)
 }
 
 // step takes one name; done means that it is the last one.

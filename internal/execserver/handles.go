@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/protocol/exec"
@@ -113,7 +116,10 @@ func (c *conn) readBlock(raw json.RawMessage) (any, error) {
 		return nil, err
 	}
 	buf := make([]byte, p.Len)
-	n, err := f.ReadAt(buf, int64(p.Offset))
+	n, err := 0, error(unix.EINVAL)
+	if p.Offset <= math.MaxInt64 {
+		n, err = f.ReadAt(buf, int64(p.Offset))
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.handles.close(p.HandleID)
 		return nil, err
@@ -126,16 +132,18 @@ func (c *conn) writeBlock(raw json.RawMessage) (any, error) {
 	if e := decode(raw, &p, "handleId", "offset", "chunk"); e != nil {
 		return nil, e
 	}
-	if len(p.Chunk) > exec.MaxBlock {
-		return nil, inputError("file write block must not exceed 1048576 bytes")
+	if len(p.Chunk) < 1 || len(p.Chunk) > exec.MaxBlock {
+		return nil, inputError("file write block length must be between 1 and 1048576")
+	}
+	if p.Offset > math.MaxInt64-uint64(len(p.Chunk)) {
+		return nil, inputError("file write range exceeds the signed 64-bit file offset limit")
 	}
 	f, err := c.handles.get(p.HandleID)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := f.WriteAt(p.Chunk, int64(p.Offset)); err != nil {
-		c.handles.close(p.HandleID)
-		return nil, err
+		return nil, err // the handle stays: the write may be repeated
 	}
 	return exec.Empty{}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -148,7 +149,11 @@ func (c *command) resolve(p *exec.StartParams) *jsonrpc.Error {
 			return jsonrpc.Errorf(exec.CodeInternal, "nul byte found in provided data")
 		}
 	}
-	path, err := lookPath(name, lookup(c.env, "PATH"), c.dir)
+	search := lookup(c.env, "PATH")
+	if search == "" && !slices.Contains(c.env, "PATH=") { // an empty one is the working directory
+		search = "/usr/local/bin:/bin:/usr/bin"
+	}
+	path, err := lookPath(name, search, c.dir)
 	if err != nil {
 		return jsonrpc.Errorf(exec.CodeInternal, "%s", osText(err))
 	}
@@ -161,9 +166,6 @@ func (c *command) resolve(p *exec.StartParams) *jsonrpc.Error {
 func lookPath(name, path, dir string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
-	}
-	if path == "" {
-		path = "/usr/local/bin:/bin:/usr/bin"
 	}
 	var last error = unix.ENOENT
 	for d := range strings.SplitSeq(path, ":") {

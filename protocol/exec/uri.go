@@ -64,6 +64,9 @@ func ParseURI(uri string) (string, error) {
 	}
 	var b strings.Builder
 	for _, seg := range segs {
+		if seg == "" { // a doubled or trailing slash names nothing
+			continue
+		}
 		b.WriteByte('/')
 		b.WriteString(unescape(seg))
 	}
@@ -130,7 +133,7 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 }
 
 // normalise splits a URI path and resolves dot segments. Empty segments stay,
-// as WHATWG wants; the kernel ignores them.
+// as WHATWG wants: dot segments count them.
 func normalise(p string) []string {
 	p = strings.TrimPrefix(p, "/")
 	if p == "" {

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"path"
 	"strings"
 	"testing"
 )
@@ -17,7 +18,9 @@ func TestParseURI(t *testing.T) {
 		{" file:///a\t/b\n", "/a/b", ""},
 		{"file:///a/../../b", "/b", ""},
 		{"file:///a/%2e%2E/b", "/b", ""},
-		{"file:///a/./b/.", "/a/b/", ""},
+		{"file:///a/./b/.", "/a/b", ""},
+		{"file:///a//b.txt/", "/a/b.txt", ""},
+		{"file:////", "/", ""},
 		{`file:\\\a\b`, "/a/b", ""},
 		{"file:///sp%20ace%23%3F%25.txt", "/sp ace#?%.txt", ""},
 		{"file:///sp ace", "/sp ace", ""},
@@ -66,7 +69,11 @@ func FuzzURI(f *testing.F) {
 		}
 		if strings.HasPrefix(s, "/") && strings.IndexByte(s, 0) < 0 {
 			back, err := ParseURI(FormatURI(s))
-			if err != nil || back != s {
+			want := s
+			if !needsOpaque(s) { // doubled and trailing slashes say nothing
+				want = path.Clean(s)
+			}
+			if err != nil || back != want {
 				t.Fatalf("round trip of %q: %q, %v", s, back, err)
 			}
 		}

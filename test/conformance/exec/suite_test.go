@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -80,7 +81,7 @@ func TestClientConformance(t *testing.T) {
 				run  func(t *testing.T, ctx context.Context, r *remote)
 			}{
 				{"one shot", oneShot}, {"stdin", stdinEcho}, {"terminal", terminalEcho}, {"terminate", terminate},
-				{"refusals", refusals}, {"large output", largeOutput}, {"lag", lag}, {"cut", cutAndResume}, {"files", files},
+				{"refusals", refusals}, {"large output", largeOutput}, {"lag", lag}, {"cut", cutAndResume}, {"files", files}, {"edges of files", fileEdges},
 			} {
 				t.Run(c.name, func(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -182,6 +183,7 @@ func refusals(t *testing.T, ctx context.Context, r *remote) {
 		"unknown read":   {exec.MethodProcessRead, exec.ProcessParams{ProcessID: "nope"}, exec.CodeInvalidRequest},
 		"foreign path":   {exec.MethodReadFile, exec.PathParams{Path: "file:///C:/x"}, exec.CodeInvalidRequest},
 		"http path":      {exec.MethodReadFile, exec.PathParams{Path: "http://x/"}, exec.CodeInvalidParams},
+		"empty PATH":     {exec.MethodProcessStart, map[string]any{"processId": "b", "argv": []string{"true"}, "cwd": "file:///", "env": map[string]string{"PATH": ""}, "tty": false}, exec.CodeInternal},
 		"unknown method": {"no/such", nil, exec.CodeMethodNotFound},
 		"null path":      {exec.MethodReadFile, map[string]any{"path": nil}, exec.CodeInvalidParams},
 	} {
@@ -318,5 +320,39 @@ func files(t *testing.T, ctx context.Context, r *remote) {
 	var e *execclient.Error
 	if err := r.Call(ctx, exec.MethodGetMetadata, exec.PathParams{Path: uri}, &meta); !errors.As(err, &e) || e.Code != exec.CodeNotFound {
 		t.Fatal(err)
+	}
+}
+
+func fileEdges(t *testing.T, ctx context.Context, r *remote) {
+	var at exec.PathResult
+	if err := r.Call(ctx, exec.MethodCanonicalize, exec.PathParams{Path: "file:///"}, &at); err != nil || at.Path != "file:///" {
+		t.Errorf("the root is %q, %v", at.Path, err)
+	}
+	uri := exec.FormatURI(filepath.Join(t.TempDir(), "f"))
+	if err := r.Call(ctx, exec.MethodOpen, exec.OpenParams{HandleID: "w", Path: uri, Mode: exec.OpenReplace}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var e *execclient.Error
+	for name, p := range map[string]exec.WriteBlockParams{
+		"nothing": {HandleID: "w", Chunk: []byte{}}, "beyond the end": {HandleID: "w", Offset: math.MaxInt64, Chunk: []byte("x")},
+		"beyond, of no file": {HandleID: "none", Offset: math.MaxUint64, Chunk: []byte("x")},
+	} {
+		if err := r.Call(ctx, exec.MethodWriteBlock, p, nil); !errors.As(err, &e) || e.Code != exec.CodeInvalidRequest {
+			t.Errorf("writing %s: %v", name, err)
+		}
+	}
+	// A refused write costs nothing.
+	if err := r.Call(ctx, exec.MethodWriteBlock, exec.WriteBlockParams{HandleID: "w", Chunk: []byte("hi")}, nil); err != nil {
+		t.Error(err)
+	}
+	var got exec.ReadFileResult
+	if err := r.Call(ctx, exec.MethodReadFile, exec.PathParams{Path: uri + "/"}, &got); err != nil || string(got.Data) != "hi" {
+		t.Errorf("with a slash behind it: %q, %v", got.Data, err)
+	}
+	if err := r.Call(ctx, exec.MethodOpen, exec.OpenParams{HandleID: "r", Path: uri}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Call(ctx, exec.MethodReadBlock, exec.ReadBlockParams{HandleID: "r", Offset: math.MaxUint64, Len: 1}, nil); !errors.As(err, &e) || e.Code != exec.CodeInvalidRequest {
+		t.Errorf("reading beyond the end: %v", err)
 	}
 }
