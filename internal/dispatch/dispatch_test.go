@@ -325,3 +325,20 @@ func waitFor(t testing.TB, ok func() bool) {
 		<-time.After(5 * time.Millisecond)
 	}
 }
+
+// An agent that ends before it shows anything is tried once more, also in a warm
+// executor, where the turn has not left the queue yet; then it is believed.
+func TestAnAgentThatEndsAtOnceIsTriedAgain(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t))
+	id := r.thread()
+	for range 2 {
+		turn, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text("sim: say x"), Settings: &thread.Settings{Profile: "none such"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.settled(id, turn.ID)
+		if got.Run != 1 || got.Error == nil || !strings.Contains(got.Error.Message, "unknown profile") {
+			t.Errorf("run %d of the turn ended with %+v", got.Run, got.Error)
+		}
+	}
+}

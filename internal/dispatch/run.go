@@ -62,6 +62,11 @@ func (w *worker) again(ctx context.Context, t thread.Turn, lost error) error {
 	case errors.Is(lost, errStillborn):
 		why = "the agent ended before it began; taking the turn up again"
 	}
+	// What went straight to a warm executor may still be queued, and only what has
+	// left the queue can go back to it.
+	if err := w.phase(ctx, t.Executor, thole.PhaseClaimed); err != nil {
+		return err
+	}
 	return w.cfg.Threads.SetPhase(ctx, w.ref(t.Executor), thole.PhaseQueued, why)
 }
 
