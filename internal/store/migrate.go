@@ -28,6 +28,13 @@ type migration struct {
 	body    string
 }
 
+// earlierForms are the sums of migrations that were changed after stores had been
+// made with them; a later migration makes all forms equal (0092 those of 0090).
+var earlierForms = [...]string{
+	"456279e3e650d8651b8e855442a6284e65f69f9c6c16f5230312f46a60fbda12",
+	"9e37e37627ebd74854605e3a7bb0ea1e75c8e16b59d58de9f9d8756322dcd887",
+}
+
 // dialect is what differs between the engines when migrating.
 type dialect interface {
 	engine() string
@@ -189,7 +196,7 @@ func compatible(all []migration, applied map[int64]string) error {
 			return thole.Errorf(thole.CodeUnsupported, "the database is newer than this binary: it has schema migration %04d", version).
 				WithHint("run the thole version that last used this store, or a newer one")
 		}
-		if m.sum != sum {
+		if m.sum != sum && !slices.Contains(earlierForms[:], sum) {
 			return thole.Errorf(thole.CodeUnsupported, "schema migration %04d_%s was applied in another form than this binary has", version, m.name).
 				WithHint("run the thole version that last used this store")
 		}

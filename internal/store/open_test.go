@@ -225,35 +225,30 @@ func TestConcurrentMigration(t *testing.T) {
 	}
 }
 
+// emptyDatabase is a connection to a database without any table.
+func emptyDatabase(t *testing.T, d dialect) *sql.Conn {
+	driver, dsn := "sqlite", sqliteDSN(filepath.Join(t.TempDir(), "x.db"), "", "rwc")
+	if d == (postgresDialect{}) {
+		driver, dsn = "pgx", lab.Postgres(t)
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(); db.Close() })
+	return conn
+}
+
 // TestFailedMigrationLeavesNothing: schema changes are all or nothing, and a
 // later, repaired set goes through, also with numbers below those applied.
 func TestFailedMigrationLeavesNothing(t *testing.T) {
-	engines := map[string]func(t *testing.T) (*sql.DB, dialect){
-		"sqlite": func(t *testing.T) (*sql.DB, dialect) {
-			db, err := sql.Open("sqlite", sqliteDSN(filepath.Join(t.TempDir(), "x.db"), "", "rwc"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return db, sqliteDialect{}
-		},
-		"postgres": func(t *testing.T) (*sql.DB, dialect) {
-			db, err := sql.Open("pgx", lab.Postgres(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return db, postgresDialect{}
-		},
-	}
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			ctx := context.Background()
-			db, d := open(t)
-			t.Cleanup(func() { db.Close() })
-			conn, err := db.Conn(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+	for _, d := range []dialect{sqliteDialect{}, postgresDialect{}} {
+		t.Run(d.engine(), func(t *testing.T) {
+			ctx, conn := context.Background(), emptyDatabase(t, d)
 			files := fstest.MapFS{
 				"migrations/0020_b.sql": {Data: []byte("-- a comment; with a semicolon\ncreate table b (id bigint);\ninsert into b values (1);\n" +
 					"-- only: sqlite\ncreate table own (id bigint);\n-- only: postgres\ncreate table own (id bigint);\n-- only: another\ncreate nonsense;\n")},
