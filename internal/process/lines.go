@@ -2,11 +2,18 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"io"
 )
 
-// Lines reads lines of any length: agent CLIs write single lines of many
-// megabytes. It is not safe for concurrent use.
+// maxLine bounds a line, so that what has no end cannot take all memory.
+const maxLine = 64 << 20
+
+// ErrTooLong ends a reader whose line is longer than any agent CLI means it.
+var ErrTooLong = errors.New("a line of output is longer than 64 MiB")
+
+// Lines reads long lines: agent CLIs write single ones of many megabytes. It is
+// not safe for concurrent use.
 type Lines struct {
 	r     io.Reader
 	buf   []byte
@@ -59,6 +66,9 @@ func (l *Lines) Ready() bool {
 func (l *Lines) fill() {
 	unread := l.buf[l.start:]
 	switch {
+	case len(unread) > maxLine:
+		l.buf, l.start, l.scan, l.err = nil, 0, 0, ErrTooLong
+		return
 	case len(unread) == 0 && cap(l.buf) > keepBuffer:
 		l.buf = make([]byte, 0, 32<<10)
 	case l.start > 0 && len(unread) <= cap(l.buf)/2:

@@ -69,3 +69,20 @@ func TestLinesGiveMemoryBack(t *testing.T) {
 		t.Errorf("keeps %d bytes", cap(l.buf))
 	}
 }
+
+// endless never writes a newline.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	return len(b), nil
+}
+
+func TestALineWithoutEnd(t *testing.T) {
+	got, err := readLines(io.MultiReader(strings.NewReader("a\n"), endless{}))
+	if !errors.Is(err, ErrTooLong) || strings.Join(got, "|") != "a" {
+		t.Errorf("got %d lines, %v", len(got), err)
+	}
+}

@@ -47,8 +47,9 @@ type Spec struct {
 // Process is a running program and its descendants. All methods are safe for
 // concurrent use.
 type Process struct {
-	// Stdin is closed by Stop; writing to a dead process is an error, not a signal.
-	// It and Stdout are nil on a terminal.
+	// Stdin is closed by Stop; writing to a dead process is an error, not a signal,
+	// and one that does not read is killed (see stdin.go). It and Stdout are nil on a
+	// terminal.
 	Stdin io.WriteCloser
 	// Stdout ends with io.EOF when the process and its descendants are gone. The
 	// caller reads it to the end, or closes it.
@@ -108,7 +109,7 @@ func Start(spec Spec) (*Process, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p.Stdin, p.Stdout, p.stdout = inW, outR, outR
+	p.Stdin, p.Stdout, p.stdout = &stdin{File: inW, proc: p, patience: deaf}, outR, outR
 
 	drained := make(chan struct{})
 	go func() {
@@ -204,6 +205,12 @@ func (p *Process) Stop(grace time.Duration) {
 		p.Stdin.Close()
 		_ = p.Signal(syscall.SIGTERM)
 	})
+	p.Finish(grace)
+}
+
+// Finish lets a process end that should do so by itself, and kills the whole tree
+// when it has not within grace.
+func (p *Process) Finish(grace time.Duration) {
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {

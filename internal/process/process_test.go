@@ -284,3 +284,26 @@ func TestWritingToADeadProcess(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// A program that hangs without reading would hold up who writes to it for ever, and
+// with that everybody who has to wait for the write.
+func TestAProgramThatDoesNotReadIsKilled(t *testing.T) {
+	p := shell(t, `trap '' TERM; echo $$; while :; do sleep 300; done`)
+	pid := pids(t, p, 1)
+	p.Stdin.(*stdin).patience = 50 * time.Millisecond
+	n, err := p.Stdin.Write(make([]byte, 1<<20))
+	if thole.CodeOf(err) != thole.CodeUnavailable || n >= 1<<20 {
+		t.Fatalf("wrote %d bytes: %v", n, err)
+	}
+	gone(t, pid...)
+}
+
+// A slow reader takes all of it, however long that is altogether.
+func TestAProgramThatReadsSlowly(t *testing.T) {
+	p := shell(t, `for i in $(seq 16); do head -c 65536 >/dev/null; sleep 0.05; done; cat >/dev/null; echo $$`)
+	if n, err := p.Stdin.Write(make([]byte, 2<<20)); n != 2<<20 || err != nil {
+		t.Fatalf("wrote %d bytes: %v", n, err)
+	}
+	p.Stdin.Close()
+	pids(t, p, 1)
+}

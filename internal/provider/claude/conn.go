@@ -2,6 +2,7 @@ package claude
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type conn struct {
 	ears chan listener // holds the newest that the reader does not know yet
 	quit chan struct{} // closed by close: nobody listens any more
 	gone chan struct{} // closed when the reader has ended
+	long error         // a line that was too long ended it; set before gone is closed
 
 	once    sync.Once
 	request atomic.Int64
@@ -57,6 +59,9 @@ func (c *conn) read() {
 	for {
 		line, err := lines.Next()
 		if err != nil {
+			if errors.Is(err, process.ErrTooLong) {
+				c.long = err
+			}
 			return
 		}
 		told := func() {

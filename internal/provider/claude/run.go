@@ -245,10 +245,14 @@ func (r *run) lingered() {
 	}
 }
 
-// crashed ends the turn after the end of stdout.
+// crashed ends the turn after the end of stdout. A CLI that lives on without it is
+// of no use.
 func (r *run) crashed() {
-	<-r.c.proc.Done()
+	r.c.proc.Finish(closeGrace)
 	why := r.c.proc.Diagnosis()
+	if r.c.long != nil {
+		why = r.c.long.Error() + "; " + why
+	}
 	r.s.drop(0)
 	switch {
 	case r.halted:

@@ -151,7 +151,7 @@ func (s *execSession) Run(ctx context.Context, turn provider.Turn, emit func(pro
 			s.began(d.thread)
 		}
 	}
-	<-proc.Done()
+	proc.Finish(closeGrace)
 	s.ended(d, proc)
 	return nil
 }
