@@ -141,7 +141,7 @@ func (e *Executors) BeginSync(ctx context.Context, id thole.ExecutorID, reason s
 // EndSync implements executor.Rows.
 func (e *Executors) EndSync(ctx context.Context, id thole.ExecutorID, snapshot string, failure error) (bool, error) {
 	if failure != nil {
-		return e.change(ctx, "executor.sync_failed", id, `sync_status = 'failed', sync_error = $3`, `sync_status = 'running'`, failure.Error())
+		return e.change(ctx, "executor.sync_failed", id, `sync_status = 'failed', sync_error = $3`, `sync_status = 'running'`, plain(failure.Error()))
 	}
 	var ok bool
 	err := e.db.Update(ctx, "executor.sync_done", func(tx *Tx) (err error) {

@@ -51,7 +51,7 @@ func TestExecutorRows(t *testing.T) {
 				}
 			}
 			_, err1 := rows.BeginSync(ctx, thole.ExecutorID(uuid(1)), "catch-up")
-			_, err2 := rows.EndSync(ctx, thole.ExecutorID(uuid(1)), "", errors.New("no space"))
+			_, err2 := rows.EndSync(ctx, thole.ExecutorID(uuid(1)), "", errors.New("no \xffspace\x00"))
 			now, err3 := rows.Now(ctx)
 			if err := errors.Join(err1, err2, err3); err != nil {
 				t.Fatal(err)

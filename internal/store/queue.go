@@ -34,7 +34,8 @@ func (q *Queue) Enqueue(ctx context.Context, items ...queue.Item) error {
 }
 
 // enqueue adds a row; a repeat changes nothing. The thread's lock is taken first:
-// under it head and seq are decided, by the thread's open rows.
+// under it head and seq are decided, by the thread's open rows. Only what is to wait
+// says until when: a clock that is set back holds up nothing else.
 func enqueue(it queue.Item) []statement {
 	if it.Kind == "" {
 		it.Kind = queue.Turn
@@ -49,7 +50,7 @@ func enqueue(it queue.Item) []statement {
 	return append(list, statement{text: `
 		insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
-		select $1, $5, $2, $3, coalesce(last, 0) + 1, $4, 'ready', last is null, false, false, 0, {now}, '', '', 0, '', {now}, 0
+		select $1, $5, $2, $3, coalesce(last, 0) + 1, $4, 'ready', last is null, false, false, 0, 0, '', '', 0, '', {now}, 0
 		from (select max(seq) as last from turn_queue where thread_id = $2 and state <> 'done') line
 		where not exists (select 1 from turn_queue where turn_id = $1)` + again,
 		args: []any{string(it.Turn), string(it.Thread), string(it.User), it.Priority, string(it.Kind)}})

@@ -76,8 +76,13 @@ func (q *Queue) Park(ctx context.Context, turn thole.TurnID, token string) error
 
 // Release implements queue.Store.
 func (q *Queue) Release(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error {
-	_, err := q.underLease(ctx, "queue.release", queueTopic, turn, token,
-		`state = 'ready', lease_token = '', lease_until = 0, waiting = false, available_at = {now} + $3, last_error = $4`, delay.Milliseconds(), why)
+	set, args := `state = 'ready', lease_token = '', lease_until = 0, waiting = false, last_error = $3, available_at = `, []any{plain(why)}
+	if delay > 0 {
+		set, args = set+`{now} + $4`, append(args, delay.Milliseconds())
+	} else {
+		set += `0`
+	}
+	_, err := q.underLease(ctx, "queue.release", queueTopic, turn, token, set, args...)
 	return err
 }
 
@@ -92,8 +97,7 @@ func (q *Queue) Unpark(ctx context.Context, turn thole.TurnID) (ok bool, err err
 
 // unparkTurn makes a parked turn ready, in the transaction that recorded why.
 func unparkTurn(tx *Tx, turn thole.TurnID) (bool, error) {
-	now := tx.Now()
-	ok, err := tx.ExecOne(`update turn_queue set state = 'ready', available_at = $2 where turn_id = $1 and state = 'parked'`, turn, thole.Millis(now))
+	ok, err := tx.ExecOne(`update turn_queue set state = 'ready', available_at = 0 where turn_id = $1 and state = 'parked'`, turn)
 	if ok {
 		tx.Notify(queueTopic, "")
 	}
@@ -112,11 +116,8 @@ func (q *Queue) Cancel(ctx context.Context, turn thole.TurnID) (ok bool, err err
 // cancelTurn marks a turn to be stopped. One that waits becomes ready at once: a
 // worker must claim it to tell the thread.
 func cancelTurn(tx *Tx, turn thole.TurnID) (bool, error) {
-	now := tx.Now()
-	ok, err := tx.ExecOne(`update turn_queue set cancel = true,
-		state = case when state = 'parked' then 'ready' else state end,
-		available_at = case when state = 'leased' then available_at else $2 end
-		where turn_id = $1 and state <> 'done'`, turn, thole.Millis(now))
+	ok, err := tx.ExecOne(`update turn_queue set cancel = true, available_at = 0, state = case when state = 'parked' then 'ready' else state end
+		where turn_id = $1 and state <> 'done'`, turn)
 	tx.Notify(queueTopic, "")
 	return ok, err
 }
@@ -141,9 +142,9 @@ func (q *Queue) Reap(ctx context.Context, alone bool, limit int) (turns []thole.
 	err = q.db.Update(ctx, "queue.reap", func(tx *Tx) error {
 		turns, err = All(tx, scanID[thole.TurnID], `
 			update turn_queue set state = 'ready', lease_token = '', lease_until = 0, waiting = false,
-				available_at = $2, last_error = 'the worker that had it did not come back'
-			where turn_id in (select turn_id from`+over+` order by lease_until limit $3) and state = 'leased' and lease_until <= $1
-			returning turn_id`, until(tx), thole.Millis(tx.Now()), limit)
+				available_at = 0, last_error = 'the worker that had it did not come back'
+			where turn_id in (select turn_id from`+over+` order by lease_until limit $2) and state = 'leased' and lease_until <= $1
+			returning turn_id`, until(tx), limit)
 		if len(turns) > 0 {
 			tx.Notify(queueTopic, "")
 		}

@@ -165,7 +165,7 @@ func TestQueue(t *testing.T) {
 			q := open(t).Queue()
 			turn := add(t, q, 1, 1, 1, 0)
 			l := claim(t, q, 1, hour, queue.Limits{})[0]
-			if err := q.Release(ctx, turn, l.Token, hour, "no executor"); err != nil {
+			if err := q.Release(ctx, turn, l.Token, hour, "no \xffexecutor\x00"); err != nil {
 				t.Fatal(err)
 			}
 			if got := claim(t, q, 1, hour, queue.Limits{}); len(got) != 0 {
@@ -275,6 +275,39 @@ func TestQueue(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestTheClockIsSetBack: what does not wait for a time is ready at any.
+func TestTheClockIsSetBack(t *testing.T) {
+	ctx, now := context.Background(), time.Now()
+	q := storetest.SQLite(t, storetest.Clock(func() time.Time { return now })).Queue()
+	back := func() { now = now.Add(-24 * time.Hour) }
+	turn := add(t, q, 1, 1, 1, 0)
+	next := func(when string) string {
+		t.Helper()
+		back()
+		got := claim(t, q, 1, time.Minute, queue.Limits{})
+		if len(got) != 1 {
+			t.Fatalf("not claimed after %s", when)
+		}
+		return got[0].Token
+	}
+	token := next("it came")
+	if err := q.Release(ctx, turn, token, 0, "the dispatcher stopped"); err != nil {
+		t.Fatal(err)
+	}
+	token = next("release")
+	if err := q.Park(ctx, turn, token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Unpark(ctx, turn); err != nil {
+		t.Fatal(err)
+	}
+	next("unpark")
+	if _, err := q.Reap(ctx, true, 9); err != nil {
+		t.Fatal(err)
+	}
+	next("reap")
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -120,9 +120,11 @@ func searchText(it thole.Item) string {
 }
 
 // foldSearch is the form in which texts are compared.
-func foldSearch(s string) string {
-	return strings.ToLower(strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", ""))
-}
+func foldSearch(s string) string { return strings.ToLower(plain(s)) }
+
+// plain is a text without what PostgreSQL takes into none: errors may name files of
+// any name.
+func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") }
 
 func putAsks(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, r := range c.Asks {
