@@ -86,7 +86,8 @@ func (c *client) alive() bool {
 }
 
 // Go sends a request; answer runs on the reader and must not wait. The result is
-// valid during the call.
+// valid during the call. Of a request that was not sent either the caller hears or
+// answer, never both.
 func (c *client) Go(method string, params any, answer func(json.RawMessage, error)) error {
 	c.mu.Lock()
 	if c.ended {
@@ -101,11 +102,15 @@ func (c *client) Go(method string, params any, answer func(json.RawMessage, erro
 	if err == nil {
 		err = c.write(f.Bytes())
 	}
-	if err != nil {
-		c.mu.Lock()
-		delete(c.calls, id)
-		c.mu.Unlock()
+	if err == nil {
+		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, waits := c.calls[id]; !waits {
+		return nil
+	}
+	delete(c.calls, id)
 	return err
 }
 
