@@ -94,6 +94,9 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 			return bad("a part of it is not JSON")
 		}
 	}
+	if n := sizeOf(a); n > maxAnswer {
+		return bad("it has %d bytes; at most %d are taken", n, maxAnswer)
+	}
 	negative := a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel
 	if approval(ask.Kind) {
 		if a.Decision == "" {
@@ -123,6 +126,16 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 		}
 	}
 	return nil
+}
+
+func sizeOf(a thole.Answer) int {
+	n := len(a.Message) + len(a.Input) + len(a.Amendment) + len(a.Result)
+	for _, given := range a.Answers {
+		for _, s := range given {
+			n += len(s)
+		}
+	}
+	return n
 }
 
 // sameAnswer reports whether two answers say the same.

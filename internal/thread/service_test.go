@@ -92,6 +92,10 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []provider.Event{{ID: "late", Kind: provider.EventNote}}); thole.CodeOf(err) != thole.CodeConflict {
 			t.Fatalf("a report about a parked turn: %v", err)
 		}
+		long := thole.Answer{Decision: thole.DecisionAllow, Answers: map[string][]string{"": {strings.Repeat("x", 5<<20)}}}
+		if _, err := b.Answer(bg, me, id, "a", long); thole.CodeOf(err) != thole.CodeInvalid {
+			t.Fatalf("an answer that does not fit on the way to the agent: %v", err)
+		}
 		if _, err := b.Answer(bg, me, id, "a", thole.Answer{Decision: thole.DecisionAllow}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,11 @@ import (
 const (
 	maxInput = 16 << 20 // bytes of one message, images included
 	maxParts = 256
-	maxName  = 512
-	maxKey   = 1024
+	// maxAnswer is what reaches the agent and comes back in its report however it is
+	// escaped: once recorded, an answer that does not would be waited for for ever.
+	maxAnswer = 4 << 20
+	maxName   = 512
+	maxKey    = 1024
 )
 
 func checkInput(input []thole.Input) error {
