@@ -33,7 +33,9 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 			return tooLong(ctx, err)
 		}
 		w.log.Info("provider lost", "turn", t.ID, "thread", th.ID, "err", err)
-		w.forget(th.ID) // what was lost is looked at from the beginning
+		if !errors.Is(err, errStillborn) {
+			w.forget(th.ID) // what was lost is looked at from the beginning
+		}
 		if errors.Is(err, errDead) && unread == nil {
 			unread = err // its log may hold more than we have read, even the turn's end
 		} else if err = w.again(ctx, t, cmp.Or(unread, err)); err != nil {
