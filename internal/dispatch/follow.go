@@ -109,6 +109,9 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		case provider.EventAskResolved:
 			waiting = max(0, waiting-1)
 		case provider.EventEnded:
+			if ev.Event.Ended == nil {
+				return thole.Errorf(thole.CodeInternal, "the executor told of an end without saying how")
+			}
 			p.ended = true
 			p.parked = ev.Event.Ended.Deferred != ""
 			events[i].Ended = p.explain(*ev.Event.Ended)
