@@ -156,7 +156,7 @@ func TestExecThroughput(t *testing.T) {
 			}
 		}
 		name, loose := "exec: output through pipes", 0.8
-		if tty { // both wait for the kernel, which hands over 4 KiB at a time
+		if tty { // in pieces of 4 KiB; rounds of both spread from a third to three times
 			name, loose = "exec: output through a terminal", 0.25
 		}
 		Case{Name: name, Unit: "MB/s", Peer: original, Promise: 1.3, Loose: loose, AtLeast: true, Ours: arm(ours), Theirs: arm(real),
