@@ -302,7 +302,8 @@ export class Conversation {
 
   private async attempt(message: Message, how: How, start: Start, before?: Why): Promise<Why | undefined> {
     try {
-      if (before?.state === "unknown" && (await this.isThere(message.id))) return void this.catchUp();
+      // Also one that was not there may have come since, and a key holds only for the same way of sending.
+      if ((before?.state === "unknown" || before?.state === "absent") && (await this.isThere(message.id))) return void this.catchUp();
       await this.deliver(message, how, start);
       return undefined;
     } catch (error) {
