@@ -102,7 +102,7 @@ func isolation(ctx context.Context, mode string) func() (string, error) {
 		if err != nil {
 			err = thole.Errorf(thole.CodeUnavailable, "executor.bubblewrap is on, but bwrap is not installed").WithHint("apt-get install bubblewrap")
 		} else {
-			err = local.CheckBwrap(ctx, path)
+			err = local.CheckBwrap(ctx, path, local.DefaultUIDBase)
 		}
 		if err == nil {
 			return path, nil

@@ -49,7 +49,7 @@ func up(t *testing.T, settings ...string) *rig {
 		}
 		for _, info := range list {
 			if t.Failed() {
-				log, _ := os.ReadFile(filepath.Join(home, "x", string(info.ID), "run", "executord.log"))
+				log, _ := os.ReadFile(filepath.Join(home, "x", string(info.ID), "own", "executord.log"))
 				t.Logf("executor %s of %s is %s: %s", info.ID, info.Thread, info.State, tail(log))
 			}
 			if err := r.driver.Remove(ctx, info.ID); err != nil {

@@ -1,0 +1,300 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/testkit/lab"
+)
+
+// The attacker is inside a box that the driver itself started, once with a server
+// that is root and once with one that is an ordinary user.
+
+const envUser = "THOLE_TEST_USER"
+
+// everyUser runs a test as root, if we are, and in a copy of this program that an
+// ordinary user runs.
+func everyUser(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Run("user", test)
+		return
+	}
+	t.Run("root", test)
+	t.Run("user", func(t *testing.T) {
+		const uid = 61234
+		dir := shared(t)
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from, to := range map[string]string{self: "test", binary: "thole"} {
+			copyFile(t, from, filepath.Join(dir, to))
+		}
+		home := filepath.Join(dir, "home")
+		if err := os.Mkdir(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(home, uid, uid); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(t.Name(), "/")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
+		cmd.Dir = home
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, envUser + "=1", "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole"), "CI=" + os.Getenv("CI")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+// shared is a directory that every user may enter.
+func shared(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sh")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err == nil {
+		_, err = io.Copy(out, in)
+	}
+	if err != nil || out.Close() != nil {
+		t.Fatal(err)
+	}
+}
+
+// attack runs a script inside the box; what it prints is returned.
+func (b *bench) attack(info executor.Info, script string) string {
+	b.Helper()
+	return b.run(info, "sim: run "+strings.ReplaceAll(script, "\n", "; "))
+}
+
+// Writing back what is there harms nobody if it succeeds.
+func TestAnAgentCannotChangeKernelSettings(t *testing.T) {
+	everyUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		got := b.attack(b.start(), `for f in kernel/core_pattern kernel/hostname vm/drop_caches; do v=$(cat /proc/sys/$f 2>/dev/null)
+test -n "$v" || v=0
+(printf %s "$v" > /proc/sys/$f) 2>/dev/null && echo wrote $f
+done
+mount -o remount,rw /proc/sys 2>/dev/null && echo remounted
+umount /proc/sys 2>/dev/null && echo unmounted
+(echo h > /proc/sysrq-trigger) 2>/dev/null && echo sysrq
+echo tried`)
+		if got != "tried\n" {
+			t.Errorf("inside the box: %q", got)
+		}
+	})
+}
+
+// On the host an agent is nobody: neither root nor the owner of anything beyond its
+// own files.
+func TestAnAgentOfRootIsNobody(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become somebody else")
+	}
+	b := setup(t, lab.Bwrap(t))
+	secret := filepath.Join(shared(t), "secret")
+	if err := os.WriteFile(secret, []byte("of root"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Tools: func() local.Tools { return local.Tools{Readable: []string{filepath.Dir(secret)}} }})
+	info := b.start()
+	if got := b.attack(info, "cat "+secret+" 2>/dev/null || echo refused"); got != "refused\n" {
+		t.Errorf("a file that only root may read: %q", got)
+	}
+	b.attack(info, "echo mine > file; mkdir -p ~/.config && echo mine > ~/.config/file; chmod 4755 file")
+	owner := func(path string) uint32 {
+		fi, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fi.Sys().(*syscall.Stat_t).Uid
+	}
+	at := filepath.Join(b.root, string(b.id))
+	for _, name := range []string{"workspace/file", "home/.config/file", "workspace", "home", "auth", "state", "tmp"} {
+		if uid := owner(filepath.Join(at, name)); uid < 1000 || uid == 65534 {
+			t.Errorf("%s belongs to %d", name, uid)
+		}
+	}
+	if owner(at) != 0 || owner(filepath.Join(at, "spec.json")) != 0 {
+		t.Error("the agent owns what the server trusts")
+	}
+	procs, err := exec.Command("ps", "-eo", "uid,args").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := false
+	for line := range strings.Lines(string(procs)) {
+		if strings.Contains(line, "executor serve") && strings.Contains(line, "/run/thole/thole") {
+			seen = true
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "0 ") && strings.Contains(line, string(b.id)) {
+			t.Errorf("runs as root: %s", line)
+		}
+	}
+	if !seen {
+		t.Fatal("no executord was found: nothing is proven")
+	}
+}
+
+// traps plants links to a victim, or pipes, at every name that the server opens, in
+// every directory the agent can write.
+func traps(make string) string {
+	return `for d in /run/thole /run/thole/run /run/thole/auth /run/thole/state /home/agent /tmp /workspace; do for n in token executord.log d.sock passwd spec.json codex; do rm -rf $d/$n 2>/dev/null
+` + make + ` $d/$n 2>/dev/null
+done
+done
+echo planted`
+}
+
+func TestTheServerOpensNothingThatAnAgentPlants(t *testing.T) {
+	everyUser(t, func(t *testing.T) {
+		victim := filepath.Join(shared(t), "victim")
+		if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		door := filepath.Join(filepath.Dir(victim), "door")
+		ln, err := net.Listen("unix", door)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		knocked := make(chan struct{}, 100)
+		go func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				knocked <- struct{}{}
+				c.Close()
+			}
+		}()
+		for name, make := range map[string]string{"links": "ln -s " + victim, "pipes": "mkfifo", "doors": "ln -s " + door, "folders": "mkdir"} {
+			t.Run(name, func(t *testing.T) {
+				b := setup(t, lab.Bwrap(t))
+				if got := b.attack(b.start(), traps(make)); got != "planted\n" {
+					t.Fatalf("nothing was tried: %q", got)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				done := result(func() error {
+					_, _ = b.driver.Inspect(ctx, b.id)
+					if _, err := b.driver.List(ctx); err != nil {
+						return err
+					}
+					if err := b.driver.Stop(ctx, b.id); err != nil {
+						return err
+					}
+					_, err := b.driver.Start(ctx, b.id)
+					return err
+				})
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Errorf("the executor does not start again: %v", err)
+					}
+				case <-time.After(30 * time.Second):
+					t.Fatal("the owner is stuck for good")
+				}
+				if got, err := os.ReadFile(victim); err != nil || string(got) != "precious" {
+					t.Errorf("the server wrote into another file: %q, %v", got, err)
+				}
+				select {
+				case <-knocked:
+					t.Error("the server spoke to another socket")
+				default:
+				}
+			})
+		}
+	})
+}
+
+func result(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
+// The box shows none of what the server keeps beside the agent's files.
+func TestTheBoxShowsNoTokenAndNoLog(t *testing.T) {
+	everyUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		info := b.start()
+		got := b.attack(info, fmt.Sprintf(`grep -rls -e %s""%s /run /home /tmp /workspace /etc 2>/dev/null
+find / -xdev \( -name executord.log -o -name d.sock -o -name spec.json \) 2>/dev/null
+find /run /home /tmp /workspace -type s 2>/dev/null
+echo looked`, info.Token[:20], info.Token[20:]))
+		if got != "looked\n" {
+			t.Errorf("inside the box: %q", got)
+		}
+	})
+}
+
+// An executor that an earlier version made for root, with traps in it, is taken over:
+// its files become the agent's, and nothing beyond them does.
+func TestOldExecutorsOfRootAreTakenOver(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become somebody else")
+	}
+	b := setup(t, lab.Bwrap(t))
+	at := filepath.Join(b.root, string(b.id))
+	victim := filepath.Join(shared(t), "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	old(os.MkdirAll(filepath.Join(at, "workspace/a/b"), 0o700))
+	old(os.WriteFile(filepath.Join(at, "workspace/a/b/file"), []byte("kept"), 0o600))
+	old(os.Symlink(victim, filepath.Join(at, "workspace/a/link")))
+	old(os.MkdirAll(filepath.Join(at, "run"), 0o700))
+	old(os.Symlink(victim, filepath.Join(at, "run/token")))
+	old(os.Symlink(victim, filepath.Join(at, "run/executord.log")))
+	for _, sub := range []string{"workspace", "state", "auth", "home", "tmp"} {
+		old(os.Chown(filepath.Join(at, sub), 0, 0))
+	}
+	if got := b.attack(b.start(), "cat a/b/file; echo more >> a/b/file; cat a/b/file"); got != "keptkeptmore\n" {
+		t.Errorf("the agent finds %q", got)
+	}
+	fi, err := os.Stat(victim)
+	old(err)
+	text, err := os.ReadFile(victim)
+	old(err)
+	if fi.Sys().(*syscall.Stat_t).Uid != 0 || string(text) != "precious" {
+		t.Errorf("the file behind a link belongs to %d and says %q", fi.Sys().(*syscall.Stat_t).Uid, text)
+	}
+}
