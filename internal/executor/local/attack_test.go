@@ -15,6 +15,7 @@ import (
 
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
@@ -297,4 +298,62 @@ func TestOldExecutorsOfRootAreTakenOver(t *testing.T) {
 	if fi.Sys().(*syscall.Stat_t).Uid != 0 || string(text) != "precious" {
 		t.Errorf("the file behind a link belongs to %d and says %q", fi.Sys().(*syscall.Stat_t).Uid, text)
 	}
+}
+
+// A login that a CLI refreshed goes back to the user's own. What an agent puts in
+// its place goes nowhere, and does not hold the server up.
+func TestAPlantedLoginIsNotTaken(t *testing.T) {
+	everyUser(t, func(t *testing.T) {
+		home := t.TempDir()
+		mine := filepath.Join(home, ".codex", "auth.json")
+		const login = `{"OPENAI_API_KEY":null,"tokens":{"id_token":"i1","access_token":"a1","refresh_token":"r1","account_id":"me"},"last_refresh":"2026-01-01T00:00:00Z"}`
+		secret := filepath.Join(home, "secret")
+		for path, text := range map[string]string{mine: login, secret: strings.ReplaceAll(login, "a1", "of another")} {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := provider.Login{Home: home}
+		given, err := l.For(t.Context(), "codex")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := setup(t, lab.Bwrap(t))
+		info := b.start()
+		for name, script := range map[string]string{
+			"a link":                "rm -rf codex; mkdir codex; ln -s " + secret + " codex/auth.json",
+			"a link for the folder": "rm -rf codex; ln -s " + home + " codex; ls -d codex",
+			"a pipe":                "rm -rf codex; mkdir codex; mkfifo codex/auth.json",
+			"a folder":              "rm -rf codex; mkdir -p codex/auth.json",
+			"another account":       `rm -rf codex; mkdir codex; printf '%s' '` + strings.ReplaceAll(login, `"me"`, `"other"`) + `' > codex/auth.json`,
+			"another field":         `rm -rf codex; mkdir codex; printf '%s' '` + strings.ReplaceAll(login, `null`, `"sk-planted"`) + `' > codex/auth.json`,
+			"no end":                `rm -rf codex; mkdir codex; truncate -s 100G codex/auth.json`,
+		} {
+			if got := b.attack(info, "cd /run/thole/auth && { "+script+"; } >/dev/null; echo planted"); got != "planted\n" {
+				t.Fatalf("%s: nothing was tried: %q", name, got)
+			}
+			select {
+			case err := <-result(func() error { return l.Keep("codex", b.driver.AuthDir(b.id, "codex"), given) }):
+				if err == nil {
+					t.Errorf("%s: nobody is told", name)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatalf("%s: the owner is stuck", name)
+			}
+			if got, err := os.ReadFile(mine); err != nil || string(got) != login {
+				t.Errorf("%s: the user's login is now %q, %v", name, got, err)
+			}
+		}
+		// What a refresh changes is taken.
+		b.attack(info, `rm -rf /run/thole/auth/codex; mkdir /run/thole/auth/codex; printf '%s' '`+strings.ReplaceAll(login, `"a1"`, `"a2"`)+`' > /run/thole/auth/codex/auth.json`)
+		if err := l.Keep("codex", b.driver.AuthDir(b.id, "codex"), given); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(mine); err != nil || !strings.Contains(string(got), `"a2"`) || !strings.Contains(string(got), `"me"`) {
+			t.Errorf("the refreshed login is %q, %v", got, err)
+		}
+	})
 }
