@@ -44,7 +44,7 @@ func CheckBwrap(ctx context.Context, path string, uidBase int) error {
 	cmd.Dir = "/"
 	cmd.SysProcAttr = credential(uidBase)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return thole.Errorf(thole.CodeUnsupported, "bubblewrap does not work here: %w: %w: %s", executor.ErrUnavailable, err, strings.TrimSpace(string(out))).
+		return thole.Errorf(thole.CodeUnsupported, "agents cannot be kept apart from this machine: bubblewrap does not work: %w: %s (%w)", err, strings.TrimSpace(string(out)), executor.ErrUnavailable).
 			WithHint("sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 allows user namespaces; executor.isolation = \"none\" runs agents without any walls")
 	}
 	return nil
@@ -54,7 +54,7 @@ func CheckBwrap(ctx context.Context, path string, uidBase int) error {
 func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
-		return "", thole.Errorf(thole.CodeUnsupported, "agents cannot be kept apart from this machine: bubblewrap is not installed: %w", executor.ErrUnavailable).
+		return "", thole.Errorf(thole.CodeUnsupported, "agents cannot be kept apart from this machine: bubblewrap is not installed (%w)", executor.ErrUnavailable).
 			WithHint("apt-get install bubblewrap; executor.isolation = \"none\" runs agents without any walls")
 	}
 	return path, CheckBwrap(ctx, path, uidBase)
