@@ -3,7 +3,6 @@ package local_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -22,76 +21,6 @@ import (
 // The attacker is inside a box that the driver itself started, once with a server
 // that is root and once with one that is an ordinary user.
 
-const envUser = "THOLE_TEST_USER"
-
-// everyUser runs a test as root, if we are, and in a copy of this program that an
-// ordinary user runs.
-func everyUser(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Run("user", test)
-		return
-	}
-	t.Run("root", test)
-	t.Run("user", func(t *testing.T) {
-		const uid = 61234
-		dir := shared(t)
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for from, to := range map[string]string{self: "test", binary: "thole"} {
-			copyFile(t, from, filepath.Join(dir, to))
-		}
-		home := filepath.Join(dir, "home")
-		if err := os.Mkdir(home, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(home, uid, uid); err != nil {
-			t.Fatal(err)
-		}
-		name, _, _ := strings.Cut(t.Name(), "/")
-		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
-		cmd.Dir = home
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, envUser + "=1", "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole"), "CI=" + os.Getenv("CI")}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
-			t.Errorf("%v\n%s", err, out)
-		}
-	})
-}
-
-// shared is a directory that every user may enter.
-func shared(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "sh")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err == nil {
-		_, err = io.Copy(out, in)
-	}
-	if err != nil || out.Close() != nil {
-		t.Fatal(err)
-	}
-}
-
 // attack runs a script inside the box; what it prints is returned.
 func (b *bench) attack(info executor.Info, script string) string {
 	b.Helper()
@@ -100,7 +29,7 @@ func (b *bench) attack(info executor.Info, script string) string {
 
 // Writing back what is there harms nobody if it succeeds.
 func TestAnAgentCannotChangeKernelSettings(t *testing.T) {
-	everyUser(t, func(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
 		b := setup(t, lab.Bwrap(t))
 		got := b.attack(b.start(), `for f in kernel/core_pattern kernel/hostname vm/drop_caches; do v=$(cat /proc/sys/$f 2>/dev/null)
 test -n "$v" || v=0
@@ -123,7 +52,7 @@ func TestAnAgentOfRootIsNobody(t *testing.T) {
 		t.Skip("only root can become somebody else")
 	}
 	b := setup(t, lab.Bwrap(t))
-	secret := filepath.Join(shared(t), "secret")
+	secret := filepath.Join(lab.Open(t), "secret")
 	if err := os.WriteFile(secret, []byte("of root"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +107,8 @@ echo planted`
 }
 
 func TestTheServerOpensNothingThatAnAgentPlants(t *testing.T) {
-	everyUser(t, func(t *testing.T) {
-		victim := filepath.Join(shared(t), "victim")
+	lab.EveryUser(t, func(t *testing.T) {
+		victim := filepath.Join(lab.Open(t), "victim")
 		if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +177,7 @@ func result(f func() error) <-chan error {
 
 // The box shows none of what the server keeps beside the agent's files.
 func TestTheBoxShowsNoTokenAndNoLog(t *testing.T) {
-	everyUser(t, func(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
 		b := setup(t, lab.Bwrap(t))
 		info := b.start()
 		got := b.attack(info, fmt.Sprintf(`grep -rls -e %s""%s /run /home /tmp /workspace /etc 2>/dev/null
@@ -269,7 +198,7 @@ func TestOldExecutorsOfRootAreTakenOver(t *testing.T) {
 	}
 	b := setup(t, lab.Bwrap(t))
 	at := filepath.Join(b.root, string(b.id))
-	victim := filepath.Join(shared(t), "victim")
+	victim := filepath.Join(lab.Open(t), "victim")
 	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +232,7 @@ func TestOldExecutorsOfRootAreTakenOver(t *testing.T) {
 // A login that a CLI refreshed goes back to the user's own. What an agent puts in
 // its place goes nowhere, and does not hold the server up.
 func TestAPlantedLoginIsNotTaken(t *testing.T) {
-	everyUser(t, func(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
 		home := t.TempDir()
 		mine := filepath.Join(home, ".codex", "auth.json")
 		const login = `{"OPENAI_API_KEY":null,"tokens":{"id_token":"i1","access_token":"a1","refresh_token":"r1","account_id":"me"},"last_refresh":"2026-01-01T00:00:00Z"}`

@@ -112,17 +112,19 @@ func (d *Driver) serve(here, workspace, state, auth, home, tmp string) []string 
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
 	out := slices.DeleteFunc(slices.Clone(t.Readable), func(p string) bool {
-		return strings.HasPrefix(p, "/usr/") || strings.HasPrefix(p, "/opt/")
+		return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 	})
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
+var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
+
 // systemBinds is the read-only part of the machine an agent needs to run
 // programs, resolve names and trust certificates.
 func systemBinds() []string {
 	var args []string
-	for _, dir := range []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"} {
+	for _, dir := range systemDirs {
 		if target, err := os.Readlink(dir); err == nil {
 			args = append(args, "--symlink", target, dir)
 			continue
