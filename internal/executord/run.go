@@ -98,6 +98,9 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 	if native != "" {
 		emit(provider.Event{ID: sessionEventID(req.Turn.ID, native), Kind: provider.EventSession, Turn: req.Turn.ID, Time: s.now(), NativeID: native})
 	}
+	if s.cfg.Note != "" {
+		emit(noteEvent(req.Turn.ID, s.now(), s.cfg.Note))
+	}
 	err = session.Run(ctx, req.Turn, emit)
 	s.sessions.finished(req, session, err)
 	return err
@@ -156,6 +159,15 @@ func (r *run) snapshot() Run {
 
 func sessionEventID(turn thole.TurnID, native string) thole.EventID {
 	return thole.EventID(string(turn) + "/session/" + native)
+}
+
+// noteEvent tells a turn's readers something of ours.
+func noteEvent(turn thole.TurnID, now time.Time, text string) provider.Event {
+	item := thole.Item{
+		ID: provider.StableID[thole.ItemID]("note", string(turn)), Kind: thole.ItemSystem, State: thole.ItemCompleted,
+		Text: text, Stamp: thole.Stamp{Started: now, Ended: now},
+	}
+	return provider.Event{ID: thole.EventID(string(turn) + "/note"), Kind: provider.EventItemCompleted, Turn: turn, Time: now, Item: &item, ItemID: item.ID}
 }
 
 // endEvent ends a turn whose provider did not.

@@ -39,8 +39,10 @@ type Config struct {
 	Token     string
 	Providers []provider.Provider
 	Version   string
-	Logger    *slog.Logger
-	Now       func() time.Time
+	// Note is said at the beginning of every agent's turn, "" is nothing.
+	Note   string
+	Logger *slog.Logger
+	Now    func() time.Time
 	// Exec serves the exec-server protocol on /exec and /, nil leaves it out.
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -38,7 +39,8 @@ func Doctor(ctx context.Context, cfg *config.Config) []Finding {
 	var out []Finding
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkProviders(ctx, cfg)...)
-	return append(out, checkChannel(ctx, cfg), checkBubblewrap(ctx, cfg), checkLimits(cfg.Executor), checkObjects(cfg), checkDocker(ctx))
+	out = append(out, checkLogins(cfg.Home)...)
+	return append(out, checkChannel(ctx, cfg), checkIsolation(ctx, cfg.Executor), checkLimits(cfg.Executor), checkObjects(cfg), checkDocker(ctx))
 }
 
 func checkProviders(ctx context.Context, cfg *config.Config) []Finding {
@@ -138,19 +140,23 @@ func checkPort(listen string) Finding {
 	return f
 }
 
-func checkBubblewrap(ctx context.Context, cfg *config.Config) Finding {
-	f := Finding{Part: "bubblewrap", Disables: "isolation of local executors: agents see the whole machine"}
-	path, err := exec.LookPath("bwrap")
+// checkIsolation says how agents are kept apart from this machine. Without a box no
+// turn runs, unless a person typed so.
+func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
+	f := Finding{Part: "isolation", Disables: "turns: no agent runs without walls"}
+	if note := unwalled(cfg); note != "" {
+		f.Problem, f.Disables, f.Fix = note, "every wall between agents and this machine", "remove executor.isolation from the configuration"
+		return f
+	}
+	path, err := local.FindBwrap(ctx, cfg.UIDBase)
 	if err != nil {
-		f.Problem, f.Fix = "not installed", "apt-get install bubblewrap"
+		f.Found, f.Problem, f.Fix = path, err.Error(), thole.HintOf(err)
 		return f
 	}
-	f.Found = path
-	if err := local.New(local.Config{Root: filepath.Join(cfg.Home, "x"), Bwrap: path}).Check(ctx); err != nil {
-		f.Problem, f.Fix = err.Error(), "sysctl kernel.unprivileged_userns_clone=1"
-		return f
+	f.OK, f.Found = true, "box, "+path
+	if os.Geteuid() == 0 {
+		f.Found += fmt.Sprintf(", agents are users %d to %d", cfg.UIDBase, cfg.UIDBase+local.UIDs-1)
 	}
-	f.OK = true
 	return f
 }
 

@@ -55,19 +55,19 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 		return "", err
 	}
 	defer func() { _ = flush(context.WithoutCancel(ctx)) }() // the end does not wait for a collector that is away
-	bwrap := isolation(context.WithoutCancel(ctx), o.Config.Executor.Bubblewrap)
+	box := isolation(context.WithoutCancel(ctx), o.Config.Executor)
 	return RunDaemon(ctx, DaemonConfig{
 		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready, Hook: o.Hook,
 		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template, MessageBytes: o.Config.Delivery.MessageBytes,
 		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) {
-			return build(ctx, o, db, d, bwrap)
+			return build(ctx, o, db, d, box)
 		},
 	})
 }
 
 // build makes everything that is not delivery, in the order in which the parts
 // need one another, and starts it. What was started is stopped in reverse.
-func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap func() (string, error)) (_ *rest, err error) {
+func build(ctx context.Context, o Options, db *store.DB, d *deliveries, box func(context.Context) (string, error)) (_ *rest, err error) {
 	ctx = context.WithoutCancel(ctx) // parts end by being stopped
 	g := service.New(ctx)
 	defer func() {
@@ -93,7 +93,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 	if err := g.Start("collection", background(func(ctx context.Context) { ws.collect(ctx, o.Log) })); err != nil {
 		return nil, err
 	}
-	t, err := newThreads(o.Config, db, providers, creds, ws, bwrap, o.Log)
+	t, err := newThreads(o.Config, db, providers, creds, ws, box, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func credentials(g *service.Group, o Options) (provider.Credentials, error) {
 		if err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 		}
-		return provider.Login{Home: home, Getenv: os.Getenv}, nil
+		return provider.Login{Home: home, Getenv: os.Getenv, Kept: noteLogins(o.Config.Home, o.Log)}, nil
 	}
 	d, err := startDemo(o.Config.Home)
 	if err != nil {

@@ -5,10 +5,7 @@ package system
 
 import (
 	"context"
-	"io"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -100,32 +97,9 @@ func (r *registry) all() []provider.Info {
 func (r *registry) binaries() []string {
 	var out []string
 	for _, binary := range r.paths() {
-		out = append(out, binary)
-		// Codex brings its helpers (rg, bwrap) beside its bin directory.
-		for _, name := range []string{"codex-path", "codex-resources"} {
-			if dir := filepath.Join(filepath.Dir(filepath.Dir(binary)), name); isDir(dir) {
-				out = append(out, dir)
-			}
-		}
-		// A script needs its package, and the interpreter installed with it.
-		if prefix, _, ok := strings.Cut(binary, "/lib/node_modules/"); ok {
-			out = append(out, prefix, filepath.Join(prefix, "bin"))
-		} else if prefix, _, ok := strings.Cut(binary, "/node_modules/"); ok && isScript(binary) {
-			out = append(out, filepath.Join(prefix, "node_modules"))
-		}
+		out = append(out, provider.Shown(binary)...)
 	}
 	return out
-}
-
-func isScript(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 2)
-	_, err = io.ReadFull(f, head)
-	return err == nil && string(head) == "#!"
 }
 
 // paths tells executord where the CLIs are, in the variables of the
@@ -144,9 +118,4 @@ func (r *registry) paths() map[string]string {
 		out[config.Variable("providers."+info.Name)] = binary
 	}
 	return out
-}
-
-func isDir(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.IsDir()
 }

@@ -62,7 +62,7 @@ func TestSandboxesSeeWhereLinksLead(t *testing.T) {
 		t.Errorf("executord is told %s, want %s", got, native)
 	}
 	got := r.binaries()
-	for _, want := range []string{native, global, filepath.Join(dir, "node"), filepath.Join(dir, "node/bin"), own, filepath.Join(dir, "project/node_modules")} {
+	for _, want := range []string{native, global, filepath.Join(dir, "node/lib/node_modules/codex"), own, filepath.Join(dir, "project/node_modules/opencode")} {
 		if !slices.Contains(got, want) {
 			t.Errorf("the sandbox does not see %s: %v", want, got)
 		}

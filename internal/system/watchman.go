@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -16,13 +17,13 @@ const lonely = 30 * time.Minute
 // long neither a request came nor a turn ran. The owner asks for its status every
 // minute.
 type watchman struct {
-	token string // a file that goes with the home
+	file  string // it goes with the home
 	last  atomic.Int64
 	every time.Duration
 }
 
-func newWatchman(token string) *watchman {
-	w := &watchman{token: token, every: 5 * time.Second}
+func newWatchman(file string) *watchman {
+	w := &watchman{file: file, every: 5 * time.Second}
 	w.last.Store(time.Now().UnixNano())
 	return w
 }
@@ -44,11 +45,21 @@ func (w *watchman) run(ctx context.Context, busy func() bool, end func()) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			_, err := os.Stat(w.token)
-			if os.IsNotExist(err) || !busy() && now.Sub(time.Unix(0, w.last.Load())) > lonely {
+			if w.gone() || !busy() && now.Sub(time.Unix(0, w.last.Load())) > lonely {
 				end()
 				return
 			}
 		}
 	}
+}
+
+// gone reports whether the file was removed. Where a box shows it, it stays to be
+// seen, without a name outside.
+func (w *watchman) gone() bool {
+	fi, err := os.Stat(w.file)
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0
 }

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,4 +36,23 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 	}
 	watch(func(w *watchman) { w.last.Store(time.Now().Add(-lonely - time.Second).UnixNano()) })
 	<-ended
+}
+
+// In a box the file stays to be seen when its home is removed.
+func TestAFileWithoutANameIsGone(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "here"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := newWatchman(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if w.gone() {
+		t.Error("a file that is there is gone")
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	if !w.gone() {
+		t.Error("a file that was removed is there")
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -72,7 +74,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 	}
 	link := func(ctx context.Context) (Page, error) {
 		code, err := sessions.NewLogin(ctx, thole.LocalUser)
-		return Page{URL: at.base + "/auth/login?code=" + code, Base: at.base, Listen: ln.Addr().String(), Warning: at.warning}, err
+		return Page{URL: at.base + "/auth/login?code=" + code, Base: at.base, Listen: ln.Addr().String(), Warning: joinWarnings(unwalled(o.Config.Executor), at.warning)}, err
 	}
 	page, err = link(ctx)
 	return page, func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return link(ctx) }, err
@@ -80,3 +82,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 
 // MethodLogin asks the home's owner for a page that logs a browser in.
 const MethodLogin = "thole/login"
+
+func joinWarnings(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
+}

@@ -62,7 +62,7 @@ func (d *Driver) Remove(ctx context.Context, id thole.ExecutorID) error {
 	if err := d.Stop(ctx, id); err != nil {
 		return err
 	}
-	for _, sub := range subdirs {
+	for _, sub := range shared {
 		if err := os.RemoveAll(d.dir(id, sub)); err != nil {
 			return fmt.Errorf("remove executor: %w", err)
 		}

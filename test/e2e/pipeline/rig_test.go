@@ -27,6 +27,7 @@ import (
 // rig is a running `thole up --demo` on a home of its own.
 type rig struct {
 	home, base, token string
+	warning           string
 	driver            *local.Driver
 	stop              func()
 }
@@ -49,7 +50,7 @@ func up(t *testing.T, settings ...string) *rig {
 		}
 		for _, info := range list {
 			if t.Failed() {
-				log, _ := os.ReadFile(filepath.Join(home, "x", string(info.ID), "run", "executord.log"))
+				log, _ := os.ReadFile(filepath.Join(home, "x", string(info.ID), "own", "executord.log"))
 				t.Logf("executor %s of %s is %s: %s", info.ID, info.Thread, info.State, tail(log))
 			}
 			if err := r.driver.Remove(ctx, info.ID); err != nil {
@@ -88,14 +89,14 @@ func up(t *testing.T, settings ...string) *rig {
 	})
 	t.Cleanup(r.stop)
 	line, err := bufio.NewReader(out).ReadBytes('}')
-	var page struct{ URL, Base string }
+	var page struct{ URL, Base, Warning string }
 	if err == nil {
 		err = json.Unmarshal(line, &page)
 	}
 	if err != nil {
 		t.Fatalf("thole up printed %q: %v", line, err)
 	}
-	r.base = page.Base
+	r.base, r.warning = page.Base, page.Warning
 	r.login(t, page.URL)
 	return r
 }
