@@ -230,8 +230,14 @@ func (d *Delivery) batches(ctx context.Context, actor thole.Actor, p wire.BatchL
 	return out, err
 }
 
+// maxAudit bounds an answer to someone who named no bound.
+const maxAudit = 10_000
+
 func (d *Delivery) audit(ctx context.Context, actor thole.Actor, p wire.AuditParams) ([]wire.Audit, error) {
 	f := delivery.AuditFilter{Job: thole.JobID(p.JobID), Batch: thole.BatchID(p.BatchID), Limit: p.Limit}
+	if f.Limit <= 0 {
+		f.Limit = maxAudit
+	}
 	if p.SourceThreadID != "" {
 		lane, err := d.Machine.FindLane(ctx, actor, thole.ThreadID(p.SourceThreadID), p.Endpoint)
 		if err != nil {
