@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,7 @@ func (r *Runs) identity(job thole.JobID) (procid.Identity, bool) {
 }
 
 // Sweep ends jobs whose supervisor is gone and commands whose job is over. It may
-// run at any time.
+// run at any time. One job that cannot be ended keeps no other from it.
 func (r *Runs) Sweep(ctx context.Context) error {
 	running, err := r.machine.Supervised(ctx)
 	if err != nil {
@@ -57,34 +58,37 @@ func (r *Runs) Sweep(ctx context.Context) error {
 	open := map[thole.JobID]bool{}
 	for _, j := range running {
 		open[j.ID] = true
-		if err := r.settle(ctx, j); err != nil {
-			return err
-		}
+		err = cmp.Or(err, r.settle(ctx, j))
 	}
-	entries, err := os.ReadDir(dirOf(r.home))
-	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", err)
+	entries, e := os.ReadDir(dirOf(r.home))
+	if e != nil {
+		return cmp.Or[error](err, thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", e))
 	}
 	for _, e := range entries {
 		job, suffix, _ := strings.Cut(e.Name(), ".")
-		if suffix != "json" || open[thole.JobID(job)] {
-			continue
-		}
-		if id, ok := r.identity(thole.JobID(job)); ok && id.Alive() == nil {
-			r.stopIfOver(ctx, thole.JobID(job))
-		} else if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > startGrace {
-			forget(r.home, thole.JobID(job))
+		if suffix == "json" && !open[thole.JobID(job)] {
+			err = cmp.Or(err, r.tidy(ctx, thole.JobID(job), e))
 		}
 	}
-	return nil
+	return err
 }
 
-// stopIfOver ends the command of a job that was cancelled while nobody could tell
-// its supervisor.
-func (r *Runs) stopIfOver(ctx context.Context, id thole.JobID) {
-	if j, _, err := r.machine.Job(ctx, thole.SystemActor, id); err == nil && j.State == thole.JobCancelled {
-		r.Cancel(id)
+// tidy removes what is left of a job that is over, and ends its command if it was
+// cancelled while nobody could tell its supervisor. The job itself is asked: that a
+// list did not name it says nothing.
+func (r *Runs) tidy(ctx context.Context, job thole.JobID, e fs.DirEntry) error {
+	state, err := r.machine.StateOf(ctx, job)
+	if err != nil || state == thole.JobRunning {
+		return err
 	}
+	if id, ok := r.identity(job); ok && id.Alive() == nil {
+		if state == thole.JobCancelled {
+			r.Cancel(job)
+		}
+	} else if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > startGrace {
+		forget(r.home, job)
+	}
+	return nil
 }
 
 func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
