@@ -25,15 +25,20 @@ type Runs struct {
 	home    string
 	machine *delivery.Machine
 	keeper  *artifact.Keeper
+	// unsure tells an error that leaves open whether a change was committed.
+	unsure func(error) bool
 }
 
 // NewRuns prepares the directory.
-func NewRuns(home string, m *delivery.Machine, k *artifact.Keeper) (*Runs, error) {
+func NewRuns(home string, m *delivery.Machine, k *artifact.Keeper, unsure func(error) bool) (*Runs, error) {
 	if err := os.MkdirAll(dirOf(home), 0o700); err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", err)
 	}
-	return &Runs{home, m, k}, nil
+	return &Runs{home, m, k, unsure}, nil
 }
+
+// Output is where the output of a job's command is captured.
+func (r *Runs) Output(job thole.JobID) string { return OutputFile(r.home, job) }
 
 // Cancel ends the command of a job. Its supervisor kills every descendant.
 func (r *Runs) Cancel(job thole.JobID) {
@@ -112,7 +117,7 @@ func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
 	code := int64(res.ExitCode)
 	f := delivery.Finish{Job: j.ID, State: res.State, Summary: res.Summary, Request: "supervisor-" + string(j.ID), ExitCode: &code}
 	if _, err := os.Stat(OutputFile(r.home, j.ID)); err == nil {
-		in, err := r.keeper.Ingest(ctx, OutputFile(r.home, j.ID), j.ID, j.Owner, time.Now().UTC().Truncate(time.Millisecond))
+		in, err := r.keeper.Take(ctx, OutputFile(r.home, j.ID), j.ID, j.Owner, time.Now().UTC().Truncate(time.Millisecond))
 		if err != nil {
 			return err
 		}
@@ -120,7 +125,10 @@ func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", err)
 	}
-	_, err = r.machine.Finish(ctx, thole.Actor{User: j.Owner.User, Via: "system"}, f)
+	done, err := r.machine.Finish(ctx, thole.Actor{User: j.Owner.User, Via: "system"}, f)
+	if f.Result != nil && (err != nil || done.Artifact != f.Result.ID) && !r.unsure(err) {
+		r.keeper.Discard(*f.Result)
+	}
 	if err == nil || thole.CodeOf(err) == thole.CodeConflict {
 		forget(r.home, j.ID)
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -32,7 +33,7 @@ func newSite(t *testing.T) *site {
 	s.machine = delivery.New(delivery.Config{Store: s.store, Limits: delivery.DefaultLimits()})
 	keeper, err := artifact.New(artifact.Config{Dir: filepath.Join(s.home, "artifacts"), Store: db.Artifacts()})
 	s.ok(err)
-	s.runs, err = NewRuns(s.home, s.machine, keeper)
+	s.runs, err = NewRuns(s.home, s.machine, keeper, store.OutcomeUnknown)
 	s.ok(err)
 	return s
 }
