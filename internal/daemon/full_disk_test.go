@@ -103,6 +103,23 @@ func TestOutputFillsTheDisk(t *testing.T) {
 	}
 }
 
+// A command that filled the disk can be cancelled without anyone making room.
+func TestCancelOnTheDiskItFilled(t *testing.T) {
+	s := smallSite(t, "12m")
+	told := filepath.Join(t.TempDir(), "told")
+	var r wire.Submitted
+	s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", "head -c 40000000 /dev/zero; echo > "+told+"; sleep 600")
+	poll.Until(t, "the disk is full", func() bool { _, err := os.Stat(told); return err == nil })
+	s.must(nil, "job", "cancel", "--job-id", r.JobID)
+	if out, _, code := s.run("job", "wait", r.JobID); code != 1 || !strings.Contains(out, "cancelled") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	poll.Until(t, "no file of the command is left", func() bool {
+		left, err := os.ReadDir(filepath.Join(s.home, "run"))
+		return err == nil && len(left) == 0
+	})
+}
+
 // While the disk is full nothing is promised, and what was promised is kept; when
 // there is room again, everything goes on, once.
 func TestDiskIsFullForAWhile(t *testing.T) {

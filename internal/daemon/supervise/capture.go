@@ -3,6 +3,7 @@ package supervise
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 )
@@ -46,12 +47,28 @@ func (c *capture) Write(b []byte) (int, error) {
 	n, err := c.f.Write(b[:min(int64(len(b)), c.most-c.kept)])
 	c.kept += int64(n)
 	switch {
+	case full(err):
+		c.lost = reason(err)
+		c.giveWay()
 	case err != nil:
 		c.lost = reason(err)
 	case n < len(b):
 		c.lost = errOverLimit
 	}
 	return len(b), nil
+}
+
+// giveWay gives back the end of an output that filled the disk: whoever cancels the
+// command, and every other job of the home, needs some room too.
+func (c *capture) giveWay() {
+	if c.kept <= room {
+		return // something else filled it
+	}
+	if c.f.Truncate(c.kept-room) != nil {
+		return
+	}
+	c.kept -= room
+	_, _ = c.f.Seek(c.kept, io.SeekStart)
 }
 
 // close makes what was kept durable, and lets it end with a line that says so if

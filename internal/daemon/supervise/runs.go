@@ -114,6 +114,7 @@ func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
 	default:
 		res = Result{State: thole.JobFailed, ExitCode: -1, Summary: "the supervisor ended without a result; the command's fate is unknown"}
 	}
+	_ = os.Remove(file(r.home, j.ID, ".room")) // for the end, which is now
 	code := int64(res.ExitCode)
 	f := delivery.Finish{Job: j.ID, State: res.State, Summary: res.Summary, Request: "supervisor-" + string(j.ID), ExitCode: &code}
 	if _, err := os.Stat(OutputFile(r.home, j.ID)); err == nil {

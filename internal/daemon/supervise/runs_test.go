@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ type site struct {
 	home    string
 	machine *delivery.Machine
 	runs    *Runs
+	db      *store.DB
 	store   delivery.Store
 	then    time.Time
 }
@@ -29,7 +31,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	s := &site{T: t, home: t.TempDir(), then: time.Now().Add(-time.Hour).Truncate(time.Millisecond)}
 	db := storetest.SQLite(t, storetest.Clock(func() time.Time { return s.then }))
-	s.store = db.Delivery()
+	s.db, s.store = db, db.Delivery()
 	s.machine = delivery.New(delivery.Config{Store: s.store, Limits: delivery.DefaultLimits()})
 	keeper, err := artifact.New(artifact.Config{Dir: filepath.Join(s.home, "artifacts"), Store: db.Artifacts()})
 	s.ok(err)
@@ -109,5 +111,41 @@ func TestSweepOfMoreJobsThanAList(t *testing.T) {
 		case i >= 1000 && (j.State != thole.JobReady || j.ResultSummary != "done "+string(id) || j.Inline != "the output"):
 			t.Errorf("job %d is %s: %q, output %q", i, j.State, j.ResultSummary, j.Inline)
 		}
+	}
+}
+
+// What a killed supervisor had set aside for the end is there for it on a full disk.
+func TestSweepOnAFullDisk(t *testing.T) {
+	s := newSite(t)
+	if err := syscall.Mount("tmpfs", s.home, "tmpfs", 0, "mode=0700,size=4m"); err != nil {
+		t.Skipf("no small disk can be mounted here: %v", err)
+	}
+	defer func() { _ = syscall.Unmount(s.home, syscall.MNT_DETACH) }()
+	keeper, err := artifact.New(artifact.Config{Dir: filepath.Join(s.home, "artifacts"), Store: s.db.Artifacts()})
+	s.ok(err)
+	s.runs, err = NewRuns(s.home, s.machine, keeper, store.OutcomeUnknown)
+	s.ok(err)
+	id := s.jobs(1)[0]
+	s.file(id, ".json", gone)
+	s.ok(setAside(file(s.home, id, ".room")))
+	if s.ok(os.WriteFile(file(s.home, id, ".out"), make([]byte, 1<<20), 0o600)); setAside(filepath.Join(s.home, "more")) != nil {
+		t.Fatal("the disk is full too early")
+	}
+	for size := 1 << 20; size > 0; size /= 2 { // to the last byte
+		f, err := os.OpenFile(filepath.Join(s.home, "filler"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		s.ok(err)
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
+		}
+		s.ok(f.Close())
+	}
+	s.ok(s.runs.Sweep(t.Context()))
+	j, _, err := s.machine.Job(t.Context(), thole.LocalActor, id)
+	s.ok(err)
+	if j.State != thole.JobFailed || j.Artifact == "" {
+		t.Errorf("it is %s with artifact %q: %s", j.State, j.Artifact, j.ResultSummary)
+	}
+	if left, _ := os.ReadDir(dirOf(s.home)); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
