@@ -168,7 +168,7 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 	d.driver = driver.New(driver.Config{
 		Machine: d.machine, Channels: d.channels, Compose: words.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
 	})
-	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper)
+	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper, store.OutcomeUnknown)
 	return d, err
 }
 
@@ -190,7 +190,7 @@ func (d *deliveries) nextChange() <-chan struct{} {
 func (d *deliveries) methods() map[string]daemon.Method {
 	api := &daemon.Delivery{
 		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: d.forecast,
-		Cancelled: d.runs.Cancel, Now: time.Now,
+		Cancelled: d.runs.Cancel, Output: d.runs.Output, Unsure: store.OutcomeUnknown, Now: time.Now,
 		Check: func(ctx context.Context) ([]wire.Violation, error) {
 			found, err := d.db.CheckDelivery(ctx)
 			var out []wire.Violation
