@@ -55,7 +55,7 @@ func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) e
 		tell := map[string]chan string{"turn/started": began, "turn/completed": ended}[n.Method]
 		_, turn := turnOf(n.Params)
 		select {
-		case tell <- turn:
+		case tell <- turn.ID():
 		default:
 		}
 	}
