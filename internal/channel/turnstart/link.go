@@ -111,9 +111,9 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	l.fit.Store(-1)
 	o := c.options()
 	o.OnNotification = l.notified
-	client, err := appclient.Dial(ctx, a.Address, o)
+	client, err := c.dial(ctx, a, o)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the app-server: %w", err)
+		return nil, err
 	}
 	if l.archive, err = open(ctx, client, a.Thread); err != nil {
 		client.Close()
@@ -136,6 +136,24 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 		old.client.Close()
 	}
 	return l, nil
+}
+
+// dial connects to the attachment's own process: whoever else answers at its
+// address gets nothing.
+func (c *Channel) dial(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, error) {
+	client, err := appclient.Dial(ctx, a.Address, o)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the app-server: %w", err)
+	}
+	peer := client.PeerPID()
+	if c.behind != nil {
+		peer = c.behind(peer)
+	}
+	if err := a.Serves(peer); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
 }
 
 // over reports whether the connection ended.

@@ -59,9 +59,9 @@ func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) e
 		default:
 		}
 	}
-	client, err := appclient.Dial(ctx, a.Address, o)
+	client, err := c.dial(ctx, a, o)
 	if err != nil {
-		return fmt.Errorf("connect to the app-server: %w", err)
+		return err
 	}
 	defer client.Close()
 	if err := tidy(ctx, client, c.leftAfter); err != nil {
