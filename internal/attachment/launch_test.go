@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,6 +42,15 @@ func running(t testing.TB, home string) map[int]string {
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		all[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
 	}
+	return all
+}
+
+// listening are those of them that are launcher and server; a server has helpers for
+// moments.
+func listening(t testing.TB, home string) map[int]string {
+	t.Helper()
+	all := running(t, home)
+	maps.DeleteFunc(all, func(_ int, line string) bool { return !strings.Contains(line, " --listen ") })
 	return all
 }
 
@@ -100,7 +110,7 @@ func TestLauncherIsNotTheServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := running(t, home)
+			all := listening(t, home)
 			if line := all[a.Process.PID]; len(all) != 2 || line == "" || strings.HasPrefix(line, "node ") {
 				t.Fatalf("the server is process %d of %v", a.Process.PID, all)
 			}
@@ -111,7 +121,7 @@ func TestLauncherIsNotTheServer(t *testing.T) {
 					}
 				}
 			}
-			poll.Until(t, "the end of the launcher", func() bool { return len(running(t, home)) == 1 })
+			poll.Until(t, "the end of the launcher", func() bool { return len(listening(t, home)) == 1 })
 			if err := k.Sweep(bg); err != nil {
 				t.Fatal(err)
 			}
@@ -191,8 +201,8 @@ func TestStarterKilledAtEveryStep(t *testing.T) {
 		k := keeper(t, db.Attachments(), w.Dir)
 		k.OnStep(func(name string) { w.Hook("at", name) })
 		a, err := k.Open(bg, terminal(w.Dir, codex, os.Getpid()))
-		if err == nil && len(running(t, filepath.Join(w.Dir, "codex"))) != 2 {
-			err = fmt.Errorf("not a launcher and a server: %v", running(t, filepath.Join(w.Dir, "codex")))
+		if all := listening(t, filepath.Join(w.Dir, "codex")); err == nil && len(all) != 2 {
+			err = fmt.Errorf("not a launcher and a server: %v", all)
 		}
 		w.Ack(string(a.ID))
 		k.Close()
