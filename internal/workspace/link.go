@@ -23,9 +23,9 @@ func (l *Local) Link(ctx context.Context) error {
 	if l.cfg.Home == "" {
 		return thole.Errorf(thole.CodeUnsupported, "this side has no home directory to link in")
 	}
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return err
 	}
 	defer root.Close()
 	for _, pair := range [][2]string{
@@ -104,9 +104,9 @@ func (l *Local) migrate(ctx context.Context, dir *beneath.Dir, name, link string
 
 // Validate implements Side.
 func (l *Local) Validate(_ context.Context, req ValidateRequest) error {
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return err
 	}
 	defer root.Close()
 	var errs []error

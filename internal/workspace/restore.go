@@ -21,9 +21,9 @@ func (l *Local) Restore(ctx context.Context, req RestoreRequest) (RestoreResult,
 	if len(req.Layers) != len(req.Plan.Entries) {
 		return RestoreResult{}, thole.Errorf(thole.CodeInvalid, "restore plan has %d entries and %d layers", len(req.Plan.Entries), len(req.Layers))
 	}
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return RestoreResult{}, thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return RestoreResult{}, err
 	}
 	defer root.Close()
 	r := &restore{ctx: ctx, local: l, root: root, req: req, readOnly: readOnlyMounts(req.Mounts)}

@@ -106,7 +106,7 @@ type scan struct {
 	bytes     int64
 	skipped   int
 	unsettled []string
-	lent      []func() error // gives back permissions, the innermost last
+	lent      []lent // the innermost last
 }
 
 func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan {
@@ -115,18 +115,12 @@ func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan 
 }
 
 func (s *scan) run() (err error) {
-	defer func() {
-		for _, giveBack := range slices.Backward(s.lent) {
-			if gerr := giveBack(); gerr != nil && !gone(gerr) {
-				err = errors.Join(err, gerr)
-			}
-		}
-	}()
-	root, err := beneath.Open(s.local.cfg.Dir)
+	root, err := s.local.root()
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return err
 	}
 	defer root.Close()
+	defer func() { err = errors.Join(err, s.giveBack(root)) }()
 	if err := s.walk(root, ""); err != nil {
 		return fmt.Errorf("scan workspace: %w", err)
 	}
@@ -150,6 +144,29 @@ func (s *scan) run() (err error) {
 		}
 	}
 	return nil
+}
+
+// lent is a directory whose owner may read it until the scan is over: files in it
+// may be read more than once.
+type lent struct {
+	path string
+	loan *beneath.Loan
+}
+
+// giveBack takes the loans back, from the inside out: the way to the inner ones
+// leads through the outer ones.
+func (s *scan) giveBack(root *beneath.Dir) (err error) {
+	for _, l := range slices.Backward(s.lent) {
+		dir, name, gerr := root.Parent(l.path, false)
+		if gerr == nil {
+			gerr = dir.GiveBack(name, l.loan)
+			dir.Close()
+		}
+		if gerr != nil && !gone(gerr) {
+			err = errors.Join(err, fmt.Errorf("give back the mode of %q: %w", l.path, gerr))
+		}
+	}
+	return err
 }
 
 // gone reports that a name went away, or became something else, between two
@@ -185,14 +202,16 @@ func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 		}
 		switch st.Kind {
 		case beneath.Folder:
-			sub, giveBack, err := dir.SubLent(name, st.Mode)
+			sub, loan, err := dir.SubLent(name)
 			if gone(err) {
 				continue
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
-			s.lent = append(s.lent, giveBack)
+			if loan != nil {
+				s.lent = append(s.lent, lent{path, loan})
+			}
 			s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode})
 			err = s.walk(sub, path+"/")
 			sub.Close()
