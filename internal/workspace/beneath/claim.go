@@ -3,6 +3,7 @@
 package beneath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,8 @@ const claims = 10
 // Claim makes every name of a path a directory that its owner may use. What else
 // stands there, a file, a link, a pipe, is moved beside it, as it is and without
 // being followed. The names that were taken and what they are called now come
-// back in pairs.
+// back in pairs. Directories that are missing are made with a mode; with none they
+// stay missing, except in the place of what was moved.
 func (d *Dir) Claim(path string, perm uint32) (moved [][2]string, err error) {
 	if err := CheckPath(path); err != nil {
 		return nil, err
@@ -37,6 +39,9 @@ func (d *Dir) Claim(path string, perm uint32) (moved [][2]string, err error) {
 		if err != nil {
 			return moved, fmt.Errorf("claim %q: %w", path, err)
 		}
+		if next == nil {
+			return moved, nil
+		}
 		at, prefix = next, prefix+name+"/"
 	}
 	return moved, at.Close()
@@ -47,13 +52,15 @@ func (d *Dir) claim(name string, perm uint32) (sub *Dir, moved []string, err err
 		var st Stat
 		st, err = d.Lstat(name)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && perm == 0 && len(moved) == 0:
+			return nil, nil, nil
 		case errors.Is(err, fs.ErrNotExist):
-			err = d.Mkdir(name, perm)
+			err = d.Mkdir(name, cmp.Or(perm, 0o755))
 		case err != nil:
 			return nil, moved, err
 		case st.Kind != Folder:
 			var to string
-			if to, err = d.moveAside(name); err == nil {
+			if to, err = d.MoveAside(name); err == nil {
 				moved = append(moved, to)
 				continue
 			}
@@ -72,8 +79,8 @@ func (d *Dir) claim(name string, perm uint32) (sub *Dir, moved []string, err err
 	return nil, moved, err
 }
 
-// moveAside gives a thing the first free name of those beside it.
-func (d *Dir) moveAside(name string) (string, error) {
+// MoveAside gives a thing the first free name of those beside it.
+func (d *Dir) MoveAside(name string) (string, error) {
 	for n := 1; ; n++ {
 		to := name + aside
 		if n > 1 {

@@ -115,6 +115,9 @@ func Trusted(path string) (*Dir, error) {
 // OpenUp lets the owner use the directories of a path, as far as there are any. It
 // is for paths that the platform names; it moves nothing.
 func (d *Dir) OpenUp(path string) error {
+	if path == "" {
+		return nil
+	}
 	if err := CheckPath(path); err != nil {
 		return err
 	}
