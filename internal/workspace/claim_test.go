@@ -88,6 +88,9 @@ func testPlatformNames(t *testing.T) {
 	for depth, names := range depths {
 		for _, o := range obstacles {
 			for _, old := range []bool{false, true} {
+				if old && (o.name == "pipe" || o.name == "socket") {
+					continue // no snapshot ever had one
+				}
 				title := fmt.Sprintf("%s at depth %d", o.name, depth)
 				if old {
 					title += " in an old snapshot"

@@ -4,6 +4,7 @@ package beneath
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -21,6 +22,9 @@ type Loan struct {
 	inode     uint64
 	had, lent uint32
 }
+
+// lends is how often something is lent again that its owner closes meanwhile.
+const lends = 5
 
 // SubLent opens a directory. A loan, where one was needed, is given
 // back with GiveBack, by whoever can reach the name again.
@@ -48,11 +52,61 @@ func (d *Dir) SubLent(name string) (sub *Dir, loan *Loan, err error) {
 	if err := h.chmod(loan.lent); err != nil {
 		return nil, nil, err
 	}
-	f, err := h.reopen(unix.O_DIRECTORY)
-	if err != nil {
-		return nil, nil, errors.Join(err, h.chmod(loan.had))
+	for range lends {
+		var f *os.File
+		if f, err = h.reopen(unix.O_DIRECTORY); err == nil {
+			return &Dir{f}, loan, nil
+		}
+		if !errors.Is(err, fs.ErrPermission) {
+			break
+		}
+		if err := h.chmod(loan.lent); err != nil {
+			return nil, nil, err
+		}
 	}
-	return &Dir{f}, loan, nil
+	return nil, nil, errors.Join(err, h.chmod(loan.had))
+}
+
+// Relend lends an open directory the permission to enter it, if it has lost it;
+// without need there is no loan.
+func (d *Dir) Relend() (*Loan, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(d.fd(), &st) }); err != nil {
+		return nil, fail("stat", d.f.Name(), err)
+	}
+	loan := &Loan{inode: st.Ino, had: uint32(st.Mode) & 0o7777}
+	if loan.lent = loan.had | 0o500; loan.lent == loan.had {
+		return nil, nil
+	}
+	return loan, fail("chmod", d.f.Name(), retry(func() error { return unix.Fchmod(d.fd(), loan.lent) }))
+}
+
+// ParentLent is Parent for a path whose directories may have to be lent the
+// permission: lent is told of each that was.
+func (d *Dir) ParentLent(path string, lent func(path string, l *Loan)) (*Dir, string, error) {
+	if err := CheckPath(path); err != nil {
+		return nil, "", err
+	}
+	at, err := d.dup()
+	if err != nil {
+		return nil, "", err
+	}
+	done := 0
+	for {
+		name, _, more := strings.Cut(path[done:], "/")
+		if !more {
+			return at, name, nil
+		}
+		next, loan, err := at.SubLent(name)
+		at.Close()
+		if loan != nil {
+			lent(path[:done+len(name)], loan)
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("open %q: %w", path, err)
+		}
+		at, done = next, done+len(name)+1
+	}
 }
 
 // GiveBack takes a loan from a directory again, unless it is another one by now or
@@ -85,10 +139,14 @@ func (d *Dir) OpenLent(name string) (f *os.File, lent bool, err error) {
 	if h.stat.Kind != File {
 		return nil, false, fail("open", name, fs.ErrInvalid)
 	}
-	if err := h.chmod(h.bits | 0o400); err != nil {
-		return nil, false, err
+	for range lends {
+		if err := h.chmod(h.bits | 0o400); err != nil {
+			return nil, false, err
+		}
+		if f, err = h.reopen(0); !errors.Is(err, fs.ErrPermission) {
+			break
+		}
 	}
-	f, err = h.reopen(0)
 	if err := errors.Join(err, h.chmod(h.bits)); err != nil {
 		if f != nil {
 			f.Close()
