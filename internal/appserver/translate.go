@@ -121,7 +121,10 @@ func (t *translator) event(out []*frame, e *thread.Event) []*frame {
 	case thread.TurnStarted:
 		add("turn/started", app.TurnNotification{ThreadID: id, Turn: turn(thread.Turn{ID: e.Turn, Created: e.Time})})
 	case thread.TurnPhase:
-		add("thole/turn/phase", app.TurnPhase{ThreadID: id, TurnID: turnID, Phase: string(d.Phase)}).extension = true
+		add("thole/turn/phase", app.TurnPhase{ThreadID: id, TurnID: turnID, Phase: string(d.Phase), Error: d.Text}).extension = true
+		if d.Phase.Terminal() && d.Text != "" {
+			add("warning", app.Warning{ThreadID: &id, Message: d.Text})
+		}
 	case thread.TurnEnded:
 		ended := t.turn
 		if t.turn.ID != e.Turn {

@@ -237,12 +237,29 @@ func newThreadArchive(env *Env) *cobra.Command {
 // newThreadClose saves and stops what a thread runs in. The thread stays; the
 // next message wakes it.
 func newThreadClose(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var noWait bool
+	cmd := &cobra.Command{
 		Use: "close THREAD", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.ExactArgs(1),
+		Long: "Asks for the thread's files to be saved and its executor to be stopped, behind the turn that runs, and waits until that is done.\n" +
+			"If the files cannot be saved it says why; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.ask(cmd.Context(), system.MethodCloseThread, system.CloseParams{Thread: thole.ThreadID(args[0])}, nil)
+			ctx, id := cmd.Context(), thole.ThreadID(args[0])
+			var asked system.CloseResult
+			if err := env.ask(ctx, system.MethodCloseThread, system.CloseParams{Thread: id}, &asked); err != nil || noWait {
+				return err
+			}
+			var now system.Saved
+			if err := env.ask(ctx, system.MethodSaved, system.SavedParams{Thread: id}, &now); err != nil {
+				return err
+			}
+			if now.Running != "" {
+				fmt.Fprintln(env.Err, "thole: a turn runs; the executor stops behind it")
+			}
+			return env.ask(ctx, system.MethodStopped, system.StoppedParams{Thread: id, Asked: asked.Asked}, nil)
 		},
 	}
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "ask for it and do not wait until it is done")
+	return cmd
 }
 
 func newThreadDelete(env *Env) *cobra.Command {

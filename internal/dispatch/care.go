@@ -27,7 +27,7 @@ func (w *worker) aftermath(ctx context.Context, th thread.Thread, t thread.Turn)
 				return context.Cause(ctx)
 			}
 			w.log.Warn("sync failed", "turn", t.ID, "executor", t.Executor, "err", err)
-			note = "sync: " + err.Error()
+			note = "the turn's files are not saved: " + err.Error()
 		} else if err := w.phase(ctx, t.Executor, thole.PhaseExported); err != nil {
 			return err
 		}

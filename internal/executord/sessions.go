@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // openTimeout bounds the start of a CLI.
@@ -53,7 +54,7 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 		return nil, err
 	}
 	data := filepath.Join(s.dirs.AgentData(), req.Provider)
-	if err := os.MkdirAll(data, 0o700); err != nil {
+	if err := claim(s.dirs.Workspace, data); err != nil {
 		return nil, err
 	}
 	if err := placeConfig(data, req.Grant.Config); err != nil {
@@ -68,6 +69,22 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 		Resume: req.Session.Resume, Fork: req.Session.Fork, Model: req.Session.Model, Effort: req.Session.Effort,
 		Profile: req.Session.Profile, Instructions: req.Session.Instructions, Options: req.Session.Options,
 	})
+}
+
+// claim makes a directory of the workspace, whatever an agent put in its place:
+// what it keeps and the settings that we put there must not go where a link leads.
+func claim(workspace, dir string) error {
+	rel, err := filepath.Rel(workspace, dir)
+	if err != nil {
+		return err
+	}
+	root, err := beneath.Trusted(workspace)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = root.Claim(filepath.ToSlash(rel), 0o700)
+	return err
 }
 
 // environ is what every program in the executor finds, without any credentials.

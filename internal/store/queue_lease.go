@@ -165,15 +165,25 @@ func (q *Queue) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 }
 
 // Get implements queue.Store.
-func (q *Queue) Get(ctx context.Context, turn thole.TurnID) (r queue.Row, err error) {
+func (q *Queue) Get(ctx context.Context, turn thole.TurnID) (queue.Row, error) {
+	return q.row(ctx, thole.Errorf(thole.CodeNotFound, "turn %s is not in the queue", turn), `where turn_id = $1`, turn)
+}
+
+// Newest is a thread's newest row of a kind, done or not; CodeNotFound without one.
+func (q *Queue) Newest(ctx context.Context, id thole.ThreadID, kind queue.Kind) (queue.Row, error) {
+	return q.row(ctx, thole.Errorf(thole.CodeNotFound, "nothing of kind %s is queued for thread %s", kind, id),
+		`where thread_id = $1 and kind = $2 order by created_at desc, turn_id desc limit 1`, id, kind)
+}
+
+func (q *Queue) row(ctx context.Context, none error, where string, args ...any) (r queue.Row, err error) {
 	err = q.db.View(ctx, func(tx *Tx) error {
 		var available, until, created, done int64
 		err := tx.QueryRow(`select kind, turn_id, thread_id, user_id, priority, state, head, waiting, cancel, attempt,
-			available_at, lease_owner, lease_until, last_error, created_at, done_at from turn_queue where turn_id = $1`, turn).
+			available_at, lease_owner, lease_until, last_error, created_at, done_at from turn_queue `+where, args...).
 			Scan(&r.Kind, &r.Turn, &r.Thread, &r.User, &r.Priority, &r.State, &r.Head, &r.Waiting, &r.Cancel, &r.Attempt,
 				&available, &r.Owner, &until, &r.LastError, &created, &done)
 		if NoRows(err) {
-			return thole.Errorf(thole.CodeNotFound, "turn %s is not in the queue", turn)
+			return none
 		}
 		r.Available, r.Until, r.Created, r.Done = thole.FromMillis(available), thole.FromMillis(until), thole.FromMillis(created), thole.FromMillis(done)
 		return err

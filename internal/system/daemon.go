@@ -127,7 +127,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		role = "daemon"
 	}
 	return daemon.Serve(ctx, daemon.Config{
-		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true}, Attach: attach, Beside: beside,
+		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true, MethodSaved: true, MethodStopped: true}, Attach: attach, Beside: beside,
 		Idle: cfg.Idle, Staying: staying, Ready: answers, Log: cfg.Log,
 	})
 }

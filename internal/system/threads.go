@@ -29,6 +29,7 @@ type threads struct {
 	providers  *registry
 	workspaces *workspaces
 	rows       executor.Rows
+	queue      *store.Queue
 	driver     executor.Driver
 	terminals  atomic.Int64 // open ones
 	log        *slog.Logger
@@ -49,7 +50,7 @@ func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds pro
 	if f := checkLimits(cfg.Executor); !f.OK {
 		log.Warn("executors run without some limits", "err", f.Problem)
 	}
-	t := &threads{machine: machine, providers: providers, workspaces: ws, rows: db.Executors(), driver: driver, log: log}
+	t := &threads{machine: machine, providers: providers, workspaces: ws, rows: db.Executors(), queue: db.Queue(), driver: driver, log: log}
 	t.dispatcher = dispatch.New(dispatch.Config{
 		Alone: true, // this process owns the home, and the store is the home's
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: machine, Rows: t.rows, Driver: driver,

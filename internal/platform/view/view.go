@@ -78,6 +78,7 @@ type Run struct {
 	Instructions       string            `json:"instructions,omitempty"`
 	ProviderOptions    map[string]string `json:"provider_options,omitempty"`
 	RuntimeVersion     string            `json:"runtime_version,omitempty"`
+	Unsaved            string            `json:"unsaved,omitempty"`
 	Usage              thole.Usage       `json:"usage"`
 	ExecutorID         string            `json:"executor_id,omitempty"`
 	TraceID            string            `json:"trace_id,omitempty"`
@@ -94,7 +95,7 @@ func OfTurn(t thread.Turn) Run {
 	return Run{
 		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: t.Error,
 		Input: some(t.Input), ClientID: t.ClientID, Provider: t.Settings.Provider, Model: t.Settings.Model, Effort: t.Settings.Effort,
-		ExecutionProfile: string(t.Settings.Profile), Instructions: t.Settings.Instructions, ProviderOptions: t.Settings.Options, RuntimeVersion: t.Runtime,
+		ExecutionProfile: string(t.Settings.Profile), Instructions: t.Settings.Instructions, ProviderOptions: t.Settings.Options, RuntimeVersion: t.Runtime, Unsaved: t.Unsaved,
 		Usage: t.Usage, ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
 		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: t.Items,
 	}

@@ -88,3 +88,16 @@ func (w *Side) Compare(a0 context.Context, a1 workspace.CompareRequest) (err err
 	}
 	return
 }
+
+func (w *Side) Claim(a0 context.Context, a1 workspace.ClaimRequest) (r0 workspace.ClaimResult, err error) {
+	call, err := w.Plan.Enter("Side.Claim")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Claim(a0, a1)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 workspace.ClaimResult
+		return z0, fail
+	}
+	return
+}
