@@ -130,7 +130,7 @@ func (w *worker) finish(ctx context.Context, err error) {
 }
 
 func (w *worker) giveBack(ctx context.Context) {
-	if err := w.cfg.Queue.Release(context.WithoutCancel(ctx), w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
+	if err := w.cfg.Queue.PutBack(context.WithoutCancel(ctx), w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
 		w.log.Warn("release turn", "turn", w.lease.Turn, "err", err)
 	}
 }
