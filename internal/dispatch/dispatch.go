@@ -63,8 +63,8 @@ type Config struct {
 	Driver      executor.Driver
 	Workspaces  Workspaces
 	Credentials provider.Credentials
-	// Info says what a provider can do here.
-	Info func(name string) provider.Info
+	// Info says what a provider can do here; it may wait for that provider.
+	Info func(ctx context.Context, name string) provider.Info
 
 	// Alone: the home's lock proves that no other dispatcher is alive, so what one
 	// left behind is taken over at once and not when its leases run out.

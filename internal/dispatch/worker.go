@@ -174,7 +174,7 @@ func (w *worker) turn(ctx context.Context) error {
 	if t.Outcome != "" {
 		return w.aftermath(ctx, th, t)
 	}
-	info := w.cfg.Info(t.Settings.Provider)
+	info := w.cfg.Info(ctx, t.Settings.Provider)
 	w.mu.Lock()
 	w.info = info
 	w.mu.Unlock()

@@ -59,7 +59,7 @@ type Item struct {
 // Lease is a claimed turn.
 type Lease struct {
 	Item
-	Token   string
+	Token string
 	// Attempt is 1 for the first and rises with each try that failed. A worker that
 	// died, stopped or had to wait for something failed at nothing.
 	Attempt int

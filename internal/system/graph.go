@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -79,7 +80,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 	if err != nil {
 		return nil, err
 	}
-	providers := newRegistry(Providers(o.Config.Providers))
+	providers := newRegistry(Providers(o.Config.Providers), openProbes(filepath.Join(o.Config.Home, "probes.json")), o.Log)
 	if err := g.Start("providers", providers); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 		return nil, err
 	}
 	contract, err := appserver.New(appserver.Config{
-		Threads: t.machine, Providers: providers.offered(o.Demo), Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
+		Threads: t.machine, Providers: providers.offered(o.Demo), Settle: providers.settle, Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
