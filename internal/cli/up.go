@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/system"
@@ -53,11 +54,11 @@ func newUp(env *Env) *cobra.Command {
 func refuseSecond(ctx context.Context, home string) error {
 	var st wire.Status
 	err := (&daemonclient.Client{Home: home, NoStart: true}).Call(ctx, wire.DaemonStatus, struct{}{}, &st)
-	if thole.CodeOf(err) == thole.CodeUnavailable {
+	switch {
+	case errors.Is(err, daemonclient.ErrNobody):
 		return nil
-	}
-	if err == nil && st.Role == "up" {
-		return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, st.PID).WithHint("thole login prints a link to its page; kill %d ends it", st.PID)
+	case err == nil && st.Role == "up":
+		return daemon.Up(home, st.PID)
 	}
 	return err
 }
@@ -120,7 +121,7 @@ func newLogin(env *Env) *cobra.Command {
 			}
 			var page system.Page
 			err = (&daemonclient.Client{Home: home, NoStart: true}).Call(cmd.Context(), system.MethodLogin, struct{}{}, &page)
-			if code := thole.CodeOf(err); code == thole.CodeUnavailable || code == thole.CodeUnsupported {
+			if errors.Is(err, daemonclient.ErrNobody) || thole.CodeOf(err) == thole.CodeUnsupported {
 				return thole.Errorf(thole.CodeUnavailable, "no web page is served from %s", home).WithHint("start it with: thole up")
 			}
 			if err != nil {
