@@ -237,12 +237,34 @@ func newThreadArchive(env *Env) *cobra.Command {
 // newThreadClose saves and stops what a thread runs in. The thread stays; the
 // next message wakes it.
 func newThreadClose(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "close THREAD", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.ExactArgs(1),
+	var p system.CloseParams
+	cmd := &cobra.Command{
+		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
+		Long: "Saves a thread's files and stops its executor, behind the turn that it has; the next message wakes it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.ask(cmd.Context(), system.MethodCloseThread, system.CloseParams{Thread: thole.ThreadID(args[0])}, nil)
+			if p.All == (len(args) == 1) {
+				return thole.Errorf(thole.CodeInvalid, "name one thread, or say --all").WithHint("thole thread list shows them")
+			}
+			if len(args) == 1 {
+				p.Thread = thole.ThreadID(args[0])
+			}
+			var r system.CloseResult
+			if err := env.ask(cmd.Context(), system.MethodCloseThread, p, &r); err != nil {
+				return err
+			}
+			return env.print(r, func(w io.Writer) {
+				for _, id := range r.Threads {
+					fmt.Fprintln(w, "closing", id)
+				}
+				if len(r.Threads) == 0 {
+					fmt.Fprintln(w, "no executor runs")
+				}
+			})
 		},
 	}
+	cmd.Flags().BoolVar(&p.All, "all", false, "all threads whose executors run")
+	cmd.Flags().BoolVar(&p.Interrupt, "interrupt", false, "interrupt a turn that is under way instead of waiting for its end")
+	return cmd
 }
 
 func newThreadDelete(env *Env) *cobra.Command {

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -90,11 +91,31 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			openBrowser(page.URL)
 		}
 	}
+	o.Leaves = func(left []system.Left) { sayLeft(env.Err, left, o.Config.Executor.OrphanTimeout, time.Now()) }
 	_, err := system.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	return err
+}
+
+// sayLeft says what goes on without us, until when, and how to end it.
+func sayLeft(w io.Writer, left []system.Left, after time.Duration, now time.Time) {
+	if len(left) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%d executors go on until %s (executor.orphan_timeout is %s) or the next thole up:\n", len(left), now.Add(after).Format(time.DateTime), after)
+	for _, l := range left {
+		what := "idle"
+		switch {
+		case l.Waits:
+			what = "turn " + string(l.Turn) + " waits for an answer"
+		case l.Turn != "":
+			what = "a turn is running, " + string(l.Turn)
+		}
+		fmt.Fprintf(w, "  thread %s, executor %s: %s\n", l.Thread, l.Executor, what)
+	}
+	fmt.Fprintln(w, "stop them now with: thole thread close --all --interrupt")
 }
 
 // openBrowser does its best; the address is on the screen anyway.

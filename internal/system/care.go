@@ -38,9 +38,17 @@ type ExportResult struct {
 	Skipped  []string  `json:"skipped"`
 }
 
-// CloseParams names a thread.
+// CloseParams names a thread, or all that have a running executor. Interrupt ends a
+// turn that is under way instead of waiting for it.
 type CloseParams struct {
-	Thread thole.ThreadID `json:"thread_id"`
+	Thread    thole.ThreadID `json:"thread_id,omitempty"`
+	All       bool           `json:"all,omitempty"`
+	Interrupt bool           `json:"interrupt,omitempty"`
+}
+
+// CloseResult names the threads whose executors stop.
+type CloseResult struct {
+	Threads []thole.ThreadID `json:"threads"`
 }
 
 // careMethods are served on the home's socket.
@@ -51,10 +59,7 @@ func (t *threads) careMethods() map[string]daemon.Method {
 			if err := json.Unmarshal(params, &p); err != nil {
 				return nil, thole.Errorf(thole.CodeInvalid, "close thread: %w", err)
 			}
-			if _, err := t.machine.Get(ctx, actor, p.Thread); err != nil {
-				return nil, err
-			}
-			return struct{}{}, t.dispatcher.Close(ctx, p.Thread)
+			return t.close(ctx, actor, p)
 		},
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.dispatcher.Sweep(ctx)

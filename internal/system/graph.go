@@ -42,6 +42,8 @@ type Options struct {
 	// commands that ask there; nil: no HTTP. UI is the built page.
 	Web func(Page)
 	UI  fs.FS
+	// Leaves is told at the end which executors go on; nil: nobody asks.
+	Leaves func([]Left)
 	// Hook observes durable steps, for crash tests.
 	Hook store.Hook
 }
@@ -98,7 +100,18 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 	if err != nil {
 		return nil, err
 	}
-	if err := g.Start("threads", &part{start: t.start, stop: t.stop}); err != nil {
+	stop := func(ctx context.Context) error {
+		err := t.dispatcher.Stop(ctx)
+		if o.Leaves != nil {
+			left, unknown := t.left(ctx)
+			if unknown != nil {
+				o.Log.Warn("list what goes on", "err", unknown)
+			}
+			o.Leaves(left)
+		}
+		return errors.Join(err, t.stop(ctx))
+	}
+	if err := g.Start("threads", &part{start: t.start, stop: stop}); err != nil {
 		return nil, err
 	}
 	contract, err := appserver.New(appserver.Config{

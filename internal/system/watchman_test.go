@@ -15,7 +15,7 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 	}
 	ended := make(chan struct{})
 	watch := func(change func(*watchman)) {
-		w := newWatchman(token)
+		w := newWatchman(token, 0)
 		w.every = time.Millisecond
 		change(w)
 		ctx, cancel := context.WithCancel(t.Context())

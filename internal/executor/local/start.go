@@ -82,6 +82,9 @@ func (d *Driver) spawn(id thole.ExecutorID) (<-chan struct{}, error) {
 	}
 	tools := d.cfg.Tools()
 	name, args := d.command(id, tools)
+	if d.cfg.Bwrap != "" {
+		name, args = stand(name, args)
+	}
 	name, args = enter(doors, name, args)
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir(id, "workspace")
@@ -97,6 +100,13 @@ func (d *Driver) spawn(id thole.ExecutorID) (<-chan struct{}, error) {
 		_ = cmd.Wait() // only to reap it; how it ended is in its log
 	}()
 	return exited, nil
+}
+
+// stand puts a shell between us and bubblewrap, whose parent it is for as long as
+// bubblewrap lives. All of bubblewrap ends with its parent (--die-with-parent), so
+// that nothing inside outlives it, and the parent must not be us: executors do.
+func stand(name string, args []string) (string, []string) {
+	return "/bin/sh", append([]string{"-c", `"$@"; exit $?`, "sh", name}, args...)
 }
 
 func (d *Driver) environ(id thole.ExecutorID, tools Tools) []string {
@@ -132,7 +142,7 @@ func (d *Driver) command(id thole.ExecutorID, tools Tools) (string, []string) {
 	if d.cfg.Bwrap == "" {
 		return d.cfg.Binary, serve(d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), d.dir(id, "run"))
 	}
-	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL", "--new-session",
+	args := []string{"--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL", "--new-session",
 		"--proc", "/proc", "--dev", "/dev"}
 	args = append(args, systemBinds()...)
 	args = append(args,
