@@ -85,6 +85,10 @@ func (w *worker) leave(ctx context.Context, th thread.Thread) {
 
 // tried gives up what failed too often: the next sweep asks again.
 func (w *worker) tried(err error) error {
+	if isAway(err) {
+		w.log.Debug("care waits for the object store", "thread", w.lease.Thread, "kind", w.lease.Kind)
+		return nil // a row that waits would hold up the thread's turns
+	}
 	if err != nil && w.lease.Attempt >= queue.MaxAttempts {
 		w.log.Warn("care given up for now", "thread", w.lease.Thread, "err", err)
 		return nil

@@ -136,6 +136,9 @@ func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (
 	if t.Interrupted && !row.Restored {
 		return nil, errInterrupted // where nothing is restored no agent has begun
 	}
+	if err := w.still(row); err != nil {
+		return nil, err
+	}
 	p := &place{row: row}
 	cold := row.State != executor.RowRunning || !row.Restored
 	if cold {

@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/executor"
 )
 
 // Methods of the home's owner for executors.
@@ -17,6 +18,8 @@ const (
 	MethodCloseThread = "thole/executor/close"
 	// MethodSweep does at once what is overdue.
 	MethodSweep = "thole/sweep"
+	// MethodFiles says whether a thread's files are stored, and what that waits for.
+	MethodFiles = "thole/workspace/status"
 	// MethodExport writes the files a thread's last sync stored into a directory.
 	MethodExport = "thole/workspace/export"
 )
@@ -38,6 +41,25 @@ type ExportResult struct {
 	Skipped  []string  `json:"skipped"`
 }
 
+// FilesParams names a thread.
+type FilesParams struct {
+	Thread thole.ThreadID `json:"thread_id"`
+}
+
+// FilesResult says how a thread's files are: Waits is what holds up its turn or its
+// sync, in words, and Unstored the executors whose last sync failed.
+type FilesResult struct {
+	Waits    string          `json:"waits_for,omitempty"`
+	Unstored []UnstoredFiles `json:"unstored"`
+}
+
+// UnstoredFiles is an executor whose last sync failed. It is tried again by itself.
+type UnstoredFiles struct {
+	Executor thole.ExecutorID `json:"executor_id"`
+	Error    string           `json:"error"`
+	LastSync time.Time        `json:"last_sync,omitzero"`
+}
+
 // CloseParams names a thread, or all that have a running executor. Interrupt ends a
 // turn that is under way instead of waiting for it.
 type CloseParams struct {
@@ -49,6 +71,23 @@ type CloseParams struct {
 // CloseResult names the threads whose executors stop.
 type CloseResult struct {
 	Threads []thole.ThreadID `json:"threads"`
+}
+
+func (t *threads) files(ctx context.Context, actor thole.Actor, id thole.ThreadID) (FilesResult, error) {
+	out := FilesResult{Unstored: []UnstoredFiles{}}
+	if _, err := t.machine.Get(ctx, actor, id); err != nil {
+		return out, err
+	}
+	rows, err := t.rows.Of(ctx, id)
+	for _, row := range rows {
+		if row.SyncStatus == executor.SyncFailed {
+			out.Unstored = append(out.Unstored, UnstoredFiles{Executor: row.ID, Error: row.SyncError, LastSync: row.LastSync})
+		}
+	}
+	if away := t.workspaces.depot.away(); away != nil {
+		out.Waits = away.Error()
+	}
+	return out, err
 }
 
 // careMethods are served on the home's socket.
@@ -63,6 +102,13 @@ func (t *threads) careMethods() map[string]daemon.Method {
 		},
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.dispatcher.Sweep(ctx)
+		},
+		MethodFiles: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p FilesParams
+			if err := json.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "files: %w", err)
+			}
+			return t.files(ctx, actor, p.Thread)
 		},
 		MethodExport: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p ExportParams

@@ -114,6 +114,14 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 	if err := g.Start("threads", &part{start: t.start, stop: stop}); err != nil {
 		return nil, err
 	}
+	ws.depot.back = func(ctx context.Context) {
+		if err := t.dispatcher.Resync(ctx); err != nil {
+			o.Log.Warn("sync what waited for the object store", "err", err)
+		}
+	}
+	if err := g.Start("object store", background(ws.depot.run)); err != nil {
+		return nil, err
+	}
 	contract, err := appserver.New(appserver.Config{
 		Threads: t.machine, Providers: providers.offered(o.Demo), Settle: providers.settle, Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
 	})
