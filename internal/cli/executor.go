@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -24,6 +25,13 @@ func newExecutor(env *Env) *cobra.Command {
 				Codex:    os.Getenv(config.Variable("providers.codex")),
 				Claude:   os.Getenv(config.Variable("providers.claude")),
 				Opencode: os.Getenv(config.Variable("providers.opencode")),
+			}
+			if v := os.Getenv(config.Variable("executor.orphan_timeout")); v != "" {
+				after, err := time.ParseDuration(v)
+				if err != nil {
+					return thole.Errorf(thole.CodeInvalid, "%s: %w", config.Variable("executor.orphan_timeout"), err)
+				}
+				cfg.Orphan = after
 			}
 			cfg.Logger = slog.New(slog.NewJSONHandler(env.Err, nil))
 			return system.ServeExecutord(cmd.Context(), cfg)

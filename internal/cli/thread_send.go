@@ -102,6 +102,9 @@ func newThreadShow(env *Env) *cobra.Command {
 					if files.Unsaved != "" {
 						fmt.Fprintln(w, "the files of the last turn are not saved:", files.Unsaved)
 					}
+					if files.Waits != "" {
+						fmt.Fprintln(w, "syncs and restores wait:", files.Waits)
+					}
 					for _, q := range queue {
 						fmt.Fprintln(w, "queued", q.ID, oneLine(q.Input[0].Text, 80))
 					}

@@ -101,18 +101,8 @@ func (s *Server) Close() error {
 	return s.runs.closeAll()
 }
 
-// Busy reports whether a run is going or a terminal is open.
-func (s *Server) Busy() bool {
-	if s.terminals.Open() > 0 {
-		return true
-	}
-	for _, r := range s.runs.list() {
-		if r.State == RunRunning || r.State == RunWaiting {
-			return true
-		}
-	}
-	return false
-}
+// Attended reports whether a terminal is open.
+func (s *Server) Attended() bool { return s.terminals.Open() > 0 }
 
 // Handler serves the HTTP interface. Every route but /healthz wants the token.
 func (s *Server) Handler() http.Handler {

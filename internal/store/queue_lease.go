@@ -76,13 +76,22 @@ func (q *Queue) Park(ctx context.Context, turn thole.TurnID, token string) error
 
 // Release implements queue.Store.
 func (q *Queue) Release(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error {
-	set, args := `state = 'ready', lease_token = '', lease_until = 0, waiting = false, last_error = $3, available_at = `, []any{plain(why)}
+	return q.back(ctx, "queue.release", `attempt = attempt + 1, `, turn, token, delay, why)
+}
+
+// PutBack implements queue.Store.
+func (q *Queue) PutBack(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error {
+	return q.back(ctx, "queue.put_back", "", turn, token, delay, why)
+}
+
+func (q *Queue) back(ctx context.Context, step, count string, turn thole.TurnID, token string, delay time.Duration, why string) error {
+	set, args := count+`state = 'ready', lease_token = '', lease_until = 0, waiting = false, last_error = $3, available_at = `, []any{plain(why)}
 	if delay > 0 {
 		set, args = set+`{now} + $4`, append(args, delay.Milliseconds())
 	} else {
 		set += `0`
 	}
-	_, err := q.underLease(ctx, "queue.release", queueTopic, turn, token, set, args...)
+	_, err := q.underLease(ctx, step, queueTopic, turn, token, set, args...)
 	return err
 }
 

@@ -42,14 +42,19 @@ type ExportResult struct {
 	Skipped  []string  `json:"skipped"`
 }
 
-// CloseParams names a thread.
+// CloseParams names a thread, or all that have a running executor. Interrupt ends a
+// turn that is under way instead of waiting for it.
 type CloseParams struct {
-	Thread thole.ThreadID `json:"thread_id"`
+	Thread    thole.ThreadID `json:"thread_id,omitempty"`
+	All       bool           `json:"all,omitempty"`
+	Interrupt bool           `json:"interrupt,omitempty"`
 }
 
-// CloseResult says when the executors were asked to stop, by the store's clock.
+// CloseResult names the threads whose executors stop, and when they were asked to, by
+// the store's clock.
 type CloseResult struct {
-	Asked time.Time `json:"asked_at"`
+	Threads []thole.ThreadID `json:"threads"`
+	Asked   time.Time        `json:"asked_at"`
 }
 
 // careMethods are served on the home's socket.
@@ -60,14 +65,7 @@ func (t *threads) careMethods() map[string]daemon.Method {
 			if err := json.Unmarshal(params, &p); err != nil {
 				return nil, thole.Errorf(thole.CodeInvalid, "close thread: %w", err)
 			}
-			if _, err := t.machine.Get(ctx, actor, p.Thread); err != nil {
-				return nil, err
-			}
-			now, err := t.rows.Now(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return CloseResult{now}, t.dispatcher.Close(ctx, p.Thread)
+			return t.close(ctx, actor, p)
 		},
 		MethodStopped: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p StoppedParams

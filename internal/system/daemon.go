@@ -71,7 +71,11 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	if cfg.Takeover {
 		wait = takeoverWait
 		old := daemonclient.Client{Home: cfg.Home, NoStart: true}
-		if err := old.Call(ctx, wire.DaemonStop, wire.StopParams{Handover: true}, nil); err != nil && thole.CodeOf(err) != thole.CodeUnavailable {
+		ask := wire.StopParams{Handover: true}
+		if cfg.Role == "up" {
+			ask.Unless = cfg.Role
+		}
+		if err := old.Call(ctx, wire.DaemonStop, ask, nil); err != nil && !errors.Is(err, daemonclient.ErrNobody) {
 			return "", err
 		}
 	}

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/objects/s3"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 )
 
@@ -40,7 +42,7 @@ func Doctor(ctx context.Context, cfg *config.Config) []Finding {
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkProviders(ctx, cfg)...)
 	out = append(out, checkLogins(cfg.Home)...)
-	return append(out, checkChannel(ctx, cfg), checkIsolation(ctx, cfg.Executor), checkLimits(cfg.Executor), checkObjects(cfg), checkDocker(ctx))
+	return append(out, checkChannel(ctx, cfg), checkIsolation(ctx, cfg.Executor), checkLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
 func checkProviders(ctx context.Context, cfg *config.Config) []Finding {
@@ -160,18 +162,32 @@ func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
 	return f
 }
 
-func checkObjects(cfg *config.Config) Finding {
-	f := Finding{Part: "objects", OK: true, Found: "directory in the home"}
+func checkObjects(ctx context.Context, cfg *config.Config) Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	at := filepath.Join(cfg.Home, "objects")
+	f := Finding{Part: "objects", Found: "directory in the home", Disables: "sync and restore of workspaces; they wait", Fix: "make " + at + " a directory that can be written, or put it back"}
+	var err error
 	if cfg.Objects.Kind == "s3" {
-		f = Finding{Part: "objects", Found: "s3 " + cfg.Objects.Endpoint + "/" + cfg.Objects.Bucket, Disables: "sync of workspaces"}
-		host := strings.TrimPrefix(strings.TrimPrefix(cfg.Objects.Endpoint, "https://"), "http://")
-		conn, err := net.DialTimeout("tcp", host, 3*time.Second)
-		if err != nil {
-			f.Problem, f.Fix = err.Error(), "start the S3 server, or correct objects.endpoint"
-			return f
+		f.Found, f.Fix = "s3 "+cfg.Objects.Endpoint+"/"+cfg.Objects.Bucket, "start the S3 server, or correct objects.endpoint"
+		var s *s3.Store
+		if s, err = openS3(cfg.Objects); err == nil {
+			err = errors.Join(s.Check(ctx), s.Close())
 		}
-		conn.Close()
-		f.OK = true
+	} else if _, stat := os.Stat(filepath.Join(cfg.Home, "thole.db")); stat == nil { // a fresh home has none
+		var st os.FileInfo
+		if st, err = os.Stat(at); err == nil && !st.IsDir() {
+			err = fmt.Errorf("%s is not a directory", at)
+		}
+		if err == nil {
+			err = syscall.Access(at, 2 /* write */)
+		}
+	}
+	if f.OK = err == nil; !f.OK {
+		f.Problem = err.Error()
+		if hint := thole.HintOf(err); hint != "" {
+			f.Fix = hint
+		}
 	}
 	return f
 }

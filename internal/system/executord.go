@@ -33,8 +33,14 @@ type ExecutordConfig struct {
 	Note      string // said in every turn
 	Dirs      executord.Dirs
 	Providers config.Providers
-	Logger    *slog.Logger
+	// Orphan is executor.orphan_timeout; 0 is its default.
+	Orphan time.Duration
+	Logger *slog.Logger
 }
+
+// parkTime bounds how long an executord that ends waits for its agents to take leave
+// of a question.
+const parkTime = 30 * time.Second
 
 // ServeExecutord runs executord until ctx ends, then stops its turns and CLIs.
 func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
@@ -67,8 +73,14 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := newWatchman(cmp.Or(cfg.While, cfg.TokenFile))
-	go seen.run(ctx, server.Busy, cancel)
+	seen := newWatchman(cmp.Or(cfg.While, cfg.TokenFile), cfg.Orphan)
+	go seen.run(ctx, server.Attended, func() {
+		cfg.Logger.Info("no owner came; executord ends", "after", seen.after)
+		parking, done := context.WithTimeout(ctx, parkTime)
+		server.Park(parking)
+		done()
+		cancel()
+	})
 	srv := &http.Server{Handler: seen.note(server.Handler()), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -41,6 +42,8 @@ type Options struct {
 	// commands that ask there; nil: no HTTP. UI is the built page.
 	Web func(Page)
 	UI  fs.FS
+	// Leaves is told at the end which executors go on; nil: nobody asks.
+	Leaves func([]Left)
 	// Hook observes durable steps, for crash tests.
 	Hook store.Hook
 }
@@ -79,7 +82,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, box func
 	if err != nil {
 		return nil, err
 	}
-	providers := newRegistry(Providers(o.Config.Providers))
+	providers := newRegistry(Providers(o.Config.Providers), openProbes(filepath.Join(o.Config.Home, "probes.json")), o.Log)
 	if err := g.Start("providers", providers); err != nil {
 		return nil, err
 	}
@@ -97,11 +100,30 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, box func
 	if err != nil {
 		return nil, err
 	}
-	if err := g.Start("threads", &part{start: t.start, stop: t.stop}); err != nil {
+	stop := func(ctx context.Context) error {
+		err := t.dispatcher.Stop(ctx)
+		if o.Leaves != nil {
+			left, unknown := t.left(ctx)
+			if unknown != nil {
+				o.Log.Warn("list what goes on", "err", unknown)
+			}
+			o.Leaves(left)
+		}
+		return errors.Join(err, t.stop(ctx))
+	}
+	if err := g.Start("threads", &part{start: t.start, stop: stop}); err != nil {
+		return nil, err
+	}
+	ws.depot.back = func(ctx context.Context) {
+		if err := t.dispatcher.Resync(ctx); err != nil {
+			o.Log.Warn("sync what waited for the object store", "err", err)
+		}
+	}
+	if err := g.Start("object store", background(ws.depot.run)); err != nil {
 		return nil, err
 	}
 	contract, err := appserver.New(appserver.Config{
-		Threads: t.machine, Providers: providers.offered(o.Demo), Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
+		Threads: t.machine, Providers: providers.offered(o.Demo), Settle: providers.settle, Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -26,6 +26,8 @@ type Saved struct {
 	Saving bool `json:"saving,omitempty"`
 	// Unsaved is why the files of that turn are not saved.
 	Unsaved string `json:"unsaved,omitempty"`
+	// Waits is what holds up syncs and restores, in words.
+	Waits string `json:"waits_for,omitempty"`
 }
 
 // lookAgain is how soon a change is found that no signal tells of: an executor's
@@ -75,6 +77,9 @@ func (t *threads) savedNow(ctx context.Context, actor thole.Actor, id thole.Thre
 		return s, err
 	}
 	s.Running = th.Open
+	if away := t.workspaces.depot.away(); away != nil {
+		s.Waits = away.Error()
+	}
 	last, err := t.lastPlaced(ctx, actor, id)
 	if err != nil || last.ID == "" {
 		return s, err

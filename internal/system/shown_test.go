@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -92,7 +93,7 @@ func boxShowsTheCLIAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ln.Close()
-			r := newRegistry([]provider.Provider{found{name: "codex", binary: filepath.Join(l.home, c.run)}})
+			r := newRegistry([]provider.Provider{found{name: "codex", binary: filepath.Join(l.home, c.run)}}, nil, slog.New(slog.DiscardHandler))
 			if err := r.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}

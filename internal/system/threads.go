@@ -87,7 +87,11 @@ func localDriver(cfg *config.Config, providers *registry, box func(context.Conte
 	return local.New(local.Config{
 		Root: root, Binary: self, Box: box, Note: unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
 		Groups: local.FindGroups(cgroupRoot, cgroupOf(cfg.Executor)),
-		Tools:  func() local.Tools { return local.Tools{Readable: providers.binaries(), Env: providers.paths()} },
+		Tools: func() local.Tools {
+			env := providers.paths()
+			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
+			return local.Tools{Readable: providers.binaries(), Env: env}
+		},
 	}), nil
 }
 
@@ -135,7 +139,7 @@ func (t *threads) start(ctx context.Context) error {
 // stop lets go of running turns (they go on in their executors) and delivers
 // what subscribers have pending.
 func (t *threads) stop(ctx context.Context) error {
-	err := t.dispatcher.Stop(ctx)
+	err := t.dispatcher.Stop(ctx) // again, where it has stopped
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return errors.Join(err, t.machine.Close(ctx))

@@ -16,7 +16,7 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 	}
 	ended := make(chan struct{})
 	watch := func(change func(*watchman)) {
-		w := newWatchman(token)
+		w := newWatchman(token, 0)
 		w.every = time.Millisecond
 		change(w)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -45,7 +45,7 @@ func TestAFileWithoutANameIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := newWatchman(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	w := newWatchman(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0)
 	if w.gone() {
 		t.Error("a file that is there is gone")
 	}

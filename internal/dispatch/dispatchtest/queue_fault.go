@@ -107,6 +107,18 @@ func (w *Store) Release(a0 context.Context, a1 thole.TurnID, a2 string, a3 time.
 	return
 }
 
+func (w *Store) PutBack(a0 context.Context, a1 thole.TurnID, a2 string, a3 time.Duration, a4 string) (err error) {
+	call, err := w.Plan.Enter("Store.PutBack")
+	if err != nil {
+		return
+	}
+	err = w.Next.PutBack(a0, a1, a2, a3, a4)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		return fail
+	}
+	return
+}
+
 func (w *Store) Complete(a0 context.Context, a1 thole.TurnID, a2 string) (err error) {
 	call, err := w.Plan.Enter("Store.Complete")
 	if err != nil {

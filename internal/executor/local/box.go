@@ -72,7 +72,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) 
 		staged = append(staged, path)
 		return sandbox.Staged(len(staged) - 1)
 	}
-	box := sandbox.NewBox(boxUser...).Add("--new-session").Kernel().Add(systemBinds()...)
+	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Kernel().Add(systemBinds()...)
 	box.Add("--ro-bind", from(d.dir(id, own, "passwd")), "/etc/passwd", "--ro-bind", from(d.dir(id, own, "group")), "/etc/group",
 		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
 		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
