@@ -86,11 +86,19 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) 
 	}
 	args := box.Command(sandboxWorkspace, append([]string{sandboxRun + "/thole"},
 		d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp")...)...)
+	name, args := stand(bwrap, args)
 	if uid == 0 {
-		return bwrap, args
+		return name, args
 	}
 	head := append([]string{"executor", "box", strconv.Itoa(uid), strconv.Itoa(len(staged))}, staged...)
-	return d.cfg.Binary, slices.Concat(head, []string{bwrap}, args)
+	return d.cfg.Binary, slices.Concat(head, []string{name}, args)
+}
+
+// stand puts a shell between us and bubblewrap, whose parent it is for as long as
+// bubblewrap lives. All of bubblewrap ends with its parent (--die-with-parent), so
+// that nothing inside outlives it, and the parent must not be us: executors do.
+func stand(name string, args []string) (string, []string) {
+	return "/bin/sh", append([]string{"-c", `"$@"; exit $?`, "sh", name}, args...)
 }
 
 // open is executord's command line without walls.

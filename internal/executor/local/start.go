@@ -65,9 +65,6 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	if err != nil {
 		return nil, err
 	}
-	if bwrap != "" {
-		name, args = stand(name, args)
-	}
 	name, args = enter(doors, name, args)
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir(id, "workspace")
@@ -88,13 +85,6 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		_ = cmd.Wait() // only to reap it; how it ended is in its log
 	}()
 	return exited, nil
-}
-
-// stand puts a shell between us and bubblewrap, whose parent it is for as long as
-// bubblewrap lives. All of bubblewrap ends with its parent (--die-with-parent), so
-// that nothing inside outlives it, and the parent must not be us: executors do.
-func stand(name string, args []string) (string, []string) {
-	return "/bin/sh", append([]string{"-c", `"$@"; exit $?`, "sh", name}, args...)
 }
 
 // handOver gives a command its token, its socket and its log as descriptors.
