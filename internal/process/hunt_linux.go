@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,9 +32,10 @@ type hunt struct {
 	// not below us.
 	orphan func(*proc) bool
 
-	sent  map[member]unix.Signal
-	looks int
-	err   error // the last signal that was refused
+	sent   map[member]unix.Signal
+	groups map[int]bool // those in which members were seen and nobody else
+	looks  int
+	err    error // the last signal that was refused
 }
 
 // member is one process for good.
@@ -85,6 +87,8 @@ func (h *hunt) kill(ctx context.Context) error {
 	for h.looks < allLooks && idle < idleLooks {
 		found := h.look(unix.SIGKILL)
 		switch {
+		case found.err != nil:
+			return fmt.Errorf("look for processes: %w", found.err)
 		case found.fresh > 0: // a chain of forks waits for nobody
 			empty, lost, idle, pause = 0, 0, 0, killPause
 		case found.alive > 0: // they die by themselves; nothing signals the death of a stranger's child
@@ -113,6 +117,7 @@ type sight struct {
 	alive int  // living members
 	fresh int  // those not signalled before, and the dead that prove that some were missed
 	lost  bool // somebody was gone before they were read
+	err   error
 }
 
 // listed is called between the list of a look and its first signal; tests let time
@@ -127,9 +132,10 @@ func (h *hunt) look(sig unix.Signal) (found sight) {
 		_ = unix.Kill(-h.root, sig)
 	}
 	l := newLook()
+	found.err = l.err
 	listed()
 	var dead []*proc
-	groups := map[int]bool{} // true: nobody else is in it
+	groups, others := map[int]bool{}, map[int]bool{} // of members, and of anybody else
 	for _, pid := range l.pids {
 		p := l.get(pid)
 		if p == nil {
@@ -142,7 +148,7 @@ func (h *hunt) look(sig unix.Signal) (found sight) {
 			}
 			dead = append(dead, p) // what it started may be in its group
 		case pid == l.self || !h.member(l, p):
-			groups[p.group] = false
+			others[p.group] = true
 			continue
 		default:
 			found.alive++
@@ -150,23 +156,33 @@ func (h *hunt) look(sig unix.Signal) (found sight) {
 				found.fresh++
 			}
 		}
-		if _, known := groups[p.group]; !known {
-			groups[p.group] = true
-		}
+		groups[p.group] = true
 	}
-	// Its id was a member's in this look. It can be another's only when as many
-	// processes began since as there are ids.
-	for group, ours := range groups {
-		if ours && sweep {
-			_ = unix.Kill(-group, sig)
-		}
+	if !sweep {
+		sig = 0
 	}
+	h.signalGroups(sig, groups, others)
 	for _, p := range dead { // last: they hold the ids of their groups
 		found.fresh++
 		p.collect()
 	}
 	found.lost = l.lost > 0
 	return found
+}
+
+// signalGroups signals the groups of members, those seen before too: their links of
+// today may have been missed. A group that ended and whose id is another's now has
+// others in it, or was begun since the list was made.
+func (h *hunt) signalGroups(sig unix.Signal, seen, others map[int]bool) {
+	if h.groups == nil {
+		h.groups = map[int]bool{}
+	}
+	maps.Copy(h.groups, seen)
+	for group := range h.groups {
+		if others[group] || unix.Kill(-group, sig) == unix.ESRCH {
+			delete(h.groups, group)
+		}
+	}
 }
 
 // collects says whether a dead child of ours is of the set. It may have lost its

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"slices"
 	"strconv"
@@ -16,24 +17,46 @@ type look struct {
 	pids  []int // the youngest first: they are the first to be gone
 	procs map[int]*proc
 	lost  int // listed, but gone when they were to be read
+	err   error
 }
 
 func newLook() *look {
 	l := &look{self: os.Getpid(), procs: map[int]*proc{}}
 	dir, err := os.Open("/proc")
 	if err != nil {
+		l.err = err
 		return l
 	}
-	names, _ := dir.Readdirnames(-1)
+	names, err := dir.Readdirnames(-1)
+	l.err = err
 	dir.Close()
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
 			l.pids = append(l.pids, pid)
 		}
 	}
-	slices.Sort(l.pids)
-	slices.Reverse(l.pids)
+	newest := lastPid()
+	slices.SortFunc(l.pids, func(a, b int) int { // pids come round
+		return cmp.Or(cmp.Compare(btoi(a > newest), btoi(b > newest)), cmp.Compare(b, a))
+	})
 	return l
+}
+
+// lastPid is the pid given last.
+func lastPid() int {
+	b, _ := os.ReadFile("/proc/loadavg")
+	n := 0
+	if f := bytes.Fields(b); len(f) > 0 {
+		n, _ = strconv.Atoi(string(f[len(f)-1]))
+	}
+	return n
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // get is a process as it was when it was first asked for; nil when it was gone.

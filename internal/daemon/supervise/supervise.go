@@ -11,7 +11,6 @@ package supervise
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +22,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -72,7 +72,7 @@ func Supervise(ctx context.Context, s Spec) error {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Stop(signals)
-	if err := adoptOrphans(); err != nil {
+	if err := process.AdoptOrphans(); err != nil {
 		return fmt.Errorf("supervise: %w", err)
 	}
 	body, _ := json.Marshal(procid.Self())
@@ -141,8 +141,8 @@ func run(s Spec, signals <-chan os.Signal) Result {
 		_, err := io.Copy(&capped{w: out, left: MaxOutput}, pr)
 		copied <- err
 	}()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() { process.AwaitExit(cmd); close(ended) }()
 	var timeout <-chan time.Time
 	if s.Timeout > 0 {
 		t := time.NewTimer(s.Timeout)
@@ -151,16 +151,20 @@ func run(s Spec, signals <-chan os.Signal) Result {
 	}
 	why := ""
 	select {
-	case err = <-ended:
+	case <-ended:
 	case <-timeout:
 		why = fmt.Sprintf("timed out after %s", s.Timeout)
 	case sig := <-signals:
 		why = fmt.Sprintf("stopped by %s", sig)
 	}
-	killTree(why == "") // also what a finished command left behind
-	if why != "" {
-		err = <-ended
+	grace := killGrace
+	if why == "" { // also what a finished command left behind
+		grace = 0
 	}
+	if err := process.EndDescendants(cmd, grace); err != nil {
+		return failed("it could not be ended: %v", err)
+	}
+	_ = cmd.Wait() // how it ended is in its state
 	if e := <-copied; e != nil && why == "" {
 		return failed("output could not be captured: %v", e)
 	}
@@ -168,50 +172,14 @@ func run(s Spec, signals <-chan os.Signal) Result {
 		return failed("output could not be stored: %v", err)
 	}
 	took := time.Since(begun)
-	var exit *exec.ExitError
-	switch {
+	switch state := cmd.ProcessState; {
 	case why != "":
 		return Result{thole.JobFailed, -1, why, took}
-	case err == nil:
+	case state.Success():
 		return Result{thole.JobReady, 0, fmt.Sprintf("exit status 0 after %s", took.Round(time.Millisecond)), took}
-	case errors.As(err, &exit):
-		return Result{thole.JobFailed, exit.ExitCode(), fmt.Sprintf("%s after %s", exit, took.Round(time.Millisecond)), took}
+	default:
+		return Result{thole.JobFailed, state.ExitCode(), fmt.Sprintf("%s after %s", state, took.Round(time.Millisecond)), took}
 	}
-	return failed("%v", err)
-}
-
-// killTree ends every descendant: politely first unless now is set, and again
-// until none is left, because a dying one may still fork.
-func killTree(now bool) {
-	self := os.Getpid()
-	if !now {
-		for _, p := range descendants(self) {
-			_ = syscall.Kill(p, syscall.SIGTERM)
-		}
-		for end := time.Now().Add(killGrace); time.Now().Before(end) && len(living(self)) > 0; {
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	for {
-		left := living(self)
-		if len(left) == 0 {
-			return
-		}
-		for _, p := range left {
-			_ = syscall.Kill(p, syscall.SIGKILL)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// living lists descendants that are not zombies, reaping adopted ones.
-func living(pid int) (left []int) {
-	for _, p := range descendants(pid) {
-		if procid.Of(p).Alive() == nil {
-			left = append(left, p)
-		}
-	}
-	return left
 }
 
 // capped drops what is over the bound and says so once.

@@ -3,16 +3,14 @@ package local
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/process"
 )
 
 // stopGrace is how long executord has to end its CLIs by itself.
@@ -22,38 +20,11 @@ const stopGrace = 5 * time.Second
 // CLIs in order, then a kill of whatever carries the marker. In bubblewrap the
 // kill reaches the namespace's first process, and with it everything inside.
 func (d *Driver) Stop(ctx context.Context, id thole.ExecutorID) error {
-	deadline := time.Now().Add(stopGrace)
-	signal := syscall.SIGTERM
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		pids, err := marked(id)
-		if err != nil {
-			return err
-		}
-		for _, pid := range d.cfg.Groups.members(id) { // some may have dropped the marker
-			if !slices.Contains(pids, pid) {
-				pids = append(pids, pid)
-			}
-		}
-		if len(pids) == 0 {
-			return d.cfg.Groups.drop(id)
-		}
-		for _, pid := range pids {
-			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("stop executor: signal %d: %w", pid, err)
-			}
-		}
-		if signal == syscall.SIGTERM {
-			signal = 0 // asked once; from now on only look
-		}
-		if time.Now().After(deadline) {
-			signal = syscall.SIGKILL
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
-		}
+	members := func() []int { return d.cfg.Groups.members(id) } // some may have dropped the marker
+	if err := process.EndMarked(ctx, marker(id), members, stopGrace); err != nil {
+		return fmt.Errorf("stop executor: %w", err)
 	}
+	return d.cfg.Groups.drop(id)
 }
 
 // Remove implements executor.Driver. The label goes last, so that a crash in
