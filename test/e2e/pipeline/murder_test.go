@@ -116,7 +116,7 @@ func TestKilledAtRandom(t *testing.T) {
 		case <-limit:
 			t.Error("the turns do not end")
 			over = true
-		case <-time.After(time.Duration(100+random.IntN(1900)) * time.Millisecond):
+		case <-time.After(time.Duration(20+random.IntN(600)) * time.Millisecond):
 			r.murder(t)
 			kills++
 			r.begin(t)
@@ -150,7 +150,7 @@ func (c *client) converse(n, each int, results chan<- played) error {
 		if i%5 == 4 {
 			question = "ask Go on? | yes | no ;; "
 		}
-		prompt := "sim: run echo " + marker + " >> log.txt ;; " + question + "wait 50ms ;; say said-" + marker
+		prompt := "sim: run echo " + marker + " >> log.txt ;; " + question + "wait 300ms ;; say said-" + marker
 		p := played{session: made.ID, marker: marker}
 		if err := c.ask("POST", "/sessions/"+made.ID+"/runs", "run-"+marker, map[string]any{"text": prompt}, &p.got); err != nil {
 			return err
