@@ -33,8 +33,9 @@ var ErrNobody = errors.New("no thole process owns")
 // Client asks the owner of one home.
 type Client struct {
 	Home string
-	// NoStart asks only an owner that is already there, and waits for one that starts.
-	NoStart bool
+	// NoStart asks only an owner that is already there; Wait also one that starts, and
+	// waits for the end of one that ends.
+	NoStart, Wait bool
 }
 
 // Call asks the owner, starting it if needed.
@@ -52,6 +53,9 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 			}
 			if !owned {
 				return thole.Errorf(thole.CodeUnavailable, "%w %s", ErrNobody, c.Home).WithHint("any thole job command starts one")
+			}
+			if !c.Wait {
+				return thole.Errorf(thole.CodeUnavailable, "the owner of %s starts or ends: %w", c.Home, err).WithHint("try again")
 			}
 		}
 		if time.Now().After(deadline) {
