@@ -161,6 +161,9 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
+	if r, ok := in.(interface{ receipt() thole.EventID }); ok && r.receipt() != "" {
+		req.Header.Set(receiptHeader, string(r.receipt()))
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		defer release()

@@ -58,7 +58,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost}, asks: map[thole.AskID]thole.Ask{}}
+	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost, Receipts: true}, asks: map[thole.AskID]thole.Ask{}}
 	close(r.done)
 	log.Seal()
 	for after := uint64(0); ; {
@@ -72,7 +72,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 			if json.Unmarshal(rec.Data, &ev) != nil {
 				continue
 			}
-			r.note(ev)
+			r.note(&ev)
 			if ev.Kind == provider.EventEnded {
 				r.info.State, r.asks = RunEnded, map[thole.AskID]thole.Ask{}
 			}
@@ -102,8 +102,11 @@ func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]thole.Ask{}, steered: map[thole.MessageID]bool{},
-		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now()},
+		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]thole.Ask{}, steered: map[thole.MessageID]bool{}, receipts: map[thole.AskID]thole.EventID{},
+		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now(), Receipts: true},
+	}
+	if req.Turn.Reply != nil {
+		r.receipts[req.Turn.Reply.Ask.ID] = req.Receipt
 	}
 	rs.by[req.Turn.ID] = r
 	go r.drive(ctx, s, req)

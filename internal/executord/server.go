@@ -170,6 +170,9 @@ func handle[In, Out any](fn func(ctx context.Context, in In) (Out, error)) http.
 			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: more than one value"))
 			return
 		}
+		if to, ok := any(&in).(interface{ setReceipt(thole.EventID) }); ok {
+			to.setReceipt(thole.EventID(r.Header.Get(receiptHeader)))
+		}
 		out, err := fn(r.Context(), in)
 		if err != nil {
 			writeError(w, err)
