@@ -2,7 +2,6 @@ package executord
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // runs is every run executord knows: those of this life and, from their logs,
@@ -69,7 +69,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 		for _, rec := range recs {
 			after = rec.Cursor
 			var ev provider.Event
-			if json.Unmarshal(rec.Data, &ev) != nil {
+			if strictjson.Unmarshal(rec.Data, &ev) != nil {
 				continue
 			}
 			r.note(&ev)

@@ -5,6 +5,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // executord is in the agent's reach, so an agent can answer its own question there,
@@ -96,7 +97,7 @@ func plainAnswer(a *thole.Answer) string {
 	var again thole.Answer
 	raw, err := json.Marshal(a)
 	if err == nil {
-		err = json.Unmarshal(raw, &again)
+		err = strictjson.Unmarshal(raw, &again)
 	}
 	if err != nil {
 		return "unreadable: " + err.Error()

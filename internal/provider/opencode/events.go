@@ -2,12 +2,12 @@ package opencode
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // hear handles events of the server; what follows the turn's end is of no turn.
@@ -63,7 +63,7 @@ func (r *run) event(e event) {
 		}
 	case "permission.asked", "question.asked":
 		var a nativeAsk
-		if json.Unmarshal(e.Properties, &a) == nil {
+		if strictjson.Unmarshal(e.Properties, &a) == nil {
 			r.asked(a, e.Type == "question.asked")
 		}
 	case "permission.replied", "question.replied", "question.rejected":
