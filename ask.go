@@ -20,7 +20,9 @@ const (
 	AskAuth        AskKind = "auth"        // fresh credentials are needed
 )
 
-// AskState is durable. pending moves once, to exactly one of the others.
+// AskState is durable. pending moves once, to exactly one of the others; only
+// self_answered may come after another of them, because the agent's word on what
+// it did comes last.
 type AskState string
 
 const (
@@ -28,6 +30,9 @@ const (
 	AskAnswered AskState = "answered"
 	AskExpired  AskState = "expired"
 	AskCanceled AskState = "canceled"
+	// AskSelfAnswered: the agent went on without an answer of ours. No person said
+	// so, whatever was answered here.
+	AskSelfAnswered AskState = "self_answered"
 )
 
 // Ask is a question that outlives the client, the server and the executor.

@@ -11,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -178,13 +179,13 @@ func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
 	switch a.Kind {
 	case thole.AskCommand, thole.AskFileChange:
 		var w app.ApprovalAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		return decision(w.Decision)
 	case thole.AskPermissions:
 		var w app.PermissionsAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		if none := strings.TrimSpace(string(w.Permissions)); none == "" || none == "{}" || none == "null" {
@@ -197,7 +198,7 @@ func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
 		return thole.Answer{Decision: d, Amendment: w.Permissions}, nil
 	case thole.AskInput, thole.AskPlan:
 		var w app.UserInputAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		if w.Answers == nil {
@@ -213,7 +214,7 @@ func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
 		return out, nil
 	case thole.AskElicitation:
 		var w app.ElicitationAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		switch w.Action {
@@ -227,13 +228,13 @@ func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
 		return bad(thole.Errorf(thole.CodeInvalid, "unknown action %q", w.Action))
 	case thole.AskTool:
 		var w app.ToolCallAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		return thole.Answer{Result: raw}, nil
 	}
 	var w app.Answer
-	if err := json.Unmarshal(raw, &w); err != nil {
+	if err := strictjson.Unmarshal(raw, &w); err != nil {
 		return bad(err)
 	}
 	return fromAnswer(w), nil
@@ -254,7 +255,7 @@ func planAnswer(w app.UserInputAnswer) thole.Answer {
 // decision reads a verdict: a word, or an object that accepts an offered rule.
 func decision(raw json.RawMessage) (thole.Answer, error) {
 	var word string
-	if json.Unmarshal(raw, &word) == nil {
+	if strictjson.Unmarshal(raw, &word) == nil {
 		switch word {
 		case "accept", "approved":
 			return thole.Answer{Decision: thole.DecisionAllow}, nil
@@ -273,7 +274,7 @@ func decision(raw json.RawMessage) (thole.Answer, error) {
 		} `json:"acceptWithExecpolicyAmendment"`
 		Network json.RawMessage `json:"applyNetworkPolicyAmendment"`
 	}
-	if err := json.Unmarshal(raw, &rule); err != nil {
+	if err := strictjson.Unmarshal(raw, &rule); err != nil {
 		return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "unreadable decision: %w", err)
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -61,7 +62,7 @@ func (f *frame) encoding(p *peer) jsonrpc.Frame {
 			Params json.RawMessage `json:"params"`
 			At     json.RawMessage `json:"emittedAtMs"`
 		}
-		if json.Unmarshal(b, &m) != nil {
+		if strictjson.Unmarshal(b, &m) != nil {
 			f.extended = f.plain
 			return
 		}

@@ -2,10 +2,10 @@ package appserver
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -26,10 +26,13 @@ func (s *Server) injectItems(ctx context.Context, c *conn, p *app.InjectItemsPar
 	more := ""
 	for i, raw := range p.Items {
 		var m struct {
-			Type, Role string
-			Content    []struct{ Text string }
+			Type    string `json:"type"`
+			Role    string `json:"role"`
+			Content []struct {
+				Text string `json:"text"`
+			} `json:"content"`
 		}
-		if err := json.Unmarshal(raw, &m); err != nil || m.Type == "" {
+		if err := strictjson.Unmarshal(raw, &m); err != nil || m.Type == "" {
 			return answer{}, thole.Errorf(thole.CodeInvalid, "items[%d] is not a valid response item", i)
 		}
 		if m.Type != "message" || m.Role == "assistant" {

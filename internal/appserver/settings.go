@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -66,11 +67,11 @@ func approvalWord(raw json.RawMessage) (string, error) {
 		return "", nil
 	}
 	var word string
-	if json.Unmarshal(raw, &word) != nil {
+	if strictjson.Unmarshal(raw, &word) != nil {
 		var granular struct {
 			Granular json.RawMessage `json:"granular"`
 		}
-		if json.Unmarshal(raw, &granular) == nil && granular.Granular != nil {
+		if strictjson.Unmarshal(raw, &granular) == nil && granular.Granular != nil {
 			return "on-request", nil
 		}
 		return "", thole.Errorf(thole.CodeInvalid, "approvalPolicy is neither a word nor granular")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -129,7 +130,7 @@ func tool(out *app.Item, i thole.Item) {
 // plainText is a JSON string's text, or other JSON as it is.
 func plainText(raw json.RawMessage) string {
 	var s string
-	if json.Unmarshal(raw, &s) == nil {
+	if strictjson.Unmarshal(raw, &s) == nil {
 		return s
 	}
 	return strings.TrimSpace(string(raw))

@@ -25,8 +25,12 @@ type run struct {
 	asks    map[thole.AskID]thole.Ask
 	todos   []thole.Todo
 	steered map[thole.MessageID]bool
-	stopped bool // a stop was asked for
-	closing bool // executord ends under the run
+	// receipts are of the answers that were given, "" for one that came without.
+	receipts map[thole.AskID]thole.EventID
+	stopped  bool // a stop was asked for
+	closing  bool // executord ends under the run
+
+	replies sync.Mutex // one answer at a time
 }
 
 // cut reports whether a run ends only because executord does. Its turn has not
@@ -56,7 +60,7 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 		if ended && broken != nil {
 			ev = endEvent(req.Turn.ID, s.now(), broken, false)
 		}
-		r.note(ev)
+		r.note(&ev)
 		if err := r.append(ctx, ev); err != nil && broken == nil {
 			// The log is the only record of this turn. Without it nothing the agent
 			// does may count, so it stops.
@@ -106,8 +110,9 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 	return err
 }
 
-// note keeps what status and the ask and todo endpoints show.
-func (r *run) note(ev provider.Event) {
+// note keeps what status and the ask and todo endpoints show, and says of an answer
+// with which receipt it came.
+func (r *run) note(ev *provider.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch ev.Kind {
@@ -118,6 +123,9 @@ func (r *run) note(ev provider.Event) {
 		r.info.State = RunWaiting
 	case provider.EventAskResolved:
 		delete(r.asks, ev.AskID)
+		if ev.Answer != nil && ev.Receipt == "" {
+			ev.Receipt = r.receipts[ev.AskID]
+		}
 		if len(r.asks) == 0 {
 			r.info.State = RunRunning
 		}

@@ -15,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // todoSilence is how long a stream may say nothing: proxies cut a silent one, and
@@ -75,7 +76,7 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 func todosOf(recs []eventlog.Record) (out []LogEvent) {
 	for _, rec := range recs {
 		ev := LogEvent{Cursor: rec.Cursor}
-		if json.Unmarshal(rec.Data, &ev.Event) == nil && (ev.Event.Kind == provider.EventTodoSnapshot || ev.Event.Kind == provider.EventTodoUpdate) {
+		if strictjson.Unmarshal(rec.Data, &ev.Event) == nil && (ev.Event.Kind == provider.EventTodoSnapshot || ev.Event.Kind == provider.EventTodoUpdate) {
 			out = append(out, ev)
 		}
 	}

@@ -21,12 +21,17 @@ type Emitter struct {
 	open  map[thole.ItemID]*openItem
 	order []thole.ItemID // open items, oldest first
 	over  map[thole.ItemID]bool
-	asks  []thole.AskID
+	asks  []pendingAsk
 	seq   map[EventKind]int
 	step  int
 	in    bool   // inside a step
 	again string // sets ids apart that are used again after a reset
 	ended bool
+}
+
+type pendingAsk struct {
+	id   thole.AskID
+	item thole.ItemID
 }
 
 type openItem struct {
@@ -278,7 +283,7 @@ func (e *Emitter) Todo(todo thole.Todo) {
 
 // Ask reports a question.
 func (e *Emitter) Ask(ask thole.Ask) {
-	e.asks = append(e.asks, ask.ID)
+	e.asks = append(e.asks, pendingAsk{ask.ID, ask.Item})
 	e.send(Event{Kind: EventAskRequested, Ask: &ask, AskID: ask.ID}, string(ask.ID))
 }
 
@@ -286,7 +291,7 @@ func (e *Emitter) Ask(ask thole.Ask) {
 // answer; a repeat is ignored.
 func (e *Emitter) Resolve(id thole.AskID, answer *thole.Answer) {
 	for i, a := range e.asks {
-		if a == id {
+		if a.id == id {
 			e.asks = append(e.asks[:i], e.asks[i+1:]...)
 			e.send(Event{Kind: EventAskResolved, AskID: id, Answer: answer}, string(id))
 			return
@@ -318,12 +323,17 @@ func (e *Emitter) End(ended Ended) {
 	if ended.Outcome == thole.OutcomeCompleted {
 		state = thole.ItemCompleted
 	}
+	for _, a := range e.asks { // what waits for a yes was not done
+		if a.id != ended.Deferred {
+			e.Cut(a.item, thole.ItemFailed)
+		}
+	}
 	for len(e.order) > 0 {
 		e.Cut(e.order[0], state)
 	}
-	for _, id := range append([]thole.AskID(nil), e.asks...) {
-		if id != ended.Deferred {
-			e.Resolve(id, nil)
+	for _, a := range slices.Clone(e.asks) {
+		if a.id != ended.Deferred {
+			e.Resolve(a.id, nil)
 		}
 	}
 	e.StepEnded()

@@ -63,20 +63,23 @@ type Event struct {
 	Turn thole.TurnID  `json:"turn"`
 	Time time.Time     `json:"time"`
 
-	NativeID string           `json:"native_id,omitempty"`
-	Item     *thole.Item      `json:"item,omitempty"`
-	ItemID   thole.ItemID     `json:"item_id,omitempty"`
-	Stream   Stream           `json:"stream,omitempty"`
-	Delta    string           `json:"delta,omitempty"`
-	Offset   int64            `json:"offset,omitempty"` // bytes of this stream before Delta
-	Todos    []thole.Todo     `json:"todos,omitempty"`
-	Ask      *thole.Ask       `json:"ask,omitempty"`
-	AskID    thole.AskID      `json:"ask_id,omitempty"`
-	Answer   *thole.Answer    `json:"answer,omitempty"`
-	Usage    *thole.Usage     `json:"usage,omitempty"`
-	Error    *thole.TurnError `json:"error,omitempty"`
-	Text     string           `json:"text,omitempty"`
-	Ended    *Ended           `json:"ended,omitempty"`
+	NativeID string        `json:"native_id,omitempty"`
+	Item     *thole.Item   `json:"item,omitempty"`
+	ItemID   thole.ItemID  `json:"item_id,omitempty"`
+	Stream   Stream        `json:"stream,omitempty"`
+	Delta    string        `json:"delta,omitempty"`
+	Offset   int64         `json:"offset,omitempty"` // bytes of this stream before Delta
+	Todos    []thole.Todo  `json:"todos,omitempty"`
+	Ask      *thole.Ask    `json:"ask,omitempty"`
+	AskID    thole.AskID   `json:"ask_id,omitempty"`
+	Answer   *thole.Answer `json:"answer,omitempty"`
+	// Receipt is what came with the answer to executord: the event that recorded it.
+	// An answer without one was not given by a dispatcher.
+	Receipt thole.EventID    `json:"receipt,omitempty"`
+	Usage   *thole.Usage     `json:"usage,omitempty"`
+	Error   *thole.TurnError `json:"error,omitempty"`
+	Text    string           `json:"text,omitempty"`
+	Ended   *Ended           `json:"ended,omitempty"`
 }
 
 // Ended is how a turn ended.

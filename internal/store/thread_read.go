@@ -70,7 +70,7 @@ func (s *Threads) Head(ctx context.Context, id thole.ThreadID) (*thread.Head, er
 			if a.State == thole.AskPending {
 				h.Asks = append(h.Asks, a)
 			} else {
-				h.Settled = append(h.Settled, a.Ask.ID)
+				h.Settled = append(h.Settled, a)
 			}
 		}
 		h.Drafts, err = selectDrafts(tx, id)
@@ -78,7 +78,7 @@ func (s *Threads) Head(ctx context.Context, id thole.ThreadID) (*thread.Head, er
 	})
 }
 
-const selectAsks = `select thread_id, turn_id, state, body, answer, actor, asked_at, resolved_at from asks where thread_id = $1`
+const selectAsks = `select thread_id, turn_id, state, body, answer, actor, asked_at, resolved_at, receipt from asks where thread_id = $1`
 
 func selectTodos(tx *Tx, id thole.ThreadID) ([]thole.Todo, error) {
 	return All(tx, scanTodo, `select todo_id, content, state, position from todos where thread_id = $1 order by position, todo_id`, id)

@@ -53,8 +53,8 @@ func (w *writer) moot(e provider.Event) bool {
 	case provider.EventAskRequested:
 		return e.Ask == nil || w.s.asked(e.Ask.ID)
 	case provider.EventAskResolved:
-		_, pending := w.s.ask(e.AskID)
-		return !pending
+		r, known := w.s.anyAsk(e.AskID)
+		return !known || r.State != thole.AskPending && !w.usurped(r, e)
 	case provider.EventUsage:
 		return e.Usage == nil
 	case provider.EventError:
@@ -102,6 +102,7 @@ func (w *writer) fact(turn thole.TurnID, e provider.Event) {
 		put(StepReset, Data{})
 	case provider.EventItemStarted, provider.EventItemUpdated, provider.EventItemCompleted:
 		w.item(e, put)
+		w.unasked(*e.Item)
 	case provider.EventTodoSnapshot:
 		put(TodoSnapshot, Data{Todos: e.Todos})
 	case provider.EventTodoUpdate:
@@ -109,11 +110,11 @@ func (w *writer) fact(turn thole.TurnID, e provider.Event) {
 	case provider.EventAskRequested:
 		w.request(e.ID, *e.Ask)
 	case provider.EventAskResolved:
-		st := thole.AskAnswered
-		if e.Answer == nil {
-			st = thole.AskCanceled
+		if r, _ := w.s.anyAsk(e.AskID); w.usurped(r, e) {
+			w.selfAnswered(e.ID, r, e.Answer)
+			return
 		}
-		put(AskResolved, Data{AskID: e.AskID, AskState: st, Answer: e.Answer})
+		put(AskResolved, Data{AskID: e.AskID, AskState: thole.AskCanceled})
 	case provider.EventUsage:
 		put(UsageUpdated, Data{Usage: e.Usage})
 	case provider.EventError:
@@ -198,6 +199,9 @@ func (w *writer) ended(turn thole.TurnID, e provider.Event) {
 		return
 	}
 	o := e.Ended.Outcome
+	if w.s.usurped() { // it may have finished before it heard that it must stop
+		o = thole.OutcomeInterrupted
+	}
 	switch o {
 	case thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted:
 	default: // "replaced" is derived, never stored

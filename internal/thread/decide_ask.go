@@ -137,13 +137,3 @@ func sizeOf(a thole.Answer) int {
 	}
 	return n
 }
-
-// sameAnswer reports whether two answers say the same.
-func sameAnswer(a, b *thole.Answer) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	x, errx := json.Marshal(a)
-	y, erry := json.Marshal(b)
-	return errx == nil && erry == nil && string(x) == string(y)
-}

@@ -74,13 +74,14 @@ func (s *state) foldAsk(e Event, c *Commit) error {
 		s.asks = append(slices.Clone(s.asks), r)
 		c.putAsk(r)
 	} else {
-		r, ok := s.ask(e.Data.AskID)
+		r, ok := s.anyAsk(e.Data.AskID)
 		if !ok || !askMove(r.State, e.Data.AskState) {
 			return illegal(e, "the ask is not pending")
 		}
-		r.State, r.Answer, r.Actor, r.Resolved = e.Data.AskState, e.Data.Answer, e.Actor, e.Time
-		s.asks = slices.DeleteFunc(slices.Clone(s.asks), func(a AskRecord) bool { return a.Ask.ID == r.Ask.ID })
-		s.settled = append(s.settled, r.Ask.ID)
+		r.State, r.Answer, r.Actor, r.Resolved, r.Receipt = e.Data.AskState, e.Data.Answer, e.Actor, e.Time, e.ID
+		same := func(a AskRecord) bool { return a.Ask.ID == r.Ask.ID }
+		s.asks = slices.DeleteFunc(slices.Clone(s.asks), same)
+		s.settled = append(slices.DeleteFunc(slices.Clone(s.settled), same), r)
 		c.putAsk(r)
 	}
 	s.row.Approvals, s.row.Inputs = 0, 0

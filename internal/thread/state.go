@@ -16,7 +16,7 @@ type state struct {
 	items []ItemRecord // of the open turn, in order of their start
 	asks  []AskRecord  // pending, oldest first
 	// settled are the open turn's asks that are not pending any more.
-	settled []thole.AskID
+	settled []AskRecord
 	todos   []thole.Todo
 	queue   []Message
 }
@@ -62,8 +62,21 @@ func (s *state) ask(id thole.AskID) (AskRecord, bool) {
 
 // asked reports whether the open turn has had this ask.
 func (s *state) asked(id thole.AskID) bool {
-	_, pending := s.ask(id)
-	return pending || slices.Contains(s.settled, id)
+	_, known := s.anyAsk(id)
+	return known
+}
+
+// anyAsk finds an ask of the open turn, pending or settled.
+func (s *state) anyAsk(id thole.AskID) (AskRecord, bool) {
+	if r, ok := s.ask(id); ok {
+		return r, true
+	}
+	for _, a := range s.settled {
+		if a.Ask.ID == id {
+			return a, true
+		}
+	}
+	return AskRecord{}, false
 }
 
 func (s *state) queued(id thole.MessageID) int {

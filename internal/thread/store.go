@@ -136,7 +136,7 @@ type Head struct {
 	Items []ItemRecord // of the open turn
 	Asks  []AskRecord  // pending
 	// Settled are the open turn's other asks.
-	Settled []thole.AskID
+	Settled []AskRecord
 	Todos   []thole.Todo
 	Queue   []Message
 	Drafts  []Draft

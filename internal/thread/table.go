@@ -78,6 +78,7 @@ func movesOf(k Kind) map[slot][]slot {
 		return map[slot][]slot{slotRunning: {slotWaiting}, slotWaiting: {slotWaiting}}
 	case AskResolved:
 		return map[slot][]slot{
+			slotRunning: {slotRunning}, // the agent had answered it itself
 			slotWaiting: {slotRunning, slotWaiting},
 			slotParked:  {slotQueued, slotParked},
 		}
@@ -125,8 +126,13 @@ func mayEnter(t *Turn, p thole.Phase) bool {
 }
 
 // askMove is the transition table of asks: pending moves once, to exactly one
-// of the others.
+// of the others. That the agent answered itself is found out also afterwards.
 func askMove(from, to thole.AskState) bool {
-	return from == thole.AskPending &&
-		(to == thole.AskAnswered || to == thole.AskExpired || to == thole.AskCanceled)
+	switch to {
+	case thole.AskAnswered, thole.AskExpired, thole.AskCanceled:
+		return from == thole.AskPending
+	case thole.AskSelfAnswered:
+		return from != thole.AskSelfAnswered
+	}
+	return false
 }

@@ -33,7 +33,7 @@ var want = map[Kind][6]string{
 	TodoSnapshot:   {"-", "-", "r", "w", "-", "-"},
 	TodoUpdate:     {"-", "-", "r", "w", "-", "-"},
 	AskRequested:   {"-", "-", "w", "w", "-", "-"},
-	AskResolved:    {"-", "-", "-", "rw", "qp", "-"},
+	AskResolved:    {"-", "-", "r", "rw", "qp", "-"},
 	UsageUpdated:   {"-", "-", "r", "w", "-", "-"},
 	ErrorReported:  {"-", "-", "r", "w", "-", "-"},
 	NoteReported:   {"i", "q", "r", "w", "p", "-"},
@@ -90,6 +90,8 @@ func in(t *testing.T, sl slot) *writer {
 		start()
 	case slotRunning:
 		run()
+		ask()
+		w.resolve("a1", thole.AskCanceled, nil)
 	case slotWaiting:
 		run()
 		ask()
@@ -153,6 +155,9 @@ func TestFoldObeysTable(t *testing.T) {
 					if d.Phase == "" {
 						d.Phase = thole.PhaseClaimed
 					}
+				}
+				if k == AskResolved && from == slotRunning { // what is settled can only turn out otherwise
+					d.AskState = thole.AskSelfAnswered
 				}
 				if k == TurnEnded {
 					w.cancelAsks()
@@ -219,10 +224,10 @@ func TestPhaseMoves(t *testing.T) {
 }
 
 func TestAskMoves(t *testing.T) {
-	states := []thole.AskState{thole.AskPending, thole.AskAnswered, thole.AskExpired, thole.AskCanceled}
+	states := []thole.AskState{thole.AskPending, thole.AskAnswered, thole.AskExpired, thole.AskCanceled, thole.AskSelfAnswered}
 	for _, from := range states {
 		for _, to := range states {
-			if got := askMove(from, to); got != (from == thole.AskPending && to != thole.AskPending) {
+			if got := askMove(from, to); got != (from == thole.AskPending && to != thole.AskPending || to == thole.AskSelfAnswered && from != to) {
 				t.Errorf("%s → %s: %v", from, to, got)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/stdio"
 	"github.com/tholehq/thole/internal/transport/unix"
 	"github.com/tholehq/thole/internal/version"
@@ -94,7 +95,7 @@ func (c *Client) once(ctx context.Context, method string, params, result any) er
 	var old atomic.Bool
 	_, err = conn.Go(ctx, wire.Hello, wire.HelloParams{Version: version.Version}, func(raw json.RawMessage, err error) {
 		var st wire.Status
-		if err == nil && json.Unmarshal(raw, &st) == nil {
+		if err == nil && strictjson.Unmarshal(raw, &st) == nil {
 			old.Store(st.Role == "daemon" && newer(version.Version, st.Version))
 		}
 	})
@@ -122,7 +123,7 @@ func fromWire(err error) error {
 		return err
 	}
 	var d wire.ErrorData
-	if json.Unmarshal(e.Data, &d) != nil || d.Code == "" {
+	if strictjson.Unmarshal(e.Data, &d) != nil || d.Code == "" {
 		if e.Code == jsonrpc.CodeOverloaded {
 			d.Code = string(thole.CodeOverloaded)
 		} else {

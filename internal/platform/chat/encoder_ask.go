@@ -70,18 +70,19 @@ func (e *Encoder) showAsk(a *ask) {
 
 func (e *Encoder) resolved(ev thread.Event) {
 	a := e.asks[ev.Data.AskID]
-	if a == nil || a.record.State != thole.AskPending {
+	if a == nil || a.record.State != thole.AskPending && ev.Data.AskState != thole.AskSelfAnswered {
 		return
 	}
 	r := &a.record
+	waited := r.State == thole.AskPending
 	r.State, r.Answer, r.Resolved = ev.Data.AskState, ev.Data.Answer, ev.Time
 	if r.State == "" {
 		r.State = thole.AskCanceled
 	}
-	if r.State == thole.AskAnswered {
+	if r.State == thole.AskAnswered || r.State == thole.AskSelfAnswered {
 		r.Actor = ev.Actor
 	}
-	if a.call != "" {
+	if a.call != "" && waited {
 		e.pending--
 		e.respond(a)
 	}
@@ -90,13 +91,15 @@ func (e *Encoder) resolved(ev thread.Event) {
 
 func (e *Encoder) respond(a *ask) {
 	r := a.record
-	approved := r.Answer != nil && (r.Answer.Decision == thole.DecisionAllow || r.Answer.Decision == thole.DecisionAlways)
+	approved := r.State == thole.AskAnswered && (r.Answer.Decision == thole.DecisionAllow || r.Answer.Decision == thole.DecisionAlways)
 	reason := ""
 	switch {
 	case r.State == thole.AskExpired:
 		reason = "nobody answered in time"
 	case r.State == thole.AskCanceled:
 		reason = "canceled"
+	case r.State == thole.AskSelfAnswered:
+		reason = "the agent answered this itself"
 	case !approved && r.Answer != nil:
 		reason = r.Answer.Message
 	}

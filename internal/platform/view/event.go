@@ -119,7 +119,7 @@ func OfEvent(e thread.Event) Event {
 		q := OfAsk(thread.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: thole.AskPending, Asked: e.Time})
 		v.Data.Question = &q
 	case thread.AskResolved:
-		v.Data.AnsweredBy = string(e.Actor.User)
+		v.Data.AnsweredBy = by(e.Actor)
 		if d.Answer != nil { // only the verdict: texts may be secret
 			v.Data.Answer = &thole.Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
 		}

@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // decoder turns messages and parts into events of one turn. Everything may be
@@ -249,7 +250,7 @@ func (d *decoder) todos(list []nativeTodo) {
 // skipped.
 func decodeProps(raw json.RawMessage) *props {
 	p := &props{}
-	_ = json.Unmarshal(raw, p)
+	_ = strictjson.Unmarshal(raw, p)
 	if p.SessionID == "" {
 		p.SessionID = p.Info.SessionID
 	}
