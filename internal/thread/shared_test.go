@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -52,7 +53,7 @@ func subscribe(t *testing.T, m *thread.Machine, id thole.ThreadID) *thread.Subsc
 // await reads until stop accepts an event.
 func await(t *testing.T, sub *thread.Subscription, stop func(thread.Event) bool) (all []thread.Event) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(poll.Limit)
 	for {
 		select {
 		case batch, ok := <-sub.Events:
