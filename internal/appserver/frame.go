@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -97,7 +98,7 @@ type feed struct {
 
 	mu   sync.Mutex // guards what follows
 	ring [kept]struct {
-		key    *thread.Event
+		key    *event.Event
 		frames []*frame
 	}
 	next int
@@ -132,7 +133,7 @@ func (f *feeds) release(id string) {
 }
 
 // frames returns the batch encoded, by encode if nobody did before.
-func (f *feed) frames(batch []thread.Event, encode func() []*frame) (frames []*frame, had bool) {
+func (f *feed) frames(batch []event.Event, encode func() []*frame) (frames []*frame, had bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range f.ring {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/appserver"
 	"github.com/tholehq/thole/internal/provider"
@@ -27,9 +29,9 @@ type elsewhere struct{}
 
 func (elsewhere) Wake(thole.ThreadID, thole.TurnID)                                       {}
 func (elsewhere) Steer(context.Context, thread.TurnRef, []thole.Input, string) error      { return nil }
-func (elsewhere) Answer(context.Context, thread.TurnRef, thole.AskID, thole.Answer) error { return nil }
+func (elsewhere) Answer(context.Context, thread.TurnRef, thole.AskID, event.Answer) error { return nil }
 func (elsewhere) Interrupt(context.Context, thread.TurnRef) error                         { return nil }
-func (elsewhere) Recover(context.Context, thread.Thread, thread.Turn) thread.Fate {
+func (elsewhere) Recover(context.Context, fold.Thread, fold.Turn) thread.Fate {
 	return thread.FateResume
 }
 
@@ -114,9 +116,9 @@ func contractWork(w *crash.Work) error {
 	}
 	w.Ack("turn " + turn.ID)
 	ref := thread.TurnRef{Thread: thole.ThreadID(id), Turn: thole.TurnID(turn.ID)}
-	err = s.m.Apply(ctx, ref, []provider.Event{
-		{ID: "e1", Kind: provider.EventItemCompleted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage, Text: "I have to ask", State: thole.ItemCompleted}},
-		{ID: "e2", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "a1", Kind: thole.AskCommand, Command: "true"}},
+	err = s.m.Apply(ctx, ref, []event.Event{
+		{ID: "e1", Kind: event.ItemCompleted, Item: &event.Item{ID: "i1", Kind: event.ItemMessage, Text: "I have to ask", State: event.StateCompleted}},
+		{ID: "e2", Kind: event.AskRequested, Ask: &event.Ask{ID: "a1", Kind: event.AskCommand, Command: "true"}},
 	})
 	if err != nil {
 		return err
@@ -135,7 +137,7 @@ func contractWork(w *crash.Work) error {
 		return err
 	}
 	w.Ack("resolved")
-	err = s.m.Apply(ctx, ref, []provider.Event{{ID: "e3", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
+	err = s.m.Apply(ctx, ref, []event.Event{{ID: "e3", Kind: event.TurnEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
 	if err != nil {
 		return err
 	}

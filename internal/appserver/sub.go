@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -133,7 +134,7 @@ func (c *conn) lost(err error) {
 	c.rpc.Close(reason)
 }
 
-func (s *sub) frames(batch []thread.Event) []*frame {
+func (s *sub) frames(batch []event.Event) []*frame {
 	if s.old != nil {
 		if last := lastSeq(batch); last <= s.in.Snapshot.Seq {
 			if batch = s.unseen(batch); len(batch) == 0 {
@@ -152,7 +153,7 @@ func (s *sub) frames(batch []thread.Event) []*frame {
 	return frames
 }
 
-func lastSeq(batch []thread.Event) (n uint64) {
+func lastSeq(batch []event.Event) (n uint64) {
 	for i := range batch {
 		n = max(n, batch[i].Seq)
 	}
@@ -160,10 +161,10 @@ func lastSeq(batch []thread.Event) (n uint64) {
 }
 
 // unseen leaves out the text so far of items that the snapshot has with their text.
-func (s *sub) unseen(batch []thread.Event) []thread.Event {
-	kept := make([]thread.Event, 0, len(batch))
+func (s *sub) unseen(batch []event.Event) []event.Event {
+	kept := make([]event.Event, 0, len(batch))
 	for _, e := range batch {
-		if e.Kind == thread.ItemDelta && e.Data.Offset == 0 && s.inFlight[e.Data.ItemID] {
+		if e.Kind == event.ItemDelta && e.Data.Offset == 0 && s.inFlight[e.Data.ItemID] {
 			continue
 		}
 		kept = append(kept, e)

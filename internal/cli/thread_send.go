@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -166,7 +167,7 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 	how, others := "--decision allow", ""
 	if len(a.Questions) > 0 {
 		how = "--answer " + a.Questions[0].ID + "=…"
-	} else if len(a.Decisions) > 1 && a.Decisions[0] == string(thole.DecisionAllow) {
+	} else if len(a.Decisions) > 1 && a.Decisions[0] == string(event.DecisionAllow) {
 		others = "   # or " + strings.Join(a.Decisions[1:], ", ")
 	}
 	fmt.Fprintf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, how, others)

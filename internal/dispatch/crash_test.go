@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -142,7 +144,7 @@ func (p *pipeline) end(t *testing.T, dir string) {
 }
 
 // turn waits for a turn to be in a state, answering the question it may ask.
-func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Turn, error) {
+func (p *pipeline) turn(id thole.TurnID, done func(fold.Turn) bool) (fold.Turn, error) {
 	deadline := time.Now().Add(40 * time.Second)
 	for {
 		t, err := p.m.Turn(context.Background(), me, killedThread, id)
@@ -157,7 +159,7 @@ func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Tu
 			if p.mute != nil && p.mute() {
 				break
 			}
-			_, err := p.m.Answer(context.Background(), me, killedThread, a.Ask.ID, thole.Answer{Answers: map[string][]string{a.Ask.Questions[0].ID: {"yes"}}})
+			_, err := p.m.Answer(context.Background(), me, killedThread, a.Ask.ID, event.Answer{Answers: map[string][]string{a.Ask.Questions[0].ID: {"yes"}}})
 			if err != nil && thole.CodeOf(err) != thole.CodeConflict {
 				return t, err
 			}
@@ -169,7 +171,7 @@ func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Tu
 	}
 }
 
-func settledTurn(t thread.Turn) bool { return t.Phase.Terminal() }
+func settledTurn(t fold.Turn) bool { return t.Phase.Terminal() }
 
 // killWork runs two turns with a stop in between.
 func killWork(w *crash.Work) error {
@@ -182,7 +184,7 @@ func killWork(w *crash.Work) error {
 		return err
 	}
 	ctx := context.Background()
-	if _, err := p.m.Create(ctx, me, thread.Create{ID: killedThread, Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}}); err != nil {
+	if _, err := p.m.Create(ctx, me, thread.Create{ID: killedThread, Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}}); err != nil {
 		return err
 	}
 	run := func(id thole.TurnID, prompt string) error {

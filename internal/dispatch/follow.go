@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
@@ -98,17 +99,17 @@ type pump struct {
 // apply stores a batch, then acknowledges it: a crash in between reads it again,
 // and the thread drops what it knows by its id.
 func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
-	events := make([]provider.Event, len(batch))
+	events := make([]event.Event, len(batch))
 	waiting := p.waiting
 	for i, ev := range batch {
 		events[i] = ev.Event
 		events[i].Turn = p.lease.Turn
 		switch ev.Event.Kind {
-		case provider.EventAskRequested:
+		case event.AskRequested:
 			waiting++
-		case provider.EventAskResolved:
+		case event.AskResolved:
 			waiting = max(0, waiting-1)
-		case provider.EventEnded:
+		case event.TurnEnded:
 			if ev.Event.Ended == nil {
 				return thole.Errorf(thole.CodeInternal, "the executor told of an end without saying how")
 			}
@@ -159,7 +160,7 @@ func (p *pump) explain(end provider.Ended) *provider.Ended {
 // stillborn is errStillborn when a turn's first run ended with its agent's death
 // before the agent showed anything. It may have died while it was idle, and then
 // the turn's message only came at the wrong moment.
-func (p *pump) stillborn(ctx context.Context, events []provider.Event) error {
+func (p *pump) stillborn(ctx context.Context, events []event.Event) error {
 	end := events[len(events)-1].Ended
 	if p.again > 0 || end == nil || end.Error == nil || end.Error.Code != thole.ErrProviderCrashed {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -68,8 +69,8 @@ func TestTwoDispatchersFightAndOneDies(t *testing.T) {
 				if i > 0 || turn == "" {
 					turn = survivor.start(id, prompt)
 				}
-				survivor.until(id, func(e thread.Event) bool {
-					return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "one"
+				survivor.until(id, func(e event.Event) bool {
+					return e.Turn == turn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "one"
 				})
 				if row, err := survivor.db.Queue().Get(context.Background(), turn); err == nil && row.Owner == "victim" {
 					mu.Lock()
@@ -106,11 +107,11 @@ func checkLog(t *testing.T, r *rig, id thole.ThreadID, turns int) {
 		}
 		seen[e.ID] = true
 		switch e.Kind {
-		case thread.TurnEnded:
+		case event.TurnEnded:
 			if ended[e.Turn]++; e.Data.Outcome != thole.OutcomeCompleted {
 				t.Errorf("turn %s ended %s: %+v", e.Turn, e.Data.Outcome, e.Data.Error)
 			}
-		case thread.ItemCompleted:
+		case event.ItemCompleted:
 			items[string(e.Turn)+e.Data.Item.Text]++
 		}
 	}
@@ -146,8 +147,8 @@ func TestAloneTakesOverAtOnce(t *testing.T) {
 	victim := open()
 	id := victim.thread()
 	turn := victim.start(id, "sim: say one ;; slow 5ms 1 ;; say two and some more ;; run echo 1")
-	victim.until(id, func(e thread.Event) bool {
-		return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "one"
+	victim.until(id, func(e event.Event) bool {
+		return e.Turn == turn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "one"
 	})
 	if err := victim.db.Close(); err != nil {
 		t.Fatal(err)

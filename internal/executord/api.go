@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -98,7 +99,7 @@ type CancelRequest struct {
 type ReplyRequest struct {
 	Run    thole.TurnID `json:"run"`
 	Ask    thole.AskID  `json:"ask"`
-	Answer thole.Answer `json:"answer"`
+	Answer event.Answer `json:"answer"`
 	Defer  bool         `json:"defer,omitempty"`
 }
 
@@ -113,14 +114,14 @@ type AckRequest struct {
 // LogEvent is one line of a run's event stream.
 type LogEvent struct {
 	Cursor uint64         `json:"cursor"`
-	Event  provider.Event `json:"event"`
+	Event  event.Event `json:"event"`
 }
 
 // PendingAsk is an ask that a run waits on.
 type PendingAsk struct {
 	Run thole.TurnID `json:"run"`
 	For thole.TurnID `json:"for"`
-	Ask thole.Ask    `json:"ask"`
+	Ask event.Ask    `json:"ask"`
 }
 
 // Pending lists what waits for a human.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -22,8 +23,8 @@ type run struct {
 	mu      sync.Mutex // guards what follows
 	info    Run
 	session provider.Session // nil until open and after the end
-	asks    map[thole.AskID]thole.Ask
-	todos   []thole.Todo
+	asks    map[thole.AskID]event.Ask
+	todos   []event.Todo
 	steered map[thole.MessageID]bool
 	stopped bool // a stop was asked for
 	closing bool // executord ends under the run
@@ -45,11 +46,11 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 	defer close(r.done)
 	ended := false
 	var broken error // the log, at its first failure
-	emit := func(ev provider.Event) {
+	emit := func(ev event.Event) {
 		if ended {
 			return
 		}
-		ended = ev.Kind == provider.EventEnded
+		ended = ev.Kind == event.TurnEnded
 		if ended && r.cut(*ev.Ended) {
 			return
 		}
@@ -74,7 +75,7 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 	r.mu.Unlock()
 }
 
-func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(provider.Event)) error {
+func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(event.Event)) error {
 	if errand, line := thole.ErrandOf(req.Turn.Input); errand == thole.ErrandShell {
 		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
 		return nil
@@ -96,7 +97,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 		return context.Canceled
 	}
 	if native != "" {
-		emit(provider.Event{ID: sessionEventID(req.Turn.ID, native), Kind: provider.EventSession, Turn: req.Turn.ID, Time: s.now(), NativeID: native})
+		emit(event.Event{ID: sessionEventID(req.Turn.ID, native), Kind: event.ThreadUpdated, Turn: req.Turn.ID, Time: s.now(), NativeID: native})
 	}
 	err = session.Run(ctx, req.Turn, emit)
 	s.sessions.finished(req, session, err)
@@ -104,39 +105,39 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 }
 
 // note keeps what status and the ask and todo endpoints show.
-func (r *run) note(ev provider.Event) {
+func (r *run) note(ev event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch ev.Kind {
-	case provider.EventSession:
+	case event.ThreadUpdated:
 		r.info.NativeID = ev.NativeID
-	case provider.EventAskRequested:
+	case event.AskRequested:
 		r.asks[ev.Ask.ID] = *ev.Ask
 		r.info.State = RunWaiting
-	case provider.EventAskResolved:
+	case event.AskResolved:
 		delete(r.asks, ev.AskID)
 		if len(r.asks) == 0 {
 			r.info.State = RunRunning
 		}
-	case provider.EventTodoSnapshot:
+	case event.TodoSnapshot:
 		r.todos = ev.Todos
-	case provider.EventTodoUpdate:
-		r.todos = thole.MergeTodos(r.todos, ev.Todos)
+	case event.TodoUpdate:
+		r.todos = event.MergeTodos(r.todos, ev.Todos)
 	}
 }
 
 // append logs one event. Deltas are repeated by their item's final form, so only
 // they go without an fsync.
-func (r *run) append(ctx context.Context, ev provider.Event) error {
+func (r *run) append(ctx context.Context, ev event.Event) error {
 	data, err := json.Marshal(ev)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
 	// The end of a turn is recorded also when its context is cancelled.
-	if ev.Kind == provider.EventEnded {
+	if ev.Kind == event.TurnEnded {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return r.log.Append(ctx, ev.Kind != provider.EventItemDelta, data)
+	return r.log.Append(ctx, ev.Kind != event.ItemDelta, data)
 }
 
 func (r *run) current() provider.Session {
@@ -159,12 +160,12 @@ func sessionEventID(turn thole.TurnID, native string) thole.EventID {
 }
 
 // endEvent ends a turn whose provider did not.
-func endEvent(turn thole.TurnID, now time.Time, err error, cancelled bool) provider.Event {
+func endEvent(turn thole.TurnID, now time.Time, err error, cancelled bool) event.Event {
 	ended := &provider.Ended{Outcome: thole.OutcomeInterrupted}
 	if !cancelled && !errors.Is(err, context.Canceled) {
 		ended = &provider.Ended{Outcome: thole.OutcomeFailed, Error: openError(err)}
 	}
-	return provider.Event{ID: thole.EventID(string(turn) + "/ended"), Kind: provider.EventEnded, Turn: turn, Time: now, Ended: ended}
+	return event.Event{ID: thole.EventID(string(turn) + "/ended"), Kind: event.TurnEnded, Turn: turn, Time: now, Ended: ended}
 }
 
 func openError(err error) *thole.TurnError {

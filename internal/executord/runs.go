@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -58,7 +59,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost}, asks: map[thole.AskID]thole.Ask{}}
+	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost}, asks: map[thole.AskID]event.Ask{}}
 	close(r.done)
 	log.Seal()
 	for after := uint64(0); ; {
@@ -68,13 +69,13 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 		}
 		for _, rec := range recs {
 			after = rec.Cursor
-			var ev provider.Event
+			var ev event.Event
 			if json.Unmarshal(rec.Data, &ev) != nil {
 				continue
 			}
 			r.note(ev)
-			if ev.Kind == provider.EventEnded {
-				r.info.State, r.asks = RunEnded, map[thole.AskID]thole.Ask{}
+			if ev.Kind == event.TurnEnded {
+				r.info.State, r.asks = RunEnded, map[thole.AskID]event.Ask{}
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]thole.Ask{}, steered: map[thole.MessageID]bool{},
+		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]event.Ask{}, steered: map[thole.MessageID]bool{},
 		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now()},
 	}
 	rs.by[req.Turn.ID] = r

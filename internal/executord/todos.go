@@ -13,6 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -37,8 +38,8 @@ func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	todos := slices.Clone(r.todos)
 	r.mu.Unlock()
-	slices.SortStableFunc(todos, func(a, b thole.Todo) int { return a.Order - b.Order })
-	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]thole.Todo{}, todos...)})
+	slices.SortStableFunc(todos, func(a, b event.Todo) int { return a.Order - b.Order })
+	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
 }
 
 // todoEvents tells how a run's todos changed behind a cursor: so far, or for who
@@ -75,7 +76,7 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 func todosOf(recs []eventlog.Record) (out []LogEvent) {
 	for _, rec := range recs {
 		ev := LogEvent{Cursor: rec.Cursor}
-		if json.Unmarshal(rec.Data, &ev.Event) == nil && (ev.Event.Kind == provider.EventTodoSnapshot || ev.Event.Kind == provider.EventTodoUpdate) {
+		if json.Unmarshal(rec.Data, &ev.Event) == nil && (ev.Event.Kind == event.TodoSnapshot || ev.Event.Kind == event.TodoUpdate) {
 			out = append(out, ev)
 		}
 	}

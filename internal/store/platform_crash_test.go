@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	login "github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
@@ -80,10 +81,10 @@ func (p *platform) Acts() []crash.Act {
 		{Name: "finish", Do: func() error { return keys.Finish(p.ctx, thole.LocalUser, "scope", "key", "made") }},
 		{Name: "forget", Do: func() error { return keys.Forget(p.ctx, thole.LocalUser, "scope", "refused") }},
 		{Name: "choose", Do: func() error {
-			return p.Defaults().Save(p.ctx, thole.LocalUser, thread.Settings{Provider: "one", Model: "m"})
+			return p.Defaults().Save(p.ctx, thole.LocalUser, event.Settings{Provider: "one", Model: "m"})
 		}},
 		{Name: "choose again", Do: func() error {
-			return p.Defaults().Save(p.ctx, thole.LocalUser, thread.Settings{Provider: "two", Effort: "high"})
+			return p.Defaults().Save(p.ctx, thole.LocalUser, event.Settings{Provider: "two", Effort: "high"})
 		}},
 		{Name: "sweep", Set: func() error {
 			return s.AddLogin(p.ctx, "forgotten", thole.LocalUser, platformStart.Add(time.Minute))

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -85,16 +86,16 @@ func (s *Threads) moveQueue(tx *Tx, c *thread.Commit) error {
 	for _, e := range c.Events {
 		var err error
 		switch e.Kind {
-		case thread.TurnStarted:
+		case event.TurnStarted:
 			for _, st := range enqueue(queue.Item{Turn: e.Turn, Thread: e.Thread, User: c.Row.Thread.Owner.User}) {
 				if err := tx.run(st); err != nil {
 					return err
 				}
 			}
 			err = s.db.Queue().serve(tx, e.Turn)
-		case thread.AskResolved:
+		case event.AskResolved:
 			_, err = unparkTurn(tx, e.Turn)
-		case thread.TurnInterrupt:
+		case event.TurnInterrupt:
 			_, err = cancelTurn(tx, e.Turn)
 		}
 		if err != nil {
@@ -136,7 +137,7 @@ func putThread(tx *Tx, c *thread.Commit) error {
 	return err
 }
 
-func putEvent(tx *Tx, e thread.Event) error {
+func putEvent(tx *Tx, e event.Event) error {
 	ok, err := tx.ExecOne(`insert into thread_events (thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
 		e.Thread, int64(e.Seq), e.ID, string(e.Kind), e.Turn, e.Executor, e.Trace, asJSON(e.Actor), thole.Millis(e.Time), asJSON(e.Data))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -67,7 +69,7 @@ func (s *Threads) Head(ctx context.Context, id thole.ThreadID) (*thread.Head, er
 			return nil, err
 		}
 		for _, a := range asks {
-			if a.State == thole.AskPending {
+			if a.State == event.AskPending {
 				h.Asks = append(h.Asks, a)
 			} else {
 				h.Settled = append(h.Settled, a.Ask.ID)
@@ -80,11 +82,11 @@ func (s *Threads) Head(ctx context.Context, id thole.ThreadID) (*thread.Head, er
 
 const selectAsks = `select thread_id, turn_id, state, body, answer, actor, asked_at, resolved_at from asks where thread_id = $1`
 
-func selectTodos(tx *Tx, id thole.ThreadID) ([]thole.Todo, error) {
+func selectTodos(tx *Tx, id thole.ThreadID) ([]event.Todo, error) {
 	return All(tx, scanTodo, `select todo_id, content, state, position from todos where thread_id = $1 order by position, todo_id`, id)
 }
 
-func selectQueue(tx *Tx, id thole.ThreadID) ([]thread.Message, error) {
+func selectQueue(tx *Tx, id thole.ThreadID) ([]event.Message, error) {
 	return All(tx, scanMessage, `select message_id, thread_id, input, client_id, actor, created_at from thread_queue
 		where thread_id = $1 order by position`, id)
 }
@@ -105,20 +107,20 @@ func (s *Threads) Drafts(ctx context.Context, id thole.ThreadID) ([]thread.Draft
 }
 
 // Thread implements thread.Store.
-func (s *Threads) Thread(ctx context.Context, id thole.ThreadID) (thread.Row, error) {
-	return viewOne(ctx, s, func(tx *Tx) (thread.Row, error) { return first(tx, scanThread, selectThread, id) })
+func (s *Threads) Thread(ctx context.Context, id thole.ThreadID) (fold.Row, error) {
+	return viewOne(ctx, s, func(tx *Tx) (fold.Row, error) { return first(tx, scanThread, selectThread, id) })
 }
 
 // Turn implements thread.Store.
-func (s *Threads) Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (thread.Turn, error) {
-	return viewOne(ctx, s, func(tx *Tx) (thread.Turn, error) {
+func (s *Threads) Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error) {
+	return viewOne(ctx, s, func(tx *Tx) (fold.Turn, error) {
 		return first(tx, scanTurn, `select `+turnColumns+` from turns where thread_id = $1 and turn_id = $2`, id, turn)
 	})
 }
 
 // TurnByKey implements thread.Store.
-func (s *Threads) TurnByKey(ctx context.Context, id thole.ThreadID, key string) (thread.Turn, error) {
-	return viewOne(ctx, s, func(tx *Tx) (thread.Turn, error) {
+func (s *Threads) TurnByKey(ctx context.Context, id thole.ThreadID, key string) (fold.Turn, error) {
+	return viewOne(ctx, s, func(tx *Tx) (fold.Turn, error) {
 		return first(tx, scanTurn, `select `+turnColumns+` from turns where thread_id = $1 and idem_key = $2 and idem_key <> ''`, id, key)
 	})
 }
@@ -137,16 +139,16 @@ func ranged(column string, q thread.RangeQuery) string {
 }
 
 // Turns implements thread.Store.
-func (s *Threads) Turns(ctx context.Context, id thole.ThreadID, q thread.RangeQuery) ([]thread.Turn, error) {
-	return viewOne(ctx, s, func(tx *Tx) ([]thread.Turn, error) {
+func (s *Threads) Turns(ctx context.Context, id thole.ThreadID, q thread.RangeQuery) ([]fold.Turn, error) {
+	return viewOne(ctx, s, func(tx *Tx) ([]fold.Turn, error) {
 		return All(tx, scanTurn, `select `+turnColumns+` from turns where thread_id = $1`+ranged("number", q), id, int64(q.After), int64(q.Limit))
 	})
 }
 
 // Items implements thread.Store.
-func (s *Threads) Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q thread.RangeQuery) ([]thread.ItemRecord, error) {
+func (s *Threads) Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q thread.RangeQuery) ([]fold.ItemRecord, error) {
 	const columns = `select turn_id, seq, is_open, body from thread_items where thread_id = $1`
-	return viewOne(ctx, s, func(tx *Tx) ([]thread.ItemRecord, error) {
+	return viewOne(ctx, s, func(tx *Tx) ([]fold.ItemRecord, error) {
 		if turn == "" {
 			return All(tx, scanItem, columns+ranged("seq", q), id, int64(q.After), int64(q.Limit))
 		}
@@ -155,36 +157,36 @@ func (s *Threads) Items(ctx context.Context, id thole.ThreadID, turn thole.TurnI
 }
 
 // Asks implements thread.Store.
-func (s *Threads) Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]thread.AskRecord, error) {
+func (s *Threads) Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error) {
 	query := selectAsks
 	if pendingOnly {
 		query += ` and state = 'pending'`
 	}
-	return viewOne(ctx, s, func(tx *Tx) ([]thread.AskRecord, error) {
+	return viewOne(ctx, s, func(tx *Tx) ([]fold.AskRecord, error) {
 		return All(tx, scanAsk, query+` order by asked_at, ask_id`, id)
 	})
 }
 
 // Ask implements thread.Store.
-func (s *Threads) Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (thread.AskRecord, error) {
-	return viewOne(ctx, s, func(tx *Tx) (thread.AskRecord, error) {
+func (s *Threads) Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (fold.AskRecord, error) {
+	return viewOne(ctx, s, func(tx *Tx) (fold.AskRecord, error) {
 		return first(tx, scanAsk, selectAsks+` and ask_id = $2`, id, ask)
 	})
 }
 
 // Todos implements thread.Store.
-func (s *Threads) Todos(ctx context.Context, id thole.ThreadID) ([]thole.Todo, error) {
-	return viewOne(ctx, s, func(tx *Tx) ([]thole.Todo, error) { return selectTodos(tx, id) })
+func (s *Threads) Todos(ctx context.Context, id thole.ThreadID) ([]event.Todo, error) {
+	return viewOne(ctx, s, func(tx *Tx) ([]event.Todo, error) { return selectTodos(tx, id) })
 }
 
 // Queue implements thread.Store.
-func (s *Threads) Queue(ctx context.Context, id thole.ThreadID) ([]thread.Message, error) {
-	return viewOne(ctx, s, func(tx *Tx) ([]thread.Message, error) { return selectQueue(tx, id) })
+func (s *Threads) Queue(ctx context.Context, id thole.ThreadID) ([]event.Message, error) {
+	return viewOne(ctx, s, func(tx *Tx) ([]event.Message, error) { return selectQueue(tx, id) })
 }
 
 // Events implements thread.Store.
-func (s *Threads) Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]thread.Event, error) {
-	return viewOne(ctx, s, func(tx *Tx) ([]thread.Event, error) {
+func (s *Threads) Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]event.Event, error) {
+	return viewOne(ctx, s, func(tx *Tx) ([]event.Event, error) {
 		events, err := All(tx, scanEvent, `select thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data
 			from thread_events where thread_id = $1 and seq > $2 order by seq limit $3`, id, int64(after), int64(limit))
 		if err == nil && len(events) == 0 {

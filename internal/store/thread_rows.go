@@ -7,6 +7,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -99,12 +101,12 @@ func putItems(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 const maxSearch = 8 << 10
 
 // searchText is what a search looks into: what user and agent say.
-func searchText(it thole.Item) string {
+func searchText(it event.Item) string {
 	var b strings.Builder
 	switch it.Kind {
-	case thole.ItemMessage:
+	case event.ItemMessage:
 		b.WriteString(it.Text)
-	case thole.ItemUserMessage:
+	case event.ItemUserMessage:
 		for _, in := range it.Content {
 			b.WriteString(in.Text)
 			b.WriteByte('\n')
@@ -129,7 +131,7 @@ func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "
 func putAsks(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, r := range c.Asks {
 		actor := ""
-		if r.State != thole.AskPending {
+		if r.State != event.AskPending {
 			actor = asJSON(r.Actor)
 		}
 		ok, err := tx.ExecOne(`insert into asks (thread_id, ask_id, turn_id, kind, state, body, answer, actor, deadline, asked_at, resolved_at)
@@ -217,7 +219,7 @@ const turnColumns = `turn_id, thread_id, number, seq, input, client_id, actor, s
 	executor_id, trace, interrupted, stop, deferred, reply, run, steers, created_at, started_at, ended_at,
 	coalesce((select runtime_version from workspace_runtimes where workspace_runtimes.executor_id = turns.executor_id), '')`
 
-func scanTurn(rows *sql.Rows) (t thread.Turn, err error) {
+func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
 	var input, actor, settings, terr, usage, stop, steers string
 	var created, started, ended int64
 	err = rows.Scan(&t.ID, &t.Thread, &t.Number, &t.Seq, &input, &t.ClientID, &actor, &settings, &t.Phase, &t.Outcome, &terr, &usage,
@@ -238,7 +240,7 @@ const threadColumns = `id, app_id, project_id, user_id, name, preview, settings,
 	archived, forked_from, parent_id, created_at, updated_at, seq, floor, turns, open_turn, approvals, inputs, last_outcome,
 	paused, step_seq, usage`
 
-func scanThread(rows *sql.Rows) (r thread.Row, err error) {
+func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	t := &r.Thread
 	var settings, usage string
 	var created, updated int64
@@ -255,7 +257,7 @@ func scanThread(rows *sql.Rows) (r thread.Row, err error) {
 	return r, err
 }
 
-func scanItem(rows *sql.Rows) (r thread.ItemRecord, err error) {
+func scanItem(rows *sql.Rows) (r fold.ItemRecord, err error) {
 	var body string
 	if err = rows.Scan(&r.Turn, &r.Seq, &r.Open, &body); err == nil {
 		err = fromJSON(body, &r.Item)
@@ -263,7 +265,7 @@ func scanItem(rows *sql.Rows) (r thread.ItemRecord, err error) {
 	return r, err
 }
 
-func scanAsk(rows *sql.Rows) (r thread.AskRecord, err error) {
+func scanAsk(rows *sql.Rows) (r fold.AskRecord, err error) {
 	var body, answer, actor string
 	var asked, resolved int64
 	err = rows.Scan(&r.Thread, &r.Turn, &r.State, &body, &answer, &actor, &asked, &resolved)
@@ -280,7 +282,7 @@ func scanAsk(rows *sql.Rows) (r thread.AskRecord, err error) {
 	return r, err
 }
 
-func scanEvent(rows *sql.Rows) (e thread.Event, err error) {
+func scanEvent(rows *sql.Rows) (e event.Event, err error) {
 	var actor, data string
 	var at int64
 	if err = rows.Scan(&e.Thread, &e.Seq, &e.ID, &e.Kind, &e.Turn, &e.Executor, &e.Trace, &actor, &at, &data); err == nil {
@@ -293,7 +295,7 @@ func scanEvent(rows *sql.Rows) (e thread.Event, err error) {
 	return e, err
 }
 
-func scanTodo(rows *sql.Rows) (t thole.Todo, err error) {
+func scanTodo(rows *sql.Rows) (t event.Todo, err error) {
 	var content string
 	if err = rows.Scan(&t.ID, &content, &t.State, &t.Order); err == nil {
 		err = fromJSON(content, &t.Content)
@@ -301,7 +303,7 @@ func scanTodo(rows *sql.Rows) (t thole.Todo, err error) {
 	return t, err
 }
 
-func scanMessage(rows *sql.Rows) (m thread.Message, err error) {
+func scanMessage(rows *sql.Rows) (m event.Message, err error) {
 	var input, actor string
 	var created int64
 	if err = rows.Scan(&m.ID, &m.Thread, &input, &m.ClientID, &actor, &created); err == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
@@ -86,7 +87,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 			driver.Remove(ctx, info.ID)
 		}
 	})
-	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}})
+	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}})
 	if err != nil {
 		t.Fatal(err)
 	}

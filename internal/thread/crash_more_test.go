@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
@@ -40,8 +41,8 @@ func refusedWork(w *crash.Work) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []provider.Event{
-		{ID: "e1", Kind: provider.EventItemStarted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage}},
+	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []event.Event{
+		{ID: "e1", Kind: event.ItemStarted, Item: &event.Item{ID: "i1", Kind: event.ItemMessage}},
 	}); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func TestKilledWhileRefusing(t *testing.T) {
 		}
 		defer db.Close()
 		has := func(ack string) bool { return slices.Contains(acked, ack) }
-		w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]thole.Answer{}}
+		w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]event.Answer{}}
 		w.check()
 		places := func() {
 			t.Helper()
@@ -130,7 +131,7 @@ type late struct {
 }
 
 func (l late) Steer(ctx context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {
-	err := l.m.Apply(ctx, ref, []provider.Event{{ID: "end", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
+	err := l.m.Apply(ctx, ref, []event.Event{{ID: "end", Kind: event.TurnEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	}
 	defer db.Close()
 	m.Attach(late{m: m})
-	w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]thole.Answer{}}
+	w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]event.Answer{}}
 	if _, err := m.Create(bg, me, thread.Create{ID: crashed}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []provider.Event{{ID: "e1", Kind: provider.EventStepStarted}}); err != nil {
+	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []event.Event{{ID: "e1", Kind: event.StepStarted}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Steer(bg, me, thread.Steer{Thread: crashed, Expected: turn.ID, Input: thole.Text("steer")}); err != nil {

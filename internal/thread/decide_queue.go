@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // maxQueue bounds the messages that wait in one thread.
@@ -20,15 +21,15 @@ func (w *writer) drain() {
 	}
 }
 
-func (w *writer) enqueue(p Enqueue) (Message, error) {
+func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 	if len(w.s.queue) >= maxQueue {
-		return Message{}, thole.Errorf(thole.CodeOverloaded, "the queue is full: %d messages wait", maxQueue)
+		return event.Message{}, thole.Errorf(thole.CodeOverloaded, "the queue is full: %d messages wait", maxQueue)
 	}
-	m := Message{
+	m := event.Message{
 		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
 		Actor: w.actor, Created: w.now,
 	}
-	w.add(QueueAdded, "", Data{Message: &m})
+	w.add(event.QueueAdded, "", event.Data{Message: &m})
 	switch {
 	case !p.Start:
 	case p.Errand && w.s.open == nil:
@@ -54,7 +55,7 @@ func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	if w.s.row.Thread.Archived {
 		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
 	}
-	w.add(QueueRemoved, "", Data{MessageID: m.ID})
+	w.add(event.QueueRemoved, "", event.Data{MessageID: m.ID})
 	starter := w.actor
 	w.actor = m.Actor
 	turn, err := w.startTurn(StartTurn{Thread: m.Thread, Input: m.Input, ClientID: m.ClientID})
@@ -62,37 +63,37 @@ func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	return turn, err
 }
 
-func (w *writer) queuedMessage(id thole.MessageID) (Message, error) {
+func (w *writer) queuedMessage(id thole.MessageID) (event.Message, error) {
 	if id == "" {
 		if len(w.s.queue) == 0 {
-			return Message{}, thole.Errorf(thole.CodeNotFound, "queue is empty")
+			return event.Message{}, thole.Errorf(thole.CodeNotFound, "queue is empty")
 		}
 		return w.s.queue[0], nil
 	}
 	if i := w.s.queued(id); i >= 0 {
 		return w.s.queue[i], nil
 	}
-	return Message{}, errNotQueued(id)
+	return event.Message{}, errNotQueued(id)
 }
 
 func errNotQueued(id thole.MessageID) error {
 	return thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id).WithHint("it may have started to run")
 }
 
-func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When[Message]) (Message, error) {
+func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When[event.Message]) (event.Message, error) {
 	i := w.s.queued(id)
 	if i < 0 {
-		return Message{}, errNotQueued(id)
+		return event.Message{}, errNotQueued(id)
 	}
 	m := w.s.queue[i]
 	if err := held(m, when); err != nil {
-		return Message{}, err
+		return event.Message{}, err
 	}
 	if errand, _ := thole.ErrandOf(m.Input); errand != "" {
-		return Message{}, thole.Errorf(thole.CodeConflict, "%s cannot be edited", m.Input[0].Text).WithHint("remove it and ask for another")
+		return event.Message{}, thole.Errorf(thole.CodeConflict, "%s cannot be edited", m.Input[0].Text).WithHint("remove it and ask for another")
 	}
 	m.Input = input
-	w.add(QueueEdited, "", Data{Message: &m})
+	w.add(event.QueueEdited, "", event.Data{Message: &m})
 	return m, w.err
 }
 
@@ -109,24 +110,24 @@ func (w *writer) reorderQueued(ids []thole.MessageID) error {
 			WithHint("list the queue and order it again")
 	}
 	if !slices.Equal(ids, order(w.s.queue)) {
-		w.add(QueueReordered, "", Data{Order: ids})
+		w.add(event.QueueReordered, "", event.Data{Order: ids})
 	}
 	return w.err
 }
 
 // promote turns a queued message into a steer of the running turn.
-func (w *writer) promote(id thole.MessageID) (Message, error) {
+func (w *writer) promote(id thole.MessageID) (event.Message, error) {
 	if w.s.open == nil {
-		return Message{}, thole.Errorf(thole.CodeConflict, "no active turn to steer").WithHint("start the queued message instead")
+		return event.Message{}, thole.Errorf(thole.CodeConflict, "no active turn to steer").WithHint("start the queued message instead")
 	}
 	m, err := w.queuedMessage(id)
 	if err == nil {
 		err = steerable(w.s.open.Input, m.Input)
 	}
 	if err != nil {
-		return Message{}, err
+		return event.Message{}, err
 	}
-	w.add(QueueRemoved, "", Data{MessageID: m.ID})
+	w.add(event.QueueRemoved, "", event.Data{MessageID: m.ID})
 	w.steerMessage(m)
 	return m, w.err
 }
@@ -134,19 +135,19 @@ func (w *writer) promote(id thole.MessageID) (Message, error) {
 // refuseSteer takes back a steer that the agent cannot take; a promoted message
 // returns to the head of the queue. False: there is nothing to take back, because
 // the agent has it after all or the turn ended and the queue has it.
-func (w *writer) refuseSteer(turn thole.TurnID, m Message, requeue bool) bool {
-	if w.s.openID() != turn || !slices.ContainsFunc(w.s.open.Steers, func(s Message) bool { return s.ID == m.ID }) {
+func (w *writer) refuseSteer(turn thole.TurnID, m event.Message, requeue bool) bool {
+	if w.s.openID() != turn || !slices.ContainsFunc(w.s.open.Steers, func(s event.Message) bool { return s.ID == m.ID }) {
 		return false
 	}
-	w.add(SteerRefused, turn, Data{MessageID: m.ID})
+	w.add(event.SteerRefused, turn, event.Data{MessageID: m.ID})
 	if requeue {
-		w.add(QueueAdded, "", Data{Message: &m, Front: true})
+		w.add(event.QueueAdded, "", event.Data{Message: &m, Front: true})
 	}
 	return true
 }
 
 // unqueue removes a message and reports whether it was there.
-func (w *writer) unqueue(id thole.MessageID, when []When[Message]) (bool, error) {
+func (w *writer) unqueue(id thole.MessageID, when []When[event.Message]) (bool, error) {
 	i := w.s.queued(id)
 	if i < 0 {
 		return false, nil
@@ -154,13 +155,13 @@ func (w *writer) unqueue(id thole.MessageID, when []When[Message]) (bool, error)
 	if err := held(w.s.queue[i], when); err != nil {
 		return false, err
 	}
-	w.add(QueueRemoved, "", Data{MessageID: id})
+	w.add(event.QueueRemoved, "", event.Data{MessageID: id})
 	return w.err == nil, w.err
 }
 
 // steerNow hands a recorded steer to the runner; its error says that the agent
 // cannot take it.
-func steerNow(ctx context.Context, r Runner, ref TurnRef, m Message) error {
+func steerNow(ctx context.Context, r Runner, ref TurnRef, m event.Message) error {
 	if r == nil {
 		return nil // whoever takes the turn finds it in Turn.Steers
 	}

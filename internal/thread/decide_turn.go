@@ -5,6 +5,8 @@ import (
 	"maps"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 )
 
 // startTurn begins a turn with the user's message, if it has one, as its first
@@ -28,7 +30,7 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 		id = thole.TurnID(w.newID(w.now))
 	}
 	w.trace = p.Trace
-	w.add(TurnStarted, id, Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
+	w.add(event.TurnStarted, id, event.Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
 	if errand, _ := thole.ErrandOf(p.Input); errand == "" {
 		w.userMessage(id, p.Input, p.ClientID, "")
 	}
@@ -38,16 +40,16 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 
 // userMessage adds what the user said as an item. Only the machine makes these.
 func (w *writer) userMessage(turn thole.TurnID, input []thole.Input, clientID string, steer thole.MessageID) {
-	item := thole.Item{
-		ID: thole.ItemID(w.newID(w.now)), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+	item := event.Item{
+		ID: thole.ItemID(w.newID(w.now)), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: w.now, Ended: w.now},
 	}
-	w.add(ItemCompleted, turn, Data{Item: &item, MessageID: steer})
+	w.add(event.ItemCompleted, turn, event.Data{Item: &item, MessageID: steer})
 }
 
-func (w *writer) settings(s Settings) {
+func (w *writer) settings(s event.Settings) {
 	if !equal(s, w.s.row.Thread.Settings) {
-		w.add(ThreadUpdated, "", Data{Settings: &s})
+		w.add(event.ThreadUpdated, "", event.Data{Settings: &s})
 	}
 }
 
@@ -64,7 +66,7 @@ func (w *writer) steer(p Steer) error {
 	if len(w.s.open.Steers) >= maxQueue {
 		return thole.Errorf(thole.CodeOverloaded, "%d messages wait for the running turn already", maxQueue)
 	}
-	m := Message{
+	m := event.Message{
 		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
 		Actor: w.actor, Created: w.now,
 	}
@@ -82,8 +84,8 @@ func steerable(inputs ...[]thole.Input) error {
 	return nil
 }
 
-func (w *writer) steerMessage(m Message) {
-	w.add(TurnSteered, w.s.openID(), Data{Message: &m})
+func (w *writer) steerMessage(m event.Message) {
+	w.add(event.TurnSteered, w.s.openID(), event.Data{Message: &m})
 }
 
 // expect checks that the open turn is the one the caller means.
@@ -104,9 +106,9 @@ func (w *writer) expect(turn thole.TurnID, verb string) error {
 func (w *writer) interrupt(why *thole.TurnError) {
 	t := w.s.open
 	if !t.Interrupted {
-		w.add(TurnInterrupt, t.ID, Data{Error: why})
+		w.add(event.TurnInterrupt, t.ID, event.Data{Error: why})
 	}
-	held := slotOf(t) != slotParked && t.Phase != thole.PhaseQueued
+	held := fold.SlotOf(t) != fold.Parked && t.Phase != thole.PhaseQueued
 	w.cancelAsks()
 	if !held {
 		w.endTurn(thole.OutcomeInterrupted, nil)
@@ -131,10 +133,10 @@ func (w *writer) endTurn(o thole.Outcome, why *thole.TurnError) {
 		why = w.s.open.Error
 	}
 	usage := w.s.open.Usage
-	w.append(Event{ID: w.endID, Kind: TurnEnded, Turn: t.ID, Actor: w.actor, Data: Data{Outcome: o, Error: why, Usage: &usage}})
+	w.append(event.Event{ID: w.endID, Kind: event.TurnEnded, Turn: t.ID, Actor: w.actor, Data: event.Data{Outcome: o, Error: why, Usage: &usage}})
 	w.endID = ""
 	for i := len(left) - 1; i >= 0; i-- {
-		w.add(QueueAdded, "", Data{Message: &left[i], Front: true})
+		w.add(event.QueueAdded, "", event.Data{Message: &left[i], Front: true})
 	}
 	w.drain()
 }
@@ -146,19 +148,19 @@ func (w *writer) closeItems() {
 			continue
 		}
 		item := w.flights.fill(r.Item)
-		if item.State == thole.ItemRunning || item.State == "" && item.Kind != thole.ItemMessage && item.Kind != thole.ItemReasoning {
-			item.State = thole.ItemFailed
+		if item.State == event.StateRunning || item.State == "" && item.Kind != event.ItemMessage && item.Kind != event.ItemReasoning {
+			item.State = event.StateFailed
 		}
 		if item.Stamp.Ended.IsZero() {
 			item.Stamp.Ended = w.now
 		}
 		w.flights.gone = append(w.flights.gone, item.ID)
-		w.add(ItemCompleted, w.s.openID(), Data{Item: &item})
+		w.add(event.ItemCompleted, w.s.openID(), event.Data{Item: &item})
 	}
 }
 
 // phase moves a turn along the pipeline on behalf of its driver.
-func (w *writer) phase(turn *Turn, p thole.Phase, note string) error {
+func (w *writer) phase(turn *fold.Turn, p thole.Phase, note string) error {
 	if turn.Phase == p {
 		return nil
 	}
@@ -176,17 +178,17 @@ func (w *writer) phase(turn *Turn, p thole.Phase, note string) error {
 		w.cancelAsks()
 		w.closeItems()
 	}
-	w.add(TurnPhase, turn.ID, Data{Phase: p, Text: note})
+	w.add(event.TurnPhase, turn.ID, event.Data{Phase: p, Text: note})
 	return w.err
 }
 
-func errBusy(s *state) error {
+func errBusy(s *fold.State) error {
 	return thole.Errorf(thole.CodeBusy, "thread already has an active turn: %s", s.open.ID).
 		WithHint("steer the turn, queue the message, or wait until it ends")
 }
 
 // merge lays over settings what is not zero.
-func merge(base Settings, over *Settings) Settings {
+func merge(base event.Settings, over *event.Settings) event.Settings {
 	if over == nil {
 		return base
 	}
@@ -215,7 +217,7 @@ func merge(base Settings, over *Settings) Settings {
 // settle checks new settings of a thread. Its agent's own session holds what was
 // said, so a thread that has turns stays with its provider; model and effort are a
 // provider's own words and do not go with a thread to another one.
-func settle(t Thread, next Settings) (Settings, error) {
+func settle(t fold.Thread, next event.Settings) (event.Settings, error) {
 	now := t.Settings
 	if now.Provider == "" || next.Provider == now.Provider {
 		return next, nil
@@ -233,7 +235,7 @@ func settle(t Thread, next Settings) (Settings, error) {
 	return next, nil
 }
 
-func equal(a, b Settings) bool {
+func equal(a, b event.Settings) bool {
 	return maps.Equal(a.Options, b.Options) && a.Provider == b.Provider && a.Model == b.Model && a.Effort == b.Effort &&
 		a.Profile == b.Profile && a.Dir == b.Dir && a.Instructions == b.Instructions
 }

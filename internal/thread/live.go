@@ -7,6 +7,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // live is a thread in this process: its fold, its text in flight, its
@@ -21,7 +23,7 @@ type live struct {
 	attached atomic.Bool
 
 	// The rest is guarded by lock.
-	st      *state // nil until read
+	st      *fold.State // nil until read
 	flights flights
 	subs    map[*subscriber]struct{}
 	used    time.Time
@@ -58,11 +60,11 @@ func (l *live) plan() *flightPlan {
 }
 
 // publish tells the thread's subscribers. It never blocks.
-func (l *live) publish(outs []Event) {
+func (l *live) publish(outs []event.Event) {
 	if len(outs) == 0 {
 		return
 	}
-	var bare []Event
+	var bare []event.Event
 	for s := range l.subs {
 		if s.over() {
 			delete(l.subs, s)
@@ -79,10 +81,10 @@ func (l *live) publish(outs []Event) {
 	}
 }
 
-func withoutDeltas(outs []Event) []Event {
-	kept := make([]Event, 0, len(outs))
+func withoutDeltas(outs []event.Event) []event.Event {
+	kept := make([]event.Event, 0, len(outs))
 	for _, e := range outs {
-		if e.Kind != ItemDelta {
+		if e.Kind != event.ItemDelta {
 			kept = append(kept, e)
 		}
 	}
@@ -97,7 +99,7 @@ func (l *live) snapshot(now time.Time) Snapshot {
 	}
 	if l.st.open != nil {
 		t, plan := *l.st.open, l.plan()
-		t.Items = make([]thole.Item, len(l.st.items))
+		t.Items = make([]event.Item, len(l.st.items))
 		for i, r := range l.st.items {
 			t.Items[i] = r.Item
 			if r.Open {
@@ -111,17 +113,17 @@ func (l *live) snapshot(now time.Time) Snapshot {
 
 // textSoFar is one delta at offset 0 for each stream in flight, for a reader
 // that resumes behind the log and may have missed any of them.
-func (l *live) textSoFar(now time.Time) []Event {
-	var outs []Event
+func (l *live) textSoFar(now time.Time) []event.Event {
+	var outs []event.Event
 	for _, r := range l.st.items {
 		if !r.Open {
 			continue
 		}
 		for k, f := range l.flights {
 			if k.item == r.Item.ID && len(f.text) > 0 {
-				outs = append(outs, Event{
-					Thread: l.id, Turn: r.Turn, Time: now, Kind: ItemDelta,
-					Data: Data{ItemID: k.item, Stream: k.stream, Delta: string(f.text)},
+				outs = append(outs, event.Event{
+					Thread: l.id, Turn: r.Turn, Time: now, Kind: event.ItemDelta,
+					Data: event.Data{ItemID: k.item, Stream: k.stream, Delta: string(f.text)},
 				})
 			}
 		}
@@ -172,9 +174,9 @@ func (m *Machine) refresh(ctx context.Context, l *live) (moved bool, err error) 
 
 const refreshPage = 512
 
-func (m *Machine) catchUp(l *live, events []Event) error {
+func (m *Machine) catchUp(l *live, events []event.Event) error {
 	next, scratch, plan := l.st.clone(), &Commit{}, l.plan()
-	var outs []Event
+	var outs []event.Event
 	for _, e := range events {
 		before := next.row.status(l.attached.Load())
 		if err := next.apply(e, scratch); err != nil {
@@ -211,9 +213,9 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 		if !ok {
 			continue
 		}
-		w.outs = append(w.outs, Event{
-			Thread: l.id, Turn: d.Turn, Time: w.now, Kind: ItemDelta,
-			Data: Data{ItemID: d.Item, Stream: d.Stream, Delta: text, Offset: at},
+		w.outs = append(w.outs, event.Event{
+			Thread: l.id, Turn: d.Turn, Time: w.now, Kind: event.ItemDelta,
+			Data: event.Data{ItemID: d.Item, Stream: d.Stream, Delta: text, Offset: at},
 		})
 	}
 	w.flights.land()
@@ -230,8 +232,8 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 
 // vanish ends a thread that was deleted, here or by another process.
 func (m *Machine) vanish(l *live) {
-	e := Event{Thread: l.id, Seq: l.st.seq() + 1, Time: m.now(), Kind: ThreadDeleted}
-	m.tell(l, []Event{e})
+	e := event.Event{Thread: l.id, Seq: l.st.seq() + 1, Time: m.now(), Kind: event.ThreadDeleted}
+	m.tell(l, []event.Event{e})
 	for s := range l.subs {
 		s.end(thole.Errorf(thole.CodeGone, "thread %s was deleted", l.id), true)
 	}

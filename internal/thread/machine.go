@@ -8,6 +8,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // Config makes a Machine. Store is needed; the rest has defaults.
@@ -301,7 +302,7 @@ func (m *Machine) happened(l *live, first thole.EventID) bool {
 }
 
 // tell publishes to the thread's subscribers and to those who watch all.
-func (m *Machine) tell(l *live, outs []Event) {
+func (m *Machine) tell(l *live, outs []event.Event) {
 	l.publish(outs)
 	m.tellWatchers(l.st.row.Thread.Owner, outs)
 }

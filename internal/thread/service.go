@@ -13,6 +13,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -22,48 +24,48 @@ import (
 // thole.CodeNotFound. Errors are *thole.Error. Calls on one thread are
 // linearizable; calls on different threads do not wait for each other.
 type Service interface {
-	Create(ctx context.Context, actor thole.Actor, p Create) (Thread, error)
-	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (Thread, error)
-	List(ctx context.Context, actor thole.Actor, f Filter) (Page[Thread], error)
-	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (Thread, error)
+	Create(ctx context.Context, actor thole.Actor, p Create) (fold.Thread, error)
+	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Thread, error)
+	List(ctx context.Context, actor thole.Actor, f Filter) (Page[fold.Thread], error)
+	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error)
 	// Update changes name, settings or archived state; nil fields stay.
-	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[Thread]) (Thread, error)
-	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[Thread]) error
+	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[fold.Thread]) (fold.Thread, error)
+	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[fold.Thread]) error
 
 	// StartTurn begins a turn. A busy thread is thole.CodeBusy and nothing happens:
 	// callers that want steering or queueing say so with Steer or Enqueue. So it is
 	// the atomic "start only if idle".
-	StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (Turn, error)
+	StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (fold.Turn, error)
 	// Steer adds input to the running turn; expected must be its id.
-	Steer(ctx context.Context, actor thole.Actor, p Steer) (Turn, error)
+	Steer(ctx context.Context, actor thole.Actor, p Steer) (fold.Turn, error)
 	// Interrupt asks the running turn to stop; the turn ends later, by Apply.
 	Interrupt(ctx context.Context, actor thole.Actor, id thole.ThreadID, expected thole.TurnID) error
 	// Answer settles an ask. First answer wins; the second caller gets
 	// thole.CodeConflict, or the same result if it repeats the same answer.
-	Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a thole.Answer) (AskRecord, error)
+	Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a event.Answer) (fold.AskRecord, error)
 
 	// Queued messages wait in the thread and start a turn when it becomes idle.
-	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error)
-	Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]Message, error)
-	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input, when ...When[Message]) (Message, error)
-	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, when ...When[Message]) (bool, error)
-	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]Message]) error
+	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (event.Message, error)
+	Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Message, error)
+	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input, when ...When[event.Message]) (event.Message, error)
+	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, when ...When[event.Message]) (bool, error)
+	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]event.Message]) error
 	// StartQueued starts one queued message now if the thread is idle (CodeBusy
 	// otherwise); an empty id takes the head.
-	StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)
+	StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (fold.Turn, error)
 	// PromoteQueued turns a queued message into a steer of the running turn.
-	PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)
+	PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (fold.Turn, error)
 
 	// Turn returns one turn, without its items.
-	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (Turn, error)
-	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[Turn], error)
+	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error)
+	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[fold.Turn], error)
 	// Items pages the items of a thread, or of one turn.
-	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[ItemRecord], error)
-	Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error)
-	Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]thole.Todo, error)
+	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[fold.ItemRecord], error)
+	Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error)
+	Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Todo, error)
 	// Events reads the durable log after a sequence number. A sequence that
 	// retention removed is thole.CodeGone.
-	Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]Event, error)
+	Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)
 
 	// Loaded lists the threads this process holds in memory: those with a running
 	// turn, a subscriber, or either of them a short while ago.
@@ -83,7 +85,7 @@ type Service interface {
 	// Apply appends what a provider reported for a turn, in order and idempotently
 	// by event id. It is the only way a running turn changes. Deltas are published
 	// but not stored; they are checkpointed into their item.
-	Apply(ctx context.Context, ref TurnRef, events []provider.Event) error
+	Apply(ctx context.Context, ref TurnRef, events []event.Event) error
 	// SetPhase records the pipeline's progress of a turn.
 	SetPhase(ctx context.Context, ref TurnRef, phase thole.Phase, lastError string) error
 }
@@ -96,7 +98,7 @@ type Runner interface {
 	// Steer, Answer and Interrupt reach a running turn. The durable fact is already
 	// recorded when they are called.
 	Steer(ctx context.Context, ref TurnRef, input []thole.Input, clientID string) error
-	Answer(ctx context.Context, ref TurnRef, ask thole.AskID, a thole.Answer) error
+	Answer(ctx context.Context, ref TurnRef, ask thole.AskID, a event.Answer) error
 	Interrupt(ctx context.Context, ref TurnRef) error
 }
 
@@ -126,7 +128,7 @@ type Thread struct {
 	Owner      thole.Owner
 	Name       string
 	Preview    string // the first user text, bounded
-	Settings   Settings
+	Settings   event.Settings
 	NativeID   string // the provider's own session id
 	Source     string // what made it: "app", "http", "cli", …
 	Client     string // the creating client's name
@@ -145,7 +147,7 @@ type Thread struct {
 	Turns int
 	// Open is the turn that is not over, "" when idle.
 	Open   thole.TurnID
-	Status Status
+	Status event.Status
 	Usage  thole.Usage
 }
 
@@ -165,7 +167,7 @@ type Turn struct {
 	Input    []thole.Input
 	ClientID string
 	Actor    thole.Actor
-	Settings Settings // effective for this turn
+	Settings event.Settings // effective for this turn
 	Phase    thole.Phase
 	Outcome  thole.Outcome // "" while open
 	Error    *thole.TurnError
@@ -192,9 +194,9 @@ type Turn struct {
 	Run int
 	// Steers are messages given to the turn that the agent has not taken in yet.
 	// Those left over at the end go back to the head of the queue.
-	Steers []Message
+	Steers []event.Message
 	// Items is filled only where a call says so.
-	Items []thole.Item
+	Items []event.Item
 }
 
 // ItemRecord is an item with its place in the log.
@@ -203,16 +205,16 @@ type ItemRecord struct {
 	Seq  uint64
 	// Open is true until the item completed: its text may still grow.
 	Open bool
-	Item thole.Item
+	Item event.Item
 }
 
 // AskRecord is an ask with its durable state.
 type AskRecord struct {
-	Ask      thole.Ask
+	Ask      event.Ask
 	Thread   thole.ThreadID
 	Turn     thole.TurnID
-	State    thole.AskState
-	Answer   *thole.Answer
+	State    event.AskState
+	Answer   *event.Answer
 	Actor    thole.Actor // who answered
 	Asked    time.Time
 	Resolved time.Time
@@ -238,6 +240,6 @@ type Event struct {
 	Trace    string
 	Executor thole.ExecutorID
 	Actor    thole.Actor
-	Kind     Kind
-	Data     Data
+	Kind     event.Kind
+	Data     event.Data
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -48,18 +50,18 @@ type Store interface {
 	Head(ctx context.Context, id thole.ThreadID) (*Head, error)
 	// Drafts reads the kept text of a thread's items in flight, in order.
 	Drafts(ctx context.Context, id thole.ThreadID) ([]Draft, error)
-	Thread(ctx context.Context, id thole.ThreadID) (Row, error)
-	Threads(ctx context.Context, q ThreadQuery) ([]Row, error)
-	Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (Turn, error)
+	Thread(ctx context.Context, id thole.ThreadID) (fold.Row, error)
+	Threads(ctx context.Context, q ThreadQuery) ([]fold.Row, error)
+	Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error)
 	// TurnByKey finds a turn by its idempotency key.
-	TurnByKey(ctx context.Context, id thole.ThreadID, key string) (Turn, error)
-	Turns(ctx context.Context, id thole.ThreadID, q RangeQuery) ([]Turn, error)
-	Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q RangeQuery) ([]ItemRecord, error)
-	Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error)
-	Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (AskRecord, error)
-	Todos(ctx context.Context, id thole.ThreadID) ([]thole.Todo, error)
-	Queue(ctx context.Context, id thole.ThreadID) ([]Message, error)
-	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]Event, error)
+	TurnByKey(ctx context.Context, id thole.ThreadID, key string) (fold.Turn, error)
+	Turns(ctx context.Context, id thole.ThreadID, q RangeQuery) ([]fold.Turn, error)
+	Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q RangeQuery) ([]fold.ItemRecord, error)
+	Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error)
+	Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (fold.AskRecord, error)
+	Todos(ctx context.Context, id thole.ThreadID) ([]event.Todo, error)
+	Queue(ctx context.Context, id thole.ThreadID) ([]event.Message, error)
+	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)
 	// Known returns which of the ids are in the thread's log.
 	Known(ctx context.Context, id thole.ThreadID, ids []thole.EventID) (map[thole.EventID]bool, error)
 	// Due lists threads with a pending ask whose deadline is not after now.
@@ -81,37 +83,37 @@ type Store interface {
 
 // Commit is one atomic step of one thread: events and the rows they fold into.
 type Commit struct {
-	Row      Row // as it is after the events
+	Row      fold.Row // as it is after the events
 	Expected uint64
 	Create   bool
 	// Fence, when it has a token, must still hold its turn.
 	Fence  TurnRef
-	Events []Event
+	Events []event.Event
 
-	Turns     []Turn // inserted or updated
-	Phases    []PhaseChange
-	Items     []ItemRecord
-	DropItems []ItemRecord
+	Turns     []fold.Turn // inserted or updated
+	Phases    []fold.PhaseChange
+	Items     []fold.ItemRecord
+	DropItems []fold.ItemRecord
 	// Closed items have their drafts removed.
 	Closed []thole.ItemID
-	Asks   []AskRecord
+	Asks   []fold.AskRecord
 	// Todos replaces the list when Retodo is set, else it upserts.
 	Retodo bool
-	Todos  []thole.Todo
+	Todos  []event.Todo
 	// Queued messages are upserted, Unqueued removed, then Order, when not nil,
 	// renumbers all that are left.
-	Queued   []Message
+	Queued   []event.Message
 	Unqueued []thole.MessageID
 	Order    []thole.MessageID
 	// Settled are turns whose usage is final.
-	Settled []Turn
+	Settled []fold.Turn
 	// Key is the idempotency key of the turn that this commit starts.
 	Key string
 }
 
 // Row is a thread with the facts its status is derived from.
 type Row struct {
-	Thread Thread
+	Thread fold.Thread
 	// Approvals and Inputs count the pending asks of either sort.
 	Approvals int
 	Inputs    int
@@ -131,14 +133,14 @@ type PhaseChange struct {
 
 // Head is a thread as far as it must be in memory: bounded by its open turn.
 type Head struct {
-	Row
-	Open  *Turn
-	Items []ItemRecord // of the open turn
-	Asks  []AskRecord  // pending
+	fold.Row
+	Open  *fold.Turn
+	Items []fold.ItemRecord // of the open turn
+	Asks  []fold.AskRecord  // pending
 	// Settled are the open turn's other asks.
 	Settled []thole.AskID
-	Todos   []thole.Todo
-	Queue   []Message
+	Todos   []event.Todo
+	Queue   []event.Message
 	Drafts  []Draft
 }
 
@@ -146,7 +148,7 @@ type Head struct {
 type Draft struct {
 	Turn   thole.TurnID
 	Item   thole.ItemID
-	Stream provider.Stream
+	Stream event.Stream
 	Offset int64
 	Text   string
 }

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"github.com/tholehq/thole/event"
 	"context"
 	"sync"
 )
@@ -16,13 +17,13 @@ const (
 // subscriber is one reader's bounded queue. push never blocks. A goroutine
 // exists only while the reader lags.
 type subscriber struct {
-	ch       chan []Event
+	ch       chan []event.Event
 	limit    int
 	noDeltas bool
 	spawn    func(func()) // starts a goroutine that the machine waits for
 
 	mu      sync.Mutex // guards what follows; never held while blocking
-	pending [][]Event
+	pending [][]event.Event
 	n, size int
 	pumping bool // a pump is between taking a batch and having sent it
 	ended   bool
@@ -37,12 +38,12 @@ func newSubscriber(o SubscribeOptions, spawn func(func())) *subscriber {
 		limit = defaultBuffer
 	}
 	return &subscriber{
-		ch: make(chan []Event, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, abort: make(chan struct{}),
+		ch: make(chan []event.Event, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, abort: make(chan struct{}),
 	}
 }
 
 // push hands over a batch that is shared with other subscribers.
-func (s *subscriber) push(batch []Event) {
+func (s *subscriber) push(batch []event.Event) {
 	if len(batch) == 0 {
 		return
 	}
@@ -102,7 +103,7 @@ func (s *subscriber) pump() {
 	}
 }
 
-func (s *subscriber) send(batch []Event) bool {
+func (s *subscriber) send(batch []event.Event) bool {
 	select {
 	case s.ch <- batch:
 		return true
@@ -148,7 +149,7 @@ func (s *subscriber) failure() error {
 
 // mergeLocked joins neighbouring deltas of one stream. State transitions stay.
 func (s *subscriber) mergeLocked() {
-	var merged []Event
+	var merged []event.Event
 	for _, batch := range s.pending {
 		for _, e := range batch {
 			if last := len(merged) - 1; last >= 0 && Continues(&merged[last], &e) {
@@ -158,17 +159,17 @@ func (s *subscriber) mergeLocked() {
 			merged = append(merged, e)
 		}
 	}
-	s.pending, s.n, s.size = [][]Event{merged}, len(merged), weight(merged)
+	s.pending, s.n, s.size = [][]event.Event{merged}, len(merged), weight(merged)
 }
 
 // Continues reports whether b goes on where the delta a ended.
-func Continues(a, b *Event) bool {
-	return a.Kind == ItemDelta && b.Kind == ItemDelta && a.Data.ItemID == b.Data.ItemID &&
+func Continues(a, b *event.Event) bool {
+	return a.Kind == event.ItemDelta && b.Kind == event.ItemDelta && a.Data.ItemID == b.Data.ItemID &&
 		a.Data.Stream == b.Data.Stream && a.Data.Offset+int64(len(a.Data.Delta)) == b.Data.Offset
 }
 
 // weight estimates what keeping a batch costs.
-func weight(batch []Event) int {
+func weight(batch []event.Event) int {
 	n := 0
 	for i := range batch {
 		d := &batch[i].Data
@@ -191,7 +192,7 @@ func weight(batch []Event) int {
 
 // replay makes the subscriber begin with older events, read page by page, while
 // live ones wait behind them. It is called before the first push.
-func (s *subscriber) replay(after, upTo uint64, tail []Event, read func(ctx context.Context, after uint64) ([]Event, error)) {
+func (s *subscriber) replay(after, upTo uint64, tail []event.Event, read func(ctx context.Context, after uint64) ([]event.Event, error)) {
 	s.mu.Lock()
 	s.pumping = true
 	s.mu.Unlock()

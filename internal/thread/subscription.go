@@ -1,5 +1,6 @@
 package thread
 
+import "github.com/tholehq/thole/event"
 import "errors"
 
 // ErrSlow ends a subscription whose reader fell behind its buffer.
@@ -9,7 +10,7 @@ var ErrSlow = errors.New("thread: subscriber too slow")
 // after Snapshot, in order; it is closed at the end and Err then says why.
 type Subscription struct {
 	Snapshot Snapshot
-	Events   <-chan []Event
+	Events   <-chan []event.Event
 
 	err   func() error
 	close func()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -89,7 +90,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 		db.Close()
 		os.RemoveAll(home)
 	})
-	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "claude", Profile: thole.ProfileFull}})
+	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "claude", Profile: thole.ProfileFull}})
 	must(t, err)
 	// turn returns how long it took to the process, and what was committed before.
 	turn := func() (float64, []string) {
@@ -103,7 +104,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 		must(t, err)
 		for batch := range sub.Events {
 			for _, e := range batch {
-				if e.Kind == thread.TurnPhase && e.Data.Phase.Terminal() {
+				if e.Kind == event.TurnPhase && e.Data.Phase.Terminal() {
 					for { // the next one must find an idle thread
 						if row, err := db.Queue().Get(ctx, begun.ID); err != nil || row.State == queue.Done {
 							break

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/ownthread"
@@ -68,7 +70,7 @@ func (w *world) deliver() {
 
 func (w *world) thread() thole.ThreadID {
 	w.t.Helper()
-	th, err := w.Threads.Create(bg, me, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
+	th, err := w.Threads.Create(bg, me, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test"}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ type lossy struct {
 	once sync.Once
 }
 
-func (l *lossy) StartTurn(ctx context.Context, a thole.Actor, p thread.StartTurn) (turn thread.Turn, err error) {
+func (l *lossy) StartTurn(ctx context.Context, a thole.Actor, p thread.StartTurn) (turn fold.Turn, err error) {
 	lost := false
 	l.once.Do(func() {
 		lost = true
@@ -237,7 +239,7 @@ func TestSuccessorFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := asks[0].Ask.Questions[0]
-	if _, err := w.Threads.Answer(bg, me, id, asks[0].Ask.ID, thole.Answer{Answers: map[string][]string{q.ID: {"yes"}}}); err != nil {
+	if _, err := w.Threads.Answer(bg, me, id, asks[0].Ask.ID, event.Answer{Answers: map[string][]string{q.ID: {"yes"}}}); err != nil {
 		t.Fatal(err)
 	}
 	w.deliver()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -85,7 +86,7 @@ func (b *bench) run(info executor.Info, prompt string) string {
 	var out strings.Builder
 	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []executord.LogEvent) error {
 		for _, ev := range batch {
-			if it := ev.Event.Item; ev.Event.Kind == provider.EventItemCompleted && it.Command != nil {
+			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 				out.WriteString(it.Command.Output)
 			}
 			if e := ev.Event.Ended; e != nil && e.Outcome != thole.OutcomeCompleted {

@@ -2,25 +2,27 @@ package chat
 
 import (
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // ask is one question on the stream.
 type ask struct {
-	record thread.AskRecord
+	record fold.AskRecord
 	call   string // the tool part that waits on it, "" for a question in words
 	own    bool   // the part was made for it
 }
 
 // approval reports whether yes or no settles an ask. The others need words, which
 // the protocol's approvals do not carry.
-func approval(k thole.AskKind) bool {
-	return k == thole.AskCommand || k == thole.AskFileChange || k == thole.AskPermissions || k == thole.AskPlan || k == thole.AskTool
+func approval(k event.AskKind) bool {
+	return k == event.AskCommand || k == event.AskFileChange || k == event.AskPermissions || k == event.AskPlan || k == event.AskTool
 }
 
-func (e *Encoder) asked(ev thread.Event) {
-	a := &ask{record: thread.AskRecord{Ask: *ev.Data.Ask, Thread: e.turn.Thread, Turn: ev.Turn, State: thole.AskPending, Asked: ev.Time}}
+func (e *Encoder) asked(ev event.Event) {
+	a := &ask{record: fold.AskRecord{Ask: *ev.Data.Ask, Thread: e.turn.Thread, Turn: ev.Turn, State: event.AskPending, Asked: ev.Time}}
 	if e.asks[a.record.Ask.ID] != nil {
 		return
 	}
@@ -50,8 +52,8 @@ func (e *Encoder) request(a *ask) {
 			Reason  string             `json:"reason,omitempty"`
 			Command string             `json:"command,omitempty"`
 			Dir     string             `json:"dir,omitempty"`
-			Changes []thole.FileChange `json:"changes,omitempty"`
-			Tool    *thole.ToolCall    `json:"tool,omitempty"`
+			Changes []event.FileChange `json:"changes,omitempty"`
+			Tool    *event.ToolCall    `json:"tool,omitempty"`
 		}{q.Title, q.Reason, q.Command, q.Dir, q.Changes, q.Tool})
 		e.emit(Chunk{Type: "tool-input-start", ToolCallID: a.call, ToolName: string(q.Kind), ProviderExecuted: true, Dynamic: true})
 		e.emit(Chunk{Type: "tool-input-available", ToolCallID: a.call, ToolName: string(q.Kind), Input: input, ProviderExecuted: true, Dynamic: true})
@@ -60,25 +62,25 @@ func (e *Encoder) request(a *ask) {
 	e.emit(Chunk{Type: "tool-approval-request", ApprovalID: string(q.ID), ToolCallID: a.call})
 }
 
-func tooled(i thole.Item) bool {
-	return i.Kind == thole.ItemCommand || i.Kind == thole.ItemFileChange || i.Kind == thole.ItemTool
+func tooled(i event.Item) bool {
+	return i.Kind == event.ItemCommand || i.Kind == event.ItemFileChange || i.Kind == event.ItemTool
 }
 
 func (e *Encoder) showAsk(a *ask) {
 	e.emit(Chunk{Type: "data-ask", ID: string(a.record.Ask.ID), Data: raw(view.OfAsk(a.record))})
 }
 
-func (e *Encoder) resolved(ev thread.Event) {
+func (e *Encoder) resolved(ev event.Event) {
 	a := e.asks[ev.Data.AskID]
-	if a == nil || a.record.State != thole.AskPending {
+	if a == nil || a.record.State != event.AskPending {
 		return
 	}
 	r := &a.record
 	r.State, r.Answer, r.Resolved = ev.Data.AskState, ev.Data.Answer, ev.Time
 	if r.State == "" {
-		r.State = thole.AskCanceled
+		r.State = event.AskCanceled
 	}
-	if r.State == thole.AskAnswered {
+	if r.State == event.AskAnswered {
 		r.Actor = ev.Actor
 	}
 	if a.call != "" {
@@ -90,12 +92,12 @@ func (e *Encoder) resolved(ev thread.Event) {
 
 func (e *Encoder) respond(a *ask) {
 	r := a.record
-	approved := r.Answer != nil && (r.Answer.Decision == thole.DecisionAllow || r.Answer.Decision == thole.DecisionAlways)
+	approved := r.Answer != nil && (r.Answer.Decision == event.DecisionAllow || r.Answer.Decision == event.DecisionAlways)
 	reason := ""
 	switch {
-	case r.State == thole.AskExpired:
+	case r.State == event.AskExpired:
 		reason = "nobody answered in time"
-	case r.State == thole.AskCanceled:
+	case r.State == event.AskCanceled:
 		reason = "canceled"
 	case !approved && r.Answer != nil:
 		reason = r.Answer.Message
@@ -104,7 +106,7 @@ func (e *Encoder) respond(a *ask) {
 	switch {
 	case !a.own: // the tool itself tells how it went on
 	case approved:
-		e.emit(Chunk{Type: "tool-output-available", ToolCallID: a.call, Output: raw(map[string]thole.Decision{"decision": r.Answer.Decision}), ProviderExecuted: true, Dynamic: true})
+		e.emit(Chunk{Type: "tool-output-available", ToolCallID: a.call, Output: raw(map[string]event.Decision{"decision": r.Answer.Decision}), ProviderExecuted: true, Dynamic: true})
 	default:
 		e.emit(Chunk{Type: "tool-output-denied", ToolCallID: a.call})
 	}

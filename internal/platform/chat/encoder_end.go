@@ -5,11 +5,12 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
 )
 
-func (e *Encoder) phase(ev thread.Event) {
+func (e *Encoder) phase(ev event.Event) {
 	if !e.started {
 		return
 	}
@@ -23,10 +24,10 @@ func (e *Encoder) phase(ev thread.Event) {
 }
 
 // todo shows the whole list, in place: a change is applied to what is known.
-func (e *Encoder) todo(whole bool, todos []thole.Todo) {
+func (e *Encoder) todo(whole bool, todos []event.Todo) {
 	e.changes++
 	if whole {
-		e.todos = append([]thole.Todo{}, todos...)
+		e.todos = append([]event.Todo{}, todos...)
 	} else {
 		for _, t := range todos {
 			e.putTodo(t)
@@ -38,12 +39,12 @@ func (e *Encoder) todo(whole bool, todos []thole.Todo) {
 func (e *Encoder) showTodos() {
 	e.visible()
 	e.emit(Chunk{Type: "data-todo", ID: "todo", Data: raw(struct {
-		Todos   []thole.Todo `json:"todos"`
+		Todos   []event.Todo `json:"todos"`
 		Changes int          `json:"changes"`
 	}{e.todos, e.changes})})
 }
 
-func (e *Encoder) putTodo(t thole.Todo) {
+func (e *Encoder) putTodo(t event.Todo) {
 	for i := range e.todos {
 		if e.todos[i].ID == t.ID {
 			e.todos[i] = t
@@ -67,13 +68,13 @@ func (e *Encoder) used(u *thole.Usage) {
 func (e *Encoder) closeParts() {
 	for _, id := range e.order {
 		p := e.parts[id]
-		for _, s := range []provider.Stream{provider.StreamText, provider.StreamSummary} {
+		for _, s := range []event.Stream{event.StreamText, event.StreamSummary} {
 			e.endText(p, s)
 		}
 	}
 }
 
-func (e *Encoder) end(ev thread.Event) {
+func (e *Encoder) end(ev event.Event) {
 	e.start()
 	e.printed()
 	e.closeParts()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -26,10 +28,10 @@ func (s *Server) eventRoutes() {
 type source struct {
 	id  thole.ThreadID
 	sub *thread.Subscription
-	ch  <-chan []thread.Event // of sub; nil once its thread was deleted
+	ch  <-chan []event.Event // of sub; nil once its thread was deleted
 	seq uint64                // of the last event that was sent
 	// stale is set when the cursor was too old.
-	stale *thread.Thread
+	stale *fold.Thread
 }
 
 // follower is one event stream.
@@ -43,7 +45,7 @@ type follower struct {
 	jobs    func() <-chan struct{}
 	changed <-chan struct{}
 	alive   *time.Timer
-	scratch []*thread.Event // for more
+	scratch []*event.Event // for more
 }
 
 // cursorOf reads where a reader is: EventSource sends the header by itself, and
@@ -190,7 +192,7 @@ func (f *follower) position() string {
 }
 
 // add writes the events of one source.
-func (f *follower) add(src *source, events []*thread.Event) {
+func (f *follower) add(src *source, events []*event.Event) {
 	for i := 0; i < len(events); {
 		n := i + 1
 		for n < len(events) && thread.Continues(events[n-1], events[n]) {
@@ -206,10 +208,10 @@ func (f *follower) add(src *source, events []*thread.Event) {
 }
 
 // news writes what the watch told, but for the sessions that are followed.
-func (f *follower) news(batch []thread.Event) {
+func (f *follower) news(batch []event.Event) {
 	for i := range batch {
 		if e := &batch[i]; f.named(e.Thread) == nil {
-			f.add(nil, []*thread.Event{e})
+			f.add(nil, []*event.Event{e})
 		}
 	}
 }

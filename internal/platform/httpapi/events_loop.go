@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -92,7 +93,7 @@ const (
 
 // wait blocks until something happens. A session's own stream, of which there
 // may be thousands, takes the plain select.
-func (f *follower) wait() (*source, []thread.Event, wake) {
+func (f *follower) wait() (*source, []event.Event, wake) {
 	if f.watch == nil {
 		src := f.sources[0]
 		select {
@@ -116,9 +117,9 @@ func (f *follower) wait() (*source, []thread.Event, wake) {
 		cases = append(cases, recv(src.ch))
 	}
 	i, v, ok := reflect.Select(cases)
-	var batch []thread.Event
+	var batch []event.Event
 	if ok && i >= int(wokeWatch) {
-		batch = v.Interface().([]thread.Event)
+		batch = v.Interface().([]event.Event)
 	}
 	if i >= int(wokeSource) {
 		return f.sources[i-int(wokeSource)], batch, wokeSource
@@ -127,7 +128,7 @@ func (f *follower) wait() (*source, []thread.Event, wake) {
 }
 
 // take writes one delivery; true ends the stream.
-func (f *follower) take(src *source, batch []thread.Event, woke wake) bool {
+func (f *follower) take(src *source, batch []event.Event, woke wake) bool {
 	switch woke {
 	case wokeJobs:
 		f.changed = f.jobs()
@@ -145,7 +146,7 @@ func (f *follower) take(src *source, batch []thread.Event, woke wake) bool {
 }
 
 // more writes a source's batch and what else it has.
-func (f *follower) more(src *source, batch []thread.Event) bool {
+func (f *follower) more(src *source, batch []event.Event) bool {
 	events := f.scratch[:0]
 	defer func() { clear(events); f.scratch = events[:0] }()
 	for {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -140,7 +141,7 @@ type frame struct {
 	data []byte
 }
 
-type frameKey struct{ first, last *thread.Event }
+type frameKey struct{ first, last *event.Event }
 
 const frameGeneration = 2048
 
@@ -169,7 +170,7 @@ func (c *frameCache) put(k frameKey, b []byte) {
 }
 
 // encode returns the frame of one event, or of a run of neighbouring deltas as one.
-func (c *frameCache) encode(run []*thread.Event) []byte {
+func (c *frameCache) encode(run []*event.Event) []byte {
 	k := frameKey{run[0], run[len(run)-1]}
 	if b := c.get(k); b != nil {
 		return b

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -17,7 +19,7 @@ type todoEvent struct {
 	RunID string       `json:"run_id"`
 	TS    time.Time    `json:"ts"`
 	Type  string       `json:"type" enum:"todo.snapshot,todo.update"`
-	Todos []thole.Todo `json:"todos"`
+	Todos []event.Todo `json:"todos"`
 }
 
 const (
@@ -36,15 +38,15 @@ func (s *Server) todoEvents(ctx context.Context, id thole.ThreadID, turn thole.T
 		}
 		for _, e := range events {
 			after = e.Seq
-			if turn != "" && e.Turn == turn && e.Kind == thread.TurnEnded {
+			if turn != "" && e.Turn == turn && e.Kind == event.TurnEnded {
 				return out, 0, nil
 			}
-			if e.Kind != thread.TodoSnapshot && e.Kind != thread.TodoUpdate || turn != "" && e.Turn != turn {
+			if e.Kind != event.TodoSnapshot && e.Kind != event.TodoUpdate || turn != "" && e.Turn != turn {
 				continue
 			}
 			todos := e.Data.Todos
 			if todos == nil {
-				todos = []thole.Todo{}
+				todos = []event.Todo{}
 			}
 			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), todos})
 			if len(out) == limit {
@@ -76,8 +78,8 @@ func (s *Server) todoList(ctx context.Context, id thole.ThreadID, turn thole.Tur
 }
 
 // runTodos replays a run's list from its changes.
-func (s *Server) runTodos(ctx context.Context, t thread.Turn) (list[thole.Todo], error) {
-	out := list[thole.Todo]{Items: []thole.Todo{}}
+func (s *Server) runTodos(ctx context.Context, t fold.Turn) (list[event.Todo], error) {
+	out := list[event.Todo]{Items: []event.Todo{}}
 	after := t.Seq - 1
 	for {
 		changes, next, err := s.todoEvents(ctx, t.Thread, t.ID, after, 1000)
@@ -86,10 +88,10 @@ func (s *Server) runTodos(ctx context.Context, t thread.Turn) (list[thole.Todo],
 		}
 		for _, c := range changes {
 			if c.Type == "todo.snapshot" {
-				out.Items = append([]thole.Todo{}, c.Todos...)
+				out.Items = append([]event.Todo{}, c.Todos...)
 				continue
 			}
-			out.Items = thole.MergeTodos(out.Items, c.Todos)
+			out.Items = event.MergeTodos(out.Items, c.Todos)
 		}
 		if after = next; next == 0 {
 			return out, nil
@@ -98,7 +100,7 @@ func (s *Server) runTodos(ctx context.Context, t thread.Turn) (list[thole.Todo],
 }
 
 func (s *Server) todoRoutes() {
-	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *SessionID) (*body[list[thole.Todo]], error) {
+	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *SessionID) (*body[list[event.Todo]], error) {
 		return listed(s.cfg.Threads.Todos(ctx, actorOf(ctx), in.thread()))
 	})
 	op(s, "GET", "/sessions/{session_id}/todos/events", "How the todo list changed, oldest first", 200, func(ctx context.Context, in *struct {
@@ -111,7 +113,7 @@ func (s *Server) todoRoutes() {
 		}
 		return s.todoList(ctx, t.ID, "", t.Floor, in.PageIn)
 	})
-	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *RunID) (*body[list[thole.Todo]], error) {
+	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *RunID) (*body[list[event.Todo]], error) {
 		t, err := s.run(ctx, in.ID)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -34,16 +36,16 @@ type EventData struct {
 	Outcome    thole.Outcome    `json:"outcome,omitempty"`
 	Error      *thole.TurnError `json:"error,omitempty"`
 	LastError  string           `json:"last_error,omitempty"`
-	Item       *thole.Item      `json:"item,omitempty"`
+	Item       *event.Item      `json:"item,omitempty"`
 	ItemID     string           `json:"item_id,omitempty"`
 	Stream     string           `json:"stream,omitempty"`
 	Delta      string           `json:"delta,omitempty"`
 	Offset     *int64           `json:"offset,omitempty"`
-	Todos      []thole.Todo     `json:"todos,omitempty"`
+	Todos      []event.Todo     `json:"todos,omitempty"`
 	Question   *Question        `json:"question,omitempty"`
 	QuestionID string           `json:"question_id,omitempty"`
-	State      thole.AskState   `json:"state,omitempty"`
-	Answer     *thole.Answer    `json:"answer,omitempty"`
+	State      event.AskState   `json:"state,omitempty"`
+	Answer     *event.Answer    `json:"answer,omitempty"`
 	AnsweredBy string           `json:"answered_by,omitempty"`
 	Usage      *thole.Usage     `json:"usage,omitempty"`
 	Text       string           `json:"text,omitempty"`
@@ -65,11 +67,11 @@ type Settings struct {
 }
 
 // TypeOf is an event kind's public name.
-func TypeOf(k thread.Kind) string {
+func TypeOf(k event.Kind) string {
 	switch k {
-	case thread.TurnPhase:
+	case event.TurnPhase:
 		return "run.status"
-	case thread.ErrorReported:
+	case event.ErrorReported:
 		return "run.error"
 	}
 	noun, verb, _ := strings.Cut(string(k), ".")
@@ -86,7 +88,7 @@ func TypeOf(k thread.Kind) string {
 
 // OfEvent converts. Answers are left out: an event does not know which of its
 // questions are secret, and the question itself shows the rest.
-func OfEvent(e thread.Event) Event {
+func OfEvent(e event.Event) Event {
 	d := e.Data
 	v := Event{
 		Type: TypeOf(e.Kind), ID: string(e.ID), Seq: e.Seq, SessionID: string(e.Thread), RunID: string(e.Turn), ExecutorID: string(e.Executor),
@@ -113,17 +115,17 @@ func OfEvent(e thread.Event) Event {
 		v.Data.Order = append(v.Data.Order, string(id))
 	}
 	switch e.Kind {
-	case thread.ItemDelta:
+	case event.ItemDelta:
 		v.Data.Offset = &d.Offset
-	case thread.AskRequested:
-		q := OfAsk(thread.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: thole.AskPending, Asked: e.Time})
+	case event.AskRequested:
+		q := OfAsk(fold.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: event.AskPending, Asked: e.Time})
 		v.Data.Question = &q
-	case thread.AskResolved:
+	case event.AskResolved:
 		v.Data.AnsweredBy = string(e.Actor.User)
 		if d.Answer != nil { // only the verdict: texts may be secret
-			v.Data.Answer = &thole.Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
+			v.Data.Answer = &event.Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
 		}
-	case thread.TurnPhase:
+	case event.TurnPhase:
 		v.Data.LastError, v.Data.Text = d.Text, ""
 	}
 	return v

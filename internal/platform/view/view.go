@@ -9,6 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -48,10 +50,10 @@ type Status struct {
 }
 
 // OfStatus converts.
-func OfStatus(s thread.Status) Status { return Status(s) }
+func OfStatus(s event.Status) Status { return Status(s) }
 
 // OfThread converts.
-func OfThread(t thread.Thread) Session {
+func OfThread(t fold.Thread) Session {
 	return Session{
 		ID: string(t.ID), Name: t.Name, Preview: t.Preview, Provider: t.Settings.Provider, Model: t.Settings.Model, Effort: t.Settings.Effort,
 		ExecutionProfile: string(t.Settings.Profile), Dir: t.Settings.Dir, Instructions: t.Settings.Instructions, ProviderOptions: t.Settings.Options,
@@ -86,11 +88,11 @@ type Run struct {
 	EndedAt            time.Time         `json:"ended_at,omitzero"`
 	InterruptRequested bool              `json:"interrupt_requested"`
 	WaitingOn          string            `json:"waiting_on,omitempty"`
-	Items              []thole.Item      `json:"items,omitempty"`
+	Items              []event.Item      `json:"items,omitempty"`
 }
 
 // OfTurn converts.
-func OfTurn(t thread.Turn) Run {
+func OfTurn(t fold.Turn) Run {
 	return Run{
 		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: t.Error,
 		Input: some(t.Input), ClientID: t.ClientID, Provider: t.Settings.Provider, Model: t.Settings.Model, Effort: t.Settings.Effort,
@@ -113,28 +115,28 @@ type Question struct {
 	QuestionID string             `json:"question_id"`
 	SessionID  string             `json:"session_id"`
 	RunID      string             `json:"run_id"`
-	Kind       thole.AskKind      `json:"kind"`
-	State      thole.AskState     `json:"state"`
+	Kind       event.AskKind      `json:"kind"`
+	State      event.AskState     `json:"state"`
 	ItemID     string             `json:"item_id,omitempty"`
 	Title      string             `json:"title,omitempty"`
 	Reason     string             `json:"reason,omitempty"`
 	Command    string             `json:"command,omitempty"`
 	Dir        string             `json:"dir,omitempty"`
-	Changes    []thole.FileChange `json:"changes,omitempty"`
-	Questions  []thole.Question   `json:"questions,omitempty"`
-	Tool       *thole.ToolCall    `json:"tool,omitempty"`
+	Changes    []event.FileChange `json:"changes,omitempty"`
+	Questions  []event.Question   `json:"questions,omitempty"`
+	Tool       *event.ToolCall    `json:"tool,omitempty"`
 	Schema     json.RawMessage    `json:"schema,omitempty"`
-	Decisions  []thole.Decision   `json:"decisions,omitempty"`
+	Decisions  []event.Decision   `json:"decisions,omitempty"`
 	Amendment  json.RawMessage    `json:"amendment,omitempty"`
 	Deadline   time.Time          `json:"deadline,omitzero"`
 	AskedAt    time.Time          `json:"asked_at,omitzero"`
 	ResolvedAt time.Time          `json:"resolved_at,omitzero"`
-	Answer     *thole.Answer      `json:"answer,omitempty"`
+	Answer     *event.Answer      `json:"answer,omitempty"`
 	AnsweredBy string             `json:"answered_by,omitempty"`
 }
 
 // OfAsk converts.
-func OfAsk(r thread.AskRecord) Question {
+func OfAsk(r fold.AskRecord) Question {
 	a := r.Ask
 	q := Question{
 		QuestionID: string(a.ID), SessionID: string(r.Thread), RunID: string(r.Turn), Kind: a.Kind, State: r.State, ItemID: string(a.Item),
@@ -147,7 +149,7 @@ func OfAsk(r thread.AskRecord) Question {
 
 // Shown is an answer as it may be shown again: what was typed into a secret
 // question went to the agent and to nobody else.
-func Shown(a thole.Ask, answer *thole.Answer) *thole.Answer {
+func Shown(a event.Ask, answer *event.Answer) *event.Answer {
 	if answer == nil {
 		return nil
 	}
@@ -176,20 +178,20 @@ type QueuedMessage struct {
 }
 
 // OfMessage converts.
-func OfMessage(m thread.Message) QueuedMessage {
+func OfMessage(m event.Message) QueuedMessage {
 	return QueuedMessage{ID: string(m.ID), SessionID: string(m.Thread), Input: some(m.Input), ClientID: m.ClientID, CreatedAt: m.Created}
 }
 
 // Item is an item with its place in the log.
 type Item struct {
-	thole.Item
+	event.Item
 	RunID string `json:"run_id"`
 	Seq   uint64 `json:"seq"`
 	Open  bool   `json:"open"`
 }
 
 // OfItem converts.
-func OfItem(r thread.ItemRecord) Item {
+func OfItem(r fold.ItemRecord) Item {
 	return Item{Item: r.Item, RunID: string(r.Turn), Seq: r.Seq, Open: r.Open}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -219,7 +220,7 @@ func (r *run) reply(ctx context.Context, id, word, message string) error {
 }
 
 // answer settles an ask by a human's word.
-func (r *run) answer(ctx context.Context, id thole.AskID, a thole.Answer) error {
+func (r *run) answer(ctx context.Context, id thole.AskID, a event.Answer) error {
 	p := r.asks[id]
 	if p == nil {
 		return provider.ErrSettled
@@ -231,16 +232,16 @@ func (r *run) answer(ctx context.Context, id thole.AskID, a thole.Answer) error 
 		}
 		return err
 	}
-	if a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel {
+	if a.Decision == event.DecisionDeny || a.Decision == event.DecisionCancel {
 		r.d.declined[callKey(p.native.Tool.MessageID, p.native.Tool.CallID)] = true
 	}
-	if a.Decision == thole.DecisionAlways {
+	if a.Decision == event.DecisionAlways {
 		for _, pattern := range p.native.Always {
 			r.s.allowed = append(r.s.allowed, allowance{p.native.Permission, pattern})
 		}
 	}
 	r.resolve(id, &a)
-	if a.Decision == thole.DecisionCancel {
+	if a.Decision == event.DecisionCancel {
 		r.halted = true
 		r.abort(r.s.opts.StopGrace)
 	}
@@ -249,16 +250,16 @@ func (r *run) answer(ctx context.Context, id thole.AskID, a thole.Answer) error 
 
 // deliver tells the server. A rejection without words would end the turn
 // quietly, so a denial always says something.
-func (r *run) deliver(ctx context.Context, p *pending, a thole.Answer) error {
+func (r *run) deliver(ctx context.Context, p *pending, a event.Answer) error {
 	id := p.native.ID
 	switch {
-	case p.question() && a.Decision == thole.DecisionCancel:
+	case p.question() && a.Decision == event.DecisionCancel:
 		return r.srv.call(ctx, http.MethodPost, "/question/"+id+"/reject", nil, nil)
 	case p.question():
 		return r.srv.call(ctx, http.MethodPost, "/question/"+id+"/reply", map[string]any{"answers": p.answersOf(a)}, nil)
-	case a.Decision == thole.DecisionCancel:
+	case a.Decision == event.DecisionCancel:
 		return r.reply(ctx, id, "reject", "")
-	case a.Decision == thole.DecisionDeny:
+	case a.Decision == event.DecisionDeny:
 		msg := a.Message
 		if msg == "" {
 			msg = "The user denied this."
@@ -268,7 +269,7 @@ func (r *run) deliver(ctx context.Context, p *pending, a thole.Answer) error {
 	return r.reply(ctx, id, "once", "")
 }
 
-func (r *run) resolve(id thole.AskID, a *thole.Answer) {
+func (r *run) resolve(id thole.AskID, a *event.Answer) {
 	delete(r.asks, id)
 	r.em.Resolve(id, a)
 }
@@ -283,8 +284,8 @@ func (r *run) settledElsewhere(native string) {
 
 func (r *run) steer(ctx context.Context, input []thole.Input, parts []any, clientID string) error {
 	id := r.s.messageID()
-	r.steers[id] = &thole.Item{
-		ID: r.em.ItemID(id), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+	r.steers[id] = &event.Item{
+		ID: r.em.ItemID(id), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()},
 	}
 	if err := r.send(ctx, id, parts); err != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/thread"
@@ -116,7 +118,7 @@ func (r *Runner) Steer(ctx context.Context, ref thread.TurnRef, input []thole.In
 }
 
 // Answer implements thread.Runner.
-func (r *Runner) Answer(ctx context.Context, ref thread.TurnRef, ask thole.AskID, a thole.Answer) error {
+func (r *Runner) Answer(ctx context.Context, ref thread.TurnRef, ask thole.AskID, a event.Answer) error {
 	w := r.worker(ref)
 	if w == nil {
 		return provider.ErrNoTurn
@@ -135,7 +137,7 @@ func (r *Runner) Interrupt(ctx context.Context, ref thread.TurnRef) error {
 // Recover implements thread.Recoverer. A turn whose agent had not begun is taken
 // up again; one that ran has lost its process and is interrupted. Turns of
 // other instances are theirs.
-func (r *Runner) Recover(_ context.Context, _ thread.Thread, t thread.Turn) thread.Fate {
+func (r *Runner) Recover(_ context.Context, _ fold.Thread, t fold.Turn) thread.Fate {
 	switch {
 	case t.Executor != "" && t.Executor != r.instance:
 		return thread.FateLeave

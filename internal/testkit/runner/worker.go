@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -117,7 +118,7 @@ func (w *worker) steer(ctx context.Context, turn thole.TurnID, input []thole.Inp
 	return s.Steer(ctx, input, clientID)
 }
 
-func (w *worker) answer(ctx context.Context, turn thole.TurnID, ask thole.AskID, a thole.Answer) error {
+func (w *worker) answer(ctx context.Context, turn thole.TurnID, ask thole.AskID, a event.Answer) error {
 	w.mu.Lock()
 	s, ok := w.session, w.turn == turn && w.running
 	w.mu.Unlock()

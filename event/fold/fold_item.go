@@ -1,33 +1,34 @@
-package thread
+package fold
 
 import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
-func (s *state) foldItem(e Event, c *Commit) error {
-	if e.Kind == StepReset {
+func (s *State) foldItem(e event.Event, c *Changes) error {
+	if e.Kind == event.StepReset {
 		return s.resetStep(c)
 	}
 	item := *e.Data.Item
-	i := s.item(item.ID)
-	r := ItemRecord{Turn: e.Turn, Seq: e.Seq, Open: e.Kind != ItemCompleted, Item: item}
+	i := s.Item(item.ID)
+	r := ItemRecord{Turn: e.Turn, Seq: e.Seq, Open: e.Kind != event.ItemCompleted, Item: item}
 	if i >= 0 {
-		if !s.items[i].Open {
+		if !s.Items[i].Open {
 			return illegal(e, "the item is complete")
 		}
-		r.Seq = s.items[i].Seq
-	} else if e.Kind == ItemUpdated {
+		r.Seq = s.Items[i].Seq
+	} else if e.Kind == event.ItemUpdated {
 		return illegal(e, "no such item")
 	}
 	s.withItem(r)
 	c.putItem(r)
-	if e.Kind == ItemCompleted {
+	if e.Kind == event.ItemCompleted {
 		c.Closed = append(c.Closed, item.ID)
 		// The user's message that the agent took in is no longer waiting.
-		if item.Kind == thole.ItemUserMessage && e.Data.MessageID != "" {
-			return s.touchTurn(c, func(t *Turn) { t.Steers = without(t.Steers, e.Data.MessageID) })
+		if item.Kind == event.ItemUserMessage && e.Data.MessageID != "" {
+			return s.touchTurn(c, func(t *Turn) { t.Steers = Without(t.Steers, e.Data.MessageID) })
 		}
 	}
 	return nil
@@ -35,20 +36,20 @@ func (s *state) foldItem(e Event, c *Commit) error {
 
 // resetStep forgets the items of the current model call: the agent repeats it.
 // What the user said stays.
-func (s *state) resetStep(c *Commit) error {
+func (s *State) resetStep(c *Changes) error {
 	var kept []ItemRecord
-	for _, r := range s.items {
-		if r.Seq > s.row.Step && r.Item.Kind != thole.ItemUserMessage {
+	for _, r := range s.Items {
+		if r.Seq > s.Row.Step && r.Item.Kind != event.ItemUserMessage {
 			c.dropItem(r)
 			continue
 		}
 		kept = append(kept, r)
 	}
-	s.items = kept
+	s.Items = kept
 	return nil
 }
 
-func (c *Commit) putItem(r ItemRecord) {
+func (c *Changes) putItem(r ItemRecord) {
 	for i := range c.Items {
 		if c.Items[i].Item.ID == r.Item.ID {
 			c.Items[i] = r
@@ -58,49 +59,49 @@ func (c *Commit) putItem(r ItemRecord) {
 	c.Items = append(c.Items, r)
 }
 
-func (c *Commit) dropItem(r ItemRecord) {
+func (c *Changes) dropItem(r ItemRecord) {
 	c.Items = slices.DeleteFunc(c.Items, func(have ItemRecord) bool { return have.Item.ID == r.Item.ID })
 	c.DropItems = append(c.DropItems, r)
 	c.Closed = append(c.Closed, r.Item.ID)
 }
 
-func (s *state) foldAsk(e Event, c *Commit) error {
-	if e.Kind == AskRequested {
+func (s *State) foldAsk(e event.Event, c *Changes) error {
+	if e.Kind == event.AskRequested {
 		ask := *e.Data.Ask
-		if s.asked(ask.ID) {
+		if s.Asked(ask.ID) {
 			return illegal(e, "the ask exists")
 		}
-		r := AskRecord{Ask: ask, Thread: e.Thread, Turn: e.Turn, State: thole.AskPending, Asked: e.Time}
-		s.asks = append(slices.Clone(s.asks), r)
+		r := AskRecord{Ask: ask, Thread: e.Thread, Turn: e.Turn, State: event.AskPending, Asked: e.Time}
+		s.Asks = append(slices.Clone(s.Asks), r)
 		c.putAsk(r)
 	} else {
-		r, ok := s.ask(e.Data.AskID)
+		r, ok := s.Ask(e.Data.AskID)
 		if !ok || !askMove(r.State, e.Data.AskState) {
 			return illegal(e, "the ask is not pending")
 		}
 		r.State, r.Answer, r.Actor, r.Resolved = e.Data.AskState, e.Data.Answer, e.Actor, e.Time
-		s.asks = slices.DeleteFunc(slices.Clone(s.asks), func(a AskRecord) bool { return a.Ask.ID == r.Ask.ID })
-		s.settled = append(s.settled, r.Ask.ID)
+		s.Asks = slices.DeleteFunc(slices.Clone(s.Asks), func(a AskRecord) bool { return a.Ask.ID == r.Ask.ID })
+		s.Settled = append(s.Settled, r.Ask.ID)
 		c.putAsk(r)
 	}
-	s.row.Approvals, s.row.Inputs = 0, 0
-	for _, a := range s.asks {
-		if approval(a.Ask.Kind) {
-			s.row.Approvals++
+	s.Row.Approvals, s.Row.Inputs = 0, 0
+	for _, a := range s.Asks {
+		if Approval(a.Ask.Kind) {
+			s.Row.Approvals++
 		} else {
-			s.row.Inputs++
+			s.Row.Inputs++
 		}
 	}
 	return s.touchTurn(c, func(t *Turn) {
 		switch {
 		case t.Deferred != "":
-			if e.Kind == AskResolved && t.Deferred == e.Data.AskID && e.Data.AskState == thole.AskAnswered {
+			if e.Kind == event.AskResolved && t.Deferred == e.Data.AskID && e.Data.AskState == event.AskAnswered {
 				t.Phase = thole.PhaseQueued
 				t.Deferred = ""
 				t.Reply = e.Data.AskID
 				t.Run++
 			}
-		case len(s.asks) > 0:
+		case len(s.Asks) > 0:
 			t.Phase = thole.PhaseWaitingHuman
 		default:
 			t.Phase = thole.PhaseRunning
@@ -108,7 +109,7 @@ func (s *state) foldAsk(e Event, c *Commit) error {
 	})
 }
 
-func (c *Commit) putAsk(r AskRecord) {
+func (c *Changes) putAsk(r AskRecord) {
 	for i := range c.Asks {
 		if c.Asks[i].Ask.ID == r.Ask.ID {
 			c.Asks[i] = r

@@ -1,58 +1,59 @@
-package thread
+package fold
 
 import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // state is the fold of a thread's log as far as decisions and snapshots need
 // it: the thread, its open turn, what is pending. Its size is bounded by the
 // open turn. Values reachable from it are shared with snapshots and with its
 // clones, so they are replaced, never changed in place.
-type state struct {
+type State struct {
 	row   Row
 	open  *Turn
 	items []ItemRecord // of the open turn, in order of their start
 	asks  []AskRecord  // pending, oldest first
 	// settled are the open turn's asks that are not pending any more.
 	settled []thole.AskID
-	todos   []thole.Todo
-	queue   []Message
+	todos   []event.Todo
+	queue   []event.Message
 }
 
-func newState(h *Head) *state {
-	return &state{row: h.Row, open: h.Open, items: h.Items, asks: h.Asks, settled: h.Settled, todos: h.Todos, queue: h.Queue}
+func newState(h *Head) *State {
+	return &State{row: h.Row, open: h.Open, items: h.Items, asks: h.Asks, settled: h.Settled, todos: h.Todos, queue: h.Queue}
 }
 
 // clone gives a state that can be folded further while the original stays as it
 // is. Only one of a state's clones may live on.
-func (s *state) clone() *state {
+func (s *State) Clone() *State {
 	c := *s
 	return &c
 }
 
-func (s *state) seq() uint64 { return s.row.Thread.Seq }
+func (s *State) Seq() uint64 { return s.Row.Thread.Seq }
 
 // openID is the open turn's id, "" when idle.
-func (s *state) openID() thole.TurnID {
-	if s.open == nil {
+func (s *State) OpenID() thole.TurnID {
+	if s.Open == nil {
 		return ""
 	}
-	return s.open.ID
+	return s.Open.ID
 }
 
-func (s *state) item(id thole.ItemID) int {
-	for i := len(s.items) - 1; i >= 0; i-- {
-		if s.items[i].Item.ID == id {
+func (s *State) Item(id thole.ItemID) int {
+	for i := len(s.Items) - 1; i >= 0; i-- {
+		if s.Items[i].Item.ID == id {
 			return i
 		}
 	}
 	return -1
 }
 
-func (s *state) ask(id thole.AskID) (AskRecord, bool) {
-	for _, a := range s.asks {
+func (s *State) Ask(id thole.AskID) (AskRecord, bool) {
+	for _, a := range s.Asks {
 		if a.Ask.ID == id {
 			return a, true
 		}
@@ -61,33 +62,33 @@ func (s *state) ask(id thole.AskID) (AskRecord, bool) {
 }
 
 // asked reports whether the open turn has had this ask.
-func (s *state) asked(id thole.AskID) bool {
-	_, pending := s.ask(id)
-	return pending || slices.Contains(s.settled, id)
+func (s *State) Asked(id thole.AskID) bool {
+	_, pending := s.Ask(id)
+	return pending || slices.Contains(s.Settled, id)
 }
 
-func (s *state) queued(id thole.MessageID) int {
-	return slices.IndexFunc(s.queue, func(m Message) bool { return m.ID == id })
+func (s *State) QueuedAt(id thole.MessageID) int {
+	return slices.IndexFunc(s.Queue, func(m event.Message) bool { return m.ID == id })
 }
 
 // withItem replaces or appends an item without touching the shared slice.
-func (s *state) withItem(r ItemRecord) {
-	i := s.item(r.Item.ID)
+func (s *State) withItem(r ItemRecord) {
+	i := s.Item(r.Item.ID)
 	if i < 0 {
-		s.items = append(s.items, r)
+		s.Items = append(s.Items, r)
 		return
 	}
-	items := make([]ItemRecord, len(s.items), max(cap(s.items), len(s.items)+8))
-	copy(items, s.items)
+	items := make([]ItemRecord, len(s.Items), max(cap(s.Items), len(s.Items)+8))
+	copy(items, s.Items)
 	items[i] = r
-	s.items = items
+	s.Items = items
 }
 
 // status derives what clients see from the facts. loaded comes from outside: it
 // is the one fact that is not in the log.
-func (r Row) status(loaded bool) Status {
+func (r Row) Status(loaded bool) event.Status {
 	open := r.Thread.Open != ""
-	return Status{
+	return event.Status{
 		Loaded:            loaded || open,
 		Active:            open,
 		WaitingOnApproval: open && r.Approvals > 0,
@@ -97,8 +98,8 @@ func (r Row) status(loaded bool) Status {
 }
 
 // thread is the row as a client's value.
-func (r Row) thread(loaded bool) Thread {
+func (r Row) View(loaded bool) Thread {
 	t := r.Thread
-	t.Status = r.status(loaded)
+	t.Status = r.Status(loaded)
 	return t
 }

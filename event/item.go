@@ -1,4 +1,4 @@
-package thole
+package event
 
 import (
 	"encoding/json"
@@ -33,7 +33,7 @@ const (
 // Item is a client-visible unit inside a turn. Its JSON form is part of the
 // durable event log, so fields may be added but never renamed or reused.
 type Item struct {
-	ID    ItemID    `json:"id"`
+	ID    thole.ItemID    `json:"id"`
 	Kind  ItemKind  `json:"kind"`
 	State ItemState `json:"state,omitempty"`
 
@@ -43,7 +43,7 @@ type Item struct {
 	Summary string `json:"summary,omitempty"`
 	// Content and ClientID belong to user messages; ClientID is the caller's own
 	// correlation id, echoed and never interpreted.
-	Content  []Input `json:"content,omitempty"`
+	Content  []thole.Input `json:"content,omitempty"`
 	ClientID string  `json:"client_id,omitempty"`
 
 	Command *Command     `json:"command,omitempty"`
@@ -51,8 +51,8 @@ type Item struct {
 	Tool    *ToolCall    `json:"tool,omitempty"`
 
 	// Parent is the item of a sub-agent's caller, empty for the main agent.
-	Parent ItemID `json:"parent,omitempty"`
-	Stamp  Stamp  `json:"stamp"`
+	Parent thole.ItemID `json:"parent,omitempty"`
+	Stamp  thole.Stamp  `json:"stamp"`
 }
 
 // Command is a shell command the agent ran. Output is what we kept of it:
@@ -97,7 +97,7 @@ const (
 
 // Todo is one entry of the agent's list. ID is stable within its turn's list.
 type Todo struct {
-	ID      TodoID    `json:"id"`
+	ID      thole.TodoID    `json:"id"`
 	Content string    `json:"content"`
 	State   TodoState `json:"state"`
 	Order   int       `json:"order"`

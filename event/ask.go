@@ -1,4 +1,4 @@
-package thole
+package event
 
 import (
 	"encoding/json"
@@ -32,10 +32,10 @@ const (
 
 // Ask is a question that outlives the client, the server and the executor.
 type Ask struct {
-	ID   AskID   `json:"id"`
+	ID   thole.AskID   `json:"id"`
 	Kind AskKind `json:"kind"`
 	// Item is the command, file change or tool call that waits on the answer.
-	Item      ItemID          `json:"item,omitempty"`
+	Item      thole.ItemID          `json:"item,omitempty"`
 	Title     string          `json:"title,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Command   string          `json:"command,omitempty"`
