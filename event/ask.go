@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/json"
 	"time"
+
+	thole "github.com/tholehq/thole"
 )
 
 // AskKind is the closed set of questions a server puts to a client while a turn
@@ -20,6 +22,15 @@ const (
 	AskAuth        AskKind = "auth"        // fresh credentials are needed
 )
 
+// Approval reports whether an ask wants a verdict rather than information.
+func (k AskKind) Approval() bool {
+	switch k {
+	case AskCommand, AskFileChange, AskPermissions, AskPlan:
+		return true
+	}
+	return false
+}
+
 // AskState is durable. pending moves once, to exactly one of the others.
 type AskState string
 
@@ -30,12 +41,17 @@ const (
 	AskCanceled AskState = "canceled"
 )
 
+// MayBecome is the transition table of asks.
+func (s AskState) MayBecome(to AskState) bool {
+	return s == AskPending && (to == AskAnswered || to == AskExpired || to == AskCanceled)
+}
+
 // Ask is a question that outlives the client, the server and the executor.
 type Ask struct {
-	ID   thole.AskID   `json:"id"`
-	Kind AskKind `json:"kind"`
+	ID   thole.AskID `json:"id"`
+	Kind AskKind     `json:"kind"`
 	// Item is the command, file change or tool call that waits on the answer.
-	Item      thole.ItemID          `json:"item,omitempty"`
+	Item      thole.ItemID    `json:"item,omitempty"`
 	Title     string          `json:"title,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Command   string          `json:"command,omitempty"`

@@ -11,9 +11,9 @@ const (
 
 	TurnStarted   Kind = "turn.started"
 	TurnPhase     Kind = "turn.phase"
-	TurnSteered   Kind = "turn.steered"        // a user gave Message to the running turn
-	SteerTaken    Kind = "turn.steer_taken"    // reported only: the agent took in the message of Item
-	SteerRefused  Kind = "turn.steer_refused"  // the agent cannot take MessageID
+	TurnSteered   Kind = "turn.steered"       // a user gave Message to the running turn
+	SteerTaken    Kind = "turn.steer_taken"   // reported only: the agent took in the message of Item
+	SteerRefused  Kind = "turn.steer_refused" // the agent cannot take MessageID
 	TurnInterrupt Kind = "turn.interrupt_requested"
 	TurnEnded     Kind = "turn.ended" // Outcome, Error; reported with AskID: parked on it
 

@@ -8,7 +8,7 @@ import (
 	"github.com/tholehq/thole/event"
 )
 
-// apply folds one event into the state and notes in c which rows it changed. It
+// Apply folds one event into the state and notes in c which rows it changed. It
 // refuses an event that the transition table does not allow; decisions are made
 // so that this never happens, and a log that holds one is damaged.
 func (s *State) Apply(e event.Event, c *Changes) error {
@@ -113,16 +113,6 @@ func (s *State) touchTurn(c *Changes, change func(*Turn)) error {
 	return nil
 }
 
-func (c *Changes) putTurn(t Turn) {
-	for i := range c.Turns {
-		if c.Turns[i].ID == t.ID {
-			c.Turns[i] = t
-			return
-		}
-	}
-	c.Turns = append(c.Turns, t)
-}
-
 func (s *State) foldTodos(e event.Event, c *Changes) {
 	if e.Kind == event.TodoSnapshot {
 		s.Todos = slices.Clone(e.Data.Todos)
@@ -144,7 +134,7 @@ func (s *State) foldQueue(e event.Event, c *Changes) error {
 		m := *e.Data.Message
 		if e.Data.Front {
 			s.Queue = append([]event.Message{m}, s.Queue...)
-			c.Order = order(s.Queue)
+			c.Order = s.Order()
 		} else {
 			s.Queue = append(slices.Clone(s.Queue), m)
 		}
@@ -178,14 +168,15 @@ func (s *State) foldQueue(e event.Event, c *Changes) error {
 			return illegal(e, "order is not a permutation")
 		}
 		s.Queue = queue
-		c.Order = order(queue)
+		c.Order = s.Order()
 	}
 	return nil
 }
 
-func order(queue []event.Message) []thole.MessageID {
-	ids := make([]thole.MessageID, len(queue))
-	for i, m := range queue {
+// Order is the ids of the queued messages, first to last.
+func (s *State) Order() []thole.MessageID {
+	ids := make([]thole.MessageID, len(s.Queue))
+	for i, m := range s.Queue {
 		ids[i] = m.ID
 	}
 	return ids

@@ -49,22 +49,6 @@ func (s *State) resetStep(c *Changes) error {
 	return nil
 }
 
-func (c *Changes) putItem(r ItemRecord) {
-	for i := range c.Items {
-		if c.Items[i].Item.ID == r.Item.ID {
-			c.Items[i] = r
-			return
-		}
-	}
-	c.Items = append(c.Items, r)
-}
-
-func (c *Changes) dropItem(r ItemRecord) {
-	c.Items = slices.DeleteFunc(c.Items, func(have ItemRecord) bool { return have.Item.ID == r.Item.ID })
-	c.DropItems = append(c.DropItems, r)
-	c.Closed = append(c.Closed, r.Item.ID)
-}
-
 func (s *State) foldAsk(e event.Event, c *Changes) error {
 	if e.Kind == event.AskRequested {
 		ask := *e.Data.Ask
@@ -76,7 +60,7 @@ func (s *State) foldAsk(e event.Event, c *Changes) error {
 		c.putAsk(r)
 	} else {
 		r, ok := s.Ask(e.Data.AskID)
-		if !ok || !askMove(r.State, e.Data.AskState) {
+		if !ok || !r.State.MayBecome(e.Data.AskState) {
 			return illegal(e, "the ask is not pending")
 		}
 		r.State, r.Answer, r.Actor, r.Resolved = e.Data.AskState, e.Data.Answer, e.Actor, e.Time
@@ -86,7 +70,7 @@ func (s *State) foldAsk(e event.Event, c *Changes) error {
 	}
 	s.Row.Approvals, s.Row.Inputs = 0, 0
 	for _, a := range s.Asks {
-		if Approval(a.Ask.Kind) {
+		if a.Ask.Kind.Approval() {
 			s.Row.Approvals++
 		} else {
 			s.Row.Inputs++
@@ -107,14 +91,4 @@ func (s *State) foldAsk(e event.Event, c *Changes) error {
 			t.Phase = thole.PhaseRunning
 		}
 	})
-}
-
-func (c *Changes) putAsk(r AskRecord) {
-	for i := range c.Asks {
-		if c.Asks[i].Ask.ID == r.Ask.ID {
-			c.Asks[i] = r
-			return
-		}
-	}
-	c.Asks = append(c.Asks, r)
 }

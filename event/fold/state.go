@@ -7,35 +7,32 @@ import (
 	"github.com/tholehq/thole/event"
 )
 
-// state is the fold of a thread's log as far as decisions and snapshots need
-// it: the thread, its open turn, what is pending. Its size is bounded by the
+// State is the fold of a thread's log as far as decisions, snapshots and encoders
+// need it: the thread, its open turn, what is pending. Its size is bounded by the
 // open turn. Values reachable from it are shared with snapshots and with its
 // clones, so they are replaced, never changed in place.
 type State struct {
-	row   Row
-	open  *Turn
-	items []ItemRecord // of the open turn, in order of their start
-	asks  []AskRecord  // pending, oldest first
-	// settled are the open turn's asks that are not pending any more.
-	settled []thole.AskID
-	todos   []event.Todo
-	queue   []event.Message
+	Row   Row
+	Open  *Turn
+	Items []ItemRecord // of the open turn, in order of their start
+	Asks  []AskRecord  // pending, oldest first
+	// Settled are the open turn's asks that are not pending any more.
+	Settled []thole.AskID
+	Todos   []event.Todo
+	Queue   []event.Message
 }
 
-func newState(h *Head) *State {
-	return &State{row: h.Row, open: h.Open, items: h.Items, asks: h.Asks, settled: h.Settled, todos: h.Todos, queue: h.Queue}
-}
-
-// clone gives a state that can be folded further while the original stays as it
+// Clone returns a state that can be folded further while the original stays as it
 // is. Only one of a state's clones may live on.
 func (s *State) Clone() *State {
 	c := *s
 	return &c
 }
 
+// Seq is the sequence number of the last event folded.
 func (s *State) Seq() uint64 { return s.Row.Thread.Seq }
 
-// openID is the open turn's id, "" when idle.
+// OpenID is the open turn's id, "" when idle.
 func (s *State) OpenID() thole.TurnID {
 	if s.Open == nil {
 		return ""
@@ -43,6 +40,7 @@ func (s *State) OpenID() thole.TurnID {
 	return s.Open.ID
 }
 
+// Item is the index of an item of the open turn, -1 when it has none such.
 func (s *State) Item(id thole.ItemID) int {
 	for i := len(s.Items) - 1; i >= 0; i-- {
 		if s.Items[i].Item.ID == id {
@@ -52,6 +50,7 @@ func (s *State) Item(id thole.ItemID) int {
 	return -1
 }
 
+// Ask returns a pending ask.
 func (s *State) Ask(id thole.AskID) (AskRecord, bool) {
 	for _, a := range s.Asks {
 		if a.Ask.ID == id {
@@ -61,12 +60,13 @@ func (s *State) Ask(id thole.AskID) (AskRecord, bool) {
 	return AskRecord{}, false
 }
 
-// asked reports whether the open turn has had this ask.
+// Asked reports whether the open turn has had this ask.
 func (s *State) Asked(id thole.AskID) bool {
 	_, pending := s.Ask(id)
 	return pending || slices.Contains(s.Settled, id)
 }
 
+// QueuedAt is the index of a queued message, -1 when it is not queued.
 func (s *State) QueuedAt(id thole.MessageID) int {
 	return slices.IndexFunc(s.Queue, func(m event.Message) bool { return m.ID == id })
 }
@@ -84,7 +84,7 @@ func (s *State) withItem(r ItemRecord) {
 	s.Items = items
 }
 
-// status derives what clients see from the facts. loaded comes from outside: it
+// Status derives what clients see from the facts. loaded comes from outside: it
 // is the one fact that is not in the log.
 func (r Row) Status(loaded bool) event.Status {
 	open := r.Thread.Open != ""
@@ -97,7 +97,7 @@ func (r Row) Status(loaded bool) event.Status {
 	}
 }
 
-// thread is the row as a client's value.
+// View is the row as a client's value.
 func (r Row) View(loaded bool) Thread {
 	t := r.Thread
 	t.Status = r.Status(loaded)

@@ -8,7 +8,7 @@ import (
 	"github.com/tholehq/thole/event"
 )
 
-// slot is where a turn stands for the legality of events. It is derived from
+// Slot is where a turn stands for the legality of events. It is derived from
 // the turn's facts and never stored.
 type Slot string
 
@@ -21,8 +21,10 @@ const (
 	Over    Slot = "over"    // has its outcome; the pipeline may still be behind it
 )
 
+// Slots lists every slot once.
 var Slots = []Slot{Idle, Queued, Running, Waiting, Parked, Over}
 
+// SlotOf derives the slot of a thread's open turn, or of one that is over.
 func SlotOf(t *Turn) Slot {
 	switch {
 	case t == nil:
@@ -40,7 +42,7 @@ func SlotOf(t *Turn) Slot {
 	}
 }
 
-// moves is the transition table of turns: for each event, the slots in which it
+// Moves is the transition table of turns: for each event, the slots in which it
 // may be appended and the slots it may lead to from there. What is not written
 // here is illegal, and the fold refuses it.
 var Moves = sync.OnceValue(func() map[event.Kind]map[Slot][]Slot {
@@ -97,37 +99,5 @@ func movesOf(k event.Kind) map[Slot][]Slot {
 	}
 }
 
+// Legal reports whether the table allows an event to lead from one slot to another.
 func Legal(k event.Kind, from, to Slot) bool { return slices.Contains(Moves()[k][from], to) }
-
-// pipeline is the order of phases a driver walks. It may skip what it has no
-// part for, and falls back to queued when it loses the turn before its outcome.
-var pipeline = []thole.Phase{
-	thole.PhaseQueued, thole.PhaseClaimed, thole.PhaseRestoring, thole.PhaseLinking,
-	thole.PhasePreparing, thole.PhaseRunning,
-}
-
-// aftermath is the order of phases behind a turn's outcome.
-var aftermath = []thole.Phase{thole.PhaseSyncing, thole.PhaseExported}
-
-// mayEnter says whether a driver may move a turn to phase p.
-func mayEnter(t *Turn, p thole.Phase) bool {
-	if t.Outcome != "" {
-		if p == t.Outcome.Phase() {
-			return !t.Phase.Terminal()
-		}
-		to := slices.Index(aftermath, p)
-		return to >= 0 && !t.Phase.Terminal() && to > slices.Index(aftermath, t.Phase)
-	}
-	if p == thole.PhaseQueued { // the driver lost it: it runs again from the start of the pipeline
-		return t.Phase != thole.PhaseQueued
-	}
-	from, to := slices.Index(pipeline, t.Phase), slices.Index(pipeline, p)
-	return from >= 0 && to > from
-}
-
-// askMove is the transition table of asks: pending moves once, to exactly one
-// of the others.
-func askMove(from, to event.AskState) bool {
-	return from == event.AskPending &&
-		(to == event.AskAnswered || to == event.AskExpired || to == event.AskCanceled)
-}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Every model of every agent can be chosen by the name it is listed under, and an

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 )
 

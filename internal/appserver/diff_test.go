@@ -10,7 +10,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Whatever form an agent reports a change in, git can apply the turn's diff.

@@ -8,7 +8,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // frame is one encoded message to clients, shared by all that get it.

@@ -8,7 +8,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -18,7 +17,7 @@ import (
 // have the same state, which is why subscribers can share frames.
 type translator struct {
 	srv   *Server
-	turn  fold.Turn // the open one; ID "" when idle
+	turn  fold.Turn   // the open one; ID "" when idle
 	last  *event.Item // the newest message of the open turn
 	told  bool        // the open turn's error was told
 	usage thole.Usage // of the turns that ended

@@ -8,7 +8,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
 )

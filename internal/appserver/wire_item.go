@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/protocol/app"
 )
 

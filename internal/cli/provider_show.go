@@ -11,7 +11,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // turnPrinter shows a turn as plain text. What an agent or a tool wrote is

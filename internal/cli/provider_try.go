@@ -127,8 +127,8 @@ func (e *Env) play(ctx context.Context, s provider.Session, prompt string) (prov
 	}()
 	enc := json.NewEncoder(e.Out)
 	err := s.Run(ctx, provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, func(ev event.Event) {
-		if ev.Ended != nil {
-			ended = *ev.Ended
+		if ev.Kind == event.TurnEnded {
+			ended = provider.EndedOf(ev)
 		}
 		if e.JSON {
 			_ = enc.Encode(ev)

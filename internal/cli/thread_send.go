@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/protocol/app"
 )
 

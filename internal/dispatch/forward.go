@@ -9,8 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
@@ -168,7 +168,7 @@ type forwarder struct {
 	kill   *time.Timer                 // ends a run that does not stop by itself
 
 	unheard []event.Message // steers that the agent has not got, oldest first
-	again   *time.Timer      // tells them
+	again   *time.Timer     // tells them
 
 	due chan func() // what timers ask for; forward does it, so that nothing outlives it
 }

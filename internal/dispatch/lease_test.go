@@ -20,7 +20,6 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // deaf is a queue whose renewals never come back.

@@ -9,7 +9,6 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // place is a turn's executor, ready to run agents.

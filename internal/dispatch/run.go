@@ -90,10 +90,8 @@ var (
 
 // unbegun ends a turn that was interrupted before its agent began.
 func (w *worker) unbegun(ctx context.Context, t fold.Turn) error {
-	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{{
-		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: w.cfg.Now().UTC(),
-		Ended: &provider.Ended{Outcome: thole.OutcomeInterrupted},
-	}})
+	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{event.Event{
+		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: w.cfg.Now().UTC(), Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()}})
 }
 
 // tooLong names the reason when a turn's time is over.

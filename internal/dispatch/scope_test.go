@@ -13,7 +13,6 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // An executor of scope turn lives as long as its turn; the next turn has another

@@ -11,7 +11,6 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/store/storetest"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // An executord that dies after its agent came to the end takes nothing with it:

@@ -7,6 +7,7 @@
 package executord
 
 import (
+	"encoding/json"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -113,8 +114,21 @@ type AckRequest struct {
 
 // LogEvent is one line of a run's event stream.
 type LogEvent struct {
-	Cursor uint64         `json:"cursor"`
+	Cursor uint64      `json:"cursor"`
 	Event  event.Event `json:"event"`
+}
+
+// UnmarshalJSON also reads what executors of earlier versions write.
+func (l *LogEvent) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		Cursor uint64         `json:"cursor"`
+		Event  event.Reported `json:"event"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	l.Cursor, l.Event = raw.Cursor, raw.Event.Current()
+	return nil
 }
 
 // PendingAsk is an ask that a run waits on.

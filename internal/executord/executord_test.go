@@ -172,7 +172,7 @@ func TestAskIsAnsweredOnce(t *testing.T) {
 			t.Errorf("second answer: %v", err)
 		}
 	})
-	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeCompleted {
+	if end := events[len(events)-1].Event; end.Outcome != thole.OutcomeCompleted {
 		t.Fatalf("ended %+v", end)
 	}
 }
@@ -191,7 +191,7 @@ func TestCancelAndSecondTurn(t *testing.T) {
 			}
 		}
 	})
-	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeInterrupted {
+	if end := events[len(events)-1].Event; end.Outcome != thole.OutcomeInterrupted {
 		t.Fatalf("ended %+v", end)
 	}
 	if got := text(collect(t, c, start(t, c, busy), 0, nil)); !strings.Contains(got, "x") {
@@ -264,17 +264,17 @@ func TestRefusals(t *testing.T) {
 	none := request("x")
 	none.Provider = "nobody"
 	events := collect(t, c, start(t, c, none), 0, nil)
-	if end := events[0].Event.Ended; end.Outcome != thole.OutcomeFailed || !strings.Contains(end.Error.Message, "nobody") {
+	if end := events[0].Event; end.Outcome != thole.OutcomeFailed || !strings.Contains(end.Error.Message, "nobody") {
 		t.Errorf("unknown provider ended %+v", end)
 	}
 	out := request("sim: say x")
 	out.Grant.Config = map[string][]byte{"../../escape": nil}
-	if end := collect(t, c, start(t, c, out), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {
+	if end := collect(t, c, start(t, c, out), 0, nil)[0].Event; end.Outcome != thole.OutcomeFailed {
 		t.Errorf("a configuration file outside its directory: %+v", end)
 	}
 	leak := request("sim: say x")
 	leak.Grant.Files = map[string][]byte{"../escape": nil}
-	if end := collect(t, c, start(t, c, leak), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {
+	if end := collect(t, c, start(t, c, leak), 0, nil)[0].Event; end.Outcome != thole.OutcomeFailed {
 		t.Errorf("a credential file outside its directory: %+v", end)
 	}
 }
@@ -315,7 +315,7 @@ func TestAStopBeforeTheSessionIsOpen(t *testing.T) {
 	}
 	close(l.let)
 	events := collect(t, c, run, 0, nil)
-	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeInterrupted {
+	if end := events[len(events)-1].Event; end.Outcome != thole.OutcomeInterrupted {
 		t.Fatalf("ended %+v", end)
 	}
 	stop()

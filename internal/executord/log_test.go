@@ -34,7 +34,7 @@ func (c *chatty) Close() error     { return nil }
 
 func (c *chatty) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	say := func(id, text string) {
-		emit(event.Event{ID: thole.EventID(id), Kind: event.ItemCompleted, Turn: turn.ID, Item: &event.Item{ID: thole.ItemID(id), Kind: event.ItemMessage, Text: text}})
+		emit(event.Event{ID: thole.EventID(id), Kind: event.ItemCompleted, Turn: turn.ID, Data: event.Data{Item: &event.Item{ID: thole.ItemID(id), Kind: event.ItemMessage, Text: text}}})
 	}
 	say("1", "short")
 	close(c.said)
@@ -45,7 +45,7 @@ func (c *chatty) Run(ctx context.Context, turn provider.Turn, emit func(event.Ev
 	case <-time.After(30 * time.Second):
 	}
 	say("3", "nobody hears this")
-	emit(event.Event{ID: "4", Kind: event.TurnEnded, Turn: turn.ID, Ended: &provider.Ended{Outcome: thole.OutcomeInterrupted}})
+	emit(event.Event{ID: "4", Kind: event.TurnEnded, Turn: turn.ID, Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()})
 	return nil
 }
 

@@ -33,10 +33,10 @@ type run struct {
 // cut reports whether a run ends only because executord does. Its turn has not
 // ended then: the log stays without an end, as after a crash, and another run takes
 // the turn up.
-func (r *run) cut(end provider.Ended) bool {
+func (r *run) cut(end thole.Outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.closing && !r.stopped && end.Outcome == thole.OutcomeInterrupted
+	return r.closing && !r.stopped && end == thole.OutcomeInterrupted
 }
 
 // drive takes the turn to its end. Whatever happens but executord's own end, the
@@ -51,7 +51,7 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 			return
 		}
 		ended = ev.Kind == event.TurnEnded
-		if ended && r.cut(*ev.Ended) {
+		if ended && r.cut(ev.Outcome) {
 			return
 		}
 		if ended && broken != nil {
@@ -97,7 +97,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 		return context.Canceled
 	}
 	if native != "" {
-		emit(event.Event{ID: sessionEventID(req.Turn.ID, native), Kind: event.ThreadUpdated, Turn: req.Turn.ID, Time: s.now(), NativeID: native})
+		emit(event.Event{ID: sessionEventID(req.Turn.ID, native), Kind: event.ThreadUpdated, Turn: req.Turn.ID, Time: s.now(), Data: event.Data{NativeID: native}})
 	}
 	err = session.Run(ctx, req.Turn, emit)
 	s.sessions.finished(req, session, err)
@@ -165,7 +165,7 @@ func endEvent(turn thole.TurnID, now time.Time, err error, cancelled bool) event
 	if !cancelled && !errors.Is(err, context.Canceled) {
 		ended = &provider.Ended{Outcome: thole.OutcomeFailed, Error: openError(err)}
 	}
-	return event.Event{ID: thole.EventID(string(turn) + "/ended"), Kind: event.TurnEnded, Turn: turn, Time: now, Ended: ended}
+	return event.Event{ID: thole.EventID(string(turn) + "/ended"), Kind: event.TurnEnded, Turn: turn, Time: now, Data: ended.Data()}
 }
 
 func openError(err error) *thole.TurnError {

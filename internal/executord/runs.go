@@ -12,7 +12,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // runs is every run executord knows: those of this life and, from their logs,

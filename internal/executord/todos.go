@@ -15,7 +15,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // todoSilence is how long a stream may say nothing: proxies cut a silent one, and
@@ -76,7 +75,12 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 func todosOf(recs []eventlog.Record) (out []LogEvent) {
 	for _, rec := range recs {
 		ev := LogEvent{Cursor: rec.Cursor}
-		if json.Unmarshal(rec.Data, &ev.Event) == nil && (ev.Event.Kind == event.TodoSnapshot || ev.Event.Kind == event.TodoUpdate) {
+		var reported event.Reported
+		if json.Unmarshal(rec.Data, &reported) != nil {
+			continue
+		}
+		ev.Event = reported.Current()
+		if ev.Event.Kind == event.TodoSnapshot || ev.Event.Kind == event.TodoUpdate {
 			out = append(out, ev)
 		}
 	}

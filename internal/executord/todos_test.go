@@ -11,7 +11,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 

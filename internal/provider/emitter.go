@@ -35,7 +35,7 @@ type openItem struct {
 	text    []byte // of messages, reasoning and plans so far
 	summary []byte
 	output  Output
-	offsets [streams]int64
+	offsets map[event.Stream]int64
 	updates int
 	step    int
 }
@@ -97,7 +97,7 @@ func clone(item *event.Item) *event.Item {
 
 // Session reports the CLI's own session id.
 func (e *Emitter) Session(native string) {
-	e.send(event.Event{Kind: event.ThreadUpdated, NativeID: native}, native)
+	e.send(event.Event{Kind: event.ThreadUpdated, Data: event.Data{NativeID: native}}, native)
 }
 
 // StepStarted begins a model call; a call in progress is ended first.
@@ -145,15 +145,15 @@ func (e *Emitter) Start(item event.Item) {
 	if item.State == "" {
 		item.State = event.StateRunning
 	}
-	o := &openItem{item: item, step: e.step, text: []byte(item.Text), summary: []byte(item.Summary)}
-	o.offsets[event.StreamText.index()], o.offsets[event.StreamSummary.index()] = int64(len(item.Text)), int64(len(item.Summary))
+	o := &openItem{item: item, step: e.step, text: []byte(item.Text), summary: []byte(item.Summary), offsets: map[event.Stream]int64{}}
+	o.offsets[event.StreamText], o.offsets[event.StreamSummary] = int64(len(item.Text)), int64(len(item.Summary))
 	if item.Command != nil {
 		o.output.Write(item.Command.Output)
-		o.offsets[event.StreamOutput.index()] = int64(len(item.Command.Output))
+		o.offsets[event.StreamOutput] = int64(len(item.Command.Output))
 	}
 	e.open[item.ID] = o
 	e.order = append(e.order, item.ID)
-	e.send(event.Event{Kind: event.ItemStarted, Item: &item, ItemID: item.ID}, string(item.ID)+e.again)
+	e.send(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+e.again)
 }
 
 // Opened returns the item as it was last told, if it is open.
@@ -171,8 +171,8 @@ func (e *Emitter) Delta(id thole.ItemID, stream event.Stream, text string) {
 	if o == nil || text == "" || e.ended {
 		return
 	}
-	off := o.offsets[stream.index()]
-	o.offsets[stream.index()] += int64(len(text))
+	off := o.offsets[stream]
+	o.offsets[stream] += int64(len(text))
 	switch stream {
 	case event.StreamText:
 		o.text = append(o.text, text...)
@@ -187,7 +187,7 @@ func (e *Emitter) Delta(id thole.ItemID, stream event.Stream, text string) {
 	key := append(append(append(room[:0], "event\x00"...), e.turn...), "\x00item.delta\x00"...)
 	key = append(append(append(append(key, id...), '/'), stream...), '/')
 	key = append(append(strconv.AppendInt(key, off, 10), e.again...), 0)
-	e.emit(event.Event{ID: idOf[thole.EventID](key), Kind: event.ItemDelta, Turn: e.turn, Time: e.now().UTC(), ItemID: id, Stream: stream, Delta: text, Offset: off})
+	e.emit(event.Event{ID: idOf[thole.EventID](key), Kind: event.ItemDelta, Turn: e.turn, Time: e.now().UTC(), Data: event.Data{ItemID: id, Stream: stream, Delta: text, Offset: off}})
 }
 
 // Update replaces an open item's known fields.
@@ -203,7 +203,7 @@ func (e *Emitter) Update(item event.Item) {
 	}
 	o.item = item
 	o.updates++
-	e.send(event.Event{Kind: event.ItemUpdated, Item: &item, ItemID: item.ID}, string(item.ID)+"/"+strconv.Itoa(o.updates)+e.again)
+	e.send(event.Event{Kind: event.ItemUpdated, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+"/"+strconv.Itoa(o.updates)+e.again)
 }
 
 // Complete ends an item, starting it first when nobody did. What the CLI leaves
@@ -247,7 +247,7 @@ func (e *Emitter) Complete(item event.Item) {
 	}
 	e.forget(item.ID)
 	e.over[item.ID] = true
-	e.send(event.Event{Kind: event.ItemCompleted, Item: &item, ItemID: item.ID}, string(item.ID)+e.again)
+	e.send(event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+e.again)
 }
 
 func (e *Emitter) forget(id thole.ItemID) {
@@ -270,17 +270,19 @@ func (e *Emitter) Cut(id thole.ItemID, state event.ItemState) {
 }
 
 // Todos reports the whole list.
-func (e *Emitter) Todos(todos []event.Todo) { e.send(event.Event{Kind: event.TodoSnapshot, Todos: todos}, "") }
+func (e *Emitter) Todos(todos []event.Todo) {
+	e.send(event.Event{Kind: event.TodoSnapshot, Data: event.Data{Todos: todos}}, "")
+}
 
 // Todo reports one entry.
 func (e *Emitter) Todo(todo event.Todo) {
-	e.send(event.Event{Kind: event.TodoUpdate, Todos: []event.Todo{todo}}, "")
+	e.send(event.Event{Kind: event.TodoUpdate, Data: event.Data{Todos: []event.Todo{todo}}}, "")
 }
 
 // Ask reports a question.
 func (e *Emitter) Ask(ask event.Ask) {
 	e.asks = append(e.asks, ask.ID)
-	e.send(event.Event{Kind: event.AskRequested, Ask: &ask, AskID: ask.ID}, string(ask.ID))
+	e.send(event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &ask, AskID: ask.ID}}, string(ask.ID))
 }
 
 // Resolve reports that a pending ask was answered, or cancelled with a nil
@@ -289,24 +291,30 @@ func (e *Emitter) Resolve(id thole.AskID, answer *event.Answer) {
 	for i, a := range e.asks {
 		if a == id {
 			e.asks = append(e.asks[:i], e.asks[i+1:]...)
-			e.send(event.Event{Kind: event.AskResolved, AskID: id, Answer: answer}, string(id))
+			e.send(event.Event{Kind: event.AskResolved, Data: event.Data{AskID: id, Answer: answer}}, string(id))
 			return
 		}
 	}
 }
 
 // Usage reports this turn's totals so far.
-func (e *Emitter) Usage(u thole.Usage) { e.send(event.Event{Kind: event.UsageUpdated, Usage: &u}, "") }
+func (e *Emitter) Usage(u thole.Usage) {
+	e.send(event.Event{Kind: event.UsageUpdated, Data: event.Data{Usage: &u}}, "")
+}
 
 // Error reports a problem that the turn survives, or that is about to end it.
-func (e *Emitter) Error(te thole.TurnError) { e.send(event.Event{Kind: event.ErrorReported, Error: &te}, "") }
+func (e *Emitter) Error(te thole.TurnError) {
+	e.send(event.Event{Kind: event.ErrorReported, Data: event.Data{Error: &te}}, "")
+}
 
 // Note reports a warning worth showing.
-func (e *Emitter) Note(text string) { e.send(event.Event{Kind: event.NoteReported, Text: text}, "") }
+func (e *Emitter) Note(text string) {
+	e.send(event.Event{Kind: event.NoteReported, Data: event.Data{Text: text}}, "")
+}
 
 // Steered reports the user message that the running turn took in.
 func (e *Emitter) Steered(item event.Item) {
-	e.send(event.Event{Kind: event.SteerTaken, Item: &item, ItemID: item.ID}, string(item.ID))
+	e.send(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID))
 }
 
 // End ends the turn: open items are cut, pending asks cancelled (except the
@@ -328,7 +336,7 @@ func (e *Emitter) End(ended Ended) {
 		}
 	}
 	e.StepEnded()
-	e.send(event.Event{Kind: event.TurnEnded, Ended: &ended}, "")
+	e.send(event.Event{Kind: event.TurnEnded, Data: ended.Data()}, "")
 }
 
 // Ended reports whether End was called.

@@ -37,7 +37,7 @@ func TestRunShell(t *testing.T) {
 				}
 				last = e
 			})
-			if last.Kind != event.TurnEnded || last.Ended.Outcome != thole.OutcomeCompleted || item == nil {
+			if last.Kind != event.TurnEnded || last.Outcome != thole.OutcomeCompleted || item == nil {
 				t.Fatalf("ended with %+v", last)
 			}
 			if cmd := item.Command; cmd.Output != c.out || deltas != c.out || *cmd.ExitCode != c.code || !cmd.User {

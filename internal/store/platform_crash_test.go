@@ -9,11 +9,10 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	login "github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/event"
+	login "github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 var platformStart = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)

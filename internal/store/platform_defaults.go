@@ -6,7 +6,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Defaults keep what a user's new threads start with.

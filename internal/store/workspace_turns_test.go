@@ -52,7 +52,7 @@ func (f *files) turn(sync string) thole.TurnID {
 		ref.Executor = ""
 	}
 	f.must(f.SetPhase(ctx, ref, thole.PhaseClaimed, ""))
-	end := event.Event{ID: thole.EventID(turn.ID), Kind: event.TurnEnded, Turn: turn.ID, Time: time.Now(), Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}
+	end := event.Event{ID: thole.EventID(turn.ID), Kind: event.TurnEnded, Turn: turn.ID, Time: time.Now(), Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}
 	f.must(f.Apply(ctx, ref, []event.Event{end}))
 	if ref.Executor != "" {
 		f.sync(sync, turn.ID, ref.Token)

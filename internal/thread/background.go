@@ -220,12 +220,12 @@ func (m *Machine) unload(now time.Time) {
 				delete(l.subs, s)
 			}
 		}
-		if l.st != nil && !l.dead && len(l.subs) == 0 && l.st.open == nil && !l.unsure && now.Sub(l.used) >= m.idle(l) {
+		if l.st != nil && !l.dead && len(l.subs) == 0 && l.st.Open == nil && !l.unsure && now.Sub(l.used) >= m.idle(l) {
 			was := l.attached.Load()
 			m.forget(l)
 			if was {
 				e := event.Event{Thread: l.id, Time: now, Actor: thole.SystemActor}
-				m.tellWatchers(l.st.row.Thread.Owner, []event.Event{statusEvent(e, l.st.row.status(false))})
+				m.tellWatchers(l.st.Row.Thread.Owner, []event.Event{statusEvent(e, l.st.Row.Status(false))})
 			}
 		}
 		l.release()
@@ -233,7 +233,7 @@ func (m *Machine) unload(now time.Time) {
 }
 
 func (m *Machine) idle(l *live) time.Duration {
-	if l.st.row.Thread.Ephemeral {
+	if l.st.Row.Thread.Ephemeral {
 		return m.cfg.UnloadEphemeral
 	}
 	return m.cfg.Unload

@@ -67,15 +67,15 @@ func (b *bench) turn(id thole.ThreadID, text string) (fold.Turn, func(...event.E
 }
 
 func ends(o thole.Outcome) event.Event {
-	return event.Event{Kind: event.TurnEnded, Ended: &provider.Ended{Outcome: o}}
+	return event.Event{Kind: event.TurnEnded, Data: provider.Ended{Outcome: o}.Data()}
 }
 
 func said(id, text string) event.Event {
-	return event.Event{Kind: event.ItemCompleted, Item: &event.Item{ID: thole.ItemID(id), Kind: event.ItemMessage, Text: text}}
+	return event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: thole.ItemID(id), Kind: event.ItemMessage, Text: text}}}
 }
 
 func asks(id string, k event.AskKind) event.Event {
-	return event.Event{Kind: event.AskRequested, Ask: &event.Ask{ID: thole.AskID(id), Kind: k, Questions: []event.Question{{ID: "q"}}}}
+	return event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: thole.AskID(id), Kind: k, Questions: []event.Question{{ID: "q"}}}}}
 }
 
 func (b *bench) lastTurn(id thole.ThreadID) fold.Turn {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // request records an ask with the deadline its kind's policy gives it.
@@ -17,18 +17,18 @@ func (w *writer) request(id thole.EventID, ask event.Ask) {
 	if p := w.policy.For(ask.Kind); ask.Deadline.IsZero() && p.Wait > 0 {
 		ask.Deadline = w.now.Add(p.Wait).Truncate(time.Millisecond)
 	}
-	w.append(event.Event{ID: id, Kind: event.AskRequested, Turn: w.s.openID(), Actor: w.actor, Data: event.Data{Ask: &ask}})
-	if w.s.open != nil && w.s.open.Interrupted { // too late to ask: the turn is on its way out
+	w.append(event.Event{ID: id, Kind: event.AskRequested, Turn: w.s.OpenID(), Actor: w.actor, Data: event.Data{Ask: &ask}})
+	if w.s.Open != nil && w.s.Open.Interrupted { // too late to ask: the turn is on its way out
 		w.resolve(ask.ID, event.AskCanceled, nil)
 	}
 }
 
 func (w *writer) resolve(id thole.AskID, st event.AskState, a *event.Answer) {
-	w.add(event.AskResolved, w.s.openID(), event.Data{AskID: id, AskState: st, Answer: a})
+	w.add(event.AskResolved, w.s.OpenID(), event.Data{AskID: id, AskState: st, Answer: a})
 }
 
 func (w *writer) cancelAsks() {
-	for _, a := range w.s.asks {
+	for _, a := range w.s.Asks {
 		w.resolve(a.Ask.ID, event.AskCanceled, nil)
 	}
 }
@@ -38,7 +38,7 @@ func (w *writer) answer(r fold.AskRecord, a event.Answer) error {
 	if err := checkAnswer(r.Ask, a); err != nil {
 		return err
 	}
-	parked := fold.SlotOf(w.s.open) == fold.Parked
+	parked := fold.SlotOf(w.s.Open) == fold.Parked
 	ref := w.ref()
 	w.resolve(r.Ask.ID, event.AskAnswered, &a)
 	if parked {
@@ -54,11 +54,11 @@ func (w *writer) answer(r fold.AskRecord, a event.Answer) error {
 
 // expire settles every overdue ask as its policy says.
 func (w *writer) expire() error {
-	for _, r := range w.s.asks {
-		if r.Ask.Deadline.IsZero() || r.Ask.Deadline.After(w.now) || w.s.open == nil {
+	for _, r := range w.s.Asks {
+		if r.Ask.Deadline.IsZero() || r.Ask.Deadline.After(w.now) || w.s.Open == nil {
 			continue
 		}
-		if _, pending := w.s.ask(r.Ask.ID); !pending { // canceled with the turn meanwhile
+		if _, pending := w.s.Ask(r.Ask.ID); !pending { // canceled with the turn meanwhile
 			continue
 		}
 		p := w.policy.For(r.Ask.Kind)
@@ -100,7 +100,7 @@ func checkAnswer(ask event.Ask, a event.Answer) error {
 		return bad("it has %d bytes; at most %d are taken", n, maxAnswer)
 	}
 	negative := a.Decision == event.DecisionDeny || a.Decision == event.DecisionCancel
-	if fold.Approval(ask.Kind) {
+	if ask.Kind.Approval() {
 		if a.Decision == "" {
 			return bad("a decision is needed")
 		}

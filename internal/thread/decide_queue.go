@@ -15,14 +15,14 @@ const maxQueue = 100
 // queue until a turn completes or fails, or somebody starts a message by hand:
 // who pressed stop does not want the next thing to begin by itself.
 func (w *writer) drain() {
-	th := w.s.row.Thread
-	if w.err == nil && w.s.open == nil && len(w.s.queue) > 0 && !w.s.row.Paused && !th.Archived {
-		_, _ = w.startQueued(w.s.queue[0].ID) // keeps its error in w
+	th := w.s.Row.Thread
+	if w.err == nil && w.s.Open == nil && len(w.s.Queue) > 0 && !w.s.Row.Paused && !th.Archived {
+		_, _ = w.startQueued(w.s.Queue[0].ID) // keeps its error in w
 	}
 }
 
 func (w *writer) enqueue(p Enqueue) (event.Message, error) {
-	if len(w.s.queue) >= maxQueue {
+	if len(w.s.Queue) >= maxQueue {
 		return event.Message{}, thole.Errorf(thole.CodeOverloaded, "the queue is full: %d messages wait", maxQueue)
 	}
 	m := event.Message{
@@ -32,7 +32,7 @@ func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 	w.add(event.QueueAdded, "", event.Data{Message: &m})
 	switch {
 	case !p.Start:
-	case p.Errand && w.s.open == nil:
+	case p.Errand && w.s.Open == nil:
 		if _, err := w.startQueued(m.ID); err != nil {
 			return m, err
 		}
@@ -45,15 +45,15 @@ func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 // startQueued takes a message out of the queue and begins a turn with it, in
 // the name of whoever wrote it.
 func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
-	if w.s.open != nil {
+	if w.s.Open != nil {
 		return "", errBusy(w.s)
 	}
 	m, err := w.queuedMessage(id)
 	if err != nil {
 		return "", err
 	}
-	if w.s.row.Thread.Archived {
-		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
+	if w.s.Row.Thread.Archived {
+		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.Row.Thread.ID).WithHint("unarchive the thread first")
 	}
 	w.add(event.QueueRemoved, "", event.Data{MessageID: m.ID})
 	starter := w.actor
@@ -65,13 +65,13 @@ func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 
 func (w *writer) queuedMessage(id thole.MessageID) (event.Message, error) {
 	if id == "" {
-		if len(w.s.queue) == 0 {
+		if len(w.s.Queue) == 0 {
 			return event.Message{}, thole.Errorf(thole.CodeNotFound, "queue is empty")
 		}
-		return w.s.queue[0], nil
+		return w.s.Queue[0], nil
 	}
-	if i := w.s.queued(id); i >= 0 {
-		return w.s.queue[i], nil
+	if i := w.s.QueuedAt(id); i >= 0 {
+		return w.s.Queue[i], nil
 	}
 	return event.Message{}, errNotQueued(id)
 }
@@ -81,11 +81,11 @@ func errNotQueued(id thole.MessageID) error {
 }
 
 func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When[event.Message]) (event.Message, error) {
-	i := w.s.queued(id)
+	i := w.s.QueuedAt(id)
 	if i < 0 {
 		return event.Message{}, errNotQueued(id)
 	}
-	m := w.s.queue[i]
+	m := w.s.Queue[i]
 	if err := held(m, when); err != nil {
 		return event.Message{}, err
 	}
@@ -100,16 +100,16 @@ func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When
 func (w *writer) reorderQueued(ids []thole.MessageID) error {
 	seen := map[thole.MessageID]bool{}
 	for _, id := range ids {
-		if w.s.queued(id) < 0 || seen[id] {
+		if w.s.QueuedAt(id) < 0 || seen[id] {
 			return thole.Errorf(thole.CodeConflict, "the queue has changed: %s is not in it once", id).WithHint("list the queue and order it again")
 		}
 		seen[id] = true
 	}
-	if len(ids) != len(w.s.queue) {
-		return thole.Errorf(thole.CodeConflict, "the queue has changed: %d messages, not %d", len(w.s.queue), len(ids)).
+	if len(ids) != len(w.s.Queue) {
+		return thole.Errorf(thole.CodeConflict, "the queue has changed: %d messages, not %d", len(w.s.Queue), len(ids)).
 			WithHint("list the queue and order it again")
 	}
-	if !slices.Equal(ids, order(w.s.queue)) {
+	if !slices.Equal(ids, w.s.Order()) {
 		w.add(event.QueueReordered, "", event.Data{Order: ids})
 	}
 	return w.err
@@ -117,12 +117,12 @@ func (w *writer) reorderQueued(ids []thole.MessageID) error {
 
 // promote turns a queued message into a steer of the running turn.
 func (w *writer) promote(id thole.MessageID) (event.Message, error) {
-	if w.s.open == nil {
+	if w.s.Open == nil {
 		return event.Message{}, thole.Errorf(thole.CodeConflict, "no active turn to steer").WithHint("start the queued message instead")
 	}
 	m, err := w.queuedMessage(id)
 	if err == nil {
-		err = steerable(w.s.open.Input, m.Input)
+		err = steerable(w.s.Open.Input, m.Input)
 	}
 	if err != nil {
 		return event.Message{}, err
@@ -136,7 +136,7 @@ func (w *writer) promote(id thole.MessageID) (event.Message, error) {
 // returns to the head of the queue. False: there is nothing to take back, because
 // the agent has it after all or the turn ended and the queue has it.
 func (w *writer) refuseSteer(turn thole.TurnID, m event.Message, requeue bool) bool {
-	if w.s.openID() != turn || !slices.ContainsFunc(w.s.open.Steers, func(s event.Message) bool { return s.ID == m.ID }) {
+	if w.s.OpenID() != turn || !slices.ContainsFunc(w.s.Open.Steers, func(s event.Message) bool { return s.ID == m.ID }) {
 		return false
 	}
 	w.add(event.SteerRefused, turn, event.Data{MessageID: m.ID})
@@ -148,11 +148,11 @@ func (w *writer) refuseSteer(turn thole.TurnID, m event.Message, requeue bool) b
 
 // unqueue removes a message and reports whether it was there.
 func (w *writer) unqueue(id thole.MessageID, when []When[event.Message]) (bool, error) {
-	i := w.s.queued(id)
+	i := w.s.QueuedAt(id)
 	if i < 0 {
 		return false, nil
 	}
-	if err := held(w.s.queue[i], when); err != nil {
+	if err := held(w.s.Queue[i], when); err != nil {
 		return false, err
 	}
 	w.add(event.QueueRemoved, "", event.Data{MessageID: id})

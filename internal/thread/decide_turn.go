@@ -5,20 +5,20 @@ import (
 	"maps"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // startTurn begins a turn with the user's message, if it has one, as its first
 // item.
 func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
-	if w.s.open != nil {
+	if w.s.Open != nil {
 		return "", errBusy(w.s)
 	}
-	if w.s.row.Thread.Archived {
-		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
+	if w.s.Row.Thread.Archived {
+		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.Row.Thread.ID).WithHint("unarchive the thread first")
 	}
-	effective, err := settle(w.s.row.Thread, merge(w.s.row.Thread.Settings, p.Settings))
+	effective, err := settle(w.s.Row.Thread, merge(w.s.Row.Thread.Settings, p.Settings))
 	if err != nil {
 		return "", err
 	}
@@ -34,7 +34,7 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	if errand, _ := thole.ErrandOf(p.Input); errand == "" {
 		w.userMessage(id, p.Input, p.ClientID, "")
 	}
-	w.call(func(r Runner) { r.Wake(w.s.row.Thread.ID, id) })
+	w.call(func(r Runner) { r.Wake(w.s.Row.Thread.ID, id) })
 	return id, w.err
 }
 
@@ -48,7 +48,7 @@ func (w *writer) userMessage(turn thole.TurnID, input []thole.Input, clientID st
 }
 
 func (w *writer) settings(s event.Settings) {
-	if !equal(s, w.s.row.Thread.Settings) {
+	if !equal(s, w.s.Row.Thread.Settings) {
 		w.add(event.ThreadUpdated, "", event.Data{Settings: &s})
 	}
 }
@@ -60,10 +60,10 @@ func (w *writer) steer(p Steer) error {
 	if err := w.expect(p.Expected, "steer"); err != nil {
 		return err
 	}
-	if err := steerable(w.s.open.Input, p.Input); err != nil {
+	if err := steerable(w.s.Open.Input, p.Input); err != nil {
 		return err
 	}
-	if len(w.s.open.Steers) >= maxQueue {
+	if len(w.s.Open.Steers) >= maxQueue {
 		return thole.Errorf(thole.CodeOverloaded, "%d messages wait for the running turn already", maxQueue)
 	}
 	m := event.Message{
@@ -85,18 +85,18 @@ func steerable(inputs ...[]thole.Input) error {
 }
 
 func (w *writer) steerMessage(m event.Message) {
-	w.add(event.TurnSteered, w.s.openID(), event.Data{Message: &m})
+	w.add(event.TurnSteered, w.s.OpenID(), event.Data{Message: &m})
 }
 
 // expect checks that the open turn is the one the caller means.
 func (w *writer) expect(turn thole.TurnID, verb string) error {
 	switch {
-	case w.s.open == nil:
+	case w.s.Open == nil:
 		return thole.Errorf(thole.CodeConflict, "no active turn to %s", verb)
 	case turn == "":
 		return thole.Errorf(thole.CodeInvalid, "%s: the expected turn id must not be empty", verb)
-	case turn != w.s.open.ID:
-		return thole.Errorf(thole.CodeConflict, "expected active turn id `%s` but found `%s`", turn, w.s.open.ID)
+	case turn != w.s.Open.ID:
+		return thole.Errorf(thole.CodeConflict, "expected active turn id `%s` but found `%s`", turn, w.s.Open.ID)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (w *writer) expect(turn thole.TurnID, verb string) error {
 // interrupt asks for the end of the open turn. Asks are canceled at once: nobody
 // needs to decide any more. A turn that no process holds ends right here.
 func (w *writer) interrupt(why *thole.TurnError) {
-	t := w.s.open
+	t := w.s.Open
 	if !t.Interrupted {
 		w.add(event.TurnInterrupt, t.ID, event.Data{Error: why})
 	}
@@ -122,17 +122,17 @@ func (w *writer) interrupt(why *thole.TurnError) {
 // it: partial text is kept, pending asks are canceled, messages that the agent
 // did not take in return to the queue. Then the queue's head starts.
 func (w *writer) endTurn(o thole.Outcome, why *thole.TurnError) {
-	t := w.s.open
+	t := w.s.Open
 	w.cancelAsks()
 	w.closeItems()
-	left := w.s.open.Steers
+	left := w.s.Open.Steers
 	if t.Stop != nil && o != thole.OutcomeCompleted {
 		o, why = thole.OutcomeFailed, t.Stop
 	}
 	if o == thole.OutcomeFailed && why == nil {
-		why = w.s.open.Error
+		why = w.s.Open.Error
 	}
-	usage := w.s.open.Usage
+	usage := w.s.Open.Usage
 	w.append(event.Event{ID: w.endID, Kind: event.TurnEnded, Turn: t.ID, Actor: w.actor, Data: event.Data{Outcome: o, Error: why, Usage: &usage}})
 	w.endID = ""
 	for i := len(left) - 1; i >= 0; i-- {
@@ -143,7 +143,7 @@ func (w *writer) endTurn(o thole.Outcome, why *thole.TurnError) {
 
 // closeItems completes every item in flight with the text it has.
 func (w *writer) closeItems() {
-	for _, r := range w.s.items {
+	for _, r := range w.s.Items {
 		if !r.Open {
 			continue
 		}
@@ -155,7 +155,7 @@ func (w *writer) closeItems() {
 			item.Stamp.Ended = w.now
 		}
 		w.flights.gone = append(w.flights.gone, item.ID)
-		w.add(event.ItemCompleted, w.s.openID(), event.Data{Item: &item})
+		w.add(event.ItemCompleted, w.s.OpenID(), event.Data{Item: &item})
 	}
 }
 
@@ -164,7 +164,7 @@ func (w *writer) phase(turn *fold.Turn, p thole.Phase, note string) error {
 	if turn.Phase == p {
 		return nil
 	}
-	open := w.s.openID() == turn.ID
+	open := w.s.OpenID() == turn.ID
 	if !mayEnter(turn, p) {
 		// A driver that reports the phase our own fold has already left behind
 		// (running while an ask is pending) is not wrong, only late.
@@ -183,7 +183,7 @@ func (w *writer) phase(turn *fold.Turn, p thole.Phase, note string) error {
 }
 
 func errBusy(s *fold.State) error {
-	return thole.Errorf(thole.CodeBusy, "thread already has an active turn: %s", s.open.ID).
+	return thole.Errorf(thole.CodeBusy, "thread already has an active turn: %s", s.Open.ID).
 		WithHint("steer the turn, queue the message, or wait until it ends")
 }
 

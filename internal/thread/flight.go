@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // maxFlight bounds the kept text of one stream of one item in flight. Deltas

@@ -16,7 +16,7 @@ func (m *Machine) Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID
 		return fold.Turn{}, err
 	}
 	var open *fold.Turn
-	if m.recall(id, func(s *fold.State) { open = s.open }); open != nil && open.ID == turn {
+	if m.recall(id, func(s *fold.State) { open = s.Open }); open != nil && open.ID == turn {
 		return *open, nil
 	}
 	t, err := m.store.Turn(ctx, id, turn)
@@ -158,21 +158,21 @@ func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.Threa
 			return 0, err
 		}
 	}
-	if err := held(l.st.row.thread(l.attached.Load()), when); err != nil {
+	if err := held(l.st.Row.View(l.attached.Load()), when); err != nil {
 		return 0, err
 	}
-	if l.st.open != nil {
-		seq = min(seq, l.st.open.Seq-1)
+	if l.st.Open != nil {
+		seq = min(seq, l.st.Open.Seq-1)
 	}
-	seq = min(seq, l.st.seq())
-	if seq <= l.st.row.Thread.Floor {
-		return l.st.row.Thread.Floor, nil
+	seq = min(seq, l.st.Seq())
+	if seq <= l.st.Row.Thread.Floor {
+		return l.st.Row.Thread.Floor, nil
 	}
 	if err := m.store.Compact(ctx, id, seq); err != nil {
 		return 0, failed("compact log", err)
 	}
-	next := l.st.clone()
-	next.row.Thread.Floor = seq
+	next := l.st.Clone()
+	next.Row.Thread.Floor = seq
 	l.st = next
 	return seq, nil
 }

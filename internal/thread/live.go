@@ -56,7 +56,7 @@ func (l *live) release() { l.lock <- struct{}{} }
 
 // plan begins a set of flight changes.
 func (l *live) plan() *flightPlan {
-	return &flightPlan{base: l.flights, turn: l.st.openID()}
+	return &flightPlan{base: l.flights, turn: l.st.OpenID()}
 }
 
 // publish tells the thread's subscribers. It never blocks.
@@ -94,13 +94,13 @@ func withoutDeltas(outs []event.Event) []event.Event {
 // snapshot is the thread as it is now, items in flight with their text so far.
 func (l *live) snapshot(now time.Time) Snapshot {
 	snap := Snapshot{
-		Thread: l.st.row.thread(l.attached.Load()), Seq: l.st.seq(),
-		Asks: l.st.asks, Todos: l.st.todos, Queue: l.st.queue, Taken: now,
+		Thread: l.st.Row.View(l.attached.Load()), Seq: l.st.Seq(),
+		Asks: l.st.Asks, Todos: l.st.Todos, Queue: l.st.Queue, Taken: now,
 	}
-	if l.st.open != nil {
-		t, plan := *l.st.open, l.plan()
-		t.Items = make([]event.Item, len(l.st.items))
-		for i, r := range l.st.items {
+	if l.st.Open != nil {
+		t, plan := *l.st.Open, l.plan()
+		t.Items = make([]event.Item, len(l.st.Items))
+		for i, r := range l.st.Items {
 			t.Items[i] = r.Item
 			if r.Open {
 				t.Items[i] = plan.fill(r.Item)
@@ -115,7 +115,7 @@ func (l *live) snapshot(now time.Time) Snapshot {
 // that resumes behind the log and may have missed any of them.
 func (l *live) textSoFar(now time.Time) []event.Event {
 	var outs []event.Event
-	for _, r := range l.st.items {
+	for _, r := range l.st.Items {
 		if !r.Open {
 			continue
 		}
@@ -149,7 +149,7 @@ func (m *Machine) read(ctx context.Context, l *live) error {
 // whether there was anything.
 func (m *Machine) refresh(ctx context.Context, l *live) (moved bool, err error) {
 	for {
-		events, err := m.store.Events(ctx, l.id, l.st.seq(), refreshPage)
+		events, err := m.store.Events(ctx, l.id, l.st.Seq(), refreshPage)
 		if errors.Is(err, ErrNone) {
 			m.vanish(l)
 			return true, errNoThread(l.id)
@@ -175,14 +175,14 @@ func (m *Machine) refresh(ctx context.Context, l *live) (moved bool, err error) 
 const refreshPage = 512
 
 func (m *Machine) catchUp(l *live, events []event.Event) error {
-	next, scratch, plan := l.st.clone(), &Commit{}, l.plan()
+	next, scratch, plan := l.st.Clone(), &fold.Changes{}, l.plan()
 	var outs []event.Event
 	for _, e := range events {
-		before := next.row.status(l.attached.Load())
-		if err := next.apply(e, scratch); err != nil {
+		before := next.Row.Status(l.attached.Load())
+		if err := next.Apply(e, scratch); err != nil {
 			return failed("fold log", err)
 		}
-		if after := next.row.status(l.attached.Load()); after != before {
+		if after := next.Row.Status(l.attached.Load()); after != before {
 			outs = append(outs, statusEvent(e, after))
 		}
 		outs = append(outs, e)
@@ -196,7 +196,7 @@ func (m *Machine) catchUp(l *live, events []event.Event) error {
 
 // drafts publishes text that the turn's driver in another process checkpointed.
 func (m *Machine) drafts(ctx context.Context, l *live) error {
-	if l.st.open == nil || len(l.subs) == 0 {
+	if l.st.Open == nil || len(l.subs) == 0 {
 		return nil
 	}
 	ds, err := m.store.Drafts(ctx, l.id)
@@ -205,8 +205,8 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 	}
 	w := m.writer(l, thole.SystemActor)
 	for _, d := range ds {
-		i := l.st.item(d.Item)
-		if i < 0 || !l.st.items[i].Open {
+		i := l.st.Item(d.Item)
+		if i < 0 || !l.st.Items[i].Open {
 			continue
 		}
 		text, at, ok := w.flights.take(flightKey{d.Item, d.Stream}, "", d.Offset, d.Text)
@@ -232,7 +232,7 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 
 // vanish ends a thread that was deleted, here or by another process.
 func (m *Machine) vanish(l *live) {
-	e := event.Event{Thread: l.id, Seq: l.st.seq() + 1, Time: m.now(), Kind: event.ThreadDeleted}
+	e := event.Event{Thread: l.id, Seq: l.st.Seq() + 1, Time: m.now(), Kind: event.ThreadDeleted}
 	m.tell(l, []event.Event{e})
 	for s := range l.subs {
 		s.end(thole.Errorf(thole.CodeGone, "thread %s was deleted", l.id), true)

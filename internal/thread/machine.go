@@ -134,7 +134,7 @@ func (m *Machine) hold(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	} else if l.unsure {
 		_, err = m.refresh(ctx, l)
 	}
-	if err == nil && !m.cfg.Access(actor).Sees(l.st.row.Thread.Owner) {
+	if err == nil && !m.cfg.Access(actor).Sees(l.st.Row.Thread.Owner) {
 		err = errNoThread(id)
 	}
 	if err != nil {
@@ -195,9 +195,9 @@ func (m *Machine) loaded(id thole.ThreadID) bool {
 }
 
 func (m *Machine) writer(l *live, actor thole.Actor) *writer {
-	s := l.st.clone()
+	s := l.st.Clone()
 	return &writer{
-		s: s, c: &Commit{Expected: s.seq()}, now: m.now(), newID: m.cfg.NewID, loaded: l.attached.Load(),
+		s: s, c: &Commit{Expected: s.Seq()}, now: m.now(), newID: m.cfg.NewID, loaded: l.attached.Load(),
 		policy: m.cfg.Policies, actor: actor, flights: l.plan(),
 	}
 }
@@ -252,7 +252,7 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 			return nil, err
 		}
 		if len(w.c.Events) > 0 {
-			w.c.Row = w.s.row
+			w.c.Row = w.s.Row
 			err = m.store.Commit(ctx, step, w.c)
 		}
 		switch {
@@ -304,7 +304,7 @@ func (m *Machine) happened(l *live, first thole.EventID) bool {
 // tell publishes to the thread's subscribers and to those who watch all.
 func (m *Machine) tell(l *live, outs []event.Event) {
 	l.publish(outs)
-	m.tellWatchers(l.st.row.Thread.Owner, outs)
+	m.tellWatchers(l.st.Row.Thread.Owner, outs)
 }
 
 func errNoActor() error {

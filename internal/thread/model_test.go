@@ -10,8 +10,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
@@ -148,11 +148,11 @@ func (w *world) agentStep() {
 		a.items[id] = ""
 		if kind == event.ItemMessage { // several facts in one report
 			a.items[id] = "so "
-			w.report(event.Event{Kind: event.ItemStarted, Item: &item},
-				event.Event{Kind: event.ItemDelta, ItemID: id, Stream: event.StreamText, Delta: "so "})
+			w.report(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item}},
+				event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: id, Stream: event.StreamText, Delta: "so "}})
 			return
 		}
-		w.report(event.Event{Kind: event.ItemStarted, Item: &item})
+		w.report(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item}})
 	case "delta":
 		if len(a.items) > 0 {
 			id := w.pick(w.openItems())
@@ -162,12 +162,12 @@ func (w *world) agentStep() {
 			if rapid.Bool().Draw(w.d, "overlap") && at > 0 { // told again, and more
 				text, at = a.items[id], 0
 			}
-			w.report(event.Event{Kind: event.ItemDelta, ItemID: id, Stream: event.StreamText, Delta: text, Offset: at})
+			w.report(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: id, Stream: event.StreamText, Delta: text, Offset: at}})
 		}
 	case "complete":
 		if len(a.items) > 0 {
 			id := w.pick(w.openItems())
-			w.report(event.Event{Kind: event.ItemCompleted, Item: &event.Item{ID: id, Kind: event.ItemMessage, Text: a.items[id]}})
+			w.report(event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: id, Kind: event.ItemMessage, Text: a.items[id]}}})
 			delete(a.items, id)
 		}
 	case "ask":
@@ -175,19 +175,19 @@ func (w *world) agentStep() {
 		kind := rapid.SampledFrom([]event.AskKind{event.AskCommand, event.AskInput}).Draw(w.d, "kind")
 		ask := event.Ask{ID: id, Kind: kind, Questions: []event.Question{{ID: "q"}}}
 		a.asks = append(a.asks, id)
-		w.report(event.Event{Kind: event.AskRequested, Ask: &ask, AskID: id})
+		w.report(event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &ask, AskID: id}})
 	case "resolve":
 		if len(a.asks) > 0 {
-			w.report(event.Event{Kind: event.AskResolved, AskID: rapid.SampledFrom(a.asks).Draw(w.d, "ask")})
+			w.report(event.Event{Kind: event.AskResolved, Data: event.Data{AskID: rapid.SampledFrom(a.asks).Draw(w.d, "ask")}})
 		}
 	case "todo":
 		if rapid.Bool().Draw(w.d, "snapshot") {
-			w.report(event.Event{Kind: event.TodoSnapshot, Todos: []event.Todo{{ID: "1", Content: w.next("c"), State: event.TodoDoing}, {ID: "2", State: event.TodoPending, Order: 1}}})
+			w.report(event.Event{Kind: event.TodoSnapshot, Data: event.Data{Todos: []event.Todo{{ID: "1", Content: w.next("c"), State: event.TodoDoing}, {ID: "2", State: event.TodoPending, Order: 1}}}})
 		} else {
-			w.report(event.Event{Kind: event.TodoUpdate, Todos: []event.Todo{{ID: "2", Content: w.next("c"), State: event.TodoDone, Order: 1}}})
+			w.report(event.Event{Kind: event.TodoUpdate, Data: event.Data{Todos: []event.Todo{{ID: "2", Content: w.next("c"), State: event.TodoDone, Order: 1}}}})
 		}
 	case "usage":
-		w.report(event.Event{Kind: event.UsageUpdated, Usage: &thole.Usage{Input: int64(w.serial), Output: 1}})
+		w.report(event.Event{Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: int64(w.serial), Output: 1}}})
 	case "step":
 		w.report(event.Event{Kind: event.StepStarted})
 	case "reset":
@@ -199,11 +199,11 @@ func (w *world) agentStep() {
 			}
 		}
 	case "note":
-		w.report(event.Event{Kind: event.NoteReported, Text: w.next("note ")})
+		w.report(event.Event{Kind: event.NoteReported, Data: event.Data{Text: w.next("note ")}})
 	case "session":
-		w.report(event.Event{Kind: event.ThreadUpdated, NativeID: w.next("native-")})
+		w.report(event.Event{Kind: event.ThreadUpdated, Data: event.Data{NativeID: w.next("native-")}})
 	case "steered":
-		w.report(event.Event{Kind: event.SteerTaken, Item: &event.Item{ID: "x", Kind: event.ItemUserMessage}})
+		w.report(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &event.Item{ID: "x", Kind: event.ItemUserMessage}}})
 	}
 }
 
@@ -217,7 +217,7 @@ func (w *world) agentEnds() {
 		ended = &provider.Ended{Deferred: ref.pending[0]}
 	}
 	turn := w.agent.ref.Turn
-	w.report(event.Event{Kind: event.TurnEnded, Ended: ended})
+	w.report(event.Event{Kind: event.TurnEnded, Data: ended.Data()})
 	w.agent = agent{}
 	after := w.reference()
 	if ended.Deferred == "" && after.outcomes[turn] == "" {

@@ -5,7 +5,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/event/fold"
 )
 
 // OnTimeout is what becomes of a turn whose ask nobody answered in time.
@@ -36,7 +35,7 @@ func (p Policies) For(k event.AskKind) AskPolicy {
 	if set, ok := p[k]; ok {
 		return set
 	}
-	if fold.Approval(k) {
+	if k.Approval() {
 		return AskPolicy{}
 	}
 	return AskPolicy{Wait: questionWait, OnTimeout: TimeoutFail}
@@ -64,13 +63,4 @@ func (p Policies) Validate() error {
 		}
 	}
 	return nil
-}
-
-// approval tells the asks that need a permission from those that need data.
-func approval(k event.AskKind) bool {
-	switch k {
-	case event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskPlan:
-		return true
-	}
-	return false
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Enqueue implements Service.
@@ -63,7 +63,7 @@ func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.
 // ReorderQueued implements Service. order names every queued message once.
 func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]event.Message]) error {
 	return m.change(ctx, actor, id, "thread.reorder_queued", func(_ *live, w *writer) error {
-		if err := held(w.s.queue, when); err != nil {
+		if err := held(w.s.Queue, when); err != nil {
 			return err
 		}
 		return w.reorderQueued(order)
@@ -78,7 +78,7 @@ func (m *Machine) StartQueued(ctx context.Context, actor thole.Actor, id thole.T
 		if _, err := w.startQueued(msg); err != nil {
 			return err
 		}
-		turn = *w.s.open
+		turn = *w.s.Open
 		return nil
 	})
 	return turn, err

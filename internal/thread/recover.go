@@ -48,7 +48,7 @@ func (m *Machine) Recover(ctx context.Context) error {
 
 func (m *Machine) recover(ctx context.Context, id thole.ThreadID) error {
 	return m.change(ctx, thole.SystemActor, id, "thread.recover", func(_ *live, w *writer) error {
-		t := w.s.open
+		t := w.s.Open
 		if t == nil || fold.SlotOf(t) == fold.Parked {
 			return nil
 		}
@@ -57,7 +57,7 @@ func (m *Machine) recover(ctx context.Context, id thole.ThreadID) error {
 			w.call(wake)
 			return nil
 		}
-		switch m.fate(ctx, w.s.row.thread(w.loaded), *t) {
+		switch m.fate(ctx, w.s.Row.View(w.loaded), *t) {
 		case FateLeave:
 		case FateResume:
 			w.call(wake)
@@ -147,12 +147,12 @@ func (m *Machine) glance(ctx context.Context, id thole.ThreadID) {
 	row, err := m.store.Thread(ctx, id)
 	switch {
 	case errors.Is(err, ErrNone):
-		m.tellWatchers(thole.Owner{}, []event.Event{{Thread: id, Time: m.now(), Kind: event.ThreadDeleted}})
+		m.tellWatchers(thole.Owner{}, []event.Event{event.Event{Thread: id, Time: m.now(), Kind: event.ThreadDeleted}})
 		return
 	case err != nil:
 		return
 	}
 	e := event.Event{Thread: id, Time: row.Thread.Updated, Kind: event.ThreadUpdated}
 	e.Data.Name, e.Data.Archived = &row.Thread.Name, &row.Thread.Archived
-	m.tellWatchers(row.Thread.Owner, []event.Event{e, statusEvent(e, row.status(false))})
+	m.tellWatchers(row.Thread.Owner, []event.Event{e, statusEvent(e, row.Status(false))})
 }

@@ -7,7 +7,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -84,7 +83,7 @@ func TestWhatAForkTakesAlong(t *testing.T) {
 		id := b.create(thread.Create{}).ID
 		first, report := b.turn(id, "one")
 		report(todos("read", "write"), asks("a", event.AskCommand),
-			event.Event{Kind: event.UsageUpdated, Usage: &thole.Usage{Input: 5, Output: 7}}, ends(thole.OutcomeCompleted))
+			event.Event{Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 5, Output: 7}}}, ends(thole.OutcomeCompleted))
 		_, report = b.turn(id, "two")
 		report(todos("rest"), ends(thole.OutcomeCompleted))
 		last, report := b.turn(id, "three") // runs on

@@ -10,12 +10,10 @@ package thread
 
 import (
 	"context"
-	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // Service is all that servers, channels and drivers may do with threads.
@@ -109,137 +107,4 @@ type TurnRef struct {
 	Turn     thole.TurnID
 	Token    string
 	Executor thole.ExecutorID
-}
-
-// Settings are a thread's sticky execution settings.
-type Settings struct {
-	Provider     string            `json:"provider,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	Effort       string            `json:"effort,omitempty"`
-	Profile      thole.Profile     `json:"profile,omitempty"`
-	Dir          string            `json:"dir,omitempty"`
-	Instructions string            `json:"instructions,omitempty"`
-	Options      map[string]string `json:"options,omitempty"`
-}
-
-// Thread is a durable conversation as it is now.
-type Thread struct {
-	ID         thole.ThreadID
-	Owner      thole.Owner
-	Name       string
-	Preview    string // the first user text, bounded
-	Settings   event.Settings
-	NativeID   string // the provider's own session id
-	Source     string // what made it: "app", "http", "cli", …
-	Client     string // the creating client's name
-	Ephemeral  bool
-	Archived   bool
-	ForkedFrom thole.ThreadID
-	Parent     thole.ThreadID
-	Created    time.Time
-	Updated    time.Time
-	// Origin is the native session a fork continues from, until it has its own.
-	Origin string
-	// Seq is the last sequence number of the log, Floor the last one that retention
-	// removed; Turns is the number of turns.
-	Seq   uint64
-	Floor uint64
-	Turns int
-	// Open is the turn that is not over, "" when idle.
-	Open   thole.TurnID
-	Status event.Status
-	Usage  thole.Usage
-}
-
-// Status is derived from (loaded, open turn, pending asks, last error).
-type Status struct {
-	Loaded            bool
-	Active            bool
-	WaitingOnApproval bool
-	WaitingOnInput    bool
-	SystemError       bool
-}
-
-// Turn is one input taken to one outcome.
-type Turn struct {
-	ID       thole.TurnID
-	Thread   thole.ThreadID
-	Input    []thole.Input
-	ClientID string
-	Actor    thole.Actor
-	Settings event.Settings // effective for this turn
-	Phase    thole.Phase
-	Outcome  thole.Outcome // "" while open
-	Error    *thole.TurnError
-	Usage    thole.Usage
-	Executor thole.ExecutorID
-	Runtime  string // version of the runtime manifest its workspace was made by; only where turns are read
-	Trace    string
-	Stamp    thole.Stamp
-	Created  time.Time
-	// Number counts the thread's turns from 1. Seq is where the turn starts in the log.
-	Number int
-	Seq    uint64
-	// Interrupted says that somebody asked for the end; Stop is set when we did,
-	// and then becomes the turn's error.
-	Interrupted bool
-	Stop        *thole.TurnError
-	// Deferred is the ask this turn is parked on: no process runs it, and the
-	// answer queues it again.
-	Deferred thole.AskID
-	// Reply is the deferred ask whose answer the next run of this turn begins with.
-	Reply thole.AskID
-	// Run counts how often the turn was begun again after its first run. A driver
-	// names each run apart towards the provider, whose ids are unique within one.
-	Run int
-	// Steers are messages given to the turn that the agent has not taken in yet.
-	// Those left over at the end go back to the head of the queue.
-	Steers []event.Message
-	// Items is filled only where a call says so.
-	Items []event.Item
-}
-
-// ItemRecord is an item with its place in the log.
-type ItemRecord struct {
-	Turn thole.TurnID
-	Seq  uint64
-	// Open is true until the item completed: its text may still grow.
-	Open bool
-	Item event.Item
-}
-
-// AskRecord is an ask with its durable state.
-type AskRecord struct {
-	Ask      event.Ask
-	Thread   thole.ThreadID
-	Turn     thole.TurnID
-	State    event.AskState
-	Answer   *event.Answer
-	Actor    thole.Actor // who answered
-	Asked    time.Time
-	Resolved time.Time
-}
-
-// Message is a queued message.
-type Message struct {
-	ID       thole.MessageID
-	Thread   thole.ThreadID
-	Input    []thole.Input
-	ClientID string
-	Actor    thole.Actor
-	Created  time.Time
-}
-
-// Event is an immutable fact in a thread's log, or (Seq 0) an ephemeral delta.
-type Event struct {
-	ID       thole.EventID
-	Thread   thole.ThreadID
-	Turn     thole.TurnID
-	Seq      uint64
-	Time     time.Time
-	Trace    string
-	Executor thole.ExecutorID
-	Actor    thole.Actor
-	Kind     event.Kind
-	Data     event.Data
 }

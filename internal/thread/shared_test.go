@@ -106,7 +106,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 				started[turn.ID]++
 				mu.Unlock()
 				ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID}
-				if err := m.Apply(bg, ref, []event.Event{{ID: thole.EventID("end-" + string(turn.ID)), Kind: event.TurnEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}}); err != nil {
+				if err := m.Apply(bg, ref, []event.Event{event.Event{ID: thole.EventID("end-" + string(turn.ID)), Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}); err != nil {
 					t.Errorf("end: %v", err)
 					return
 				}
@@ -166,10 +166,10 @@ func TestTextOfAnotherProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	report(event.Event{ID: "1", Kind: event.ItemStarted, Item: &event.Item{ID: "i", Kind: event.ItemMessage}})
+	report(event.Event{ID: "1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i", Kind: event.ItemMessage}}})
 	said := ""
 	for _, word := range []string{"one ", "two ", "drei \x00 ", "vier ä"} {
-		report(event.Event{Kind: event.ItemDelta, ItemID: "i", Stream: event.StreamText, Delta: word, Offset: int64(len(said))})
+		report(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: "i", Stream: event.StreamText, Delta: word, Offset: int64(len(said))}})
 		said += word
 	}
 	heard := ""
@@ -188,7 +188,7 @@ func TestTextOfAnotherProcess(t *testing.T) {
 		t.Fatalf("joiner sees %q", text)
 	}
 	// An ask raised here is answered there, once.
-	report(event.Event{ID: "2", Kind: event.AskRequested, Ask: &event.Ask{ID: "ask", Kind: event.AskCommand}})
+	report(event.Event{ID: "2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "ask", Kind: event.AskCommand}}})
 	var wg sync.WaitGroup
 	results := make([]error, 8)
 	for i := range results {

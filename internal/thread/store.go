@@ -8,7 +8,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // Outcomes of a commit that are not failures.
@@ -90,45 +89,7 @@ type Commit struct {
 	Fence  TurnRef
 	Events []event.Event
 
-	Turns     []fold.Turn // inserted or updated
-	Phases    []fold.PhaseChange
-	Items     []fold.ItemRecord
-	DropItems []fold.ItemRecord
-	// Closed items have their drafts removed.
-	Closed []thole.ItemID
-	Asks   []fold.AskRecord
-	// Todos replaces the list when Retodo is set, else it upserts.
-	Retodo bool
-	Todos  []event.Todo
-	// Queued messages are upserted, Unqueued removed, then Order, when not nil,
-	// renumbers all that are left.
-	Queued   []event.Message
-	Unqueued []thole.MessageID
-	Order    []thole.MessageID
-	// Settled are turns whose usage is final.
-	Settled []fold.Turn
-	// Key is the idempotency key of the turn that this commit starts.
-	Key string
-}
-
-// Row is a thread with the facts its status is derived from.
-type Row struct {
-	Thread fold.Thread
-	// Approvals and Inputs count the pending asks of either sort.
-	Approvals int
-	Inputs    int
-	// LastOutcome is that of the newest ended turn; Paused says that a user
-	// interrupted it, which holds the queue.
-	LastOutcome thole.Outcome
-	Paused      bool
-	// Step is where the current model call of the open turn began.
-	Step uint64
-}
-
-// PhaseChange moves a turn that has its outcome along the rest of the pipeline.
-type PhaseChange struct {
-	Turn  thole.TurnID
-	Phase thole.Phase
+	fold.Changes
 }
 
 // Head is a thread as far as it must be in memory: bounded by its open turn.
@@ -142,6 +103,10 @@ type Head struct {
 	Todos   []event.Todo
 	Queue   []event.Message
 	Drafts  []Draft
+}
+
+func newState(h *Head) *fold.State {
+	return &fold.State{Row: h.Row, Open: h.Open, Items: h.Items, Asks: h.Asks, Settled: h.Settled, Todos: h.Todos, Queue: h.Queue}
 }
 
 // Draft is a piece of the text of an item in flight.

@@ -23,12 +23,12 @@ func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.Thr
 		}
 	}
 	if o.After != nil {
-		if err := checkAfter(l.st.row.Thread, *o.After); err != nil {
+		if err := checkAfter(l.st.Row.Thread, *o.After); err != nil {
 			return nil, err
 		}
 	}
-	if was := l.st.row.status(l.attached.Swap(true)); !was.Loaded {
-		m.tell(l, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.row.status(true))})
+	if was := l.st.Row.Status(l.attached.Swap(true)); !was.Loaded {
+		m.tell(l, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.Row.Status(true))})
 	}
 	s := newSubscriber(o, m.spawn)
 	if o.After != nil {
@@ -36,8 +36,8 @@ func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.Thr
 		if !o.NoDeltas {
 			tail = l.textSoFar(m.now())
 		}
-		if *o.After < l.st.seq() || len(tail) > 0 {
-			s.replay(*o.After, l.st.seq(), tail, func(ctx context.Context, after uint64) ([]event.Event, error) {
+		if *o.After < l.st.Seq() || len(tail) > 0 {
+			s.replay(*o.After, l.st.Seq(), tail, func(ctx context.Context, after uint64) ([]event.Event, error) {
 				events, err := m.store.Events(ctx, id, after, replayPage)
 				if err != nil {
 					return nil, failed("read log", err)

@@ -1,9 +1,10 @@
 package thread
 
 import (
-	"github.com/tholehq/thole/event"
 	"context"
 	"sync"
+
+	"github.com/tholehq/thole/event"
 )
 
 const (

@@ -9,7 +9,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 func spawner(t *testing.T) func(func()) {
@@ -25,7 +24,7 @@ func TestSubscriberKeepsOrder(t *testing.T) {
 	const n = 20000
 	go func() {
 		for i := uint64(1); i <= n; i++ {
-			s.push([]event.Event{{Seq: i, Kind: event.NoteReported}})
+			s.push([]event.Event{event.Event{Seq: i, Kind: event.NoteReported}})
 			if i%16 == 0 {
 				s.mu.Lock()
 				full := s.size > maxPendingBytes/2
@@ -88,7 +87,7 @@ func TestSlowReaderMergesDeltasFirst(t *testing.T) {
 func TestSlowReaderIsEndedByName(t *testing.T) {
 	s := newSubscriber(SubscribeOptions{Buffer: 4}, spawner(t))
 	for i := range uint64(handover + 20) {
-		s.push([]event.Event{{Seq: i + 1, Kind: event.NoteReported}})
+		s.push([]event.Event{event.Event{Seq: i + 1, Kind: event.NoteReported}})
 	}
 	next := uint64(1)
 	for batch := range s.ch {
@@ -100,7 +99,7 @@ func TestSlowReaderIsEndedByName(t *testing.T) {
 	if !errors.Is(s.failure(), ErrSlow) || next > handover+8 {
 		t.Fatalf("read %d, ended with %v", next-1, s.failure())
 	}
-	s.push([]event.Event{{Seq: 99}}) // after the end: nothing happens
+	s.push([]event.Event{event.Event{Seq: 99}}) // after the end: nothing happens
 	s.end(nil, false)
 }
 
@@ -127,8 +126,8 @@ func TestReplayComesBeforeLive(t *testing.T) {
 		}
 		return page, nil
 	})
-	s.push([]event.Event{{Seq: 601}})
-	s.push([]event.Event{{Seq: 602}})
+	s.push([]event.Event{event.Event{Seq: 601}})
+	s.push([]event.Event{event.Event{Seq: 602}})
 	close(gate)
 	next := uint64(1)
 	for next <= 602 {

@@ -1,7 +1,10 @@
 package thread
 
-import "github.com/tholehq/thole/event"
-import "errors"
+import (
+	"errors"
+
+	"github.com/tholehq/thole/event"
+)
 
 // ErrSlow ends a subscription whose reader fell behind its buffer.
 var ErrSlow = errors.New("thread: subscriber too slow")

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // want is the transition table a second time, in the form a reader checks: one
@@ -22,6 +22,7 @@ var want = map[event.Kind][6]string{
 	event.TurnStarted:    {"q", "-", "-", "-", "-", "-"},
 	event.TurnPhase:      {"-", "qr", "q", "p", "-", "o"},
 	event.TurnSteered:    {"-", "q", "r", "w", "p", "-"},
+	event.SteerTaken:     {"-", "-", "-", "-", "-", "-"},
 	event.SteerRefused:   {"-", "q", "r", "w", "p", "-"},
 	event.TurnInterrupt:  {"-", "q", "r", "w", "p", "-"},
 	event.TurnEnded:      {"-", "o", "o", "o", "o", "-"},
@@ -86,7 +87,9 @@ func in(t *testing.T, sl fold.Slot) *writer {
 		w.add(event.ItemCompleted, "turn", event.Data{Item: &event.Item{ID: "open", Kind: event.ItemMessage}})
 		w.add(event.ItemStarted, "turn", event.Data{Item: &event.Item{ID: "second", Kind: event.ItemMessage}})
 	}
-	ask := func() { w.add(event.AskRequested, "turn", event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand}}) }
+	ask := func() {
+		w.add(event.AskRequested, "turn", event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand}})
+	}
 	switch sl {
 	case fold.Queued:
 		start()
@@ -101,10 +104,10 @@ func in(t *testing.T, sl fold.Slot) *writer {
 		w.add(event.TurnPhase, "turn", event.Data{Phase: thole.PhaseWaitingHuman, AskID: "a1"})
 	case fold.Over:
 		start()
-		w.s.queue = nil // nothing may start behind it
+		w.s.Queue = nil // nothing may start behind it
 		w.add(event.SteerRefused, "turn", event.Data{MessageID: "s1"})
 		w.endTurn(thole.OutcomeCompleted, nil)
-		w.s.queue = []event.Message{{ID: "m1"}, {ID: "m2"}}
+		w.s.Queue = []event.Message{{ID: "m1"}, {ID: "m2"}}
 	}
 	if w.err != nil {
 		t.Fatal(w.err)
@@ -160,7 +163,7 @@ func TestFoldObeysTable(t *testing.T) {
 					w.cancelAsks()
 					w.closeItems()
 				}
-				before := w.s.seq()
+				before := w.s.Seq()
 				w.add(k, about(k), d)
 				allowed := want[k][col] != "-"
 				if k == event.NoteReported && from == fold.Idle {
@@ -175,7 +178,7 @@ func TestFoldObeysTable(t *testing.T) {
 				if got := w.err == nil; got != allowed {
 					t.Fatalf("taken %v, want %v (%v)", got, allowed, w.err)
 				}
-				if w.err != nil && w.s.seq() != before {
+				if w.err != nil && w.s.Seq() != before {
 					t.Fatal("a refused event moved the sequence")
 				}
 			})
@@ -224,7 +227,7 @@ func TestAskMoves(t *testing.T) {
 	states := []event.AskState{event.AskPending, event.AskAnswered, event.AskExpired, event.AskCanceled}
 	for _, from := range states {
 		for _, to := range states {
-			if got := askMove(from, to); got != (from == event.AskPending && to != event.AskPending) {
+			if got := from.MayBecome(to); got != (from == event.AskPending && to != event.AskPending) {
 				t.Errorf("%s → %s: %v", from, to, got)
 			}
 		}

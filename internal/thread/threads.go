@@ -45,28 +45,28 @@ func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadI
 		return fold.Thread{}, errInUse(id)
 	}
 	l.st = &fold.State{}
-	l.st.row.Thread.Seq = base
+	l.st.Row.Thread.Seq = base
 	l.attached.Store(true)
 	w := m.writer(l, actor)
 	w.c.Create = true
 	w.append(event.Event{Thread: id, Kind: event.ThreadCreated, Actor: actor, Data: d})
 	err = w.err
 	if err == nil {
-		w.c.Row = w.s.row
+		w.c.Row = w.s.Row
 		err = commit(w.c)
 	}
 	switch {
 	case err == nil:
 		l.used = m.now()
 		m.accept(l, w)
-		return w.s.row.thread(true), nil
+		return w.s.Row.View(true), nil
 	case errors.Is(err, ErrExists):
 		m.forget(l)
 		return fold.Thread{}, errInUse(id)
 	}
 	m.forget(l) // the next call reads what the store has
 	if known, kerr := m.store.Known(context.WithoutCancel(ctx), id, []thole.EventID{w.c.Events[0].ID}); kerr == nil && known[w.c.Events[0].ID] {
-		return w.s.row.thread(false), nil
+		return w.s.Row.View(false), nil
 	}
 	return fold.Thread{}, failed("create thread", err)
 }
@@ -81,7 +81,7 @@ func (m *Machine) Get(ctx context.Context, actor thole.Actor, id thole.ThreadID)
 	if err != nil {
 		return fold.Thread{}, err
 	}
-	return row.thread(m.loaded(id)), nil
+	return row.View(m.loaded(id)), nil
 }
 
 // visible reads a thread's row if the actor may see it.
@@ -91,7 +91,7 @@ func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.Threa
 	}
 	var row fold.Row
 	var err error
-	if !m.recall(id, func(s *fold.State) { row = s.row }) {
+	if !m.recall(id, func(s *fold.State) { row = s.Row }) {
 		row, err = m.store.Thread(ctx, id)
 	}
 	if errors.Is(err, ErrNone) || err == nil && !m.cfg.Access(actor).Sees(row.Thread.Owner) {
@@ -155,7 +155,7 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[f
 	}
 	threads := make([]fold.Thread, len(rows))
 	for i, r := range rows {
-		threads[i] = r.thread(m.loaded(r.Thread.ID))
+		threads[i] = r.View(m.loaded(r.Thread.ID))
 	}
 	return paged(threads, limit, f.PageParams, back, threadKey(q.ByCreated)), nil
 }
@@ -172,7 +172,7 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	if err != nil {
 		return fold.Thread{}, err
 	}
-	parent, base, todos := l.st.row.Thread, l.st.seq(), l.st.todos
+	parent, base, todos := l.st.Row.Thread, l.st.Seq(), l.st.Todos
 	upTo := parent.Turns
 	if parent.Open != "" {
 		upTo--
@@ -211,10 +211,10 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 	}
 	var t fold.Thread
 	err := m.change(ctx, actor, id, "thread.update", func(l *live, w *writer) error {
-		if err := held(w.s.row.thread(w.loaded), when); err != nil {
+		if err := held(w.s.Row.View(w.loaded), when); err != nil {
 			return err
 		}
-		now, d := w.s.row.Thread, event.Data{}
+		now, d := w.s.Row.Thread, event.Data{}
 		if p.Name != nil && *p.Name != now.Name {
 			d.Name = p.Name
 		}
@@ -235,10 +235,10 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 		if d.Name != nil || d.Archived != nil || d.Settings != nil {
 			w.add(event.ThreadUpdated, "", d)
 		}
-		if d.Archived != nil && *d.Archived && w.s.open != nil {
+		if d.Archived != nil && *d.Archived && w.s.Open != nil {
 			w.interrupt(nil)
 		}
-		t = w.s.row.thread(w.loaded)
+		t = w.s.Row.View(w.loaded)
 		return nil
 	})
 	return t, err
@@ -252,12 +252,12 @@ func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.Thread
 		return err
 	}
 	w := m.writer(l, actor)
-	ref, open := w.ref(), l.st.open != nil
+	ref, open := w.ref(), l.st.Open != nil
 	for range maxTries {
-		if err = held(l.st.row.thread(l.attached.Load()), when); err != nil {
+		if err = held(l.st.Row.View(l.attached.Load()), when); err != nil {
 			break
 		}
-		if err = m.store.Delete(ctx, id, l.st.seq()); !errors.Is(err, ErrStale) {
+		if err = m.store.Delete(ctx, id, l.st.Seq()); !errors.Is(err, ErrStale) {
 			break
 		}
 		if _, err = m.refresh(ctx, l); err != nil {

@@ -36,7 +36,7 @@ func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn)
 		if _, err := w.startTurn(p); err != nil {
 			return err
 		}
-		turn = *w.s.open
+		turn = *w.s.Open
 		return nil
 	})
 	return turn, err
@@ -83,7 +83,7 @@ func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.Thr
 		if err := decide(w); err != nil {
 			return err
 		}
-		turn, ref = *w.s.open, w.ref()
+		turn, ref = *w.s.Open, w.ref()
 		msg = turn.Steers[len(turn.Steers)-1]
 		return nil
 	})
@@ -130,7 +130,7 @@ func (m *Machine) Interrupt(ctx context.Context, actor thole.Actor, id thole.Thr
 func (m *Machine) Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a event.Answer) (fold.AskRecord, error) {
 	var done fold.AskRecord
 	err := m.change(ctx, actor, id, "thread.answer", func(_ *live, w *writer) error {
-		r, pending := w.s.ask(ask)
+		r, pending := w.s.Ask(ask)
 		if !pending {
 			var err error
 			done, err = m.settled(ctx, id, ask, a)
@@ -165,10 +165,10 @@ func (m *Machine) Apply(ctx context.Context, ref TurnRef, events []event.Event) 
 	var skip map[thole.EventID]bool
 	for range 2 {
 		err := m.change(ctx, thole.SystemActor, ref.Thread, "thread.apply", func(_ *live, w *writer) error {
-			if w.s.openID() != ref.Turn {
+			if w.s.OpenID() != ref.Turn {
 				return m.late(ctx, ref, events)
 			}
-			if fold.SlotOf(w.s.open) == fold.Queued && skip == nil {
+			if fold.SlotOf(w.s.Open) == fold.Queued && skip == nil {
 				// The first report moves the turn to running; an old one must not.
 				var err error
 				if skip, err = m.known(ctx, ref.Thread, events); err != nil {
@@ -231,8 +231,8 @@ func (m *Machine) SetPhase(ctx context.Context, ref TurnRef, phase thole.Phase, 
 	err := m.change(ctx, thole.SystemActor, ref.Thread, "thread.set_phase", func(_ *live, w *writer) error {
 		w.executor = ref.Executor
 		w.c.Fence = ref
-		if w.s.openID() == ref.Turn {
-			return w.phase(w.s.open, phase, lastError)
+		if w.s.OpenID() == ref.Turn {
+			return w.phase(w.s.Open, phase, lastError)
 		}
 		t, err := m.store.Turn(ctx, ref.Thread, ref.Turn)
 		if errors.Is(err, ErrNone) {

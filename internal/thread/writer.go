@@ -47,19 +47,19 @@ func (w *writer) append(e event.Event) {
 		e.ID = thole.EventID(w.newID(w.now))
 	}
 	if e.Thread == "" {
-		e.Thread = w.s.row.Thread.ID
+		e.Thread = w.s.Row.Thread.ID
 	}
-	e.Seq, e.Time = w.s.seq()+1, w.now
+	e.Seq, e.Time = w.s.Seq()+1, w.now
 	e.Executor = w.executor
-	if e.Trace = w.trace; e.Trace == "" && w.s.open != nil {
-		e.Trace = w.s.open.Trace
+	if e.Trace = w.trace; e.Trace == "" && w.s.Open != nil {
+		e.Trace = w.s.Open.Trace
 	}
-	before := w.s.row.status(w.loaded)
-	if w.err = w.s.apply(e, w.c); w.err != nil {
+	before := w.s.Row.Status(w.loaded)
+	if w.err = w.s.Apply(e, &w.c.Changes); w.err != nil {
 		return
 	}
 	w.c.Events = append(w.c.Events, e)
-	if after := w.s.row.status(w.loaded); after != before {
+	if after := w.s.Row.Status(w.loaded); after != before {
 		w.outs = append(w.outs, statusEvent(e, after))
 	}
 	w.outs = append(w.outs, e)
@@ -73,9 +73,9 @@ func statusEvent(e event.Event, st event.Status) event.Event {
 func (w *writer) call(f func(Runner)) { w.calls = append(w.calls, f) }
 
 func (w *writer) ref() TurnRef {
-	r := TurnRef{Thread: w.s.row.Thread.ID, Turn: w.s.openID()}
-	if w.s.open != nil {
-		r.Executor = w.s.open.Executor
+	r := TurnRef{Thread: w.s.Row.Thread.ID, Turn: w.s.OpenID()}
+	if w.s.Open != nil {
+		r.Executor = w.s.Open.Executor
 	}
 	return r
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/httpapi/apitest"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"

@@ -132,8 +132,8 @@ func turnOf(t testing.TB, s provider.Session, prompt string, see func(event.Even
 	t.Helper()
 	var end provider.Ended
 	err := s.Run(context.Background(), provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, func(e event.Event) {
-		if e.Ended != nil {
-			end = *e.Ended
+		if e.Kind == event.TurnEnded {
+			end = provider.EndedOf(e)
 		}
 		see(e)
 	})

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/client/execclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord"
@@ -89,7 +89,7 @@ func (b *bench) run(info executor.Info, prompt string) string {
 			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 				out.WriteString(it.Command.Output)
 			}
-			if e := ev.Event.Ended; e != nil && e.Outcome != thole.OutcomeCompleted {
+			if e := ev.Event; e.Kind == event.TurnEnded && e.Outcome != thole.OutcomeCompleted {
 				b.Errorf("ended %+v %+v", e, e.Error)
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Encoder folds the events of one turn into chunks. Give it the turn's events in

@@ -6,8 +6,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 func (e *Encoder) phase(ev event.Event) {

@@ -7,7 +7,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // tail is how much of a running command's output a preliminary chunk shows: each
@@ -17,11 +16,11 @@ const tail = 8 << 10
 // part is one item on the stream.
 type part struct {
 	item  event.Item
-	step  int                       // the one it began in
+	step  int                    // the one it began in
 	open  map[event.Stream]bool  // started on this stream, not ended
 	sent  map[event.Stream]int64 // bytes the client has
-	begun bool                      // tool-input-start went out
-	ready bool                      // tool-input-available went out
+	begun bool                   // tool-input-start went out
+	ready bool                   // tool-input-available went out
 	done  bool
 
 	output []byte // the last bytes of what a tool printed so far

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 )
 

@@ -6,7 +6,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
 )
 

@@ -9,7 +9,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Request is what a client posts. Fields we do not know are the client's own.

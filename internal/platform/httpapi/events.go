@@ -9,8 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -29,7 +29,7 @@ type source struct {
 	id  thole.ThreadID
 	sub *thread.Subscription
 	ch  <-chan []event.Event // of sub; nil once its thread was deleted
-	seq uint64                // of the last event that was sent
+	seq uint64               // of the last event that was sent
 	// stale is set when the cursor was too old.
 	stale *fold.Thread
 }

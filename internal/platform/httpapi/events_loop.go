@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // loop sends until the client, the session or the server ends. After the first

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/view"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 const (

@@ -5,9 +5,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Event is one fact on an event stream.

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // ToolExecution is a command, file change or tool call as one kind of thing.

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )

@@ -47,7 +47,8 @@ read -r line
 				var ended *provider.Ended
 				if err := s.Run(context.Background(), provider.Turn{ID: "turn", Input: thole.Text("hello")}, func(ev event.Event) {
 					if ev.Kind == event.TurnEnded {
-						ended = ev.Ended
+						end := provider.EndedOf(ev)
+						ended = &end
 					}
 				}); err != nil {
 					t.Error(err)

@@ -41,8 +41,8 @@ func (p *Provider) rehearse(ctx context.Context, binary, home string) error {
 		}
 		cfg.Resume = s.NativeID()
 		err = s.Run(ctx, turn, func(e event.Event) {
-			if e.Ended != nil {
-				ended = *e.Ended
+			if e.Kind == event.TurnEnded {
+				ended = provider.EndedOf(e)
 			}
 			see(s, e)
 		})

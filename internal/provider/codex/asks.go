@@ -3,7 +3,6 @@ package codex
 import (
 	"encoding/json"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"

@@ -3,7 +3,6 @@ package codex
 import (
 	"testing"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )

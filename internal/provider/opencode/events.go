@@ -12,7 +12,7 @@ import (
 )
 
 // hear handles events of the server; what follows the turn's end is of no turn.
-func (r *run) hear(batch []event) {
+func (r *run) hear(batch []serverEvent) {
 	r.doubt.Set(doubtful)
 	grown := false
 	for _, e := range batch {
@@ -32,7 +32,7 @@ func (r *run) hear(batch []event) {
 
 // event handles one event of the server. It tells of all sessions in the
 // directory; unknown kinds and other sessions are ignored.
-func (r *run) event(e event) {
+func (r *run) event(e serverEvent) {
 	if e.Type == resync {
 		r.resync()
 		return

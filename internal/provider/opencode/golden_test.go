@@ -22,7 +22,7 @@ func play(stream string, twice bool) providertest.Record {
 	em := provider.NewEmitter(goldenTurn, func(e event.Event) { r = append(r, e) })
 	d := newDecoder(em, "/home/user/work/ws", "", "")
 	ended := provider.Ended{Outcome: thole.OutcomeInterrupted}
-	apply := func(e event) bool {
+	apply := func(e serverEvent) bool {
 		if e.Type == deltaType && e.Properties == nil {
 			d.delta(e.delta)
 			return true
@@ -73,7 +73,7 @@ func play(stream string, twice bool) providertest.Record {
 		}
 		return true
 	}
-	decodeStream(strings.NewReader(stream), func(batch []event) bool {
+	decodeStream(strings.NewReader(stream), func(batch []serverEvent) bool {
 		for _, e := range batch {
 			if !apply(e) {
 				return false
@@ -191,7 +191,7 @@ func TestGoldenQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []event.Ask
-	decodeStream(strings.NewReader(string(raw)), func(batch []event) bool {
+	decodeStream(strings.NewReader(string(raw)), func(batch []serverEvent) bool {
 		for _, e := range batch {
 			var a nativeAsk
 			if e.Type == "question.asked" && json.Unmarshal(e.Properties, &a) == nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )

@@ -58,8 +58,8 @@ func (r Record) Outcome() thole.Outcome { return r.Ended().Outcome }
 
 // Ended is the last event's body.
 func (r Record) Ended() provider.Ended {
-	if n := len(r); n > 0 && r[n-1].Ended != nil {
-		return *r[n-1].Ended
+	if n := len(r); n > 0 && r[n-1].Kind == event.TurnEnded {
+		return provider.EndedOf(r[n-1])
 	}
 	return provider.Ended{}
 }
@@ -227,11 +227,11 @@ func Check(turn thole.TurnID, r Record) error {
 			}
 			delete(asks, e.AskID)
 		case event.TurnEnded:
-			delete(asks, e.Ended.Deferred)
+			delete(asks, e.AskID)
 			if len(open) > 0 || len(asks) > 0 {
 				return fail("%d items and %d asks are still open", len(open), len(asks))
 			}
-			if e.Ended.Outcome == thole.OutcomeFailed && (e.Ended.Error == nil || e.Ended.Error.Code == "" || e.Ended.Error.Hint == "") {
+			if e.Outcome == thole.OutcomeFailed && (e.Error == nil || e.Error.Code == "" || e.Error.Hint == "") {
 				return fail("failed without a code and a hint")
 			}
 		}

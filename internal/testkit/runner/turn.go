@@ -189,8 +189,7 @@ func (w *worker) failure(run thole.TurnID, err error) event.Event {
 		ended = &provider.Ended{Outcome: thole.OutcomeInterrupted}
 	}
 	return event.Event{
-		ID: provider.StableID[thole.EventID]("runner", string(run), "ended"), Kind: event.TurnEnded, Turn: run, Ended: ended,
-	}
+		ID: provider.StableID[thole.EventID]("runner", string(run), "ended"), Kind: event.TurnEnded, Turn: run, Data: ended.Data()}
 }
 
 // settle walks the rest of the pipeline, which has no parts here. A turn that
