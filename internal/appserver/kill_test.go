@@ -117,8 +117,8 @@ func contractWork(w *crash.Work) error {
 	w.Ack("turn " + turn.ID)
 	ref := thread.TurnRef{Thread: thole.ThreadID(id), Turn: thole.TurnID(turn.ID)}
 	err = s.m.Apply(ctx, ref, []event.Event{
-		event.Event{ID: "e1", Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage, Text: "I have to ask", State: event.StateCompleted}}},
-		event.Event{ID: "e2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand, Command: "true"}}},
+		{ID: "e1", Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage, Text: "I have to ask", State: event.StateCompleted}}},
+		{ID: "e2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand, Command: "true"}}},
 	})
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func contractWork(w *crash.Work) error {
 		return err
 	}
 	w.Ack("resolved")
-	err = s.m.Apply(ctx, ref, []event.Event{event.Event{ID: "e3", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
+	err = s.m.Apply(ctx, ref, []event.Event{{ID: "e3", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 
 // follow sends what a subscription brings until it ends, and then returns false;
 // true means that the connection is over or was told to finish.
-func (c *conn) follow(in *thread.Subscription, frames func([]event.Event) []*frame) (over bool) {
+func (c *conn) follow(in *thread.Subscription, frames func(*thread.Batch) []*frame) (over bool) {
 	for {
-		var batch []event.Event
+		var batch *thread.Batch
 		var ok bool
 		select {
 		case batch, ok = <-in.Events:
@@ -35,7 +35,7 @@ func (c *conn) follow(in *thread.Subscription, frames func([]event.Event) []*fra
 const linger = 20 * time.Millisecond
 
 // last sends what was published before the connection had to finish.
-func (c *conn) last(in *thread.Subscription, frames func([]event.Event) []*frame) {
+func (c *conn) last(in *thread.Subscription, frames func(*thread.Batch) []*frame) {
 	t := time.NewTimer(linger)
 	defer t.Stop()
 	for {
@@ -113,11 +113,11 @@ func (c *conn) watch() error {
 	return nil
 }
 
-func (c *conn) news(batch []event.Event) []*frame {
-	frames, _ := c.srv.feeds.coarse.frames(batch, func() []*frame {
+func (c *conn) news(batch *thread.Batch) []*frame {
+	frames := batch.Encode(c.srv, func() any {
 		var out []*frame
-		for i := range batch {
-			e := &batch[i]
+		for i := range batch.Events {
+			e := &batch.Events[i]
 			had := len(out)
 			if e.Kind == event.ThreadCreated {
 				if f := c.srv.created(e); f != nil {
@@ -131,7 +131,7 @@ func (c *conn) news(batch []event.Event) []*frame {
 			}
 		}
 		return out
-	})
+	}).([]*frame)
 	kept := make([]*frame, 0, len(frames))
 	for _, f := range frames {
 		if f.birth || !c.subscribed(f.thread) {

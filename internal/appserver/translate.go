@@ -2,58 +2,34 @@ package appserver
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
-// translator turns a thread's events into frames. It is a fold: two of them that
-// begin with the same snapshot and see the same events make the same frames and
-// have the same state, which is why subscribers can share frames.
+// translator encodes a thread's events as frames, each from the thread's state
+// before it. Two translators in the same state make the same frames, which is why
+// subscribers can share them.
 type translator struct {
 	srv   *Server
-	turn  fold.Turn   // the open one; ID "" when idle
-	last  *event.Item // the newest message of the open turn
-	told  bool        // the open turn's error was told
-	usage thole.Usage // of the turns that ended
-	items map[thole.ItemID]event.ItemKind
-	todos []event.Todo
-	edits []event.FileChange // of the open turn
+	state *fold.State
 	// replay: the events are older than the snapshot, so only what an event says
-	// itself is certain.
+	// itself is certain. usage is then that of the snapshot.
 	replay bool
+	usage  thole.Usage
 }
 
-func newTranslator(s *Server, snap thread.Snapshot) *translator {
-	t := &translator{srv: s, usage: snap.Thread.Usage, todos: snap.Todos, items: map[thole.ItemID]event.ItemKind{}}
-	if snap.Open != nil {
-		t.turn = *snap.Open
-		t.told = t.turn.Error != nil
-		for i := range snap.Open.Items {
-			it := snap.Open.Items[i]
-			t.items[it.ID] = it.Kind
-			if it.Kind == event.ItemMessage && !it.Stamp.Ended.IsZero() {
-				t.last = &it
-			}
-			t.edits = append(t.edits, edits(&it)...)
-		}
-	}
-	return t
-}
-
-// frames encodes a batch and folds it.
+// frames encodes a batch.
 func (t *translator) frames(batch []event.Event) []*frame {
 	var out []*frame
 	for i := range batch {
 		e := &batch[i]
 		had := len(out)
 		out = t.event(out, e)
-		t.fold(e)
+		t.state.Follow(*e)
 		if e.Seq > 0 && len(out) > had {
 			if last := out[len(out)-1]; last.seq == 0 {
 				last.seq = e.Seq
@@ -63,37 +39,33 @@ func (t *translator) frames(batch []event.Event) []*frame {
 	return out
 }
 
-// fold keeps what later events need of this one.
-func (t *translator) fold(e *event.Event) {
-	d := &e.Data
-	switch e.Kind {
-	case event.TurnStarted:
-		t.turn = fold.Turn{ID: e.Turn, Created: e.Time}
-		t.last, t.told, t.edits = nil, false, nil
-		clear(t.items)
-	case event.ItemStarted, event.ItemUpdated:
-		t.items[d.Item.ID] = d.Item.Kind
-	case event.ItemCompleted:
-		delete(t.items, d.Item.ID)
-		if d.Item.Kind == event.ItemMessage {
-			t.last = d.Item
-		}
-		t.edits = append(t.edits, edits(d.Item)...)
-	case event.UsageUpdated:
-		t.turn.Usage = *d.Usage
-	case event.ErrorReported:
-		t.told = t.told || !d.Error.Retrying
-	case event.TodoSnapshot:
-		t.todos = d.Todos
-	case event.TodoUpdate:
-		t.todos = event.MergeTodos(t.todos, d.Todos)
-	case event.TurnEnded:
-		if !t.replay {
-			t.usage = t.usage.Plus(t.turn.Usage)
-		}
-		t.turn, t.last, t.edits = fold.Turn{}, nil, nil
-		clear(t.items)
+// open returns an item of the open turn that is not complete.
+func (t *translator) open(id thole.ItemID) (event.Item, bool) {
+	if i := t.state.Item(id); i >= 0 && t.state.Items[i].Open {
+		return t.state.Items[i].Item, true
 	}
+	return event.Item{}, false
+}
+
+// lastMessage is the newest message that the open turn completed.
+func (t *translator) lastMessage() *event.Item {
+	for i := len(t.state.Items) - 1; i >= 0; i-- {
+		if r := t.state.Items[i]; !r.Open && r.Item.Kind == event.ItemMessage {
+			return &r.Item
+		}
+	}
+	return nil
+}
+
+// diff is the open turn's whole diff with the changes of one more item.
+func (t *translator) diff(more []event.FileChange) string {
+	var all []event.FileChange
+	for i := range t.state.Items {
+		if r := &t.state.Items[i]; !r.Open {
+			all = append(all, edits(&r.Item)...)
+		}
+	}
+	return turnDiff(append(all, more...))
 }
 
 // edits are the changes of files that an item made.
@@ -124,17 +96,19 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	case event.TurnPhase:
 		add("thole/turn/phase", app.TurnPhase{ThreadID: id, TurnID: turnID, Phase: string(d.Phase)}).extension = true
 	case event.TurnEnded:
-		ended := t.turn
-		if t.turn.ID != e.Turn {
-			ended = fold.Turn{}
+		var ended fold.Turn
+		told := false
+		if t.state.OpenID() == e.Turn {
+			ended = *t.state.Open
+			told = ended.Error != nil
 		}
 		ended.ID, ended.Outcome, ended.Error, ended.Stamp.Ended = e.Turn, d.Outcome, d.Error, e.Time
-		if d.Outcome == thole.OutcomeFailed && !t.told {
+		if d.Outcome == thole.OutcomeFailed && !told {
 			add("error", app.ErrorNotification{Error: *turnError(d.Error), ThreadID: id, TurnID: turnID})
 		}
 		w := turn(ended)
-		if t.last != nil {
-			w.Items, w.ItemsView = []app.Item{item(*t.last)}, app.ItemsSummary
+		if last := t.lastMessage(); last != nil {
+			w.Items, w.ItemsView = []app.Item{item(*last)}, app.ItemsSummary
 		}
 		add("turn/completed", app.TurnNotification{ThreadID: id, Turn: w})
 	case event.StepReset:
@@ -144,14 +118,14 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	case event.ItemUpdated:
 		add("thole/item/updated", app.ItemUpdated{ThreadID: id, TurnID: turnID, Item: item(*d.Item)}).extension = true
 	case event.ItemCompleted:
-		if _, open := t.items[d.Item.ID]; !open && (!t.replay || d.Item.Kind == event.ItemUserMessage) { // nobody has heard of it yet
+		if _, open := t.open(d.Item.ID); !open && (!t.replay || d.Item.Kind == event.ItemUserMessage) { // nobody has heard of it yet
 			fresh := *d.Item
 			fresh.Stamp.Ended = fresh.Stamp.Started
 			add("item/started", started(id, turnID, unfinished(fresh)))
 		}
 		add("item/completed", app.ItemDone{Item: item(*d.Item), ThreadID: id, TurnID: turnID, CompletedAtMs: at})
 		if more := edits(d.Item); len(more) > 0 && !t.replay {
-			if diff := turnDiff(append(slices.Clip(t.edits), more...)); diff != "" {
+			if diff := t.diff(more); diff != "" {
 				add("turn/diff/updated", app.DiffUpdated{ThreadID: id, TurnID: turnID, Diff: diff})
 			}
 		}
@@ -160,7 +134,7 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	case event.TodoSnapshot:
 		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(d.Todos)})
 	case event.TodoUpdate:
-		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(event.MergeTodos(t.todos, d.Todos))})
+		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(event.MergeTodos(t.state.Todos, d.Todos))})
 	case event.AskRequested:
 		if f := request(e.Thread, e.Turn, *d.Ask, at, t.srv.cfg.Dir); f != nil {
 			out = append(out, f)
@@ -171,7 +145,7 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	case event.UsageUpdated:
 		sum := t.usage
 		if !t.replay {
-			sum = sum.Plus(*d.Usage)
+			sum = t.state.Row.Thread.Usage.Plus(*d.Usage)
 		}
 		w := app.ThreadUsage{Total: usage(sum), Last: usage(*d.Usage)}
 		if sum.ContextWindow > 0 {
@@ -216,10 +190,11 @@ func unfinished(i event.Item) event.Item {
 
 // delta tells growing text. What the item is decides the notification's name.
 func (t *translator) delta(out []*frame, e *event.Event, at int64) []*frame {
-	kind, open := t.items[e.Data.ItemID]
+	it, open := t.open(e.Data.ItemID)
 	if !open {
 		return out
 	}
+	kind := it.Kind
 	zero := 0
 	p := app.Delta{ThreadID: string(e.Thread), TurnID: string(e.Turn), ItemID: string(e.Data.ItemID), Delta: e.Data.Delta}
 	method := ""

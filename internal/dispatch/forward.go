@@ -93,7 +93,7 @@ func (w *worker) forward(ctx context.Context, p *place, run executord.Run, sub *
 				f.catchUp(ctx, sub.Snapshot, true)
 				continue
 			}
-			for _, ev := range batch {
+			for _, ev := range batch.Events {
 				if ev.Turn == w.lease.Turn {
 					f.event(ctx, ev)
 				}
@@ -148,7 +148,7 @@ func (w *worker) interrupted(ctx context.Context, sub *thread.Subscription) bool
 			if !ok {
 				return false
 			}
-			for _, ev := range batch {
+			for _, ev := range batch.Events {
 				if ev.Turn == w.lease.Turn && ev.Kind == event.TurnInterrupt {
 					return true
 				}

@@ -208,7 +208,7 @@ func (r *rig) until(id thole.ThreadID, want func(event.Event) bool) event.Event 
 			if !ok {
 				r.t.Fatalf("subscription ended: %v", sub.Err())
 			}
-			for _, ev := range batch {
+			for _, ev := range batch.Events {
 				if want(ev) {
 					return ev
 				}

@@ -90,7 +90,7 @@ var (
 
 // unbegun ends a turn that was interrupted before its agent began.
 func (w *worker) unbegun(ctx context.Context, t fold.Turn) error {
-	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{event.Event{
+	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{{
 		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: w.cfg.Now().UTC(), Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()}})
 }
 

@@ -228,7 +228,7 @@ func (w *worker) fail(ctx context.Context, t fold.Turn, why error) error {
 		Text: "thole could not run this turn: " + why.Error(), Stamp: thole.Stamp{Started: now, Ended: now},
 	}
 	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{
-		event.Event{ID: provider.StableID[thole.EventID]("failed-note", string(t.ID)), Kind: event.ItemCompleted, Turn: t.ID, Time: now, Data: event.Data{Item: &note, ItemID: note.ID}},
-		event.Event{ID: provider.StableID[thole.EventID]("failed", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: now, Data: provider.Ended{Outcome: thole.OutcomeFailed, Error: te}.Data()},
+		{ID: provider.StableID[thole.EventID]("failed-note", string(t.ID)), Kind: event.ItemCompleted, Turn: t.ID, Time: now, Data: event.Data{Item: &note, ItemID: note.ID}},
+		{ID: provider.StableID[thole.EventID]("failed", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: now, Data: provider.Ended{Outcome: thole.OutcomeFailed, Error: te}.Data()},
 	})
 }

@@ -37,7 +37,7 @@ func TestTurnAndQueueRowMoveTogether(t *testing.T) {
 		if err != nil || len(leases) != 1 || leases[0].Turn != turn.ID {
 			t.Fatalf("claimed %+v, %v", leases, err)
 		}
-		note := []event.Event{event.Event{ID: "n", Kind: event.NoteReported, Data: event.Data{Text: "x"}}}
+		note := []event.Event{{ID: "n", Kind: event.NoteReported, Data: event.Data{Text: "x"}}}
 		ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID, Token: "stale"}
 		if err := m.Apply(ctx, ref, note); thole.CodeOf(err) != thole.CodeConflict {
 			t.Fatalf("a stale token wrote: %v", err)

@@ -42,7 +42,7 @@ func refusedWork(w *crash.Work) error {
 		return err
 	}
 	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []event.Event{
-		event.Event{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
+		{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
 	}); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ type late struct {
 }
 
 func (l late) Steer(ctx context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {
-	err := l.m.Apply(ctx, ref, []event.Event{event.Event{ID: "end", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
+	err := l.m.Apply(ctx, ref, []event.Event{{ID: "end", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []event.Event{event.Event{ID: "e1", Kind: event.StepStarted}}); err != nil {
+	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []event.Event{{ID: "e1", Kind: event.StepStarted}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Steer(bg, me, thread.Steer{Thread: crashed, Expected: turn.ID, Input: thole.Text("steer")}); err != nil {

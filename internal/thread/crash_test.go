@@ -57,14 +57,14 @@ func crashWork(w *crash.Work) error {
 	ref := thread.TurnRef{Thread: crashed, Turn: first.ID, Executor: "x"}
 	do("claimed", m.SetPhase(bg, ref, thole.PhaseClaimed, ""))
 	do("item", m.Apply(bg, ref, []event.Event{
-		event.Event{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
-		event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: "i1", Stream: event.StreamText, Delta: "half an ans"}},
+		{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
+		{Kind: event.ItemDelta, Data: event.Data{ItemID: "i1", Stream: event.StreamText, Delta: "half an ans"}},
 	}))
 	m.Checkpoint(bg)
 	w.Ack("draft")
 	do("ask", m.Apply(bg, ref, []event.Event{
-		event.Event{ID: "e2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskInput, Questions: []event.Question{{ID: "q"}}, Deadline: time.Now().Add(-time.Second)}}},
-		event.Event{ID: "e3", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a2", Kind: event.AskCommand}}},
+		{ID: "e2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskInput, Questions: []event.Question{{ID: "q"}}, Deadline: time.Now().Add(-time.Second)}}},
+		{ID: "e3", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a2", Kind: event.AskCommand}}},
 	}))
 	_, err = m.Answer(bg, me, crashed, "a2", event.Answer{Decision: event.DecisionAllow})
 	do("answered a2", err)
@@ -81,8 +81,8 @@ func crashWork(w *crash.Work) error {
 	do("promoted "+string(other.ID), err)
 	do("swept", m.Sweep(bg))
 	do("ended", m.Apply(bg, ref, []event.Event{
-		event.Event{ID: "e4", Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 7}}},
-		event.Event{ID: "e5", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()},
+		{ID: "e4", Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 7}}},
+		{ID: "e5", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()},
 	}))
 	th, err := m.Get(bg, me, crashed)
 	steps = append(steps, err)
@@ -199,7 +199,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		if has("item") {
 			before := w.reference().seq
 			err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: r.firstTurn()}, []event.Event{
-				event.Event{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}}})
+				{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}}})
 			if err != nil || w.reference().seq != before {
 				t.Fatalf("repeat after the crash: %v", err)
 			}

@@ -68,10 +68,10 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 		again("phase", func() error { return m.SetPhase(bg, ref, thole.PhaseClaimed, "") })
 		again("report", func() error {
 			return m.Apply(bg, ref, []event.Event{
-				event.Event{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
-				event.Event{ID: "e2", Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage, Text: "said"}}},
-				event.Event{ID: "e3", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand}}},
-				event.Event{ID: "e4", Kind: event.TodoSnapshot, Data: event.Data{Todos: []event.Todo{{ID: "1", Content: "c", State: event.TodoDoing}}}},
+				{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
+				{ID: "e2", Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage, Text: "said"}}},
+				{ID: "e3", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand}}},
+				{ID: "e4", Kind: event.TodoSnapshot, Data: event.Data{Todos: []event.Todo{{ID: "1", Content: "c", State: event.TodoDoing}}}},
 			})
 		})
 		again("answer", func() error {
@@ -79,7 +79,7 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 			return err
 		}, thole.CodeConflict)
 		again("end", func() error {
-			return m.Apply(bg, ref, []event.Event{event.Event{ID: "e5", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
+			return m.Apply(bg, ref, []event.Event{{ID: "e5", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
 		}, thole.CodeConflict)
 		name := "named"
 		again("name", func() error {

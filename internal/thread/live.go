@@ -60,42 +60,29 @@ func (l *live) plan() *flightPlan {
 }
 
 // publish tells the thread's subscribers. It never blocks.
-func (l *live) publish(outs []event.Event) {
-	if len(outs) == 0 {
-		return
-	}
-	var bare []event.Event
+func (l *live) publish(b *Batch) {
+	var bare *Batch
 	for s := range l.subs {
 		if s.over() {
 			delete(l.subs, s)
 			continue
 		}
 		if !s.noDeltas {
-			s.push(outs)
+			s.push(b)
 			continue
 		}
 		if bare == nil {
-			bare = withoutDeltas(outs)
+			bare = b.withoutDeltas()
 		}
 		s.push(bare)
 	}
-}
-
-func withoutDeltas(outs []event.Event) []event.Event {
-	kept := make([]event.Event, 0, len(outs))
-	for _, e := range outs {
-		if e.Kind != event.ItemDelta {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
 
 // snapshot is the thread as it is now, items in flight with their text so far.
 func (l *live) snapshot(now time.Time) Snapshot {
 	snap := Snapshot{
 		Thread: l.st.Row.View(l.attached.Load()), Seq: l.st.Seq(),
-		Asks: l.st.Asks, Todos: l.st.Todos, Queue: l.st.Queue, Taken: now,
+		Asks: l.st.Asks, Todos: l.st.Todos, Queue: l.st.Queue, Taken: now, Fold: l.st,
 	}
 	if l.st.Open != nil {
 		t, plan := *l.st.Open, l.plan()
@@ -188,9 +175,10 @@ func (m *Machine) catchUp(l *live, events []event.Event) error {
 		outs = append(outs, e)
 	}
 	plan.gone = scratch.Closed
+	before := l.st
 	l.st = next
 	l.unsaved = plan.land()
-	m.tell(l, outs)
+	m.tell(l, before, outs)
 	return nil
 }
 
@@ -226,14 +214,14 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 			}
 		}
 	}
-	m.tell(l, w.outs)
+	m.tell(l, l.st, w.outs)
 	return nil
 }
 
 // vanish ends a thread that was deleted, here or by another process.
 func (m *Machine) vanish(l *live) {
 	e := event.Event{Thread: l.id, Seq: l.st.Seq() + 1, Time: m.now(), Kind: event.ThreadDeleted}
-	m.tell(l, []event.Event{e})
+	m.tell(l, l.st, []event.Event{e})
 	for s := range l.subs {
 		s.end(thole.Errorf(thole.CodeGone, "thread %s was deleted", l.id), true)
 	}

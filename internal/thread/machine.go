@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Config makes a Machine. Store is needed; the rest has defaults.
@@ -277,6 +278,7 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 
 // accept makes a committed writer the thread's state.
 func (m *Machine) accept(l *live, w *writer) {
+	before := l.st
 	l.st = w.s
 	l.unsaved = w.flights.land()
 	if l.unsaved > kickBytes {
@@ -285,7 +287,7 @@ func (m *Machine) accept(l *live, w *writer) {
 		default:
 		}
 	}
-	m.tell(l, w.outs)
+	m.tell(l, before, w.outs)
 }
 
 // happened looks up whether a commit of unknown outcome took place. Until that
@@ -302,8 +304,10 @@ func (m *Machine) happened(l *live, first thole.EventID) bool {
 }
 
 // tell publishes to the thread's subscribers and to those who watch all.
-func (m *Machine) tell(l *live, outs []event.Event) {
-	l.publish(outs)
+func (m *Machine) tell(l *live, before *fold.State, outs []event.Event) {
+	if len(outs) > 0 {
+		l.publish(&Batch{Events: outs, Before: before})
+	}
 	m.tellWatchers(l.st.Row.Thread.Owner, outs)
 }
 

@@ -128,7 +128,7 @@ func (c *client) readTo(end uint64) {
 			if !ok {
 				c.w.t.Fatalf("a client that reads was ended: %v", c.sub.Err())
 			}
-			c.take(batch)
+			c.take(batch.Events)
 		case <-late:
 			c.w.t.Fatalf("a client waits at %d for %d: %s", c.seq, end, c.differs())
 		}
@@ -231,7 +231,7 @@ func (c *client) finish(close bool) {
 				}
 				return
 			}
-			c.take(batch)
+			c.take(batch.Events)
 			continue
 		default:
 		}

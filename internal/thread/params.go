@@ -136,4 +136,6 @@ type Snapshot struct {
 	Todos []event.Todo
 	Queue []event.Message
 	Taken time.Time
+	// Fold is the state that the snapshot shows; texts in flight are only in Open.
+	Fold *fold.State
 }

@@ -147,7 +147,7 @@ func (m *Machine) glance(ctx context.Context, id thole.ThreadID) {
 	row, err := m.store.Thread(ctx, id)
 	switch {
 	case errors.Is(err, ErrNone):
-		m.tellWatchers(thole.Owner{}, []event.Event{event.Event{Thread: id, Time: m.now(), Kind: event.ThreadDeleted}})
+		m.tellWatchers(thole.Owner{}, []event.Event{{Thread: id, Time: m.now(), Kind: event.ThreadDeleted}})
 		return
 	case err != nil:
 		return

@@ -90,7 +90,7 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		if !th.Status.WaitingOnApproval || th.Open != turn.ID {
 			t.Fatalf("thread %+v", th)
 		}
-		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []event.Event{event.Event{ID: "late", Kind: event.NoteReported}}); thole.CodeOf(err) != thole.CodeConflict {
+		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []event.Event{{ID: "late", Kind: event.NoteReported}}); thole.CodeOf(err) != thole.CodeConflict {
 			t.Fatalf("a report about a parked turn: %v", err)
 		}
 		long := event.Answer{Decision: event.DecisionAllow, Answers: map[string][]string{"": {strings.Repeat("x", 5<<20)}}}
@@ -106,9 +106,9 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		}
 		// The next run tells the ask again; it stays answered.
 		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []event.Event{
-			event.Event{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}}},
-			event.Event{ID: "r2", Kind: event.AskResolved, Data: event.Data{AskID: "a"}},
-			event.Event{ID: "r3", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}); err != nil {
+			{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}}},
+			{ID: "r2", Kind: event.AskResolved, Data: event.Data{AskID: "a"}},
+			{ID: "r3", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}); err != nil {
 			t.Fatal(err)
 		}
 		rec, _ := b.Asks(bg, me, id, false)
@@ -148,7 +148,7 @@ func TestQueuePausesAfterAnInterrupt(t *testing.T) {
 	if err != nil || started.Input[0].Text != "one" {
 		t.Fatalf("started %+v, %v", started, err)
 	}
-	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: started.ID}, []event.Event{event.Event{ID: "f", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeFailed}.Data()}}); err != nil {
+	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: started.ID}, []event.Event{{ID: "f", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeFailed}.Data()}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := b.lastTurn(id); last.Input[0].Text != "two" || last.Phase != thole.PhaseQueued {

@@ -61,7 +61,7 @@ func await(t *testing.T, sub *thread.Subscription, stop func(event.Event) bool) 
 				t.Fatalf("subscription ended: %v", sub.Err())
 			}
 			done := false
-			for _, e := range batch {
+			for _, e := range batch.Events {
 				all = append(all, e)
 				done = done || stop(e)
 			}
@@ -106,7 +106,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 				started[turn.ID]++
 				mu.Unlock()
 				ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID}
-				if err := m.Apply(bg, ref, []event.Event{event.Event{ID: thole.EventID("end-" + string(turn.ID)), Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}); err != nil {
+				if err := m.Apply(bg, ref, []event.Event{{ID: thole.EventID("end-" + string(turn.ID)), Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}); err != nil {
 					t.Errorf("end: %v", err)
 					return
 				}

@@ -28,7 +28,7 @@ func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.Thr
 		}
 	}
 	if was := l.st.Row.Status(l.attached.Swap(true)); !was.Loaded {
-		m.tell(l, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.Row.Status(true))})
+		m.tell(l, l.st, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.Row.Status(true))})
 	}
 	s := newSubscriber(o, m.spawn)
 	if o.After != nil {
@@ -117,10 +117,10 @@ func (m *Machine) tellWatchers(owner thole.Owner, outs []event.Event) {
 	if len(m.watchers) == 0 {
 		return
 	}
-	var news []event.Event
+	news := &Batch{}
 	for _, e := range outs {
 		if coarse(e) {
-			news = append(news, e)
+			news.Events = append(news.Events, e)
 		}
 	}
 	for w := range m.watchers {

@@ -18,13 +18,13 @@ const (
 // subscriber is one reader's bounded queue. push never blocks. A goroutine
 // exists only while the reader lags.
 type subscriber struct {
-	ch       chan []event.Event
+	ch       chan *Batch
 	limit    int
 	noDeltas bool
 	spawn    func(func()) // starts a goroutine that the machine waits for
 
 	mu      sync.Mutex // guards what follows; never held while blocking
-	pending [][]event.Event
+	pending []*Batch
 	n, size int
 	pumping bool // a pump is between taking a batch and having sent it
 	ended   bool
@@ -39,13 +39,13 @@ func newSubscriber(o SubscribeOptions, spawn func(func())) *subscriber {
 		limit = defaultBuffer
 	}
 	return &subscriber{
-		ch: make(chan []event.Event, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, abort: make(chan struct{}),
+		ch: make(chan *Batch, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, abort: make(chan struct{}),
 	}
 }
 
 // push hands over a batch that is shared with other subscribers.
-func (s *subscriber) push(batch []event.Event) {
-	if len(batch) == 0 {
+func (s *subscriber) push(batch *Batch) {
+	if len(batch.Events) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -62,8 +62,8 @@ func (s *subscriber) push(batch []event.Event) {
 	}
 	had := s.n
 	s.pending = append(s.pending, batch)
-	s.n += len(batch)
-	s.size += weight(batch)
+	s.n += len(batch.Events)
+	s.size += weight(batch.Events)
 	if had > 0 && (s.n > s.limit || s.size > maxPendingBytes) {
 		s.mergeLocked()
 		if s.n > s.limit || s.size > maxPendingBytes {
@@ -95,8 +95,8 @@ func (s *subscriber) pump() {
 		}
 		batch := s.pending[0]
 		s.pending = s.pending[1:]
-		s.n -= len(batch)
-		s.size -= weight(batch)
+		s.n -= len(batch.Events)
+		s.size -= weight(batch.Events)
 		s.mu.Unlock()
 		if !s.send(batch) {
 			continue
@@ -104,7 +104,7 @@ func (s *subscriber) pump() {
 	}
 }
 
-func (s *subscriber) send(batch []event.Event) bool {
+func (s *subscriber) send(batch *Batch) bool {
 	select {
 	case s.ch <- batch:
 		return true
@@ -152,7 +152,7 @@ func (s *subscriber) failure() error {
 func (s *subscriber) mergeLocked() {
 	var merged []event.Event
 	for _, batch := range s.pending {
-		for _, e := range batch {
+		for _, e := range batch.Events {
 			if last := len(merged) - 1; last >= 0 && Continues(&merged[last], &e) {
 				merged[last].Data.Delta += e.Data.Delta
 				continue
@@ -160,7 +160,7 @@ func (s *subscriber) mergeLocked() {
 			merged = append(merged, e)
 		}
 	}
-	s.pending, s.n, s.size = [][]event.Event{merged}, len(merged), weight(merged)
+	s.pending, s.n, s.size = []*Batch{{Events: merged, Before: s.pending[0].Before}}, len(merged), weight(merged)
 }
 
 // Continues reports whether b goes on where the delta a ended.
@@ -212,12 +212,12 @@ func (s *subscriber) replay(after, upTo uint64, tail []event.Event, read func(ct
 				page = page[:len(page)-1]
 			}
 			after = page[len(page)-1].Seq
-			if !s.send(page) {
+			if !s.send(&Batch{Events: page}) {
 				break
 			}
 		}
 		if after >= upTo && len(tail) > 0 {
-			s.send(tail)
+			s.send(&Batch{Events: tail})
 		}
 		s.pump()
 	})

@@ -2,8 +2,6 @@ package thread
 
 import (
 	"errors"
-
-	"github.com/tholehq/thole/event"
 )
 
 // ErrSlow ends a subscription whose reader fell behind its buffer.
@@ -13,7 +11,7 @@ var ErrSlow = errors.New("thread: subscriber too slow")
 // after Snapshot, in order; it is closed at the end and Err then says why.
 type Subscription struct {
 	Snapshot Snapshot
-	Events   <-chan []event.Event
+	Events   <-chan *Batch
 
 	err   func() error
 	close func()

@@ -103,7 +103,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 		begun, err := machine.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: th.ID, Input: thole.Text("hello")})
 		must(t, err)
 		for batch := range sub.Events {
-			for _, e := range batch {
+			for _, e := range batch.Events {
 				if e.Kind == event.TurnPhase && e.Data.Phase.Terminal() {
 					for { // the next one must find an idle thread
 						if row, err := db.Queue().Get(ctx, begun.ID); err != nil || row.State == queue.Done {

@@ -84,11 +84,11 @@ func (o *observer) watch(ctx context.Context) (over bool, err error) {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
-		case events, ok := <-sub.Events:
+		case batch, ok := <-sub.Events:
 			if !ok {
 				return false, sub.Err()
 			}
-			for _, e := range events {
+			for _, e := range batch.Events {
 				switch {
 				case e.Kind == event.TurnEnded && e.Turn == o.w.Turn:
 					return o.end(e.Data.Outcome, fmt.Sprintf("thread log, event %d", e.Seq)), nil

@@ -195,9 +195,9 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 }
 
 // feed takes a batch and what else there is by now.
-func feed(e *chat.Encoder, batch []event.Event, more <-chan []event.Event, after uint64) uint64 {
+func feed(e *chat.Encoder, batch *thread.Batch, more <-chan *thread.Batch, after uint64) uint64 {
 	for {
-		for _, ev := range batch {
+		for _, ev := range batch.Events {
 			if ev.Seq > 0 {
 				after = ev.Seq
 			}

@@ -86,7 +86,7 @@ func until(t testing.TB, sub *thread.Subscription, stop func(event.Event) bool) 
 			if !ok {
 				t.Fatalf("subscription ended: %v", sub.Err())
 			}
-			for i, e := range batch {
+			for i, e := range batch.Events {
 				all = append(all, e)
 				if stop(e) {
 					_ = i
@@ -254,7 +254,7 @@ func TestStoppedServerEndsTurnsVisibly(t *testing.T) {
 	g.stop()
 	var last event.Event
 	for batch := range sub.Events { // the end is told before the subscription ends
-		for _, e := range batch {
+		for _, e := range batch.Events {
 			if e.Kind == event.TurnEnded {
 				last = e
 			}
