@@ -18,7 +18,7 @@ func (w *writer) report(events []event.Event, skip map[thole.EventID]bool) error
 	}
 	seen := map[thole.EventID]bool{}
 	for _, e := range events {
-		if w.s.OpenID() != turn || w.err != nil {
+		if w.s.OpenID() != turn || w.err != nil || fold.SlotOf(w.s.Open) == fold.Parked {
 			break // the provider's end is its last word
 		}
 		if e.Kind == event.ItemDelta {

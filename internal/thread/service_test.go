@@ -123,6 +123,37 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 	})
 }
 
+// A reader that resumes at an old cursor reports facts of an earlier turn with those
+// of the running one. Folded again they would park the running turn on a dead ask.
+func TestRepeatedFactsOfAParkedTurn(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t), nil)
+	id := b.create(thread.Create{}).ID
+	turn, _ := b.turn(id, "one")
+	old := []event.Event{
+		{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}, AskID: "a"}},
+		{ID: "r2", Kind: event.TurnEnded, Data: provider.Ended{Deferred: "a"}.Data()},
+	}
+	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Interrupt(bg, me, id, turn.ID); err != nil {
+		t.Fatal(err)
+	}
+	turn, _ = b.turn(id, "two")
+	ref := thread.TurnRef{Thread: id, Turn: turn.ID}
+	fresh := event.Event{ID: "r3", Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 1}}}
+	if err := b.Apply(bg, ref, []event.Event{fresh}); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := b.Get(bg, me, id)
+	if err := b.Apply(bg, ref, append(old, fresh)); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := b.Get(bg, me, id); after.Seq != before.Seq || after.Status.WaitingOnApproval {
+		t.Fatalf("repeating known facts moved the thread from %d to %d: %+v", before.Seq, after.Seq, after.Status)
+	}
+}
+
 func TestQueuePausesAfterAnInterrupt(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t), nil)
 	id := b.create(thread.Create{}).ID
