@@ -9,13 +9,14 @@ import (
 // Follow folds an event into a state whose beginning may be unknown: a replay that
 // starts in the middle of a log, or the reports of a provider before they are
 // committed. It is Apply without the transition table: what an event refers to may
-// be missing and is then made up from the event. Ephemeral events change nothing.
-func (s *State) Follow(e event.Event) {
+// be missing and is then made up from the event. Ephemeral events and repeats change
+// nothing. It returns what changed.
+func (s *State) Follow(e event.Event) *Changes {
 	c := &Changes{}
 	if e.Kind == event.ThreadCreated {
 		s.create(e)
-		s.Todos = e.Created.Todos
-		return
+		s.Todos, c.Todos = e.Created.Todos, e.Created.Todos
+		return c
 	}
 	if e.Turn != "" && e.Turn != s.OpenID() && e.Kind != event.TurnPhase || e.Kind == event.TurnStarted {
 		s.Open, s.Items, s.Asks, s.Settled = nil, nil, nil, nil
@@ -42,6 +43,7 @@ func (s *State) Follow(e event.Event) {
 	if s.foldKind(e, c) == nil && e.Seq > 0 {
 		s.Row.Thread.Seq, s.Row.Thread.Updated = e.Seq, e.Time
 	}
+	return c
 }
 
 func closed(items []ItemRecord) []ItemRecord {

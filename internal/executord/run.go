@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -23,8 +24,7 @@ type run struct {
 	mu      sync.Mutex // guards what follows
 	info    Run
 	session provider.Session // nil until open and after the end
-	asks    map[thole.AskID]event.Ask
-	todos   []event.Todo
+	state   fold.State       // of what the run reported
 	steered map[thole.MessageID]bool
 	stopped bool // a stop was asked for
 	closing bool // executord ends under the run
@@ -71,7 +71,7 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 		emit(endEvent(req.Turn.ID, s.now(), err, ctx.Err() != nil))
 	}
 	r.mu.Lock()
-	r.info.State, r.session, r.asks = RunEnded, nil, nil
+	r.info.State, r.session = RunEnded, nil
 	r.mu.Unlock()
 }
 
@@ -108,21 +108,14 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 func (r *run) note(ev event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch ev.Kind {
-	case event.ThreadUpdated:
+	r.state.Follow(ev)
+	switch {
+	case ev.Kind == event.ThreadUpdated:
 		r.info.NativeID = ev.NativeID
-	case event.AskRequested:
-		r.asks[ev.Ask.ID] = *ev.Ask
+	case len(r.state.Asks) > 0:
 		r.info.State = RunWaiting
-	case event.AskResolved:
-		delete(r.asks, ev.AskID)
-		if len(r.asks) == 0 {
-			r.info.State = RunRunning
-		}
-	case event.TodoSnapshot:
-		r.todos = ev.Todos
-	case event.TodoUpdate:
-		r.todos = event.MergeTodos(r.todos, ev.Todos)
+	case r.info.State == RunWaiting:
+		r.info.State = RunRunning
 	}
 }
 

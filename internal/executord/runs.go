@@ -58,7 +58,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost}, asks: map[thole.AskID]event.Ask{}}
+	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost}}
 	close(r.done)
 	log.Seal()
 	for after := uint64(0); ; {
@@ -68,13 +68,14 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 		}
 		for _, rec := range recs {
 			after = rec.Cursor
-			var ev event.Event
-			if json.Unmarshal(rec.Data, &ev) != nil {
+			var reported event.Reported
+			if json.Unmarshal(rec.Data, &reported) != nil {
 				continue
 			}
+			ev := reported.Current()
 			r.note(ev)
 			if ev.Kind == event.TurnEnded {
-				r.info.State, r.asks = RunEnded, map[thole.AskID]event.Ask{}
+				r.info.State = RunEnded
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]event.Ask{}, steered: map[thole.MessageID]bool{},
+		log: log, cancel: cancel, done: make(chan struct{}), steered: map[thole.MessageID]bool{},
 		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now()},
 	}
 	rs.by[req.Turn.ID] = r

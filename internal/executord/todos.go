@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,9 +34,8 @@ func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.mu.Lock()
-	todos := slices.Clone(r.todos)
+	todos := r.state.Todos
 	r.mu.Unlock()
-	slices.SortStableFunc(todos, func(a, b event.Todo) int { return a.Order - b.Order })
 	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
 }
 

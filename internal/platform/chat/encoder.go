@@ -28,9 +28,8 @@ type Encoder struct {
 	order   []thole.ItemID // of parts that are not done, oldest first
 	asks    map[thole.AskID]*ask
 	pending int // approvals that only the client can settle
-	todos   []event.Todo
-	changes int
-	usage   *thole.Usage
+	changes int // of the todo list
+	state   fold.State
 	steered bool // the turn's own input went by
 }
 
@@ -109,7 +108,7 @@ func (e *Encoder) Event(ev event.Event) {
 	if ev.Executor != "" {
 		e.turn.Executor = ev.Executor
 	}
-	d := ev.Data
+	d, changed := ev.Data, e.state.Follow(ev)
 	switch ev.Kind {
 	case event.TurnStarted:
 		e.start()
@@ -129,13 +128,18 @@ func (e *Encoder) Event(ev event.Event) {
 	case event.ItemDelta:
 		e.delta(d.ItemID, d.Stream, d.Delta, d.Offset)
 	case event.TodoSnapshot, event.TodoUpdate:
-		e.todo(ev.Kind == event.TodoSnapshot, d.Todos)
+		e.changes++
+		e.showTodos()
 	case event.AskRequested:
-		e.asked(ev)
+		if len(changed.Asks) > 0 {
+			e.asked(changed.Asks[0])
+		}
 	case event.AskResolved:
-		e.resolved(ev)
+		if len(changed.Asks) > 0 {
+			e.resolved(changed.Asks[0])
+		}
 	case event.UsageUpdated:
-		e.used(d.Usage)
+		e.used()
 	case event.ErrorReported:
 		if d.Error != nil && d.Error.Retrying {
 			e.emit(Chunk{Type: "data-retry", ID: "retry", Data: raw(d.Error), Transient: true})
@@ -231,5 +235,5 @@ func (e *Encoder) reset() {
 	if e.changes > 0 {
 		e.showTodos()
 	}
-	e.used(e.usage)
+	e.used()
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
@@ -19,14 +20,12 @@ func approval(k event.AskKind) bool {
 	return k == event.AskCommand || k == event.AskFileChange || k == event.AskPermissions || k == event.AskPlan || k == event.AskTool
 }
 
-func (e *Encoder) asked(ev event.Event) {
-	a := &ask{record: fold.AskRecord{Ask: *ev.Data.Ask, Thread: e.turn.Thread, Turn: ev.Turn, State: event.AskPending, Asked: ev.Time}}
-	if e.asks[a.record.Ask.ID] != nil {
-		return
-	}
-	e.asks[a.record.Ask.ID] = a
+func (e *Encoder) asked(r fold.AskRecord) {
+	r.Thread = e.turn.Thread
+	a := &ask{record: r}
+	e.asks[r.Ask.ID] = a
 	e.visible()
-	if approval(a.record.Ask.Kind) {
+	if approval(r.Ask.Kind) {
 		e.request(a)
 	}
 	e.showAsk(a)
@@ -68,19 +67,16 @@ func (e *Encoder) showAsk(a *ask) {
 	e.emit(Chunk{Type: "data-ask", ID: string(a.record.Ask.ID), Data: raw(view.OfAsk(a.record))})
 }
 
-func (e *Encoder) resolved(ev event.Event) {
-	a := e.asks[ev.Data.AskID]
-	if a == nil || a.record.State != event.AskPending {
+func (e *Encoder) resolved(r fold.AskRecord) {
+	a := e.asks[r.Ask.ID]
+	if a == nil {
 		return
 	}
-	r := &a.record
-	r.State, r.Answer, r.Resolved = ev.Data.AskState, ev.Data.Answer, ev.Time
-	if r.State == "" {
-		r.State = event.AskCanceled
+	r.Thread = e.turn.Thread
+	if r.State != event.AskAnswered {
+		r.Actor = thole.Actor{}
 	}
-	if r.State == event.AskAnswered {
-		r.Actor = ev.Actor
-	}
+	a.record = r
 	if a.call != "" {
 		e.pending--
 		e.respond(a)

@@ -19,6 +19,7 @@ type todoEvent struct {
 	TS    time.Time    `json:"ts"`
 	Type  string       `json:"type" enum:"todo.snapshot,todo.update"`
 	Todos []event.Todo `json:"todos"`
+	kind  event.Kind
 }
 
 const (
@@ -47,7 +48,7 @@ func (s *Server) todoEvents(ctx context.Context, id thole.ThreadID, turn thole.T
 			if todos == nil {
 				todos = []event.Todo{}
 			}
-			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), todos})
+			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), todos, e.Kind})
 			if len(out) == limit {
 				return out, after, nil
 			}
@@ -76,24 +77,20 @@ func (s *Server) todoList(ctx context.Context, id thole.ThreadID, turn thole.Tur
 	return answer(l, err)
 }
 
-// runTodos replays a run's list from its changes.
+// runTodos folds a run's list from its changes.
 func (s *Server) runTodos(ctx context.Context, t fold.Turn) (list[event.Todo], error) {
-	out := list[event.Todo]{Items: []event.Todo{}}
+	var state fold.State
 	after := t.Seq - 1
 	for {
 		changes, next, err := s.todoEvents(ctx, t.Thread, t.ID, after, 1000)
 		if err != nil {
-			return out, err
+			return list[event.Todo]{}, err
 		}
 		for _, c := range changes {
-			if c.Type == "todo.snapshot" {
-				out.Items = append([]event.Todo{}, c.Todos...)
-				continue
-			}
-			out.Items = event.MergeTodos(out.Items, c.Todos)
+			state.Follow(event.Event{Kind: c.kind, Turn: t.ID, Data: event.Data{Todos: c.Todos}})
 		}
 		if after = next; next == 0 {
-			return out, nil
+			return list[event.Todo]{Items: append([]event.Todo{}, state.Todos...)}, nil
 		}
 	}
 }
