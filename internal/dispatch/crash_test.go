@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -84,8 +85,8 @@ type pipeline struct {
 }
 
 // kept is the store of a crash directory.
-func kept(dir string, hook store.Hook) (cfg store.Config, err error) {
-	cfg = store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}
+func kept(dir string, hook sqldb.Hook) (cfg sqldb.Config, err error) {
+	cfg = sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}
 	if cluster := os.Getenv(envCluster); cluster != "" {
 		cfg.Path = ""
 		cfg.DSN, err = database(dir, cluster)
@@ -93,7 +94,7 @@ func kept(dir string, hook store.Hook) (cfg store.Config, err error) {
 	return cfg, err
 }
 
-func openPipeline(dir string, at store.Config, change ...func(*dispatch.Config, *local.Config)) (*pipeline, error) {
+func openPipeline(dir string, at sqldb.Config, change ...func(*dispatch.Config, *local.Config)) (*pipeline, error) {
 	root, err := home(dir)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
@@ -104,7 +104,7 @@ type scene struct {
 	lives        bool
 
 	model string
-	store store.Config
+	store sqldb.Config
 	p     *pipeline
 	once  sync.Once
 	over  atomic.Bool // the victim was struck

@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
@@ -24,7 +25,7 @@ func TestTwoDispatchersFightAndOneDies(t *testing.T) {
 	dsn := lab.Postgres(t)
 	w := newWorld(t)
 	skewed := func(by time.Duration) *rig {
-		db, err := store.Open(context.Background(), store.Config{DSN: dsn})
+		db, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func TestTwoDispatchersFightAndOneDies(t *testing.T) {
 	}
 	survivor := skewed(-10 * time.Minute)
 	// The one that dies is no test's cleanup: nothing of it can be stopped in order.
-	victimDB, err := store.Open(context.Background(), store.Config{DSN: dsn})
+	victimDB, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestAloneTakesOverAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "thole.db")
 	w := newWorld(t)
 	open := func() *rig {
-		db, err := store.Open(context.Background(), store.Config{Path: path})
+		db, err := store.Open(context.Background(), sqldb.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}

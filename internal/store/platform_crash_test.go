@@ -11,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	login "github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -24,10 +25,10 @@ type platform struct {
 	now time.Time
 }
 
-func openPlatform(dir string, hook store.Hook) (*platform, error) {
+func openPlatform(dir string, hook sqldb.Hook) (*platform, error) {
 	p := &platform{ctx: context.Background(), now: platformStart}
 	var err error
-	p.DB, err = store.Open(p.ctx, store.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return p.now }})
+	p.DB, err = store.Open(p.ctx, sqldb.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return p.now }})
 	return p, err
 }
 

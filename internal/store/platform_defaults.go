@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Defaults keep what a user's new threads start with.
@@ -25,7 +26,7 @@ func (d *Defaults) Load(ctx context.Context, user thole.UserID) (event.Settings,
 
 // Save replaces a user's choice.
 func (d *Defaults) Save(ctx context.Context, user thole.UserID, s event.Settings) error {
-	return d.db.Update(ctx, "defaults.save", func(tx *Tx) error {
+	return d.db.Update(ctx, "defaults.save", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into thread_defaults (user_id, provider, model, effort) values ($1, $2, $3, $4)
 			on conflict (user_id) do update set provider = excluded.provider, model = excluded.model, effort = excluded.effort`,
 			user, s.Provider, s.Model, s.Effort)

@@ -9,6 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -44,7 +45,7 @@ func instant(t time.Time) int64 {
 	return thole.Millis(t)
 }
 
-func putTurns(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putTurns(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, t := range c.Turns {
 		key := ""
 		if t.Seq > c.Expected {
@@ -74,7 +75,7 @@ func putTurns(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-func putItems(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putItems(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, r := range c.DropItems {
 		if _, err := tx.Exec(`delete from thread_items where thread_id = $1 and turn_id = $2 and item_id = $3`, id, r.Turn, r.Item.ID); err != nil {
 			return err
@@ -128,7 +129,7 @@ func foldSearch(s string) string { return strings.ToLower(plain(s)) }
 // any name.
 func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") }
 
-func putAsks(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putAsks(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, r := range c.Asks {
 		actor := ""
 		if r.State != event.AskPending {
@@ -150,7 +151,7 @@ func putAsks(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-func putTodos(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putTodos(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	if c.Retodo {
 		if _, err := tx.Exec(`delete from todos where thread_id = $1`, id); err != nil {
 			return err
@@ -167,7 +168,7 @@ func putTodos(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-func putQueue(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putQueue(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, m := range c.Unqueued {
 		if _, err := tx.Exec(`delete from thread_queue where thread_id = $1 and message_id = $2`, id, m); err != nil {
 			return err
@@ -191,7 +192,7 @@ func putQueue(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 }
 
 // putUsage settles ended turns. The key makes a second settlement impossible.
-func putUsage(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putUsage(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	o := c.Row.Thread.Owner
 	for _, t := range c.Settled {
 		u, cost := t.Usage, int64(-1)

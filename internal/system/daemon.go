@@ -22,6 +22,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/driver"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 )
 
@@ -41,7 +42,7 @@ type DaemonConfig struct {
 	// Ready is called with nil when the socket answers.
 	Ready func(error)
 	// Hook observes durable steps, for crash tests.
-	Hook store.Hook
+	Hook sqldb.Hook
 	// Role is "daemon" or "up".
 	Role string
 	// Build makes the rest of the graph on the open store; nil: delivery only.
@@ -80,7 +81,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		return "", err
 	}
 	defer func() { err = errors.Join(err, owner.Release()) }()
-	db, err := store.Open(ctx, store.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Hook: cfg.Hook})
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Hook: cfg.Hook})
 	if err != nil {
 		return "", err
 	}

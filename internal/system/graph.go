@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/provider/codex"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/service"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/tracing"
 	"github.com/tholehq/thole/internal/version"
@@ -42,7 +43,7 @@ type Options struct {
 	Web func(Page)
 	UI  fs.FS
 	// Hook observes durable steps, for crash tests.
-	Hook store.Hook
+	Hook sqldb.Hook
 }
 
 // Run owns the home and serves it until it is told to stop.

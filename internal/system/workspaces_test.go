@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -43,7 +44,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
-	db, err := store.Open(ctx, store.Config{Path: filepath.Join(home, "db")})
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(home, "db")})
 	if err != nil {
 		t.Fatal(err)
 	}

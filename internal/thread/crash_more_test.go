@@ -9,7 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -25,7 +25,7 @@ func (deaf) Steer(context.Context, thread.TurnRef, []thole.Input, string) error 
 // process that finds the turn after a crash.
 func refusedWork(w *crash.Work) error {
 	killable := []string{"thread.steer", "thread.promote_queued", "thread.refuse_steer", "thread.recover"}
-	db, m, err := openCrash(w.Dir, func(p store.Point, step string) {
+	db, m, err := openCrash(w.Dir, func(p sqldb.Point, step string) {
 		if slices.Contains(killable, step) {
 			w.Hook(p, step)
 		}

@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
@@ -21,8 +22,8 @@ const (
 	doomed  = thole.ThreadID("01890000-0000-7000-8000-000000000003")
 )
 
-func openCrash(dir string, hook store.Hook) (*store.DB, *thread.Machine, error) {
-	db, err := store.Open(bg, store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
+func openCrash(dir string, hook sqldb.Hook) (*store.DB, *thread.Machine, error) {
+	db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
 	if err != nil {
 		return nil, nil, err
 	}

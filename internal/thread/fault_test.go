@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/thread"
@@ -24,7 +25,7 @@ import (
 // that reads the store anew believes.
 func TestStoreFailsAtEveryCall(t *testing.T) {
 	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
-		db, err := store.Open(bg, store.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
+		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
 		if err != nil {
 			t.Fatal(err)
 		}

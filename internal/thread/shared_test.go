@@ -9,6 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
@@ -19,7 +20,7 @@ import (
 func twins(t *testing.T) (a, b *thread.Machine) {
 	dsn := lab.Postgres(t)
 	open := func() *thread.Machine {
-		db, err := store.Open(bg, store.Config{DSN: dsn})
+		db, err := store.Open(bg, sqldb.Config{DSN: dsn})
 		if err != nil {
 			t.Fatal(err)
 		}

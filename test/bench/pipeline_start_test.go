@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -58,8 +59,8 @@ func TestTurnStartToSpawn(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var commits journal
-	db, err := store.Open(ctx, store.Config{Path: filepath.Join(home, "db", "thole.db"), Hook: func(p store.Point, step string) {
-		if p == store.AfterCommit {
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(home, "db", "thole.db"), Hook: func(p sqldb.Point, step string) {
+		if p == sqldb.AfterCommit {
 			commits.add(step)
 		}
 	}})
@@ -177,7 +178,7 @@ const rest = 10 * time.Millisecond
 // where ours go, to the executor's process, for what costs that the least.
 func parts(t *testing.T, db *store.DB, home string, executor *executord.Client) func() float64 {
 	ctx := context.Background()
-	must(t, db.Update(ctx, "bench.table", func(tx *store.Tx) error {
+	must(t, db.Update(ctx, "bench.table", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("create table bench (id bigint primary key, body text not null)")
 		return err
 	}))
@@ -191,7 +192,7 @@ func parts(t *testing.T, db *store.DB, home string, executor *executord.Client) 
 			start := time.Now()
 			for range 4 {
 				n++
-				must(t, db.Update(ctx, "bench.commit", func(tx *store.Tx) error {
+				must(t, db.Update(ctx, "bench.commit", func(tx *sqldb.Tx) error {
 					_, err := tx.Exec("insert into bench values ($1, $2)", n, body)
 					return err
 				}))

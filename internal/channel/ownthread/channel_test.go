@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/channel/ownthread"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/deliverytest"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -44,9 +45,9 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t}
-	w.db = storetest.SQLite(t, func(c *store.Config) {
-		c.Hook = func(p store.Point, step string) {
-			if p == store.AfterCommit {
+	w.db = storetest.SQLite(t, func(c *sqldb.Config) {
+		c.Hook = func(p sqldb.Point, step string) {
+			if p == sqldb.AfterCommit {
 				w.mu.Lock()
 				w.steps = append(w.steps, step)
 				w.mu.Unlock()
