@@ -154,11 +154,9 @@ func runID(t fold.Turn) thole.TurnID {
 func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id thole.TurnID) (executord.RunRequest, error) {
 	s := t.Settings
 	req := executord.RunRequest{
-		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Model: s.Model, Effort: s.Effort, Profile: s.Profile},
+		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Settings: s},
 		For:  t.ID, Thread: th.ID, Provider: s.Provider,
-		Session: executord.SessionSettings{
-			Resume: th.NativeID, Model: s.Model, Effort: s.Effort, Profile: s.Profile, Instructions: s.Instructions, Options: s.Options,
-		},
+		Session: executord.SessionSettings{Resume: th.NativeID, Settings: s},
 	}
 	if th.NativeID == "" && th.Origin != "" {
 		req.Session.Resume, req.Session.Fork = th.Origin, true

@@ -37,13 +37,9 @@ type RunRequest struct {
 // SessionSettings is what of provider.SessionConfig the dispatcher decides; paths
 // are executord's own.
 type SessionSettings struct {
-	Resume       string            `json:"resume,omitempty"`
-	Fork         bool              `json:"fork,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	Effort       string            `json:"effort,omitempty"`
-	Profile      thole.Profile     `json:"profile,omitempty"`
-	Instructions string            `json:"instructions,omitempty"`
-	Options      map[string]string `json:"options,omitempty"`
+	Resume string `json:"resume,omitempty"`
+	Fork   bool   `json:"fork,omitempty"`
+	event.Settings
 }
 
 // RunState is how far a run got.

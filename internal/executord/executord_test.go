@@ -81,7 +81,7 @@ func newID() thole.TurnID { return thole.NewID[thole.TurnID](time.Now()) }
 func request(prompt string) executord.RunRequest {
 	return executord.RunRequest{
 		Turn: provider.Turn{ID: newID(), Input: thole.Text(prompt)}, For: newID(), Thread: "t", Provider: "test",
-		Session: executord.SessionSettings{Profile: thole.ProfileAsk},
+		Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileAsk}},
 	}
 }
 

@@ -118,14 +118,10 @@ type SessionConfig struct {
 	// Resume is the native session id to continue, "" for a new one.
 	Resume string
 	// Fork continues Resume in a new native session and leaves the original alone.
-	Fork    bool
-	Model   string
-	Effort  string
-	Profile thole.Profile
-	// Instructions are added to the system prompt.
-	Instructions string
-	// Options are provider-specific settings that pass through unchanged.
-	Options map[string]string
+	Fork bool
+	// Settings are the thread's, of which Provider and Dir are the caller's business:
+	// Instructions are added to the system prompt, Options pass through unchanged.
+	event.Settings
 }
 
 // Turn is one input to run.
@@ -133,10 +129,9 @@ type Turn struct {
 	ID       thole.TurnID
 	Input    []thole.Input
 	ClientID string
-	// Model, Effort and Profile override the session's for this turn; empty keeps.
-	Model   string
-	Effort  string
-	Profile thole.Profile
+	// Settings override the session's for this turn (model, effort, profile); empty
+	// fields keep them.
+	event.Settings
 	// Reply answers an ask that a former process deferred (AskSurvives). Input is
 	// then empty.
 	Reply *Reply

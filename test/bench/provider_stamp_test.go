@@ -158,7 +158,7 @@ func latency(t *testing.T, name, row string, pace time.Duration, n int, note str
 	p := map[string]provider.Provider{
 		"codex": codex.New(script), "claude": claude.New(claude.Config{Binary: script}), "opencode": opencode.New(opencode.Config{Binary: script}),
 	}[name]
-	s := openSession(t, p, provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull,
+	s := openSession(t, p, provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Settings: event.Settings{Profile: thole.ProfileFull},
 		Env: map[string]string{stampVar: name + ":" + strconv.Itoa(n) + ":" + pace.String()}})
 	Case{
 		Name: name + " driver: from the CLI's stdout to our event, " + row, Unit: "ms", Peer: "one millisecond",

@@ -78,7 +78,7 @@ func (b *bench) run(info executor.Info, prompt string) string {
 	defer c.Close()
 	req := executord.RunRequest{
 		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, For: thole.NewID[thole.TurnID](time.Now()),
-		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 	}
 	if _, err := c.Run(b.Context(), req); err != nil {
 		b.Fatal(err)
@@ -168,7 +168,7 @@ func TestStopReachesEveryDescendant(t *testing.T) {
 		defer client.Close()
 		req := executord.RunRequest{
 			Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run setsid sleep " + mark + " & echo up; wait")},
-			For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+			For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 		}
 		if _, err := client.Run(t.Context(), req); err != nil {
 			t.Fatal(err)

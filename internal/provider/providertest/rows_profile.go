@@ -82,7 +82,7 @@ func profileRows() []Row {
 	return append(rows,
 		together("a turn's profile is for that turn", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileFull))
-			t := b.StartTurn(s, provider.Turn{Input: thole.Text("sim: run echo x > made ;; say ok"), Profile: thole.ProfilePlan})
+			t := b.StartTurn(s, provider.Turn{Input: thole.Text("sim: run echo x > made ;; say ok"), Settings: event.Settings{Profile: thole.ProfilePlan}})
 			if r := t.allowAll(); b.exists("made") {
 				b.Errorf("written in plan; events:\n%s", r)
 			}

@@ -67,7 +67,7 @@ func (w *worker) drive(ctx context.Context, t fold.Thread, turn fold.Turn, runID
 	}
 	in := provider.Turn{
 		ID: runID, Input: turn.Input, ClientID: turn.ClientID,
-		Model: turn.Settings.Model, Effort: turn.Settings.Effort, Profile: turn.Settings.Profile,
+		Settings: turn.Settings,
 	}
 	if turn.Reply != "" {
 		reply, err := w.reply(ctx, turn.Reply)
