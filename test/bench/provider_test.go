@@ -105,7 +105,7 @@ func (d agentDriver) session(t testing.TB, url string) provider.Session {
 func (d agentDriver) place(t testing.TB, url string) provider.SessionConfig {
 	t.Helper()
 	root := t.TempDir()
-	cfg := provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Data: filepath.Join(root, "data"), Auth: filepath.Join(root, "auth"), Profile: thole.ProfileFull,
+	cfg := provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Data: filepath.Join(root, "data"), Auth: filepath.Join(root, "auth"), Settings: event.Settings{Profile: thole.ProfileFull},
 		Env: map[string]string{"HOME": root, "PATH": "/usr/local/bin:/usr/bin:/bin"}}
 	err := os.MkdirAll(cfg.Dir, 0o755)
 	if err == nil {

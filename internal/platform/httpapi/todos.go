@@ -13,13 +13,13 @@ import (
 
 // todoEvent is one change of a todo list.
 type todoEvent struct {
-	ID    string       `json:"id"`
-	Seq   uint64       `json:"seq"`
-	RunID string       `json:"run_id"`
-	TS    time.Time    `json:"ts"`
-	Type  string       `json:"type" enum:"todo.snapshot,todo.update"`
-	Todos []event.Todo `json:"todos"`
-	kind  event.Kind
+	ID    string      `json:"id"`
+	Seq   uint64      `json:"seq"`
+	RunID string      `json:"run_id"`
+	TS    time.Time   `json:"ts"`
+	Type  string      `json:"type" enum:"todo.snapshot,todo.update"`
+	Todos []view.Todo `json:"todos"`
+	event event.Event
 }
 
 const (
@@ -44,11 +44,7 @@ func (s *Server) todoEvents(ctx context.Context, id thole.ThreadID, turn thole.T
 			if e.Kind != event.TodoSnapshot && e.Kind != event.TodoUpdate || turn != "" && e.Turn != turn {
 				continue
 			}
-			todos := e.Data.Todos
-			if todos == nil {
-				todos = []event.Todo{}
-			}
-			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), todos, e.Kind})
+			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), append([]view.Todo{}, view.OfTodos(e.Todos)...), e})
 			if len(out) == limit {
 				return out, after, nil
 			}
@@ -78,26 +74,27 @@ func (s *Server) todoList(ctx context.Context, id thole.ThreadID, turn thole.Tur
 }
 
 // runTodos folds a run's list from its changes.
-func (s *Server) runTodos(ctx context.Context, t fold.Turn) (list[event.Todo], error) {
+func (s *Server) runTodos(ctx context.Context, t fold.Turn) (list[view.Todo], error) {
 	var state fold.State
 	after := t.Seq - 1
 	for {
 		changes, next, err := s.todoEvents(ctx, t.Thread, t.ID, after, 1000)
 		if err != nil {
-			return list[event.Todo]{}, err
+			return list[view.Todo]{}, err
 		}
 		for _, c := range changes {
-			state.Follow(event.Event{Kind: c.kind, Turn: t.ID, Data: event.Data{Todos: c.Todos}})
+			state.Follow(c.event)
 		}
 		if after = next; next == 0 {
-			return list[event.Todo]{Items: append([]event.Todo{}, state.Todos...)}, nil
+			return list[view.Todo]{Items: append([]view.Todo{}, view.OfTodos(state.Todos)...)}, nil
 		}
 	}
 }
 
 func (s *Server) todoRoutes() {
-	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *SessionID) (*body[list[event.Todo]], error) {
-		return listed(s.cfg.Threads.Todos(ctx, actorOf(ctx), in.thread()))
+	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *SessionID) (*body[list[view.Todo]], error) {
+		todos, err := s.cfg.Threads.Todos(ctx, actorOf(ctx), in.thread())
+		return listed(view.OfTodos(todos), err)
 	})
 	op(s, "GET", "/sessions/{session_id}/todos/events", "How the todo list changed, oldest first", 200, func(ctx context.Context, in *struct {
 		SessionID
@@ -109,7 +106,7 @@ func (s *Server) todoRoutes() {
 		}
 		return s.todoList(ctx, t.ID, "", t.Floor, in.PageIn)
 	})
-	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *RunID) (*body[list[event.Todo]], error) {
+	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *RunID) (*body[list[view.Todo]], error) {
 		t, err := s.run(ctx, in.ID)
 		if err != nil {
 			return nil, err

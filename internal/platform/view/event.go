@@ -24,34 +24,34 @@ type Event struct {
 
 // EventData has the fields its type needs.
 type EventData struct {
-	Name       *string          `json:"name,omitempty"`
-	Archived   *bool            `json:"archived,omitempty"`
-	Settings   *Settings        `json:"settings,omitempty"`
-	NativeID   string           `json:"native_id,omitempty"`
-	Status     *Status          `json:"status,omitempty"`
-	Input      []thole.Input    `json:"input,omitempty"`
-	ClientID   string           `json:"client_id,omitempty"`
-	Phase      thole.Phase      `json:"phase,omitempty"`
-	Outcome    thole.Outcome    `json:"outcome,omitempty"`
-	Error      *thole.TurnError `json:"error,omitempty"`
-	LastError  string           `json:"last_error,omitempty"`
-	Item       *event.Item      `json:"item,omitempty"`
-	ItemID     string           `json:"item_id,omitempty"`
-	Stream     string           `json:"stream,omitempty"`
-	Delta      string           `json:"delta,omitempty"`
-	Offset     *int64           `json:"offset,omitempty"`
-	Todos      []event.Todo     `json:"todos,omitempty"`
-	Question   *Question        `json:"question,omitempty"`
-	QuestionID string           `json:"question_id,omitempty"`
-	State      event.AskState   `json:"state,omitempty"`
-	Answer     *event.Answer    `json:"answer,omitempty"`
-	AnsweredBy string           `json:"answered_by,omitempty"`
-	Usage      *thole.Usage     `json:"usage,omitempty"`
-	Text       string           `json:"text,omitempty"`
-	Message    *QueuedMessage   `json:"message,omitempty"`
-	MessageID  string           `json:"message_id,omitempty"`
-	Front      bool             `json:"front,omitempty"`
-	Order      []string         `json:"order,omitempty"`
+	Name       *string        `json:"name,omitempty"`
+	Archived   *bool          `json:"archived,omitempty"`
+	Settings   *Settings      `json:"settings,omitempty"`
+	NativeID   string         `json:"native_id,omitempty"`
+	Status     *Status        `json:"status,omitempty"`
+	Input      []Input        `json:"input,omitempty"`
+	ClientID   string         `json:"client_id,omitempty"`
+	Phase      thole.Phase    `json:"phase,omitempty"`
+	Outcome    thole.Outcome  `json:"outcome,omitempty"`
+	Error      *RunError      `json:"error,omitempty"`
+	LastError  string         `json:"last_error,omitempty"`
+	Item       *ItemBody      `json:"item,omitempty"`
+	ItemID     string         `json:"item_id,omitempty"`
+	Stream     string         `json:"stream,omitempty"`
+	Delta      string         `json:"delta,omitempty"`
+	Offset     *int64         `json:"offset,omitempty"`
+	Todos      []Todo         `json:"todos,omitempty"`
+	Question   *Question      `json:"question,omitempty"`
+	QuestionID string         `json:"question_id,omitempty"`
+	State      event.AskState `json:"state,omitempty"`
+	Answer     *Answer        `json:"answer,omitempty"`
+	AnsweredBy string         `json:"answered_by,omitempty"`
+	Usage      *Usage         `json:"usage,omitempty"`
+	Text       string         `json:"text,omitempty"`
+	Message    *QueuedMessage `json:"message,omitempty"`
+	MessageID  string         `json:"message_id,omitempty"`
+	Front      bool           `json:"front,omitempty"`
+	Order      []string       `json:"order,omitempty"`
 }
 
 // Settings are a session's execution settings.
@@ -63,6 +63,11 @@ type Settings struct {
 	Dir              string            `json:"dir,omitempty"`
 	Instructions     string            `json:"instructions,omitempty"`
 	ProviderOptions  map[string]string `json:"provider_options,omitempty"`
+}
+
+// OfSettings is settings in the words of HTTP.
+func OfSettings(s event.Settings) Settings {
+	return Settings{s.Provider, s.Model, s.Effort, string(s.Profile), s.Dir, s.Instructions, s.Options}
 }
 
 // TypeOf is an event kind's public name.
@@ -93,14 +98,18 @@ func OfEvent(e event.Event) Event {
 		Type: TypeOf(e.Kind), ID: string(e.ID), Seq: e.Seq, SessionID: string(e.Thread), RunID: string(e.Turn), ExecutorID: string(e.Executor),
 		TraceID: e.Trace, TS: e.Time,
 		Data: EventData{
-			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: d.Input, ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
-			Error: d.Error, Item: d.Item, ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: d.Todos,
-			QuestionID: string(d.AskID), State: d.AskState, Usage: d.Usage, Text: d.Text, MessageID: string(d.MessageID), Front: d.Front,
+			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: OfInput(d.Input), ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
+			Error: OfError(d.Error), ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: OfTodos(d.Todos),
+			QuestionID: string(d.AskID), State: d.AskState, Usage: (*Usage)(d.Usage), Text: d.Text, MessageID: string(d.MessageID), Front: d.Front,
 		},
 	}
-	if s := d.Settings; s != nil {
-		v.Data.Settings = &Settings{Provider: s.Provider, Model: s.Model, Effort: s.Effort, ExecutionProfile: string(s.Profile), Dir: s.Dir,
-			Instructions: s.Instructions, ProviderOptions: s.Options}
+	if d.Item != nil {
+		i := OfBody(*d.Item)
+		v.Data.Item = &i
+	}
+	if d.Settings != nil {
+		s := OfSettings(*d.Settings)
+		v.Data.Settings = &s
 	}
 	if d.Status != nil {
 		s := OfStatus(*d.Status)
@@ -122,7 +131,7 @@ func OfEvent(e event.Event) Event {
 	case event.AskResolved:
 		v.Data.AnsweredBy = string(e.Actor.User)
 		if d.Answer != nil { // only the verdict: texts may be secret
-			v.Data.Answer = &event.Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
+			v.Data.Answer = &Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
 		}
 	case event.TurnPhase:
 		v.Data.LastError, v.Data.Text = d.Text, ""
