@@ -12,7 +12,6 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -38,7 +37,7 @@ func (d *Dispatcher) Steer(_ context.Context, ref thread.TurnRef, _ []thole.Inpu
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w := d.workers[ref.Turn]; w != nil && w.info.Name != "" && !w.info.Capabilities.Steer.OK() {
-		return provider.ErrUnsupported
+		return thread.ErrNotSteerable
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 	"go.uber.org/goleak"
@@ -67,7 +66,7 @@ func (b *bench) turn(id thole.ThreadID, text string) (fold.Turn, func(...event.E
 }
 
 func ends(o thole.Outcome) event.Event {
-	return event.Event{Kind: event.TurnEnded, Data: provider.Ended{Outcome: o}.Data()}
+	return event.Event{Kind: event.TurnEnded, Data: event.Data{Outcome: o}}
 }
 
 func said(id, text string) event.Event {

@@ -8,7 +8,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
@@ -18,7 +17,7 @@ import (
 type deaf struct{ nobody }
 
 func (deaf) Steer(context.Context, thread.TurnRef, []thole.Input, string) error {
-	return provider.ErrUnsupported
+	return thread.ErrNotSteerable
 }
 
 // refusedWork has an agent refuse a steer and a promoted message, then is the
@@ -131,11 +130,11 @@ type late struct {
 }
 
 func (l late) Steer(ctx context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {
-	err := l.m.Apply(ctx, ref, []event.Event{{ID: "end", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
+	err := l.m.Apply(ctx, ref, []event.Event{{ID: "end", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}})
 	if err != nil {
 		return err
 	}
-	return provider.ErrUnsupported
+	return thread.ErrNotSteerable
 }
 
 // A steer that went to the queue with the end of its turn did not fail: a caller

@@ -9,7 +9,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
@@ -83,7 +82,7 @@ func crashWork(w *crash.Work) error {
 	do("swept", m.Sweep(bg))
 	do("ended", m.Apply(bg, ref, []event.Event{
 		{ID: "e4", Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 7}}},
-		{ID: "e5", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()},
+		{ID: "e5", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeInterrupted}},
 	}))
 	th, err := m.Get(bg, me, crashed)
 	steps = append(steps, err)

@@ -12,7 +12,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/fault"
@@ -80,7 +79,7 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 			return err
 		}, thole.CodeConflict)
 		again("end", func() error {
-			return m.Apply(bg, ref, []event.Event{{ID: "e5", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
+			return m.Apply(bg, ref, []event.Event{{ID: "e5", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}})
 		}, thole.CodeConflict)
 		name := "named"
 		again("name", func() error {

@@ -12,7 +12,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -211,16 +210,16 @@ func (w *world) agentEnds() {
 	if !w.take() {
 		return
 	}
-	ended := &provider.Ended{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(w.d, "outcome")}
+	ended := event.Data{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(w.d, "outcome")}
 	ref := w.reference()
 	if len(ref.pending) > 0 && rapid.Bool().Draw(w.d, "defer") {
-		ended = &provider.Ended{Deferred: ref.pending[0]}
+		ended = event.Data{AskID: ref.pending[0]}
 	}
 	turn := w.agent.ref.Turn
-	w.report(event.Event{Kind: event.TurnEnded, Data: ended.Data()})
+	w.report(event.Event{Kind: event.TurnEnded, Data: ended})
 	w.agent = agent{}
 	after := w.reference()
-	if ended.Deferred == "" && after.outcomes[turn] == "" {
+	if ended.AskID == "" && after.outcomes[turn] == "" {
 		w.t.Fatalf("turn %s did not end", turn)
 	}
 	if after.paused && after.open != "" && after.open != turn {

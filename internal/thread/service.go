@@ -10,6 +10,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -87,6 +88,14 @@ type Service interface {
 	// SetPhase records the pipeline's progress of a turn.
 	SetPhase(ctx context.Context, ref TurnRef, phase thole.Phase, lastError string) error
 }
+
+// Errors of a Runner. Any other leaves open whether the agent was reached.
+var (
+	// ErrNoTurn: the turn does not run here, or has just ended.
+	ErrNoTurn = errors.New("thread: the turn does not run")
+	// ErrNotSteerable: the turn's agent takes no messages while it works.
+	ErrNotSteerable = errors.New("thread: the agent cannot be steered")
+)
 
 // Runner takes turns from their start to their end. The thread machine calls it
 // after commit; a Runner must tolerate repeats.

@@ -8,7 +8,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -81,7 +80,7 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		id := b.create(thread.Create{}).ID
 		turn, report := b.turn(id, "x")
 		report(asks("a", event.AskCommand), asks("other", event.AskCommand),
-			event.Event{Kind: event.TurnEnded, Data: provider.Ended{Deferred: "a"}.Data()})
+			event.Event{Kind: event.TurnEnded, Data: event.Data{AskID: "a"}})
 		b = newBench(t, db, nil)
 		if err := b.Recover(bg); err != nil {
 			t.Fatal(err)
@@ -108,7 +107,7 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []event.Event{
 			{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}}},
 			{ID: "r2", Kind: event.AskResolved, Data: event.Data{AskID: "a"}},
-			{ID: "r3", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}); err != nil {
+			{ID: "r3", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}}); err != nil {
 			t.Fatal(err)
 		}
 		rec, _ := b.Asks(bg, me, id, false)
@@ -131,7 +130,7 @@ func TestRepeatedFactsOfAParkedTurn(t *testing.T) {
 	turn, _ := b.turn(id, "one")
 	old := []event.Event{
 		{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}, AskID: "a"}},
-		{ID: "r2", Kind: event.TurnEnded, Data: provider.Ended{Deferred: "a"}.Data()},
+		{ID: "r2", Kind: event.TurnEnded, Data: event.Data{AskID: "a"}},
 	}
 	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, old); err != nil {
 		t.Fatal(err)
@@ -179,7 +178,7 @@ func TestQueuePausesAfterAnInterrupt(t *testing.T) {
 	if err != nil || started.Input[0].Text != "one" {
 		t.Fatalf("started %+v, %v", started, err)
 	}
-	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: started.ID}, []event.Event{{ID: "f", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeFailed}.Data()}}); err != nil {
+	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: started.ID}, []event.Event{{ID: "f", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeFailed}}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := b.lastTurn(id); last.Input[0].Text != "two" || last.Phase != thole.PhaseQueued {

@@ -8,7 +8,6 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -107,7 +106,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 				started[turn.ID]++
 				mu.Unlock()
 				ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID}
-				if err := m.Apply(bg, ref, []event.Event{{ID: thole.EventID("end-" + string(turn.ID)), Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}); err != nil {
+				if err := m.Apply(bg, ref, []event.Event{{ID: thole.EventID("end-" + string(turn.ID)), Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}}); err != nil {
 					t.Errorf("end: %v", err)
 					return
 				}

@@ -7,7 +7,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // StartTurn implements Service.
@@ -95,7 +94,7 @@ func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.Thr
 		return turn, nil
 	}
 	refused := steerNow(ctx, m.runs(), ref, msg)
-	if refused == nil || errors.Is(refused, provider.ErrNoTurn) || errors.Is(refused, context.Canceled) {
+	if refused == nil || errors.Is(refused, ErrNoTurn) || errors.Is(refused, context.Canceled) {
 		return turn, nil // ErrNoTurn: it ends just now, and the queue gets the message
 	}
 	back := false
@@ -109,7 +108,7 @@ func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.Thr
 	if !back {
 		return turn, nil // a failure would make the caller send it twice
 	}
-	if errors.Is(refused, provider.ErrUnsupported) {
+	if errors.Is(refused, ErrNotSteerable) {
 		return fold.Turn{}, thole.Errorf(thole.CodeUnsupported, "this agent cannot be steered: %w", refused).WithHint("queue the message instead")
 	}
 	return fold.Turn{}, failed("steer", refused)

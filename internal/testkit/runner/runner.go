@@ -114,14 +114,14 @@ func (r *Runner) Steer(ctx context.Context, ref thread.TurnRef, input []thole.In
 	if w := r.worker(ref); w != nil {
 		return w.steer(ctx, ref.Turn, input, clientID)
 	}
-	return provider.ErrNoTurn
+	return thread.ErrNoTurn
 }
 
 // Answer implements thread.Runner.
 func (r *Runner) Answer(ctx context.Context, ref thread.TurnRef, ask thole.AskID, a event.Answer) error {
 	w := r.worker(ref)
 	if w == nil {
-		return provider.ErrNoTurn
+		return thread.ErrNoTurn
 	}
 	return w.answer(ctx, ref.Turn, ask, a)
 }
@@ -131,7 +131,7 @@ func (r *Runner) Interrupt(ctx context.Context, ref thread.TurnRef) error {
 	if w := r.worker(ref); w != nil {
 		return w.interrupt(ctx, ref.Turn)
 	}
-	return provider.ErrNoTurn
+	return thread.ErrNoTurn
 }
 
 // Recover implements thread.Recoverer. A turn whose agent had not begun is taken
