@@ -90,6 +90,7 @@ type Client struct {
 	opts   Options
 	done   chan struct{}
 	server app.InitializeResult
+	peer   int
 
 	mu  sync.Mutex
 	err error
@@ -111,6 +112,9 @@ func Pipe(ctx context.Context, r io.Reader, w io.Writer, o Options) (*Client, er
 
 func open(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) {
 	c := &Client{opts: o, done: make(chan struct{})}
+	if p, ok := s.(interface{ PeerPID() int }); ok {
+		c.peer = p.PeerPID()
+	}
 	c.conn = jsonrpc.NewConn(s, jsonrpc.Options{
 		Handler: c, Overflow: jsonrpc.OverflowBlock,
 		OnMalformed: func(*jsonrpc.DecodeError) jsonrpc.Reaction { return jsonrpc.Ignore() },
@@ -143,6 +147,10 @@ func open(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) {
 
 // Server is what the server said of itself.
 func (c *Client) Server() app.InitializeResult { return c.server }
+
+// PeerPID is the process that listens at the other end of a unix socket, 0 where the
+// transport does not tell. Only with its start time it is one process for ever.
+func (c *Client) PeerPID() int { return c.peer }
 
 // Call sends a request and waits. A refusal is an *Error, a connection that ended
 // is ErrClosed.

@@ -54,9 +54,12 @@ type Turn struct {
 	Usage    thole.Usage
 	Executor thole.ExecutorID
 	Runtime  string // version of the runtime manifest its workspace was made by; only where turns are read
-	Trace    string
-	Stamp    thole.Stamp
-	Created  time.Time
+	// Unsaved says why the files it ended with are not saved, "" when they are or will
+	// be; only where turns are read.
+	Unsaved string
+	Trace   string
+	Stamp   thole.Stamp
+	Created time.Time
 	// Number counts the thread's turns from 1. Seq is where the turn starts in the log.
 	Number int
 	Seq    uint64

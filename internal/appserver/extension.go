@@ -120,6 +120,7 @@ func askRecord(r fold.AskRecord) app.Ask {
 }
 
 func (s *Server) providerList(context.Context, *conn, *struct{}) (answer, error) {
+	s.cfg.Settle()
 	out := app.ProviderListResult{Data: []json.RawMessage{}}
 	for _, info := range s.cfg.Providers() {
 		raw, err := json.Marshal(info)

@@ -12,6 +12,7 @@ import (
 // of it that has no meaning here and always answers the same.
 func (s *Server) registerCatalog() {
 	on(s, "model/list", func(ctx context.Context, c *conn, _ *app.ModelListParams) (answer, error) {
+		s.cfg.Settle()
 		def, err := s.defaults(ctx, c)
 		return result(app.ModelListResult{Data: s.catalog.list(def)}, err)
 	})

@@ -27,6 +27,8 @@ type Config struct {
 	// Providers tells what the agent CLIs here can do. It is asked often and must
 	// be cheap; nil means that none is known.
 	Providers func() []provider.Info
+	// Settle waits, not for long, until the providers can be listed; nil does not.
+	Settle func()
 	// DefaultProvider runs threads that name none; "" lets the server choose.
 	DefaultProvider string
 	// DefaultProfile is what new threads may do unless told; default ask.
@@ -106,6 +108,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Providers == nil {
 		cfg.Providers = func() []provider.Info { return nil }
+	}
+	if cfg.Settle == nil {
+		cfg.Settle = func() {}
 	}
 	s := &Server{
 		cfg: cfg, conns: map[*conn]struct{}{}, catalog: &catalog{cfg: &cfg},

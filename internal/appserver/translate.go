@@ -94,7 +94,10 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	case event.TurnStarted:
 		add("turn/started", app.TurnNotification{ThreadID: id, Turn: turn(fold.Turn{ID: e.Turn, Created: e.Time})})
 	case event.TurnPhase:
-		add("thole/turn/phase", app.TurnPhase{ThreadID: id, TurnID: turnID, Phase: string(d.Phase)}).extension = true
+		add("thole/turn/phase", app.TurnPhase{ThreadID: id, TurnID: turnID, Phase: string(d.Phase), Error: d.Text}).extension = true
+		if d.Phase.Terminal() && d.Text != "" {
+			add("warning", app.Warning{ThreadID: &id, Message: d.Text})
+		}
 	case event.TurnEnded:
 		var ended fold.Turn
 		told := false

@@ -221,3 +221,33 @@ func TestOrphansAndModes(t *testing.T) {
 		t.Errorf("a directory as result: %v", err)
 	}
 }
+
+// A file that is taken shares its bytes with the original, is no orphan however old
+// it was, and outlives the original's name.
+func TestTake(t *testing.T) {
+	h := newHome(t, storetest.SQLite)
+	src := filepath.Join(filepath.Dir(h.dir), "out")
+	h.ok(os.WriteFile(src, []byte("output\n"), 0o600))
+	old := time.Now().Add(-48 * time.Hour)
+	h.ok(os.Chtimes(src, old, old))
+	in, err := h.k.Take(ctx, src, "job", thole.DefaultOwner, h.now)
+	h.ok(err)
+	if in.Inline != "output\n" || in.Record.Size != 7 || in.Record.Name != "out" {
+		t.Errorf("taken: %+v", in)
+	}
+	a, err := os.Stat(src)
+	h.ok(err)
+	b, err := os.Stat(h.k.Path(in.Record))
+	h.ok(err)
+	if !os.SameFile(a, b) {
+		t.Error("the bytes were copied")
+	}
+	_, err = h.k.Sweep(ctx)
+	h.ok(err)
+	h.ok(os.Remove(src))
+	h.ok(h.k.Verify(in.Record))
+	h.k.Discard(in.Record)
+	if left, _ := os.ReadDir(h.dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}

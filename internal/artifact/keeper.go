@@ -90,19 +90,68 @@ type manifest struct {
 // their manifest survive a power cut and the original no longer matters. A copy
 // that no job gets is removed by the sweep.
 func (k *Keeper) Ingest(ctx context.Context, path string, job thole.JobID, owner thole.Owner, now time.Time) (Ingested, error) {
-	src, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	src, err := openResult(path)
 	if err != nil {
-		return Ingested{}, thole.Errorf(thole.CodeInvalid, "read result file: %w", err)
+		return Ingested{}, err
 	}
 	defer src.Close()
-	if fi, err := src.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return Ingested{}, thole.Errorf(thole.CodeInvalid, "result file %s is not a regular file", path)
-	}
 	return k.IngestReader(ctx, src, filepath.Base(path), job, owner, now)
+}
+
+// Take is Ingest of a file of this home that nobody writes to any more: the bytes
+// get a second name where the disk can do that, and so need no room of their own.
+func (k *Keeper) Take(ctx context.Context, path string, job thole.JobID, owner thole.Owner, now time.Time) (Ingested, error) {
+	src, err := openResult(path)
+	if err != nil {
+		return Ingested{}, err
+	}
+	defer src.Close()
+	return k.ingest(ctx, src, filepath.Base(path), job, owner, now, func(name string, content io.Reader) error {
+		// The sweep takes an old file without a record for one that was left behind.
+		linked := os.Chtimes(path, time.Time{}, time.Now())
+		if linked == nil {
+			linked = os.Link(path, filepath.Join(k.dir, name))
+		}
+		if linked != nil {
+			return k.copy(name, content)
+		}
+		_, err := io.Copy(io.Discard, content)
+		if err == nil {
+			err = src.Sync()
+		}
+		return err
+	})
+}
+
+// openResult opens a regular file and waits for nothing else.
+func openResult(path string) (*os.File, error) {
+	src, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeInvalid, "read result file: %w", err)
+	}
+	if fi, err := src.Stat(); err != nil || !fi.Mode().IsRegular() {
+		_ = src.Close()
+		return nil, thole.Errorf(thole.CodeInvalid, "result file %s is not a regular file", path)
+	}
+	return src, nil
 }
 
 // IngestReader is Ingest for bytes that are not a file.
 func (k *Keeper) IngestReader(ctx context.Context, src io.Reader, name string, job thole.JobID, owner thole.Owner, now time.Time) (Ingested, error) {
+	return k.ingest(ctx, src, name, job, owner, now, k.copy)
+}
+
+func (k *Keeper) copy(name string, content io.Reader) error {
+	return k.write(name, func(w io.Writer) error {
+		_, err := io.Copy(struct{ io.Writer }{w}, content) // only Write: a Disk sees every byte
+		return err
+	})
+}
+
+// ingest records content, which place reads to its end and makes durable under a
+// name in the directory.
+func (k *Keeper) ingest(ctx context.Context, src io.Reader, name string, job thole.JobID, owner thole.Owner, now time.Time,
+	place func(name string, content io.Reader) error) (Ingested, error) {
 	id := thole.ArtifactID(k.newID(now))
 	r := Record{
 		ID: id, Job: job, Owner: owner, Path: string(id) + ".data", Manifest: string(id) + ".json",
@@ -110,26 +159,23 @@ func (k *Keeper) IngestReader(ctx context.Context, src io.Reader, name string, j
 	}
 	hash := sha256.New()
 	var head bytes.Buffer
-	err := k.write(r.Path, func(w io.Writer) error {
-		n, err := io.Copy(io.MultiWriter(w, hash, &prefix{&head, InlineMax + 1}), &reader{ctx, src})
-		r.Size = n
-		return err
-	})
-	if err != nil {
-		return Ingested{}, err
-	}
-	r.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	var size counter
+	err := place(r.Path, io.TeeReader(&reader{ctx, src}, io.MultiWriter(hash, &prefix{&head, InlineMax + 1}, &size)))
+	r.Size, r.SHA256 = int64(size), hex.EncodeToString(hash.Sum(nil))
 	text := utf8.Valid(head.Bytes()) && !bytes.Contains(head.Bytes(), []byte{0})
 	r.ContentType = contentType(name, text)
-	body, err := json.MarshalIndent(manifest{r.ID, r.Job, r.Name, r.ContentType, r.Size, r.SHA256, r.CreatedAt}, "", "  ")
 	if err == nil {
-		err = k.write(r.Manifest, func(w io.Writer) error { _, err := w.Write(append(body, '\n')); return err })
+		var body []byte
+		body, err = json.MarshalIndent(manifest{r.ID, r.Job, r.Name, r.ContentType, r.Size, r.SHA256, r.CreatedAt}, "", "  ")
+		if err == nil {
+			err = k.write(r.Manifest, func(w io.Writer) error { _, err := w.Write(append(body, '\n')); return err })
+		}
 	}
 	if err == nil {
 		err = k.disk.SyncDir(k.dir)
 	}
 	if err != nil {
-		_ = k.disk.Remove(filepath.Join(k.dir, r.Path))
+		k.Discard(r)
 		return Ingested{}, storeError(err)
 	}
 	out := Ingested{Record: r, ReadNeeded: true}
@@ -195,6 +241,14 @@ func (p *prefix) Write(b []byte) (int, error) {
 	if room := p.n - p.b.Len(); room > 0 {
 		p.b.Write(b[:min(room, len(b))])
 	}
+	return len(b), nil
+}
+
+// counter counts what is written.
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
 	return len(b), nil
 }
 

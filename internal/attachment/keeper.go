@@ -32,6 +32,15 @@ type Keeper struct {
 	ctx  context.Context // of waits for new threads
 	stop context.CancelFunc
 	wg   sync.WaitGroup
+	busy sync.Map // ids of attachments whose servers this keeper is starting
+
+	onStep func(string) // told of each step of a start, by tests
+}
+
+func (k *Keeper) step(name string) {
+	if k.onStep != nil {
+		k.onStep(name)
+	}
 }
 
 // New makes a keeper. Close ends its waits and leaves the servers running: a

@@ -3,18 +3,35 @@ package attachment_test
 import (
 	"context"
 	"errors"
+	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/peercred"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// envListen makes this binary a server that listens at a path until it is killed.
+const envListen = "THOLE_TEST_LISTEN"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(envListen); path != "" {
+		_ = os.Remove(path)
+		if _, err := net.Listen("unix", path); err != nil {
+			panic(err)
+		}
+		select {}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var bg = context.Background()
 
@@ -60,11 +77,49 @@ func process(t *testing.T) (pid int, kill func()) {
 	return cmd.Process.Pid, kill
 }
 
+// served is a server that is not ours.
+type served struct {
+	pid  int
+	path string
+}
+
+func serve(t *testing.T) (s served, kill func()) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return serveAt(t, filepath.Join(dir, "s"))
+}
+
+// serveAt begins to listen at a path, whoever did before.
+func serveAt(t *testing.T, path string) (s served, kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{envListen + "=" + path}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	t.Cleanup(kill)
+	poll.Until(t, "the server's socket", func() bool {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		cred, err := peercred.Of(c)
+		return err == nil && cred.PID == cmd.Process.Pid
+	})
+	return served{cmd.Process.Pid, path}, kill
+}
+
 var thread = thole.NewID[thole.ThreadID](time.Now())
 
-func (b *bench) open(server, client int, edit func(*attachment.Open)) (attachment.Attachment, error) {
+func (b *bench) open(server served, client int, edit func(*attachment.Open)) (attachment.Attachment, error) {
 	o := attachment.Open{
-		User: thole.LocalUser, Home: "/codex", Thread: thread, Kind: attachment.Endpoint, Address: "unix:///x", Server: server, Client: client, Dir: "/",
+		User: thole.LocalUser, Home: "/codex", Thread: thread, Kind: attachment.Endpoint, Address: "unix://" + server.path, Server: server.pid, Client: client, Dir: "/",
 	}
 	if edit != nil {
 		edit(&o)
@@ -92,7 +147,7 @@ func (b *bench) state(id thole.AttachmentID, want attachment.State) {
 
 func TestLifeOfASession(t *testing.T) {
 	b := newBench(t)
-	server, killServer := process(t)
+	server, killServer := serve(t)
 	client, killClient := process(t)
 	a := b.must(b.open(server, client, nil))
 	b.state(a.ID, attachment.Live)
@@ -130,7 +185,7 @@ func TestLifeOfASession(t *testing.T) {
 		t.Error("a retired session keeps the daemon")
 	}
 
-	again, _ := process(t)
+	again, _ := serveAt(t, server.path)
 	next := b.must(b.open(again, other, nil))
 	if next.Epoch != a.Epoch+1 || next.ID == a.ID {
 		t.Fatalf("epoch %d after %d", next.Epoch, a.Epoch)
@@ -139,7 +194,7 @@ func TestLifeOfASession(t *testing.T) {
 
 func TestServerGoneIsStaleWhileItMatters(t *testing.T) {
 	b := newBench(t)
-	server, kill := process(t)
+	server, kill := serve(t)
 	a := b.must(b.open(server, 0, nil))
 	b.tracked = true
 	kill()
@@ -150,7 +205,7 @@ func TestServerGoneIsStaleWhileItMatters(t *testing.T) {
 
 func TestProfileMismatch(t *testing.T) {
 	b := newBench(t)
-	server, _ := process(t)
+	server, _ := serve(t)
 	client, kill := process(t)
 	a := b.must(b.open(server, client, nil))
 	kill()
@@ -173,7 +228,7 @@ func TestProfileMismatch(t *testing.T) {
 // The cap is what was seen first, for ever; each change is a revision.
 func TestCapIsTakenOnce(t *testing.T) {
 	b := newBench(t)
-	server, _ := process(t)
+	server, _ := serve(t)
 	a := b.must(b.open(server, 0, nil))
 	tight, wide := attachment.Snapshot{Policy: "never", Sandbox: "readOnly"}, attachment.Snapshot{Policy: "never", Sandbox: "workspaceWrite", Write: true}
 	for _, now := range []attachment.Snapshot{tight, tight, wide, wide, tight} {
@@ -202,7 +257,7 @@ func TestCapIsTakenOnce(t *testing.T) {
 // What a delivery pinned and could not put back is known to the next session.
 func TestPinOutlivesItsServer(t *testing.T) {
 	b := newBench(t)
-	server, kill := process(t)
+	server, kill := serve(t)
 	a := b.must(b.open(server, 0, nil))
 	pin := &attachment.Pin{Epoch: a.Epoch, Before: attachment.Settings{ApprovalPolicy: []byte(`"on-request"`), Sandbox: []byte(`{"type":"readOnly"}`)}}
 	if err := b.Pin(bg, a.ID, pin); err != nil {
@@ -210,7 +265,7 @@ func TestPinOutlivesItsServer(t *testing.T) {
 	}
 	kill()
 	b.state(a.ID, attachment.Retired)
-	other, _ := process(t)
+	other, _ := serve(t)
 	next := b.must(b.open(other, 0, nil))
 	if next.Pinned == nil || next.Pinned.Epoch >= next.Epoch || string(next.Pinned.Before.ApprovalPolicy) != `"on-request"` {
 		t.Fatalf("%+v", next)
@@ -225,11 +280,11 @@ func TestPinOutlivesItsServer(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	b := newBench(t)
-	server, _ := process(t)
+	server, _ := serve(t)
 	for name, edit := range map[string]func(*attachment.Open){
 		"thread": func(o *attachment.Open) { o.Thread = "x" }, "home": func(o *attachment.Open) { o.Home = "" },
 		"trust": func(o *attachment.Open) { o.Trust = "all" }, "wish": func(o *attachment.Open) { o.Wish.Network = "perhaps" },
-		"no server": func(o *attachment.Open) { o.Server = 0 },
+		"no address": func(o *attachment.Open) { o.Address = "" }, "TCP without a process": func(o *attachment.Open) { o.Address, o.Server = "ws://127.0.0.1:1", 0 },
 	} {
 		if _, err := b.open(server, 0, edit); thole.CodeOf(err) != thole.CodeInvalid {
 			t.Errorf("%s: %v", name, err)

@@ -2,7 +2,6 @@ package attachment
 
 import (
 	"context"
-	"syscall"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -20,7 +19,8 @@ type Open struct {
 	Client int // pid of the foreground
 	Trust  Trust
 	Wish   Wishes
-	// Address and Server name a server that is not ours, with its process.
+	// Address names a server that is not ours. Server is its process, as the user
+	// knows it; it is needed only where the transport does not tell.
 	Kind    Kind
 	Address string
 	Server  int
@@ -43,8 +43,8 @@ func (o *Open) check() error {
 		return thole.Errorf(thole.CodeInvalid, "%q is no thread id", o.Thread)
 	case o.Kind == Owned && o.Codex == "":
 		return thole.Errorf(thole.CodeInvalid, "no codex program")
-	case o.Kind != Owned && (o.Address == "" || o.Server == 0 || o.Thread == ""):
-		return thole.Errorf(thole.CodeInvalid, "a server that is not ours needs an address, its process and a thread")
+	case o.Kind != Owned && (o.Address == "" || o.Thread == ""):
+		return thole.Errorf(thole.CodeInvalid, "a server that is not ours needs an address and a thread")
 	}
 	return nil
 }
@@ -54,6 +54,13 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 	if err := o.check(); err != nil {
 		return Attachment{}, err
 	}
+	var server procid.Identity
+	if o.Kind != Owned {
+		var err error
+		if server, err = behind(ctx, o.Address, o.Server); err != nil {
+			return Attachment{}, err
+		}
+	}
 	epoch, pinned := int64(1), (*Pin)(nil)
 	if o.Thread != "" {
 		old, err := k.cfg.Store.AttachmentOf(ctx, o.User, o.Home, o.Thread)
@@ -61,7 +68,7 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 			return Attachment{}, err
 		}
 		if old != nil {
-			if back, done, err := k.replace(ctx, *old, o); err != nil || done {
+			if back, done, err := k.replace(ctx, *old, o, server); err != nil || done {
 				return back, err
 			}
 		}
@@ -76,10 +83,7 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 	now := k.now()
 	a := Attachment{
 		ID: thole.NewID[thole.AttachmentID](now), User: o.User, Home: o.Home, Thread: o.Thread, Kind: o.Kind, Address: o.Address,
-		State: Live, Epoch: epoch, Dir: o.Dir, Program: o.Codex, Trust: o.Trust, Wish: o.Wish, Pinned: pinned, Created: now, Updated: now, Version: 1,
-	}
-	if o.Thread == "" {
-		a.State = Pending
+		State: Live, Epoch: epoch, Process: server, Dir: o.Dir, Program: o.Codex, Trust: o.Trust, Wish: o.Wish, Pinned: pinned, Created: now, Updated: now, Version: 1,
 	}
 	if o.Client != 0 {
 		client, err := identify(o.Client)
@@ -88,29 +92,63 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 		}
 		a.Client = client
 	}
-	var err error
 	if o.Kind == Owned {
-		err = k.launch(ctx, &a, o)
-	} else {
-		a.Process, err = identify(o.Server)
+		return k.start(ctx, a, o)
+	}
+	return a, k.cfg.Store.InsertAttachment(ctx, &a)
+}
+
+// starting is the note of a row whose server is not known yet: an intent. What was
+// started for it is found by the socket that the row names.
+const starting = "its server is being started"
+
+// start makes a server of our own: the intent first, then the process, then the
+// session. What does not come to its end is ended again, by us or by our successor.
+func (k *Keeper) start(ctx context.Context, a Attachment, o Open) (Attachment, error) {
+	var err error
+	if a.Address, err = k.place(a); err != nil {
+		return a, err
+	}
+	a.State, a.Note = Stale, starting
+	k.busy.Store(a.ID, true)
+	defer k.busy.Delete(a.ID)
+	if err := k.cfg.Store.InsertAttachment(ctx, &a); err != nil {
+		return a, err
+	}
+	server, err := k.launch(ctx, a, o)
+	begun := a
+	if err == nil {
+		begun, err = k.change(ctx, a.ID, func(a *Attachment) (bool, error) {
+			if a.State == Retired {
+				return false, thole.Errorf(thole.CodeConflict, "the session was ended while it began")
+			}
+			a.State, a.Process, a.Note = Live, server, ""
+			if a.Thread == "" {
+				a.State = Pending
+			}
+			return true, nil
+		})
 	}
 	if err != nil {
+		a.Process = server
+		if _, e := k.bury(context.WithoutCancel(ctx), a, "it never began: "+err.Error()); e != nil {
+			k.cfg.Log.Error("a session that never began is not ended yet", "attachment", a.ID, "err", e)
+		}
 		return a, err
 	}
-	if err := k.cfg.Store.InsertAttachment(ctx, &a); err != nil {
-		signal(a, syscall.SIGKILL)
-		k.clear(a)
-		return a, err
+	if begun.State == Pending {
+		k.awaitThread(begun)
 	}
-	if a.State == Pending {
-		k.awaitThread(a)
-	}
-	return a, nil
+	return begun, nil
 }
 
 // replace decides about the attachment a thread already has: it is joined again,
 // retired so that a new one can be made, or in the way.
-func (k *Keeper) replace(ctx context.Context, old Attachment, o Open) (Attachment, bool, error) {
+// server is the process of one that is not ours: another than before is a new epoch.
+func (k *Keeper) replace(ctx context.Context, old Attachment, o Open, server procid.Identity) (Attachment, bool, error) {
+	if _, busy := k.busy.Load(old.ID); busy {
+		return old, false, thole.Errorf(thole.CodeBusy, "a session for thread %s is just being started", old.Thread).WithHint("try again in a moment")
+	}
 	alive := old.Process.Alive() == nil
 	if alive && old.Client.Alive() == nil && old.Client.PID != o.Client {
 		return old, false, thole.Errorf(thole.CodeBusy, "thread %s is open in another terminal (process %d)", old.Thread, old.Client.PID)
@@ -125,6 +163,10 @@ func (k *Keeper) replace(ctx context.Context, old Attachment, o Open) (Attachmen
 			WithHint("thole batch inspect-head --source-thread-id %s", old.Thread)
 	case tracked && !alive:
 		return old, false, thole.Errorf(thole.CodeBusy, "a delivery to thread %s is still being settled", old.Thread).WithHint("try again in a moment")
+	case alive && !server.Zero() && server != old.Process && tracked:
+		return old, false, thole.Errorf(thole.CodeConflict, "the thread's session is on process %d and has a delivery under way, and process %d serves %s", old.Process.PID, server.PID, o.Address).
+			WithHint("try again when it has ended: thole cli sessions inspect %s", old.ID)
+	case alive && !server.Zero() && server != old.Process:
 	case old.Wish != o.Wish || old.Trust != o.Trust || old.Kind != o.Kind:
 		if tracked {
 			return old, false, thole.Errorf(thole.CodeConflict, "session_profile_mismatch: the thread's session has another profile and a delivery under way").
@@ -148,13 +190,8 @@ func (k *Keeper) replace(ctx context.Context, old Attachment, o Open) (Attachmen
 			return old, false, err
 		}
 	}
-	k.clear(old)
-	_, err = k.retire(ctx, old.ID, "replaced by a new session")
+	_, err = k.bury(ctx, old, "replaced by a new session")
 	return old, false, err
-}
-
-func (k *Keeper) retire(ctx context.Context, id thole.AttachmentID, why string) (Attachment, error) {
-	return k.move(ctx, id, Retired, why)
 }
 
 // move changes the state; repeating it changes nothing. Retired is for ever.
@@ -162,9 +199,6 @@ func (k *Keeper) move(ctx context.Context, id thole.AttachmentID, to State, why 
 	return k.change(ctx, id, func(a *Attachment) (bool, error) {
 		if a.State == to || a.State == Retired {
 			return false, nil
-		}
-		if a.Thread == "" && to != Stale {
-			to = Retired // there is nothing to hold on to
 		}
 		a.State, a.Note = to, why
 		return true, nil

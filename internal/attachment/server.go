@@ -2,6 +2,7 @@ package attachment
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 const (
@@ -24,48 +26,93 @@ const (
 	maxSocket = 100
 )
 
-// launch starts a server of our own in a session of its own: it outlives us, so
-// that a terminal on it does, and our successor finds it by its identity.
-func (k *Keeper) launch(ctx context.Context, a *Attachment, o Open) error {
-	dir := filepath.Join(k.cfg.Dir, string(a.ID))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "start app-server: %w", err)
-	}
-	sock := filepath.Join(dir, "s")
-	if len(sock) > maxSocket {
-		short, err := os.MkdirTemp("", "thole")
-		if err != nil {
-			return thole.Errorf(thole.CodeUnavailable, "start app-server: %w", err)
+// gate lets a program begin only after a line came: one whose starter died before
+// it noted the process never becomes a server.
+const gate = `read -r go && exec "$@" </dev/null`
+
+// place chooses the socket of a server of ours, which its row names before it is
+// started.
+func (k *Keeper) place(a Attachment) (string, error) {
+	for _, dir := range []string{k.dir(a), filepath.Join(os.TempDir(), "thole-"+string(a.ID))} {
+		if sock := filepath.Join(dir, "s"); len(sock) <= maxSocket {
+			return "unix://" + sock, nil
 		}
-		sock = filepath.Join(short, "s")
+	}
+	return "", thole.Errorf(thole.CodeInvalid, "the path of a socket in %s would be too long", os.TempDir()).WithHint("set TMPDIR to a shorter directory")
+}
+
+// launch starts a server of our own in a session of its own: it outlives us, so
+// that a terminal on it does. Its row is there already; the process is noted
+// beside the socket before it may begin, so that a successor ends what we leave.
+// The identity it returns is the server's, whatever launcher started that.
+func (k *Keeper) launch(ctx context.Context, a Attachment, o Open) (procid.Identity, error) {
+	none := procid.Identity{}
+	fail := func(err error) (procid.Identity, error) {
+		return none, thole.Errorf(thole.CodeUnavailable, "start app-server: %w", err)
+	}
+	if _, err := exec.LookPath(o.Codex); err != nil {
+		return none, thole.Errorf(thole.CodeUnavailable, "start %s app-server: %w", o.Codex, err).WithHint("npm install -g @openai/codex")
+	}
+	dir, sock := k.dir(a), strings.TrimPrefix(a.Address, "unix://")
+	for _, d := range []string{dir, filepath.Dir(sock)} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fail(err)
+		}
 	}
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "start app-server: %w", err)
+		return fail(err)
 	}
 	defer log.Close()
-	a.Address = "unix://" + sock
-	cmd := exec.Command(o.Codex, "app-server", "--listen", a.Address)
+	cmd := exec.Command("/bin/sh", "-c", gate, "sh", o.Codex, "app-server", "--listen", a.Address)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = o.Dir, withHome(o.Env, o.Home), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "start %s app-server: %w", o.Codex, err).WithHint("npm install -g @openai/codex")
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return fail(err)
 	}
+	if err := cmd.Start(); err != nil {
+		return fail(err)
+	}
+	k.step("started")
+	leader, err := identify(cmd.Process.Pid)
 	exited := make(chan struct{})
-	go func() { // ends with the server, which may outlive us
+	go func() { // ends with the launcher, which may outlive us
 		_ = cmd.Wait()
 		close(exited)
 	}()
-	a.Process, err = identify(cmd.Process.Pid)
+	if err == nil {
+		err = note(filepath.Join(dir, launcherFile), leader)
+	}
+	k.step("noted")
+	if err == nil {
+		_, err = hold.Write([]byte("go\n"))
+	}
+	if e := hold.Close(); err == nil {
+		err = e
+	}
+	k.step("released")
 	if err == nil {
 		err = listening(ctx, sock, exited)
 	}
-	if err != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		said, _ := os.ReadFile(filepath.Join(dir, "log"))
-		return thole.Errorf(thole.CodeUnavailable, "the app-server did not start: %w: %s", err, lastLine(said))
+	server := none
+	if err == nil {
+		server, err = behind(ctx, a.Address, 0)
 	}
-	return nil
+	k.step("listening")
+	if err != nil {
+		said, _ := os.ReadFile(filepath.Join(dir, "log"))
+		return none, thole.Errorf(thole.CodeUnavailable, "the app-server did not start: %w: %s", err, lastLine(said))
+	}
+	return server, nil
+}
+
+func note(file string, id procid.Identity) error {
+	b, err := json.Marshal(id)
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	return err
 }
 
 func withHome(env []string, home string) []string {
@@ -101,45 +148,6 @@ func listening(ctx context.Context, sock string, exited <-chan struct{}) error {
 func lastLine(b []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	return lines[len(lines)-1]
-}
-
-// signal reaches a server of ours and what it started, by its identity.
-func signal(a Attachment, sig syscall.Signal) {
-	if a.Kind == Owned && a.Process.Alive() == nil {
-		_ = syscall.Kill(-a.Process.PID, sig)
-	}
-}
-
-// drain ends a server that a new one must replace: two cannot write one thread.
-func (k *Keeper) drain(ctx context.Context, a Attachment) error {
-	signal(a, syscall.SIGTERM)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(replaceTime)
-	defer late.Stop()
-	for a.Process.Alive() == nil {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-late.C:
-			return thole.Errorf(thole.CodeBusy, "the thread's server is still finishing a turn").WithHint("try again when it is done, or end process %d", a.Process.PID)
-		}
-	}
-	return nil
-}
-
-// clear removes what a server of ours left.
-func (k *Keeper) clear(a Attachment) {
-	if a.Kind != Owned {
-		return
-	}
-	_ = os.RemoveAll(filepath.Join(k.cfg.Dir, string(a.ID)))
-	sock := strings.TrimPrefix(a.Address, "unix://")
-	if dir := filepath.Dir(sock); filepath.Dir(dir) == filepath.Clean(os.TempDir()) && strings.HasPrefix(filepath.Base(dir), "thole") {
-		_ = os.Remove(sock)
-		_ = os.Remove(dir)
-	}
 }
 
 // Autopsy opens the stored threads of a dead server of ours with one that speaks

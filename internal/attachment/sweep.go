@@ -3,10 +3,11 @@ package attachment
 import (
 	"context"
 	"fmt"
-	"syscall"
+	"path/filepath"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/procid"
 )
 
 const (
@@ -20,6 +21,9 @@ func (k *Keeper) Leave(ctx context.Context, user thole.UserID, id thole.Attachme
 	if err != nil || a.User != user {
 		return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
 	}
+	if a.State == Pending {
+		return k.finish(ctx, a, false) // it made no thread: there is nothing to follow
+	}
 	if a, err = k.move(ctx, id, Detached, "the foreground has ended"); err != nil {
 		return a, err
 	}
@@ -29,15 +33,42 @@ func (k *Keeper) Leave(ctx context.Context, user thole.UserID, id thole.Attachme
 // Resume takes up after a restart: waits for new threads go on.
 func (k *Keeper) Resume(ctx context.Context) error {
 	list, err := k.cfg.Store.Attachments(ctx, false)
+	if err != nil {
+		return err
+	}
 	for _, a := range list {
+		if a, err = k.relabel(ctx, a); err != nil {
+			return err
+		}
 		if a.State == Pending {
 			k.awaitThread(a)
 		}
 	}
-	if err != nil {
-		return err
-	}
 	return k.Sweep(ctx)
+}
+
+// relabel gives the row of an older version, which noted the launcher of its server,
+// the server's own process: the one on our socket, in the session that the launcher
+// leads. It is the same server, so the epoch stays.
+func (k *Keeper) relabel(ctx context.Context, a Attachment) (Attachment, error) {
+	if a.Kind != Owned || a.Process.Alive() != nil {
+		return a, nil
+	}
+	leader := a.Process
+	server, err := behind(ctx, a.Address, 0)
+	if err != nil || server == leader || procid.SessionOf(server.PID) != leader.PID {
+		return a, nil //nolint:nilerr // what cannot be shown to be the same stays as it is, and gets nothing
+	}
+	if err := note(filepath.Join(k.dir(a), launcherFile), leader); err != nil {
+		return a, err
+	}
+	return k.change(ctx, a.ID, func(a *Attachment) (bool, error) {
+		did := a.Process == leader
+		if did {
+			a.Process = server
+		}
+		return did, nil
+	})
 }
 
 // Sweep brings every attachment to where its processes and its deliveries say it
@@ -58,8 +89,11 @@ func (k *Keeper) Sweep(ctx context.Context) error {
 // tend moves one attachment on. A server of ours is ended only when nothing of its
 // thread is under way; what was accepted is followed first.
 func (k *Keeper) tend(ctx context.Context, a Attachment) (Attachment, error) {
-	if a.State == Retired {
+	if _, busy := k.busy.Load(a.ID); busy || a.State == Retired {
 		return a, nil
+	}
+	if a.Process.Zero() {
+		return k.bury(ctx, a, "it never began: the daemon died while it started the server")
 	}
 	var tracked, held bool
 	if a.Thread != "" {
@@ -76,9 +110,10 @@ func (k *Keeper) tend(ctx context.Context, a Attachment) (Attachment, error) {
 	case gone != nil && held:
 		return k.move(ctx, a.ID, Parked, "a held result waits for a human")
 	case gone != nil:
-		k.clear(a)
-		return k.retire(ctx, a.ID, gone.Error())
-	case a.State == Live && left || a.State == Pending && left:
+		return k.bury(ctx, a, gone.Error())
+	case a.State == Pending && (left || a.Note == draining):
+		return k.finish(ctx, a, false)
+	case a.State == Live && left:
 		var err error
 		if a, err = k.move(ctx, a.ID, Detached, fmt.Sprintf("the foreground, process %d, is gone", a.Client.PID)); err != nil {
 			return a, err
@@ -99,14 +134,13 @@ func (k *Keeper) finish(ctx context.Context, a Attachment, held bool) (Attachmen
 	case a.Kind != Owned && held:
 		return k.move(ctx, a.ID, Parked, "a held result waits for a human")
 	case a.Kind != Owned:
-		return k.retire(ctx, a.ID, "its foreground has ended")
+		return k.bury(ctx, a, "its foreground has ended")
 	case a.Note == draining && k.now().Sub(a.Updated) < drainTime:
 		return a, nil
 	case a.Note == draining:
-		signal(a, syscall.SIGKILL)
-		return a, nil
+		return a, k.end(ctx, a)
 	}
-	signal(a, syscall.SIGTERM)
+	terminate(a)
 	return k.change(ctx, a.ID, func(a *Attachment) (bool, error) {
 		did := a.Note != draining && a.State != Retired
 		a.Note = draining

@@ -17,7 +17,8 @@ func newCLIAttach(env *Env) *cobra.Command {
 		Use:   "attach --thread-id ID [--address ADDR --server-pid PID]",
 		Short: "Deliver into a thread of the Codex daemon that ordinary terminals share",
 		Long: "Without --address the running Codex daemon of this Codex home is used, as every plain codex does. An explicit\n" +
-			"server is named with its address and its process, by which thole knows that it is still the same one.",
+			"server is named by its address. The process that listens on a unix socket is known from the socket; of one that\n" +
+			"listens on a loopback port it must be named, and is refused if it does not hold that port.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -44,7 +45,7 @@ func newCLIAttach(env *Env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&p.ThreadID, "thread-id", "", "the thread (needed)")
 	cmd.Flags().StringVar(&p.Address, "address", "", "unix://PATH or ws://HOST:PORT of a Codex app-server")
-	cmd.Flags().IntVar(&p.ServerPID, "server-pid", 0, "process of the app-server at --address")
+	cmd.Flags().IntVar(&p.ServerPID, "server-pid", 0, "process of the app-server at --address: needed for ws://, refused if another one serves it")
 	_ = cmd.MarkFlagRequired("thread-id")
 	sessionFlags(cmd, &p)
 	return cmd

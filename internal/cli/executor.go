@@ -3,9 +3,13 @@ package cli
 import (
 	"log/slog"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/sandbox"
 	"github.com/tholehq/thole/internal/system"
 )
 
@@ -22,19 +26,44 @@ func newExecutor(env *Env) *cobra.Command {
 				Claude:   os.Getenv(config.Variable("providers.claude")),
 				Opencode: os.Getenv(config.Variable("providers.opencode")),
 			}
+			if v := os.Getenv(config.Variable("executor.orphan_timeout")); v != "" {
+				after, err := time.ParseDuration(v)
+				if err != nil {
+					return thole.Errorf(thole.CodeInvalid, "%s: %w", config.Variable("executor.orphan_timeout"), err)
+				}
+				cfg.Orphan = after
+			}
 			cfg.Logger = slog.New(slog.NewJSONHandler(env.Err, nil))
 			return system.ServeExecutord(cmd.Context(), cfg)
 		},
 	}
 	f := serve.Flags()
-	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "unix:PATH or HOST:PORT")
-	f.StringVar(&cfg.TokenFile, "token-file", "", "file with the bearer token the dispatcher shows")
+	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "unix:PATH, HOST:PORT, or fd:N for a socket that listens already")
+	f.StringVar(&cfg.TokenFile, "token-file", "", "file with the bearer token the dispatcher shows; - is stdin")
+	f.StringVar(&cfg.While, "while", "", "a file; end when it is removed (default the token's)")
+	f.StringVar(&cfg.Note, "note", "", "what every turn says to its readers")
 	f.StringVar(&cfg.Dirs.Workspace, "workspace", "/workspace", "the agent's files; synced")
 	f.StringVar(&cfg.Dirs.State, "state", "/run/thole/state", "event logs; never synced")
 	f.StringVar(&cfg.Dirs.Auth, "auth", "/run/thole/auth", "credentials; never synced")
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
 	_ = serve.MarkFlagRequired("token-file")
-	cmd.AddCommand(serve)
+	cmd.AddCommand(serve, newBox())
 	return cmd
+}
+
+// newBox is how a server that is root starts a box: see sandbox.Descend.
+func newBox() *cobra.Command {
+	return &cobra.Command{
+		Use: "box UID COUNT FILE... PROGRAM ARGUMENT...", Short: "Become a program of another user that sees the named files",
+		Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(3),
+		RunE: func(_ *cobra.Command, args []string) error {
+			uid, err1 := strconv.Atoi(args[0])
+			n, err2 := strconv.Atoi(args[1])
+			if err1 != nil || err2 != nil || n < 0 || len(args) < n+3 {
+				return thole.Errorf(thole.CodeInvalid, "executor box wants UID COUNT FILE... PROGRAM ARGUMENT...").WithHint("thole itself calls it")
+			}
+			return sandbox.Descend(uid, args[2:2+n], args[2+n:])
+		},
+	}
 }

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -271,22 +274,31 @@ func (e *Env) wait(ctx context.Context, ids []string, timeout time.Duration) err
 		}
 		return err
 	}
-	if err := e.print(out, func(w io.Writer) {
+	signal.Ignore(syscall.SIGPIPE) // whoever stopped reading still gets the exit status
+	printed := e.print(out, func(w io.Writer) {
 		for _, j := range out {
 			printJob(w, j)
 		}
-	}); err != nil {
-		return err
+	})
+	if errors.Is(printed, syscall.EPIPE) {
+		printed = nil
 	}
 	for _, j := range out {
+		code := ExitError(0)
 		switch {
 		case j.ExitCode != nil && *j.ExitCode > 0 && *j.ExitCode < 256:
-			return ExitError(*j.ExitCode)
+			code = ExitError(*j.ExitCode)
 		case j.Status != string(thole.JobReady):
-			return ExitError(1)
+			code = 1
+		}
+		if code != 0 {
+			if printed != nil {
+				printError(e, printed)
+			}
+			return code
 		}
 	}
-	return nil
+	return printed
 }
 
 func printJob(w io.Writer, j wire.Job) {

@@ -1,10 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -61,7 +63,7 @@ func (e *Env) run(ctx context.Context, s submission, argv []string, timeout time
 		if err := e.supervisor(out.JobID, append([]string{path}, argv[1:]...), timeout); err != nil {
 			var j wire.Job
 			fail := wire.FinishParams{JobID: out.JobID, RequestID: newRequest(), Reason: err.Error()}
-			if e2 := e.ask(ctx, wire.JobFail, fail, &j); e2 != nil {
+			if e2 := e.ask(ctx, wire.JobFail, fail, &j); e2 != nil && thole.CodeOf(e2) != thole.CodeConflict {
 				return e2
 			}
 			return err
@@ -99,14 +101,17 @@ func (e *Env) supervisor(job string, argv []string, timeout time.Duration) error
 		return thole.Errorf(thole.CodeUnavailable, "start supervisor: %w", err)
 	}
 	_ = cmd.Process.Release()
-	line, err := bufio.NewReader(r).ReadString('\n')
-	switch {
+	var began struct {
+		OK      bool
+		Message string
+	}
+	switch err := json.NewDecoder(r).Decode(&began); {
 	case err != nil:
 		return thole.Errorf(thole.CodeUnavailable, "the supervisor ended before the command began")
-	case strings.Contains(line, `"ok":true`):
+	case began.OK:
 		return nil
 	}
-	return thole.Errorf(thole.CodeUnavailable, "the command did not start: %s", strings.TrimSpace(line))
+	return thole.Errorf(thole.CodeUnavailable, "the command did not start: %s", began.Message)
 }
 
 // newJobSupervise is the process between the daemon and a command. Users never
@@ -129,6 +134,9 @@ func newJobSupervise(env *Env) *cobra.Command {
 					code := int64(r.ExitCode)
 					p := wire.FinishParams{
 						JobID: job, ExitCode: &code, RequestID: "supervisor-" + job, Summary: r.Summary, ResultFile: supervise.OutputFile(home, thole.JobID(job)),
+					}
+					if _, err := os.Stat(p.ResultFile); errors.Is(err, fs.ErrNotExist) {
+						p.ResultFile = "" // the command never began
 					}
 					method := wire.JobComplete
 					if r.State == thole.JobFailed {

@@ -106,13 +106,35 @@ func newRoot(env *Env, args []string) *cobra.Command {
 	return root
 }
 
-// print writes v as one JSON line with --json, otherwise what human writes.
+// print writes v as one JSON line with --json, otherwise what human writes. What
+// could not be written is an error.
 func (e *Env) print(v any, human func(w io.Writer)) error {
+	out := &checked{w: e.Out}
 	if e.JSON {
-		return json.NewEncoder(e.Out).Encode(v)
+		if err := json.NewEncoder(out).Encode(v); out.err == nil {
+			return err
+		}
+	} else {
+		human(out)
 	}
-	human(e.Out)
+	if out.err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "write output: %w", out.err)
+	}
 	return nil
+}
+
+// checked remembers the first error of its writer.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checked) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 func printError(e *Env, err error) {

@@ -237,12 +237,57 @@ func newThreadArchive(env *Env) *cobra.Command {
 // newThreadClose saves and stops what a thread runs in. The thread stays; the
 // next message wakes it.
 func newThreadClose(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "close THREAD", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.ExactArgs(1),
+	var p system.CloseParams
+	var noWait bool
+	cmd := &cobra.Command{
+		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
+		Long: "Asks for the thread's files to be saved and its executor to be stopped, behind the turn that runs, and waits until that is done.\n" +
+			"If the files cannot be saved it says why; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.ask(cmd.Context(), system.MethodCloseThread, system.CloseParams{Thread: thole.ThreadID(args[0])}, nil)
+			if p.All == (len(args) == 1) {
+				return thole.Errorf(thole.CodeInvalid, "name one thread, or say --all").WithHint("thole thread list shows them")
+			}
+			if len(args) == 1 {
+				p.Thread = thole.ThreadID(args[0])
+			}
+			ctx := cmd.Context()
+			var asked system.CloseResult
+			if err := env.ask(ctx, system.MethodCloseThread, p, &asked); err != nil {
+				return err
+			}
+			if err := env.print(asked, func(w io.Writer) {
+				for _, id := range asked.Threads {
+					fmt.Fprintln(w, "closing", id)
+				}
+				if len(asked.Threads) == 0 {
+					fmt.Fprintln(w, "no executor runs")
+				}
+			}); err != nil || noWait {
+				return err
+			}
+			var failed error
+			for _, id := range asked.Threads {
+				failed = errors.Join(failed, env.awaitStop(ctx, id, asked.Asked))
+			}
+			return failed
 		},
 	}
+	cmd.Flags().BoolVar(&p.All, "all", false, "all threads whose executors run")
+	cmd.Flags().BoolVar(&p.Interrupt, "interrupt", false, "interrupt a turn that is under way instead of waiting for its end")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "ask for it and do not wait until it is done")
+	return cmd
+}
+
+// awaitStop waits until a thread's executor has stopped with its files saved.
+func (e *Env) awaitStop(ctx context.Context, id thole.ThreadID, asked time.Time) error {
+	var now system.Saved
+	if err := e.ask(ctx, system.MethodSaved, system.SavedParams{Thread: id}, &now); err != nil {
+		return err
+	}
+	if now.Running != "" {
+		fmt.Fprintln(e.Err, "thole: a turn runs; the executor stops after it")
+	}
+	return e.ask(ctx, system.MethodStopped, system.StoppedParams{Thread: id, Asked: asked}, nil)
 }
 
 func newThreadDelete(env *Env) *cobra.Command {

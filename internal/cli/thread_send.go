@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -89,11 +90,21 @@ func newThreadShow(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				all := map[string]any{"thread": th, "turns": page.Data, "asks": asks, "queue": queue}
+				var files system.Saved
+				if err := env.ask(ctx, system.MethodSaved, system.SavedParams{Thread: thole.ThreadID(args[0])}, &files); err != nil {
+					return err
+				}
+				all := map[string]any{"thread": th, "turns": page.Data, "asks": asks, "queue": queue, "files": files}
 				return env.print(all, func(w io.Writer) {
 					fmt.Fprintf(w, "thread %s, %s, %s\n", th.ID, th.ModelProvider, statusText(th.Status))
 					for i := len(page.Data) - 1; i >= 0; i-- {
 						printTurn(w, page.Data[i])
+					}
+					if files.Unsaved != "" {
+						fmt.Fprintln(w, "the files of the last turn are not saved:", files.Unsaved)
+					}
+					if files.Waits != "" {
+						fmt.Fprintln(w, "syncs and restores wait:", files.Waits)
 					}
 					for _, q := range queue {
 						fmt.Fprintln(w, "queued", q.ID, oneLine(q.Input[0].Text, 80))

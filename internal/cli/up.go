@@ -11,9 +11,11 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/system"
@@ -53,11 +55,11 @@ func newUp(env *Env) *cobra.Command {
 func refuseSecond(ctx context.Context, home string) error {
 	var st wire.Status
 	err := (&daemonclient.Client{Home: home, NoStart: true}).Call(ctx, wire.DaemonStatus, struct{}{}, &st)
-	if thole.CodeOf(err) == thole.CodeUnavailable {
+	switch {
+	case errors.Is(err, daemonclient.ErrNobody):
 		return nil
-	}
-	if err == nil && st.Role == "up" {
-		return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, st.PID).WithHint("thole login prints a link to its page; kill %d ends it", st.PID)
+	case err == nil && st.Role == "up":
+		return daemon.Up(home, st.PID)
 	}
 	return err
 }
@@ -89,11 +91,31 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			openBrowser(page.URL)
 		}
 	}
+	o.Leaves = func(left []system.Left) { sayLeft(env.Err, left, o.Config.Executor.OrphanTimeout, time.Now()) }
 	_, err := system.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	return err
+}
+
+// sayLeft says what goes on without us, until when, and how to end it.
+func sayLeft(w io.Writer, left []system.Left, after time.Duration, now time.Time) {
+	if len(left) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%d executors go on until %s (executor.orphan_timeout is %s) or the next thole up:\n", len(left), now.Add(after).Format(time.DateTime), after)
+	for _, l := range left {
+		what := "idle"
+		switch {
+		case l.Waits:
+			what = "turn " + string(l.Turn) + " waits for an answer"
+		case l.Turn != "":
+			what = "a turn is running, " + string(l.Turn)
+		}
+		fmt.Fprintf(w, "  thread %s, executor %s: %s\n", l.Thread, l.Executor, what)
+	}
+	fmt.Fprintln(w, "stop them now with: thole thread close --all --interrupt")
 }
 
 // openBrowser does its best; the address is on the screen anyway.
@@ -120,7 +142,7 @@ func newLogin(env *Env) *cobra.Command {
 			}
 			var page system.Page
 			err = (&daemonclient.Client{Home: home, NoStart: true}).Call(cmd.Context(), system.MethodLogin, struct{}{}, &page)
-			if code := thole.CodeOf(err); code == thole.CodeUnavailable || code == thole.CodeUnsupported {
+			if errors.Is(err, daemonclient.ErrNobody) || thole.CodeOf(err) == thole.CodeUnsupported {
 				return thole.Errorf(thole.CodeUnavailable, "no web page is served from %s", home).WithHint("start it with: thole up")
 			}
 			if err != nil {

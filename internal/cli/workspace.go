@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -13,26 +14,67 @@ import (
 
 func newWorkspace(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "workspace", Short: "Work with threads' files"}
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(newWorkspaceExport(env))
+	return cmd
+}
+
+func newWorkspaceExport(env *Env) *cobra.Command {
+	var wait, noWait bool
+	cmd := &cobra.Command{
 		Use:   "export THREAD DIR",
-		Short: "Write the files that a thread's last sync stored into a new directory",
-		Args:  cobra.ExactArgs(2),
+		Short: "Write a thread's files into a new directory",
+		Long: "Writes the files as the last turn that ended left them, once they are saved. If they cannot be saved it says why and writes nothing.\n" +
+			"While a turn runs, what it does is not part of them; --wait waits for its end. Links are written as they are.",
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			id := thole.ThreadID(args[0])
 			dir, err := filepath.Abs(args[1])
 			if err != nil {
 				return thole.Errorf(thole.CodeInvalid, "export: %w", err)
 			}
+			var now system.Saved
+			if !noWait {
+				if now, err = env.filesSaved(cmd.Context(), id, wait); err != nil {
+					return err
+				}
+			}
 			var got system.ExportResult
-			if err := env.ask(cmd.Context(), system.MethodExport, system.ExportParams{Thread: thole.ThreadID(args[0]), Dir: dir}, &got); err != nil {
+			err = env.ask(cmd.Context(), system.MethodExport, system.ExportParams{Thread: id, Dir: dir}, &got)
+			if thole.CodeOf(err) == thole.CodeNotFound && now.Running != "" {
+				return thole.Errorf(thole.CodeNotFound, "the thread's first turn still runs: no files are saved yet").WithHint("add --wait")
+			}
+			if err != nil {
 				return err
 			}
+			if now.Running != "" {
+				fmt.Fprintf(env.Err, "thole: a turn runs; these are the files as of %s, before it (--wait waits for its end)\n", got.Synced.Local().Format(time.DateTime))
+			}
 			return env.print(got, func(w io.Writer) {
-				fmt.Fprintf(w, "%d files, %d bytes, as synced %s, are in %s\n", got.Files, got.Bytes, got.Synced.Local().Format(time.DateTime), got.Dir)
+				fmt.Fprintf(w, "%d files and %d links, %d bytes, as synced %s, are in %s\n", got.Files, got.Links, got.Bytes, got.Synced.Local().Format(time.DateTime), got.Dir)
 				for _, path := range got.Skipped {
 					fmt.Fprintf(w, "left out: %q\n", path)
 				}
 			})
 		},
-	})
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until no turn runs")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "write what is saved now, however old it is")
+	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	return cmd
+}
+
+// filesSaved waits until the files of a thread's last turn are saved.
+func (e *Env) filesSaved(ctx context.Context, id thole.ThreadID, turnToo bool) (now system.Saved, err error) {
+	p := system.SavedParams{Thread: id, Wait: "sync"}
+	if turnToo {
+		p.Wait = "turn"
+	}
+	if err := e.ask(ctx, system.MethodSaved, p, &now); err != nil {
+		return now, err
+	}
+	if now.Unsaved != "" {
+		return now, thole.Errorf(thole.CodeUnavailable, "the files of the last turn are not saved: %s", now.Unsaved).
+			WithHint("thole thread close %s tries again and waits; --no-wait exports what was saved before", id)
+	}
+	return now, nil
 }

@@ -61,13 +61,16 @@ type Objects struct {
 
 // Executor says where turns run and how long an idle executor is kept.
 type Executor struct {
-	Kind         string        `toml:"kind"`       // local
-	Bubblewrap   string        `toml:"bubblewrap"` // auto, on, off
-	Scope        string        `toml:"scope"`      // thread, turn
-	IdleStop     time.Duration `toml:"idle_stop"`
-	RemoveAfter  time.Duration `toml:"remove_after"`
-	SweepEvery   time.Duration `toml:"sweep_every"`
-	StartsPerSec float64       `toml:"starts_per_second"`
+	Kind        string        `toml:"kind"`      // local
+	Isolation   string        `toml:"isolation"` // box, none
+	UIDBase     int           `toml:"uid_base"`  // where the server is root
+	Scope       string        `toml:"scope"`     // thread, turn
+	IdleStop    time.Duration `toml:"idle_stop"`
+	RemoveAfter time.Duration `toml:"remove_after"`
+	// OrphanTimeout is how long an executor outlives the last word of its owner.
+	OrphanTimeout time.Duration `toml:"orphan_timeout"`
+	SweepEvery    time.Duration `toml:"sweep_every"`
+	StartsPerSec  float64       `toml:"starts_per_second"`
 	// Cgroup is the control group below which executors are limited, named as in
 	// /proc/self/cgroup; auto takes one that was delegated to thole, off none.
 	Cgroup   string  `toml:"cgroup"`
@@ -129,7 +132,7 @@ func Default() Config {
 		Log:     Log{Level: "info", Format: "auto"},
 		HTTP:    HTTP{Listen: "127.0.0.1:7433"},
 		Objects: Objects{Kind: "dir"},
-		Executor: Executor{Kind: "local", Bubblewrap: "auto", Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
+		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
 			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512},
 		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
@@ -154,7 +157,8 @@ func (c *Config) Validate() error {
 		oneOf("log.format", c.Log.Format, "auto", "text", "json"),
 		oneOf("objects.kind", c.Objects.Kind, "dir", "s3"),
 		oneOf("executor.kind", c.Executor.Kind, "local"),
-		oneOf("executor.bubblewrap", c.Executor.Bubblewrap, "auto", "on", "off"),
+		oneOf("executor.isolation", c.Executor.Isolation, "box", "none"),
+		c.positive("executor.uid_base", c.Executor.UIDBase > 0),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		c.positive("executor.idle_stop", c.Executor.IdleStop > 0),
@@ -183,6 +187,12 @@ func (c *Config) Validate() error {
 	}
 	if c.Objects.Kind == "s3" && (c.Objects.Endpoint == "" || c.Objects.Bucket == "") {
 		checks = append(checks, c.bad("objects.endpoint", "and objects.bucket are needed when objects.kind is s3"))
+	}
+	if c.Executor.UIDBase > 1<<31-1<<16 {
+		checks = append(checks, c.bad("executor.uid_base", "must leave room for the users behind it, not %d", c.Executor.UIDBase))
+	}
+	if c.Executor.OrphanTimeout < 30*time.Second {
+		checks = append(checks, c.bad("executor.orphan_timeout", "must be at least 30s: who follows a turn asks every 10 s"))
 	}
 	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 {
 		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb and executor.pids must not be negative; 0 is no limit"))
@@ -255,6 +265,9 @@ func Load(home string, getenv func(string) string, flags map[string]string) (*Co
 		return nil, err
 	}
 	if err := c.overlay(getenv, flags); err != nil {
+		return nil, err
+	}
+	if err := retired(Variable("executor.bubblewrap"), getenv(Variable("executor.bubblewrap"))); err != nil {
 		return nil, err
 	}
 	return &c, c.Validate()

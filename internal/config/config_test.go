@@ -113,3 +113,30 @@ func TestHome(t *testing.T) {
 		t.Fatal(got)
 	}
 }
+
+// A configuration that knows the key which executor.isolation replaced never ends up
+// with less than it said.
+func TestBubblewrapIsRetired(t *testing.T) {
+	for _, value := range []string{"on", "auto"} {
+		for _, c := range []struct{ file, variable string }{{"[executor]\nbubblewrap = '" + value + "'", ""}, {"", value}} {
+			got, err := Load(write(t, c.file), env(map[string]string{"THOLE_EXECUTOR_BUBBLEWRAP": c.variable}), nil)
+			if err != nil || got.Executor.Isolation != "box" {
+				t.Errorf("%s: %v", value, err)
+			}
+		}
+	}
+	for _, c := range []struct{ file, variable, want string }{
+		{"[executor]\nbubblewrap = 'off'", "", "off is not carried over"}, {"", "off", "off is not carried over"},
+		{"[executor]\nbubblewrap = 'maybe'", "", "executor.bubblewrap"}, {"[executor]\nbubblewrap = 'on'\nbubble = 1", "", "executor.bubble"},
+		{"[executor]\nisolation = 'off'", "", "executor.isolation"}, {"[executor]\nisolation = ''", "", "executor.isolation"},
+	} {
+		_, err := Load(write(t, c.file), env(map[string]string{"THOLE_EXECUTOR_BUBBLEWRAP": c.variable}), nil)
+		if thole.CodeOf(err) != thole.CodeInvalid || !strings.Contains(err.Error(), c.want) || thole.HintOf(err) == "" {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	got, err := Load(write(t, "[executor]\nisolation = 'none'"), noEnv, nil)
+	if err != nil || got.Executor.Isolation != "none" {
+		t.Error(got, err)
+	}
+}

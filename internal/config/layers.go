@@ -43,7 +43,22 @@ func (c *Config) decode(file, text string) error {
 	case err != nil:
 		return thole.Errorf(thole.CodeInvalid, "%s: %w", file, err).WithHint("fix the file, or move it away")
 	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
+	unknown := meta.Undecoded()
+	for i, key := range unknown {
+		if key.String() != "executor.bubblewrap" {
+			continue
+		}
+		var old struct{ Executor struct{ Bubblewrap string } }
+		if _, err := toml.Decode(text, &old); err != nil {
+			return thole.Errorf(thole.CodeInvalid, "%s: executor.bubblewrap: %w", file, err)
+		}
+		if err := retired(file, old.Executor.Bubblewrap); err != nil {
+			return err
+		}
+		unknown = slices.Delete(slices.Clone(unknown), i, i+1)
+		break
+	}
+	if len(unknown) > 0 {
 		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("%s", c.beside(unknown[0].String()))
 	}
 	for _, key := range meta.Keys() {
@@ -167,4 +182,18 @@ func format(v reflect.Value) string {
 	default:
 		return strconv.FormatInt(v.Int(), 10)
 	}
+}
+
+// retired judges executor.bubblewrap, which executor.isolation replaced: on and auto
+// mean the box that is the default now. Off is refused: that agents run without
+// walls must be typed in words that say so.
+func retired(origin, value string) error {
+	switch value {
+	case "", "on", "auto":
+		return nil
+	case "off":
+		return thole.Errorf(thole.CodeInvalid, "config key executor.bubblewrap (from %s) is gone, and off is not carried over: agents would see and change everything that you can", origin).
+			WithHint("remove it to run agents in a box, or type isolation = \"none\" in its place")
+	}
+	return thole.Errorf(thole.CodeInvalid, "config key executor.bubblewrap (from %s) is gone", origin).WithHint("remove it; executor.isolation is box or none")
 }

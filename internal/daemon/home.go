@@ -78,6 +78,29 @@ func Own(ctx context.Context, home string, wait time.Duration) (*Owner, error) {
 	return &Owner{Home: home, lock: f}, nil
 }
 
+// Owned reports whether a process owns the home, whether or not it answers.
+func Owned(home string) (bool, error) {
+	f, err := os.OpenFile(filepath.Join(home, "owner.lock"), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
+	}
+	if err != nil {
+		return false, thole.Errorf(thole.CodeForbidden, "look whether %s has an owner: %w", home, err)
+	}
+	defer f.Close()
+	for {
+		// Shared, so that those who look do not see one another.
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
+		case err == nil:
+			return false, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return true, nil
+		case !errors.Is(err, syscall.EINTR):
+			return false, thole.Errorf(thole.CodeForbidden, "look whether %s has an owner: %w", home, err)
+		}
+	}
+}
+
 // Release gives the home up. The operating system does the same when the process
 // dies.
 func (o *Owner) Release() error { return o.lock.Close() }

@@ -24,8 +24,13 @@ type Delivery struct {
 	Changed func() <-chan struct{}
 	// Cancelled is told of a cancelled job whose command must end.
 	Cancelled func(job thole.JobID)
-	Check     func(ctx context.Context) ([]wire.Violation, error)
-	Now       func() time.Time
+	// Output is where a supervised command's output is captured; nobody writes to
+	// it any more when it is handed in, so that it is taken and not copied.
+	Output func(job thole.JobID) string
+	// Unsure tells an error that leaves open whether a change was committed.
+	Unsure func(error) bool
+	Check  func(ctx context.Context) ([]wire.Violation, error)
+	Now    func() time.Time
 }
 
 // Methods lists what d answers.
@@ -106,15 +111,19 @@ func (d *Delivery) finish(ctx context.Context, actor thole.Actor, state thole.Jo
 		if !filepath.IsAbs(p.ResultFile) {
 			return wire.Job{}, thole.Errorf(thole.CodeInvalid, "result file %s is not an absolute path", p.ResultFile)
 		}
-		in, err := d.Keeper.Ingest(ctx, p.ResultFile, have.ID, have.Owner, d.Now().UTC().Truncate(time.Millisecond))
+		ingest := d.Keeper.Ingest
+		if have.Supervised && p.ResultFile == d.Output(have.ID) {
+			ingest = d.Keeper.Take
+		}
+		in, err := ingest(ctx, p.ResultFile, have.ID, have.Owner, d.Now().UTC().Truncate(time.Millisecond))
 		if err != nil {
 			return wire.Job{}, err
 		}
 		f.Result, f.Inline, f.ArtifactOnly = &in.Record, in.Inline, in.ReadNeeded
 	}
 	j, err := d.Machine.Finish(ctx, actor, f)
-	if f.Result != nil && (thole.CodeOf(err) == thole.CodeConflict || err == nil && j.Artifact != f.Result.ID) {
-		d.Keeper.Discard(*f.Result) // proven unused; any other error leaves it to the sweep
+	if f.Result != nil && (err != nil || j.Artifact != f.Result.ID) && !d.Unsure(err) {
+		d.Keeper.Discard(*f.Result) // proven unused; what is unsure is left to the sweep
 	}
 	if err != nil {
 		return wire.Job{}, err
@@ -230,8 +239,14 @@ func (d *Delivery) batches(ctx context.Context, actor thole.Actor, p wire.BatchL
 	return out, err
 }
 
+// maxAudit bounds an answer to someone who named no bound.
+const maxAudit = 10_000
+
 func (d *Delivery) audit(ctx context.Context, actor thole.Actor, p wire.AuditParams) ([]wire.Audit, error) {
 	f := delivery.AuditFilter{Job: thole.JobID(p.JobID), Batch: thole.BatchID(p.BatchID), Limit: p.Limit}
+	if f.Limit <= 0 {
+		f.Limit = maxAudit
+	}
 	if p.SourceThreadID != "" {
 		lane, err := d.Machine.FindLane(ctx, actor, thole.ThreadID(p.SourceThreadID), p.Endpoint)
 		if err != nil {

@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tholehq/thole/internal/cli"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 const asThole = "THOLE_TEST_AS_THOLE"
@@ -27,6 +29,7 @@ func TestMain(m *testing.M) {
 type site struct {
 	t    *testing.T
 	home string
+	exe  string // this test binary, or the program as it is released
 }
 
 func newSite(t *testing.T) *site {
@@ -34,7 +37,11 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t, filepath.Join(dir, "h")}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t, filepath.Join(dir, "h"), exe}
 	t.Cleanup(func() {
 		s.run("daemon", "stop")
 		_ = os.RemoveAll(dir)
@@ -43,21 +50,25 @@ func newSite(t *testing.T) *site {
 }
 
 func (s *site) command(args ...string) *exec.Cmd {
-	exe, err := os.Executable()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	cmd := exec.Command(exe, args...)
+	cmd := exec.Command(s.exe, args...)
 	cmd.Env = append(os.Environ(), asThole+"=1", "THOLE_HOME="+s.home)
 	return cmd
 }
 
 // run returns what the command printed and its exit code.
 func (s *site) run(args ...string) (out, errs string, code int) {
+	return capture(s.command(args...))
+}
+
+// capture runs a command, which is killed if it never ends.
+func capture(cmd *exec.Cmd) (out, errs string, code int) {
 	var o, e bytes.Buffer
-	cmd := s.command(args...)
 	cmd.Stdout, cmd.Stderr = &o, &e
-	_ = cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return "", err.Error(), -1
+	}
+	defer time.AfterFunc(poll.Limit, func() { _ = cmd.Process.Kill() }).Stop()
+	_ = cmd.Wait()
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 

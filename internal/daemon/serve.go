@@ -203,6 +203,9 @@ func (s *server) call(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		if err := json.Unmarshal(orEmpty(req.Params), &p); err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "daemon stop: %w", err)
 		}
+		if p.Unless != "" && p.Unless == s.cfg.Role {
+			return nil, Up(s.cfg.Owner.Home, os.Getpid())
+		}
 		reason := StopRequest
 		if p.Handover {
 			reason = StopHandover
@@ -219,6 +222,11 @@ func (s *server) call(ctx context.Context, req *jsonrpc.Request) (any, error) {
 			WithHint("its version is %s; thole daemon stop lets the next command start yours", version.Version)
 	}
 	return m(ctx, thole.LocalActor, orEmpty(req.Params))
+}
+
+// Up refuses a second thole up.
+func Up(home string, pid int) error {
+	return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, pid).WithHint("thole login prints a link to its page; kill %d ends it", pid)
 }
 
 func orEmpty(p json.RawMessage) json.RawMessage {

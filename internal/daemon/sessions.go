@@ -97,6 +97,9 @@ func sessionView(a attachment.Attachment) wire.Session {
 		v.Problem, v.Next = "session_pending_manual_resolution", "thole batch inspect-head --source-thread-id "+string(a.Thread)
 	case attachment.Stale:
 		v.Problem, v.Next = "its server is gone", again
+		if a.Process.Zero() {
+			v.Problem, v.Next = a.Note, ""
+		}
 	case attachment.Detached:
 		v.Problem, v.Next = "its terminal has ended", again
 	}

@@ -1,10 +1,12 @@
 package delivery_test
 
 import (
+	"fmt"
 	"testing"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/store/storetest"
 )
 
 // Pages of a list, one behind the other, are the list; a cursor of somebody else or
@@ -70,3 +72,50 @@ func TestListsAreWalkedByPages(t *testing.T) {
 }
 
 func last[T any](_ T, err error) error { return err }
+
+// Whatever a list shows at once, no attempt is without its follower and no command
+// without its supervisor because there are many.
+func TestEveryLiveAttemptAndSupervisedJob(t *testing.T) {
+	const many = 1003
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		r := newRig(t, open(t), testLimits()) // rows without a story: the rules are not asked
+		r.ready("a0", thole.TargetCLI)
+		p := r.begin("a0")
+		job, _, err := r.Submit(ctx, actor, r.submission("a0", thole.TargetCLI, func(s *delivery.Submit) { s.Supervised = true }))
+		r.ok(err)
+		r.ok(r.store.Update(ctx, "test.many", func(tx delivery.Tx) error {
+			for i := 1; i < many; i++ {
+				lane, batch, attempt, j := p.Lane, p.Batch, p.Attempt, job
+				lane.Thread = thole.ThreadID(fmt.Sprintf("a%d", i))
+				lane.ID = lane.LaneID()
+				batch.ID, batch.LaneID = thole.BatchID(r.id()), lane.ID
+				attempt.ID, attempt.LaneID, attempt.Batch = thole.AttemptID(r.id()), lane.ID, batch.ID
+				j.ID = thole.JobID(r.id())
+				for _, err := range []error{tx.InsertLane(&lane), tx.InsertBatch(&batch), tx.InsertAttempt(&attempt), tx.InsertJob(&j)} {
+					if err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}))
+		live, err := r.Live(ctx)
+		r.ok(err)
+		attempts := map[thole.AttemptID]bool{}
+		for _, p := range live {
+			attempts[p.Attempt.ID] = p.Lane.ID == p.Attempt.LaneID && p.Batch.ID == p.Attempt.Batch
+		}
+		if len(live) != many || len(attempts) != many {
+			t.Errorf("%d of %d live attempts, %d of them once", len(live), many, len(attempts))
+		}
+		jobs, err := r.Supervised(ctx)
+		r.ok(err)
+		ids := map[thole.JobID]bool{}
+		for _, j := range jobs {
+			ids[j.ID] = true
+		}
+		if len(jobs) != many || len(ids) != many {
+			t.Errorf("%d of %d supervised jobs, %d of them once", len(jobs), many, len(ids))
+		}
+	})
+}

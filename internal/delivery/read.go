@@ -36,6 +36,18 @@ func (m *Machine) Job(ctx context.Context, actor thole.Actor, id thole.JobID) (J
 	return job, batch, err
 }
 
+// StateOf is the state of a job, whoever owns it; "" if there is none.
+func (m *Machine) StateOf(ctx context.Context, id thole.JobID) (state thole.JobState, err error) {
+	err = m.store.View(ctx, func(tx Tx) error {
+		j, err := tx.Job(id)
+		if state = ""; j != nil {
+			state = j.State
+		}
+		return err
+	})
+	return state, err
+}
+
 // Jobs lists jobs of the actor, newest first.
 func (m *Machine) Jobs(ctx context.Context, actor thole.Actor, f JobFilter) (jobs []Job, err error) {
 	f.User = actor.User
@@ -98,7 +110,7 @@ func (m *Machine) Batches(ctx context.Context, actor thole.Actor, f BatchFilter)
 }
 
 // BatchView is everything about a batch, for humans: its jobs, all its attempts
-// and its ledger, oldest first.
+// and its ledger, in the order it was written.
 type BatchView struct {
 	Lane     Lane
 	Batch    Batch
@@ -170,7 +182,7 @@ func view(tx Tx, b *Batch) (BatchView, error) {
 	return v, err
 }
 
-// Ledger lists audit rows of the actor's lanes, oldest first.
+// Ledger lists audit rows of the actor's lanes in the order they were written.
 func (m *Machine) Ledger(ctx context.Context, actor thole.Actor, f AuditFilter) (rows []Audit, err error) {
 	if !actor.Valid() {
 		return nil, thole.Errorf(thole.CodeUnauthorized, "audit: no actor")
@@ -186,32 +198,57 @@ func (m *Machine) Pending(ctx context.Context) (p Pending, err error) {
 	return p, err
 }
 
-// Live lists the attempts that some driver must follow.
-func (m *Machine) Live(ctx context.Context) (out []Parcel, err error) {
-	err = m.store.View(ctx, func(tx Tx) error {
-		out = nil
-		attempts, err := tx.LiveAttempts()
-		if err != nil {
-			return err
+// Live lists every attempt that some driver must follow.
+func (m *Machine) Live(ctx context.Context) ([]Parcel, error) {
+	return walk(ctx, m, func(tx Tx, last *Parcel) (page []Parcel, err error) {
+		after := thole.AttemptID("")
+		if last != nil {
+			after = last.Attempt.ID
 		}
+		attempts, err := tx.LiveAttempts(after, walkPage)
 		for _, a := range attempts {
 			lane, err := tx.Lane(a.LaneID)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			b, err := tx.Batch(a.Batch)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			out = append(out, Parcel{Lane: *lane, Batch: *b, Attempt: a})
+			page = append(page, Parcel{Lane: *lane, Batch: *b, Attempt: a})
 		}
-		return nil
+		return page, err
 	})
-	return out, err
 }
 
-// Supervised lists the running jobs whose command a supervisor must end.
-func (m *Machine) Supervised(ctx context.Context) (jobs []Job, err error) {
-	err = m.store.View(ctx, func(tx Tx) error { jobs, err = tx.Jobs(JobFilter{Supervised: true}); return err })
-	return jobs, err
+// Supervised lists every running job whose command a supervisor must end.
+func (m *Machine) Supervised(ctx context.Context) ([]Job, error) {
+	return walk(ctx, m, func(tx Tx, last *Job) ([]Job, error) {
+		f := JobFilter{Supervised: true, Limit: walkPage}
+		if last != nil {
+			f.After = last.ID
+		}
+		return tx.Jobs(f)
+	})
+}
+
+// walkPage is how many rows a list that must be whole reads at once.
+const walkPage = 500
+
+// walk reads a list to its end, page by page. Pages are by id, so that no row that
+// is there all along is left out or comes twice, whatever changes meanwhile.
+func walk[T any](ctx context.Context, m *Machine, list func(tx Tx, last *T) ([]T, error)) (all []T, err error) {
+	for {
+		var last *T
+		if len(all) > 0 {
+			last = &all[len(all)-1]
+		}
+		var page []T
+		if err := m.store.View(ctx, func(tx Tx) error { page, err = list(tx, last); return err }); err != nil {
+			return nil, err
+		}
+		if all = append(all, page...); len(page) < walkPage {
+			return all, nil
+		}
+	}
 }

@@ -63,8 +63,8 @@ type Tx interface {
 	AttemptsOf(batch thole.BatchID) ([]Attempt, error)
 	// OverdueAttempts lists open attempts by Deadline, like DueLanes.
 	OverdueAttempts(now, far time.Time, after Position, limit int) ([]Attempt, error)
-	// LiveAttempts lists the attempts a driver must follow.
-	LiveAttempts() ([]Attempt, error)
+	// LiveAttempts lists the attempts a driver must follow, by id, a page behind after.
+	LiveAttempts(after thole.AttemptID, limit int) ([]Attempt, error)
 
 	InsertArtifact(*artifact.Record) error
 	// ReleaseArtifacts sets when the last batch that refers to the artifact closed.
@@ -92,7 +92,7 @@ type JobFilter struct {
 	Limit  int
 	// After continues behind the last job of a page.
 	After thole.JobID
-	// Supervised selects running jobs that some supervisor must end.
+	// Supervised selects running jobs that some supervisor must end, by id.
 	Supervised bool
 }
 
@@ -107,7 +107,8 @@ type BatchFilter struct {
 	After thole.BatchID
 }
 
-// AuditFilter selects ledger rows, oldest first; with Limit, the newest ones.
+// AuditFilter selects ledger rows in the order in which they were written; with
+// Limit, the newest ones.
 type AuditFilter struct {
 	User   thole.UserID
 	LaneID string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
@@ -28,7 +29,7 @@ func (w *worker) aftermath(ctx context.Context, th fold.Thread, t fold.Turn) err
 				return context.Cause(ctx)
 			}
 			w.log.Warn("sync failed", "turn", t.ID, "executor", t.Executor, "err", err)
-			note = "sync: " + err.Error()
+			note = "the turn's files are not saved: " + err.Error()
 		} else if err := w.phase(ctx, t.Executor, thole.PhaseExported); err != nil {
 			return err
 		}
@@ -85,6 +86,10 @@ func (w *worker) leave(ctx context.Context, th fold.Thread) {
 
 // tried gives up what failed too often: the next sweep asks again.
 func (w *worker) tried(err error) error {
+	if isAway(err) {
+		w.log.Debug("care waits for the object store", "thread", w.lease.Thread, "kind", w.lease.Kind)
+		return nil // a row that waits would hold up the thread's turns
+	}
 	if err != nil && w.lease.Attempt >= queue.MaxAttempts {
 		w.log.Warn("care given up for now", "thread", w.lease.Thread, "err", err)
 		return nil
@@ -140,8 +145,15 @@ func (w *worker) care(ctx context.Context) error {
 	}
 	now, err := w.cfg.Rows.Now(ctx)
 	for _, row := range rows {
-		if w.lease.Kind == queue.Stop && w.lease.Priority == whenDue && (row.LastActive.After(now.Add(-w.cfg.IdleStop)) || w.attended(ctx, row)) {
-			continue // active again since the sweep looked
+		if w.lease.Kind == queue.Stop && w.lease.Priority == whenDue {
+			attended, unknown := w.attended(ctx, row)
+			if unknown != nil && w.lease.Attempt < maxLooks {
+				err = errors.Join(err, unknown)
+				continue
+			}
+			if attended || row.LastActive.After(now.Add(-w.cfg.IdleStop)) {
+				continue // active again since the sweep looked
+			}
 		}
 		switch w.lease.Kind {
 		case queue.Sync:
@@ -155,20 +167,46 @@ func (w *worker) care(ctx context.Context) error {
 	return w.tried(err)
 }
 
+// maxLooks is how often an executor that does not answer is looked at before it is
+// stopped all the same: until then nobody knows what goes on in it, and for ever it
+// is kept for nobody.
+const maxLooks = 3
+
 // attended reports whether somebody has a terminal open in an executor, and notes
-// that as its activity. Where it cannot be asked nobody does.
-func (w *worker) attended(ctx context.Context, row executor.Row) bool {
+// that as its activity. An error says that nobody knows.
+func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if row.State != executor.RowRunning {
-		return false
+		return false, nil
 	}
 	info, err := w.cfg.Driver.Inspect(ctx, row.ID)
 	if err != nil || info.State != executor.Running {
-		return false
+		return false, err
 	}
 	client := executord.Dial(info.Endpoint, info.Token)
 	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	status, err := client.Status(ctx)
-	return err == nil && status.Terminals > 0 && w.cfg.Rows.Touch(ctx, row.ID) == nil
+	if err != nil || status.Terminals == 0 {
+		return false, err
+	}
+	return true, w.cfg.Rows.Touch(ctx, row.ID)
+}
+
+const lookTime = 5 * time.Second
+
+// unstick ends the processes of an executor that has some and does not answer, once
+// it was looked at often enough. Its files are read without it then.
+func (w *worker) unstick(ctx context.Context, id thole.ExecutorID) error {
+	_, err := w.cfg.Driver.Inspect(ctx, id)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if w.lease.Attempt < maxLooks {
+		return fmt.Errorf("look %d of %d: %w", w.lease.Attempt, maxLooks, err)
+	}
+	w.log.Warn("executor does not answer; its processes are ended", "executor", id, "thread", w.lease.Thread, "err", err)
+	return w.cfg.Driver.Stop(ctx, id)
 }
 
 // stop syncs and stops a running executor. A failed sync leaves it running.
@@ -176,6 +214,9 @@ func (w *worker) stop(ctx context.Context, th fold.Thread, id thole.ExecutorID) 
 	row, err := w.cfg.Rows.Get(ctx, id)
 	if err != nil || row.State != executor.RowRunning {
 		return err
+	}
+	if err := w.unstick(ctx, id); err != nil {
+		return fmt.Errorf("stop executor: %w", err)
 	}
 	if err := w.sync(ctx, th, id, "pre.stop"); err != nil {
 		return fmt.Errorf("sync before stop: %w", err)

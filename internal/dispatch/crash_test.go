@@ -111,7 +111,7 @@ func openPipeline(dir string, at sqldb.Config, change ...func(*dispatch.Config, 
 	cfg := dispatch.Config{
 		Owner: "crash", Queue: db.Queue(), Threads: m, Rows: db.Executors(),
 		Workspaces: &shelf{dir: filepath.Join(root, "shelf")}, Credentials: noCredentials{},
-		Info:  func(string) provider.Info { return testprovider.New().Probe(context.Background()) },
+		Info:  func(context.Context, string) provider.Info { return testprovider.New().Probe(context.Background()) },
 		Lease: 500 * time.Millisecond, StartsPerSec: 1000, Limits: queue.Limits{Total: 4}, SweepEvery: time.Hour, RemoveAfter: time.Hour,
 	}
 	for _, c := range change {

@@ -43,6 +43,10 @@ type Workspaces interface {
 	Verify(ctx context.Context, t Target, snapshot string) error
 }
 
+// Depot is a Workspaces whose store may be away. Away is why, as far as is known.
+// What needs the store fails with objects.ErrAway then, and waits.
+type Depot interface{ Away() error }
+
 // Target is one executor's workspace. Client is nil while it is stopped; Dir is
 // its directory on this machine where the driver has one.
 type Target struct {
@@ -64,8 +68,8 @@ type Config struct {
 	Driver      executor.Driver
 	Workspaces  Workspaces
 	Credentials provider.Credentials
-	// Info says what a provider can do here.
-	Info func(name string) provider.Info
+	// Info says what a provider can do here; it may wait for that provider.
+	Info func(ctx context.Context, name string) provider.Info
 
 	// Alone: the home's lock proves that no other dispatcher is alive, so what one
 	// left behind is taken over at once and not when its leases run out.
@@ -96,6 +100,7 @@ type Dispatcher struct {
 	mu      sync.Mutex // guards what follows
 	workers map[thole.TurnID]*worker
 	warm    map[thole.ThreadID]place // where each thread's last turn ran
+	waits   map[thole.TurnID]int     // how often each turn found the object store away
 	stop    context.CancelFunc       // ends claiming
 	stopped bool                     // nothing is begun any more
 	wg      sync.WaitGroup
@@ -128,7 +133,7 @@ func New(cfg Config) *Dispatcher {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Dispatcher{
-		cfg: cfg, log: cfg.Log, nudge: make(chan struct{}, 1), workers: map[thole.TurnID]*worker{}, warm: map[thole.ThreadID]place{},
+		cfg: cfg, log: cfg.Log, nudge: make(chan struct{}, 1), workers: map[thole.TurnID]*worker{}, warm: map[thole.ThreadID]place{}, waits: map[thole.TurnID]int{},
 		starts: rate.NewLimiter(rate.Limit(cfg.StartsPerSec), max(1, int(2*cfg.StartsPerSec))),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
@@ -28,7 +29,8 @@ type place struct {
 // executord that takes the token of its start is the one that was prepared, and
 // anything else is looked at from the beginning.
 func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req executord.RunRequest) (*place, executord.Run, error) {
-	if p, ok := w.recall(th.ID); ok && !moved(t, p.row.ID) {
+	usable := w.usable(t)
+	if p, ok := w.recall(th.ID); ok && usable == nil && !moved(t, p.row.ID) {
 		run, err := p.client.Run(ctx, req)
 		if err == nil {
 			w.remember(p, t)
@@ -45,6 +47,16 @@ func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req exe
 		p.client.Close()
 		return nil, executord.Run{}, errLost
 	}
+	if usable != nil { // but a run that is there goes on, whatever its CLI says now
+		status, err := p.client.Status(ctx)
+		if err == nil && !slices.ContainsFunc(status.Runs, func(r executord.Run) bool { return r.ID == req.Turn.ID }) {
+			err = usable
+		}
+		if err != nil {
+			p.client.Close()
+			return nil, executord.Run{}, err
+		}
+	}
 	run, err := p.client.Run(ctx, req)
 	if err != nil {
 		p.client.Close()
@@ -52,6 +64,15 @@ func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req exe
 	}
 	w.remember(p, t)
 	return p, run, nil
+}
+
+// usable is why the turn's agent cannot be started here, nil where nothing is known
+// against it. A shell command needs no agent.
+func (w *worker) usable(t fold.Turn) error {
+	if errand, _ := thole.ErrandOf(t.Input); w.info.Name == "" || w.info.Available || errand == thole.ErrandShell {
+		return nil
+	}
+	return thole.Errorf(thole.CodeUnsupported, "%s cannot run here: %s", w.info.Title, w.info.Problem).WithHint("%s", w.info.Fix)
 }
 
 // moved reports whether a turn's run was in another executor than this: here it
@@ -114,6 +135,9 @@ func (w *worker) prepare(ctx context.Context, th fold.Thread, t fold.Turn) (*pla
 	}
 	if t.Interrupted && !row.Restored {
 		return nil, errInterrupted // where nothing is restored no agent has begun
+	}
+	if err := w.still(row); err != nil {
+		return nil, err
 	}
 	p := &place{row: row}
 	cold := row.State != executor.RowRunning || !row.Restored

@@ -142,7 +142,7 @@ func (w *world) rig(t testing.TB, db *store.DB, change ...func(*dispatch.Config)
 	driver := local.New(local.Config{Root: filepath.Join(w.root, "x"), Binary: binary})
 	cfg := dispatch.Config{
 		Owner: t.Name(), Queue: db.Queue(), Threads: m, Rows: db.Executors(), Driver: driver, Workspaces: w.shelf, Credentials: noCredentials{},
-		Info:  func(string) provider.Info { return testprovider.New().Probe(context.Background()) },
+		Info:  func(context.Context, string) provider.Info { return testprovider.New().Probe(context.Background()) },
 		Lease: 2 * time.Second, StartsPerSec: 1000, Limits: queue.Limits{Total: 16}, SweepEvery: time.Hour,
 	}
 	if testing.Verbose() {

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"time"
 
@@ -11,8 +12,9 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 )
 
-// sweepLimit bounds what one pass of one sweep touches.
-const sweepLimit = 50
+// every row is asked for: with a bound, executors whose care keeps failing would
+// keep the others from theirs. The queue bounds how much care is given at once.
+const every = math.MaxInt32
 
 func (d *Dispatcher) sweepLoop(ctx context.Context) {
 	ticker := time.NewTicker(d.cfg.SweepEvery)
@@ -37,9 +39,9 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	idle, err1 := d.cfg.Rows.Idle(ctx, now.Add(-d.cfg.IdleStop), sweepLimit)
-	old, err2 := d.cfg.Rows.Old(ctx, now.Add(-d.cfg.RemoveAfter), sweepLimit)
-	stale, err3 := d.cfg.Rows.Stale(ctx, now.Add(-d.cfg.StaleAfter), sweepLimit)
+	idle, err1 := d.cfg.Rows.Idle(ctx, now.Add(-d.cfg.IdleStop), every)
+	old, err2 := d.cfg.Rows.Old(ctx, now.Add(-d.cfg.RemoveAfter), every)
+	stale, err3 := d.cfg.Rows.Stale(ctx, now.Add(-d.cfg.StaleAfter), every)
 	_, err4 := d.cfg.Queue.Prune(ctx, now.Add(-24*time.Hour), 1000)
 	err = errors.Join(err1, err2, err3, err4, d.reconcile(ctx))
 	for _, s := range []struct {

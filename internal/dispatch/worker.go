@@ -115,7 +115,15 @@ func (w *worker) finish(ctx context.Context, err error) {
 	// A stop that comes now must not leave the thread waiting for the lease's end;
 	// the token fences this write, not the context.
 	ctx = context.WithoutCancel(ctx)
+	waits := (*errWaits)(nil)
+	if !errors.As(err, &waits) {
+		w.mu.Lock()
+		delete(w.waits, w.lease.Turn)
+		w.mu.Unlock()
+	}
 	switch {
+	case waits != nil:
+		err = w.cfg.Queue.PutBack(ctx, w.lease.Turn, w.lease.Token, waits.delay, waits.Error())
 	case err == nil:
 		err = w.cfg.Queue.Complete(ctx, w.lease.Turn, w.lease.Token)
 	case errors.Is(err, errParked):
@@ -132,7 +140,7 @@ func (w *worker) finish(ctx context.Context, err error) {
 }
 
 func (w *worker) giveBack(ctx context.Context) {
-	if err := w.cfg.Queue.Release(context.WithoutCancel(ctx), w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
+	if err := w.cfg.Queue.PutBack(context.WithoutCancel(ctx), w.lease.Turn, w.lease.Token, 0, "the dispatcher stopped"); err != nil {
 		w.log.Warn("release turn", "turn", w.lease.Turn, "err", err)
 	}
 }
@@ -176,7 +184,7 @@ func (w *worker) turn(ctx context.Context) error {
 	if t.Outcome != "" {
 		return w.aftermath(ctx, th, t)
 	}
-	info := w.cfg.Info(t.Settings.Provider)
+	info := w.cfg.Info(ctx, t.Settings.Provider)
 	w.mu.Lock()
 	w.info = info
 	w.mu.Unlock()
@@ -190,6 +198,8 @@ func (w *worker) turn(ctx context.Context) error {
 		return err
 	case ctx.Err() != nil, errors.Is(err, thread.ErrFenced):
 		return err
+	case isAway(err):
+		return w.wait(ctx, t, err)
 	case w.lease.Attempt >= queue.MaxAttempts || permanent(err):
 		err = w.fail(ctx, t, err)
 		if thole.CodeOf(err) == thole.CodeNotFound {

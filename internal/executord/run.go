@@ -99,6 +99,9 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 	if native != "" {
 		emit(event.Event{ID: sessionEventID(req.Turn.ID, native), Kind: event.ThreadUpdated, Turn: req.Turn.ID, Time: s.now(), Data: event.Data{NativeID: native}})
 	}
+	if s.cfg.Note != "" {
+		emit(noteEvent(req.Turn.ID, s.now(), s.cfg.Note))
+	}
 	err = session.Run(ctx, req.Turn, emit)
 	s.sessions.finished(req, session, err)
 	return err
@@ -150,6 +153,15 @@ func (r *run) snapshot() Run {
 
 func sessionEventID(turn thole.TurnID, native string) thole.EventID {
 	return thole.EventID(string(turn) + "/session/" + native)
+}
+
+// noteEvent tells a turn's readers something of ours.
+func noteEvent(turn thole.TurnID, now time.Time, text string) event.Event {
+	item := event.Item{
+		ID: provider.StableID[thole.ItemID]("note", string(turn)), Kind: event.ItemSystem, State: event.StateCompleted,
+		Text: text, Stamp: thole.Stamp{Started: now, Ended: now},
+	}
+	return event.Event{ID: thole.EventID(string(turn) + "/note"), Kind: event.ItemCompleted, Turn: turn, Time: now, Data: event.Data{Item: &item, ItemID: item.ID}}
 }
 
 // endEvent ends a turn whose provider did not.

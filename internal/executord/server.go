@@ -39,8 +39,10 @@ type Config struct {
 	Token     string
 	Providers []provider.Provider
 	Version   string
-	Logger    *slog.Logger
-	Now       func() time.Time
+	// Note is said at the beginning of every agent's turn, "" is nothing.
+	Note   string
+	Logger *slog.Logger
+	Now    func() time.Time
 	// Exec serves the exec-server protocol on /exec and /, nil leaves it out.
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.
@@ -99,18 +101,8 @@ func (s *Server) Close() error {
 	return s.runs.closeAll()
 }
 
-// Busy reports whether a run is going or a terminal is open.
-func (s *Server) Busy() bool {
-	if s.terminals.Open() > 0 {
-		return true
-	}
-	for _, r := range s.runs.list() {
-		if r.State == RunRunning || r.State == RunWaiting {
-			return true
-		}
-	}
-	return false
-}
+// Attended reports whether a terminal is open.
+func (s *Server) Attended() bool { return s.terminals.Open() > 0 }
 
 // Handler serves the HTTP interface. Every route but /healthz wants the token.
 func (s *Server) Handler() http.Handler {

@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // openTimeout bounds the start of a CLI.
@@ -53,7 +54,7 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 		return nil, err
 	}
 	data := filepath.Join(s.dirs.AgentData(), req.Provider)
-	if err := os.MkdirAll(data, 0o700); err != nil {
+	if err := claim(s.dirs.Workspace, data); err != nil {
 		return nil, err
 	}
 	if err := placeConfig(data, req.Grant.Config); err != nil {
@@ -67,6 +68,22 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 		Thread: req.Thread, Dir: s.dirs.Workspace, Data: data, Auth: auth, Env: env,
 		Resume: req.Session.Resume, Fork: req.Session.Fork, Settings: req.Session.Settings,
 	})
+}
+
+// claim makes a directory of the workspace, whatever an agent put in its place:
+// what it keeps and the settings that we put there must not go where a link leads.
+func claim(workspace, dir string) error {
+	rel, err := filepath.Rel(workspace, dir)
+	if err != nil {
+		return err
+	}
+	root, err := beneath.Trusted(workspace)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = root.Claim(filepath.ToSlash(rel), 0o700)
+	return err
 }
 
 // environ is what every program in the executor finds, without any credentials.

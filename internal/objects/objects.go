@@ -21,6 +21,10 @@ import (
 // ErrNotFound says that there is no object under a key.
 var ErrNotFound = errors.New("objects: no such object")
 
+// ErrAway says that the store as a whole cannot be reached or used now. What needs
+// it waits.
+var ErrAway = errors.New("the object store is away")
+
 // Info describes one object.
 type Info struct {
 	Key      string

@@ -1,6 +1,7 @@
 // Package peercred tells who is at the other end of a unix socket, as the kernel
-// recorded it when the connection was made. It identifies by uid only: a pid may
-// be reused before it is looked at.
+// recorded it when the socket began to listen or connected, and whether a process
+// listens on a TCP port. A pid is one process only together with its start time,
+// which is procid's part.
 package peercred
 
 import (

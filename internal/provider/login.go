@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Login is the Credentials of a laptop: the user's own login of each CLI. It
@@ -19,6 +21,9 @@ type Login struct {
 	Home string
 	// Getenv reads the user's environment.
 	Getenv func(string) string
+	// Kept is told what became of a login that an executor left and that differs: nil
+	// when its tokens were taken, or why not. It may be nil.
+	Kept func(providerName string, refused error)
 }
 
 var _ Credentials = Login{}
@@ -85,29 +90,44 @@ func (l Login) For(_ context.Context, providerName string) (Grant, error) {
 // Keep gives a login that a CLI refreshed in auth, its SessionConfig.Auth, back
 // to the user: services invalidate the old one, so the user's own CLI would be
 // logged out otherwise. given is the grant the session began with; a login that
-// changed on both sides is left alone.
+// changed on both sides is left alone. Agents can write in auth, so of what is there
+// only new tokens are taken, and anything else that changed is refused with the
+// reason.
 func (l Login) Keep(providerName, auth string, given Grant) error {
 	s := loginSource(providerName)
 	before, had := given.Files[s.file]
 	if !had {
 		return nil
 	}
-	after, err := os.ReadFile(filepath.Join(auth, s.file))
-	if err != nil || bytes.Equal(before, after) || len(after) == 0 {
-		return nil //nolint:nilerr // a CLI that logged out has none
+	left, err := readLeft(auth, s.file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (bytes.Equal(before, left) || len(left) == 0) {
+		return nil // a CLI that logged out has none
+	}
+	var after []byte
+	if err == nil {
+		after, err = refreshed(providerName, before, left)
+	}
+	if err != nil {
+		err = thole.Errorf(thole.CodeForbidden, "the login of %s that an executor left was not taken: %w", providerName, err).
+			WithHint("an agent may have tampered with it; if your own %s is logged out now, log in again", providerName)
+		l.tell(providerName, err)
+		return err
 	}
 	path := l.file(s)
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
 		return nil //nolint:nilerr // the user logged out, or in anew
 	}
-	tmp := path + ".thole"
-	if err = os.WriteFile(tmp, after, 0o600); err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
+	if err := atomicfile.Write(path, after, 0o600); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "keep the refreshed login of %s: %w", providerName, err)
 	}
+	l.tell(providerName, nil)
 	return nil
+}
+
+func (l Login) tell(providerName string, refused error) {
+	if l.Kept != nil {
+		l.Kept(providerName, refused)
+	}
 }
 
 // Place writes a grant's files into dir, a SessionConfig.Auth.
@@ -115,11 +135,16 @@ func (g Grant) Place(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
 	}
+	at, err := beneath.Open(dir)
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
+	}
+	defer at.Close()
 	for name, data := range g.Files {
 		if name != filepath.Base(name) || name == "." || name == ".." {
 			return thole.Errorf(thole.CodeInvalid, "credential file name %q is not a plain name", name)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+		if err := put(at, name, data); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
 		}
 	}

@@ -42,8 +42,17 @@ type stamp struct {
 	time time.Time
 }
 
-// Run probes.
-func (p *Probe) Run(ctx context.Context) Info {
+// Locate says what is known without running the binary: whether it is there. One
+// that is may be chosen; what it can do is unknown until it was probed.
+func (p *Probe) Locate() Info {
+	info, _ := p.locate()
+	if info.Available {
+		info.Problem = "it has not said yet what it can do"
+	}
+	return info
+}
+
+func (p *Probe) locate() (Info, os.FileInfo) {
 	info := Info{Name: p.Name, Title: p.Title, Pinned: p.Pinned, Models: p.Models, Profiles: Profiles(p.Name), Capabilities: Degraded(All(Unknown), nil)}
 	binary, err := p.Find(p.Path)
 	var file os.FileInfo
@@ -51,11 +60,19 @@ func (p *Probe) Run(ctx context.Context) Info {
 		info.Binary = binary
 		file, err = os.Stat(binary)
 	}
-	if err != nil {
+	if info.Available = err == nil; err != nil {
 		info.Problem, info.Fix = err.Error(), p.Install
+	}
+	return info, file
+}
+
+// Run probes.
+func (p *Probe) Run(ctx context.Context) Info {
+	info, file := p.locate()
+	if !info.Available {
 		return info
 	}
-	key := stamp{binary, file.Size(), file.ModTime()}
+	key := stamp{info.Binary, file.Size(), file.ModTime()}
 	p.mu.Lock()
 	known, ok := p.known[key]
 	p.mu.Unlock()

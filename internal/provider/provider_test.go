@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	thole "github.com/tholehq/thole"
@@ -91,14 +92,16 @@ func TestLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(path, "old login")
+	const old = `{"tokens": {"access_token": "old login", "account_id": "me"}}`
+	fresh := strings.ReplaceAll(old, "old login", "refreshed-login")
+	write(path, old)
 	env := map[string]string{"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "AWS_SECRET_ACCESS_KEY": "no business"}
 	l := provider.Login{Home: home, Getenv: func(k string) string { return env[k] }}
 	g, err := l.For(context.Background(), "codex")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(g.Files["auth.json"]) != "old login" || len(g.Env) != 1 || g.Env["OPENAI_API_KEY"] != "sk-1" {
+	if string(g.Files["auth.json"]) != old || len(g.Env) != 1 || g.Env["OPENAI_API_KEY"] != "sk-1" {
 		t.Errorf("grant %+v", g)
 	}
 	if g, err := l.For(context.Background(), "claude"); err != nil || len(g.Files) != 0 || g.Env["ANTHROPIC_API_KEY"] != "sk-2" {
@@ -109,11 +112,11 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() string { b, _ := os.ReadFile(path); return string(b) }
-	if err := l.Keep("codex", auth, g); err != nil || read() != "old login" {
+	if err := l.Keep("codex", auth, g); err != nil || read() != old {
 		t.Errorf("kept an unchanged login: %q, %v", read(), err)
 	}
-	write(filepath.Join(auth, "auth.json"), "refreshed login")
-	if err := l.Keep("codex", auth, g); err != nil || read() != "refreshed login" {
+	write(filepath.Join(auth, "auth.json"), fresh)
+	if err := l.Keep("codex", auth, g); err != nil || !strings.Contains(read(), `"refreshed-login"`) || !strings.Contains(read(), `"me"`) {
 		t.Errorf("the refreshed login is lost: %q, %v", read(), err)
 	}
 	write(path, "the user logged in anew")

@@ -18,7 +18,7 @@ import (
 // State of a row. Legal moves:
 //
 //	ready  → leased           claim
-//	leased → ready            release (retry), reap (lease ran out)
+//	leased → ready            release (retry), put back (not tried), reap (lease ran out)
 //	leased → parked           park: a human must answer and nothing runs meanwhile
 //	parked → ready            unpark, cancel
 //	leased → done             complete
@@ -59,8 +59,10 @@ type Item struct {
 // Lease is a claimed turn.
 type Lease struct {
 	Item
-	Token   string
-	Attempt int // 1 for the first
+	Token string
+	// Attempt is 1 for the first and rises with each try that failed. A worker that
+	// died, stopped or had to wait for something failed at nothing.
+	Attempt int
 	Until   time.Time
 	// Cancel: the turn should stop. A worker sees it at claim and at each renewal.
 	Cancel bool
@@ -94,7 +96,7 @@ type Row struct {
 	Head      bool
 	Waiting   bool
 	Cancel    bool
-	Attempt   int
+	Attempt   int // tries that failed
 	Available time.Time
 	Owner     string
 	Until     time.Time
@@ -127,8 +129,11 @@ type Store interface {
 	Park(ctx context.Context, turn thole.TurnID, token string) error
 	// Unpark makes a parked turn ready; false if it is not parked.
 	Unpark(ctx context.Context, turn thole.TurnID) (bool, error)
-	// Release gives a turn back to be tried again after delay.
+	// Release gives a turn whose try failed back, to be tried again after delay.
 	Release(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error
+	// PutBack gives a turn back that was not tried: its worker stops, or what it needs
+	// is away. It costs no attempt.
+	PutBack(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error
 	// Complete ends a turn's row and lets the thread's next one go.
 	Complete(ctx context.Context, turn thole.TurnID, token string) error
 	// Cancel asks for a turn to stop, wherever it is; false if it is done.

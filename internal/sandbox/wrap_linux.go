@@ -53,33 +53,23 @@ func (w *Wrapper) Wrap(p *Policy, dir, program string, argv []string, arg0 strin
 			}
 		}
 	}()
-	args, err := p.mounts(out)
-	if err != nil {
+	box := NewBox("--die-with-parent")
+	if !p.network {
+		box.Add("--unshare-net")
+	}
+	if err := p.mounts(box, out); err != nil {
 		return nil, err
 	}
-	out.Argv = append([]string{"bwrap"}, isolation...)
-	if !p.network {
-		out.Argv = append(out.Argv, "--unshare-net")
-	}
-	out.Argv = append(out.Argv, args...)
-	out.Argv = append(out.Argv, "--chdir", dir, "--")
+	var run []string
 	if arg0 != "" {
 		if len(w.helper) == 0 {
 			return nil, refuse("arg0 needs a helper")
 		}
-		out.Argv = append(out.Argv, w.helper...)
-		out.Argv = append(out.Argv, arg0)
+		run = append(append(run, w.helper...), arg0)
 	}
-	out.Argv = append(out.Argv, program)
-	out.Argv = append(out.Argv, argv[1:]...)
+	run = append(append(run, program), argv[1:]...)
+	out.Argv = append([]string{"bwrap"}, box.Command(dir, run...)...)
 	return out, nil
-}
-
-// isolation is common to every sandbox. Capabilities go because a program that
-// keeps them could remount its read-only tree writable; the pid namespace goes
-// with its first process, so nothing outlives a kill.
-var isolation = []string{
-	"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL", "--die-with-parent",
 }
 
 // probe looks for bubblewrap and sees whether namespaces are permitted here.
@@ -90,27 +80,27 @@ func (w *Wrapper) probe() {
 		return
 	}
 	w.bwrap = path
-	args := append(append([]string{}, isolation...), "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "/bin/true")
+	args := NewBox("--die-with-parent", "--unshare-net", "--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
 	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
 		w.err = refuse("bubblewrap does not work here: %s", strings.TrimSpace(string(out)))
 	}
 }
 
 // mounts lays the file system out: general rules first, specific ones over them.
-func (p *Policy) mounts(out *Wrapped) ([]string, error) {
+func (p *Policy) mounts(box *Box, out *Wrapped) error {
 	if !p.restricted {
-		return append([]string{"--bind", "/", "/"}, kernelMounts()...), nil
+		box.Add("--bind", "/", "/").Kernel()
+		return nil
 	}
-	var args []string
 	switch p.Access("/") {
 	case Write:
-		args = []string{"--bind", "/", "/"}
+		box.Add("--bind", "/", "/")
 	case Read:
-		args = []string{"--ro-bind", "/", "/"}
+		box.Add("--ro-bind", "/", "/")
 	default:
-		args = []string{"--tmpfs", "/"}
+		box.Add("--tmpfs", "/")
 	}
-	args = append(args, kernelMounts()...)
+	box.Kernel()
 	for i, r := range p.rules {
 		if r.path == "/" || i+1 < len(p.rules) && p.rules[i+1].path == r.path {
 			continue // the root is laid; of equals the last one decides
@@ -118,48 +108,36 @@ func (p *Policy) mounts(out *Wrapped) ([]string, error) {
 		parent := p.above(r.path, i)
 		if !r.exists {
 			if err := r.refuseMissing(parent); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
 		if parent == Write && r.access != Write {
 			if fi, err := os.Lstat(r.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-				return nil, refuse("%s is a link in a writable directory", r.path)
+				return refuse("%s is a link in a writable directory", r.path)
 			}
 		}
 		switch r.access {
 		case Write:
-			args = append(args, "--bind", r.path, r.path)
+			box.Add("--bind", r.path, r.path)
 		case Read:
-			args = append(args, "--ro-bind", r.path, r.path)
+			box.Add("--ro-bind", r.path, r.path)
 		case None:
 			hidden, err := hide(r.path, out)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			args = append(args, hidden...)
+			box.Add(hidden...)
 		}
 	}
 	for _, l := range p.links { // /bin is a link on many systems
 		if p.Access(l.path) == None && p.Access("/") == None {
-			args = append(args, "--symlink", l.real, l.path)
+			box.Add("--symlink", l.real, l.path)
 		}
 	}
 	hidden, err := p.hideGlobs(out)
-	return append(args, hidden...), err
-}
-
-// kernelMounts gives the program a /proc of its own namespace and the harmless
-// devices. Kernel settings are read-only: a server that runs as root would
-// otherwise hand its ownership of those files on, capabilities or not.
-func kernelMounts() []string {
-	args := []string{"--proc", "/proc", "--dev", "/dev"}
-	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
-		if _, err := os.Stat(path); err == nil {
-			args = append(args, "--ro-bind", path, path)
-		}
-	}
-	return args
+	box.Add(hidden...)
+	return err
 }
 
 // above is the access that rules before the i-th give to the path's parent.

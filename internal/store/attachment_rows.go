@@ -115,14 +115,15 @@ func (s *Attachments) AttachmentOf(ctx context.Context, user thole.UserID, home 
 	return s.one(ctx, `user_id = $1 and endpoint = $2 and thread_id = $3 and thread_id <> '' and state <> 'retired'`, user, home, thread)
 }
 
-// Attachments implements attachment.Store.
+// Attachments implements attachment.Store. Of the retired ones, which only a human
+// looks at, the newest are enough; of the others none is left out.
 func (s *Attachments) Attachments(ctx context.Context, all bool) (list []attachment.Attachment, err error) {
-	where := `where state <> 'retired' `
+	query := `select ` + attachmentColumns + ` from attachments where state <> 'retired'`
 	if all {
-		where = ``
+		query += ` or attachment_id in (select attachment_id from attachments where state = 'retired' order by created_at desc, attachment_id desc limit 1000)`
 	}
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
-		list, err = sqldb.All(tx, scanAttachment, `select `+attachmentColumns+` from attachments `+where+`order by created_at desc, attachment_id desc limit 1000`)
+		list, err = sqldb.All(tx, scanAttachment, query+` order by created_at desc, attachment_id desc`)
 		return err
 	})
 	return list, err

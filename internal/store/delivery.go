@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,30 +175,34 @@ func scanAudit(rows *sql.Rows) (delivery.Audit, error) {
 	return a, json.Unmarshal([]byte(proof), &a.Proof)
 }
 
-// Audits pages from the newest row back and returns the page oldest first.
+// Audits reads the newest rows and returns them oldest first. Rows of a lane, and
+// so of a job or a batch, are in the order of their numbers: the clock may have
+// gone back between them. Several lanes are merged by time, each at the latest
+// time that it had reached.
 func (tx deliveryTx) Audits(f delivery.AuditFilter) ([]delivery.Audit, error) {
-	where, args := "where ($1 = '' or l.user_id = $1)", []any{string(f.User)}
+	user, args := "($1 = '' or l.user_id = $1)", []any{string(f.User)}
+	from, order := selectAudit+"where "+user, " order by a.seq desc"
 	switch {
 	case f.Batch != "":
 		// The jobs of a batch tell how it came to be.
-		where += " and (a.batch_id = $2 or a.job_id in (select job_id from delivery_jobs where batch_id = $2))"
+		from += " and (a.batch_id = $2 or a.job_id in (select job_id from delivery_jobs where batch_id = $2))"
 		args = append(args, string(f.Batch))
 	case f.Job != "":
-		where += " and (a.job_id = $2 or (a.batch_id <> '' and a.batch_id = (select batch_id from delivery_jobs where job_id = $2)))"
+		from += " and (a.job_id = $2 or (a.batch_id <> '' and a.batch_id = (select batch_id from delivery_jobs where job_id = $2)))"
 		args = append(args, string(f.Job))
 	case f.LaneID != "":
-		where, args = where+" and a.lane_id = $2", append(args, f.LaneID)
+		from, args = from+" and a.lane_id = $2", append(args, f.LaneID)
 	default:
-		where, args = where+" and $2 = ''", append(args, "")
+		from = selectAudit + "join (select lane_id, seq, max(at) over (partition by lane_id order by seq) as reached from delivery_audit) r" +
+			" on r.lane_id = a.lane_id and r.seq = a.seq where " + user
+		order = " order by r.reached desc, a.lane_id desc, a.seq desc"
 	}
-	limit := f.Limit
-	if limit <= 0 {
-		limit = 10_000
+	if f.Limit > 0 {
+		order += fmt.Sprintf(" limit $%d + 0", len(args)+1)
+		args = append(args, f.Limit)
 	}
-	rows, err := sqldb.All(tx.Tx, scanAudit, selectAudit+where+" order by a.at desc, a.lane_id desc, a.seq desc limit $3 + 0", append(args, limit)...)
-	for i, j := 0, len(rows)-1; i < j; i, j = i+1, j-1 {
-		rows[i], rows[j] = rows[j], rows[i]
-	}
+	rows, err := sqldb.All(tx.Tx, scanAudit, from+order, args...)
+	slices.Reverse(rows)
 	return rows, err
 }
 

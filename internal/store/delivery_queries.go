@@ -7,7 +7,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 )
 
-// listLimit bounds every list that a caller does not.
+// listLimit bounds every page of a list that a caller does not.
 const listLimit = 1000
 
 func (tx deliveryTx) Job(id thole.JobID) (*delivery.Job, error) {
@@ -37,7 +37,7 @@ func (tx deliveryTx) JobsOf(batch thole.BatchID) ([]delivery.Job, error) {
 
 func (tx deliveryTx) Jobs(f delivery.JobFilter) ([]delivery.Job, error) {
 	if f.Supervised {
-		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised order by job_id limit $1 + 0", bounded(f.Limit))
+		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised and job_id > $1 order by job_id limit $2 + 0", string(f.After), bounded(f.Limit))
 	}
 	return many(tx.Tx, jobColumns, jobTable().selected+`where user_id = $1 and ($2 = '' or thread_id = $2) and ($3 = '' or status = $3)
 		and ($4 = '' or (created_at, job_id) < (select created_at, job_id from delivery_jobs where job_id = $4))
@@ -112,6 +112,7 @@ func (tx deliveryTx) OverdueAttempts(now, far time.Time, after delivery.Position
 		toMillis(now), toMillis(far), toMillis(after.At), after.ID, limit)
 }
 
-func (tx deliveryTx) LiveAttempts() ([]delivery.Attempt, error) {
-	return many(tx.Tx, attemptColumns, attemptTable().selected+"where deadline_at <> 0 and state in ('accept_pending', 'cooldown') order by deadline_at, attempt_id limit $1 + 0", listLimit)
+func (tx deliveryTx) LiveAttempts(after thole.AttemptID, limit int) ([]delivery.Attempt, error) {
+	return many(tx.Tx, attemptColumns, attemptTable().selected+"where deadline_at <> 0 and state in ('accept_pending', 'cooldown') and attempt_id > $1 order by attempt_id limit $2 + 0",
+		string(after), limit)
 }

@@ -19,12 +19,12 @@ func (db *DB) Index() *Index { return &Index{db} }
 
 func scanThreadID(rows *sql.Rows) (id thole.ThreadID, err error) { return id, rows.Scan(&id) }
 
-// ThreadsOf lists the threads that have a turn, the oldest first: a fork shares
+// ThreadsOf lists every thread that has a turn, the oldest first: a fork shares
 // the turns of its parent.
 func (x *Index) ThreadsOf(ctx context.Context, turn thole.TurnID) (ids []thole.ThreadID, err error) {
 	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
 		ids, err = sqldb.All(tx, scanThreadID, `select t.thread_id from turns t join threads h on h.id = t.thread_id
-			where t.turn_id = $1 order by h.created_at, h.id limit 16`, turn)
+			where t.turn_id = $1 order by h.created_at, h.id`, turn)
 		return err
 	})
 	return ids, err

@@ -118,9 +118,9 @@ func (q *Queue) round(c queue.Claim, want int) *round {
 		with ` + used + `best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
 			where ` + claimable(c) + ` and available_at <= {now}` + users + `
 			order by priority desc, created_at limit ` + room + lock + `)
-		update turn_queue set state = 'leased', attempt = attempt + 1, lease_owner = $1, lease_until = {now} + $2, lease_token = $3
+		update turn_queue set state = 'leased', lease_owner = $1, lease_until = {now} + $2, lease_token = $3
 		where turn_id ` + q.among(`select id from `+chosen+` chosen`) + `
-		returning kind, turn_id, thread_id, user_id, priority, attempt, cancel, last_error, lease_token, lease_until, created_at, ` + seen
+		returning kind, turn_id, thread_id, user_id, priority, attempt + 1, cancel, last_error, lease_token, lease_until, created_at, ` + seen
 	first := `select ` + hasty
 	if used != "" {
 		first += `, pg_advisory_xact_lock(7741094326)`

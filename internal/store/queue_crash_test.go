@@ -126,7 +126,7 @@ func TestPipelineRowsSurviveAKill(t *testing.T) {
 			return
 		}
 		for ack, bad := range map[string]bool{
-			"claimed":   !has("parked") && has("claimed") && row.State == queue.Ready && row.Attempt < 2,
+			"claimed":   !has("parked") && has("claimed") && row.State == queue.Ready,
 			"waiting":   has("waiting") && !has("claimed again") && row.State == queue.Leased && !row.Waiting,
 			"cancelled": has("cancelled") && !row.Cancel,
 			"completed": has("completed") && row.State != queue.Done,

@@ -77,13 +77,22 @@ func (q *Queue) Park(ctx context.Context, turn thole.TurnID, token string) error
 
 // Release implements queue.Store.
 func (q *Queue) Release(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error {
-	set, args := `state = 'ready', lease_token = '', lease_until = 0, waiting = false, last_error = $3, available_at = `, []any{plain(why)}
+	return q.back(ctx, "queue.release", `attempt = attempt + 1, `, turn, token, delay, why)
+}
+
+// PutBack implements queue.Store.
+func (q *Queue) PutBack(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error {
+	return q.back(ctx, "queue.put_back", "", turn, token, delay, why)
+}
+
+func (q *Queue) back(ctx context.Context, step, count string, turn thole.TurnID, token string, delay time.Duration, why string) error {
+	set, args := count+`state = 'ready', lease_token = '', lease_until = 0, waiting = false, last_error = $3, available_at = `, []any{plain(why)}
 	if delay > 0 {
 		set, args = set+`{now} + $4`, append(args, delay.Milliseconds())
 	} else {
 		set += `0`
 	}
-	_, err := q.underLease(ctx, "queue.release", queueTopic, turn, token, set, args...)
+	_, err := q.underLease(ctx, step, queueTopic, turn, token, set, args...)
 	return err
 }
 
@@ -166,15 +175,25 @@ func (q *Queue) Prune(ctx context.Context, before time.Time, limit int) (n int, 
 }
 
 // Get implements queue.Store.
-func (q *Queue) Get(ctx context.Context, turn thole.TurnID) (r queue.Row, err error) {
+func (q *Queue) Get(ctx context.Context, turn thole.TurnID) (queue.Row, error) {
+	return q.row(ctx, thole.Errorf(thole.CodeNotFound, "turn %s is not in the queue", turn), `where turn_id = $1`, turn)
+}
+
+// Newest is a thread's newest row of a kind, done or not; CodeNotFound without one.
+func (q *Queue) Newest(ctx context.Context, id thole.ThreadID, kind queue.Kind) (queue.Row, error) {
+	return q.row(ctx, thole.Errorf(thole.CodeNotFound, "nothing of kind %s is queued for thread %s", kind, id),
+		`where thread_id = $1 and kind = $2 order by created_at desc, turn_id desc limit 1`, id, kind)
+}
+
+func (q *Queue) row(ctx context.Context, none error, where string, args ...any) (r queue.Row, err error) {
 	err = q.db.View(ctx, func(tx *sqldb.Tx) error {
 		var available, until, created, done int64
 		err := tx.QueryRow(`select kind, turn_id, thread_id, user_id, priority, state, head, waiting, cancel, attempt,
-			available_at, lease_owner, lease_until, last_error, created_at, done_at from turn_queue where turn_id = $1`, turn).
+			available_at, lease_owner, lease_until, last_error, created_at, done_at from turn_queue `+where, args...).
 			Scan(&r.Kind, &r.Turn, &r.Thread, &r.User, &r.Priority, &r.State, &r.Head, &r.Waiting, &r.Cancel, &r.Attempt,
 				&available, &r.Owner, &until, &r.LastError, &created, &done)
 		if sqldb.NoRows(err) {
-			return thole.Errorf(thole.CodeNotFound, "turn %s is not in the queue", turn)
+			return none
 		}
 		r.Available, r.Until, r.Created, r.Done = thole.FromMillis(available), thole.FromMillis(until), thole.FromMillis(created), thole.FromMillis(done)
 		return err

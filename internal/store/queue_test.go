@@ -114,7 +114,7 @@ func TestQueue(t *testing.T) {
 				t.Fatalf("reaped %v, %v", got, err)
 			}
 			now := claim(t, q, 1, hour, queue.Limits{})[0]
-			if now.Attempt != 2 || now.LastError == "" {
+			if now.Attempt != 1 || now.LastError == "" {
 				t.Fatalf("second attempt: %+v", now)
 			}
 			before, _ := q.Get(ctx, turn)
@@ -123,6 +123,7 @@ func TestQueue(t *testing.T) {
 				"wait":     q.Wait(ctx, turn, old.Token, true),
 				"park":     q.Park(ctx, turn, old.Token),
 				"release":  q.Release(ctx, turn, old.Token, 0, "x"),
+				"put back": q.PutBack(ctx, turn, old.Token, 0, "x"),
 				"complete": q.Complete(ctx, turn, old.Token),
 			} {
 				if !errors.Is(err, queue.ErrLeaseLost) {
@@ -293,7 +294,7 @@ func TestTheClockIsSetBack(t *testing.T) {
 		return got[0].Token
 	}
 	token := next("it came")
-	if err := q.Release(ctx, turn, token, 0, "the dispatcher stopped"); err != nil {
+	if err := q.PutBack(ctx, turn, token, 0, "the dispatcher stopped"); err != nil {
 		t.Fatal(err)
 	}
 	token = next("release")

@@ -57,6 +57,14 @@ func headOf(tx *sqldb.Tx, id thole.ThreadID) (snap workspace.SnapshotID, err err
 	return snap, err
 }
 
+// Any reports whether anything was ever stored.
+func (w *Workspaces) Any(ctx context.Context) (found bool, err error) {
+	err = w.db.View(ctx, func(tx *sqldb.Tx) error {
+		return tx.QueryRow(`select exists (select 1 from workspace_snapshots)`).Scan(&found)
+	})
+	return found, err
+}
+
 // Head implements workspace.Rows.
 func (w *Workspaces) Head(ctx context.Context, id thole.ThreadID) (s workspace.Snapshot, refs []workspace.Ref, err error) {
 	err = w.db.View(ctx, func(tx *sqldb.Tx) error {

@@ -36,7 +36,7 @@ func (w *Workspaces) Prune(ctx context.Context, before, turns time.Time, limit i
 			thole.Millis(turns)); err != nil {
 			return err
 		}
-		if err := leaveDeleted(tx, limit); err != nil {
+		if err := leaveDeleted(tx); err != nil {
 			return err
 		}
 		ids, err := sqldb.All(tx, scanID[workspace.SnapshotID], `select id from workspace_snapshots s where left_at > 0 and left_at < $1
@@ -61,13 +61,12 @@ func (w *Workspaces) Prune(ctx context.Context, before, turns time.Time, limit i
 	return n, err
 }
 
-// leaveDeleted takes deleted threads off their snapshots, up to limit of them. A
-// thread whose executor is still there is not done: it is synced once more before
-// it goes.
-func leaveDeleted(tx *sqldb.Tx, limit int) error {
+// leaveDeleted takes every deleted thread off its snapshot. A thread whose executor
+// is still there is not done: it is synced once more before it goes.
+func leaveDeleted(tx *sqldb.Tx) error {
 	gone, err := sqldb.All(tx, scanID[thole.ThreadID], `select thread_id from workspace_heads h
 		where not exists (select 1 from threads t where t.id = h.thread_id)
-		and not exists (select 1 from executors x where x.thread_id = h.thread_id and x.state <> 'deleted') limit $1 + 0`, limit)
+		and not exists (select 1 from executors x where x.thread_id = h.thread_id and x.state <> 'deleted')`)
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,26 @@ func (f *files) begins(upTo thole.TurnID) (workspace.SnapshotID, error) {
 	return s.ID, err
 }
 
+// A turn whose files are not saved says why, until a later sync saves them; what was
+// kept of earlier turns stays saved.
+func TestATurnSaysThatItsFilesAreNotSaved(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		f := newFiles(t, open(t))
+		check := func(when string, want map[thole.TurnID]string) {
+			t.Helper()
+			for id, why := range want {
+				if got, err := f.Turn(context.Background(), thole.LocalActor, f.id, id); err != nil || got.Unsaved != why {
+					t.Errorf("%s: turn %d says %q, %v, and not %q", when, got.Number, got.Unsaved, err, why)
+				}
+			}
+		}
+		saved, nowhere, first, second := f.turn("new"), f.turn("never placed"), f.turn("failed"), f.turn("failed")
+		check("after two failures", map[thole.TurnID]string{saved: "", nowhere: "", first: "no space", second: "no space"})
+		f.sync("new", "", "")
+		check("after a catch-up", map[thole.TurnID]string{saved: "", nowhere: "", first: "", second: ""})
+	})
+}
+
 // A fork begins with the files its turn ended with, whatever came later, for as
 // long as they are kept; after that it is refused.
 func TestAForkBeginsWithTheFilesOfItsTurn(t *testing.T) {

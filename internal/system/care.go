@@ -12,13 +12,16 @@ import (
 
 // Methods of the home's owner for executors.
 const (
-	// MethodCloseThread syncs and stops a thread's executor now, behind its running
-	// turn; its removal is due a day later.
+	// MethodCloseThread asks for a thread's executor to be synced and stopped, behind
+	// its running turn; its removal is due a day later. MethodStopped waits for it.
 	MethodCloseThread = "thole/executor/close"
+	MethodStopped     = "thole/executor/stopped"
 	// MethodSweep does at once what is overdue.
 	MethodSweep = "thole/sweep"
 	// MethodExport writes the files a thread's last sync stored into a directory.
 	MethodExport = "thole/workspace/export"
+	// MethodSaved says how far a thread's files are saved, and may wait until they are.
+	MethodSaved = "thole/workspace/saved"
 )
 
 // ExportParams names a thread and an absolute directory.
@@ -27,20 +30,31 @@ type ExportParams struct {
 	Dir    string         `json:"dir"`
 }
 
-// ExportResult says what was written and what has no place in a plain layout.
+// ExportResult says what was written and what has no place in a directory.
 type ExportResult struct {
 	Dir      string    `json:"dir"`
 	Snapshot string    `json:"snapshot_id"`
 	Runtime  string    `json:"runtime_version"`
 	Synced   time.Time `json:"synced_at"`
 	Files    int       `json:"files"`
+	Links    int       `json:"links"`
 	Bytes    int64     `json:"bytes"`
 	Skipped  []string  `json:"skipped"`
 }
 
-// CloseParams names a thread.
+// CloseParams names a thread, or all that have a running executor. Interrupt ends a
+// turn that is under way instead of waiting for it.
 type CloseParams struct {
-	Thread thole.ThreadID `json:"thread_id"`
+	Thread    thole.ThreadID `json:"thread_id,omitempty"`
+	All       bool           `json:"all,omitempty"`
+	Interrupt bool           `json:"interrupt,omitempty"`
+}
+
+// CloseResult names the threads whose executors stop, and when they were asked to, by
+// the store's clock.
+type CloseResult struct {
+	Threads []thole.ThreadID `json:"threads"`
+	Asked   time.Time        `json:"asked_at"`
 }
 
 // careMethods are served on the home's socket.
@@ -51,10 +65,21 @@ func (t *threads) careMethods() map[string]daemon.Method {
 			if err := json.Unmarshal(params, &p); err != nil {
 				return nil, thole.Errorf(thole.CodeInvalid, "close thread: %w", err)
 			}
-			if _, err := t.machine.Get(ctx, actor, p.Thread); err != nil {
-				return nil, err
+			return t.close(ctx, actor, p)
+		},
+		MethodStopped: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p StoppedParams
+			if err := json.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "wait for stop: %w", err)
 			}
-			return struct{}{}, t.dispatcher.Close(ctx, p.Thread)
+			return struct{}{}, t.stopped(ctx, actor, p)
+		},
+		MethodSaved: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p SavedParams
+			if err := json.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "saved files: %w", err)
+			}
+			return t.saved(ctx, actor, p)
 		},
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.dispatcher.Sweep(ctx)
@@ -71,7 +96,7 @@ func (t *threads) careMethods() map[string]daemon.Method {
 			if err != nil {
 				return nil, err
 			}
-			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...)}, nil
+			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Links: x.Links, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...)}, nil
 		},
 	}
 }

@@ -72,7 +72,11 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	if cfg.Takeover {
 		wait = takeoverWait
 		old := daemonclient.Client{Home: cfg.Home, NoStart: true}
-		if err := old.Call(ctx, wire.DaemonStop, wire.StopParams{Handover: true}, nil); err != nil && thole.CodeOf(err) != thole.CodeUnavailable {
+		ask := wire.StopParams{Handover: true}
+		if cfg.Role == "up" {
+			ask.Unless = cfg.Role
+		}
+		if err := old.Call(ctx, wire.DaemonStop, ask, nil); err != nil && !errors.Is(err, daemonclient.ErrNobody) {
 			return "", err
 		}
 	}
@@ -128,7 +132,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		role = "daemon"
 	}
 	return daemon.Serve(ctx, daemon.Config{
-		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true}, Attach: attach, Beside: beside,
+		Owner: owner, Role: role, Methods: methods, Waiting: map[string]bool{wire.JobWait: true, MethodSaved: true, MethodStopped: true}, Attach: attach, Beside: beside,
 		Idle: cfg.Idle, Staying: staying, Ready: answers, Log: cfg.Log,
 	})
 }
@@ -169,7 +173,7 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 	d.driver = driver.New(driver.Config{
 		Machine: d.machine, Channels: d.channels, Compose: words.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
 	})
-	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper)
+	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper, sqldb.OutcomeUnknown)
 	return d, err
 }
 
@@ -191,7 +195,7 @@ func (d *deliveries) nextChange() <-chan struct{} {
 func (d *deliveries) methods() map[string]daemon.Method {
 	api := &daemon.Delivery{
 		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: d.forecast,
-		Cancelled: d.runs.Cancel, Now: time.Now,
+		Cancelled: d.runs.Cancel, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
 		Check: func(ctx context.Context) ([]wire.Violation, error) {
 			found, err := d.db.CheckDelivery(ctx)
 			var out []wire.Violation

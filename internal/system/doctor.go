@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,9 +13,11 @@ import (
 	"syscall"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/objects/s3"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 )
 
@@ -38,7 +41,8 @@ func Doctor(ctx context.Context, cfg *config.Config) []Finding {
 	var out []Finding
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkProviders(ctx, cfg)...)
-	return append(out, checkChannel(ctx, cfg), checkBubblewrap(ctx, cfg), checkLimits(cfg.Executor), checkObjects(cfg), checkDocker(ctx))
+	out = append(out, checkLogins(cfg.Home)...)
+	return append(out, checkChannel(ctx, cfg), checkIsolation(ctx, cfg.Executor), checkLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
 func checkProviders(ctx context.Context, cfg *config.Config) []Finding {
@@ -138,34 +142,52 @@ func checkPort(listen string) Finding {
 	return f
 }
 
-func checkBubblewrap(ctx context.Context, cfg *config.Config) Finding {
-	f := Finding{Part: "bubblewrap", Disables: "isolation of local executors: agents see the whole machine"}
-	path, err := exec.LookPath("bwrap")
+// checkIsolation says how agents are kept apart from this machine. Without a box no
+// turn runs, unless a person typed so.
+func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
+	f := Finding{Part: "isolation", Disables: "turns: no agent runs without walls"}
+	if note := unwalled(cfg); note != "" {
+		f.Problem, f.Disables, f.Fix = note, "every wall between agents and this machine", "remove executor.isolation from the configuration"
+		return f
+	}
+	path, err := local.FindBwrap(ctx, cfg.UIDBase)
 	if err != nil {
-		f.Problem, f.Fix = "not installed", "apt-get install bubblewrap"
+		f.Found, f.Problem, f.Fix = path, err.Error(), thole.HintOf(err)
 		return f
 	}
-	f.Found = path
-	if err := local.New(local.Config{Root: filepath.Join(cfg.Home, "x"), Bwrap: path}).Check(ctx); err != nil {
-		f.Problem, f.Fix = err.Error(), "sysctl kernel.unprivileged_userns_clone=1"
-		return f
+	f.OK, f.Found = true, "box, "+path
+	if os.Geteuid() == 0 {
+		f.Found += fmt.Sprintf(", agents are users %d to %d", cfg.UIDBase, cfg.UIDBase+local.UIDs-1)
 	}
-	f.OK = true
 	return f
 }
 
-func checkObjects(cfg *config.Config) Finding {
-	f := Finding{Part: "objects", OK: true, Found: "directory in the home"}
+func checkObjects(ctx context.Context, cfg *config.Config) Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	at := filepath.Join(cfg.Home, "objects")
+	f := Finding{Part: "objects", Found: "directory in the home", Disables: "sync and restore of workspaces; they wait", Fix: "make " + at + " a directory that can be written, or put it back"}
+	var err error
 	if cfg.Objects.Kind == "s3" {
-		f = Finding{Part: "objects", Found: "s3 " + cfg.Objects.Endpoint + "/" + cfg.Objects.Bucket, Disables: "sync of workspaces"}
-		host := strings.TrimPrefix(strings.TrimPrefix(cfg.Objects.Endpoint, "https://"), "http://")
-		conn, err := net.DialTimeout("tcp", host, 3*time.Second)
-		if err != nil {
-			f.Problem, f.Fix = err.Error(), "start the S3 server, or correct objects.endpoint"
-			return f
+		f.Found, f.Fix = "s3 "+cfg.Objects.Endpoint+"/"+cfg.Objects.Bucket, "start the S3 server, or correct objects.endpoint"
+		var s *s3.Store
+		if s, err = openS3(cfg.Objects); err == nil {
+			err = errors.Join(s.Check(ctx), s.Close())
 		}
-		conn.Close()
-		f.OK = true
+	} else if _, stat := os.Stat(filepath.Join(cfg.Home, "thole.db")); stat == nil { // a fresh home has none
+		var st os.FileInfo
+		if st, err = os.Stat(at); err == nil && !st.IsDir() {
+			err = fmt.Errorf("%s is not a directory", at)
+		}
+		if err == nil {
+			err = syscall.Access(at, 2 /* write */)
+		}
+	}
+	if f.OK = err == nil; !f.OK {
+		f.Problem = err.Error()
+		if hint := thole.HintOf(err); hint != "" {
+			f.Fix = hint
+		}
 	}
 	return f
 }

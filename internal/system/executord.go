@@ -1,13 +1,17 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,16 +27,24 @@ import (
 
 // ExecutordConfig places an executord.
 type ExecutordConfig struct {
-	Listen    string // "unix:PATH" or "HOST:PORT"
-	TokenFile string
+	Listen    string // "unix:PATH", "HOST:PORT" or "fd:N"
+	TokenFile string // "-" is stdin
+	While     string // a file that goes with the home; "" is TokenFile
+	Note      string // said in every turn
 	Dirs      executord.Dirs
 	Providers config.Providers
-	Logger    *slog.Logger
+	// Orphan is executor.orphan_timeout; 0 is its default.
+	Orphan time.Duration
+	Logger *slog.Logger
 }
+
+// parkTime bounds how long an executord that ends waits for its agents to take leave
+// of a question.
+const parkTime = 30 * time.Second
 
 // ServeExecutord runs executord until ctx ends, then stops its turns and CLIs.
 func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
-	token, err := os.ReadFile(cfg.TokenFile)
+	token, err := readToken(cfg.TokenFile)
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "read token: %w", err)
 	}
@@ -49,7 +61,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	defer commands.Stop()
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Workspace: workspace.Handler(files), Exec: commands,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: workspace.Handler(files), Exec: commands,
 	})
 	if err != nil {
 		return err
@@ -61,8 +73,14 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := newWatchman(cfg.TokenFile)
-	go seen.run(ctx, server.Busy, cancel)
+	seen := newWatchman(cmp.Or(cfg.While, cfg.TokenFile), cfg.Orphan)
+	go seen.run(ctx, server.Attended, func() {
+		cfg.Logger.Info("no owner came; executord ends", "after", seen.after)
+		parking, done := context.WithTimeout(ctx, parkTime)
+		server.Park(parking)
+		done()
+		cancel()
+	})
 	srv := &http.Server{Handler: seen.note(server.Handler()), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -72,7 +90,23 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	return nil
 }
 
+func readToken(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(os.Stdin, 1<<10))
+	}
+	return os.ReadFile(path)
+}
+
 func listenExecutord(listen string) (net.Listener, error) {
+	if n, ok := strings.CutPrefix(listen, "fd:"); ok {
+		fd, err := strconv.Atoi(n)
+		if err != nil || fd < 3 {
+			return nil, fmt.Errorf("%q is no descriptor", listen)
+		}
+		f := os.NewFile(uintptr(fd), listen)
+		defer f.Close() // what executord starts must not have it
+		return net.FileListener(f)
+	}
 	path, ok := strings.CutPrefix(listen, "unix:")
 	if !ok {
 		return net.Listen("tcp", listen)

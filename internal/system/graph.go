@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -42,6 +43,8 @@ type Options struct {
 	// commands that ask there; nil: no HTTP. UI is the built page.
 	Web func(Page)
 	UI  fs.FS
+	// Leaves is told at the end which executors go on; nil: nobody asks.
+	Leaves func([]Left)
 	// Hook observes durable steps, for crash tests.
 	Hook sqldb.Hook
 }
@@ -56,19 +59,19 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 		return "", err
 	}
 	defer func() { _ = flush(context.WithoutCancel(ctx)) }() // the end does not wait for a collector that is away
-	bwrap := isolation(context.WithoutCancel(ctx), o.Config.Executor.Bubblewrap)
+	box := isolation(context.WithoutCancel(ctx), o.Config.Executor)
 	return RunDaemon(ctx, DaemonConfig{
 		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready, Hook: o.Hook,
 		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template, MessageBytes: o.Config.Delivery.MessageBytes,
 		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) {
-			return build(ctx, o, db, d, bwrap)
+			return build(ctx, o, db, d, box)
 		},
 	})
 }
 
 // build makes everything that is not delivery, in the order in which the parts
 // need one another, and starts it. What was started is stopped in reverse.
-func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap func() (string, error)) (_ *rest, err error) {
+func build(ctx context.Context, o Options, db *store.DB, d *deliveries, box func(context.Context) (string, error)) (_ *rest, err error) {
 	ctx = context.WithoutCancel(ctx) // parts end by being stopped
 	g := service.New(ctx)
 	defer func() {
@@ -80,7 +83,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 	if err != nil {
 		return nil, err
 	}
-	providers := newRegistry(Providers(o.Config.Providers))
+	providers := newRegistry(Providers(o.Config.Providers), openProbes(filepath.Join(o.Config.Home, "probes.json")), o.Log)
 	if err := g.Start("providers", providers); err != nil {
 		return nil, err
 	}
@@ -94,15 +97,34 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, bwrap fu
 	if err := g.Start("collection", background(func(ctx context.Context) { ws.collect(ctx, o.Log) })); err != nil {
 		return nil, err
 	}
-	t, err := newThreads(o.Config, db, providers, creds, ws, bwrap, o.Log)
+	t, err := newThreads(o.Config, db, providers, creds, ws, box, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.Start("threads", &part{start: t.start, stop: t.stop}); err != nil {
+	stop := func(ctx context.Context) error {
+		err := t.dispatcher.Stop(ctx)
+		if o.Leaves != nil {
+			left, unknown := t.left(ctx)
+			if unknown != nil {
+				o.Log.Warn("list what goes on", "err", unknown)
+			}
+			o.Leaves(left)
+		}
+		return errors.Join(err, t.stop(ctx))
+	}
+	if err := g.Start("threads", &part{start: t.start, stop: stop}); err != nil {
+		return nil, err
+	}
+	ws.depot.back = func(ctx context.Context) {
+		if err := t.dispatcher.Resync(ctx); err != nil {
+			o.Log.Warn("sync what waited for the object store", "err", err)
+		}
+	}
+	if err := g.Start("object store", background(ws.depot.run)); err != nil {
 		return nil, err
 	}
 	contract, err := appserver.New(appserver.Config{
-		Threads: t.machine, Providers: providers.offered(o.Demo), Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
+		Threads: t.machine, Providers: providers.offered(o.Demo), Settle: providers.settle, Defaults: db.Defaults(), Home: o.Config.Home, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -155,7 +177,7 @@ func credentials(g *service.Group, o Options) (provider.Credentials, error) {
 		if err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 		}
-		return provider.Login{Home: home, Getenv: os.Getenv}, nil
+		return provider.Login{Home: home, Getenv: os.Getenv, Kept: noteLogins(o.Config.Home, o.Log)}, nil
 	}
 	d, err := startDemo(o.Config.Home)
 	if err != nil {

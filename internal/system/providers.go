@@ -4,13 +4,7 @@
 package system
 
 import (
-	"context"
-	"io"
-	"os"
 	"path/filepath"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/provider"
@@ -30,102 +24,13 @@ func Providers(cfg config.Providers) []provider.Provider {
 	}
 }
 
-// registry knows what the providers of this machine can do. Probes run in the
-// background, because a CLI may take a second to answer.
-type registry struct {
-	list []provider.Provider
-
-	mu    sync.Mutex // guards infos
-	infos map[string]provider.Info
-	ready chan struct{} // closed when every provider was probed once
-	stop  context.CancelFunc
-}
-
-// Start implements service.Part.
-func (r *registry) Start(ctx context.Context) error {
-	ctx, r.stop = context.WithCancel(ctx)
-	go r.probe(ctx)
-	return nil
-}
-
-// Stop implements service.Part.
-func (r *registry) Stop(context.Context) error {
-	r.stop()
-	<-r.ready
-	return nil
-}
-
-func newRegistry(list []provider.Provider) *registry {
-	return &registry{list: list, infos: map[string]provider.Info{}, ready: make(chan struct{})}
-}
-
-// probe asks every provider once, all at the same time.
-func (r *registry) probe(ctx context.Context) {
-	var wg sync.WaitGroup
-	for _, p := range r.list {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-			defer cancel()
-			info := p.Probe(ctx)
-			r.mu.Lock()
-			r.infos[info.Name] = info
-			r.mu.Unlock()
-		})
-	}
-	wg.Wait()
-	close(r.ready)
-}
-
-// info says what one provider can do; it waits for the first probe.
-func (r *registry) info(name string) provider.Info {
-	<-r.ready
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.infos[name]
-}
-
-// all lists the providers in a fixed order.
-func (r *registry) all() []provider.Info {
-	<-r.ready
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make([]provider.Info, 0, len(r.list))
-	for _, p := range r.list {
-		out = append(out, r.infos[p.Name()])
-	}
-	return out
-}
-
 // binaries lists what a sandbox must see to run the CLIs.
 func (r *registry) binaries() []string {
 	var out []string
 	for _, binary := range r.paths() {
-		out = append(out, binary)
-		// Codex brings its helpers (rg, bwrap) beside its bin directory.
-		for _, name := range []string{"codex-path", "codex-resources"} {
-			if dir := filepath.Join(filepath.Dir(filepath.Dir(binary)), name); isDir(dir) {
-				out = append(out, dir)
-			}
-		}
-		// A script needs its package, and the interpreter installed with it.
-		if prefix, _, ok := strings.Cut(binary, "/lib/node_modules/"); ok {
-			out = append(out, prefix, filepath.Join(prefix, "bin"))
-		} else if prefix, _, ok := strings.Cut(binary, "/node_modules/"); ok && isScript(binary) {
-			out = append(out, filepath.Join(prefix, "node_modules"))
-		}
+		out = append(out, provider.Shown(binary)...)
 	}
 	return out
-}
-
-func isScript(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 2)
-	_, err = io.ReadFull(f, head)
-	return err == nil && string(head) == "#!"
 }
 
 // paths tells executord where the CLIs are, in the variables of the
@@ -133,20 +38,16 @@ func isScript(path string) bool {
 // user's directories.
 func (r *registry) paths() map[string]string {
 	out := map[string]string{}
-	for _, info := range r.all() {
-		if info.Binary == "" {
+	for _, p := range r.list {
+		at := locate(p).Binary
+		if at == "" {
 			continue
 		}
-		binary, err := filepath.EvalSymlinks(info.Binary)
+		binary, err := filepath.EvalSymlinks(at)
 		if err != nil {
-			binary = info.Binary // its start will say what is wrong with it
+			binary = at // its start will say what is wrong with it
 		}
-		out[config.Variable("providers."+info.Name)] = binary
+		out[config.Variable("providers."+p.Name())] = binary
 	}
 	return out
-}
-
-func isDir(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.IsDir()
 }

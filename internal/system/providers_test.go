@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,8 @@ type found struct {
 	name, binary string
 }
 
-func (f found) Name() string { return f.name }
+func (f found) Name() string          { return f.name }
+func (f found) Locate() provider.Info { return f.Probe(context.Background()) }
 func (f found) Probe(context.Context) provider.Info {
 	return provider.Info{Name: f.name, Binary: f.binary, Available: true}
 }
@@ -53,7 +55,7 @@ func TestSandboxesSeeWhereLinksLead(t *testing.T) {
 	own := put("project/node_modules/opencode/bin/opencode", "#!/usr/bin/env node\n")
 	r := newRegistry([]provider.Provider{
 		found{name: "claude", binary: link(native, "claude")}, found{name: "codex", binary: link(global, "codex")}, found{name: "opencode", binary: own},
-	})
+	}, nil, slog.New(slog.DiscardHandler))
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func TestSandboxesSeeWhereLinksLead(t *testing.T) {
 		t.Errorf("executord is told %s, want %s", got, native)
 	}
 	got := r.binaries()
-	for _, want := range []string{native, global, filepath.Join(dir, "node"), filepath.Join(dir, "node/bin"), own, filepath.Join(dir, "project/node_modules")} {
+	for _, want := range []string{native, global, filepath.Join(dir, "node/lib/node_modules/codex"), own, filepath.Join(dir, "project/node_modules/opencode")} {
 		if !slices.Contains(got, want) {
 			t.Errorf("the sandbox does not see %s: %v", want, got)
 		}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/dispatch"
@@ -31,24 +29,28 @@ type threads struct {
 	providers  *registry
 	workspaces *workspaces
 	rows       executor.Rows
+	queue      *store.Queue
 	driver     executor.Driver
 	terminals  atomic.Int64 // open ones
 	log        *slog.Logger
 }
 
-func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, bwrap func() (string, error), log *slog.Logger) (*threads, error) {
+func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, box func(context.Context) (string, error), log *slog.Logger) (*threads, error) {
 	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, providers, bwrap)
+	driver, err := localDriver(cfg, providers, box)
 	if err != nil {
 		return nil, err
+	}
+	if note := unwalled(cfg.Executor); note != "" {
+		log.Warn(note)
 	}
 	if f := checkLimits(cfg.Executor); !f.OK {
 		log.Warn("executors run without some limits", "err", f.Problem)
 	}
-	t := &threads{machine: machine, providers: providers, workspaces: ws, rows: db.Executors(), driver: driver, log: log}
+	t := &threads{machine: machine, providers: providers, workspaces: ws, rows: db.Executors(), queue: db.Queue(), driver: driver, log: log}
 	t.dispatcher = dispatch.New(dispatch.Config{
 		Alone: true, // this process owns the home, and the store is the home's
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: machine, Rows: t.rows, Driver: driver,
@@ -73,7 +75,7 @@ func policies(a config.Asks) thread.Policies {
 }
 
 // localDriver makes executors in the home.
-func localDriver(cfg *config.Config, providers *registry, bwrap func() (string, error)) (*local.Driver, error) {
+func localDriver(cfg *config.Config, providers *registry, box func(context.Context) (string, error)) (*local.Driver, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
@@ -82,38 +84,48 @@ func localDriver(cfg *config.Config, providers *registry, bwrap func() (string, 
 	if err := local.CheckRoot(root); err != nil {
 		return nil, err
 	}
-	path, err := bwrap()
-	if err != nil {
-		return nil, err
-	}
 	return local.New(local.Config{
-		Root: root, Binary: self, Bwrap: path, Groups: local.FindGroups(cgroupRoot, cgroupOf(cfg.Executor)),
-		Tools: func() local.Tools { return local.Tools{Readable: providers.binaries(), Env: providers.paths()} },
+		Root: root, Binary: self, Box: box, Note: unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
+		Groups: local.FindGroups(cgroupRoot, cgroupOf(cfg.Executor)),
+		Tools: func() local.Tools {
+			env := providers.paths()
+			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
+			return local.Tools{Readable: providers.binaries(), Env: env}
+		},
 	}), nil
 }
 
-// isolation begins to find out how executors are kept apart, while the rest
-// starts: bubblewrap's path, "" where they run without it.
-func isolation(ctx context.Context, mode string) func() (string, error) {
-	find := sync.OnceValues(func() (string, error) {
-		if mode == "off" {
-			return "", nil
-		}
-		path, err := exec.LookPath("bwrap")
-		if err != nil {
-			err = thole.Errorf(thole.CodeUnavailable, "executor.bubblewrap is on, but bwrap is not installed").WithHint("apt-get install bubblewrap")
-		} else {
-			err = local.CheckBwrap(ctx, path)
-		}
-		if err == nil {
+// unwalled is what everybody is told where a person typed that agents run without
+// walls, "" where they do not.
+func unwalled(cfg config.Executor) string {
+	if cfg.Isolation != "none" {
+		return ""
+	}
+	return "executor.isolation is none: agents run without walls and can read and change everything that the user of this server can"
+}
+
+// isolation finds how executors are kept apart: bubblewrap's path, nil where a
+// person typed that they are not. It begins to look while the rest starts, and looks
+// again at every start of an executor until it was found.
+func isolation(ctx context.Context, cfg config.Executor) func(context.Context) (string, error) {
+	if unwalled(cfg) != "" {
+		return nil
+	}
+	var mu sync.Mutex
+	var path string
+	find := func(ctx context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if path != "" {
 			return path, nil
 		}
-		if mode == "on" {
-			return "", err
+		found, err := local.FindBwrap(ctx, cfg.UIDBase)
+		if err == nil {
+			path = found
 		}
-		return "", nil // "auto": a machine without user namespaces still runs agents
-	})
-	go func() { _, _ = find() }()
+		return path, err
+	}
+	go func() { _, _ = find(ctx) }()
 	return find
 }
 
@@ -127,7 +139,7 @@ func (t *threads) start(ctx context.Context) error {
 // stop lets go of running turns (they go on in their executors) and delivers
 // what subscribers have pending.
 func (t *threads) stop(ctx context.Context) error {
-	err := t.dispatcher.Stop(ctx)
+	err := t.dispatcher.Stop(ctx) // again, where it has stopped
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return errors.Join(err, t.machine.Close(ctx))

@@ -5,24 +5,29 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
-// lonely is how long executord waits for its owner to come back. Whoever needs
-// the executor after that starts it again.
-const lonely = 30 * time.Minute
+// lonely is executor.orphan_timeout where nobody says it.
+const lonely = time.Hour
 
 // watchman ends an executord that nobody owns any more: its home is gone, or for
-// long neither a request came nor a turn ran. The owner asks for its status every
-// minute.
+// long no request came, whatever runs in it. Whoever needs the executor after that
+// starts it again. The owner asks for its status every minute, and every few seconds
+// while it follows a turn.
 type watchman struct {
-	token string // a file that goes with the home
+	file  string // it goes with the home
+	after time.Duration
 	last  atomic.Int64
 	every time.Duration
 }
 
-func newWatchman(token string) *watchman {
-	w := &watchman{token: token, every: 5 * time.Second}
+func newWatchman(file string, after time.Duration) *watchman {
+	if after <= 0 {
+		after = lonely
+	}
+	w := &watchman{file: file, after: after, every: min(5*time.Second, after/4+1)}
 	w.last.Store(time.Now().UnixNano())
 	return w
 }
@@ -36,7 +41,9 @@ func (w *watchman) note(next http.Handler) http.Handler {
 	})
 }
 
-func (w *watchman) run(ctx context.Context, busy func() bool, end func()) {
+// run calls end when nobody owns executord any more. Who has a terminal open is
+// there.
+func (w *watchman) run(ctx context.Context, attended func() bool, end func()) {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
 	for {
@@ -44,11 +51,21 @@ func (w *watchman) run(ctx context.Context, busy func() bool, end func()) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			_, err := os.Stat(w.token)
-			if os.IsNotExist(err) || !busy() && now.Sub(time.Unix(0, w.last.Load())) > lonely {
+			if w.gone() || !attended() && now.Sub(time.Unix(0, w.last.Load())) > w.after {
 				end()
 				return
 			}
 		}
 	}
+}
+
+// gone reports whether the file was removed. Where a box shows it, it stays to be
+// seen, without a name outside.
+func (w *watchman) gone() bool {
+	fi, err := os.Stat(w.file)
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0
 }

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,7 +16,7 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 	}
 	ended := make(chan struct{})
 	watch := func(change func(*watchman)) {
-		w := newWatchman(token)
+		w := newWatchman(token, 0)
 		w.every = time.Millisecond
 		change(w)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -35,4 +36,23 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 	}
 	watch(func(w *watchman) { w.last.Store(time.Now().Add(-lonely - time.Second).UnixNano()) })
 	<-ended
+}
+
+// In a box the file stays to be seen when its home is removed.
+func TestAFileWithoutANameIsGone(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "here"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := newWatchman(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0)
+	if w.gone() {
+		t.Error("a file that is there is gone")
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	if !w.gone() {
+		t.Error("a file that was removed is there")
+	}
 }

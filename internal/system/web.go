@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -37,7 +39,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 	at := addressOf(o.Config.HTTP, ln.Addr())
 	methods := d.methods()
 	api, err := httpapi.New(httpapi.Config{
-		Threads: t.machine, Providers: t.providers.offered(o.Demo), Index: db.Index(), Keys: db.Idempotency(),
+		Threads: t.machine, Providers: t.providers.offered(o.Demo), Settle: t.providers.settle, Index: db.Index(), Keys: db.Idempotency(),
 		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: measured(db),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
 		UI: o.UI, Version: version.Version, Log: o.Log,
@@ -72,7 +74,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 	}
 	link := func(ctx context.Context) (Page, error) {
 		code, err := sessions.NewLogin(ctx, thole.LocalUser)
-		return Page{URL: at.base + "/auth/login?code=" + code, Base: at.base, Listen: ln.Addr().String(), Warning: at.warning}, err
+		return Page{URL: at.base + "/auth/login?code=" + code, Base: at.base, Listen: ln.Addr().String(), Warning: joinWarnings(unwalled(o.Config.Executor), at.warning)}, err
 	}
 	page, err = link(ctx)
 	return page, func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return link(ctx) }, err
@@ -80,3 +82,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 
 // MethodLogin asks the home's owner for a page that logs a browser in.
 const MethodLogin = "thole/login"
+
+func joinWarnings(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
+}

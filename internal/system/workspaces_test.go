@@ -69,7 +69,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 	driver := local.New(local.Config{Root: filepath.Join(home, "x"), Binary: binary, Bwrap: bwrap})
 	d := dispatch.New(dispatch.Config{
 		Owner: t.Name(), Queue: db.Queue(), Threads: machine, Rows: db.Executors(), Driver: driver, Workspaces: ws, Credentials: noLogin{},
-		Info:   func(string) provider.Info { return testprovider.New().Probe(ctx) },
+		Info:   func(context.Context, string) provider.Info { return testprovider.New().Probe(ctx) },
 		Limits: queue.Limits{Total: 4}, StartsPerSec: 100, SweepEvery: time.Hour, IdleStop: time.Nanosecond, RemoveAfter: time.Nanosecond,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

@@ -144,7 +144,7 @@ func (m *Machine) save(ctx context.Context, l *live) error {
 	return nil
 }
 
-// sweepBatch bounds what one pass takes on.
+// sweepBatch bounds what one pass takes on of what the pass takes off its list.
 const sweepBatch = 100
 
 // Sweep does what is overdue: asks past their deadline, threads idle for long,
@@ -246,7 +246,7 @@ func (m *Machine) dropEphemeral(ctx context.Context, now time.Time) error {
 	if m.shared {
 		before = now.Add(-24 * time.Hour)
 	}
-	ids, err := m.store.Ephemeral(ctx, before, sweepBatch)
+	ids, err := m.store.Ephemeral(ctx, before, math.MaxInt32) // all: those in use stay, and may be many
 	if err != nil {
 		return failed("find ephemeral threads", err)
 	}

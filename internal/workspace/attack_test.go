@@ -126,10 +126,24 @@ func TestRestorePlanAttacks(t *testing.T) {
 		{"seed through a link", func(r *rig, out string) workspace.RestoreRequest {
 			return workspace.RestoreRequest{Plan: plan(entry(base, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(link("way", "../outside"))},
 				Seeds: []workspace.SeedContent{{To: "/workspace/way/x", Size: 4, Link: r.object("seed", "evil")}}}
-		}, false},
+		}, true},
 		{"seed onto a link", func(r *rig, out string) workspace.RestoreRequest {
 			return workspace.RestoreRequest{Plan: plan(entry(base, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(link("f", "../outside/secret"))},
 				Seeds: []workspace.SeedContent{{To: "/workspace/f", Size: 4, Link: r.object("seed", "evil")}}}
+		}, true},
+		{"seed onto a directory", func(r *rig, out string) workspace.RestoreRequest {
+			return workspace.RestoreRequest{Plan: plan(entry(session, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(folder("d"), file("d/x"))},
+				Seeds: []workspace.SeedContent{{To: "/workspace/d", Size: 4, Link: r.object("seed", "evil")}}}
+		}, true},
+		{"seed into a closed directory", func(r *rig, out string) workspace.RestoreRequest {
+			shut := folder("d")
+			shut.Mode = 0
+			return workspace.RestoreRequest{Plan: plan(entry(session, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(shut)},
+				Seeds: []workspace.SeedContent{{To: "/workspace/d/x", Size: 4, Link: r.object("seed", "evil"), IfMissingOnly: true}}}
+		}, true},
+		{"seed if missing through a link", func(r *rig, out string) workspace.RestoreRequest {
+			return workspace.RestoreRequest{Plan: plan(entry(session, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(link("way", "../outside"))},
+				Seeds: []workspace.SeedContent{{To: "/workspace/way/x", Size: 4, Link: r.object("seed", "evil"), IfMissingOnly: true}}}
 		}, true},
 		{"seed outside", func(r *rig, out string) workspace.RestoreRequest {
 			return workspace.RestoreRequest{Plan: plan(), Seeds: []workspace.SeedContent{{To: out + "/x", Size: 4, Link: r.object("seed", "evil")}}}
@@ -146,11 +160,15 @@ func TestRestorePlanAttacks(t *testing.T) {
 		{"cleanup through a link", func(r *rig, out string) workspace.RestoreRequest {
 			return workspace.RestoreRequest{Plan: plan(entry(base, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(link("way", "../outside"))},
 				Cleanup: []workspace.CleanupRule{{Action: workspace.RemoveIfExists, Path: "/workspace/way/secret"}}}
-		}, false},
+		}, true},
 		{"truncate a link", func(r *rig, out string) workspace.RestoreRequest {
 			return workspace.RestoreRequest{Plan: plan(entry(base, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(link("f", "../outside/secret"))},
 				Cleanup: []workspace.CleanupRule{{Action: workspace.TruncateIfExists, Path: "/workspace/f"}}}
-		}, false},
+		}, true},
+		{"truncate a directory", func(r *rig, out string) workspace.RestoreRequest {
+			return workspace.RestoreRequest{Plan: plan(entry(session, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(folder("f"))},
+				Cleanup: []workspace.CleanupRule{{Action: workspace.TruncateIfExists, Path: "/workspace/f"}}}
+		}, true},
 		{"remove a link", func(r *rig, out string) workspace.RestoreRequest {
 			return workspace.RestoreRequest{Plan: plan(entry(base, "/workspace")), Layers: []workspace.LayerContent{r.plainLayer(link("f", "../outside"))},
 				Cleanup: []workspace.CleanupRule{{Action: workspace.RemoveIfExists, Path: "/workspace/f"}}}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -18,8 +16,9 @@ import (
 // Exported says what an export wrote and what has no place in its layout.
 type Exported struct {
 	Files   int
+	Links   int
 	Bytes   int64
-	Skipped []string // links, and names that no object key can have
+	Skipped []string // what has no place there, and files that never held still
 }
 
 // Export writes a snapshot's files below a prefix, one object each, under their
@@ -31,6 +30,9 @@ func (m *Manager) Export(ctx context.Context, id SnapshotID, prefix string) (x E
 		return x, err
 	}
 	return m.export(ctx, id, func(e Entry, body io.Reader) (bool, error) {
+		if e.Kind != beneath.File {
+			return e.Kind == beneath.Folder, nil // keys imply directories
+		}
 		key := prefix + "/" + e.Path
 		if objects.CheckKey(key) != nil {
 			return false, nil //nolint:nilerr // an object cannot have such a name: counted as left out
@@ -40,7 +42,8 @@ func (m *Manager) Export(ctx context.Context, id SnapshotID, prefix string) (x E
 }
 
 // ExportDir writes the files of the snapshot that a thread is at into a directory
-// that is empty or not there yet.
+// that is empty or not there yet, links as they are. It follows none: directories
+// and files come first, opened name by name, and links last.
 func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (s Snapshot, x Exported, err error) {
 	if s, _, err = m.cfg.Rows.Head(ctx, id); err != nil {
 		return s, x, err
@@ -48,30 +51,53 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return s, x, thole.Errorf(thole.CodeInvalid, "export: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := beneath.Open(dir)
 	if err != nil {
 		return s, x, thole.Errorf(thole.CodeInvalid, "export: %w", err)
 	}
 	defer root.Close()
-	if have, err := os.ReadDir(dir); err != nil || len(have) > 0 {
+	if have, err := root.Names(); err != nil || len(have) > 0 {
 		return s, x, errors.Join(err, thole.Errorf(thole.CodeConflict, "%s is not empty", dir).WithHint("name a directory that is not there yet"))
 	}
+	at := &cursor{root: root}
+	defer at.close()
+	var links []Entry
 	x, err = m.export(ctx, s.ID, func(e Entry, body io.Reader) (bool, error) {
-		if err := root.MkdirAll(filepath.Dir(e.Path), 0o755); err != nil {
+		if e.Kind == beneath.Link {
+			links = append(links, e)
+			return true, nil
+		}
+		in, name, err := at.parent(e.Path, true)
+		if err != nil {
 			return false, err
 		}
-		f, err := root.OpenFile(e.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.FileMode(e.Mode)&0o777|0o600)
+		if e.Kind == beneath.Folder {
+			return true, in.Mkdir(name, e.Mode&0o777|0o700)
+		}
+		f, err := in.Create(name, e.Mode&0o777|0o600)
 		if err != nil {
 			return false, err
 		}
 		_, err = io.Copy(f, body)
 		return true, errors.Join(err, f.Close())
 	})
-	return s, x, err
+	if err != nil {
+		return s, x, err
+	}
+	for _, e := range links {
+		in, name, err := at.parent(e.Path, true)
+		if err == nil {
+			err = in.Symlink(e.Link, name)
+		}
+		if err != nil {
+			return s, x, fmt.Errorf("export %q: %w", e.Path, err)
+		}
+	}
+	return s, x, nil
 }
 
-// export hands every file of a snapshot to put, which says whether it has a place
-// for it.
+// export hands every entry of a snapshot to put, directories before what is in them,
+// which says whether it has a place for it.
 func (m *Manager) export(ctx context.Context, id SnapshotID, put func(e Entry, body io.Reader) (bool, error)) (x Exported, err error) {
 	holder := "export " + thole.NewID[string](m.cfg.Now())
 	if err := m.cfg.Rows.Pin(ctx, holder, id, m.cfg.Now().Add(restoreTime)); err != nil {
@@ -87,23 +113,28 @@ func (m *Manager) export(ctx context.Context, id SnapshotID, put func(e Entry, b
 		return x, err
 	}
 	for _, e := range v.tree.Entries {
-		if e.Kind == beneath.Folder {
-			continue
-		}
-		if e.Kind != beneath.File || e.Unsettled && !e.Known {
+		if e.Kind == beneath.File && e.Unsettled && !e.Known {
 			x.Skipped = append(x.Skipped, e.Path)
 			continue
 		}
-		body, _, err := v.Open(ctx, e.Path, 0, -1)
-		if err != nil {
-			return x, fmt.Errorf("export %q: %w", e.Path, err)
+		body := io.ReadCloser(io.NopCloser(strings.NewReader("")))
+		if e.Kind == beneath.File {
+			if body, _, err = v.Open(ctx, e.Path, 0, -1); err != nil {
+				return x, fmt.Errorf("export %q: %w", e.Path, err)
+			}
 		}
 		ok, err := put(e, body)
 		if err := errors.Join(err, body.Close()); err != nil {
 			return x, fmt.Errorf("export %q: %w", e.Path, err)
 		}
-		if !ok {
+		switch {
+		case !ok:
 			x.Skipped = append(x.Skipped, e.Path)
+			continue
+		case e.Kind == beneath.Link:
+			x.Links++
+			continue
+		case e.Kind == beneath.Folder:
 			continue
 		}
 		x.Files++

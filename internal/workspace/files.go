@@ -59,9 +59,9 @@ func describe(path string, st beneath.Stat) FileInfo {
 // at opens the directory and the name that a request's path means. The empty path
 // is the workspace, with an empty name.
 func (l *Local) at(path string) (dir *beneath.Dir, name string, err error) {
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return nil, "", thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return nil, "", err
 	}
 	if path == "" {
 		return root, "", nil

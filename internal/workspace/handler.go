@@ -14,6 +14,7 @@ import (
 func Handler(l *Local) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /workspace/restore", handle(l.Restore))
+	mux.Handle("POST /workspace/claim", handle(l.Claim))
 	mux.Handle("POST /workspace/sync", handle(l.Scan))
 	mux.Handle("POST /workspace/sync/push", handle(l.Push))
 	mux.Handle("POST /workspace/link-agent-data", handle(func(ctx context.Context, _ struct{}) (struct{}, error) { return struct{}{}, l.Link(ctx) }))

@@ -228,7 +228,11 @@ func (c *cursor) parent(path string, create bool) (*beneath.Dir, string, error) 
 	if c.dir != nil && c.path == prefix {
 		return c.dir, name, beneath.CheckPath(path)
 	}
-	dir, name, err := c.root.Parent(path, create)
+	from, rest := c.root, path
+	if c.dir != nil && within(prefix, []string{c.path}) { // deeper still
+		from, rest = c.dir, path[len(c.path)+1:]
+	}
+	dir, name, err := from.Parent(rest, create)
 	if err != nil {
 		return nil, "", err
 	}

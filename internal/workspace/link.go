@@ -15,24 +15,19 @@ import (
 
 // Link implements Side. The CLIs are told by variables where their data is; the
 // links are for those who start one by hand. A real directory in a link's place
-// is moved beside its target first. Nothing links ~/.opencode: it holds no
-// conversation, and opencode installs packages into it.
+// is moved beside its target first.
 func (l *Local) Link(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cfg.Home == "" {
 		return thole.Errorf(thole.CodeUnsupported, "this side has no home directory to link in")
 	}
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return err
 	}
 	defer root.Close()
-	for _, pair := range [][2]string{
-		{".codex", AgentData + "/codex"},
-		{".claude", AgentData + "/claude/claude"},
-		{".local/share/opencode", AgentData + "/opencode/opencode/data/opencode"},
-	} {
+	for _, pair := range dataLinks {
 		if err := l.link(ctx, root, filepath.Join(l.cfg.Home, pair[0]), pair[1]); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "link ~/%s: %w", pair[0], err)
 		}
@@ -41,17 +36,14 @@ func (l *Local) Link(ctx context.Context) error {
 }
 
 func (l *Local) link(ctx context.Context, root *beneath.Dir, link, target string) error {
+	if _, err := root.Claim(target, 0o700); err != nil {
+		return refused(target, err)
+	}
 	dir, name, err := root.Parent(target, true)
 	if err != nil {
 		return refused(target, err)
 	}
 	defer dir.Close()
-	if err := dir.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if st, err := dir.Lstat(name); err != nil || st.Kind != beneath.Folder {
-		return refused(target, errors.Join(err, fs.ErrExist))
-	}
 	abs := filepath.Join(l.cfg.Dir, filepath.FromSlash(target))
 	if have, err := os.Readlink(link); err == nil && have == abs {
 		return nil
@@ -104,9 +96,9 @@ func (l *Local) migrate(ctx context.Context, dir *beneath.Dir, name, link string
 
 // Validate implements Side.
 func (l *Local) Validate(_ context.Context, req ValidateRequest) error {
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return err
 	}
 	defer root.Close()
 	var errs []error
@@ -117,6 +109,9 @@ func (l *Local) Validate(_ context.Context, req ValidateRequest) error {
 		}
 		if rel == "" {
 			continue
+		}
+		if err := root.OpenUp(parentOf(rel)); err != nil {
+			return err
 		}
 		dir, name, err := root.Parent(rel, false)
 		if err == nil {

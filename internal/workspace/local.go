@@ -13,6 +13,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // LocalConfig places a Local.
@@ -54,6 +55,15 @@ func NewLocal(cfg LocalConfig) *Local {
 		cfg.Now = time.Now
 	}
 	return &Local{cfg: cfg}
+}
+
+// root opens the workspace.
+func (l *Local) root() (*beneath.Dir, error) {
+	d, err := beneath.Trusted(l.cfg.Dir)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+	}
+	return d, nil
 }
 
 // Close drops what waits to be pushed and idle connections.

@@ -62,7 +62,8 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 		return err
 	}
 	defer release()
-	_, err = side.Restore(ctx, req)
+	res, err := side.Restore(ctx, req)
+	m.tellMoved(t, res.Moved)
 	return err
 }
 

@@ -36,6 +36,7 @@ func (m *Manager) Sync(ctx context.Context, t Target, reason string) (SnapshotID
 			return "", err
 		}
 	}
+	m.claim(ctx, t, side, manifest.MountPoints)
 	for round := 1; ; round++ {
 		id, err := m.syncOnce(ctx, t, side, head, refs, req)
 		if err == nil || round == rounds || !errors.Is(err, errAgain) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/workspace"
@@ -50,7 +51,12 @@ func TestExportIntoADirectory(t *testing.T) {
 	b := r.box(thread)
 	b.put(t, "d/with space\nand line", "one")
 	b.put(t, "run.sh", "#!/bin/sh\n")
-	for _, err := range []error{os.Chmod(filepath.Join(b.dir, "run.sh"), 0o755), os.Symlink("/etc/passwd", filepath.Join(b.dir, "link"))} {
+	out := trap(t, b)
+	b.put(t, "zz/secret", "must not go through the link that sorts before it")
+	for _, err := range []error{
+		os.Chmod(filepath.Join(b.dir, "run.sh"), 0o755), os.Symlink(out, filepath.Join(b.dir, "link")), os.Symlink("d", filepath.Join(b.dir, "zlink")),
+		os.Symlink("nowhere\nat all", filepath.Join(b.dir, "d/dangling")), os.Mkdir(filepath.Join(b.dir, "empty"), 0o755),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,8 +64,11 @@ func TestExportIntoADirectory(t *testing.T) {
 	id := r.sync(b)
 	to := filepath.Join(t.TempDir(), "out")
 	s, x, err := r.manager.ExportDir(t.Context(), thread, to)
-	if err != nil || s.ID != id || x.Files != 2 || !slices.Equal(x.Skipped, []string{"link"}) {
+	if err != nil || s.ID != id || x.Files != 3 || x.Links != 3 || len(x.Skipped) != 0 {
 		t.Fatalf("%+v, %+v, %v", s, x, err)
+	}
+	if diff := cmp.Diff(listing(t, b.dir), listing(t, to)); diff != "" {
+		t.Error(diff)
 	}
 	if got, err := os.ReadFile(filepath.Join(to, "d/with space\nand line")); err != nil || string(got) != "one" {
 		t.Errorf("%q, %v", got, err)

@@ -25,9 +25,9 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 	if st == nil || st.tree != req.Tree.Sum {
 		return PushResult{}, thole.Errorf(thole.CodeConflict, "tree %s is not waiting to be pushed", req.Tree.Sum)
 	}
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return PushResult{}, thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return PushResult{}, err
 	}
 	defer root.Close()
 	type job struct {

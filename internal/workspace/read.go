@@ -30,7 +30,7 @@ const settleTime = 2e9 // nanoseconds
 const smallFile = 2 << 20
 
 func (s *scan) readPath(root *beneath.Dir, path string) (Entry, error) {
-	dir, name, err := root.Parent(path, false)
+	dir, name, err := root.ParentLent(path, s.lend)
 	if err != nil {
 		return Entry{}, err
 	}

@@ -35,6 +35,11 @@ func (r remote) Push(ctx context.Context, req PushRequest) (res PushResult, err 
 	return res, err
 }
 
+func (r remote) Claim(ctx context.Context, req ClaimRequest) (res ClaimResult, err error) {
+	err = r.c.Post(ctx, "/workspace/claim", req, &res)
+	return res, err
+}
+
 func (r remote) Compare(ctx context.Context, req CompareRequest) error {
 	return r.c.Post(ctx, "/workspace/compare", req, nil)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/workspace/beneath"
@@ -21,9 +22,9 @@ func (l *Local) Restore(ctx context.Context, req RestoreRequest) (RestoreResult,
 	if len(req.Layers) != len(req.Plan.Entries) {
 		return RestoreResult{}, thole.Errorf(thole.CodeInvalid, "restore plan has %d entries and %d layers", len(req.Plan.Entries), len(req.Layers))
 	}
-	root, err := beneath.Open(l.cfg.Dir)
+	root, err := l.root()
 	if err != nil {
-		return RestoreResult{}, thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return RestoreResult{}, err
 	}
 	defer root.Close()
 	r := &restore{ctx: ctx, local: l, root: root, req: req, readOnly: readOnlyMounts(req.Mounts)}
@@ -98,6 +99,11 @@ func (r *restore) run() error {
 			return thole.Errorf(thole.CodeInvalid, "layer %q is unknown or out of order", e.Layer)
 		}
 		last = n
+		if n > rank[SessionOverlay] { // it comes to the platform's names, whatever the thread's files have there
+			if err := r.claim(); err != nil {
+				return err
+			}
+		}
 		if err := r.layer(e, r.req.Layers[i]); err != nil {
 			return fmt.Errorf("%s: %w", e.Layer, err)
 		}
@@ -112,16 +118,25 @@ func (r *restore) run() error {
 			return fmt.Errorf("seed %s: %w", s.To, err)
 		}
 	}
+	if err := r.claim(); err != nil {
+		return err
+	}
+	return r.remember()
+}
+
+// claim makes the mount points directories.
+func (r *restore) claim() error {
 	for _, m := range r.req.Mounts {
 		rel, err := relative(m.TargetPath)
 		if err != nil {
 			return err
 		}
-		if err := r.makeDir(rel); err != nil {
+		moved, err := claim(r.root, []string{rel}, 0o755)
+		if r.result.Moved = append(r.result.Moved, moved...); err != nil {
 			return fmt.Errorf("mount point %s: %w", m.TargetPath, err)
 		}
 	}
-	return r.remember()
+	return nil
 }
 
 // layer lays one layer.
@@ -225,22 +240,32 @@ func (r *restore) cleanup(c CleanupRule) error {
 	if err != nil || rel == "" || overlaps(rel, r.protected) {
 		return thole.Errorf(thole.CodeInvalid, "%q is outside the workspace or protected", c.Path)
 	}
+	if err := r.root.OpenUp(parentOf(rel)); err != nil {
+		return err
+	}
 	dir, name, err := r.root.Parent(rel, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if gone(err) {
+		return nil // the thread's files have a link or a file on the way: what the rule means is not there
 	}
 	if err != nil {
-		return refused(rel, err)
+		return err
 	}
 	defer dir.Close()
 	switch c.Action {
 	case RemoveIfExists:
 		return dir.RemoveAll(name)
 	case TruncateIfExists:
-		f, err := dir.OpenWrite(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		st, err := dir.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind != beneath.File {
 			return nil
 		}
+		if err == nil && st.Mode&0o200 == 0 {
+			err = dir.Chmod(name, st.Mode|0o200)
+		}
+		if err != nil {
+			return err
+		}
+		f, err := dir.OpenWrite(name)
 		if err != nil {
 			return refused(rel, err)
 		}
@@ -248,3 +273,6 @@ func (r *restore) cleanup(c CleanupRule) error {
 	}
 	return thole.Errorf(thole.CodeInvalid, "cleanup action %q is unknown", c.Action)
 }
+
+// parentOf is the directory that holds a path, "" for the workspace.
+func parentOf(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }

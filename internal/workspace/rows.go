@@ -64,7 +64,7 @@ type Rows interface {
 	// Pin keeps a snapshot from being collected until then; Unpin lets go of it.
 	Pin(ctx context.Context, holder string, id SnapshotID, until time.Time) error
 	Unpin(ctx context.Context, holder string) error
-	// Prune forgets the files of turns that were kept before turns, takes up to limit
+	// Prune forgets the files of turns that were kept before turns, takes all
 	// deleted threads without an executor off theirs, then drops up to limit snapshots that no thread is at, that no turn keeps, that are not pinned
 	// and that were left before then.
 	Prune(ctx context.Context, before, turns time.Time, limit int) (int, error)

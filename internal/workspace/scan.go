@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -106,7 +107,7 @@ type scan struct {
 	bytes     int64
 	skipped   int
 	unsettled []string
-	lent      []func() error // gives back permissions, the innermost last
+	lent      []lent // the innermost last
 }
 
 func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan {
@@ -115,18 +116,12 @@ func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan 
 }
 
 func (s *scan) run() (err error) {
-	defer func() {
-		for _, giveBack := range slices.Backward(s.lent) {
-			if gerr := giveBack(); gerr != nil && !gone(gerr) {
-				err = errors.Join(err, gerr)
-			}
-		}
-	}()
-	root, err := beneath.Open(s.local.cfg.Dir)
+	root, err := s.local.root()
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
+		return err
 	}
 	defer root.Close()
+	defer func() { err = errors.Join(err, s.giveBack(root)) }()
 	if err := s.walk(root, ""); err != nil {
 		return fmt.Errorf("scan workspace: %w", err)
 	}
@@ -152,15 +147,60 @@ func (s *scan) run() (err error) {
 	return nil
 }
 
+// lent is a directory whose owner may read it until the scan is over: files in it
+// may be read more than once.
+type lent struct {
+	path string
+	loan *beneath.Loan
+}
+
+func (s *scan) lend(path string, l *beneath.Loan) {
+	if l != nil && path != "" { // the workspace itself stays open
+		s.lent = append(s.lent, lent{path, l})
+	}
+}
+
+// giveBack takes the loans back, from the inside out: the way to the inner ones
+// leads through the outer ones. Where somebody closed one of those meanwhile it is
+// lent once more, and given back in the next round.
+func (s *scan) giveBack(root *beneath.Dir) (err error) {
+	for round := 0; len(s.lent) > 0 && round < 10; round++ {
+		list := s.lent
+		s.lent, err = nil, nil
+		slices.SortStableFunc(list, func(a, b lent) int { return len(b.path) - len(a.path) })
+		for _, l := range list {
+			dir, name, gerr := root.ParentLent(l.path, s.lend)
+			if gerr == nil {
+				gerr = dir.GiveBack(name, l.loan)
+				dir.Close()
+			}
+			if errors.Is(gerr, fs.ErrPermission) {
+				s.lent = append(s.lent, l)
+			}
+			if gerr != nil && !gone(gerr) {
+				err = errors.Join(err, fmt.Errorf("give back the mode of %q: %w", l.path, gerr))
+			}
+		}
+	}
+	return err
+}
+
 // gone reports that a name went away, or became something else, between two
 // looks at it. The walk goes on without it, as if it had come later.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, fs.ErrInvalid)
 }
 
+// maxNesting is how deep directories may nest. Programs that go by paths end there
+// too; each level costs an open directory and a longer path in the tree.
+const maxNesting = 2048
+
 func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
+	}
+	if strings.Count(prefix, "/") > maxNesting {
+		return thole.Errorf(thole.CodeUnsupported, "directories nest deeper than %d levels below %.40q", maxNesting, prefix).WithHint("remove or move them")
 	}
 	names, err := dir.Names()
 	if err != nil {
@@ -176,52 +216,62 @@ func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 		if excluded(path) || within(path, s.req.Exclude) || dbs.sidecar(name) {
 			continue
 		}
-		st, err := dir.Lstat(name)
+		sub, err := s.entry(dir, name, path, dbs.has(name))
+		for n := 0; errors.Is(err, fs.ErrPermission) && n < 5; n++ { // somebody closed the directory meanwhile
+			loan, lerr := dir.Relend()
+			if lerr != nil {
+				break
+			}
+			s.lend(strings.TrimSuffix(prefix, "/"), loan)
+			sub, err = s.entry(dir, name, path, dbs.has(name))
+		}
 		if gone(err) {
 			continue
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		switch st.Kind {
-		case beneath.Folder:
-			sub, giveBack, err := dir.SubLent(name, st.Mode)
-			if gone(err) {
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			s.lent = append(s.lent, giveBack)
-			s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode})
+		if sub != nil {
 			err = s.walk(sub, path+"/")
 			sub.Close()
 			if err != nil {
 				return err
 			}
-		case beneath.Link:
-			target, err := dir.Readlink(name)
-			if gone(err) {
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Link, Link: target})
-		case beneath.File:
-			if dbs.has(name) {
-				err = s.database(dir, name, path, st)
-			} else {
-				err = s.file(dir, name, path, st)
-			}
-			if err != nil && !gone(err) {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-		default:
-			s.skipped++
 		}
 	}
 	return nil
+}
+
+// entry adds one name, and returns a directory open. On an error it has added
+// nothing.
+func (s *scan) entry(dir *beneath.Dir, name, path string, database bool) (*beneath.Dir, error) {
+	st, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	switch st.Kind {
+	case beneath.Folder:
+		sub, loan, err := dir.SubLent(name)
+		if err != nil {
+			return nil, err
+		}
+		s.lend(path, loan)
+		s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode})
+		return sub, nil
+	case beneath.Link:
+		target, err := dir.Readlink(name)
+		if err == nil {
+			s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Link, Link: target})
+		}
+		return nil, err
+	case beneath.File:
+		if database {
+			return nil, s.database(dir, name, path, st)
+		}
+		return nil, s.file(dir, name, path, st)
+	}
+	s.skipped++
+	return nil, nil
 }
 
 // file adds a regular file: from the base if it looks as it did there, otherwise
@@ -276,7 +326,7 @@ func (s *scan) settle(root *beneath.Dir) error {
 			path := s.tree.Entries[i].Path
 			e, err := s.readPath(root, path)
 			switch {
-			case errors.Is(err, errChanging):
+			case errors.Is(err, errChanging), errors.Is(err, fs.ErrPermission) && !s.req.Quiet:
 				s.later = append(s.later, i)
 			case gone(err):
 				s.tree.Entries[i].Kind = beneath.Other // dropped below

@@ -17,6 +17,8 @@ type Side interface {
 	Scan(ctx context.Context, req ScanRequest) (ScanResult, error)
 	Push(ctx context.Context, req PushRequest) (PushResult, error)
 	Compare(ctx context.Context, req CompareRequest) error
+	// Claim takes names of the platform back from whatever stands there.
+	Claim(ctx context.Context, req ClaimRequest) (ClaimResult, error)
 }
 
 // TreeLink is a stored tree and where to read it.
@@ -98,6 +100,8 @@ type SeedContent struct {
 type RestoreResult struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
+	// Moved stood at names of the platform.
+	Moved []Moved `json:"moved,omitempty"`
 }
 
 // ValidateRequest names paths that must be there.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
@@ -173,7 +174,21 @@ func (r *restore) seed(s SeedContent) error {
 	if err != nil || rel == "" {
 		return thole.Errorf(thole.CodeInvalid, "%q is not below %s", s.To, Root)
 	}
+	parent := parentOf(rel)
+	if err := r.root.OpenUp(parent); err != nil {
+		return err
+	}
+	yields := s.IfMissingOnly || within(parent, r.protected) // to the thread's own files
+	if parent != "" && !yields {
+		moved, err := claim(r.root, []string{parent}, 0o755)
+		if r.result.Moved = append(r.result.Moved, moved...); err != nil {
+			return err
+		}
+	}
 	dir, name, err := r.root.Parent(rel, true)
+	if gone(err) && yields {
+		return nil
+	}
 	if err != nil {
 		return refused(rel, err)
 	}
@@ -183,9 +198,12 @@ func (r *restore) seed(s SeedContent) error {
 			return nil
 		}
 		if st.Kind == beneath.Folder {
-			return thole.Errorf(thole.CodeInvalid, "%q is a directory", rel)
-		}
-		if err := dir.Remove(name); err != nil {
+			to, err := dir.MoveAside(name)
+			if err != nil {
+				return err
+			}
+			r.result.Moved = append(r.result.Moved, Moved{rel, strings.TrimPrefix(parent+"/"+to, "/")})
+		} else if err := dir.Remove(name); err != nil {
 			return err
 		}
 	}

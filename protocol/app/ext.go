@@ -107,11 +107,13 @@ type ItemUpdated struct {
 	Item     Item   `json:"item"`
 }
 
-// TurnPhase is a turn's progress through the pipeline.
+// TurnPhase is a turn's progress through the pipeline. Error is what went wrong on
+// the way: at the end, why the turn's files are not saved.
 type TurnPhase struct {
 	ThreadID string `json:"threadId"`
 	TurnID   string `json:"turnId"`
 	Phase    string `json:"phase"`
+	Error    string `json:"error,omitempty"`
 }
 
 // StepReset says that the agent repeats a model call: items of it that were not

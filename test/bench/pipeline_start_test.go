@@ -75,7 +75,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 	}})
 	d := dispatch.New(dispatch.Config{
 		Owner: "bench", Queue: db.Queue(), Threads: machine, Rows: db.Executors(), Driver: driver, Workspaces: noFiles{}, Credentials: noFiles{},
-		Info:   func(string) provider.Info { return testprovider.New().Probe(ctx) },
+		Info:   func(context.Context, string) provider.Info { return testprovider.New().Probe(ctx) },
 		Limits: queue.Limits{Total: 4, PerUser: 4}, StartsPerSec: 100, Scope: executor.ScopeThread,
 	})
 	machine.Attach(d)

@@ -1,5 +1,4 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
-import { uuid } from "./api/http";
 import { ChatView } from "./chat/chat-view";
 import { ConversationContext, useSide } from "./chat/context";
 import { ProfileSwitch } from "./chat/profile-switch";
@@ -7,7 +6,7 @@ import { online } from "./events/client";
 import { History } from "./history/history";
 import { t, useLanguage } from "./i18n";
 import { Panel } from "./panels/panel";
-import { Conversation } from "./state/conversation";
+import { type Conversation, conversationOf } from "./state/conversation";
 import { prefs, setPrefs } from "./state/prefs";
 import { go, route } from "./state/route";
 import { loadSessions, titleOf } from "./state/sessions";
@@ -47,15 +46,13 @@ export function App() {
 
 /** A new chat has its id from the start, so that its first message does not make the page anew. */
 function useConversationOf(chatID: string | undefined): Conversation {
-  const [now, setNow] = useState(() => make(chatID));
+  const [now, setNow] = useState(() => conversationOf(chatID));
   const fits = chatID === undefined ? now.isDraft : now.id === chatID;
-  const current = fits ? now : make(chatID);
+  const current = fits ? now : conversationOf(chatID);
   if (!fits) setNow(current);
   useEffect(() => current.open(), [current]);
   return current;
 }
-
-const make = (chatID: string | undefined): Conversation => (chatID === undefined ? new Conversation(uuid(), true) : new Conversation(chatID, false));
 
 function useMedia(query: string): boolean {
   return useSyncExternalStore(

@@ -1,5 +1,6 @@
 import { StrictMode, useEffect } from "react";
 import { createRoot } from "react-dom/client";
+import { get } from "./api/http";
 import { App } from "./app";
 import { listen, start } from "./events/client";
 import { t, useLanguage } from "./i18n";
@@ -20,7 +21,8 @@ function Root() {
     if (!isIn) return;
     start();
     const stop = followSessions();
-    const out = listen({ logout: () => login.set({ state: "out" }) });
+    // A stream that is refused looks like one that is lost: only another request says that nobody is logged in.
+    const out = listen({ logout: () => login.set({ state: "out" }), offline: () => void get("/auth/session").catch(() => {}) });
     loadProviders().catch(() => {});
     loadSessions().catch(() => {});
     return () => {

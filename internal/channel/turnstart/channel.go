@@ -72,6 +72,7 @@ type Channel struct {
 
 	plain     bool          // asks for no experimental methods
 	leftAfter time.Duration // the age from which on a trial is nobody's
+	behind    func(int) int // the process behind the one that a socket names; nil: itself
 
 	pins sync.Mutex // held while a session is pinned, or found to be left pinned
 

@@ -1,10 +1,24 @@
 package turnstart
 
-import thole "github.com/tholehq/thole"
+import (
+	"os"
+
+	thole "github.com/tholehq/thole"
+)
 
 // Plain makes a channel ask for no experimental methods, so that a server shows it
 // no queue.
 func (c *Channel) Plain() { c.plain = true }
+
+// Behind says which process serves what this process only passes on.
+func (c *Channel) Behind(pid func() int) {
+	c.behind = func(named int) int {
+		if named == os.Getpid() {
+			return pid()
+		}
+		return named
+	}
+}
 
 // Impatient makes a channel take every trial that it finds for one left behind.
 func (c *Channel) Impatient() { c.leftAfter = 0 }

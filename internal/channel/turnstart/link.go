@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/channel/turnend"
 	"github.com/tholehq/thole/internal/version"
 )
 
@@ -47,9 +48,9 @@ type link struct {
 	news, fit atomic.Int64
 
 	mu      sync.Mutex
-	changed chan struct{}       // closed and replaced when something was notified
-	opened  map[string]openedBy // turns seen opening since the connection was made
-	order   []string            // of opened, oldest first
+	changed chan struct{}        // closed and replaced when something was notified
+	opened  recent[openedBy]     // turns seen opening since the connection was made
+	ended   recent[turnend.Read] // what turn/completed said of those that ended since
 }
 
 // openedBy is the marker of the message that opened a turn, once it was seen.
@@ -58,8 +59,28 @@ type openedBy struct {
 	known  bool
 }
 
-// keepOpened bounds what a link remembers of turns.
-const keepOpened = 64
+// keepTurns bounds what a link remembers of turns.
+const keepTurns = 64
+
+// recent remembers something of the newest turns.
+type recent[T any] struct {
+	of    map[string]T
+	order []string // oldest first
+}
+
+func (r *recent[T]) put(turn string, v T) {
+	if r.of == nil {
+		r.of = map[string]T{}
+	}
+	if _, ok := r.of[turn]; !ok {
+		r.order = append(r.order, turn)
+	}
+	r.of[turn] = v
+	if len(r.order) > keepTurns {
+		delete(r.of, r.order[0])
+		r.order = slices.Delete(r.order, 0, 1)
+	}
+}
 
 func (c *Channel) options() appclient.Options {
 	o := Options()
@@ -86,13 +107,13 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	l = &link{epoch: a.Epoch, changed: make(chan struct{}), opened: map[string]openedBy{}}
+	l = &link{epoch: a.Epoch, changed: make(chan struct{})}
 	l.fit.Store(-1)
 	o := c.options()
 	o.OnNotification = l.notified
-	client, err := appclient.Dial(ctx, a.Address, o)
+	client, err := c.dial(ctx, a, o)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the app-server: %w", err)
+		return nil, err
 	}
 	if l.archive, err = open(ctx, client, a.Thread); err != nil {
 		client.Close()
@@ -115,6 +136,24 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 		old.client.Close()
 	}
 	return l, nil
+}
+
+// dial connects to the attachment's own process: whoever else answers at its
+// address gets nothing.
+func (c *Channel) dial(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, error) {
+	client, err := appclient.Dial(ctx, a.Address, o)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the app-server: %w", err)
+	}
+	peer := client.PeerPID()
+	if c.behind != nil {
+		peer = c.behind(peer)
+	}
+	if err := a.Serves(peer); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
 }
 
 // over reports whether the connection ended.
@@ -237,31 +276,33 @@ func (l *link) notified(n appclient.Notification) {
 		}
 	case "turn/started":
 		if thread, turn := turnOf(n.Params); thread == l.thread {
-			l.remember(turn)
+			if _, ok := l.opened.of[turn.ID()]; !ok {
+				l.opened.put(turn.ID(), openedBy{})
+			}
+		}
+	case "turn/completed":
+		if thread, turn := turnOf(n.Params); thread == l.thread {
+			l.ended.put(turn.ID(), turn)
 		}
 	case "item/started", "item/completed":
 		thread, turn, item := userMessage(n.Params)
-		if by, ok := l.opened[turn]; ok && thread == l.thread && item.Type == "userMessage" && !by.known {
+		if by, ok := l.opened.of[turn]; ok && thread == l.thread && item.Type == "userMessage" && !by.known {
 			by.known = true
 			if item.ClientID != nil {
 				by.marker = *item.ClientID
 			}
-			l.opened[turn] = by
+			l.opened.put(turn, by)
 		}
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-func (l *link) remember(turn string) {
-	if _, ok := l.opened[turn]; ok {
-		return
-	}
-	l.opened[turn] = openedBy{}
-	if l.order = append(l.order, turn); len(l.order) > keepOpened {
-		delete(l.opened, l.order[0])
-		l.order = slices.Delete(l.order, 0, 1)
-	}
+// told is what turn/completed said of a turn, the zero Read if it was not heard.
+func (l *link) told(turn thole.TurnID) turnend.Read {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended.of[string(turn)]
 }
 
 // next is closed at the next notification. Take it before looking.

@@ -42,6 +42,9 @@ func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, er
 		return "", fmt.Errorf("connect to the app-server: %w", err)
 	}
 	defer client.Close()
+	if err := a.Serves(client.PeerPID()); err != nil {
+		return "", err
+	}
 	if err := loaded(dial, client, tell); err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/turnend"
 )
 
 // Observe implements channel.Channel. While the process is the attachment's own,
@@ -47,13 +48,14 @@ func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel
 func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thole.TurnID, say func(channel.Sighting) error) error {
 	started := false
 	var joined *link
+	var judge turnend.Judge
 	for {
 		wake := (<-chan struct{})(nil)
 		pause := reconnect
 		l, err := c.connect(ctx, a)
 		if err == nil {
 			wake, pause = l.next(), look
-			var t *wireTurn
+			var t *turnend.Read
 			if l != joined {
 				err = l.subscribe(ctx)
 			}
@@ -67,9 +69,13 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 				}
 				started = true
 			}
-			if event := ended(t); event != "" {
+			judge.Told(l.told(turn))
+			if err == nil {
+				judge.Saw(t)
+			}
+			if event, proof := judge.Verdict(); event != "" && err == nil {
 				if err = c.release(ctx, l, a); err == nil {
-					return say(channel.Sighting{Event: event, Turn: turn, Evidence: "the turn is " + t.Status + " in the thread's history"})
+					return say(channel.Sighting{Event: event, Turn: turn, Evidence: proof})
 				}
 			}
 		}
@@ -86,21 +92,6 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 			return err
 		}
 	}
-}
-
-func ended(t *wireTurn) thole.TurnEvent {
-	if t == nil {
-		return ""
-	}
-	switch t.Status {
-	case "completed":
-		return thole.TurnEventCompleted
-	case "failed":
-		return thole.TurnEventFailed
-	case "interrupted":
-		return thole.TurnEventInterrupted
-	}
-	return ""
 }
 
 // reconcile finds out what became of a message whose answer was lost.

@@ -156,7 +156,7 @@ func inHistory(ctx context.Context, a archive, marker string) (finding, bool, er
 func (l *link) openedWith(marker string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for turn, by := range l.opened {
+	for turn, by := range l.opened.of {
 		if by.known && by.marker == marker {
 			return turn
 		}

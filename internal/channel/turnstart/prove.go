@@ -55,13 +55,13 @@ func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) e
 		tell := map[string]chan string{"turn/started": began, "turn/completed": ended}[n.Method]
 		_, turn := turnOf(n.Params)
 		select {
-		case tell <- turn:
+		case tell <- turn.ID():
 		default:
 		}
 	}
-	client, err := appclient.Dial(ctx, a.Address, o)
+	client, err := c.dial(ctx, a, o)
 	if err != nil {
-		return fmt.Errorf("connect to the app-server: %w", err)
+		return err
 	}
 	defer client.Close()
 	if err := tidy(ctx, client, c.leftAfter); err != nil {

@@ -316,6 +316,11 @@ func (c *codex) rigOn(t *testing.T, u *user, db *store.DB, via *proxy) *rig {
 	return r
 }
 
+func newStore(t *testing.T) *store.DB { return storetest.SQLite(t) }
+
+// through lets the channel reach the server at another address.
+func (r *rig) through(addr string) { r.s.a.Address = addr }
+
 // deliver runs a driver, as a new daemon would.
 func (r *rig) deliver() {
 	l := deliverytest.Limits()
@@ -326,6 +331,7 @@ func (r *rig) deliver() {
 	if r.plain {
 		ch.Plain()
 	}
+	ch.Behind(func() int { return r.codex.pid })
 	r.run = deliverytest.Start(r.t, r.db.Delivery(), l, map[thole.Target]channel.Channel{thole.TargetCLI: ch})
 	r.halt = func() { r.run.Halt(); ch.Close() }
 	r.t.Cleanup(r.halt)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/channel/turnend"
 )
 
 // The part of the wire that the channel reads. Unknown members are of no interest.
@@ -59,14 +60,9 @@ type wireItems struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-type wireTurn struct {
-	ID     string `json:"id"`
-	Status string `json:"status"`
-}
-
 type wireTurns struct {
-	Data       []wireTurn `json:"data"`
-	NextCursor *string    `json:"nextCursor"`
+	Data       []turnend.Read `json:"data"`
+	NextCursor *string        `json:"nextCursor"`
 }
 
 type wireQueued struct {
@@ -196,7 +192,9 @@ func (a archive) opened(ctx context.Context, turn, marker string) (bool, error) 
 	return false, nil
 }
 
-func (a archive) turn(ctx context.Context, id string) (*wireTurn, error) {
+// turn reads a turn of the history once, which is no verdict about it; nil: it is
+// not there.
+func (a archive) turn(ctx context.Context, id string) (*turnend.Read, error) {
 	p := params{"limit": 20, "sortDirection": "desc", "itemsView": "notLoaded"}
 	for range maxPages {
 		var page wireTurns
@@ -204,7 +202,7 @@ func (a archive) turn(ctx context.Context, id string) (*wireTurn, error) {
 			return nil, err
 		}
 		for i := range page.Data {
-			if page.Data[i].ID == id {
+			if page.Data[i].ID() == id {
 				return &page.Data[i], nil
 			}
 		}
@@ -231,11 +229,11 @@ func userMessage(raw json.RawMessage) (thread, turn string, item wireItem) {
 }
 
 // turnOf reads a notification about a thread and a turn of it, if any.
-func turnOf(raw json.RawMessage) (thread, turn string) {
+func turnOf(raw json.RawMessage) (thread string, turn turnend.Read) {
 	var n struct {
-		ThreadID string   `json:"threadId"`
-		Turn     wireTurn `json:"turn"`
+		ThreadID string       `json:"threadId"`
+		Turn     turnend.Read `json:"turn"`
 	}
 	_ = json.Unmarshal(raw, &n)
-	return n.ThreadID, n.Turn.ID
+	return n.ThreadID, n.Turn
 }

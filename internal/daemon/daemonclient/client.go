@@ -26,10 +26,14 @@ import (
 // giveUp bounds how long a request is repeated without any answer.
 const giveUp = 60 * time.Second
 
+// ErrNobody: the home has no owner. Whoever has one and does not answer, because it
+// starts, ends or hangs, is another error.
+var ErrNobody = errors.New("no thole process owns")
+
 // Client asks the owner of one home.
 type Client struct {
 	Home string
-	// NoStart asks only an owner that is already there.
+	// NoStart asks only an owner that is already there, and waits for one that starts.
 	NoStart bool
 }
 
@@ -42,12 +46,18 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 			return err
 		}
 		if absent(err) && c.NoStart {
-			return thole.Errorf(thole.CodeUnavailable, "no thole process owns %s", c.Home).WithHint("any thole job command starts one")
+			owned, unknown := daemon.Owned(c.Home)
+			if unknown != nil {
+				return unknown
+			}
+			if !owned {
+				return thole.Errorf(thole.CodeUnavailable, "%w %s", ErrNobody, c.Home).WithHint("any thole job command starts one")
+			}
 		}
 		if time.Now().After(deadline) {
-			return thole.Errorf(thole.CodeUnavailable, "the daemon of %s ended without an answer: %w", c.Home, err).WithHint("see %s/daemon.log", c.Home)
+			return thole.Errorf(thole.CodeUnavailable, "the owner of %s does not answer: %w", c.Home, err).WithHint("see %s/daemon.log, or what thole up printed", c.Home)
 		}
-		if absent(err) {
+		if absent(err) && !c.NoStart {
 			if err := c.start(ctx); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,15 +25,20 @@ type Runs struct {
 	home    string
 	machine *delivery.Machine
 	keeper  *artifact.Keeper
+	// unsure tells an error that leaves open whether a change was committed.
+	unsure func(error) bool
 }
 
 // NewRuns prepares the directory.
-func NewRuns(home string, m *delivery.Machine, k *artifact.Keeper) (*Runs, error) {
+func NewRuns(home string, m *delivery.Machine, k *artifact.Keeper, unsure func(error) bool) (*Runs, error) {
 	if err := os.MkdirAll(dirOf(home), 0o700); err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", err)
 	}
-	return &Runs{home, m, k}, nil
+	return &Runs{home, m, k, unsure}, nil
 }
+
+// Output is where the output of a job's command is captured.
+func (r *Runs) Output(job thole.JobID) string { return OutputFile(r.home, job) }
 
 // Cancel ends the command of a job. Its supervisor kills every descendant.
 func (r *Runs) Cancel(job thole.JobID) {
@@ -48,7 +54,7 @@ func (r *Runs) identity(job thole.JobID) (procid.Identity, bool) {
 }
 
 // Sweep ends jobs whose supervisor is gone and commands whose job is over. It may
-// run at any time.
+// run at any time. One job that cannot be ended keeps no other from it.
 func (r *Runs) Sweep(ctx context.Context) error {
 	running, err := r.machine.Supervised(ctx)
 	if err != nil {
@@ -57,34 +63,37 @@ func (r *Runs) Sweep(ctx context.Context) error {
 	open := map[thole.JobID]bool{}
 	for _, j := range running {
 		open[j.ID] = true
-		if err := r.settle(ctx, j); err != nil {
-			return err
-		}
+		err = cmp.Or(err, r.settle(ctx, j))
 	}
-	entries, err := os.ReadDir(dirOf(r.home))
-	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", err)
+	entries, e := os.ReadDir(dirOf(r.home))
+	if e != nil {
+		return cmp.Or[error](err, thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", e))
 	}
 	for _, e := range entries {
 		job, suffix, _ := strings.Cut(e.Name(), ".")
-		if suffix != "json" || open[thole.JobID(job)] {
-			continue
-		}
-		if id, ok := r.identity(thole.JobID(job)); ok && id.Alive() == nil {
-			r.stopIfOver(ctx, thole.JobID(job))
-		} else if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > startGrace {
-			forget(r.home, thole.JobID(job))
+		if suffix == "json" && !open[thole.JobID(job)] {
+			err = cmp.Or(err, r.tidy(ctx, thole.JobID(job), e))
 		}
 	}
-	return nil
+	return err
 }
 
-// stopIfOver ends the command of a job that was cancelled while nobody could tell
-// its supervisor.
-func (r *Runs) stopIfOver(ctx context.Context, id thole.JobID) {
-	if j, _, err := r.machine.Job(ctx, thole.SystemActor, id); err == nil && j.State == thole.JobCancelled {
-		r.Cancel(id)
+// tidy removes what is left of a job that is over, and ends its command if it was
+// cancelled while nobody could tell its supervisor. The job itself is asked: that a
+// list did not name it says nothing.
+func (r *Runs) tidy(ctx context.Context, job thole.JobID, e fs.DirEntry) error {
+	state, err := r.machine.StateOf(ctx, job)
+	if err != nil || state == thole.JobRunning {
+		return err
 	}
+	if id, ok := r.identity(job); ok && id.Alive() == nil {
+		if state == thole.JobCancelled {
+			r.Cancel(job)
+		}
+	} else if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > startGrace {
+		forget(r.home, job)
+	}
+	return nil
 }
 
 func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
@@ -105,10 +114,11 @@ func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
 	default:
 		res = Result{State: thole.JobFailed, ExitCode: -1, Summary: "the supervisor ended without a result; the command's fate is unknown"}
 	}
+	_ = os.Remove(file(r.home, j.ID, ".room")) // for the end, which is now
 	code := int64(res.ExitCode)
 	f := delivery.Finish{Job: j.ID, State: res.State, Summary: res.Summary, Request: "supervisor-" + string(j.ID), ExitCode: &code}
 	if _, err := os.Stat(OutputFile(r.home, j.ID)); err == nil {
-		in, err := r.keeper.Ingest(ctx, OutputFile(r.home, j.ID), j.ID, j.Owner, time.Now().UTC().Truncate(time.Millisecond))
+		in, err := r.keeper.Take(ctx, OutputFile(r.home, j.ID), j.ID, j.Owner, time.Now().UTC().Truncate(time.Millisecond))
 		if err != nil {
 			return err
 		}
@@ -116,7 +126,10 @@ func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return thole.Errorf(thole.CodeUnavailable, "supervised jobs: %w", err)
 	}
-	_, err = r.machine.Finish(ctx, thole.Actor{User: j.Owner.User, Via: "system"}, f)
+	done, err := r.machine.Finish(ctx, thole.Actor{User: j.Owner.User, Via: "system"}, f)
+	if f.Result != nil && (err != nil || done.Artifact != f.Result.ID) && !r.unsure(err) {
+		r.keeper.Discard(*f.Result)
+	}
 	if err == nil || thole.CodeOf(err) == thole.CodeConflict {
 		forget(r.home, j.ID)
 		return nil

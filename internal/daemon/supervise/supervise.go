@@ -28,6 +28,8 @@ import (
 
 const (
 	killGrace = 5 * time.Second
+	// tries is how often a durable result is reported before it is left to the owner.
+	tries = 20
 	// MaxOutput bounds what one command may store.
 	MaxOutput = 256 << 20
 )
@@ -58,37 +60,47 @@ type Spec struct {
 	Timeout time.Duration
 	// Started is called when the supervisor is known and the command runs.
 	Started func(error)
-	// Report tells the owner; it is repeated until it succeeds.
+	// Report tells the owner; it is repeated.
 	Report func(ctx context.Context, r Result) error
 }
 
 // Supervise runs the command and returns when its result is reported or durable
 // for the owner to find.
 func Supervise(ctx context.Context, s Spec) error {
-	if err := os.MkdirAll(dirOf(s.Home), 0o700); err != nil {
-		return fmt.Errorf("supervise: %w", err)
+	if s.Started == nil {
+		s.Started = func(error) {}
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Stop(signals)
-	if err := adoptOrphans(); err != nil {
-		return fmt.Errorf("supervise: %w", err)
-	}
-	body, _ := json.Marshal(procid.Self())
-	if err := atomicfile.Write(file(s.Home, s.Job, ".json"), body, 0o600); err != nil {
-		return fmt.Errorf("supervise: %w", err)
+	if err := prepare(s); err != nil {
+		forget(s.Home, s.Job)
+		err = fmt.Errorf("supervise: %w", err)
+		s.Started(err)
+		return err
 	}
 	r := run(s, signals)
-	body, _ = json.Marshal(r)
-	if err := atomicfile.Write(file(s.Home, s.Job, ".result"), body, 0o600); err != nil {
-		return fmt.Errorf("supervise: %w", err)
-	}
-	var err error
-	for pause, n := 100*time.Millisecond, 0; n < 20; pause, n = min(2*pause, 30*time.Second), n+1 {
-		if err = s.Report(ctx, r); err == nil || thole.CodeOf(err) == thole.CodeConflict || thole.CodeOf(err) == thole.CodeNotFound {
+	_ = os.Remove(file(s.Home, s.Job, ".room"))
+	return tell(ctx, s, r)
+}
+
+// tell reports the result. As long as it is neither reported nor durable, as on a
+// full disk, this process is the only one that knows it, and tries on.
+func tell(ctx context.Context, s Spec, r Result) error {
+	body, _ := json.Marshal(r)
+	durable := false
+	for pause, n := 100*time.Millisecond, 1; ; pause, n = min(2*pause, 30*time.Second), n+1 {
+		if !durable {
+			durable = atomicfile.Write(file(s.Home, s.Job, ".result"), body, 0o600) == nil
+		}
+		err := s.Report(ctx, r)
+		switch {
+		case err == nil, thole.CodeOf(err) == thole.CodeConflict, thole.CodeOf(err) == thole.CodeNotFound:
 			forget(s.Home, s.Job)
 			return nil
+		case durable && n >= tries:
+			return err // the owner's sweep takes the result file
 		}
 		select {
 		case <-time.After(pause):
@@ -96,11 +108,26 @@ func Supervise(ctx context.Context, s Spec) error {
 			return ctx.Err()
 		}
 	}
-	return err // the result file stays; the owner's sweep takes it
 }
 
+// prepare says who supervises, and takes what the end will need.
+func prepare(s Spec) error {
+	if err := os.MkdirAll(dirOf(s.Home), 0o700); err != nil {
+		return err
+	}
+	if err := adoptOrphans(); err != nil {
+		return err
+	}
+	body, _ := json.Marshal(procid.Self())
+	if err := atomicfile.Write(file(s.Home, s.Job, ".json"), body, 0o600); err != nil {
+		return err
+	}
+	return setAside(file(s.Home, s.Job, ".room"))
+}
+
+// forget removes the files of a job, last the one that the sweep knows them by.
 func forget(home string, job thole.JobID) {
-	for _, suffix := range []string{".out", ".json", ".result"} {
+	for _, suffix := range []string{".out", ".room", ".result", ".json"} {
 		_ = os.Remove(file(home, job, suffix))
 	}
 }
@@ -110,35 +137,33 @@ func run(s Spec, signals <-chan os.Signal) Result {
 	failed := func(format string, args ...any) Result {
 		return Result{State: thole.JobFailed, ExitCode: -1, Summary: fmt.Sprintf(format, args...), Took: time.Since(begun)}
 	}
-	started := s.Started
-	if started == nil {
-		started = func(error) {}
-	}
-	out, err := os.OpenFile(OutputFile(s.Home, s.Job), os.O_CREATE|os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(OutputFile(s.Home, s.Job), os.O_CREATE|os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		started(err)
+		s.Started(err)
 		return failed("cannot capture output: %v", err)
 	}
-	defer out.Close()
+	defer f.Close()
 	pr, pw, err := os.Pipe()
 	if err != nil {
-		started(err)
+		s.Started(err)
 		return failed("cannot capture output: %v", err)
 	}
-	defer pr.Close()
 	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
 	cmd.Stdout, cmd.Stderr = pw, pw
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	_ = pw.Close()
 	if err != nil {
-		started(err)
+		_ = pr.Close()
+		s.Started(err)
 		return failed("cannot start %s: %v", s.Argv[0], err)
 	}
-	started(nil)
+	s.Started(nil)
+	out := &capture{f: f, most: MaxOutput}
 	copied := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(&capped{w: out, left: MaxOutput}, pr)
+		_, err := io.Copy(out, pr)
+		_ = pr.Close() // whoever still writes is told that nobody reads
 		copied <- err
 	}()
 	ended := make(chan error, 1)
@@ -161,23 +186,27 @@ func run(s Spec, signals <-chan os.Signal) Result {
 	if why != "" {
 		err = <-ended
 	}
-	if e := <-copied; e != nil && why == "" {
-		return failed("output could not be captured: %v", e)
+	if e := <-copied; out.lost == nil {
+		out.lost = e
 	}
-	if err := out.Sync(); err != nil {
-		return failed("output could not be stored: %v", err)
-	}
-	took := time.Since(begun)
+	_ = os.Remove(file(s.Home, s.Job, ".room"))
+	out.close()
+	r := Result{State: thole.JobFailed, ExitCode: -1, Took: time.Since(begun)}
 	var exit *exec.ExitError
 	switch {
 	case why != "":
-		return Result{thole.JobFailed, -1, why, took}
+		r.Summary = why
 	case err == nil:
-		return Result{thole.JobReady, 0, fmt.Sprintf("exit status 0 after %s", took.Round(time.Millisecond)), took}
+		r.State, r.ExitCode, r.Summary = thole.JobReady, 0, fmt.Sprintf("exit status 0 after %s", r.Took.Round(time.Millisecond))
 	case errors.As(err, &exit):
-		return Result{thole.JobFailed, exit.ExitCode(), fmt.Sprintf("%s after %s", exit, took.Round(time.Millisecond)), took}
+		r.ExitCode, r.Summary = exit.ExitCode(), fmt.Sprintf("%s after %s", exit, r.Took.Round(time.Millisecond))
+	default:
+		r.Summary = err.Error()
 	}
-	return failed("%v", err)
+	if missing := out.missing(); missing != "" {
+		r.Summary += "; " + missing
+	}
+	return r
 }
 
 // killTree ends every descendant: politely first unless now is set, and again
@@ -212,24 +241,4 @@ func living(pid int) (left []int) {
 		}
 	}
 	return left
-}
-
-// capped drops what is over the bound and says so once.
-type capped struct {
-	w    io.Writer
-	left int64
-}
-
-func (c *capped) Write(b []byte) (int, error) {
-	if c.left <= 0 {
-		return len(b), nil
-	}
-	n := min(int64(len(b)), c.left)
-	if _, err := c.w.Write(b[:n]); err != nil {
-		return 0, err
-	}
-	if c.left -= n; c.left == 0 {
-		_, _ = io.WriteString(c.w, "\n[output cut here: over the limit]\n")
-	}
-	return len(b), nil
 }

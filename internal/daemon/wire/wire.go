@@ -57,6 +57,9 @@ type Status struct {
 type StopParams struct {
 	// Handover: a newer owner is waiting; leave supervised work alive.
 	Handover bool `json:"handover,omitempty"`
+	// Unless names a role that does not end: two that start at once do not end each
+	// other.
+	Unless string `json:"unless_role,omitempty"`
 }
 
 // Policy holds only what the submitter stated; nil means unstated.

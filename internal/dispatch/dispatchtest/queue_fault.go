@@ -4,10 +4,11 @@ package dispatchtest
 
 import (
 	"context"
+	"time"
+
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/testkit/fault"
-	"time"
 )
 
 // Store is a queue.Store whose calls fail as Plan says.
@@ -101,6 +102,18 @@ func (w *Store) Release(a0 context.Context, a1 thole.TurnID, a2 string, a3 time.
 		return
 	}
 	err = w.Next.Release(a0, a1, a2, a3, a4)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		return fail
+	}
+	return
+}
+
+func (w *Store) PutBack(a0 context.Context, a1 thole.TurnID, a2 string, a3 time.Duration, a4 string) (err error) {
+	call, err := w.Plan.Enter("Store.PutBack")
+	if err != nil {
+		return
+	}
+	err = w.Next.PutBack(a0, a1, a2, a3, a4)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
 		return fail
 	}

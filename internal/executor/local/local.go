@@ -1,9 +1,9 @@
 // Package local runs executors on this machine: a directory per executor and one
-// detached executord in it, which outlives the process that started it. With
-// bubblewrap the agent sees its files at /workspace, its own process tree and
-// nothing else of the machine's files that it could change; without, the same
-// directory under its real path, which is why that path never changes for the
-// executor's life.
+// detached executord in it, which outlives the process that started it. In its box
+// the agent sees its files at /workspace, its own process tree and nothing else of
+// the machine's files that it could change, and on the host it is never root.
+// Without a box, where a person typed so, it has the same directory under its real
+// path, which is why that path never changes for the executor's life.
 //
 // What exists is found by label: a spec file written before anything else, and a
 // marker in the environment of every process.
@@ -15,8 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,8 +35,16 @@ type Config struct {
 	Binary string
 	// Tools says what the agents need besides the system, asked at every start.
 	Tools func() Tools
-	// Bwrap is bubblewrap's path, "" runs without it.
+	// Bwrap is bubblewrap's path. Without it Box finds it at every start, or says why
+	// there is none: then nothing starts. With neither agents run without walls, which
+	// is only for whom a person typed it.
 	Bwrap string
+	Box   func(context.Context) (string, error)
+	// Note is said in every turn.
+	Note string
+	// UIDBase begins the users that agents of a server run as which is root, default
+	// DefaultUIDBase.
+	UIDBase int
 	// Groups is where limits are enforced; without it they are not.
 	Groups Groups
 	// StartTimeout bounds the wait for executord, default 20 s.
@@ -54,7 +62,10 @@ type Tools struct {
 }
 
 // Driver implements executor.Driver and executor.Files.
-type Driver struct{ cfg Config }
+type Driver struct {
+	cfg Config
+	mu  sync.Mutex // held while a user is chosen
+}
 
 var (
 	_ executor.Driver = (*Driver)(nil)
@@ -71,6 +82,9 @@ func New(cfg Config) *Driver {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.UIDBase == 0 {
+		cfg.UIDBase = DefaultUIDBase
+	}
 	if cfg.Tools == nil {
 		cfg.Tools = func() Tools { return Tools{} }
 	}
@@ -81,14 +95,15 @@ func New(cfg Config) *Driver {
 func (d *Driver) Name() string { return "local" }
 
 // maxRoot keeps the socket's path below the kernel's limit of 108 bytes.
-const maxRoot = 108 - len("/00000000-0000-0000-0000-000000000000/run/d.sock") - 1
+const maxRoot = 108 - len("/00000000-0000-0000-0000-000000000000/own/d.sock") - 1
 
 // Check implements executor.Driver.
 func (d *Driver) Check(ctx context.Context) error {
-	if err := CheckRoot(d.cfg.Root); err != nil || d.cfg.Bwrap == "" {
+	if err := CheckRoot(d.cfg.Root); err != nil {
 		return err
 	}
-	return CheckBwrap(ctx, d.cfg.Bwrap)
+	_, err := d.box(ctx)
+	return err
 }
 
 // CheckRoot refuses a directory in which no executor could have its socket.
@@ -100,20 +115,11 @@ func CheckRoot(root string) error {
 	return nil
 }
 
-// CheckBwrap tries whether bubblewrap works here.
-func CheckBwrap(ctx context.Context, path string) error {
-	out, err := exec.CommandContext(ctx, path, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true").CombinedOutput()
-	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "bubblewrap does not work here: %w: %s", executor.ErrUnavailable, out).
-			WithHint("allow user namespaces, or set executor.bubblewrap = \"off\" to run without isolation")
-	}
-	return nil
-}
-
 // label is what spec.json holds.
 type label struct {
 	Spec    executor.Spec
 	Created time.Time
+	UID     int `json:",omitempty"` // whom its agents run as, where the server is root
 }
 
 func (d *Driver) dir(id thole.ExecutorID, elem ...string) string {
@@ -149,7 +155,7 @@ func (d *Driver) build(id thole.ExecutorID, label []byte) error {
 			return err
 		}
 	}
-	for _, sub := range subdirs {
+	for _, sub := range shared {
 		if err := os.MkdirAll(filepath.Join(half, sub), 0o700); err != nil {
 			return err
 		}
@@ -159,8 +165,6 @@ func (d *Driver) build(id thole.ExecutorID, label []byte) error {
 	}
 	return os.Rename(half, d.dir(id))
 }
-
-var subdirs = []string{"workspace", "state", "auth", "home", "tmp", "run"}
 
 func (d *Driver) label(id thole.ExecutorID) (label, error) {
 	var l label
@@ -218,11 +222,11 @@ func (d *Driver) Inspect(ctx context.Context, id thole.ExecutorID) (executor.Inf
 
 // reach fills in how to talk to a running executord.
 func (d *Driver) reach(ctx context.Context, info executor.Info) (executor.Info, error) {
-	token, err := os.ReadFile(d.dir(info.ID, "run", "token"))
+	token, err := d.token(info.ID)
 	if err != nil {
 		return info, fmt.Errorf("read executor token: %w", err)
 	}
-	info.Endpoint, info.Token = "unix:"+d.dir(info.ID, "run", "d.sock"), string(token)
+	info.Endpoint, info.Token = "unix:"+d.dir(info.ID, own, "d.sock"), token
 	client := executord.Dial(info.Endpoint, info.Token)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -37,7 +38,14 @@ func (d *Driver) Stop(ctx context.Context, id thole.ExecutorID) error {
 		if len(pids) == 0 {
 			return d.cfg.Groups.drop(id)
 		}
+		around := map[int]bool{}
+		if signal == syscall.SIGTERM {
+			around = d.around(pids)
+		}
 		for _, pid := range pids {
+			if around[pid] {
+				continue // it would take executord with it at once
+			}
 			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("stop executor: signal %d: %w", pid, err)
 			}
@@ -62,7 +70,7 @@ func (d *Driver) Remove(ctx context.Context, id thole.ExecutorID) error {
 	if err := d.Stop(ctx, id); err != nil {
 		return err
 	}
-	for _, sub := range subdirs {
+	for _, sub := range shared {
 		if err := os.RemoveAll(d.dir(id, sub)); err != nil {
 			return fmt.Errorf("remove executor: %w", err)
 		}
@@ -71,6 +79,31 @@ func (d *Driver) Remove(ctx context.Context, id thole.ExecutorID) error {
 		return fmt.Errorf("remove executor: %w", err)
 	}
 	return nil
+}
+
+// around is bubblewrap and what stands before it: all inside dies with them.
+func (d *Driver) around(pids []int) map[int]bool {
+	out := map[int]bool{}
+	wrap, err := filepath.EvalSymlinks(d.cfg.Bwrap)
+	if err != nil {
+		return out // nothing runs in it
+	}
+	for _, pid := range pids {
+		proc := "/proc/" + strconv.Itoa(pid)
+		if exe, err := os.Readlink(proc + "/exe"); err != nil || exe != wrap {
+			continue
+		}
+		out[pid] = true
+		stat, err := os.ReadFile(proc + "/stat")
+		if _, rest, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")); err == nil && ok {
+			var state string
+			var parent int
+			if n, _ := fmt.Sscan(string(rest), &state, &parent); n == 2 {
+				out[parent] = true
+			}
+		}
+	}
+	return out
 }
 
 func marker(id thole.ExecutorID) string { return executord.Mark + "=" + string(id) }

@@ -64,6 +64,29 @@ func Open(dir, base string) (*Store, error) {
 	return s, nil
 }
 
+// Check tries whether the directory is still the one that was opened, and takes
+// files.
+func (s *Store) Check(context.Context) error {
+	at, err := os.Stat(s.root.Name())
+	if err == nil {
+		var have os.FileInfo
+		if have, err = s.root.Stat("."); err == nil && !os.SameFile(at, have) {
+			err = errors.New("another directory is in its place")
+		}
+	}
+	name := incoming + "/" + newName()
+	if err == nil {
+		err = s.root.WriteFile(name, nil, 0o600)
+	}
+	if err == nil {
+		err = s.root.Remove(name)
+	}
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "use object directory: %w", err)
+	}
+	return nil
+}
+
 // Close releases the directory.
 func (s *Store) Close() error { return s.root.Close() }
 

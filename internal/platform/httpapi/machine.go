@@ -67,6 +67,9 @@ func (s *Server) machineRoutes() {
 		_, _ = w.Write(b)
 	})
 	op(s, "GET", "/providers", "Which agents are here and what they can do", 200, func(context.Context, *struct{}) (*body[providersOut], error) {
+		if s.cfg.Settle != nil {
+			s.cfg.Settle()
+		}
 		out := providersOut{Items: s.cfg.Providers(), Default: s.defaultProvider()}
 		if out.Items == nil {
 			out.Items = []provider.Info{}

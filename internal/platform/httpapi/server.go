@@ -51,6 +51,8 @@ type Method = func(ctx context.Context, actor thole.Actor, params json.RawMessag
 type Config struct {
 	Threads   thread.Service
 	Providers func() []provider.Info
+	// Settle waits, not for long, until the providers can be listed; nil does not.
+	Settle func()
 	// DefaultProvider is the provider of sessions that name none; empty takes the
 	// first one that works.
 	DefaultProvider string

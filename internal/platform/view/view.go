@@ -65,6 +65,7 @@ type Run struct {
 	ClientID  string        `json:"client_id,omitempty"`
 	Settings
 	RuntimeVersion     string     `json:"runtime_version,omitempty"`
+	Unsaved            string     `json:"unsaved,omitempty"` // why the files it ended with are not saved
 	Usage              Usage      `json:"usage"`
 	ExecutorID         string     `json:"executor_id,omitempty"`
 	TraceID            string     `json:"trace_id,omitempty"`
@@ -79,7 +80,7 @@ type Run struct {
 func OfTurn(t fold.Turn) Run {
 	return Run{
 		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: OfError(t.Error),
-		Input: nonNil(OfInput(t.Input)), ClientID: t.ClientID, Settings: OfSettings(t.Settings), RuntimeVersion: t.Runtime,
+		Input: nonNil(OfInput(t.Input)), ClientID: t.ClientID, Settings: OfSettings(t.Settings), RuntimeVersion: t.Runtime, Unsaved: t.Unsaved,
 		Usage: OfUsage(t.Usage), ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
 		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: each(t.Items, OfBody),
 	}

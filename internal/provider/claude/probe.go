@@ -26,6 +26,9 @@ func (p *Provider) keeps(ctx context.Context) bool { return p.Probe(ctx).Capabil
 // Probe inspects the installed CLI in a home of its own.
 func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
 
+// Locate says what is known of the CLI without running it.
+func (p *Provider) Locate() provider.Info { return p.probe.Locate() }
+
 func tested(v provider.Version, _ string) (provider.Capabilities, bool) {
 	return measured(v), proven(v)
 }

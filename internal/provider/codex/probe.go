@@ -18,6 +18,9 @@ const sandboxLimit = 30 * time.Second
 // Probe implements provider.Provider.
 func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
 
+// Locate says what is known of the CLI without running it.
+func (p *Provider) Locate() provider.Info { return p.probe.Locate() }
+
 func (p *Provider) tested(_ provider.Version, text string) (provider.Capabilities, bool) {
 	if p.execOnly() {
 		return execCapabilities(), text == Pinned

@@ -14,6 +14,9 @@ import (
 // with one version; any other is asked what it has.
 func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
 
+// Locate says what is known of the CLI without running it.
+func (p *Provider) Locate() provider.Info { return p.probe.Locate() }
+
 func tested(_ provider.Version, text string) (provider.Capabilities, bool) {
 	return capabilities(nil), text == pinned
 }

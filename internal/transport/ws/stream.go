@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
+
+	"github.com/tholehq/thole/internal/peercred"
 )
 
 const (
@@ -42,6 +44,19 @@ type stream struct {
 	once         sync.Once
 	stopPing     context.CancelFunc
 	pinged       chan struct{}
+}
+
+// PeerPID is the process that listens at the other end of a unix socket, 0 where the
+// transport does not tell.
+func (s *stream) PeerPID() int {
+	if _, ok := s.net.(*net.UnixConn); !ok {
+		return 0
+	}
+	cred, err := peercred.Of(s.net)
+	if err != nil {
+		return 0
+	}
+	return cred.PID
 }
 
 func (s *stream) Read(context.Context) ([]byte, error) {

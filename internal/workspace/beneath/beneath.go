@@ -253,38 +253,18 @@ func (d *Dir) Clear() error {
 	return nil
 }
 
-// Chmod sets the mode of a directory or a regular file. Opening it first is what
-// keeps it from following a link.
+// Chmod sets the mode of a directory or a regular file. Holding it is what keeps
+// it from following a link.
 func (d *Dir) Chmod(name string, mode uint32) error {
-	st, err := d.Lstat(name)
+	h, err := d.hold(name)
 	if err != nil {
 		return err
 	}
-	if st.Kind != File && st.Kind != Folder {
+	defer h.close()
+	if h.stat.Kind != File && h.stat.Kind != Folder {
 		return fail("chmod", name, fs.ErrInvalid)
 	}
-	return chmod(d.fd(), name, mode)
-}
-
-// SubLent opens a directory of this mode; one that its owner may not read or
-// enter is lent the permission until giveBack. An agent can make such directories
-// and files; they are part of its tree all the same.
-func (d *Dir) SubLent(name string, mode uint32) (sub *Dir, giveBack func() error, err error) {
-	if mode&0o500 == 0o500 || os.Getuid() == 0 {
-		sub, err = d.Sub(name)
-		return sub, func() error { return nil }, err
-	}
-	if err := d.Chmod(name, mode|0o500); err != nil {
-		return nil, nil, err
-	}
-	if sub, err = d.Sub(name); err != nil {
-		return nil, nil, errors.Join(err, d.Chmod(name, mode))
-	}
-	self, err := d.dup()
-	if err != nil {
-		return nil, nil, errors.Join(err, sub.Close(), d.Chmod(name, mode))
-	}
-	return sub, func() error { return errors.Join(self.Chmod(name, mode), self.Close()) }, nil
+	return h.chmod(mode)
 }
 
 func (d *Dir) dup() (*Dir, error) {
@@ -297,32 +277,6 @@ func (d *Dir) dup() (*Dir, error) {
 		return nil, err
 	}
 	return &Dir{os.NewFile(uintptr(fd), ".")}, nil
-}
-
-// OpenLent opens a regular file for reading; one that its owner may not read is
-// lent the permission for the time of the call. lent says so: the change time is
-// then ours.
-func (d *Dir) OpenLent(name string) (f *os.File, lent bool, err error) {
-	f, err = d.Open(name)
-	if !errors.Is(err, fs.ErrPermission) {
-		return f, false, err
-	}
-	err = d.lend(name, 0o400, func() (err error) {
-		f, err = d.Open(name)
-		return err
-	})
-	return f, true, err
-}
-
-func (d *Dir) lend(name string, bits uint32, do func() error) error {
-	st, err := d.Lstat(name)
-	if err != nil {
-		return err
-	}
-	if err := d.Chmod(name, st.Mode|bits); err != nil {
-		return err
-	}
-	return errors.Join(do(), d.Chmod(name, st.Mode))
 }
 
 // Chtimes sets the modification time, of a link its own.

@@ -8,27 +8,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chmod changes the mode through a descriptor that was opened without following
-// a link: fchmodat cannot refuse one before Linux 6.6, and a file without read
-// permission cannot be opened otherwise.
-func chmod(dirfd int, name string, mode uint32) error {
-	var fd int
+// held is a name held fast: whatever is put in its place meanwhile, this stays the
+// thing that was looked at. It needs no permission on the thing itself.
+type held struct {
+	fd   int
+	name string
+	stat Stat
+	bits uint32 // all of the mode, set-id bits too
+}
+
+func (d *Dir) hold(name string) (*held, error) {
+	h := &held{name: name}
 	err := retry(func() (err error) {
-		fd, err = unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		h.fd, err = unix.Openat(d.fd(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
 	if err != nil {
-		return fail("chmod", name, err)
+		return nil, fail("open", name, err)
 	}
-	defer unix.Close(fd)
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fail("chmod", name, err)
+	if err := retry(func() error { return unix.Fstat(h.fd, &st) }); err != nil {
+		h.close()
+		return nil, fail("stat", name, err)
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return fail("chmod", name, unix.ELOOP)
+	h.stat, h.bits = statOf(&st), st.Mode&0o7777
+	return h, nil
+}
+
+func (h *held) close() { unix.Close(h.fd) }
+
+// path leads to the thing itself and through no link: links are not chmodded or
+// opened this way.
+func (h *held) path() string { return "/proc/self/fd/" + strconv.Itoa(h.fd) }
+
+// chmod goes by the descriptor: fchmodat cannot refuse a link before Linux 6.6,
+// and what has no read permission cannot be opened otherwise.
+func (h *held) chmod(mode uint32) error {
+	return fail("chmod", h.name, retry(func() error { return unix.Chmod(h.path(), mode) }))
+}
+
+// reopen opens the thing for reading.
+func (h *held) reopen(flags int) (*os.File, error) {
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = unix.Open(h.path(), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|flags, 0)
+		return err
+	})
+	if err != nil {
+		return nil, fail("open", h.name, err)
 	}
-	return fail("chmod", name, retry(func() error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode) }))
+	return os.NewFile(uintptr(fd), h.name), nil
 }
 
 // setTime is futimens, which the kernel knows as utimensat without a name.

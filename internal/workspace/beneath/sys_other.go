@@ -9,8 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func chmod(dirfd int, name string, mode uint32) error {
-	return fail("chmod", name, retry(func() error { return unix.Fchmodat(dirfd, name, mode, unix.AT_SYMLINK_NOFOLLOW) }))
+// held is a name in an open directory. Without descriptors that need no permission
+// the name is looked up again each time, links refused.
+type held struct {
+	dir  *Dir
+	name string
+	stat Stat
+	bits uint32 // all of the mode, set-id bits too
+}
+
+func (d *Dir) hold(name string) (*held, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	return &held{d, name, statOf(&st), uint32(st.Mode) & 0o7777}, fail("lstat", name, err)
+}
+
+func (h *held) close() {}
+
+func (h *held) chmod(mode uint32) error {
+	return fail("chmod", h.name, retry(func() error { return unix.Fchmodat(h.dir.fd(), h.name, mode, unix.AT_SYMLINK_NOFOLLOW) }))
+}
+
+func (h *held) reopen(flags int) (*os.File, error) {
+	return h.dir.openat(h.name, unix.O_RDONLY|unix.O_NONBLOCK|flags, 0)
 }
 
 func setTime(fd int, mtime int64) error {

@@ -4,6 +4,7 @@ package workspacetest
 
 import (
 	"context"
+
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/workspace"
 )
@@ -85,6 +86,19 @@ func (w *Side) Compare(a0 context.Context, a1 workspace.CompareRequest) (err err
 	err = w.Next.Compare(a0, a1)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
 		return fail
+	}
+	return
+}
+
+func (w *Side) Claim(a0 context.Context, a1 workspace.ClaimRequest) (r0 workspace.ClaimResult, err error) {
+	call, err := w.Plan.Enter("Side.Claim")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Claim(a0, a1)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 workspace.ClaimResult
+		return z0, fail
 	}
 	return
 }

@@ -858,6 +858,7 @@ export type TurnPhase = {
   threadId: string;
   turnId: string;
   phase: string;
+  error?: string;
 };
 
 export type TurnResult = {

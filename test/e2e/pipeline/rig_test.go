@@ -24,24 +24,45 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// rig is a running `thole up --demo` on a home of its own.
+// rig is a `thole up --demo` on a home of its own, which can be killed and begun
+// again.
 type rig struct {
+	path              string
 	home, base, token string
+	warning           string
+	env               []string
 	driver            *local.Driver
+	log               *lockedBuffer
+	cmd               *exec.Cmd
 	stop              func()
 }
 
-// up starts thole. Settings are environment variables.
+// up starts thole with the real agents. Settings are environment variables.
 func up(t *testing.T, settings ...string) *rig {
+	t.Helper()
+	r := newRig(t)
+	// As installers do: a link in a directory that no sandbox shows.
+	claude := filepath.Join(r.home, "claude")
+	if err := os.Symlink(lab.Claude(t), claude); err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "THOLE_PROVIDERS_CODEX="+lab.Codex(t), "THOLE_PROVIDERS_CLAUDE="+claude, "THOLE_PROVIDERS_OPENCODE="+lab.Opencode(t))
+	r.env = append(r.env, settings...)
+	r.begin(t)
+	return r
+}
+
+// newRig is a home without agents, but for the scripted one. Nothing runs yet.
+func newRig(t testing.TB, settings ...string) *rig {
 	t.Helper()
 	path := lab.Thole(t)
 	home, err := os.MkdirTemp("", "tp") // short: it holds sockets
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{home: home, driver: local.New(local.Config{Root: filepath.Join(home, "x"), Binary: path})}
+	r := &rig{path: path, home: home, stop: func() {}, log: &lockedBuffer{}, driver: local.New(local.Config{Root: filepath.Join(home, "x"), Binary: path})}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
 		list, err := r.driver.List(ctx)
 		if err != nil {
@@ -49,7 +70,7 @@ func up(t *testing.T, settings ...string) *rig {
 		}
 		for _, info := range list {
 			if t.Failed() {
-				log, _ := os.ReadFile(filepath.Join(home, "x", string(info.ID), "run", "executord.log"))
+				log, _ := os.ReadFile(filepath.Join(home, "x", string(info.ID), "own", "executord.log"))
 				t.Logf("executor %s of %s is %s: %s", info.ID, info.Thread, info.State, tail(log))
 			}
 			if err := r.driver.Remove(ctx, info.ID); err != nil {
@@ -58,18 +79,26 @@ func up(t *testing.T, settings ...string) *rig {
 		}
 		os.RemoveAll(home)
 	})
-	// As installers do: a link in a directory that no sandbox shows.
-	claude := filepath.Join(home, "claude")
-	if err := os.Symlink(lab.Claude(t), claude); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, "up", "--demo", "--no-browser", "--json", "--listen", "127.0.0.1:0")
-	cmd.Env = append([]string{
+	t.Cleanup(func() {
+		r.stop()
+		if t.Failed() {
+			t.Logf("thole up said:\n%s", tail(r.log.Bytes()))
+		}
+	})
+	none := filepath.Join(home, "none")
+	r.env = append([]string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "THOLE_HOME=" + home, "THOLE_EXECUTOR_SWEEP_EVERY=1h",
-		"THOLE_PROVIDERS_CODEX=" + lab.Codex(t), "THOLE_PROVIDERS_CLAUDE=" + claude, "THOLE_PROVIDERS_OPENCODE=" + lab.Opencode(t),
+		"THOLE_PROVIDERS_CODEX=" + none, "THOLE_PROVIDERS_CLAUDE=" + none, "THOLE_PROVIDERS_OPENCODE=" + none,
 	}, settings...)
-	log := &bytes.Buffer{}
-	cmd.Stderr = log
+	return r
+}
+
+// begin starts the program and waits until its page is there. The first time it
+// logs in.
+func (r *rig) begin(t testing.TB) {
+	t.Helper()
+	cmd := exec.Command(r.path, "up", "--demo", "--no-browser", "--json", "--listen", "127.0.0.1:0")
+	cmd.Env, cmd.Stderr = r.env, r.log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -77,31 +106,57 @@ func up(t *testing.T, settings ...string) *rig {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	r.cmd = cmd
 	r.stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
 		kill.Stop()
-		if t.Failed() {
-			t.Logf("thole up said:\n%s", tail(log.Bytes()))
-		}
 	})
-	t.Cleanup(r.stop)
 	line, err := bufio.NewReader(out).ReadBytes('}')
-	var page struct{ URL, Base string }
+	var page struct{ URL, Base, Warning string }
 	if err == nil {
 		err = json.Unmarshal(line, &page)
 	}
 	if err != nil {
-		t.Fatalf("thole up printed %q: %v", line, err)
+		t.Fatalf("thole up printed %q: %v\n%s", line, err, tail(r.log.Bytes()))
 	}
-	r.base = page.Base
-	r.login(t, page.URL)
-	return r
+	r.base, r.warning = page.Base, page.Warning
+	if r.token == "" {
+		r.login(t, page.URL)
+	}
+}
+
+// murder kills the program without a word; executors live on.
+func (r *rig) murder(t testing.TB) {
+	t.Helper()
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.cmd.Wait()
+	r.stop = func() {}
+}
+
+// lockedBuffer takes what several processes say.
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) Bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.b.Bytes())
 }
 
 // login uses the link once and makes a token with what it gives.
-func (r *rig) login(t *testing.T, link string) {
+func (r *rig) login(t testing.TB, link string) {
 	t.Helper()
 	c := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := c.Get(link)

@@ -25,7 +25,7 @@ type item struct {
 
 type run struct {
 	ID, Phase, Outcome string
-	Error              *struct{ Code, Message string }
+	Error              *struct{ Code, Message, Hint string }
 	Usage              struct{ Input, Output int }
 }
 

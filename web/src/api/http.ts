@@ -26,6 +26,9 @@ interface Options {
   signal?: AbortSignal;
 }
 
+/** silent is the problem of a request that nobody answered: what became of it is not known. */
+export const silent = (): Problem => new Problem("thole does not answer", 0, "unavailable", "is `thole up` still running?");
+
 /** signedOut is called once a request finds nobody logged in. */
 let signedOut: () => void = () => {};
 export function onSignedOut(handler: () => void): void {
@@ -42,25 +45,31 @@ export async function request<T>(method: string, path: string, options: Options 
     response = await fetch(path, { method, headers, body: options.body === undefined ? undefined : JSON.stringify(options.body), signal: options.signal });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new Problem("thole does not answer", 0, "unavailable", "is `thole up` still running?");
+    throw silent();
   }
-  if (!response.ok) {
-    const problem = await problemOf(response);
-    if (response.status === 401) signedOut();
-    throw problem;
+  if (!response.ok) throw await problemOf(response);
+  try {
+    const data = response.status === 204 ? undefined : await response.json();
+    return { data: data as T, etag: response.headers.get("etag") ?? undefined };
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw silent(); // the line was lost in the middle of the answer
   }
-  const data = response.status === 204 ? undefined : await response.json();
-  return { data: data as T, etag: response.headers.get("etag") ?? undefined };
 }
 
-async function problemOf(response: Response): Promise<Problem> {
+/** problemOf reads a refusal, and notes when it says that nobody is logged in. */
+export async function problemOf(response: Response): Promise<Problem> {
+  if (response.status === 401) signedOut();
   const trace = response.headers.get("x-trace-id") ?? undefined;
-  const text = await response.text();
+  const text = (await response.text().catch(() => "")).trim();
+  const plain = text.startsWith("<") ? "" : text.slice(0, 300); // a proxy's page says less than its status
+  const status = [response.status, response.statusText].filter(Boolean).join(" ");
   try {
-    const body = JSON.parse(text) as { title?: string; detail?: string; code?: string; hint?: string };
-    return new Problem(body.detail || body.title || response.statusText, response.status, body.code ?? "internal", body.hint, trace);
+    const body = JSON.parse(text) as { title?: string; detail?: string; code?: string; hint?: string; errors?: { message?: string; location?: string }[] };
+    const fields = body.errors?.map((it) => [it.location, it.message].filter(Boolean).join(": ")).join("; ");
+    return new Problem(body.detail || body.title || status, response.status, body.code ?? "internal", body.hint || fields || undefined, trace);
   } catch {
-    return new Problem(text.slice(0, 300) || response.statusText, response.status, response.headers.get("x-thole-code") ?? "internal", undefined, trace);
+    return new Problem(plain || status, response.status, response.headers.get("x-thole-code") ?? "internal", undefined, trace);
   }
 }
 

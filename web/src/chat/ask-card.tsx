@@ -6,7 +6,7 @@ import { useStore } from "../state/store";
 import { Badge, Button, type Tone } from "../ui/controls";
 import { AskIcon, CheckIcon } from "../ui/icons";
 import { moment, span, useNow } from "../ui/time";
-import { tried } from "../ui/toast";
+import { succeeded } from "../ui/toast";
 import { AskForm } from "./ask-form";
 import { useConversation, useQuestion } from "./context";
 import { Diff } from "./diff";
@@ -27,7 +27,7 @@ function Pending({ question }: { question: Question }) {
   const send = async (reply: Reply) => {
     setSending(true);
     mine.add(question.question_id);
-    await tried(conversation.reply(question, reply));
+    if (!(await succeeded(conversation.reply(question, reply)))) mine.delete(question.question_id);
     setSending(false);
   };
   return (

@@ -1,22 +1,23 @@
 import { useChat } from "@ai-sdk/react";
-import type { FileUIPart } from "ai";
-import { useEffect, useRef } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { Problem } from "../api/http";
 import type { ChatMessage } from "../api/types";
 import { t } from "../i18n";
 import { steady } from "../state/merge";
 import { can, choice, providerNamed, providers } from "../state/providers";
+import type { Message, Why } from "../state/outbox";
 import { prefs } from "../state/prefs";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
 import { Button, Notice } from "../ui/controls";
 import { RetryIcon, Spinner } from "../ui/icons";
-import { tried } from "../ui/toast";
+import { say, tried } from "../ui/toast";
 import { Composer, type ComposerHandle } from "./composer";
 import { useConversation, useSide } from "./context";
 import { MessageList } from "./message-list";
 import { Queue } from "./queue";
 import { SettingsBar } from "./settings-bar";
+import { textOf, Unsent } from "./unsent";
 import { Welcome } from "./welcome";
 
 /** Events the panels use to reach the input: the composer belongs to the chat. */
@@ -34,20 +35,23 @@ export function ChatView() {
   const wanted = useStore(prefs); // what a new chat starts with changes until it is sent
   const provider = conversation.isDraft ? choice(list) : providerNamed(name);
 
-  const busy = chat.status === "submitted" || chat.status === "streaming" || active !== undefined;
-  const shown = useRef<ChatMessage[]>([]);
-  shown.current = steady(shown.current, chat.messages, replaying);
+  const under = useStore(conversation.box, (box) => box.under);
 
-  const send = async (text: string, files: FileUIPart[]) => {
-    if (conversation.isDraft) {
-      const start = { provider: provider?.name, model: known(provider?.models, wanted.model), execution_profile: wanted.profile, ...conversation.start };
-      const done = conversation.send(text, files, start, () => go({ page: "chat", id: conversation.id }, true));
-      return tried(done);
-    }
-    if (busy) return must(conversation.queue(text, files));
-    return tried(conversation.send(text, files));
+  // A new chat shows its first message before there is a session to put it in.
+  const first = useMemo(() => (conversation.isDraft ? under.map(asMessage) : []), [conversation, conversation.isDraft, under]);
+  const running = chat.status === "streaming" || active !== undefined;
+  const busy = running || chat.status === "submitted" || first.length > 0;
+  const shown = useRef<ChatMessage[]>([]);
+  shown.current = steady(shown.current, first.length ? first : chat.messages, replaying);
+
+  const start = () => {
+    const { effort, folder } = conversation.box.get();
+    return { provider: provider?.name, model: known(provider?.models, wanted.model), execution_profile: wanted.profile, effort: effort || undefined, dir: folder?.trim() || undefined };
   };
-  const steer = (text: string, files: FileUIPart[]) => must(conversation.steer(text, files));
+  const sent = async (outcome: Promise<Why | undefined>) => {
+    const why = await outcome;
+    if (why && conversation.isClosed) say(t("unsent.elsewhere"), textOf(why));
+  };
 
   if (history.state === "missing" || history.state === "error")
     return (
@@ -71,7 +75,7 @@ export function ChatView() {
   const empty = shown.current.length === 0;
   return (
     <>
-      <Announcer busy={busy} />
+      <Announcer busy={running} />
       {empty && history.state === "loading" ? (
         <p className="flex flex-1 items-center justify-center gap-2 text-muted">
           <Spinner /> {t("app.loading")}
@@ -79,12 +83,14 @@ export function ChatView() {
       ) : empty && !busy ? (
         <Welcome onPick={(text) => composerBox.current?.fill(text)} />
       ) : (
-        <MessageList messages={shown.current} busy={busy} />
+        <MessageList messages={shown.current} busy={busy} running={running} />
       )}
       <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] md:px-6">
         <Trouble error={told(shown.current) ? undefined : chat.error} />
         <Queue busy={busy} canSteer={can(provider, "steer")} />
+        <Unsent onSend={(id) => void sent(conversation.resend(id, start))} />
         <Composer
+          box={conversation.box}
           ref={(handle) => {
             composerBox.current = handle;
           }}
@@ -92,8 +98,8 @@ export function ChatView() {
           stopping={stopping}
           canSteer={can(provider, "steer") && active !== undefined}
           disabled={conversation.isDraft && list !== undefined && !provider}
-          onSend={send}
-          onSteer={steer}
+          onSend={() => void sent(conversation.submit("send", start))}
+          onSteer={() => void sent(conversation.submit("steer", start))}
           onStop={() => void tried(conversation.stop())}
         />
         <SettingsBar />
@@ -107,11 +113,7 @@ const known = (models: { id: string }[] | undefined, model: string | undefined) 
 /** told: the answer itself says why it failed. */
 const told = (messages: ChatMessage[]): boolean => messages.at(-1)?.parts.some((part) => part.type === "data-error") ?? false;
 
-/** must tells the user and lets the composer keep the text. */
-async function must<T>(action: Promise<T>): Promise<T> {
-  await tried(action);
-  return action;
-}
+const asMessage = ({ id, text, files }: Message): ChatMessage => ({ id, role: "user", parts: [...files, ...(text ? [{ type: "text" as const, text }] : [])] });
 
 function Trouble({ error }: { error: Error | undefined }) {
   const conversation = useConversation();

@@ -1,6 +1,7 @@
-import type { FileUIPart } from "ai";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type Ref, useImperativeHandle, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type Ref, useImperativeHandle, useRef } from "react";
 import { t } from "../i18n";
+import { edit, type Outbox } from "../state/outbox";
+import { type Store, useStore } from "../state/store";
 import { Button, IconButton } from "../ui/controls";
 import { CloseIcon, ImageIcon, SendIcon, SteerIcon, StopIcon } from "../ui/icons";
 import { say } from "../ui/toast";
@@ -13,50 +14,40 @@ export interface ComposerHandle {
 }
 
 interface Props {
+  box: Store<Outbox>;
   busy: boolean;
   stopping: boolean;
   canSteer: boolean;
   disabled?: boolean;
-  onSend: (text: string, files: FileUIPart[]) => Promise<unknown>;
-  onSteer: (text: string, files: FileUIPart[]) => Promise<unknown>;
+  onSend: () => void;
+  onSteer: () => void;
   onStop: () => void;
   ref?: Ref<ComposerHandle>;
 }
 
-/** What was typed is cleared only once it was taken, so that a refusal loses nothing. */
-export function Composer({ busy, stopping, canSteer, disabled, onSend, onSteer, onStop, ref }: Props) {
-  const [text, setText] = useState("");
-  const [files, setFiles] = useState<FileUIPart[]>([]);
+/** Composer shows what stands in the outbox's field: whatever comes back from there is here again. */
+export function Composer({ box, busy, stopping, canSteer, disabled, onSend, onSteer, onStop, ref }: Props) {
+  const { text, files } = useStore(box);
+  const setText = (next: string) => box.set((old) => edit(old, { text: next }));
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const ready = !disabled && (text.trim().length > 0 || files.length > 0);
 
   useImperativeHandle(ref, () => ({
     fill(next) {
-      setText(next);
+      setText(text.trim() ? `${text}\n\n${next}` : next);
       area.current?.focus();
     },
     focus: () => area.current?.focus(),
   }));
 
-  const submit = async (how: Props["onSend"]) => {
-    if (!ready) return;
-    const sent = { text: text.trim(), files };
-    setText("");
-    setFiles([]);
-    try {
-      await how(sent.text, sent.files);
-    } catch {
-      setText((now) => now || sent.text);
-      setFiles((now) => (now.length ? now : sent.files));
-    }
-  };
+  const submit = (how: () => void) => ready && how();
 
   const keys = (event: KeyboardEvent) => {
     // An input method uses Enter for itself while a word is being composed.
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
-    void submit((event.ctrlKey || event.metaKey) && busy && canSteer ? onSteer : onSend);
+    submit((event.ctrlKey || event.metaKey) && busy && canSteer ? onSteer : onSend);
   };
 
   const add = (list: Iterable<File>) => {
@@ -66,7 +57,8 @@ export function Composer({ busy, stopping, canSteer, disabled, onSend, onSteer, 
         continue;
       }
       const reader = new FileReader();
-      reader.onload = () => setFiles((old) => [...old, { type: "file", mediaType: file.type, filename: file.name, url: String(reader.result) }]);
+      reader.onload = () => box.set((old) => edit(old, { files: [...old.files, { type: "file", mediaType: file.type, filename: file.name, url: String(reader.result) }] }));
+      reader.onerror = () => say(t("composer.unreadable", { name: file.name }));
       reader.readAsDataURL(file);
     }
   };
@@ -85,7 +77,7 @@ export function Composer({ busy, stopping, canSteer, disabled, onSend, onSteer, 
       className="rounded-2xl border border-line-strong bg-surface shadow-[0_1px_3px_rgb(0_0_0/0.05)] focus-within:border-accent"
       onSubmit={(event) => {
         event.preventDefault();
-        void submit(onSend);
+        submit(onSend);
       }}
       onDragOver={(event) => event.preventDefault()}
       onDrop={drop}
@@ -98,7 +90,7 @@ export function Composer({ busy, stopping, canSteer, disabled, onSend, onSteer, 
               <IconButton
                 label={t("composer.remove", { name: file.filename ?? "" })}
                 className="absolute -right-2 -top-2 size-6 border border-line bg-surface"
-                onClick={() => setFiles(files.filter((_, at) => at !== index))}
+                onClick={() => box.set((old) => edit(old, { files: old.files.filter((_, at) => at !== index) }))}
               >
                 <CloseIcon className="size-3" />
               </IconButton>
@@ -120,7 +112,19 @@ export function Composer({ busy, stopping, canSteer, disabled, onSend, onSteer, 
         className="field-sizing-content block max-h-[40dvh] min-h-11 w-full resize-none bg-transparent px-4 pb-1 pt-3 text-[15px] leading-[1.5] outline-none placeholder:text-faint md:text-[14px]"
       />
       <div className="flex items-center gap-1.5 px-2 pb-2">
-        <input ref={picker} type="file" accept="image/*" multiple className="hidden" tabIndex={-1} aria-hidden="true" onChange={(event) => event.target.files && add(event.target.files)} />
+        <input
+          ref={picker}
+          type="file"
+          accept="image/*"
+          multiple
+          className="hidden"
+          tabIndex={-1}
+          aria-hidden="true"
+          onChange={(event) => {
+            if (event.target.files) add([...event.target.files]);
+            event.target.value = ""; // the same picture may be chosen again
+          }}
+        />
         <IconButton label={t("composer.attach")} onClick={() => picker.current?.click()}>
           <ImageIcon />
         </IconButton>
@@ -128,7 +132,7 @@ export function Composer({ busy, stopping, canSteer, disabled, onSend, onSteer, 
         {busy && ready && (
           <>
             {canSteer && (
-              <Button look="plain" title={t("composer.steerHint")} onClick={() => void submit(onSteer)}>
+              <Button look="plain" title={t("composer.steerHint")} onClick={() => submit(onSteer)}>
                 <SteerIcon className="size-3.5" />
                 {t("composer.steer")}
               </Button>

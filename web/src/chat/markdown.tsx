@@ -5,7 +5,7 @@ import { CopyButton } from "../ui/controls";
 import { blocks } from "./blocks";
 
 const plugins = [gfm];
-const Code = lazy(() => import("./code"));
+const Code = lazy(() => import("./code").catch(() => ({ default: ({ text }: { text: string; language: string }) => <code>{text}</code> })));
 
 const components: Components = {
   a: ({ href, children }) => (

@@ -3,7 +3,7 @@ import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "rea
 import type { ChatMessage } from "../api/types";
 import { t } from "../i18n";
 import { useStore } from "../state/store";
-import { Badge, CopyButton } from "../ui/controls";
+import { Badge, Button, CopyButton } from "../ui/controls";
 import { DownIcon, RetryIcon } from "../ui/icons";
 import { count, moment, span } from "../ui/time";
 import { IconButton } from "../ui/controls";
@@ -20,7 +20,7 @@ const nearTop = 800; // pixels before the top at which earlier messages are fetc
  * MessageList draws only the rows in sight. It follows the newest text while the reader is at the end and stays where it
  * is when the reader went up, also when earlier messages arrive above.
  */
-export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy: boolean }) {
+export function MessageList({ messages, busy, running }: { messages: ChatMessage[]; busy: boolean; running: boolean }) {
   const conversation = useConversation();
   const history = useStore(conversation.history);
   const scroller = useRef<HTMLDivElement>(null);
@@ -91,7 +91,7 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
   // A first page that does not fill the screen cannot be scrolled: fetch on.
   useEffect(() => {
     const box = scroller.current;
-    if (box && history.state === "idle" && history.cursor && box.scrollTop < nearTop) void conversation.loadOlder();
+    if (box && history.state === "idle" && !history.problem && history.cursor && box.scrollTop < nearTop) void conversation.loadOlder();
   }, [conversation, history, rows.length]);
 
   const items = list.getVirtualItems();
@@ -104,7 +104,7 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
               const row = rows[item.index]!;
               return (
                 <div key={item.key} data-index={item.index} ref={list.measureElement} className="mx-auto w-full max-w-3xl px-4 pb-3 md:px-6">
-                  <Line row={row} />
+                  <Line row={row} running={running} />
                 </div>
               );
             })}
@@ -120,10 +120,10 @@ export function MessageList({ messages, busy }: { messages: ChatMessage[]; busy:
   );
 }
 
-function Line({ row }: { row: Row }) {
+function Line({ row, running }: { row: Row; running: boolean }) {
   switch (row.kind) {
     case "top":
-      return <p className="py-1 text-center text-[12px] text-faint">{row.more ? t("chat.older") : t("chat.beginning")}</p>;
+      return <Top more={row.more} />;
     case "user":
       return <UserMessage message={row.message} />;
     case "step":
@@ -138,10 +138,26 @@ function Line({ row }: { row: Row }) {
       return (
         <p className="flex items-center gap-2 py-0.5 text-[13px] text-muted">
           <span className="pulse size-2 rounded-full bg-accent" />
-          {t("chat.thinking")}
+          {t(running ? "chat.thinking" : "chat.sending")}
         </p>
       );
   }
+}
+
+/** Top says whether earlier messages come, there are none, or they could not be read. */
+function Top({ more }: { more: boolean }) {
+  const conversation = useConversation();
+  const problem = useStore(conversation.history, (it) => it.problem);
+  return (
+    <p className="py-1 text-center text-[12px] text-faint">
+      {!more ? t("chat.beginning") : problem ? `${t("chat.olderFailed")}: ${problem.message}` : t("chat.older")}
+      {more && problem && (
+        <Button look="quiet" onClick={() => void conversation.loadOlder()}>
+          {t("app.again")}
+        </Button>
+      )}
+    </p>
+  );
 }
 
 const UserMessage = memo(function UserMessage({ message }: { message: ChatMessage }) {

@@ -4,7 +4,7 @@ import { t } from "../i18n";
 import { textOf } from "../state/fold";
 import { Button, IconButton } from "../ui/controls";
 import { CloseIcon, DownIcon, PencilIcon, SendIcon, SteerIcon, UpIcon } from "../ui/icons";
-import { tried } from "../ui/toast";
+import { succeeded, tried } from "../ui/toast";
 import { useConversation, useSide } from "./context";
 
 /** Queue shows what waits for the running run: it can be changed, moved, sent now or dropped. */
@@ -34,8 +34,7 @@ function Entry(props: { message: QueuedMessage; first: boolean; last: boolean; b
   const conversation = useConversation();
   const [draft, setDraft] = useState<string>();
   const save = async () => {
-    if (draft?.trim()) await tried(conversation.editQueued(message, draft.trim()));
-    setDraft(undefined);
+    if (!draft?.trim() || (await succeeded(conversation.editQueued(message, draft.trim())))) setDraft(undefined);
   };
   if (draft !== undefined)
     return (

@@ -1,5 +1,4 @@
-import { useState } from "react";
-import type { Provider } from "../api/types";
+import type { Provider, Session } from "../api/types";
 import { t } from "../i18n";
 import { prefs, setPrefs } from "../state/prefs";
 import { choice, providerNamed, providers } from "../state/providers";
@@ -7,7 +6,7 @@ import { go } from "../state/route";
 import { editSession } from "../state/sessions";
 import { useStore } from "../state/store";
 import { Choice } from "../ui/controls";
-import { say, tried } from "../ui/toast";
+import { report, say } from "../ui/toast";
 import { useConversation, useSide } from "./context";
 
 export interface Selection {
@@ -23,7 +22,7 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
   const session = useSide((side) => side.session);
   const wanted = useStore(prefs);
   const list = useStore(providers);
-  const [effort, setEffort] = useState("");
+  const effort = useStore(conversation.box, (box) => box.effort ?? "");
   if (!session) {
     const provider = choice(list);
     const selection = { provider, model: provider?.models?.some((it) => it.id === wanted.model) ? wanted.model! : "", effort, profile: profileOf(provider, wanted.profile) };
@@ -31,10 +30,7 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
       selection,
       (change) => {
         setPrefs({ ...(change.provider && { provider: change.provider, model: undefined, profile: undefined }), ...(change.model !== undefined && { model: change.model }), ...(change.profile && { profile: change.profile }) });
-        if (change.effort !== undefined) {
-          setEffort(change.effort);
-          conversation.settings = { ...conversation.settings, effort: change.effort || undefined };
-        }
+        if (change.effort !== undefined) conversation.box.set((old) => ({ ...old, effort: change.effort || undefined }));
       },
     ];
   }
@@ -50,10 +46,22 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
       }
       const { profile, ...rest } = change;
       const next = { ...rest, ...(profile && { execution_profile: profile }), ...(change.provider && { model: "", effort: "" }) };
-      conversation.side.set((old) => ({ ...old, session: old.session && { ...old.session, ...next } }));
-      conversation.settings = { ...conversation.settings, ...rest, ...(profile && { executionProfile: profile }) };
-      void tried(editSession(session.id, next)).then((edited) => edited && conversation.side.set((old) => ({ ...old, session: { ...edited, active_run_id: old.session?.active_run_id } })));
-      setPrefs({ ...(change.provider && { provider: change.provider }), ...(change.model && { model: change.model }), ...(profile && { profile }) });
+      const before = conversation.settings;
+      const show = (values: Partial<Session>) => conversation.side.set((old) => ({ ...old, session: old.session && { ...old.session, ...values } }));
+      show(next);
+      conversation.settings = { ...before, ...rest, ...(profile && { executionProfile: profile }) };
+      editSession(session.id, next).then(
+        (edited) => {
+          conversation.side.set((old) => ({ ...old, session: { ...edited, active_run_id: old.session?.active_run_id } }));
+          setPrefs({ ...(change.provider && { provider: change.provider }), ...(change.model && { model: change.model }), ...(profile && { profile }) });
+        },
+        (error: unknown) => {
+          const { provider, model, effort, execution_profile } = session;
+          show({ provider, model, effort, execution_profile });
+          conversation.settings = before;
+          report(error);
+        },
+      );
     },
   ];
 }
@@ -70,7 +78,7 @@ export function SettingsBar() {
   const draft = useSide((side) => side.session === undefined);
   const dir = useSide((side) => side.session?.dir);
   const [selection, select] = useSelection();
-  const [folder, setFolder] = useState("");
+  const folder = useStore(conversation.box, (box) => box.folder ?? "");
   const { provider } = selection;
   const models = provider?.models ?? [];
   const efforts = (models.find((it) => it.id === selection.model) ?? models.find((it) => it.default))?.efforts ?? [];
@@ -104,10 +112,7 @@ export function SettingsBar() {
           placeholder={t("dir.placeholder")}
           value={folder}
           spellCheck={false}
-          onChange={(event) => {
-            setFolder(event.target.value);
-            conversation.start = event.target.value.trim() ? { dir: event.target.value.trim() } : {};
-          }}
+          onChange={(event) => conversation.box.set((old) => ({ ...old, folder: event.target.value || undefined }))}
           className="h-7 min-w-40 flex-1 rounded-lg border border-transparent bg-transparent px-2 font-mono text-[12px] placeholder:font-sans placeholder:text-faint hover:border-line focus:border-line-strong"
         />
       ) : (

@@ -12,12 +12,16 @@ type Listener = {
   ready?: () => void;
   tooOld?: (session: string) => void;
   logout?: () => void;
+  /** The line is still down: called at every attempt that fails. */
+  offline?: () => void;
 };
 
 const listeners = new Set<Listener>();
 let post: ((message: ToHub) => void) | undefined;
 let waiting: ReturnType<typeof setTimeout> | undefined;
-const watched = new Map<string, number>();
+
+/** watched is what a hub has to be told again when it is replaced: by whom a session is wanted, and after which fact. */
+const watched = new Map<string, { by: number; after: number }>();
 
 export function listen(listener: Listener): () => void {
   listeners.add(listener);
@@ -26,15 +30,15 @@ export function listen(listener: Listener): () => void {
 
 /** watch asks for everything of one session after seq; the returned function ends it. */
 export function watch(session: string, after: number): () => void {
-  watched.set(session, (watched.get(session) ?? 0) + 1);
+  const before = watched.get(session);
+  watched.set(session, { by: (before?.by ?? 0) + 1, after: Math.min(before?.after ?? after, after) });
   post?.({ type: "watch", session, after });
   return () => {
-    const left = (watched.get(session) ?? 1) - 1;
-    if (left > 0) watched.set(session, left);
-    else {
-      watched.delete(session);
-      post?.({ type: "unwatch", session });
-    }
+    const now = watched.get(session);
+    if (!now) return;
+    if (--now.by > 0) return;
+    watched.delete(session);
+    post?.({ type: "unwatch", session });
   };
 }
 
@@ -47,11 +51,16 @@ function receive(message: FromHub): void {
       for (const listener of listeners) listener.ready?.();
       return;
     case "offline":
+      if (!online.get()) for (const listener of listeners) listener.offline?.();
       waiting ??= setTimeout(() => online.set(false), patience);
       return;
-    case "event":
+    case "event": {
+      const { session_id, seq } = message.event;
+      const known = session_id ? watched.get(session_id) : undefined;
+      if (known && seq !== undefined) known.after = Math.max(known.after, seq);
       for (const listener of listeners) listener.event?.(message.event);
       return;
+    }
     case "too_old":
       for (const listener of listeners) listener.tooOld?.(message.session);
       return;
@@ -60,30 +69,62 @@ function receive(message: FromHub): void {
   }
 }
 
-/** start connects the page; it is called once, after login. */
-export function start(): void {
-  if (post) return;
-  if (typeof SharedWorker !== "undefined" && navigator.locks) shared();
-  else inPage();
-}
+const lock = `thole-tab-${uuid()}`;
 
-function shared(): void {
-  const worker = new SharedWorker(new URL("./worker.ts", import.meta.url), { type: "module", name: "thole-events" });
-  const lock = `thole-tab-${uuid()}`;
-  worker.port.onmessage = (event: MessageEvent<FromHub>) => receive(event.data);
-  post = (message) => worker.port.postMessage(message);
+/** start connects the page, and wakes a stream that a logout ended. */
+export function start(): void {
+  if (post) return post({ type: "hello", lock });
+  if (typeof SharedWorker === "undefined" || !navigator.locks) return inPage();
   void navigator.locks.request(lock, () => {
-    worker.port.postMessage({ type: "hello", lock });
+    holds = true;
+    post?.({ type: "hello", lock });
     return new Promise<never>(() => {});
   });
   addEventListener("pagehide", (event) => {
-    if (!event.persisted) worker.port.postMessage({ type: "bye" } satisfies ToHub);
+    if (!event.persisted) post?.({ type: "bye" });
   });
+  shared();
+}
+
+/** holds: the tab has its lock. A worker that heard of the lock before could take it, and think that the tab is gone. */
+let holds = false;
+/** A worker may end once, as after a crash of its process; one that ends again is not trusted a third time. */
+let deaths = 0;
+
+function shared(): void {
+  let worker: SharedWorker;
+  try {
+    worker = new SharedWorker(new URL("./worker.ts", import.meta.url), { type: "module", name: "thole-events" });
+  } catch {
+    return inPage();
+  }
+  const port = worker.port;
+  let over = false;
+  const replace = (by: () => void) => {
+    if (over) return;
+    over = true;
+    port.onmessage = null;
+    port.close();
+    by();
+  };
+  worker.onerror = () => replace(inPage); // its script is gone, as after an update of the server
+  port.onmessage = ({ data }: MessageEvent<FromHub>) => {
+    if (data.type === "here") void navigator.locks.request(data.lock, { mode: "shared" }, () => replace(++deaths > 1 ? inPage : shared));
+    else receive(data);
+  };
+  introduce((message) => port.postMessage(message));
 }
 
 function inPage(): void {
   const hub = new Hub((url) => new EventSource(url) as unknown as Stream);
   const line: Line = { send: receive };
-  post = (message) => hub.receive(line, message);
-  hub.join(line);
+  holds = true; // the hub ends with the page: no lock is needed
+  introduce((message) => hub.receive(line, message));
+}
+
+/** introduce makes a hub the page's, and tells it what an earlier one knew. */
+function introduce(to: (message: ToHub) => void): void {
+  post = to;
+  if (holds) to({ type: "hello", lock });
+  for (const [session, { after }] of watched) to({ type: "watch", session, after });
 }

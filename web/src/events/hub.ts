@@ -3,14 +3,19 @@ import type { ServerEvent } from "../api/types";
 // Several tabs share one connection: a browser allows six per host, and every tab wants the news. The hub runs in a
 // shared worker where there is one, and inside the page otherwise; both speak these messages.
 
-export type ToHub = { type: "watch"; session: string; after: number } | { type: "unwatch"; session: string } | { type: "bye" };
+// Messages of a tab may arrive in any order: a "watch" counts whether or not a "hello" came before it.
+
+/** "hello" carries the name of a lock that the tab holds as long as it lives. */
+export type ToHub = { type: "hello"; lock?: string } | { type: "watch"; session: string; after: number } | { type: "unwatch"; session: string } | { type: "bye" };
 
 export type FromHub =
   | { type: "ready" }
   | { type: "event"; event: ServerEvent }
   | { type: "too_old"; session: string }
   | { type: "offline" }
-  | { type: "logout" };
+  | { type: "logout" }
+  /** The shared worker holds this lock as long as it lives. */
+  | { type: "here"; lock: string };
 
 export interface Stream {
   onopen: (() => void) | null;
@@ -47,8 +52,9 @@ export class Hub {
     private timers: Timers = { set: (run, ms) => setTimeout(run, ms) as unknown as number, clear: (id) => clearTimeout(id) },
   ) {}
 
+  /** join may be repeated: it keeps what the line watches, and starts a stream that a logout ended. */
   join(line: Line): void {
-    this.lines.set(line, new Set());
+    if (!this.lines.has(line)) this.lines.set(line, new Set());
     if (!this.stream) this.restart(0);
     else if (this.open) line.send({ type: "ready" });
   }
@@ -63,7 +69,10 @@ export class Hub {
 
   receive(line: Line, message: ToHub): void {
     switch (message.type) {
+      case "hello":
+        return this.join(line);
       case "watch":
+        if (!this.lines.has(line)) this.join(line);
         return this.watch(line, message.session, message.after);
       case "unwatch":
         this.lines.get(line)?.delete(message.session);

@@ -9,7 +9,7 @@ import { Confirm } from "../ui/dialog";
 import { ArchiveIcon, MoreIcon, PencilIcon, PlusIcon, SearchIcon, TrashIcon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import { ago } from "../ui/time";
-import { tried } from "../ui/toast";
+import { succeeded, tried } from "../ui/toast";
 
 /** History lists the chats of this user, newest first. */
 export function History({ onPick }: { onPick?: () => void }) {
@@ -27,7 +27,7 @@ export function History({ onPick }: { onPick?: () => void }) {
   const current = here.page === "chat" ? here.id : undefined;
   const remove = async (session: Session) => {
     setDoomed(undefined);
-    await tried(deleteSession(session.id));
+    if (!(await succeeded(deleteSession(session.id)))) return;
     if (session.id === current) go({ page: "new" }, true);
   };
 
@@ -102,11 +102,16 @@ function Entry({ session, current, archived, onPick, onDelete }: EntryProps) {
   const [name, setName] = useState<string>();
   const title = titleOf(session) || t("history.untitled");
   const waiting = session.status?.waiting_on_approval || session.status?.waiting_on_input;
+  const [saving, setSaving] = useState(false);
+  // A name that was refused stays in the field.
   const rename = async (event: FormEvent) => {
     event.preventDefault();
+    if (saving) return;
     const next = name?.trim();
-    setName(undefined);
-    if (next && next !== session.name) await tried(editSession(session.id, { name: next }));
+    if (!next || next === session.name) return setName(undefined);
+    setSaving(true);
+    if (await succeeded(editSession(session.id, { name: next }))) setName(undefined);
+    setSaving(false);
   };
   if (name !== undefined)
     return (

@@ -1,10 +1,13 @@
 import { Chat } from "@ai-sdk/react";
-import type { FileUIPart } from "ai";
-import { get, post, Problem, query, request, uuid } from "../api/http";
+import { get, post, Problem, query, request, silent, uuid } from "../api/http";
 import type { ChatMessage, Page, Question, QueuedMessage, Reply, Run, ServerEvent, Session, Snapshot, TodoEvent } from "../api/types";
 import { listen, watch } from "../events/client";
+import { t } from "../i18n";
 import { emptySide, fold, fromSnapshot, marksOf, type Side } from "./fold";
+import { Keeper, newChatIDs } from "./keep";
 import { merge, older } from "./merge";
+import { arrived, giveBack, isRefusal, learn, type Message, type Outbox, take, takeAside, unsure, type Why } from "./outbox";
+import { go } from "./route";
 import { Store } from "./store";
 import { chatTransport, type Settings } from "./transport";
 
@@ -16,6 +19,7 @@ export interface History {
 }
 
 const page = 12; // runs
+const largest = 24 * 1024 * 1024 - 64 * 1024; // bytes of a request that thole accepts, less what stands around a message
 const hiddenFor = 4000;
 const retryWaits = [300, 800, 2000, 4000, 8000];
 
@@ -34,8 +38,8 @@ export class Conversation {
   readonly replaying = new Store(false);
   /** settings go with every message, so that a change counts for the message after it. */
   settings: Settings = {};
-  /** start is what a new session is made with, beyond its settings. */
-  start: { dir?: string } = {};
+  /** box is what was written here and what thole does not have yet. */
+  readonly box: Store<Outbox>;
 
   private undo: (() => void)[] = [];
   private closed = false;
@@ -44,6 +48,18 @@ export class Conversation {
   private again = false;
   private retries = 0;
   private timer?: ReturnType<typeof setTimeout>;
+  /** sending is the last message on its way; it tells whether that got through. */
+  private sending?: Promise<boolean>;
+  /** taken is called when thole has what is being posted; unset: nothing is. */
+  private taken?: () => void;
+  /** landed are messages that thole is known to have. */
+  private landed = new Set<string>();
+  /** begun: a first message was tried before, so that the session may exist. */
+  private begun = false;
+  /** astray: the facts after a cursor that was too old could not be asked for yet. */
+  private astray = false;
+  /** pastMissing: what the panels want to know of the past could not be read yet. */
+  private pastMissing = false;
 
   constructor(
     readonly id: string,
@@ -52,17 +68,27 @@ export class Conversation {
     this.chat = new Chat<ChatMessage>({
       id,
       generateId: uuid,
-      transport: chatTransport(() => this.settings),
+      transport: chatTransport(
+        () => this.settings,
+        () => this.taken?.(),
+      ),
       onFinish: ({ isDisconnect, isError }) => {
         this.replaying.set(false);
         if (isDisconnect) this.retryLater();
         else if (!isError) void this.catchUp();
       },
     });
+    const keeper = new Keeper(id);
+    this.box = new Store(keeper.load());
+    this.box.subscribe(() => keeper.save(this.box.get(), this.draft));
   }
 
   get isDraft(): boolean {
     return this.draft;
+  }
+
+  get isClosed(): boolean {
+    return this.closed;
   }
 
   private get busy(): boolean {
@@ -74,14 +100,19 @@ export class Conversation {
     this.undo.push(
       listen({
         event: (event) => event.session_id === this.id && this.react(event),
-        ready: () => void this.catchUp(),
-        tooOld: (session) => session === this.id && void this.follow().then(() => this.catchUp()),
+        ready: () => void this.resync(),
+        tooOld: (session) => {
+          if (session !== this.id) return;
+          this.astray = true;
+          void this.catchUp();
+        },
       }),
     );
     const seen = () => this.visibility();
     document.addEventListener("visibilitychange", seen);
     this.undo.push(() => document.removeEventListener("visibilitychange", seen));
     if (!this.draft) void this.load();
+    else void this.settle();
     return () => this.close();
   }
 
@@ -91,7 +122,8 @@ export class Conversation {
     this.following?.();
     this.following = undefined;
     for (const undo of this.undo.splice(0)) undo();
-    void this.chat.stop();
+    // A message on its way is not cut off: posted ends the stream once thole has it.
+    if (!this.taken) void this.chat.stop();
   }
 
   async load(): Promise<void> {
@@ -102,10 +134,20 @@ export class Conversation {
       this.history.set({ state: "idle", cursor: first.next });
       void this.catchUp();
       void this.background();
+      void this.settle();
     } catch (error) {
       const problem = error as Problem;
       this.history.set({ state: problem.status === 404 ? "missing" : "error", problem });
     }
+  }
+
+  /** resync is for a line that came back: whatever could not be read while it was down is read now. */
+  private async resync(): Promise<void> {
+    if (this.history.get().state === "error") return this.load();
+    if (this.history.get().problem) this.history.set((old) => ({ ...old, problem: undefined }));
+    if (this.pastMissing) void this.background();
+    await this.catchUp();
+    await this.settle();
   }
 
   /** follow reads one consistent view and then every fact after it. */
@@ -124,6 +166,7 @@ export class Conversation {
       get<Page<Question>>(`/sessions/${this.id}/human-loop?state=all`),
       get<Page<TodoEvent>>(`/sessions/${this.id}/todos/events?limit=200`),
     ]);
+    this.pastMissing = [runs, questions, todos].some((it) => it.status === "rejected");
     this.side.set((old) => {
       const next = { ...old };
       if (runs.status === "fulfilled" && runs.value.items[0] && !old.run) {
@@ -161,6 +204,8 @@ export class Conversation {
   private react(event: ServerEvent): void {
     const before = this.side.get();
     this.side.set(fold(before, event));
+    if (event.type === "run.started") this.has(event.data.client_id);
+    if (event.type === "queue.added") this.has(event.data.message?.client_id);
     if (this.draft || this.side.get() === before) return;
     if (event.type === "run.started" || event.type === "run.ended") void this.catchUp();
   }
@@ -185,11 +230,15 @@ export class Conversation {
     if (this.busy || this.closed) return;
     const lost = this.chat.status === "error" && !(this.chat.error instanceof Problem);
     try {
+      if (this.astray) await this.follow();
+      this.astray = false;
       const latest = await this.newest(2);
       if (this.busy || this.closed) return;
       this.chat.messages = merge(this.chat.messages, latest.items);
+      for (const message of latest.items) this.has(message.metadata?.client_id);
     } catch (error) {
-      if ((error as Problem).status === 0) this.retryLater();
+      const { status } = error as Problem;
+      if (status === 0 || status >= 500) this.retryLater();
       return;
     }
     if (lost) this.chat.clearError();
@@ -201,6 +250,10 @@ export class Conversation {
 
   private async resume(): Promise<void> {
     await this.chat.resumeStream();
+    const { error } = this.chat;
+    // A stream that could not be joined says nothing about the run: it is no failure that a new run would mend.
+    if (error instanceof Problem) this.chat.clearError();
+    if (error instanceof Problem || error instanceof TypeError) return this.retryLater();
     // There may have been nothing left to stream when it began.
     if (!this.side.get().session?.active_run_id) void this.catchUp();
   }
@@ -214,36 +267,162 @@ export class Conversation {
   private visibility(): void {
     clearTimeout(this.timer);
     if (document.visibilityState === "visible") void this.catchUp();
-    else this.timer = setTimeout(() => this.busy && void this.chat.stop(), hiddenFor);
+    else this.timer = setTimeout(() => this.busy && !this.taken && void this.chat.stop(), hiddenFor);
   }
 
-  /** send starts a run, or queues the message when one is running. */
-  async send(text: string, files: FileUIPart[], start: Partial<Session> = {}, made?: () => void): Promise<void> {
-    if (this.draft) {
-      await post<Session>("/sessions", { id: this.id, ...start }, `new-${this.id}`);
-      await this.follow();
-      this.draft = false;
-      made?.();
+  /**
+   * submit sends what stands in the field: it starts a run, waits for its turn behind a run, or goes into it. It returns why
+   * the message came back, or nothing once thole has it.
+   */
+  submit = (how: How, start: Start): Promise<Why | undefined> => this.dispatch(take(this.box.get()), how, start);
+
+  /** resend tries a message again that stands aside. */
+  resend = (id: string, start: Start): Promise<Why | undefined> => this.dispatch(takeAside(this.box.get(), id), "send", start);
+
+  private async dispatch(taken: ReturnType<typeof take>, how: How, start: Start): Promise<Why | undefined> {
+    if (!taken) return undefined;
+    const [box, message, before] = taken;
+    this.box.set(box);
+    underWay.set(this.id, this);
+    // One after the other: what was written behind a message that comes back is not sent ahead of it.
+    const earlier = this.sending;
+    const outcome = (async (): Promise<Why | undefined> => {
+      if (earlier && !(await earlier)) return { state: "after" };
+      return this.attempt(message, how, start, before);
+    })();
+    const through = outcome.then((why) => why === undefined);
+    this.sending = through;
+    const why = await outcome;
+    if (this.sending === through) this.sending = undefined;
+    if (why) this.box.set((now) => giveBack(now, message.id, why));
+    else this.has(message.id);
+    if (this.box.get().under.length === 0) underWay.delete(this.id);
+    return why;
+  }
+
+  private async attempt(message: Message, how: How, start: Start, before?: Why): Promise<Why | undefined> {
+    try {
+      // Also one that was not there may have come since, and a key holds only for the same way of sending.
+      if ((before?.state === "unknown" || before?.state === "absent") && (await this.isThere(message.id))) return void this.catchUp();
+      await this.deliver(message, how, start);
+      return undefined;
+    } catch (error) {
+      const problem = problemFrom(error);
+      if (this.landed.has(message.id)) return undefined;
+      // A conflict may be with the first attempt itself, whose end a crash of the server left open.
+      const conflict = problem.status === 409;
+      if (isRefusal(problem) && !conflict) return { state: "refused", text: problem.message, hint: problem.hint };
+      const why = await this.lookFor(message.id, problem);
+      return why && conflict ? { ...why, spent: why.state === "absent" } : why;
     }
-    const sent = this.chat.sendMessage(files.length ? { text, files } : { text });
-    await sent;
+  }
+
+  private async deliver(message: Message, how: How, start: Start): Promise<void> {
+    const weight = message.files.reduce((sum, file) => sum + file.url.length, new Blob([message.text]).size);
+    if (weight > largest) throw new Problem(t("unsent.large"), 413, "invalid");
+    if (this.draft) await this.make(start());
+    if (how === "steer") await this.steer(message);
+    else if (this.busy || this.side.get().session?.active_run_id) await this.queue(message);
+    else await this.transmit(message);
+  }
+
+  /** make makes the session of a new chat. One that an earlier attempt made gets what was chosen since. */
+  private async make(start: Partial<Session>): Promise<void> {
+    const { dir: _, ...settings } = start;
+    await post<Session>("/sessions", { id: this.id, ...start }, `new-${this.id}`);
+    if (this.begun) await request("PATCH", `/sessions/${this.id}`, { body: settings });
+    this.begun = true;
+    await this.follow();
+    this.isMade();
+  }
+
+  private isMade(): void {
+    this.draft = false;
+    this.box.set((old) => ({ ...old, effort: undefined, folder: undefined }));
+    if (!this.closed) go({ page: "chat", id: this.id }, true);
+  }
+
+  private async transmit(message: Message): Promise<void> {
+    const parts = [...message.files, ...(message.text ? [{ type: "text" as const, text: message.text }] : [])];
+    try {
+      await this.posted(() => this.chat.sendMessage({ id: message.id, role: "user", parts }));
+    } catch (error) {
+      this.chat.messages = this.chat.messages.filter((it) => it.id !== message.id);
+      // Somebody else was faster: what was written waits for its turn.
+      if (!(error instanceof Problem && error.code === "busy")) throw error;
+      await this.queue(message);
+      void this.catchUp();
+    }
+  }
+
+  /** posted waits until thole has what send posts, and fails when it does not; the answer streams on after it. */
+  private async posted(send: () => Promise<void>): Promise<void> {
+    let has = false;
+    const taken = new Promise<void>((done) => {
+      this.taken = () => {
+        has = true;
+        done();
+      };
+    });
+    await Promise.race([taken, send()]);
+    this.taken = undefined;
+    if (this.closed) void this.chat.stop();
+    if (has) return;
     const { error } = this.chat;
-    if (error instanceof Problem && error.code === "busy") await this.queueInstead(text, files);
-  }
-
-  // Somebody else was faster: what was written waits for its turn instead of being lost.
-  private async queueInstead(text: string, files: FileUIPart[]): Promise<void> {
-    this.chat.messages = this.chat.messages.slice(0, -1);
     this.chat.clearError();
-    await this.queue(text, files);
-    void this.catchUp();
+    throw error ?? silent();
   }
 
-  private input = (text: string, files: FileUIPart[]) => [...(text ? [{ type: "text", text }] : []), ...files.map((file) => ({ type: "image", url: file.url }))];
+  /** lookFor asks what became of a message that got no clear answer. */
+  private async lookFor(id: string, problem: Problem): Promise<Why | undefined> {
+    try {
+      if (await this.isThere(id)) return void this.catchUp();
+      return { state: "absent", text: problem.status ? problem.message : undefined, hint: problem.status ? problem.hint : undefined };
+    } catch {
+      return { state: "unknown", text: problem.message, hint: problem.hint };
+    }
+  }
 
-  queue = (text: string, files: FileUIPart[]): Promise<QueuedMessage> => post(`/sessions/${this.id}/queue`, { input: this.input(text, files), start: true }, uuid());
+  /** isThere reads the queue before the messages: what moves from one to the other meanwhile is seen. */
+  private async isThere(id: string): Promise<boolean> {
+    try {
+      const { queue } = await get<Snapshot>(`/sessions/${this.id}/snapshot`);
+      if (queue.some((it) => it.client_id === id)) return true;
+      const { items } = await this.newest(page);
+      return items.some((it) => it.metadata?.client_id === id || it.parts.some((part) => part.type === "data-steer" && part.data.client_id === id));
+    } catch (error) {
+      if ((error as Problem).status === 404) return false;
+      throw error;
+    }
+  }
 
-  steer = (text: string, files: FileUIPart[]): Promise<Run> => post(`/runs/${this.side.get().session?.active_run_id}/steer`, { input: this.input(text, files), client_id: uuid() });
+  /** settle asks again for messages of which nobody knows whether they arrived. */
+  private async settle(): Promise<void> {
+    for (const { id, why } of unsure(this.box.get())) {
+      const now = await this.lookFor(id, new Problem(why.text ?? "", 0, "unavailable", why.hint));
+      if (now) {
+        this.box.set((box) => learn(box, id, now));
+        continue;
+      }
+      this.has(id);
+      if (!this.draft) continue;
+      this.isMade();
+      await this.load();
+    }
+  }
+
+  /** has notes that thole has a message. */
+  private has(id: string | undefined): void {
+    if (!id) return;
+    this.landed.add(id);
+    this.box.set((box) => arrived(box, id));
+  }
+
+  private input = ({ text, files }: Message) => [...(text ? [{ type: "text", text }] : []), ...files.map((file) => ({ type: "image", url: file.url }))];
+
+  private queue = (message: Message): Promise<QueuedMessage> => post(`/sessions/${this.id}/queue`, { input: this.input(message), client_id: message.id, start: true }, `queue-${message.id}`);
+
+  private steer = (message: Message): Promise<Run> => post(`/runs/${this.side.get().session?.active_run_id}/steer`, { input: this.input(message), client_id: message.id }, `steer-${message.id}`);
 
   editQueued = async (message: QueuedMessage, text: string): Promise<void> => {
     const images = message.input.filter((part) => part.type !== "text");
@@ -258,22 +437,35 @@ export class Conversation {
 
   orderQueue = async (order: string[]): Promise<void> => void (await request("PUT", `/sessions/${this.id}/queue/order`, { body: { order } }));
 
-  /** retry runs the last user message again. The log keeps both runs, and so does the page. */
+  /**
+   * retry runs the last user message again. The log keeps both runs, and so does the page. A retry that nobody answered may
+   * be repeated: until the history shows the new run it goes out under the same key.
+   */
   async retry(): Promise<void> {
     const before = this.chat.messages;
     const last = before.findLast((message) => message.role === "user");
-    if (!last) return;
+    if (!last || this.taken) return;
     if (this.chat.status === "error") this.chat.clearError();
     const answered = before.at(-1)?.role === "assistant";
-    const again = this.chat.regenerate();
-    if (answered) this.chat.messages = [...before, { ...last, id: uuid(), metadata: undefined }];
-    await again;
+    try {
+      await this.posted(() => {
+        const again = this.chat.regenerate();
+        if (answered) this.chat.messages = [...before, { ...last, id: uuid(), metadata: undefined }];
+        return again;
+      });
+    } catch (error) {
+      this.chat.messages = before;
+      void this.catchUp();
+      const problem = problemFrom(error);
+      throw isRefusal(problem) ? problem : new Problem(problem.message, problem.status, problem.code, t("unsent.unknownRetry"));
+    }
   }
 
   /** stop asks the server: closing the stream alone would only stop us from watching. */
   async stop(): Promise<void> {
     // A run that the server has not begun cannot be stopped yet: wait for its first word.
     while (this.chat.status === "submitted") await new Promise((soon) => setTimeout(soon, 50));
+    if (!this.busy && !this.side.get().session?.active_run_id) return; // it was never begun, or it is over
     await post(`/api/chat/${encodeURIComponent(this.id)}/stop`);
   }
 
@@ -281,4 +473,18 @@ export class Conversation {
     const settled = await post<Question>(`/runs/${question.run_id}/human-loop/${question.question_id}/reply`, reply);
     this.side.set((old) => ({ ...old, questions: old.questions.map((it) => (it.question_id === settled.question_id ? settled : it)) }));
   };
+}
+
+type How = "send" | "steer";
+type Start = () => Partial<Session>;
+
+const problemFrom = (error: unknown): Problem => (error instanceof Problem ? error : silent());
+
+/** underWay are conversations with a message on its way: whoever comes back to one finds it as it is. */
+const underWay = new Map<string, Conversation>();
+
+/** conversationOf is the conversation of a chat; without a chat, one that was begun in this tab, or a new one. */
+export function conversationOf(chat: string | undefined): Conversation {
+  if (chat !== undefined) return underWay.get(chat) ?? new Conversation(chat, false);
+  return new Conversation(newChatIDs().findLast((id) => !underWay.has(id)) ?? uuid(), true);
 }

@@ -18,6 +18,7 @@ let turn = 0;
 /** loadSessions reads the first page; an answer that was overtaken by a newer question is dropped. */
 export async function loadSessions(change: Partial<Pick<SessionList, "search" | "archived">> = {}): Promise<Session[]> {
   const mine = ++turn;
+  const before = sessions.get().archived;
   sessions.set((old) => ({ ...old, ...change, state: "loading" }));
   const { search, archived } = sessions.get();
   try {
@@ -25,7 +26,8 @@ export async function loadSessions(change: Partial<Pick<SessionList, "search" | 
     if (mine === turn) sessions.set((old) => ({ ...old, items: page.items, next: page.next, state: "idle" }));
     return page.items;
   } catch (error) {
-    if (mine === turn) sessions.set((old) => ({ ...old, state: "error" }));
+    // The items are still those of before, and so is what they are called.
+    if (mine === turn) sessions.set((old) => ({ ...old, archived: before, state: "error" }));
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { DefaultChatTransport } from "ai";
-import { Problem } from "../api/http";
+import { problemOf } from "../api/http";
 import type { ChatMessage } from "../api/types";
 
 export interface Settings {
@@ -10,17 +10,17 @@ export interface Settings {
 }
 
 /**
- * chatTransport sends only the newest message: the server knows the others. Refusals keep their class, and a lost line
+ * chatTransport calls taken as soon as thole has a message: before that, a lost line says nothing about it. It sends only the newest message: the server knows the others. Refusals keep their class, and a lost line
  * stays a TypeError, which is how the chat tells that the answer can be resumed.
  */
-export const chatTransport = (settings: () => Settings): DefaultChatTransport<ChatMessage> =>
+export const chatTransport = (settings: () => Settings, taken: () => void): DefaultChatTransport<ChatMessage> =>
   new DefaultChatTransport<ChatMessage>({
     api: "/api/chat",
     fetch: async (input, init) => {
       const response = await fetch(input, init);
-      if (response.ok) return response;
-      const text = (await response.text()).trim();
-      throw new Problem(text || response.statusText, response.status, response.headers.get("x-thole-code") ?? "internal", undefined, response.headers.get("x-trace-id") ?? undefined);
+      if (!response.ok) throw await problemOf(response);
+      if (init?.method === "POST") taken();
+      return response;
     },
     prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => {
       const last = messages.findLast((message) => message.role === "user");

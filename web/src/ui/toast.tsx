@@ -7,18 +7,34 @@ import { CloseIcon } from "./icons";
 
 const toast = new Store<{ text: string; hint?: string } | undefined>(undefined);
 
-/** tried runs an action and tells the user when it fails. */
+/** report shows why something did not work. */
+export function report(error: unknown): void {
+  const { message, hint } = error as Problem;
+  toast.set({ text: `${t("common.failed")}: ${message}`, hint });
+}
+
+/** tried runs an action and reports its failure. It is for actions that leave everything as it was when they fail. */
 export async function tried<T>(action: Promise<T>): Promise<T | undefined> {
   try {
     return await action;
   } catch (error) {
-    const problem = error as Problem;
-    toast.set({ text: `${t("common.failed")}: ${problem.message}`, hint: problem.hint });
+    report(error);
     return undefined;
   }
 }
 
-export const say = (text: string): void => toast.set({ text });
+/** succeeded is tried for callers that go on only after a success. */
+export async function succeeded(action: Promise<unknown>): Promise<boolean> {
+  try {
+    await action;
+    return true;
+  } catch (error) {
+    report(error);
+    return false;
+  }
+}
+
+export const say = (text: string, hint?: string): void => toast.set({ text, hint });
 
 export function Toast() {
   const now = useStore(toast);

@@ -1,0 +1,162 @@
+package local
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/sandbox"
+)
+
+// The places an agent sees inside its box.
+const (
+	sandboxWorkspace = "/workspace"
+	sandboxHome      = "/home/agent"
+	sandboxRun       = "/run/thole"
+)
+
+// boxUser is who an agent is inside, whoever it is on the host.
+var boxUser = []string{"--uid", "1000", "--gid", "1000"}
+
+// box is bubblewrap's path, "" where agents run without walls, or why there is
+// none: then no executor starts.
+func (d *Driver) box(ctx context.Context) (string, error) {
+	if d.cfg.Bwrap == "" && d.cfg.Box != nil {
+		return d.cfg.Box(ctx)
+	}
+	if d.cfg.Bwrap == "" {
+		return "", nil
+	}
+	return d.cfg.Bwrap, CheckBwrap(ctx, d.cfg.Bwrap, d.cfg.UIDBase)
+}
+
+// CheckBwrap tries whether bubblewrap works here, for root as a user of the range
+// that agents run as.
+func CheckBwrap(ctx context.Context, path string, uidBase int) error {
+	args := sandbox.NewBox(boxUser...).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = credential(uidBase)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return thole.Errorf(thole.CodeUnsupported, "agents cannot be kept apart from this machine: bubblewrap does not work: %w: %s (%w)", err, strings.TrimSpace(string(out)), executor.ErrUnavailable).
+			WithHint("sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 allows user namespaces; executor.isolation = \"none\" runs agents without any walls")
+	}
+	return nil
+}
+
+// FindBwrap looks for bubblewrap and tries it.
+func FindBwrap(ctx context.Context, uidBase int) (string, error) {
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return "", thole.Errorf(thole.CodeUnsupported, "agents cannot be kept apart from this machine: bubblewrap is not installed (%w)", executor.ErrUnavailable).
+			WithHint("apt-get install bubblewrap; executor.isolation = \"none\" runs agents without any walls")
+	}
+	return path, CheckBwrap(ctx, path, uidBase)
+}
+
+// boxed is executord's command line inside bubblewrap. As root the files of the
+// executor and of the CLIs may lie where nobody else can look, so they are put on a
+// stage first, and whoever puts them there becomes the agent's user.
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) (string, []string) {
+	var staged []string
+	from := func(path string) string {
+		if uid == 0 {
+			return path
+		}
+		staged = append(staged, path)
+		return sandbox.Staged(len(staged) - 1)
+	}
+	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Kernel().Add(systemBinds()...)
+	box.Add("--ro-bind", from(d.dir(id, own, "passwd")), "/etc/passwd", "--ro-bind", from(d.dir(id, own, "group")), "/etc/group",
+		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
+		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
+		"--bind", from(d.dir(id, "state")), sandboxRun+"/state",
+		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
+		"--bind", from(d.dir(id, "home")), sandboxHome,
+		"--bind", from(d.dir(id, "tmp")), "/tmp",
+		"--bind", from(d.dir(id, "workspace")), sandboxWorkspace)
+	for _, p := range tools.sorted() { // behind /tmp, which would hide what lies there
+		box.Add("--ro-bind-try", from(p), p)
+	}
+	args := box.Command(sandboxWorkspace, append([]string{sandboxRun + "/thole"},
+		d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp")...)...)
+	name, args := stand(bwrap, args)
+	if uid == 0 {
+		return name, args
+	}
+	head := append([]string{"executor", "box", strconv.Itoa(uid), strconv.Itoa(len(staged))}, staged...)
+	return d.cfg.Binary, slices.Concat(head, []string{name}, args)
+}
+
+// stand puts a shell between us and bubblewrap, whose parent it is for as long as
+// bubblewrap lives. All of bubblewrap ends with its parent (--die-with-parent), so
+// that nothing inside outlives it, and the parent must not be us: executors do.
+func stand(name string, args []string) (string, []string) {
+	return "/bin/sh", append([]string{"-c", `"$@"; exit $?`, "sh", name}, args...)
+}
+
+// open is executord's command line without walls.
+func (d *Driver) open(id thole.ExecutorID) (string, []string) {
+	return d.cfg.Binary, d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"))
+}
+
+func (d *Driver) serve(here, workspace, state, auth, home, tmp string) []string {
+	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here,
+		"--workspace", workspace, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
+	if d.cfg.Note != "" {
+		args = append(args, "--note", d.cfg.Note)
+	}
+	return args
+}
+
+// sorted lists the extra binds, parents first so that none hides another. What
+// the system's directories show already stays as it is there: a link in them that
+// leads elsewhere cannot be mounted over.
+func (t Tools) sorted() []string {
+	out := slices.DeleteFunc(slices.Clone(t.Readable), func(p string) bool {
+		return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
+
+// systemBinds is the read-only part of the machine an agent needs to run
+// programs, resolve names and trust certificates.
+func systemBinds() []string {
+	var args []string
+	for _, dir := range systemDirs {
+		if target, err := os.Readlink(dir); err == nil {
+			args = append(args, "--symlink", target, dir)
+			continue
+		}
+		args = append(args, "--ro-bind-try", dir, dir)
+	}
+	for _, name := range []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
+		"ca-certificates", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"} {
+		args = append(args, "--ro-bind-try", "/etc/"+name, "/etc/"+name)
+	}
+	return args
+}
+
+// path is where agents find programs: the system's, and the directories of the
+// CLIs.
+func (t Tools) path() string {
+	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
+	for _, p := range t.Readable {
+		if st, err := os.Stat(p); err == nil && !st.IsDir() {
+			p = filepath.Dir(p)
+		}
+		if !slices.Contains(dirs, p) {
+			dirs = append(dirs, p)
+		}
+	}
+	return strings.Join(dirs, ":")
+}

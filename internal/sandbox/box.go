@@ -1,0 +1,44 @@
+package sandbox
+
+import (
+	"os"
+	"slices"
+)
+
+// Box is a bubblewrap command that grows by mounts: the only builder of such
+// commands, for programs of the exec-server and for executors.
+type Box struct{ args []string }
+
+// isolation is common to every sandbox. Capabilities go because a program that
+// keeps them could remount its read-only tree writable; the pid namespace goes
+// with its first process, so nothing outlives a kill.
+var isolation = []string{"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL"}
+
+// NewBox begins a command with what every sandbox has, and further flags.
+func NewBox(flags ...string) *Box { return &Box{args: slices.Concat(isolation, flags)} }
+
+// Add appends arguments.
+func (b *Box) Add(args ...string) *Box {
+	b.args = append(b.args, args...)
+	return b
+}
+
+// Kernel gives the program a /proc of its own namespace and the harmless devices.
+// Kernel settings are read-only: they belong to root of the host, and a server that
+// runs as root would otherwise hand that on, capabilities or not. No proc file
+// system can be mounted in a sandbox inside this one: the kernel keeps what is
+// covered here covered there.
+func (b *Box) Kernel() *Box {
+	b.Add("--proc", "/proc", "--dev", "/dev")
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
+		if _, err := os.Stat(path); err == nil {
+			b.Add("--ro-bind", path, path)
+		}
+	}
+	return b
+}
+
+// Command is the whole command line behind bubblewrap's own name.
+func (b *Box) Command(dir string, argv ...string) []string {
+	return slices.Concat(b.args, []string{"--chdir", dir, "--"}, argv)
+}

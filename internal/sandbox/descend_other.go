@@ -1,0 +1,11 @@
+//go:build !linux
+
+package sandbox
+
+import "errors"
+
+// Staged is Linux's alone.
+func Staged(int) string { return "" }
+
+// Descend is Linux's alone.
+func Descend(int, []string, []string) error { return errors.New("boxes need Linux") }

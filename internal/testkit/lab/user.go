@@ -1,0 +1,85 @@
+package lab
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// somebody is an ordinary user of the machine, without a name.
+const somebody = 61234
+
+// EveryUser runs a test twice where we are root: as root, and in a copy of this
+// program that an ordinary user runs, who finds none of root's parts. Otherwise it
+// runs it once.
+func EveryUser(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Run("user", test)
+		return
+	}
+	t.Run("root", test)
+	t.Run("user", func(t *testing.T) {
+		dir := Open(t)
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from, to := range map[string]string{self: "test", Thole(t): "thole"} {
+			if err := copyProgram(from, filepath.Join(dir, to)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		home := filepath.Join(dir, "home")
+		if err := os.Mkdir(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(home, somebody, somebody); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(t.Name(), "/")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
+		cmd.Dir = home
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
+			t.Errorf("as user %d: %v\n%s", somebody, err, out)
+		}
+	})
+}
+
+// Open is a directory that every user may enter.
+func Open(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "open")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}

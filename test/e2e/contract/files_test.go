@@ -1,0 +1,204 @@
+package contract
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tholehq/thole/internal/testkit/poll"
+	"github.com/tholehq/thole/test/e2e/home"
+)
+
+// agent is a thread whose agent runs the commands it is given.
+type agent struct {
+	t  *testing.T
+	h  *home.Home
+	id string
+}
+
+func newAgent(t *testing.T) *agent {
+	t.Helper()
+	h := home.New(t)
+	h.Up()
+	a := &agent{t: t, h: h}
+	a.id = strings.Fields(a.thole(0, "thread", "start", "--model", "test/script", "--profile", "full", "sim: say hello"))[1]
+	return a
+}
+
+// thole runs the program, expects how it exits and returns all that it said.
+func (a *agent) thole(want int, args ...string) string {
+	a.t.Helper()
+	out, errs, code := a.h.Run(args...)
+	if (want == 0) != (code == 0) || want > 0 && code != want {
+		a.t.Fatalf("thole %s: exit %d, not %d:\n%s%s", strings.Join(args, " "), code, want, out, errs)
+	}
+	return out + errs
+}
+
+const anyFailure = -1
+
+func (a *agent) run(command string) string {
+	a.t.Helper()
+	return a.thole(0, "thread", "send", a.id, "sim: run "+command)
+}
+
+func (a *agent) export(want int, flags ...string) (dir, said string) {
+	a.t.Helper()
+	dir = filepath.Join(a.t.TempDir(), "out")
+	return dir, a.thole(want, append([]string{"workspace", "export", a.id, dir}, flags...)...)
+}
+
+func (a *agent) holds(path, want string) {
+	a.t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		a.t.Errorf("%s is %q, %v, and not %q", filepath.Base(path), got, err, want)
+	}
+}
+
+// An export right after a turn has what the turn did, links as they are; while one
+// runs it says so.
+func TestExportHasWhatTheLastTurnDid(t *testing.T) {
+	a := newAgent(t)
+	for i := range 3 {
+		// Enough that the sync is not over at once.
+		a.run(fmt.Sprintf("echo %d > f && head -c 30000000 /dev/urandom > big && mkdir -p empty && ln -sfn /etc way && ln -sfn f alias", i))
+		dir, said := a.export(0)
+		a.holds(filepath.Join(dir, "f"), fmt.Sprintf("%d\n", i))
+		for link, want := range map[string]string{"way": "/etc", "alias": "f"} {
+			if got, err := os.Readlink(filepath.Join(dir, link)); err != nil || got != want {
+				t.Errorf("link %s says %q, %v", link, got, err)
+			}
+		}
+		if st, err := os.Stat(filepath.Join(dir, "empty")); err != nil || !st.IsDir() {
+			t.Errorf("an empty directory: %v", err)
+		}
+		if strings.Contains(said, "left out") {
+			t.Errorf("it left out: %s", said)
+		}
+	}
+	a.thole(0, "thread", "send", "--detach", a.id, "sim: run echo later > f && sleep 600")
+	poll.Until(t, "the turn", func() bool {
+		found, _ := filepath.Glob(filepath.Join(a.h.Dir, "x", "*", "workspace", "f"))
+		if len(found) != 1 {
+			t.Fatalf("executors: %v", found)
+		}
+		body, err := os.ReadFile(found[0])
+		return err == nil && string(body) == "later\n"
+	})
+	dir, said := a.export(0)
+	a.holds(filepath.Join(dir, "f"), "2\n")
+	if !strings.Contains(said, "a turn runs") {
+		t.Errorf("while a turn ran it said %s", said)
+	}
+	waits := a.h.Command("workspace", "export", "--wait", a.id, filepath.Join(t.TempDir(), "waited"))
+	if err := waits.Start(); err != nil {
+		t.Fatal(err)
+	}
+	a.thole(0, "thread", "interrupt", a.id)
+	if err := waits.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	a.holds(filepath.Join(waits.Args[len(waits.Args)-1], "f"), "later\n")
+}
+
+// What an agent closed for itself is saved all the same, in whatever the executor
+// runs in.
+func TestClosedDirectoriesAreSaved(t *testing.T) {
+	a := newAgent(t)
+	a.run("mkdir -p shut/in && echo kept > shut/in/f && chmod 000 shut/in/f shut/in shut && echo open > g && chmod 000 .")
+	dir, _ := a.export(0)
+	a.holds(filepath.Join(dir, "g"), "open\n")
+	a.holds(filepath.Join(dir, "shut/in/f"), "kept\n")
+	if out := a.run("stat -c %a shut; cat g"); !strings.Contains(out, "\n0\nopen\n") {
+		t.Errorf("the next turn sees %s", out)
+	}
+	a.thole(0, "thread", "close", a.id)
+	a.elsewhere()
+	if out := a.run("stat -c %a shut && chmod 700 shut && chmod 700 shut/in && stat -c %a shut/in/f && chmod 600 shut/in/f && cat shut/in/f"); !strings.Contains(out, "\n0\n0\nkept\n") {
+		t.Errorf("elsewhere: %s", out)
+	}
+}
+
+// elsewhere takes the thread's stopped executor away: the next turn restores.
+func (a *agent) elsewhere() {
+	a.t.Helper()
+	found, err := filepath.Glob(filepath.Join(a.h.Dir, "x", "*", "workspace"))
+	if err != nil || len(found) != 1 {
+		a.t.Fatalf("executors: %v, %v", found, err)
+	}
+	if err := os.RemoveAll(filepath.Dir(found[0])); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// Files that cannot be saved are no secret: the thread says so, export writes
+// nothing and close fails, all with the reason; once it can be, they are saved.
+func TestFilesThatAreNotSaved(t *testing.T) {
+	a := newAgent(t)
+	a.run("echo old > f")
+	a.export(0)
+	incoming := filepath.Join(a.h.Dir, "objects", "incoming")
+	if err := os.Rename(incoming, incoming+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	tail := a.h.Command("thread", "tail", "--after", "0", a.id)
+	heard, err := tail.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tail.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tail.Process.Kill(); _ = tail.Wait() })
+	a.run("echo new > f")
+	for s := bufio.NewScanner(heard); ; {
+		if !s.Scan() {
+			t.Fatalf("whoever follows the thread is not told: %v", s.Err())
+		}
+		if strings.Contains(s.Text(), "files are not saved") {
+			break
+		}
+	}
+	dir, said := a.export(anyFailure)
+	if !strings.Contains(said, "not saved") || !strings.Contains(said, "thread close") || !strings.Contains(said, "--no-wait") {
+		t.Errorf("export said %s", said)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("export wrote files that are old")
+	}
+	if out := a.thole(0, "thread", "show", a.id); !strings.Contains(out, "files of the last turn are not saved:") {
+		t.Errorf("show: %s", out)
+	}
+	if out := a.thole(anyFailure, "thread", "close", a.id); !strings.Contains(out, "not saved") || !strings.Contains(out, "store object") {
+		t.Errorf("close: %s", out)
+	}
+	dir, _ = a.export(0, "--no-wait")
+	a.holds(filepath.Join(dir, "f"), "old\n")
+	if err := os.Rename(incoming+"-away", incoming); err != nil {
+		t.Fatal(err)
+	}
+	a.thole(0, "thread", "close", a.id)
+	dir, _ = a.export(0)
+	a.holds(filepath.Join(dir, "f"), "new\n")
+	if out := a.thole(0, "thread", "show", a.id); strings.Contains(out, "not saved") {
+		t.Errorf("show after all: %s", out)
+	}
+}
+
+// An agent that takes the platform's names does not lose its thread.
+func TestAgentsMayTakeThePlatformsNames(t *testing.T) {
+	a := newAgent(t)
+	a.run("rm -rf .kb .user-files .agent_data; ln -s /tmp .kb; echo mine > .user-files; ln -s nowhere .agent_data; echo 1 > f")
+	if out := a.run("cat f && cat .user-files.moved-aside && readlink .kb.moved-aside && test -d .kb && test -d .agent_data && echo in order"); !strings.Contains(out, "1\nmine\n/tmp\nin order\n") {
+		t.Errorf("the next turn: %s", out)
+	}
+	a.run("rm -rf .kb .user-files .agent_data/codex; mkfifo .kb; ln -s f .user-files; echo mine > .agent_data/codex")
+	a.thole(0, "thread", "close", a.id)
+	a.elsewhere()
+	if out := a.run("cat f && test -d .kb/app && test -d .user-files && test -d .agent_data/codex && cat .agent_data/codex.moved-aside && echo in order"); !strings.Contains(out, "1\nmine\nin order\n") {
+		t.Errorf("elsewhere: %s", out)
+	}
+}
