@@ -14,7 +14,7 @@ import "time"
 type Actor struct {
 	User UserID `json:"user"`
 	// Via names the edge that authenticated the actor: "socket", "cookie",
-	// "token", "system".
+	// "token", "system"; "agent" is what acts inside an executor and is nobody.
 	Via string `json:"via,omitempty"`
 	// Client is the program behind the connection, for the audit trail only.
 	Client string `json:"client,omitempty"`
@@ -47,6 +47,10 @@ var LocalActor = Actor{User: LocalUser, Via: "socket"}
 
 // SystemActor acts for the program itself: sweeps, dispatchers, deliveries.
 var SystemActor = Actor{User: LocalUser, Via: "system"}
+
+// AgentActor is an agent in its executor. It is no user, so it may do nothing and
+// nothing it did is a person's.
+var AgentActor = Actor{Via: "agent", Client: "agent"}
 
 // Millis is the wire and row form of time: Unix milliseconds, UTC.
 func Millis(t time.Time) int64 { return t.UnixMilli() }

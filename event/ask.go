@@ -31,7 +31,9 @@ func (k AskKind) Approval() bool {
 	return false
 }
 
-// AskState is durable. pending moves once, to exactly one of the others.
+// AskState is durable. pending moves once, to exactly one of the others; only
+// self_answered may come after another of them, because the agent's word on what
+// it did comes last.
 type AskState string
 
 const (
@@ -39,11 +41,20 @@ const (
 	AskAnswered AskState = "answered"
 	AskExpired  AskState = "expired"
 	AskCanceled AskState = "canceled"
+	// AskSelfAnswered: the agent went on without an answer of ours. No person said
+	// so, whatever was answered here.
+	AskSelfAnswered AskState = "self_answered"
 )
 
 // MayBecome is the transition table of asks.
 func (s AskState) MayBecome(to AskState) bool {
-	return s == AskPending && (to == AskAnswered || to == AskExpired || to == AskCanceled)
+	switch to {
+	case AskAnswered, AskExpired, AskCanceled:
+		return s == AskPending
+	case AskSelfAnswered:
+		return s != AskSelfAnswered
+	}
+	return false
 }
 
 // Ask is a question that outlives the client, the server and the executor.

@@ -58,12 +58,15 @@ type Data struct {
 	Todos []Todo `json:"todos,omitempty"`
 	Ask   *Ask   `json:"ask,omitempty"`
 	// AskID is the ask that was resolved, or that a turn is parked on.
-	AskID    thole.AskID      `json:"ask_id,omitempty"`
-	AskState AskState         `json:"ask_state,omitempty"`
-	Answer   *Answer          `json:"answer,omitempty"`
-	Usage    *thole.Usage     `json:"usage,omitempty"`
-	Error    *thole.TurnError `json:"error,omitempty"`
-	Text     string           `json:"text,omitempty"`
+	AskID    thole.AskID `json:"ask_id,omitempty"`
+	AskState AskState    `json:"ask_state,omitempty"`
+	Answer   *Answer     `json:"answer,omitempty"`
+	// Receipt is what came with the answer to executord: the event that recorded it.
+	// An answer without one was not given by a dispatcher.
+	Receipt thole.EventID    `json:"receipt,omitempty"`
+	Usage   *thole.Usage     `json:"usage,omitempty"`
+	Error   *thole.TurnError `json:"error,omitempty"`
+	Text    string           `json:"text,omitempty"`
 
 	Message *Message `json:"message,omitempty"`
 	// MessageID names the queued message or steer that the event is about.

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/stdio"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/protocol/app"
@@ -162,7 +163,7 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	}
 	out := &Error{Code: e.Code, Message: e.Message, Data: e.Data}
 	var d app.ErrorData
-	if json.Unmarshal(e.Data, &d) == nil {
+	if strictjson.Unmarshal(e.Data, &d) == nil {
 		out.Class, out.Hint = d.Code, d.Hint
 	}
 	return out
@@ -199,7 +200,7 @@ func (c *Client) Notification(n *jsonrpc.Notification) {
 	}
 	out := Notification{Method: n.Method, Params: n.Params}
 	if raw := n.Member("seq"); raw != nil {
-		_ = json.Unmarshal(raw, &out.Seq)
+		_ = strictjson.Unmarshal(raw, &out.Seq)
 	}
 	c.opts.OnNotification(out)
 }

@@ -3,6 +3,7 @@ package execclient
 import (
 	"encoding/json"
 
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/exec"
 )
 
@@ -37,13 +38,13 @@ func decodeEvent(method string, raw json.RawMessage) (ev Event, id string, ok bo
 	switch method {
 	case exec.NotifyOutput:
 		var p exec.OutputParams
-		if json.Unmarshal(raw, &p) != nil {
+		if strictjson.Unmarshal(raw, &p) != nil {
 			return ev, "", false
 		}
 		return Event{Kind: Output, Seq: p.Seq, Stream: p.Stream, Data: p.Chunk}, p.ProcessID, true
 	case exec.NotifyExited:
 		var p exec.ExitedParams
-		if json.Unmarshal(raw, &p) != nil {
+		if strictjson.Unmarshal(raw, &p) != nil {
 			return ev, "", false
 		}
 		ev = Event{Kind: Exited, Seq: p.Seq, ExitCode: p.ExitCode, legacy: p.SandboxDenied == nil}
@@ -51,7 +52,7 @@ func decodeEvent(method string, raw json.RawMessage) (ev Event, id string, ok bo
 		return ev, p.ProcessID, true
 	case exec.NotifyClosed:
 		var p exec.ClosedParams
-		if json.Unmarshal(raw, &p) != nil {
+		if strictjson.Unmarshal(raw, &p) != nil {
 			return ev, "", false
 		}
 		return Event{Kind: Closed, Seq: p.Seq}, p.ProcessID, true

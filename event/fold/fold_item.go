@@ -59,13 +59,14 @@ func (s *State) foldAsk(e event.Event, c *Changes) error {
 		s.Asks = append(slices.Clone(s.Asks), r)
 		c.putAsk(r)
 	} else {
-		r, ok := s.Ask(e.Data.AskID)
+		r, ok := s.AnyAsk(e.Data.AskID)
 		if !ok || !r.State.MayBecome(e.Data.AskState) {
 			return illegal(e, "the ask is not pending")
 		}
-		r.State, r.Answer, r.Actor, r.Resolved = e.Data.AskState, e.Data.Answer, e.Actor, e.Time
-		s.Asks = slices.DeleteFunc(slices.Clone(s.Asks), func(a AskRecord) bool { return a.Ask.ID == r.Ask.ID })
-		s.Settled = append(s.Settled, r.Ask.ID)
+		r.State, r.Answer, r.Actor, r.Resolved, r.Receipt = e.Data.AskState, e.Data.Answer, e.Actor, e.Time, e.ID
+		same := func(a AskRecord) bool { return a.Ask.ID == r.Ask.ID }
+		s.Asks = slices.DeleteFunc(slices.Clone(s.Asks), same)
+		s.Settled = append(slices.DeleteFunc(slices.Clone(s.Settled), same), r)
 		c.putAsk(r)
 	}
 	s.Row.Approvals, s.Row.Inputs = 0, 0

@@ -17,7 +17,7 @@ type State struct {
 	Items []ItemRecord // of the open turn, in order of their start
 	Asks  []AskRecord  // pending, oldest first
 	// Settled are the open turn's asks that are not pending any more.
-	Settled []thole.AskID
+	Settled []AskRecord
 	Todos   []event.Todo
 	Queue   []event.Message
 }
@@ -62,8 +62,21 @@ func (s *State) Ask(id thole.AskID) (AskRecord, bool) {
 
 // Asked reports whether the open turn has had this ask.
 func (s *State) Asked(id thole.AskID) bool {
-	_, pending := s.Ask(id)
-	return pending || slices.Contains(s.Settled, id)
+	_, known := s.AnyAsk(id)
+	return known
+}
+
+// AnyAsk returns an ask of the open turn, pending or settled.
+func (s *State) AnyAsk(id thole.AskID) (AskRecord, bool) {
+	if r, ok := s.Ask(id); ok {
+		return r, true
+	}
+	for _, a := range s.Settled {
+		if a.Ask.ID == id {
+			return a, true
+		}
+	}
+	return AskRecord{}, false
 }
 
 // QueuedAt is the index of a queued message, -1 when it is not queued.

@@ -81,6 +81,7 @@ func movesOf(k event.Kind) map[Slot][]Slot {
 		return map[Slot][]Slot{Running: {Waiting}, Waiting: {Waiting}}
 	case event.AskResolved:
 		return map[Slot][]Slot{
+			Running: {Running}, // the agent had answered it itself
 			Waiting: {Running, Waiting},
 			Parked:  {Queued, Parked},
 		}

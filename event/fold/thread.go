@@ -101,6 +101,9 @@ type AskRecord struct {
 	Actor    thole.Actor // who answered
 	Asked    time.Time
 	Resolved time.Time
+	// Receipt is the event that settled it, "" in rows of older versions. Nobody
+	// inside an executor can know it before the answer comes with it.
+	Receipt thole.EventID
 }
 
 // Row is a thread with the facts its status is derived from.

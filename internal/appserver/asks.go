@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -179,13 +180,13 @@ func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 	switch a.Kind {
 	case event.AskCommand, event.AskFileChange:
 		var w app.ApprovalAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		return decision(w.Decision)
 	case event.AskPermissions:
 		var w app.PermissionsAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		if none := strings.TrimSpace(string(w.Permissions)); none == "" || none == "{}" || none == "null" {
@@ -198,7 +199,7 @@ func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 		return event.Answer{Decision: d, Amendment: w.Permissions}, nil
 	case event.AskInput, event.AskPlan:
 		var w app.UserInputAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		if w.Answers == nil {
@@ -214,7 +215,7 @@ func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 		return out, nil
 	case event.AskElicitation:
 		var w app.ElicitationAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		switch w.Action {
@@ -228,13 +229,13 @@ func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 		return bad(thole.Errorf(thole.CodeInvalid, "unknown action %q", w.Action))
 	case event.AskTool:
 		var w app.ToolCallAnswer
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		return event.Answer{Result: raw}, nil
 	}
 	var w app.Answer
-	if err := json.Unmarshal(raw, &w); err != nil {
+	if err := strictjson.Unmarshal(raw, &w); err != nil {
 		return bad(err)
 	}
 	return fromAnswer(w), nil
@@ -255,7 +256,7 @@ func planAnswer(w app.UserInputAnswer) event.Answer {
 // decision reads a verdict: a word, or an object that accepts an offered rule.
 func decision(raw json.RawMessage) (event.Answer, error) {
 	var word string
-	if json.Unmarshal(raw, &word) == nil {
+	if strictjson.Unmarshal(raw, &word) == nil {
 		switch word {
 		case "accept", "approved":
 			return event.Answer{Decision: event.DecisionAllow}, nil
@@ -274,7 +275,7 @@ func decision(raw json.RawMessage) (event.Answer, error) {
 		} `json:"acceptWithExecpolicyAmendment"`
 		Network json.RawMessage `json:"applyNetworkPolicyAmendment"`
 	}
-	if err := json.Unmarshal(raw, &rule); err != nil {
+	if err := strictjson.Unmarshal(raw, &rule); err != nil {
 		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "unreadable decision: %w", err)
 	}
 	switch {

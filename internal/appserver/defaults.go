@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -87,7 +88,7 @@ func (s *Server) configWrite(ctx context.Context, c *conn, edits []app.ConfigEdi
 
 func (s *Server) configEdit(def event.Settings, e app.ConfigEdit) (event.Settings, error) {
 	var value *string
-	if len(e.Value) > 0 && json.Unmarshal(e.Value, &value) != nil {
+	if len(e.Value) > 0 && strictjson.Unmarshal(e.Value, &value) != nil {
 		return def, thole.Errorf(thole.CodeInvalid, "%s: a text is wanted", e.KeyPath)
 	}
 	switch e.KeyPath {

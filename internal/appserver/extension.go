@@ -114,6 +114,8 @@ func askRecord(r fold.AskRecord) app.Ask {
 			Decision: string(r.Answer.Decision), Message: r.Answer.Message, Answers: r.Answer.Answers, Input: r.Answer.Input,
 			Amendment: r.Answer.Amendment, Result: r.Answer.Result,
 		}
+	}
+	if r.Answer != nil || r.State == event.AskSelfAnswered {
 		out.AnsweredBy = cmp.Or(r.Actor.Client, string(r.Actor.User))
 	}
 	return out

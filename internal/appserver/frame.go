@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // frame is one encoded message to clients, shared by all that get it.
@@ -60,7 +61,7 @@ func (f *frame) encoding(p *peer) jsonrpc.Frame {
 			Params json.RawMessage `json:"params"`
 			At     json.RawMessage `json:"emittedAtMs"`
 		}
-		if json.Unmarshal(b, &m) != nil {
+		if strictjson.Unmarshal(b, &m) != nil {
 			f.extended = f.plain
 			return
 		}

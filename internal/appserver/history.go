@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -216,7 +217,7 @@ func (s *Server) filter(p *app.ThreadListParams) (thread.Filter, error) {
 	}
 	if len(p.Cwd) > 0 && string(p.Cwd) != "null" {
 		dir := ""
-		if json.Unmarshal(p.Cwd, &dir) != nil && (json.Unmarshal(p.Cwd, &f.Dirs) != nil || len(f.Dirs) > maxDirs) {
+		if strictjson.Unmarshal(p.Cwd, &dir) != nil && (strictjson.Unmarshal(p.Cwd, &f.Dirs) != nil || len(f.Dirs) > maxDirs) {
 			return f, invalid("cwd is neither a directory nor up to %d", maxDirs)
 		}
 		if dir != "" {

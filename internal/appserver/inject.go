@@ -2,12 +2,12 @@ package appserver
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -28,10 +28,13 @@ func (s *Server) injectItems(ctx context.Context, c *conn, p *app.InjectItemsPar
 	more := ""
 	for i, raw := range p.Items {
 		var m struct {
-			Type, Role string
-			Content    []struct{ Text string }
+			Type    string `json:"type"`
+			Role    string `json:"role"`
+			Content []struct {
+				Text string `json:"text"`
+			} `json:"content"`
 		}
-		if err := json.Unmarshal(raw, &m); err != nil || m.Type == "" {
+		if err := strictjson.Unmarshal(raw, &m); err != nil || m.Type == "" {
 			return answer{}, thole.Errorf(thole.CodeInvalid, "items[%d] is not a valid response item", i)
 		}
 		if m.Type != "message" || m.Role == "assistant" {

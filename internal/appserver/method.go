@@ -11,6 +11,7 @@ import (
 
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -94,7 +95,7 @@ func missing(raw json.RawMessage, all []member) *jsonrpc.Error {
 		return nil
 	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
+	if strictjson.Unmarshal(raw, &members) != nil {
 		return invalid("params is not an object")
 	}
 	for _, m := range all {
@@ -125,7 +126,7 @@ func (m *method) decode(raw json.RawMessage) (any, *jsonrpc.Error) {
 		return reflect.New(m.params).Interface(), nil
 	}
 	p := reflect.New(m.params)
-	if err := json.Unmarshal(raw, p.Interface()); err != nil {
+	if err := strictjson.Unmarshal(raw, p.Interface()); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
@@ -166,7 +167,7 @@ func (m *method) gate(p *peer, raw json.RawMessage) *jsonrpc.Error {
 		return nil
 	}
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &members)
+	_ = strictjson.Unmarshal(raw, &members)
 	for name, extension := range m.gated {
 		v, ok := members[name]
 		switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -67,11 +68,11 @@ func approvalWord(raw json.RawMessage) (string, error) {
 		return "", nil
 	}
 	var word string
-	if json.Unmarshal(raw, &word) != nil {
+	if strictjson.Unmarshal(raw, &word) != nil {
 		var granular struct {
 			Granular json.RawMessage `json:"granular"`
 		}
-		if json.Unmarshal(raw, &granular) == nil && granular.Granular != nil {
+		if strictjson.Unmarshal(raw, &granular) == nil && granular.Granular != nil {
 			return "on-request", nil
 		}
 		return "", thole.Errorf(thole.CodeInvalid, "approvalPolicy is neither a word nor granular")

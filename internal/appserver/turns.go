@@ -2,11 +2,11 @@ package appserver
 
 import (
 	"context"
-	"encoding/json"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -55,7 +55,7 @@ func toolOutput(o *app.ToolOutput) []thole.Input {
 	var body []struct {
 		Text string `json:"text"`
 	}
-	if json.Unmarshal(o.Output, &body) == nil {
+	if strictjson.Unmarshal(o.Output, &body) == nil {
 		text = ""
 		for _, b := range body {
 			text += b.Text

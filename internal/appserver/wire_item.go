@@ -7,6 +7,7 @@ import (
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -129,7 +130,7 @@ func tool(out *app.Item, i event.Item) {
 // plainText is a JSON string's text, or other JSON as it is.
 func plainText(raw json.RawMessage) string {
 	var s string
-	if json.Unmarshal(raw, &s) == nil {
+	if strictjson.Unmarshal(raw, &s) == nil {
 		return s
 	}
 	return strings.TrimSpace(string(raw))

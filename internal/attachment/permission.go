@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Snapshot is what a session allows its turns, as an app-server told it.
@@ -42,7 +43,7 @@ func Read(s Settings) (Snapshot, error) {
 		NetworkAccess json.RawMessage `json:"networkAccess"`
 		WritableRoots []string        `json:"writableRoots"`
 	}
-	if err := json.Unmarshal(s.Sandbox, &box); err != nil {
+	if err := strictjson.Unmarshal(s.Sandbox, &box); err != nil {
 		return Snapshot{}, thole.Errorf(thole.CodeUnsupported, "the server tells no sandbox: %w", err)
 	}
 	out := Snapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: box.Type}

@@ -9,6 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 func newCLIAttach(env *Env) *cobra.Command {
@@ -64,7 +65,7 @@ func sharedDaemon(home string) (int, error) {
 			Start json.Number `json:"startTicks"`
 		} `json:"processIdentity"`
 	}
-	if err := json.Unmarshal(b, &d); err != nil || d.PID == 0 {
+	if err := strictjson.Unmarshal(b, &d); err != nil || d.PID == 0 {
 		return 0, thole.Errorf(thole.CodeUnsupported, "the Codex daemon of %s does not tell its process", home)
 	}
 	// The file outlives a killed daemon, and its pid may be somebody else's now.

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -125,7 +125,7 @@ type notice struct {
 // show prints one notification and reports whether the turn is over.
 func (f *follower) show(ctx context.Context, n appclient.Notification, turn string) (done bool, err error) {
 	var p notice
-	_ = json.Unmarshal(n.Params, &p)
+	_ = strictjson.Unmarshal(n.Params, &p)
 	if f.env.JSON {
 		line := map[string]any{"method": n.Method, "params": n.Params}
 		if n.Seq > 0 {

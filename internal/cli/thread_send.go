@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,10 +83,14 @@ func newThreadShow(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				asks, err := c.Asks(ctx, args[0], true)
+				asks, err := c.Asks(ctx, args[0], false)
 				if err != nil {
 					return err
 				}
+				// What is answered is history; that nobody answered it is not.
+				asks = slices.DeleteFunc(asks, func(a app.Ask) bool {
+					return a.State != string(event.AskPending) && a.State != string(event.AskSelfAnswered)
+				})
 				queue, err := c.Queue(ctx, args[0])
 				if err != nil {
 					return err
@@ -160,6 +165,10 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 		what = "change files: " + strings.Join(paths, ", ")
 	case what == "":
 		what = a.Kind
+	}
+	if a.State == string(event.AskSelfAnswered) {
+		fmt.Fprintf(w, "the agent answered itself: %s; nobody allowed it, and turn %s was stopped\n", what, a.TurnID)
+		return
 	}
 	fmt.Fprintln(w, "waits for you:", what)
 	if a.Reason != "" {

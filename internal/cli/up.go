@@ -54,7 +54,7 @@ func newUp(env *Env) *cobra.Command {
 // on-demand daemon is no obstacle: it hands over.
 func refuseSecond(ctx context.Context, home string) error {
 	var st wire.Status
-	err := (&daemonclient.Client{Home: home, NoStart: true}).Call(ctx, wire.DaemonStatus, struct{}{}, &st)
+	err := (&daemonclient.Client{Home: home, NoStart: true, Wait: true}).Call(ctx, wire.DaemonStatus, struct{}{}, &st)
 	switch {
 	case errors.Is(err, daemonclient.ErrNobody):
 		return nil
@@ -141,7 +141,7 @@ func newLogin(env *Env) *cobra.Command {
 				return err
 			}
 			var page system.Page
-			err = (&daemonclient.Client{Home: home, NoStart: true}).Call(cmd.Context(), system.MethodLogin, struct{}{}, &page)
+			err = (&daemonclient.Client{Home: home, NoStart: true, Wait: true}).Call(cmd.Context(), system.MethodLogin, struct{}{}, &page)
 			if errors.Is(err, daemonclient.ErrNobody) || thole.CodeOf(err) == thole.CodeUnsupported {
 				return thole.Errorf(thole.CodeUnavailable, "no web page is served from %s", home).WithHint("start it with: thole up")
 			}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
-	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Delivery answers the job, batch, audit and artifact methods.
@@ -59,9 +59,7 @@ func (d *Delivery) Methods() map[string]Method {
 func method[P, R any](f func(context.Context, thole.Actor, P) (R, error)) Method {
 	return func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 		var p P
-		dec := json.NewDecoder(strings.NewReader(string(params)))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&p); err != nil {
+		if err := strictjson.UnmarshalKnown(params, &p); err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "params: %w", err)
 		}
 		return f(ctx, actor, p)

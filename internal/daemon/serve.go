@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/unix"
 	"github.com/tholehq/thole/internal/version"
 )
@@ -200,7 +201,7 @@ func (s *server) call(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		return s.status(), nil
 	case wire.DaemonStop:
 		var p wire.StopParams
-		if err := json.Unmarshal(orEmpty(req.Params), &p); err != nil {
+		if err := strictjson.Unmarshal(orEmpty(req.Params), &p); err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "daemon stop: %w", err)
 		}
 		if p.Unless != "" && p.Unless == s.cfg.Role {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/testkit/forks"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
@@ -54,6 +55,18 @@ func TestRunSupervised(t *testing.T) {
 				return err != nil || strings.Contains(string(b), ") Z ")
 			})
 		}
+	})
+	t.Run("cancel ends a chain of forks", func(t *testing.T) {
+		chain := forks.New(t)
+		var r wire.Submitted
+		s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", chain.Command()+" sleep 600")
+		chain.Await(t)
+		s.must(nil, "job", "cancel", "--job-id", r.JobID)
+		poll.Until(t, "the supervisor has ended it", func() bool {
+			_, err := os.Stat(filepath.Join(s.home, "run", r.JobID+".json"))
+			return err != nil
+		})
+		chain.Gone(t)
 	})
 	for _, successor := range [][]string{{"daemon", "run", "--takeover", "--home", s.home}, {"up", "--no-browser", "--listen", "127.0.0.1:0"}} {
 		t.Run("outlives the daemon, succeeded by "+successor[0], func(t *testing.T) {

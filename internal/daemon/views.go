@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 func policyView(p thole.DeliveryPolicy) wire.DeliveryPolicy {
@@ -123,7 +124,7 @@ func normalize(flags wire.Policy, metadata json.RawMessage) (thole.DeliveryPolic
 		Policy wire.Policy `json:"delivery_policy"`
 	}
 	if len(metadata) > 0 {
-		if err := json.Unmarshal(metadata, &doc); err != nil {
+		if err := strictjson.Unmarshal(metadata, &doc); err != nil {
 			return thole.DeliveryPolicy{}, thole.Errorf(thole.CodeInvalid, "metadata: %w", err).
 				WithHint(`the file holds a JSON object such as {"delivery_policy":{"read_only":true}}`)
 		}

@@ -32,7 +32,7 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again in
 		cancel(nil)
 		<-wishes
 	}()
-	pump := &pump{worker: w, place: p, run: r.ID, again: again, cursor: r.Acked}
+	pump := &pump{worker: w, place: p, run: r.ID, again: again, cursor: r.Acked, receipts: r.Receipts}
 	for {
 		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []executord.LogEvent) error { return pump.apply(ctx, batch) })
 		switch {
@@ -93,6 +93,9 @@ type pump struct {
 	parked  bool
 	waiting int
 	touched time.Time
+	// receipts: the executor says with which receipt an answer came. One that was
+	// started by an older version does not.
+	receipts bool
 }
 
 // apply stores a batch, then acknowledges it: a crash in between reads it again,
@@ -116,6 +119,10 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 			p.parked = ev.Event.AskID != ""
 			events[i].Error = p.explain(ev.Event.Error)
 		}
+	}
+	if err := p.vouch(ctx, events); err != nil {
+		p.ended = false
+		return err
 	}
 	if err := p.stillborn(ctx, events); err != nil {
 		p.ended = false
@@ -143,6 +150,25 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		return nil
 	}
 	return p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor})
+}
+
+// vouch gives answers their receipts that an older executor could not give them.
+func (p *pump) vouch(ctx context.Context, events []event.Event) error {
+	for i := range events {
+		if e := &events[i]; p.receipts || e.Kind != event.AskResolved || e.Answer == nil {
+			continue
+		}
+		asks, err := p.cfg.Threads.Asks(ctx, thole.SystemActor, p.lease.Thread, false)
+		if err != nil {
+			return err
+		}
+		for _, a := range asks {
+			if a.Ask.ID == events[i].AskID {
+				events[i].Receipt = a.Receipt
+			}
+		}
+	}
+	return nil
 }
 
 // explain adds an out-of-memory hint when the agent was killed for its memory use.

@@ -215,8 +215,8 @@ func (f *forwarder) settle(ctx context.Context) error {
 		for _, a := range asks {
 			switch {
 			case a.Ask.ID != p.Ask.ID:
-			case a.Answer != nil:
-				f.answer(ctx, p.Ask.ID, *a.Answer)
+			case a.State == event.AskAnswered:
+				f.answer(ctx, p.Ask.ID, *a.Answer, a.Receipt)
 			case a.State == event.AskPending:
 				f.parkLater(ctx, a.Ask)
 			}
@@ -237,10 +237,9 @@ func (f *forwarder) event(ctx context.Context, ev event.Event) {
 		if t := f.timers[ev.Data.AskID]; t != nil {
 			t.Stop()
 		}
-		// An answer that the agent itself reported comes from us too, and repeating it
-		// is refused as settled.
+		// What the agent answered itself is no answer to be repeated.
 		if ev.Data.Answer != nil && ev.Data.AskState == event.AskAnswered {
-			f.answer(ctx, ev.Data.AskID, *ev.Data.Answer)
+			f.answer(ctx, ev.Data.AskID, *ev.Data.Answer, ev.ID)
 		}
 	}
 }
@@ -274,9 +273,11 @@ func (f *forwarder) tell(ctx context.Context) {
 	}
 }
 
-func (f *forwarder) answer(ctx context.Context, id thole.AskID, a event.Answer) {
+// answer brings the run an answer with its receipt: the event that recorded it. By
+// that the thread knows it again, and tells it from one that the agent gave itself.
+func (f *forwarder) answer(ctx context.Context, id thole.AskID, a event.Answer, receipt thole.EventID) {
 	f.insist(ctx, "answer", func() error {
-		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: id, Answer: a})
+		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: id, Answer: a, Receipted: executord.Receipted{Receipt: receipt}})
 		return err
 	})
 }

@@ -175,7 +175,7 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	var err error
 	if t.Reply != "" {
 		req.Turn.Input = nil
-		req.Turn.Reply, err = w.reply(ctx, th, t.Reply)
+		req.Turn.Reply, req.Receipt, err = w.reply(ctx, th, t.Reply)
 		return req, err
 	}
 	if t.Run > 0 && th.NativeID != "" {
@@ -221,15 +221,15 @@ func shows(it event.Item) bool {
 	return it.Kind != event.ItemUserMessage && it.Kind != event.ItemSystem
 }
 
-func (w *worker) reply(ctx context.Context, th fold.Thread, id thole.AskID) (*provider.Reply, error) {
+func (w *worker) reply(ctx context.Context, th fold.Thread, id thole.AskID) (*provider.Reply, thole.EventID, error) {
 	asks, err := w.cfg.Threads.Asks(ctx, thole.SystemActor, th.ID, false)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, a := range asks {
-		if a.Ask.ID == id && a.Answer != nil {
-			return &provider.Reply{Ask: a.Ask, Answer: *a.Answer}, nil
+		if a.Ask.ID == id && a.State == event.AskAnswered {
+			return &provider.Reply{Ask: a.Ask, Answer: *a.Answer}, a.Receipt, nil
 		}
 	}
-	return nil, thole.Errorf(thole.CodeInternal, "ask %s has no answer", id)
+	return nil, "", thole.Errorf(thole.CodeInternal, "ask %s has no answer", id)
 }

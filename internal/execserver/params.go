@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/exec"
+	"golang.org/x/sys/unix"
 )
 
 // decode reads params into v and insists on the required members. The message
 // was checked on arrival, so the scan for members needs no checks of its own.
 func decode(raw json.RawMessage, v any, required ...string) *jsonrpc.Error {
-	if err := json.Unmarshal(raw, v); err != nil || !bytes.HasPrefix(bytes.TrimSpace(raw), []byte{'{'}) {
+	if err := strictjson.Unmarshal(raw, v); err != nil || !bytes.HasPrefix(bytes.TrimSpace(raw), []byte{'{'}) {
 		if err == nil || len(raw) == 0 {
 			err = errors.New("invalid type: params must be an object")
 		}
@@ -52,8 +52,7 @@ func need(raw json.RawMessage, required ...string) *jsonrpc.Error {
 
 func present(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
 
-// members visits the members of a valid JSON object. Keys with escapes are passed
-// as written: no required name has any.
+// members visits the members of a valid JSON object.
 func members(raw []byte, visit func(key, value []byte)) {
 	i := skipSpace(raw, 0)
 	if i >= len(raw) || raw[i] != '{' {
@@ -67,6 +66,11 @@ func members(raw []byte, visit func(key, value []byte)) {
 		}
 		end := skipValue(raw, i)
 		key := raw[i+1 : end-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			var name string
+			_ = json.Unmarshal(raw[i:end], &name)
+			key = []byte(name)
+		}
 		i = skipSpace(raw, end) + 1 // past the colon
 		i = skipSpace(raw, i)
 		end = skipValue(raw, i)

@@ -16,7 +16,7 @@ func FuzzMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var want map[string]json.RawMessage
-		if json.Unmarshal(raw, &want) != nil || bytes.IndexByte(raw, '\\') >= 0 {
+		if json.Unmarshal(raw, &want) != nil {
 			t.Skip()
 		}
 		got := map[string]json.RawMessage{}

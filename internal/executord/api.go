@@ -32,6 +32,8 @@ type RunRequest struct {
 	// Grant is the turn's credentials. It is kept in memory and in the auth
 	// directory, never in the log.
 	Grant provider.Grant `json:"grant"`
+	// Receipted is of Turn.Reply.
+	Receipted
 }
 
 // SessionSettings is what of provider.SessionConfig the dispatcher decides; paths
@@ -65,6 +67,8 @@ type Run struct {
 	Cursor   uint64         `json:"cursor"` // the last one in the log
 	Acked    uint64         `json:"acked"`  // the last one that was acknowledged
 	Started  time.Time      `json:"started"`
+	// Receipts: events of this run say with which receipt an answer came.
+	Receipts bool `json:"receipts,omitempty"`
 }
 
 // Status is what the executor is doing.
@@ -92,12 +96,24 @@ type CancelRequest struct {
 	Kill bool         `json:"kill,omitempty"`
 }
 
+// Receipted names the event that recorded what a request brings. It travels beside
+// the body: an executord that does not know of it takes the rest.
+type Receipted struct {
+	Receipt thole.EventID `json:"-"`
+}
+
+const receiptHeader = "Thole-Receipt"
+
+func (r Receipted) receipt() thole.EventID       { return r.Receipt }
+func (r *Receipted) setReceipt(id thole.EventID) { r.Receipt = id }
+
 // ReplyRequest answers, or with Defer parks, a pending ask.
 type ReplyRequest struct {
 	Run    thole.TurnID `json:"run"`
 	Ask    thole.AskID  `json:"ask"`
 	Answer event.Answer `json:"answer"`
 	Defer  bool         `json:"defer,omitempty"`
+	Receipted
 }
 
 // AckRequest says that the dispatcher has stored a run's events up to Cursor.

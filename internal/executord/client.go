@@ -14,6 +14,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Client talks to one executord. Safe for concurrent use. An error of class
@@ -94,7 +95,7 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	if err != nil || out == nil {
 		return err
 	}
-	return json.Unmarshal(raw, out)
+	return strictjson.Unmarshal(raw, out)
 }
 
 // Events reads a run's log behind a cursor and calls fn for every event, batched
@@ -112,7 +113,7 @@ func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn 
 		line, err := r.ReadBytes('\n')
 		if err == nil {
 			var ev LogEvent
-			if err := json.Unmarshal(line, &ev); err != nil {
+			if err := strictjson.Unmarshal(line, &ev); err != nil {
 				return thole.Errorf(thole.CodeInternal, "decode event: %w", err)
 			}
 			batch = append(batch, ev)
@@ -139,7 +140,7 @@ func call[Out any](ctx context.Context, c *Client, method, path string, in any) 
 		return out, err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+	if err := strictjson.Read(resp.Body, &out); err != nil {
 		return out, thole.Errorf(thole.CodeUnavailable, "decode executor answer: %w", err)
 	}
 	return out, nil
@@ -161,6 +162,9 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
+	if r, ok := in.(interface{ receipt() thole.EventID }); ok && r.receipt() != "" {
+		req.Header.Set(receiptHeader, string(r.receipt()))
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		defer release()
@@ -180,7 +184,7 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 // refusal is the error that an answer carries.
 func refusal(resp *http.Response) error {
 	var p Problem
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p); err != nil || p.Code == "" {
+	if err := strictjson.Read(io.LimitReader(resp.Body, 1<<20), &p); err != nil || p.Code == "" {
 		return thole.Errorf(thole.CodeUnavailable, "executor answered %s", resp.Status)
 	}
 	return &thole.Error{Code: p.Code, Message: p.Message, Hint: p.Hint}

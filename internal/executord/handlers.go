@@ -75,12 +75,39 @@ func (s *Server) reply(ctx context.Context, req ReplyRequest) (Run, error) {
 	if req.Defer {
 		err = session.Defer(ctx, req.Ask)
 	} else {
-		err = session.Answer(ctx, req.Ask, req.Answer)
+		err = r.answer(ctx, session, req)
 	}
 	if err != nil {
 		return Run{}, portError(err)
 	}
 	return r.snapshot(), nil
+}
+
+// answer gives the session one answer to an ask and remembers with which receipt
+// it came: whoever reads the log sees whose it was. A repeat is harmless.
+func (r *run) answer(ctx context.Context, session provider.Session, req ReplyRequest) error {
+	r.replies.Lock()
+	defer r.replies.Unlock()
+	r.mu.Lock()
+	first, given := r.receipts[req.Ask]
+	if !given {
+		r.receipts[req.Ask] = req.Receipt // before the session tells of it
+	}
+	r.mu.Unlock()
+	if given && first != req.Receipt {
+		return provider.ErrSettled
+	}
+	err := session.Answer(ctx, req.Ask, req.Answer)
+	refused := errors.Is(err, provider.ErrSettled) || errors.Is(err, provider.ErrNoTurn) || errors.Is(err, provider.ErrUnsupported)
+	switch {
+	case given && first != "" && errors.Is(err, provider.ErrSettled):
+		return nil // by the first of its kind
+	case !given && err != nil && (refused || req.Receipt == ""): // else it may have come through
+		r.mu.Lock()
+		delete(r.receipts, req.Ask)
+		r.mu.Unlock()
+	}
+	return err
 }
 
 func (s *Server) live(id thole.TurnID) (*run, provider.Session, error) {

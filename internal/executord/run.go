@@ -26,8 +26,12 @@ type run struct {
 	session provider.Session // nil until open and after the end
 	state   fold.State       // of what the run reported
 	steered map[thole.MessageID]bool
-	stopped bool // a stop was asked for
-	closing bool // executord ends under the run
+	// receipts are of the answers that were given, "" for one that came without.
+	receipts map[thole.AskID]thole.EventID
+	stopped  bool // a stop was asked for
+	closing  bool // executord ends under the run
+
+	replies sync.Mutex // one answer at a time
 }
 
 // cut reports whether a run ends only because executord does. Its turn has not
@@ -57,7 +61,7 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 		if ended && broken != nil {
 			ev = endEvent(req.Turn.ID, s.now(), broken, false)
 		}
-		r.note(ev)
+		r.note(&ev)
 		if err := r.append(ctx, ev); err != nil && broken == nil {
 			// The log is the only record of this turn. Without it nothing the agent
 			// does may count, so it stops.
@@ -107,11 +111,15 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 	return err
 }
 
-// note keeps what status and the ask and todo endpoints show.
-func (r *run) note(ev event.Event) {
+// note keeps what status and the ask and todo endpoints show, and says of an answer
+// with which receipt it came.
+func (r *run) note(ev *event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Follow(ev)
+	if ev.Kind == event.AskResolved && ev.Answer != nil && ev.Receipt == "" {
+		ev.Receipt = r.receipts[ev.AskID]
+	}
+	r.state.Follow(*ev)
 	switch {
 	case ev.Kind == event.ThreadUpdated:
 		r.info.NativeID = ev.NativeID

@@ -2,7 +2,6 @@ package executord
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // runs is every run executord knows: those of this life and, from their logs,
@@ -58,7 +58,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost}}
+	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost, Receipts: true}}
 	close(r.done)
 	log.Seal()
 	for after := uint64(0); ; {
@@ -69,11 +69,11 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 		for _, rec := range recs {
 			after = rec.Cursor
 			var reported event.Reported
-			if json.Unmarshal(rec.Data, &reported) != nil {
+			if strictjson.Unmarshal(rec.Data, &reported) != nil {
 				continue
 			}
 			ev := reported.Current()
-			r.note(ev)
+			r.note(&ev)
 			if ev.Kind == event.TurnEnded {
 				r.info.State = RunEnded
 			}
@@ -103,8 +103,11 @@ func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		log: log, cancel: cancel, done: make(chan struct{}), steered: map[thole.MessageID]bool{},
-		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now()},
+		log: log, cancel: cancel, done: make(chan struct{}), steered: map[thole.MessageID]bool{}, receipts: map[thole.AskID]thole.EventID{},
+		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now(), Receipts: true},
+	}
+	if req.Turn.Reply != nil {
+		r.receipts[req.Turn.Reply.Ask.ID] = req.Receipt
 	}
 	rs.by[req.Turn.ID] = r
 	go r.drive(ctx, s, req)

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Dirs are an executor's directories. Workspace is the same path for the
@@ -152,15 +152,12 @@ const maxBody = 64 << 20
 func handle[In, Out any](fn func(ctx context.Context, in In) (Out, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in In
-		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&in); err != nil {
+		if err := strictjson.ReadKnown(http.MaxBytesReader(w, r.Body, maxBody), &in); err != nil {
 			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: %w", err))
 			return
 		}
-		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: more than one value"))
-			return
+		if to, ok := any(&in).(interface{ setReceipt(thole.EventID) }); ok {
+			to.setReceipt(thole.EventID(r.Header.Get(receiptHeader)))
 		}
 		out, err := fn(r.Context(), in)
 		if err != nil {

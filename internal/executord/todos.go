@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // todoSilence is how long a stream may say nothing: proxies cut a silent one, and
@@ -74,7 +75,7 @@ func todosOf(recs []eventlog.Record) (out []LogEvent) {
 	for _, rec := range recs {
 		ev := LogEvent{Cursor: rec.Cursor}
 		var reported event.Reported
-		if json.Unmarshal(rec.Data, &reported) != nil {
+		if strictjson.Unmarshal(rec.Data, &reported) != nil {
 			continue
 		}
 		ev.Event = reported.Current()

@@ -1,10 +1,11 @@
 package jsonrpc
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // ID names a request. It is a string or a signed 64-bit integer, comparable, and
@@ -119,7 +120,7 @@ func unquote(raw []byte) (string, error) {
 	for _, c := range body {
 		if c == '\\' {
 			var s string
-			err := json.Unmarshal(raw, &s)
+			err := strictjson.Unmarshal(raw, &s)
 			return s, err
 		}
 	}

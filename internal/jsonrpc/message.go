@@ -1,6 +1,10 @@
 package jsonrpc
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/tholehq/thole/internal/strictjson"
+)
 
 // Kind is the shape of a message.
 type Kind uint8
@@ -144,7 +148,7 @@ func parseError(raw []byte) *Error {
 		Message *string         `json:"message"`
 		Data    json.RawMessage `json:"data"`
 	}
-	if json.Unmarshal(raw, &v) != nil || v.Code == nil || v.Message == nil {
+	if strictjson.Unmarshal(raw, &v) != nil || v.Code == nil || v.Message == nil {
 		return nil //nolint:nilerr // no error object: the answer is malformed
 	}
 	return &Error{Code: *v.Code, Message: *v.Message, Data: v.Data}

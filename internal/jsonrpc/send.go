@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Notify sends a notification, waiting or closing on a full queue as
@@ -75,7 +77,7 @@ func decodeResult(method string, raw json.RawMessage, result any) error {
 		*r = raw
 		return nil
 	}
-	if err := json.Unmarshal(raw, result); err != nil {
+	if err := strictjson.Unmarshal(raw, result); err != nil {
 		return fmt.Errorf("decode result of %s: %w", method, err)
 	}
 	return nil

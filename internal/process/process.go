@@ -151,9 +151,7 @@ func environ(env map[string]string, marker string) []string {
 
 // wait reaps the root, kills what it left behind, and lets readers see the end.
 func (p *Process) wait(drain func()) {
-	err := p.cmd.Wait()
-	p.tree.reaped()
-	p.tree.kill()
+	err := p.tree.end(p.cmd)
 	drain()
 	p.tree.release()
 	p.err = err

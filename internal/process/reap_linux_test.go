@@ -1,9 +1,7 @@
 package process
 
 import (
-	"context"
 	"testing"
-	"time"
 )
 
 // A root that ends at once is left to whoever waits for it, also by a look for
@@ -28,15 +26,13 @@ func TestReaperLeavesTheRoot(t *testing.T) {
 			trees.Unlock()
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	for range 20 {
 		p, err := Start(Spec{Path: "/bin/true", Dir: "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Stdout.Close()
-		if err := p.Wait(ctx); err != nil {
+		if err := p.Wait(t.Context()); err != nil {
 			t.Errorf("true: %v", err)
 			break
 		}

@@ -28,7 +28,11 @@ func (t *tree) start(cmd *exec.Cmd) error {
 
 func (t *tree) kill() { _ = syscall.Kill(-t.root, syscall.SIGKILL) }
 
-func (t *tree) reaped() {}
+func (t *tree) end(cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	t.kill()
+	return err
+}
 
 func (t *tree) release() {}
 

@@ -22,12 +22,17 @@ type Emitter struct {
 	open  map[thole.ItemID]*openItem
 	order []thole.ItemID // open items, oldest first
 	over  map[thole.ItemID]bool
-	asks  []thole.AskID
+	asks  []pendingAsk
 	seq   map[event.Kind]int
 	step  int
 	in    bool   // inside a step
 	again string // sets ids apart that are used again after a reset
 	ended bool
+}
+
+type pendingAsk struct {
+	id   thole.AskID
+	item thole.ItemID
 }
 
 type openItem struct {
@@ -281,7 +286,7 @@ func (e *Emitter) Todo(todo event.Todo) {
 
 // Ask reports a question.
 func (e *Emitter) Ask(ask event.Ask) {
-	e.asks = append(e.asks, ask.ID)
+	e.asks = append(e.asks, pendingAsk{ask.ID, ask.Item})
 	e.send(event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &ask, AskID: ask.ID}}, string(ask.ID))
 }
 
@@ -289,7 +294,7 @@ func (e *Emitter) Ask(ask event.Ask) {
 // answer; a repeat is ignored.
 func (e *Emitter) Resolve(id thole.AskID, answer *event.Answer) {
 	for i, a := range e.asks {
-		if a == id {
+		if a.id == id {
 			e.asks = append(e.asks[:i], e.asks[i+1:]...)
 			e.send(event.Event{Kind: event.AskResolved, Data: event.Data{AskID: id, Answer: answer}}, string(id))
 			return
@@ -327,12 +332,17 @@ func (e *Emitter) End(ended Ended) {
 	if ended.Outcome == thole.OutcomeCompleted {
 		state = event.StateCompleted
 	}
+	for _, a := range e.asks { // what waits for a yes was not done
+		if a.id != ended.Deferred {
+			e.Cut(a.item, event.StateFailed)
+		}
+	}
 	for len(e.order) > 0 {
 		e.Cut(e.order[0], state)
 	}
-	for _, id := range append([]thole.AskID(nil), e.asks...) {
-		if id != ended.Deferred {
-			e.Resolve(id, nil)
+	for _, a := range slices.Clone(e.asks) {
+		if a.id != ended.Deferred {
+			e.Resolve(a.id, nil)
 		}
 	}
 	e.StepEnded()

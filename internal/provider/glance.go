@@ -2,8 +2,9 @@ package provider
 
 import (
 	"bytes"
-	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Glance walks a line of JSON that holds nothing but objects, strings, numbers and
@@ -124,7 +125,7 @@ func Unquote(value []byte) (s string) {
 	if bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) {
 		return string(value[1 : len(value)-1])
 	}
-	_ = json.Unmarshal(value, &s)
+	_ = strictjson.Unmarshal(value, &s)
 	return s
 }
 

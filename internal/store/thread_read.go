@@ -73,7 +73,7 @@ func (s *Threads) Head(ctx context.Context, id thole.ThreadID) (*thread.Head, er
 			if a.State == event.AskPending {
 				h.Asks = append(h.Asks, a)
 			} else {
-				h.Settled = append(h.Settled, a.Ask.ID)
+				h.Settled = append(h.Settled, a)
 			}
 		}
 		h.Drafts, err = selectDrafts(tx, id)
@@ -81,7 +81,7 @@ func (s *Threads) Head(ctx context.Context, id thole.ThreadID) (*thread.Head, er
 	})
 }
 
-const selectAsks = `select thread_id, turn_id, state, body, answer, actor, asked_at, resolved_at from asks where thread_id = $1`
+const selectAsks = `select thread_id, turn_id, state, body, answer, actor, asked_at, resolved_at, receipt from asks where thread_id = $1`
 
 func selectTodos(tx *sqldb.Tx, id thole.ThreadID) ([]event.Todo, error) {
 	return sqldb.All(tx, scanTodo, `select todo_id, content, state, position from todos where thread_id = $1 order by position, todo_id`, id)

@@ -135,12 +135,13 @@ func putAsks(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 		if r.State != event.AskPending {
 			actor = asJSON(r.Actor)
 		}
-		ok, err := tx.ExecOne(`insert into asks (thread_id, ask_id, turn_id, kind, state, body, answer, actor, deadline, asked_at, resolved_at)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ok, err := tx.ExecOne(`insert into asks (thread_id, ask_id, turn_id, kind, state, body, answer, actor, deadline, asked_at, resolved_at, receipt)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 			on conflict (thread_id, ask_id) do update set state = excluded.state, answer = excluded.answer, actor = excluded.actor,
-				resolved_at = excluded.resolved_at where asks.state = 'pending'`,
+				resolved_at = excluded.resolved_at, receipt = excluded.receipt
+				where asks.state = 'pending' or excluded.state = 'self_answered' and asks.state <> 'self_answered'`,
 			id, r.Ask.ID, r.Turn, string(r.Ask.Kind), string(r.State), asJSON(r.Ask), jsonOrNone(r.Answer), actor,
-			instant(r.Ask.Deadline), thole.Millis(r.Asked), instant(r.Resolved))
+			instant(r.Ask.Deadline), thole.Millis(r.Asked), instant(r.Resolved), string(r.Receipt))
 		if err != nil {
 			return err
 		}
@@ -273,7 +274,7 @@ func scanItem(rows *sql.Rows) (r fold.ItemRecord, err error) {
 func scanAsk(rows *sql.Rows) (r fold.AskRecord, err error) {
 	var body, answer, actor string
 	var asked, resolved int64
-	err = rows.Scan(&r.Thread, &r.Turn, &r.State, &body, &answer, &actor, &asked, &resolved)
+	err = rows.Scan(&r.Thread, &r.Turn, &r.State, &body, &answer, &actor, &asked, &resolved, &r.Receipt)
 	if err == nil {
 		err = fromJSON(body, &r.Ask)
 	}

@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Methods of the home's owner for executors.
@@ -62,7 +63,7 @@ func (t *threads) careMethods() map[string]daemon.Method {
 	return map[string]daemon.Method{
 		MethodCloseThread: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p CloseParams
-			if err := json.Unmarshal(params, &p); err != nil {
+			if err := strictjson.Unmarshal(params, &p); err != nil {
 				return nil, thole.Errorf(thole.CodeInvalid, "close thread: %w", err)
 			}
 			return t.close(ctx, actor, p)
@@ -86,7 +87,7 @@ func (t *threads) careMethods() map[string]daemon.Method {
 		},
 		MethodExport: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p ExportParams
-			if err := json.Unmarshal(params, &p); err != nil || !filepath.IsAbs(p.Dir) {
+			if err := strictjson.Unmarshal(params, &p); err != nil || !filepath.IsAbs(p.Dir) {
 				return nil, thole.Errorf(thole.CodeInvalid, "export: a thread and an absolute directory are needed")
 			}
 			if _, err := t.machine.Get(ctx, actor, p.Thread); err != nil {

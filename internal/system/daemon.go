@@ -71,7 +71,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 	wait := time.Duration(0)
 	if cfg.Takeover {
 		wait = takeoverWait
-		old := daemonclient.Client{Home: cfg.Home, NoStart: true}
+		old := daemonclient.Client{Home: cfg.Home, NoStart: true, Wait: true}
 		ask := wire.StopParams{Handover: true}
 		if cfg.Role == "up" {
 			ask.Unless = cfg.Role

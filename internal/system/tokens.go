@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // tokenMethods let the user of the home manage API tokens over its socket, also
@@ -16,7 +17,7 @@ func tokenMethods(m *session.Manager) map[string]daemon.Method {
 	with := func(do func(ctx context.Context, user thole.UserID, p session.TokenParams) (any, error)) daemon.Method {
 		return func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p session.TokenParams
-			if err := json.Unmarshal(params, &p); err != nil {
+			if err := strictjson.Unmarshal(params, &p); err != nil {
 				return nil, thole.Errorf(thole.CodeInvalid, "token: %w", err)
 			}
 			return do(ctx, actor.User, p)

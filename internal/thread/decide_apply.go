@@ -54,8 +54,8 @@ func (w *writer) moot(e event.Event) bool {
 	case event.AskRequested:
 		return e.Ask == nil || w.s.Asked(e.Ask.ID)
 	case event.AskResolved:
-		_, pending := w.s.Ask(e.AskID)
-		return !pending
+		r, known := w.s.AnyAsk(e.AskID)
+		return !known || r.State != event.AskPending && !w.usurped(r, e)
 	case event.UsageUpdated:
 		return e.Usage == nil
 	case event.ErrorReported:
@@ -103,16 +103,17 @@ func (w *writer) fact(turn thole.TurnID, e event.Event) {
 		put(event.Data{})
 	case event.ItemStarted, event.ItemUpdated, event.ItemCompleted:
 		w.item(turn, e)
+		w.unasked(*e.Item)
 	case event.TodoSnapshot, event.TodoUpdate:
 		put(event.Data{Todos: e.Todos})
 	case event.AskRequested:
 		w.request(e.ID, *e.Ask)
 	case event.AskResolved:
-		st := event.AskAnswered
-		if e.Answer == nil {
-			st = event.AskCanceled
+		if r, _ := w.s.AnyAsk(e.AskID); w.usurped(r, e) {
+			w.selfAnswered(e.ID, r, e.Answer)
+			return
 		}
-		put(event.Data{AskID: e.AskID, AskState: st, Answer: e.Answer})
+		put(event.Data{AskID: e.AskID, AskState: event.AskCanceled})
 	case event.UsageUpdated:
 		put(event.Data{Usage: e.Usage})
 	case event.ErrorReported:
@@ -192,6 +193,9 @@ func (w *writer) ended(turn thole.TurnID, e event.Event) {
 		return
 	}
 	o, te := e.Outcome, e.Error
+	if usurped(w.s) { // it may have finished before it heard that it must stop
+		o = thole.OutcomeInterrupted
+	}
 	switch o {
 	case thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted:
 	case "":

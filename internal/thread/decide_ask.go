@@ -139,13 +139,3 @@ func sizeOf(a event.Answer) int {
 	}
 	return n
 }
-
-// sameAnswer reports whether two answers say the same.
-func sameAnswer(a, b *event.Answer) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	x, errx := json.Marshal(a)
-	y, erry := json.Marshal(b)
-	return errx == nil && erry == nil && string(x) == string(y)
-}

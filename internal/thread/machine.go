@@ -224,6 +224,7 @@ func (m *Machine) change(ctx context.Context, actor thole.Actor, id thole.Thread
 }
 
 func (m *Machine) deliver(w *writer) {
+	m.alarm(w)
 	if r := m.runs(); r != nil {
 		for _, call := range w.calls {
 			call(r)

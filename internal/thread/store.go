@@ -99,7 +99,7 @@ type Head struct {
 	Items []fold.ItemRecord // of the open turn
 	Asks  []fold.AskRecord  // pending
 	// Settled are the open turn's other asks.
-	Settled []thole.AskID
+	Settled []fold.AskRecord
 	Todos   []event.Todo
 	Queue   []event.Message
 	Drafts  []Draft

@@ -30,7 +30,9 @@ type writer struct {
 	flights *flightPlan
 	// calls are for the runner, after commit.
 	calls []func(Runner)
-	err   error
+	// told are the asks that the agent answered itself, for the log.
+	told []thole.AskID
+	err  error
 }
 
 // add appends an event. A change of the derived status is told before the event

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 var (
@@ -82,11 +84,11 @@ func (v *jwtVerifier) check(c *jwtClaims) error {
 // audiences reads the two legal forms of aud; any other form names nobody.
 func audiences(raw json.RawMessage) []string {
 	var one string
-	if json.Unmarshal(raw, &one) == nil {
+	if strictjson.Unmarshal(raw, &one) == nil {
 		return []string{one}
 	}
 	var many []string
-	if json.Unmarshal(raw, &many) != nil {
+	if strictjson.Unmarshal(raw, &many) != nil {
 		return nil
 	}
 	return many
@@ -94,5 +96,5 @@ func audiences(raw json.RawMessage) []string {
 
 func decodePart(part string, v any) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(part)
-	return err == nil && json.Unmarshal(raw, v) == nil
+	return err == nil && strictjson.Unmarshal(raw, v) == nil
 }

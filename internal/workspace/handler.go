@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Handler serves a Local to Remote, and its files to people. Whoever mounts it
@@ -38,9 +39,7 @@ const maxRequest = 256 << 20
 func handle[In, Out any](fn func(context.Context, In) (Out, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in In
-		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&in); err != nil {
+		if err := strictjson.ReadKnown(http.MaxBytesReader(w, r.Body, maxRequest), &in); err != nil {
 			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: %w", err))
 			return
 		}

@@ -1,15 +1,13 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -110,13 +108,8 @@ func (BuiltIn) Manifest(_ context.Context, app thole.AppID, version string) (Man
 // misspelt protection would protect nothing.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
+	if err := strictjson.UnmarshalKnown(data, &m); err != nil {
 		return m, thole.Errorf(thole.CodeInvalid, "read manifest: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return m, thole.Errorf(thole.CodeInvalid, "read manifest: more than one value")
 	}
 	if m.ConflictPolicy == "" {
 		m.ConflictPolicy = KeepSession

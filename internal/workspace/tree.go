@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -110,7 +111,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *Entry) UnmarshalJSON(data []byte) error {
 	var w wireEntry
-	if err := json.Unmarshal(data, &w); err != nil {
+	if err := strictjson.Unmarshal(data, &w); err != nil {
 		return err
 	}
 	if len(w.Kind) != 1 {
@@ -162,7 +163,7 @@ func DecodeTree(data []byte) (*Tree, error) {
 		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %w", err)
 	}
 	var t Tree
-	if err := json.Unmarshal(plain, &t); err != nil {
+	if err := strictjson.Unmarshal(plain, &t); err != nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %w", err)
 	}
 	return &t, t.Check()

@@ -25,7 +25,7 @@ type AttachResult struct {
 type Ask struct {
 	ID        string          `json:"id"`
 	Kind      string          `json:"kind"`
-	State     string          `json:"state" ts:"\"pending\" | \"answered\" | \"expired\" | \"canceled\""`
+	State     string          `json:"state" ts:"\"pending\" | \"answered\" | \"expired\" | \"canceled\" | \"self_answered\""`
 	TurnID    string          `json:"turnId"`
 	ItemID    string          `json:"itemId,omitempty"`
 	Title     string          `json:"title,omitempty"`
@@ -39,7 +39,8 @@ type Ask struct {
 	// DeadlineMs is when the ask expires, absent when it waits for ever.
 	DeadlineMs *int64  `json:"deadlineMs,omitempty"`
 	Answer     *Answer `json:"answer,omitempty"`
-	AnsweredBy string  `json:"answeredBy,omitempty"`
+	// AnsweredBy is "agent" when the agent answered itself (self_answered): no person did.
+	AnsweredBy string `json:"answeredBy,omitempty"`
 }
 
 // Answer settles an ask.

@@ -2,12 +2,12 @@ package turnstart
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // NewThread waits on a server until a terminal made a conversation, and returns
@@ -30,7 +30,7 @@ func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, er
 			var p struct {
 				Thread freshThread `json:"thread"`
 			}
-			if json.Unmarshal(n.Params, &p) == nil {
+			if strictjson.Unmarshal(n.Params, &p) == nil {
 				tell(p.Thread)
 			}
 		}

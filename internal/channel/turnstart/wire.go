@@ -8,6 +8,7 @@ import (
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/channel/turnend"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // The part of the wire that the channel reads. Unknown members are of no interest.
@@ -224,7 +225,7 @@ func userMessage(raw json.RawMessage) (thread, turn string, item wireItem) {
 		TurnID   string   `json:"turnId"`
 		Item     wireItem `json:"item"`
 	}
-	_ = json.Unmarshal(raw, &n)
+	_ = strictjson.Unmarshal(raw, &n)
 	return n.ThreadID, n.TurnID, n.Item
 }
 
@@ -234,6 +235,6 @@ func turnOf(raw json.RawMessage) (thread string, turn turnend.Read) {
 		ThreadID string       `json:"threadId"`
 		Turn     turnend.Read `json:"turn"`
 	}
-	_ = json.Unmarshal(raw, &n)
+	_ = strictjson.Unmarshal(raw, &n)
 	return n.ThreadID, n.Turn
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/stdio"
 	"github.com/tholehq/thole/internal/transport/unix"
 	"github.com/tholehq/thole/internal/version"
@@ -33,8 +34,9 @@ var ErrNobody = errors.New("no thole process owns")
 // Client asks the owner of one home.
 type Client struct {
 	Home string
-	// NoStart asks only an owner that is already there, and waits for one that starts.
-	NoStart bool
+	// NoStart asks only an owner that is already there; Wait also one that starts, and
+	// waits for the end of one that ends.
+	NoStart, Wait bool
 }
 
 // Call asks the owner, starting it if needed.
@@ -52,6 +54,9 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 			}
 			if !owned {
 				return thole.Errorf(thole.CodeUnavailable, "%w %s", ErrNobody, c.Home).WithHint("any thole job command starts one")
+			}
+			if !c.Wait {
+				return thole.Errorf(thole.CodeUnavailable, "the owner of %s starts or ends: %w", c.Home, err).WithHint("try again")
 			}
 		}
 		if time.Now().After(deadline) {
@@ -90,7 +95,7 @@ func (c *Client) once(ctx context.Context, method string, params, result any) er
 	var old atomic.Bool
 	_, err = conn.Go(ctx, wire.Hello, wire.HelloParams{Version: version.Version}, func(raw json.RawMessage, err error) {
 		var st wire.Status
-		if err == nil && json.Unmarshal(raw, &st) == nil {
+		if err == nil && strictjson.Unmarshal(raw, &st) == nil {
 			old.Store(st.Role == "daemon" && newer(version.Version, st.Version))
 		}
 	})
@@ -118,7 +123,7 @@ func fromWire(err error) error {
 		return err
 	}
 	var d wire.ErrorData
-	if json.Unmarshal(e.Data, &d) != nil || d.Code == "" {
+	if strictjson.Unmarshal(e.Data, &d) != nil || d.Code == "" {
 		if e.Code == jsonrpc.CodeOverloaded {
 			d.Code = string(thole.CodeOverloaded)
 		} else {

@@ -16,6 +16,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/unix"
 )
 
@@ -93,7 +94,7 @@ type readiness struct {
 func report(r io.Reader, home string) error {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	var st readiness
-	if err != nil || json.Unmarshal([]byte(line), &st) != nil {
+	if err != nil || strictjson.Unmarshal([]byte(line), &st) != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return thole.Errorf(thole.CodeUnavailable, "the daemon did not answer in time").WithHint("see %s/daemon.log", home)
 		}

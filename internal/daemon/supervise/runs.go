@@ -3,7 +3,6 @@ package supervise
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // startGrace is how long a supervisor may take to say who it is.
@@ -50,7 +50,7 @@ func (r *Runs) Cancel(job thole.JobID) {
 func (r *Runs) identity(job thole.JobID) (procid.Identity, bool) {
 	var id procid.Identity
 	b, err := os.ReadFile(file(r.home, job, ".json"))
-	return id, err == nil && json.Unmarshal(b, &id) == nil
+	return id, err == nil && strictjson.Unmarshal(b, &id) == nil
 }
 
 // Sweep ends jobs whose supervisor is gone and commands whose job is over. It may
@@ -101,7 +101,7 @@ func (r *Runs) settle(ctx context.Context, j delivery.Job) error {
 	b, err := os.ReadFile(file(r.home, j.ID, ".result"))
 	id, known := r.identity(j.ID)
 	switch {
-	case err == nil && json.Unmarshal(b, &res) == nil && res.State.Deliverable():
+	case err == nil && strictjson.Unmarshal(b, &res) == nil && res.State.Deliverable():
 		if known && id.Alive() == nil {
 			return nil // it is reporting just now
 		}

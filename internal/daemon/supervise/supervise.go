@@ -11,7 +11,6 @@ package supervise
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +22,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -115,7 +115,7 @@ func prepare(s Spec) error {
 	if err := os.MkdirAll(dirOf(s.Home), 0o700); err != nil {
 		return err
 	}
-	if err := adoptOrphans(); err != nil {
+	if err := process.AdoptOrphans(); err != nil {
 		return err
 	}
 	body, _ := json.Marshal(procid.Self())
@@ -166,8 +166,8 @@ func run(s Spec, signals <-chan os.Signal) Result {
 		_ = pr.Close() // whoever still writes is told that nobody reads
 		copied <- err
 	}()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() { process.AwaitExit(cmd); close(ended) }()
 	var timeout <-chan time.Time
 	if s.Timeout > 0 {
 		t := time.NewTimer(s.Timeout)
@@ -176,69 +176,36 @@ func run(s Spec, signals <-chan os.Signal) Result {
 	}
 	why := ""
 	select {
-	case err = <-ended:
+	case <-ended:
 	case <-timeout:
 		why = fmt.Sprintf("timed out after %s", s.Timeout)
 	case sig := <-signals:
 		why = fmt.Sprintf("stopped by %s", sig)
 	}
-	killTree(why == "") // also what a finished command left behind
-	if why != "" {
-		err = <-ended
+	grace := killGrace
+	if why == "" { // also what a finished command left behind
+		grace = 0
 	}
+	if err := process.EndDescendants(cmd, grace); err != nil && why == "" {
+		why = fmt.Sprintf("it could not be ended: %v", err)
+	}
+	_ = cmd.Wait() // how it ended is in its state
 	if e := <-copied; out.lost == nil {
 		out.lost = e
 	}
 	_ = os.Remove(file(s.Home, s.Job, ".room"))
 	out.close()
 	r := Result{State: thole.JobFailed, ExitCode: -1, Took: time.Since(begun)}
-	var exit *exec.ExitError
-	switch {
+	switch state := cmd.ProcessState; {
 	case why != "":
 		r.Summary = why
-	case err == nil:
+	case state.Success():
 		r.State, r.ExitCode, r.Summary = thole.JobReady, 0, fmt.Sprintf("exit status 0 after %s", r.Took.Round(time.Millisecond))
-	case errors.As(err, &exit):
-		r.ExitCode, r.Summary = exit.ExitCode(), fmt.Sprintf("%s after %s", exit, r.Took.Round(time.Millisecond))
 	default:
-		r.Summary = err.Error()
+		r.ExitCode, r.Summary = state.ExitCode(), fmt.Sprintf("%s after %s", state, r.Took.Round(time.Millisecond))
 	}
 	if missing := out.missing(); missing != "" {
 		r.Summary += "; " + missing
 	}
 	return r
-}
-
-// killTree ends every descendant: politely first unless now is set, and again
-// until none is left, because a dying one may still fork.
-func killTree(now bool) {
-	self := os.Getpid()
-	if !now {
-		for _, p := range descendants(self) {
-			_ = syscall.Kill(p, syscall.SIGTERM)
-		}
-		for end := time.Now().Add(killGrace); time.Now().Before(end) && len(living(self)) > 0; {
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	for {
-		left := living(self)
-		if len(left) == 0 {
-			return
-		}
-		for _, p := range left {
-			_ = syscall.Kill(p, syscall.SIGKILL)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// living lists descendants that are not zombies, reaping adopted ones.
-func living(pid int) (left []int) {
-	for _, p := range descendants(pid) {
-		if procid.Of(p).Alive() == nil {
-			left = append(left, p)
-		}
-	}
-	return left
 }

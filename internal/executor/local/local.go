@@ -25,6 +25,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Config makes a Driver.
@@ -175,7 +176,7 @@ func (d *Driver) label(id thole.ExecutorID) (label, error) {
 	if err != nil {
 		return l, err
 	}
-	return l, json.Unmarshal(data, &l)
+	return l, strictjson.Unmarshal(data, &l)
 }
 
 // WorkspaceDir implements executor.Files.

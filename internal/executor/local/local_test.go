@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/testkit/forks"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	wire "github.com/tholehq/thole/protocol/exec"
 )
@@ -199,6 +200,37 @@ func TestStopReachesEveryDescendant(t *testing.T) {
 			t.Fatal("a process of the executor outlived its stop")
 		}
 	})
+}
+
+// A stop ends a chain of forks, in order and when executord is dead and nothing
+// knows the links but the marker.
+func TestStopEndsAChainOfForks(t *testing.T) {
+	for name, killed := range map[string]bool{"in order": false, "executord is dead": true} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t, "")
+			info := b.start()
+			client := executord.Dial(info.Endpoint, info.Token)
+			defer client.Close()
+			chain := forks.New(t)
+			req := executord.RunRequest{
+				Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run " + chain.Command() + " wait; sleep 600")},
+				For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
+			}
+			if _, err := client.Run(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			chain.Await(t)
+			if killed {
+				if err := syscall.Kill(b.pid(), syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.driver.Stop(t.Context(), b.id); err != nil {
+				t.Fatal(err)
+			}
+			chain.Gone(t)
+		})
+	}
 }
 
 // await polls what has no signal to wait on: another process's state.

@@ -3,17 +3,18 @@ package local
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/process"
 )
 
 // stopGrace is how long executord has to end its CLIs by itself.
@@ -23,45 +24,11 @@ const stopGrace = 5 * time.Second
 // CLIs in order, then a kill of whatever carries the marker. In bubblewrap the
 // kill reaches the namespace's first process, and with it everything inside.
 func (d *Driver) Stop(ctx context.Context, id thole.ExecutorID) error {
-	deadline := time.Now().Add(stopGrace)
-	signal := syscall.SIGTERM
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		pids, err := marked(id)
-		if err != nil {
-			return err
-		}
-		for _, pid := range d.cfg.Groups.members(id) { // some may have dropped the marker
-			if !slices.Contains(pids, pid) {
-				pids = append(pids, pid)
-			}
-		}
-		if len(pids) == 0 {
-			return d.cfg.Groups.drop(id)
-		}
-		around := map[int]bool{}
-		if signal == syscall.SIGTERM {
-			around = d.around(pids)
-		}
-		for _, pid := range pids {
-			if around[pid] {
-				continue // it would take executord with it at once
-			}
-			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("stop executor: signal %d: %w", pid, err)
-			}
-		}
-		if signal == syscall.SIGTERM {
-			signal = 0 // asked once; from now on only look
-		}
-		if time.Now().After(deadline) {
-			signal = syscall.SIGKILL
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
-		}
+	members := func() []int { return d.cfg.Groups.members(id) } // some may have dropped the marker
+	if err := process.EndMarked(ctx, marker(id), members, d.around, stopGrace); err != nil {
+		return fmt.Errorf("stop executor: %w", err)
 	}
+	return d.cfg.Groups.drop(id)
 }
 
 // Remove implements executor.Driver. The label goes last, so that a crash in
@@ -81,29 +48,27 @@ func (d *Driver) Remove(ctx context.Context, id thole.ExecutorID) error {
 	return nil
 }
 
-// around is bubblewrap and what stands before it: all inside dies with them.
-func (d *Driver) around(pids []int) map[int]bool {
-	out := map[int]bool{}
-	wrap, err := filepath.EvalSymlinks(d.cfg.Bwrap)
+// around reports whether a process is bubblewrap or what stands before it. All
+// inside dies with them at once, so they are not asked to end.
+func (d *Driver) around(pid int) bool {
+	wrap := d.cfg.Bwrap
+	if wrap == "" {
+		wrap, _ = exec.LookPath("bwrap")
+	}
+	wrap, err := filepath.EvalSymlinks(wrap)
 	if err != nil {
-		return out // nothing runs in it
+		return false // nothing runs in it
 	}
-	for _, pid := range pids {
-		proc := "/proc/" + strconv.Itoa(pid)
-		if exe, err := os.Readlink(proc + "/exe"); err != nil || exe != wrap {
-			continue
-		}
-		out[pid] = true
-		stat, err := os.ReadFile(proc + "/stat")
-		if _, rest, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")); err == nil && ok {
-			var state string
-			var parent int
-			if n, _ := fmt.Sscan(string(rest), &state, &parent); n == 2 {
-				out[parent] = true
-			}
-		}
+	is := func(pid string) bool {
+		exe, err := os.Readlink("/proc/" + pid + "/exe")
+		return err == nil && exe == wrap
 	}
-	return out
+	self := strconv.Itoa(pid)
+	if is(self) {
+		return true
+	}
+	children, _ := os.ReadFile("/proc/" + self + "/task/" + self + "/children")
+	return slices.ContainsFunc(strings.Fields(string(children)), is)
 }
 
 func marker(id thole.ExecutorID) string { return executord.Mark + "=" + string(id) }

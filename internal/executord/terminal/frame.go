@@ -1,9 +1,8 @@
 package terminal
 
 import (
-	"encoding/json"
-
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Subprotocol is what both sides name in the WebSocket handshake.
@@ -63,7 +62,7 @@ func decode(msg []byte) (command, error) {
 	case cmdPause, cmdResume:
 		return c, nil
 	case cmdHello:
-		if err := json.Unmarshal(msg, &c.size); err != nil {
+		if err := strictjson.Unmarshal(msg, &c.size); err != nil {
 			return c, thole.Errorf(thole.CodeInvalid, "the first message: %w", err)
 		}
 		if c.size == (Size{}) {
@@ -71,7 +70,7 @@ func decode(msg []byte) (command, error) {
 		}
 		return c, c.size.check()
 	case cmdResize:
-		if err := json.Unmarshal(msg[1:], &c.size); err != nil {
+		if err := strictjson.Unmarshal(msg[1:], &c.size); err != nil {
 			return c, thole.Errorf(thole.CodeInvalid, "a resize: %w", err)
 		}
 		return c, c.size.check()

@@ -72,12 +72,13 @@ func (e *Encoder) resolved(r fold.AskRecord) {
 	if a == nil {
 		return
 	}
+	waited := a.record.State == event.AskPending
 	r.Thread = e.turn.Thread
-	if r.State != event.AskAnswered {
+	if r.State != event.AskAnswered && r.State != event.AskSelfAnswered {
 		r.Actor = thole.Actor{}
 	}
 	a.record = r
-	if a.call != "" {
+	if a.call != "" && waited {
 		e.pending--
 		e.respond(a)
 	}
@@ -86,13 +87,15 @@ func (e *Encoder) resolved(r fold.AskRecord) {
 
 func (e *Encoder) respond(a *ask) {
 	r := a.record
-	approved := r.Answer != nil && (r.Answer.Decision == event.DecisionAllow || r.Answer.Decision == event.DecisionAlways)
+	approved := r.State == event.AskAnswered && (r.Answer.Decision == event.DecisionAllow || r.Answer.Decision == event.DecisionAlways)
 	reason := ""
 	switch {
 	case r.State == event.AskExpired:
 		reason = "nobody answered in time"
 	case r.State == event.AskCanceled:
 		reason = "canceled"
+	case r.State == event.AskSelfAnswered:
+		reason = "the agent answered this itself"
 	case !approved && r.Answer != nil:
 		reason = r.Answer.Message
 	}

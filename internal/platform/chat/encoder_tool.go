@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // maxFile bounds an image that travels inside the stream.
@@ -144,7 +145,7 @@ func (e *Encoder) found(i event.Item) {
 	var in struct {
 		URL string `json:"url"`
 	}
-	if json.Unmarshal(i.Tool.Input, &in) == nil && webPage(in.URL) {
+	if strictjson.Unmarshal(i.Tool.Input, &in) == nil && webPage(in.URL) {
 		e.emit(Chunk{Type: "source-url", SourceID: string(i.ID), URL: in.URL})
 	}
 	for n, c := range contents(i.Tool.Output) {
@@ -179,13 +180,13 @@ type content struct {
 // contents reads an MCP result, or its bare content list.
 func contents(output json.RawMessage) []content {
 	var list []content
-	if json.Unmarshal(output, &list) == nil {
+	if strictjson.Unmarshal(output, &list) == nil {
 		return list
 	}
 	var result struct {
 		Content []content `json:"content"`
 	}
-	if json.Unmarshal(output, &result) == nil {
+	if strictjson.Unmarshal(output, &result) == nil {
 		return result.Content
 	}
 	return nil

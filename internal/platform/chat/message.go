@@ -3,6 +3,8 @@ package chat
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Part is one part of a message, with the keys the client gives it.
@@ -122,7 +124,7 @@ func (m *Message) merge(with *Metadata) {
 		m.Metadata = &Metadata{}
 	}
 	// Keys that are not there leave what is, as in the client's merge.
-	_ = json.Unmarshal(raw(with), m.Metadata)
+	_ = strictjson.Unmarshal(raw(with), m.Metadata)
 }
 
 // find returns a tool part, of this step or an earlier one.

@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Request is what a client posts. Fields we do not know are the client's own.
@@ -60,7 +61,7 @@ type ClientPart struct {
 // Decode reads a request.
 func Decode(body []byte) (*Request, error) {
 	var r Request
-	if err := json.Unmarshal(body, &r); err != nil {
+	if err := strictjson.Unmarshal(body, &r); err != nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "the request is not the JSON of a chat: %w", err)
 	}
 	if r.ChatID != "" {
@@ -150,7 +151,7 @@ func Options(in map[string]json.RawMessage) map[string]string {
 	out := make(map[string]string, len(in))
 	for k, v := range in {
 		var s string
-		if json.Unmarshal(v, &s) != nil {
+		if strictjson.Unmarshal(v, &s) != nil {
 			s = string(v)
 		}
 		out[k] = s
@@ -220,7 +221,7 @@ func (m *ClientMessage) Verdicts() []Verdict {
 // At is where the client's copy of the message ends.
 func (m *ClientMessage) At() Metadata {
 	var at Metadata
-	if json.Unmarshal(m.RawMeta, &at) != nil {
+	if strictjson.Unmarshal(m.RawMeta, &at) != nil {
 		return Metadata{}
 	}
 	return at

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -28,11 +29,14 @@ func newAPI(mux *router, version string) huma.API {
 			},
 			Security: []map[string][]string{{"token": {}}, {"session": {}}},
 		},
-		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats:       map[string]huma.Format{"application/json": exactJSON, "json": exactJSON},
 		DefaultFormat: "application/json",
 	}
 	return humago.New(mux, c)
 }
+
+// exactJSON reads bodies by the exact names of their members.
+var exactJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strictjson.Unmarshal}
 
 // schemaName keeps types of one name apart: the public shapes have theirs to
 // themselves, what they contain carries its package's.
@@ -168,7 +172,7 @@ func once[T any](ctx context.Context, s *Server, scope, key string, create func(
 			return v, thole.Errorf(thole.CodeConflict, "the first request with this Idempotency-Key has not finished").
 				WithHint("look whether it took effect before repeating it with a new key")
 		}
-		return v, json.Unmarshal([]byte(result), &v)
+		return v, strictjson.Unmarshal([]byte(result), &v)
 	}
 	v, err = create()
 	after := context.WithoutCancel(ctx)

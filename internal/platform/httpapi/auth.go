@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // authenticate finds out who calls: an API token, else a session cookie. A cookie
@@ -173,7 +174,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Token string `json:"token"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10)).Decode(&in); err != nil {
+	if err := strictjson.Read(http.MaxBytesReader(w, r.Body, 4<<10), &in); err != nil {
 		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "log in: the body is not {\"token\": …}"))
 		return
 	}

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -85,7 +85,7 @@ func (s *Server) newChat(w http.ResponseWriter, r *http.Request, provider string
 		Model            string `json:"model"`
 		ExecutionProfile string `json:"executionProfile"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil && !errors.Is(err, io.EOF) {
+	if err := strictjson.Read(r.Body, &in); err != nil && !errors.Is(err, io.EOF) {
 		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is not the JSON of a chat: %w", err))
 		return
 	}

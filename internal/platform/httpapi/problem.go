@@ -124,6 +124,7 @@ var claimErrors sync.Once
 // is a global of that package and is set once.
 func ownErrors() {
 	claimErrors.Do(func() {
+		huma.ValidateStrictCasing = true
 		huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
 			trace := ""
 			if ctx != nil {

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -243,4 +244,18 @@ func TestLimits(t *testing.T) {
 	g.me.call(413, "POST", "/sessions/"+id+"/runs", obj{"text": strings.Repeat("x", 25<<20)}, nil)
 	g.me.call(413, "POST", "/api/chat", say(id, strings.Repeat("x", 25<<20)), nil)
 	g.me.call(501, "POST", "/api/chat", obj{"id": id, "messages": []obj{{"id": "m", "role": "user", "parts": []obj{{"type": "file", "mediaType": "application/pdf", "url": "data:,x"}}}}}, nil)
+}
+
+// Members are known by their exact names: in another case they are unknown, and
+// beside the right one refused.
+func TestBodiesAreKnownByTheirExactNames(t *testing.T) {
+	g := newRig(t)
+	id := g.me.session(obj{"name": "Alpha"})
+	for body, status := range map[string]int{
+		`{"Execution_Profile":"full"}`: 422, `{"execution_profile":"plan","EXECUTION_PROFILE":"full"}`: 422,
+		`{"execution_profile":"plan","execution_profile":"full"}`: 400, `{"execution_profile":"plan","execution\u005fprofile":"full"}`: 400,
+		`{"execution_profile":"plan"}`: 200,
+	} {
+		g.me.call(status, "PATCH", "/sessions/"+id, json.RawMessage(body), nil)
+	}
 }

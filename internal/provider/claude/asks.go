@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 const askTool = "AskUserQuestion"
@@ -43,7 +44,7 @@ func questionID(i int) string { return "q" + strconv.Itoa(i+1) }
 // question is the ask for a call of AskUserQuestion.
 func question(item thole.ItemID, toolUse string, input json.RawMessage) event.Ask {
 	var in questionInput
-	_ = json.Unmarshal(input, &in) // what cannot be read is not asked
+	_ = strictjson.Unmarshal(input, &in) // what cannot be read is not asked
 	a := event.Ask{ID: askID(toolUse), Kind: event.AskInput, Item: item, Decisions: []event.Decision{event.DecisionAllow, event.DecisionDeny, event.DecisionCancel}}
 	for i, q := range in.Questions {
 		tq := event.Question{ID: questionID(i), Header: q.Header, Text: q.Question, Multi: q.MultiSelect, Free: true}
@@ -80,7 +81,7 @@ func approval(item thole.ItemID, dir string, r *request) event.Ask {
 // none the whole tool is the rule.
 func forSession(suggestions json.RawMessage, tool string) json.RawMessage {
 	var rules []map[string]any
-	if json.Unmarshal(suggestions, &rules) != nil || len(rules) == 0 {
+	if strictjson.Unmarshal(suggestions, &rules) != nil || len(rules) == 0 {
 		rules = []map[string]any{{"type": "addRules", "behavior": "allow", "rules": []map[string]string{{"toolName": tool}}}}
 	}
 	for _, r := range rules {
@@ -154,9 +155,9 @@ func hookOutput(decision, key string, value any) map[string]any {
 // each question; several choices are one string.
 func answered(input json.RawMessage, a event.Answer) map[string]any {
 	out := map[string]any{}
-	_ = json.Unmarshal(input, &out)
+	_ = strictjson.Unmarshal(input, &out)
 	var in questionInput
-	_ = json.Unmarshal(input, &in)
+	_ = strictjson.Unmarshal(input, &in)
 	answers := map[string]string{}
 	for i, q := range in.Questions {
 		if got := a.Answers[questionID(i)]; len(got) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // maxDiffInput bounds the files that a preview is computed for; larger edits are
@@ -35,7 +36,7 @@ type edit struct {
 // it is now.
 func preview(dir string, input json.RawMessage) []event.FileChange {
 	var in editInput
-	_ = json.Unmarshal(input, &in)
+	_ = strictjson.Unmarshal(input, &in)
 	path := in.Path
 	if path == "" {
 		path = in.Notebook
@@ -85,11 +86,14 @@ func applied(dir string, result json.RawMessage) []event.FileChange {
 		Path    string `json:"filePath"`
 		Content string `json:"content"`
 		Patch   []struct {
-			OldStart, OldLines, NewStart, NewLines int
-			Lines                                  []string
+			OldStart int      `json:"oldStart"`
+			OldLines int      `json:"oldLines"`
+			NewStart int      `json:"newStart"`
+			NewLines int      `json:"newLines"`
+			Lines    []string `json:"lines"`
 		} `json:"structuredPatch"`
 	}
-	if json.Unmarshal(result, &r) != nil || r.Path == "" {
+	if strictjson.Unmarshal(result, &r) != nil || r.Path == "" {
 		return nil
 	}
 	c := event.FileChange{Path: provider.Relative(dir, r.Path), Kind: "update"}

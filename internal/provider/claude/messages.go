@@ -1,16 +1,15 @@
 package claude
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // hear handles one line of the CLI.
@@ -168,7 +167,7 @@ func (r *run) request(m *message) {
 // hook is asked before every call, whatever the CLI's own rules say.
 func (r *run) hook(m *message) {
 	var in hookInput
-	_ = json.Unmarshal(m.Request.Input, &in)
+	_ = strictjson.Unmarshal(m.Request.Input, &in)
 	st := r.s.stance
 	switch {
 	case in.ToolName == askTool:

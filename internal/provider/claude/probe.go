@@ -2,12 +2,12 @@ package claude
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Versions the driver was proven with. Any other is asked what it has.
@@ -110,7 +110,7 @@ func (p *Provider) ask(ctx context.Context, info *provider.Info) (err error) {
 			Efforts     []string `json:"supportedEffortLevels"`
 		} `json:"models"`
 	}
-	_ = json.Unmarshal(s.hello.Response, &init)
+	_ = strictjson.Unmarshal(s.hello.Response, &init)
 	for _, c := range init.Commands {
 		f.compact = f.compact || c.Name == "compact"
 	}

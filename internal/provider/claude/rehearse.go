@@ -15,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // rehearse tries whether an untested version keeps a parked question: one process
@@ -85,11 +86,13 @@ func (p *prompter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var q struct {
-		Stream   bool
-		Tools    []struct{ Name string }
-		Messages []apiMessage
+		Stream bool `json:"stream"`
+		Tools  []struct {
+			Name string `json:"name"`
+		} `json:"tools"`
+		Messages []apiMessage `json:"messages"`
 	}
-	_ = json.Unmarshal(body, &q)
+	_ = strictjson.Unmarshal(body, &q)
 	asks := false
 	for _, t := range q.Tools {
 		asks = asks || t.Name == askTool

@@ -2,15 +2,14 @@ package claude
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // followUp is how long a turn waits for the CLI to take up what it still has in
@@ -222,8 +221,10 @@ func (r *run) interrupt(grace time.Duration) {
 
 // takenBack ends a turn whose own message never began.
 func (r *run) takenBack(m *message) {
-	var b struct{ Cancelled bool }
-	if json.Unmarshal(m.Response.Response, &b) == nil && b.Cancelled {
+	var b struct {
+		Cancelled bool `json:"cancelled"`
+	}
+	if strictjson.Unmarshal(m.Response.Response, &b) == nil && b.Cancelled {
 		r.lead.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	}
 }

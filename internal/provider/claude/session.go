@@ -2,17 +2,16 @@ package claude
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // hookTimeout is how long the CLI lets a held question wait, in seconds. It is
@@ -140,7 +139,7 @@ func (s *session) handshake(ctx context.Context, c *conn) error {
 			ModelUsage map[string]modelUsage `json:"model_usage"`
 		} `json:"session"`
 	}
-	_ = json.Unmarshal(usage.Response, &u)
+	_ = strictjson.Unmarshal(usage.Response, &u)
 	s.base = u.Session.ModelUsage
 	return nil
 }

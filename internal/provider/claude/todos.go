@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // todoList is the agent's list. It outlives turns: an update names an entry by
@@ -41,8 +42,8 @@ func (l *todoList) load(configDir string) {
 		if err != nil {
 			return
 		}
-		var t struct{ ID, Subject, Status string }
-		if json.Unmarshal(raw, &t) == nil && t.ID != "" && l.find(t.ID) == nil {
+		var t nativeTask
+		if strictjson.Unmarshal(raw, &t) == nil && t.ID != "" && l.find(t.ID) == nil {
 			l.add(t.ID, t.Subject, taskState(t.Status))
 		}
 	}
@@ -78,17 +79,19 @@ func (d *decoder) todoResult(t *toolItem, structured json.RawMessage) {
 		d.todoWrite(t.input)
 	case "TaskCreate":
 		var r struct {
-			Task struct{ ID, Subject string }
+			Task nativeTask `json:"task"`
 		}
-		if json.Unmarshal(structured, &r) != nil || r.Task.ID == "" || d.todos.find(r.Task.ID) != nil {
+		if strictjson.Unmarshal(structured, &r) != nil || r.Task.ID == "" || d.todos.find(r.Task.ID) != nil {
 			return
 		}
 		d.em.Todo(d.todos.add(r.Task.ID, r.Task.Subject, event.TodoPending))
 	case "TaskUpdate":
 		var in struct {
-			TaskID, Status, Subject string
+			TaskID  string `json:"taskId"`
+			Status  string `json:"status"`
+			Subject string `json:"subject"`
 		}
-		_ = json.Unmarshal(t.input, &in)
+		_ = strictjson.Unmarshal(t.input, &in)
 		todo := d.todos.find(in.TaskID)
 		if todo == nil {
 			return
@@ -105,11 +108,21 @@ func (d *decoder) todoResult(t *toolItem, structured json.RawMessage) {
 	}
 }
 
+// nativeTask is an entry of the CLI's own list.
+type nativeTask struct {
+	ID      string `json:"id"`
+	Subject string `json:"subject"`
+	Status  string `json:"status"`
+}
+
 func (d *decoder) todoWrite(input json.RawMessage) {
 	var in struct {
-		Todos []struct{ Content, Status string }
+		Todos []struct {
+			Content string `json:"content"`
+			Status  string `json:"status"`
+		} `json:"todos"`
 	}
-	if json.Unmarshal(input, &in) != nil {
+	if strictjson.Unmarshal(input, &in) != nil {
 		return
 	}
 	d.todos.todos, d.todos.native = nil, nil
@@ -122,9 +135,9 @@ func (d *decoder) todoWrite(input json.RawMessage) {
 // taskList brings in entries of former processes and corrects the known ones.
 func (d *decoder) taskList(structured json.RawMessage) {
 	var r struct {
-		Tasks []struct{ ID, Subject, Status string }
+		Tasks []nativeTask `json:"tasks"`
 	}
-	if json.Unmarshal(structured, &r) != nil {
+	if strictjson.Unmarshal(structured, &r) != nil {
 		return
 	}
 	for _, t := range r.Tasks {

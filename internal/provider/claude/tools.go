@@ -9,6 +9,7 @@ import (
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // toolItem is a tool call between its start and its result.
@@ -143,10 +144,11 @@ func (d *decoder) toolResult(id string, isError bool, content string, structured
 func commandResult(c *event.Command, isError, declined bool, content string, structured json.RawMessage) {
 	out := content
 	var r struct {
-		Stdout, Stderr string
-		Background     string `json:"backgroundTaskId"`
+		Stdout     string `json:"stdout"`
+		Stderr     string `json:"stderr"`
+		Background string `json:"backgroundTaskId"`
 	}
-	if json.Unmarshal(structured, &r) == nil && (r.Stdout != "" || r.Stderr != "") {
+	if strictjson.Unmarshal(structured, &r) == nil && (r.Stdout != "" || r.Stderr != "") {
 		out = r.Stdout
 		if r.Stderr != "" && out != "" && !strings.HasSuffix(out, "\n") {
 			out += "\n"
@@ -182,10 +184,10 @@ func output(content string, structured json.RawMessage) json.RawMessage {
 
 func stringField(raw json.RawMessage, name string) string {
 	var m map[string]json.RawMessage
-	if json.Unmarshal(raw, &m) != nil {
+	if strictjson.Unmarshal(raw, &m) != nil {
 		return ""
 	}
 	var s string
-	_ = json.Unmarshal(m[name], &s)
+	_ = strictjson.Unmarshal(m[name], &s)
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // message is one stdout line. The CLI's message kinds share one struct because a
@@ -122,11 +123,11 @@ func (m *apiMessage) blocks() []block {
 	}
 	if raw[0] == '"' {
 		var s string
-		_ = json.Unmarshal(raw, &s)
+		_ = strictjson.Unmarshal(raw, &s)
 		return []block{{Type: "text", Text: s}}
 	}
 	var bs []block
-	_ = json.Unmarshal(raw, &bs)
+	_ = strictjson.Unmarshal(raw, &bs)
 	return bs
 }
 
@@ -192,7 +193,7 @@ func (e *ear) parse(line []byte) (said, error) {
 	if stream { // a search among all the members costs more than the rest of its handling
 		into = &m.streamPart
 	}
-	if err := json.Unmarshal(line, into); err != nil {
+	if err := strictjson.Unmarshal(line, into); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if !errors.As(err, &mismatch) {
 			return said{}, err

@@ -6,6 +6,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // pending is a server request that waits for an answer.
@@ -19,7 +20,7 @@ type pending struct {
 // to a human.
 func (d *decoder) newAsk(id jsonrpc.ID, method string, params json.RawMessage) (p pending, ok bool) {
 	p = pending{id: id}
-	if json.Unmarshal(params, &p.params) != nil {
+	if strictjson.Unmarshal(params, &p.params) != nil {
 		return p, false
 	}
 	a := &p.ask

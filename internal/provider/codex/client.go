@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // errGone ends calls whose answer will not come.
@@ -120,7 +121,7 @@ func (c *client) Call(ctx context.Context, method string, params, result any) er
 	done := make(chan error, 1)
 	err := c.Go(method, params, func(raw json.RawMessage, err error) {
 		if err == nil && result != nil {
-			err = json.Unmarshal(raw, result)
+			err = strictjson.Unmarshal(raw, result)
 		}
 		done <- err
 	})

@@ -2,13 +2,13 @@ package codex
 
 import (
 	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // decoder turns one turn's notifications into events. It does no input or
@@ -115,7 +115,7 @@ func (d *decoder) known(native []byte) thole.ItemID {
 // notification applies one; it reports whether the turn is over.
 func (d *decoder) notification(method string, params []byte) (over bool) {
 	var n note
-	if err := json.Unmarshal(params, &n); err != nil {
+	if err := strictjson.Unmarshal(params, &n); err != nil {
 		return false
 	}
 	if n.ThreadID != d.thread && n.ThreadID != "" {
@@ -222,7 +222,7 @@ func (d *decoder) userMessage(w *wireItem) {
 	}
 	item := event.Item{ID: d.em.ItemID(w.ID), Kind: event.ItemUserMessage, State: event.StateCompleted, ClientID: w.ClientID}
 	var parts []userInput
-	_ = json.Unmarshal(w.Content, &parts)
+	_ = strictjson.Unmarshal(w.Content, &parts)
 	for _, p := range parts {
 		item.Content = append(item.Content, thole.Input{Type: inputType(p.Type), Text: p.Text, URL: p.URL + p.Path})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // execSession is the declared fallback: one `codex exec --json` process per
@@ -190,7 +191,7 @@ func (s *execSession) totals() (t wireTokens) {
 	native := s.native
 	s.mu.Unlock()
 	if data, err := os.ReadFile(s.usageFile(native)); native != "" && err == nil {
-		_ = json.Unmarshal(data, &t)
+		_ = strictjson.Unmarshal(data, &t)
 	}
 	return t
 }

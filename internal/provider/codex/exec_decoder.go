@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // execDecoder turns the lines of `codex exec --json` into events.
@@ -58,7 +59,7 @@ type execItem struct {
 
 func (d *execDecoder) line(raw []byte) {
 	var l execLine
-	if json.Unmarshal(raw, &l) != nil {
+	if strictjson.Unmarshal(raw, &l) != nil {
 		return
 	}
 	switch l.Type {

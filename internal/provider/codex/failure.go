@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // failure maps codex's own error classes to ours. The class is a word, or an
@@ -27,13 +28,13 @@ func failure(w *wireError) *thole.TurnError {
 }
 
 func errorInfo(raw json.RawMessage) (kind string, status int) {
-	if json.Unmarshal(raw, &kind) == nil {
+	if strictjson.Unmarshal(raw, &kind) == nil {
 		return kind, 0
 	}
 	var object map[string]struct {
 		Status int `json:"httpStatusCode"`
 	}
-	_ = json.Unmarshal(raw, &object)
+	_ = strictjson.Unmarshal(raw, &object)
 	for k, v := range object {
 		return k, v.Status
 	}

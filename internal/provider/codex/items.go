@@ -6,6 +6,7 @@ import (
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // item converts one of the CLI's items; ok is false for kinds that say nothing a
@@ -153,13 +154,13 @@ func unquote(s string) (string, bool) {
 // joined reads a list of strings or of {text} objects.
 func joined(raw json.RawMessage) string {
 	var texts []string
-	if json.Unmarshal(raw, &texts) == nil {
+	if strictjson.Unmarshal(raw, &texts) == nil {
 		return strings.Join(texts, "\n\n")
 	}
 	var parts []struct {
 		Text string `json:"text"`
 	}
-	if json.Unmarshal(raw, &parts) != nil {
+	if strictjson.Unmarshal(raw, &parts) != nil {
 		return ""
 	}
 	for _, p := range parts {
@@ -180,11 +181,11 @@ func errorText(raw json.RawMessage) string {
 	var e struct {
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(raw, &e) == nil && e.Message != "" {
+	if strictjson.Unmarshal(raw, &e) == nil && e.Message != "" {
 		return e.Message
 	}
 	var s string
-	_ = json.Unmarshal(raw, &s)
+	_ = strictjson.Unmarshal(raw, &s)
 	return s
 }
 

@@ -3,11 +3,11 @@ package codex
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // modelsLimit bounds the reading of the catalogue, which takes milliseconds.
@@ -41,7 +41,7 @@ func catalogue(raw []byte) (out []provider.Model) {
 	var c struct {
 		Models []entry `json:"models"`
 	}
-	if json.Unmarshal(raw, &c) != nil {
+	if strictjson.Unmarshal(raw, &c) != nil {
 		return nil
 	}
 	slices.SortStableFunc(c.Models, func(a, b entry) int { return cmp.Compare(a.Priority, b.Priority) })

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // run is one turn on its way. Its decoder belongs to the connection's reader.
@@ -89,7 +90,7 @@ func (s *session) handle(conn *client, m *jsonrpc.Message) {
 // told notes what the thread has used, as codex says when it takes one up.
 func (s *session) told(conn *client, params json.RawMessage) {
 	var n note
-	if json.Unmarshal(params, &n) == nil && n.Usage != nil && n.ThreadID == s.NativeID() {
+	if strictjson.Unmarshal(params, &n) == nil && n.Usage != nil && n.ThreadID == s.NativeID() {
 		conn.totals = n.Usage.Total
 	}
 }
@@ -143,7 +144,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.E
 	err = conn.Go(method, params, func(raw json.RawMessage, err error) {
 		var res turnResult
 		if err == nil {
-			err = json.Unmarshal(raw, &res)
+			err = strictjson.Unmarshal(raw, &res)
 		}
 		if err != nil {
 			r.refused <- err
@@ -242,7 +243,7 @@ func (s *session) resolved(r *run, params json.RawMessage) {
 	var n struct {
 		RequestID jsonrpc.ID `json:"requestId"`
 	}
-	if json.Unmarshal(params, &n) != nil {
+	if strictjson.Unmarshal(params, &n) != nil {
 		return
 	}
 	if ask := r.asked[n.RequestID.String()]; ask != "" {

@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // decoder turns messages and parts into events of one turn. Everything may be
@@ -250,7 +251,7 @@ func (d *decoder) todos(list []nativeTodo) {
 // skipped.
 func decodeProps(raw json.RawMessage) *props {
 	p := &props{}
-	_ = json.Unmarshal(raw, p)
+	_ = strictjson.Unmarshal(raw, p)
 	if p.SessionID == "" {
 		p.SessionID = p.Info.SessionID
 	}

@@ -2,13 +2,13 @@ package opencode
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // hear handles events of the server; what follows the turn's end is of no turn.
@@ -64,11 +64,11 @@ func (r *run) event(e serverEvent) {
 		}
 	case "permission.asked", "question.asked":
 		var a nativeAsk
-		if json.Unmarshal(e.Properties, &a) == nil {
+		if strictjson.Unmarshal(e.Properties, &a) == nil {
 			r.asked(a, e.Type == "question.asked")
 		}
 	case "permission.replied", "question.replied", "question.rejected":
-		r.settledElsewhere(p.RequestID)
+		r.settledElsewhere(p.RequestID, p.Reply, e.Type == "question.replied")
 	case "session.status":
 		if main && p.Status != nil {
 			r.status(p.Status)
@@ -275,9 +275,17 @@ func (r *run) resolve(id thole.AskID, a *event.Answer) {
 }
 
 // settledElsewhere is the server's word that an ask is over; for those we
-// answered it is an echo.
-func (r *run) settledElsewhere(native string) {
-	if id := askID(native); r.asks[id] != nil {
+// answered it is an echo. The server withdraws by a rejection; a yes that is not
+// ours was given to it by somebody else.
+func (r *run) settledElsewhere(native, word string, replied bool) {
+	id := askID(native)
+	switch {
+	case r.asks[id] == nil:
+	case replied || word == "once":
+		r.resolve(id, &event.Answer{Decision: event.DecisionAllow})
+	case word == "always":
+		r.resolve(id, &event.Answer{Decision: event.DecisionAlways})
+	default:
 		r.resolve(id, nil)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // prepareConfig fills the configuration directory that the driver chose itself
@@ -51,7 +53,7 @@ func dropDeadLocks(state string) {
 			Hostname string `json:"hostname"`
 		}
 		raw, err := os.ReadFile(filepath.Join(lock, "meta.json"))
-		if err != nil || json.Unmarshal(raw, &owner) != nil || owner.PID <= 0 {
+		if err != nil || strictjson.Unmarshal(raw, &owner) != nil || owner.PID <= 0 {
 			continue
 		}
 		// A thread runs in one place at a time: an owner elsewhere has moved here.

@@ -17,6 +17,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // callTimeout bounds one request that waits for no model.
@@ -166,7 +167,7 @@ func (s *server) exchange(ctx context.Context, client *http.Client, method, path
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return nil
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+	if err := strictjson.Read(io.LimitReader(resp.Body, maxAnswer), out); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "opencode: %s %s: %w", method, path, err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package opencode
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // silence is how long the event stream may be quiet: the server sends a heartbeat
@@ -51,7 +51,7 @@ func decodeStream(r io.Reader, emit func([]serverEvent) bool) error {
 }
 
 func decodeEvent(data []byte) (e serverEvent, ok bool) {
-	if json.Unmarshal(data, &e) != nil || e.Type == "" {
+	if strictjson.Unmarshal(data, &e) != nil || e.Type == "" {
 		return e, false
 	}
 	e.Properties = bytes.Clone(e.Properties)

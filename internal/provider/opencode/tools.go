@@ -7,6 +7,7 @@ import (
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // call is a tool call.
@@ -100,7 +101,7 @@ type toolInput struct {
 
 func (d *decoder) input(key string, c *call, p *part) {
 	var in toolInput
-	_ = json.Unmarshal(p.State.Input, &in)
+	_ = strictjson.Unmarshal(p.State.Input, &in)
 	switch c.item.Kind {
 	case event.ItemCommand:
 		c.item.Command.Line = in.Command

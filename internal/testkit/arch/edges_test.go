@@ -17,7 +17,7 @@ type edge struct {
 
 var (
 	kernels = []string{
-		"internal/jsonrpc", "internal/serial", "internal/service",
+		"internal/jsonrpc", "internal/strictjson", "internal/serial", "internal/service",
 		"internal/atomicfile", "internal/peercred", "internal/procid", "internal/metrics",
 	}
 	machines = []string{"internal/thread", "internal/queue", "internal/delivery", "internal/artifact"}

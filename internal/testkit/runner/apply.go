@@ -72,6 +72,9 @@ func (a *applier) loop() {
 func (a *applier) apply(batch []event.Event) (err error) {
 	pause := tryPause
 	for range tries {
+		if err = a.vouch(batch); err != nil {
+			return err
+		}
 		err = a.threads.Apply(context.Background(), a.ref, batch)
 		switch thole.CodeOf(err) {
 		case thole.CodeUnavailable, thole.CodeInternal, thole.CodeBusy:
@@ -82,4 +85,24 @@ func (a *applier) apply(batch []event.Event) (err error) {
 		}
 	}
 	return err
+}
+
+// vouch gives answers their receipts: all that this agent is told comes from the
+// thread, in this process.
+func (a *applier) vouch(batch []event.Event) error {
+	for i := range batch {
+		if batch[i].Kind != event.AskResolved || batch[i].Answer == nil {
+			continue
+		}
+		asks, err := a.threads.Asks(context.Background(), thole.SystemActor, a.ref.Thread, false)
+		if err != nil {
+			return err
+		}
+		for _, r := range asks {
+			if r.Ask.ID == batch[i].AskID {
+				batch[i].Receipt = r.Receipt
+			}
+		}
+	}
+	return nil
 }

@@ -22,7 +22,7 @@ export type ApprovalAnswer = {
 export type Ask = {
   id: string;
   kind: string;
-  state: "pending" | "answered" | "expired" | "canceled";
+  state: "pending" | "answered" | "expired" | "canceled" | "self_answered";
   turnId: string;
   itemId?: string;
   title?: string;

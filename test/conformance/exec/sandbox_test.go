@@ -4,7 +4,9 @@ package exec_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -79,6 +81,27 @@ func newCell(t *testing.T) cell {
 	c.box = profile(special(exec.SpecialMinimal, exec.AccessRead), path(c.open, exec.AccessWrite), path(c.ro, exec.AccessRead),
 		path(c.secret, exec.AccessDeny), glob(c.open+"/**/*.pem", exec.AccessDeny))
 	return c
+}
+
+// TestAnotherCaseDoesNotOpenTheSandbox: a member that is called like the sandbox but
+// for case, or by escapes, is not the sandbox. (The same name twice is no message.)
+func TestAnotherCaseDoesNotOpenTheSandbox(t *testing.T) {
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	c := newCell(t)
+	box, err := json.Marshal(c.box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Sandbox", "SANDBOX", "sandBox", `sand\u0042ox`, `\u0053andbox`, "\u017fandbox", `\u017Fandbox`} {
+		for _, members := range []string{`"sandbox":%s,"` + name + `":null`, `"` + name + `":null,"sandbox":%s`} {
+			var got exec.ReadFileResult
+			params := json.RawMessage(fmt.Sprintf(`{"path":%q,`+members+`}`, exec.FormatURI(c.out+"/f"), box))
+			if err := r.Call(t.Context(), exec.MethodReadFile, params, &got); err == nil {
+				t.Errorf("%s switches the sandbox off", members)
+			}
+		}
+	}
 }
 
 // TestSandboxedFileCalls tries every way out that a path can take.

@@ -155,7 +155,7 @@ export interface Question {
   session_id: string;
   run_id: string;
   kind: "command" | "file_change" | "permissions" | "plan" | "elicitation" | "tool" | "auth" | "input";
-  state: "pending" | "answered" | "expired" | "canceled";
+  state: "pending" | "answered" | "expired" | "canceled" | "self_answered";
   item_id?: string;
   title?: string;
   reason?: string;

@@ -116,7 +116,7 @@ function Rule({ amendment }: { amendment: unknown }) {
   );
 }
 
-const tones: Record<string, Tone> = { answered: "ok", expired: "warn", canceled: "neutral" };
+const tones: Record<string, Tone> = { answered: "ok", expired: "warn", canceled: "neutral", self_answered: "bad" };
 
 function Settled({ question }: { question: Question }) {
   const decision = question.answer?.decision;
@@ -133,7 +133,7 @@ function Settled({ question }: { question: Question }) {
         </span>
         {elsewhere && <span className="text-[11.5px] text-faint">{t("ask.elsewhere")}</span>}
         {question.answered_by && question.answered_by !== me && <span className="hidden max-w-32 truncate text-[11.5px] text-faint sm:inline">{t("ask.by", { name: question.answered_by })}</span>}
-        <Badge tone={denied ? "neutral" : (tones[question.state] ?? "neutral")}>{decision && question.state === "answered" ? maybe("ask", decision) : t(`ask.${question.state}` as Key)}</Badge>
+        <Badge tone={denied && question.state !== "self_answered" ? "neutral" : (tones[question.state] ?? "neutral")}>{decision && question.state === "answered" ? maybe("ask", decision) : t(`ask.${question.state}` as Key)}</Badge>
       </div>
       <Given question={question} />
     </section>

@@ -230,6 +230,7 @@ export const en = {
   "ask.answered": "Answered",
   "ask.expired": "Expired",
   "ask.canceled": "Canceled",
+  "ask.self_answered": "Answered by the agent itself",
   "ask.elsewhere": "answered elsewhere",
   "ask.by": "by {name}",
   "ask.hidden": "not shown",

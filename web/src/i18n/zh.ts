@@ -232,6 +232,7 @@ export const zh: Record<Key, string> = {
   "ask.answered": "已回复",
   "ask.expired": "已过期",
   "ask.canceled": "已取消",
+  "ask.self_answered": "由代理自行回答",
   "ask.elsewhere": "已在别处回复",
   "ask.by": "由 {name}",
   "ask.hidden": "不显示",

@@ -1,0 +1,33 @@
+package executord
+
+import (
+	"context"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/internal/strictjson/exacttest"
+)
+
+// A request is known by the exact names of its members.
+func TestRequestsAreKnownByTheirExactNames(t *testing.T) {
+	for _, typ := range []reflect.Type{reflect.TypeFor[RunRequest](), reflect.TypeFor[ReplyRequest](), reflect.TypeFor[CancelRequest](), reflect.TypeFor[SteerRequest](), reflect.TypeFor[AckRequest]()} {
+		t.Run(typ.Name(), func(t *testing.T) {
+			exacttest.Variants(t, typ, func(raw []byte) (any, error) {
+				p := reflect.New(typ)
+				err := strictjson.UnmarshalKnown(raw, p.Interface())
+				return p.Interface(), err
+			})
+		})
+	}
+	h := handle(func(_ context.Context, in CancelRequest) (CancelRequest, error) { return in, nil })
+	for body, want := range map[string]int{`{"run":"r"}`: 200, `{"run":"r","Kill":true}`: 400, `{"run":"r","kill":false,"KILL":true}`: 400, `{"run":"r","k\u0049ll":true}`: 400} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/cancel", strings.NewReader(body)))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d: %s", body, w.Code, want, w.Body)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// Package strictjson reads JSON as its writer meant it: a member is known by its
+// exact name, and no object has two of one name. encoding/json also takes a member
+// in other letters of case and lets the last of several win, so `"Sandbox":null`
+// beside `"sandbox"` would switch a sandbox off.
+//
+// A member whose name differs from a known one by case alone is unknown and is
+// passed over, as any unknown member is; beside the known one it is refused as its
+// duplicate. Keys of maps are told apart by case, because they are data. What
+// decodes itself (json.Unmarshaler, json.RawMessage) is not looked into.
+//
+// It knows none of our nouns. Values are made by encoding/json.
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+)
+
+// Unmarshal is json.Unmarshal for exact names.
+func Unmarshal(data []byte, v any) error {
+	data, err := check(data, v, false)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, v)
+}
+
+// UnmarshalKnown is Unmarshal that refuses members v does not know.
+func UnmarshalKnown(data []byte, v any) error {
+	data, err := check(data, v, true)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+// Read is Unmarshal of all that r gives.
+func Read(r io.Reader, v any) error { return read(r, v, Unmarshal) }
+
+// ReadKnown is UnmarshalKnown of all that r gives.
+func ReadKnown(r io.Reader, v any) error { return read(r, v, UnmarshalKnown) }
+
+func read(r io.Reader, v any, unmarshal func([]byte, any) error) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return io.EOF
+	}
+	return unmarshal(data, v)
+}
+
+// check returns the text for encoding/json: data, or a copy in which members in the
+// wrong case are renamed to something that nothing is called.
+func check(data []byte, v any, known bool) ([]byte, error) {
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer {
+		return data, nil // encoding/json says what is wrong with it
+	}
+	w := walker{data: data, known: known}
+	switch ok := w.value(planOf(t.Elem()), 0); {
+	case w.err != nil:
+		return nil, w.err
+	case !ok && json.Valid(data): // never, and then not by guesswork
+		return nil, errors.New("JSON that cannot be checked")
+	case w.masked != nil:
+		return w.masked, nil
+	}
+	return data, nil
+}

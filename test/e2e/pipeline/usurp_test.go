@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/executord"
+)
+
+// intrude is the variable that makes this program the agent's own: it looks for
+// executord's token and socket as any process beside it can, waits for a question
+// and answers it.
+const intrude = "THOLE_TEST_INTRUDE"
+
+func TestMain(m *testing.M) {
+	if out := os.Getenv(intrude); out != "" {
+		said := "answered"
+		if err := answerMyself(); err != nil {
+			said = err.Error()
+		}
+		if err := os.WriteFile(out, []byte(said), 0o600); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func answerMyself() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	socket, token, err := findExecutord()
+	if err != nil {
+		return err
+	}
+	c := executord.Dial(socket, token)
+	for {
+		pending, err := c.Pending(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range pending {
+			_, err := c.Reply(ctx, executord.ReplyRequest{Run: p.Run, Ask: p.Ask.ID, Answer: event.Answer{Decision: event.DecisionAllow}})
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		time.Sleep(5 * time.Millisecond) // it waits for somebody else, not for the test
+	}
+}
+
+// findExecutord reads the command lines of the processes around.
+func findExecutord() (socket, token string, err error) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return "", "", err
+	}
+	for _, path := range lines {
+		raw, _ := os.ReadFile(path)
+		args := strings.Split(string(raw), "\x00")
+		for i := range args[:len(args)-1] {
+			switch args[i] {
+			case "--listen":
+				socket = args[i+1]
+			case "--token-file":
+				raw, err := os.ReadFile(args[i+1])
+				if err != nil {
+					return "", "", err
+				}
+				token = string(raw)
+			}
+		}
+		if socket != "" && token != "" {
+			return socket, token, nil
+		}
+	}
+	return "", "", os.ErrNotExist
+}
+
+// An agent that answers its own approval, from inside its box and with what it
+// finds there, is stopped, and the record names it and no person. executord is in
+// its reach, so that the command runs cannot be helped here.
+func TestAnAgentAnswersItsOwnApproval(t *testing.T) {
+	r := up(t)
+	for _, name := range providers {
+		t.Run(name, func(t *testing.T) {
+			s := r.session(t, name)
+			s.play("sim: say hello")
+			info, ok := s.executor(t, s.id)
+			if !ok {
+				t.Fatal("no executor")
+			}
+			workspace := filepath.Join(s.home, "x", string(info.ID), "workspace")
+			copyProgram(t, filepath.Join(workspace, "intruder"))
+			// It goes on behind the turn that started it.
+			s.play("sim: run " + intrude + "=$PWD/intruded setsid ./intruder </dev/null >/dev/null 2>&1 & ;; say started")
+			id := s.start("sim: run echo x > granted.txt ;; run timeout 20 tail -f /dev/null ;; say done", "ask")
+			s.settle(id, "interrupted")
+			if said, err := os.ReadFile(filepath.Join(workspace, "intruded")); err != nil || string(said) != "answered" {
+				t.Fatalf("the intruder said %q, %v", said, err)
+			}
+			var page struct {
+				Items []struct {
+					State      string
+					AnsweredBy string `json:"answered_by"`
+				}
+			}
+			s.call(t, "GET", "/runs/"+id+"/human-loop", nil, &page)
+			if len(page.Items) == 0 || page.Items[0].State != "self_answered" || page.Items[0].AnsweredBy != "agent" {
+				t.Errorf("questions %+v", page.Items)
+			}
+		})
+	}
+}
+
+func copyProgram(t *testing.T, to string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
