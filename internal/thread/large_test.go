@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,10 +40,10 @@ func TestLargeThreadStaysCheap(t *testing.T) {
 
 	// A fresh machine, as after a restart.
 	b = newBench(t, db, nil)
-	cost := func(id thole.ThreadID) time.Duration {
-		best := time.Hour
-		for range 7 {
-			start := time.Now()
+	// The least of several: what else runs in this process, and beside it, adds.
+	cost := func(id thole.ThreadID) (best work) {
+		for i := range 7 {
+			start := worked(t)
 			sub, err := b.Subscribe(bg, me, id, thread.SubscribeOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +63,11 @@ func TestLargeThreadStaysCheap(t *testing.T) {
 				t.Fatal(err)
 			}
 			sub.Close()
-			best = min(best, time.Since(start))
+			if d := worked(t).since(start); i == 0 {
+				best = d
+			} else {
+				best = work{min(best.objects, d.objects), min(best.processor, d.processor)}
+			}
 		}
 		return best
 	}
@@ -71,13 +76,37 @@ func TestLargeThreadStaysCheap(t *testing.T) {
 	slow := cost(large)
 	grown := int64(heap()) - int64(before)
 	t.Logf("%d items: %v against %v for 500; heap grew by %d KiB", items, slow, fast, grown>>10)
-	if slow > 5*fast+5*time.Millisecond {
-		t.Errorf("a past of %d items makes a thread %v instead of %v slow", items, slow, fast)
+	if slow.objects > 2*fast.objects || slow.processor > 5*fast.processor+5*time.Millisecond {
+		t.Errorf("a past of %d items makes a thread cost %v instead of %v", items, slow, fast)
 	}
 	if grown > 4<<20 {
 		t.Errorf("a past of %d items costs %d KiB of memory", items, grown>>10)
 	}
 }
+
+// work is what this process did, however slow the machine was meanwhile: what it read
+// into memory, and what the engine searched.
+type work struct {
+	objects   uint64
+	processor time.Duration
+}
+
+func worked(t *testing.T) work {
+	t.Helper()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return work{m.Mallocs, time.Duration(u.Utime.Nano() + u.Stime.Nano())}
+}
+
+func (w work) since(start work) work {
+	return work{w.objects - start.objects, w.processor - start.processor}
+}
+
+func (w work) String() string { return fmt.Sprintf("%d objects and %v", w.objects, w.processor) }
 
 func heap() uint64 {
 	runtime.GC()

@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
 	"pgregory.net/rapid"
 )
@@ -121,7 +122,7 @@ func (w *world) read() {
 // readTo reads to the log's end and on, until the ephemeral events behind it
 // (deltas, status) have made the client agree with the log.
 func (c *client) readTo(end uint64) {
-	late := time.After(10 * time.Second)
+	late := time.After(poll.Limit)
 	for c.seq < end || c.differs() != "" {
 		select {
 		case batch, ok := <-c.sub.Events:

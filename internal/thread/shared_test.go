@@ -11,6 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -53,7 +54,7 @@ func subscribe(t *testing.T, m *thread.Machine, id thole.ThreadID) *thread.Subsc
 // await reads until stop accepts an event.
 func await(t *testing.T, sub *thread.Subscription, stop func(event.Event) bool) (all []event.Event) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(poll.Limit)
 	for {
 		select {
 		case batch, ok := <-sub.Events:

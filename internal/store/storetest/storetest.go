@@ -34,10 +34,19 @@ func SQLite(t testing.TB, opts ...func(*sqldb.Config)) *store.DB {
 	return open(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "home", "thole.db")}, opts)
 }
 
-// Postgres is the Open of a fresh PostgreSQL database.
+// Postgres is the Open of a fresh PostgreSQL database, a copy of one that was
+// migrated.
 func Postgres(t testing.TB, opts ...func(*sqldb.Config)) *store.DB {
 	t.Helper()
-	return open(t, sqldb.Config{DSN: lab.Postgres(t)}, opts)
+	return open(t, sqldb.Config{DSN: lab.PostgresLike(t, migrate)}, opts)
+}
+
+func migrate(dsn string) error {
+	db, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
+	if err != nil {
+		return err
+	}
+	return db.Close()
 }
 
 // Clock sets the SQLite clock; PostgreSQL keeps database time.

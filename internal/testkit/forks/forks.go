@@ -39,16 +39,29 @@ func (c *Chain) Await(t testing.TB) {
 	})
 }
 
-// Gone fails the test when the chain lives. A link may be missed by a look, but
-// hardly by a hundred.
+// Gone fails the test when the chain lives.
 func (c *Chain) Gone(t testing.TB) {
 	t.Helper()
+	if groups := c.alive(); len(groups) > 0 {
+		t.Errorf("a chain of forks lives on in the process groups %v", groups)
+	}
+}
+
+// AwaitEnd is Gone for those who send the signal and do not wait.
+func (c *Chain) AwaitEnd(t testing.TB) {
+	t.Helper()
+	poll.Until(t, "the end of a chain of forks", func() bool { return len(c.alive()) == 0 })
+}
+
+// alive lists the process groups of living links. A look may miss a link, but hardly
+// a hundred of them do.
+func (c *Chain) alive() (groups []int) {
 	for range 100 {
-		if groups := c.groups(); len(groups) > 0 {
-			t.Errorf("a chain of forks lives on in the process groups %v", groups)
-			return
+		if groups = c.groups(); len(groups) > 0 {
+			break
 		}
 	}
+	return groups
 }
 
 // groups lists the process groups with living links.

@@ -31,17 +31,44 @@ import (
 // CI=true.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	return newDatabase(t, "")
+}
+
+// PostgresLike is Postgres with a copy of a database that fill has filled once: a
+// test binary has one such pattern.
+func PostgresLike(t testing.TB, fill func(dsn string) error) string {
+	t.Helper()
+	needCluster(t)
+	cluster.pattern.Do(func() {
+		admin(t, "create database pattern")
+		cluster.unfilled = fill(clusterDSN(cluster.dir, "pattern"))
+	})
+	if cluster.unfilled != nil {
+		t.Fatalf("fill the pattern of databases: %v", cluster.unfilled)
+	}
+	return newDatabase(t, " template pattern")
+}
+
+func needCluster(t testing.TB) {
+	t.Helper()
 	cluster.once.Do(func() { cluster.err = startCluster() })
 	need(t, "PostgreSQL", cluster.err)
 	use(t, "postgresql", cluster.version)
+}
+
+func newDatabase(t testing.TB, like string) string {
+	t.Helper()
+	needCluster(t)
 	name := fmt.Sprintf("t%d", cluster.databases.Add(1))
-	admin(t, "create database "+name)
+	admin(t, "create database "+name+like)
 	t.Cleanup(func() { admin(t, "drop database "+name+" with (force)") })
 	return clusterDSN(cluster.dir, name)
 }
 
 var cluster struct {
 	once      sync.Once
+	pattern   sync.Once
+	unfilled  error
 	dir       string
 	version   string
 	err       error

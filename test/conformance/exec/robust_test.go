@@ -17,11 +17,11 @@ import (
 
 	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/internal/execserver"
+	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/testkit/forks"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/transport/inproc"
 	"github.com/tholehq/thole/protocol/exec"
-
-	"golang.org/x/sys/unix"
 )
 
 // handshake opens a raw session.
@@ -33,7 +33,8 @@ func handshake(t testing.TB, url string) *wire {
 	return w
 }
 
-func alive(pid int) bool { return unix.Kill(pid, 0) == nil }
+// alive: a zombie that waits for init is dead.
+func alive(pid int) bool { return procid.Of(pid).Alive() == nil }
 
 // TestBurstOfTerminates writes 500 terminates before reading anything, which
 // deadlocks a server that reads and writes in one task.
@@ -300,4 +301,45 @@ func osPipe(t testing.TB) (r, w *os.File) {
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
 	return r, w
+}
+
+// A chain of forks ends with its process: while its leader lives, and after that with
+// the session.
+func TestAChainOfForksEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		then string // what the leader does
+		end  func(t *testing.T, p *execclient.Process, srv *execserver.Server)
+	}{
+		"terminated": {"sleep 300", func(t *testing.T, p *execclient.Process, _ *execserver.Server) {
+			if _, err := p.Terminate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"the server closes": {"sleep 300", func(_ *testing.T, _ *execclient.Process, srv *execserver.Server) { srv.Close() }},
+		"its leader has ended": {"exit 0", func(t *testing.T, p *execclient.Process, srv *execserver.Server) {
+			if _, err := p.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			srv.Close()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, srv := serve(t, execserver.Config{})
+			client, err := execclient.Dial(t.Context(), url, execclient.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			chain := forks.New(t)
+			p, err := client.Start(t.Context(), exec.StartParams{
+				ProcessID: "p", Argv: []string{"/bin/sh", "-c", "exec >/dev/null 2>&1; " + chain.Command() + " " + c.then}, Cwd: "file:///", Env: map[string]string{"PATH": os.Getenv("PATH")},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain.Await(t)
+			c.end(t, p, srv)
+			chain.AwaitEnd(t)
+		})
+	}
 }
