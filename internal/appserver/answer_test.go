@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 )
 
 // FuzzAnswer reads anything as an answer: it is refused or has a known verdict.
 // Nothing that cannot be read may ever count as a yes.
 func FuzzAnswer(f *testing.F) {
-	kinds := []thole.AskKind{
-		thole.AskCommand, thole.AskFileChange, thole.AskPermissions, thole.AskInput, thole.AskPlan, thole.AskElicitation, thole.AskTool, thole.AskAuth,
+	kinds := []event.AskKind{
+		event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskInput, event.AskPlan, event.AskElicitation, event.AskTool, event.AskAuth,
 	}
 	for i, s := range []string{
 		`{"decision":"accept"}`, `{"decision":{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["a"]}}}`, `{"permissions":{"network":{}},"scope":"session"}`,
@@ -23,18 +24,18 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, n int, raw []byte) {
 		kind := kinds[uint(n)%uint(len(kinds))]
-		a, err := parseAnswer(thole.Ask{Kind: kind}, json.RawMessage(raw))
+		a, err := parseAnswer(event.Ask{Kind: kind}, json.RawMessage(raw))
 		if err != nil {
 			return
 		}
 		switch a.Decision {
-		case "", thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel:
+		case "", event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel:
 		default:
-			if kind != thole.AskAuth {
+			if kind != event.AskAuth {
 				t.Fatalf("%s: decision %q", kind, a.Decision)
 			}
 		}
-		if approval := kind == thole.AskCommand || kind == thole.AskFileChange; approval && a.Decision == "" {
+		if approval := kind == event.AskCommand || kind == event.AskFileChange; approval && a.Decision == "" {
 			t.Fatalf("%s: an answer without a verdict was taken: %s", kind, raw)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -30,19 +31,19 @@ func parseRequestID(id jsonrpc.ID) (thole.ThreadID, thole.AskID, bool) {
 }
 
 // request encodes an ask.
-func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir string) *frame {
+func request(id thole.ThreadID, turn thole.TurnID, a event.Ask, at int64, dir string) *frame {
 	t, u, i := string(id), string(turn), string(cmp.Or(a.Item, thole.ItemID(a.ID)))
 	rid, reason := requestID(id, a.ID), ptr(cmp.Or(a.Reason, a.Title))
 	switch a.Kind {
-	case thole.AskCommand:
+	case event.AskCommand:
 		return ask(rid, "item/commandExecution/requestApproval", app.CommandApproval{
 			Kind: "command", ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: ptr(a.Reason), Command: &a.Command,
 			Cwd: new(cmp.Or(a.Dir, dir)), CommandActions: []app.CommandAction{{Type: "unknown", Command: a.Command}},
 			ProposedExecpolicyAmendment: a.Amendment, AvailableDecisions: decisions(a),
 		})
-	case thole.AskFileChange:
+	case event.AskFileChange:
 		return ask(rid, "item/fileChange/requestApproval", app.FileApproval{ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: reason})
-	case thole.AskPermissions:
+	case event.AskPermissions:
 		wanted := a.Amendment
 		if len(wanted) == 0 {
 			wanted = json.RawMessage(`{"network":null,"fileSystem":null}`)
@@ -50,10 +51,10 @@ func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir st
 		return ask(rid, "item/permissions/requestApproval", app.PermissionsApproval{
 			ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Cwd: cmp.Or(a.Dir, dir), Reason: reason, Permissions: wanted,
 		})
-	case thole.AskInput, thole.AskPlan:
+	case event.AskInput, event.AskPlan:
 		w := app.UserInputRequest{ThreadID: t, TurnID: u, ItemID: i, Questions: questions(a), IsBlocking: true}
 		return ask(rid, "item/tool/requestUserInput", w)
-	case thole.AskElicitation:
+	case event.AskElicitation:
 		schema := a.Schema
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -61,7 +62,7 @@ func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir st
 		return ask(rid, "mcpServer/elicitation/request", app.Elicitation{
 			ThreadID: t, TurnID: &u, ServerName: cmp.Or(a.Title, "mcp"), Mode: "form", Message: cmp.Or(a.Reason, a.Title), RequestedSchema: schema,
 		})
-	case thole.AskTool:
+	case event.AskTool:
 		call := app.ToolCall{ThreadID: t, TurnID: u, CallID: i, Arguments: json.RawMessage("{}")}
 		if a.Tool != nil {
 			call.Tool = a.Tool.Name
@@ -71,7 +72,7 @@ func request(id thole.ThreadID, turn thole.TurnID, a thole.Ask, at int64, dir st
 			}
 		}
 		return ask(rid, "item/tool/call", call)
-	case thole.AskAuth:
+	case event.AskAuth:
 		f := ask(rid, "thole/auth/refresh", app.AuthRefresh{ThreadID: t, TurnID: u, Reason: cmp.Or(a.Reason, a.Title)})
 		f.extension = true
 		return f
@@ -86,8 +87,8 @@ const (
 	planQuestion = "plan"
 )
 
-func questions(a thole.Ask) []app.Question {
-	if a.Kind == thole.AskPlan {
+func questions(a event.Ask) []app.Question {
+	if a.Kind == event.AskPlan {
 		return []app.Question{{
 			ID: planQuestion, Header: "Plan", Question: cmp.Or(a.Title, "Is this plan good?"), IsOther: true,
 			Options: []app.QuestionOption{{Label: planYes, Description: "Start working on it"}, {Label: planNo, Description: "Stay in plan mode"}},
@@ -104,21 +105,21 @@ func questions(a thole.Ask) []app.Question {
 	return out
 }
 
-func decisions(a thole.Ask) []json.RawMessage {
+func decisions(a event.Ask) []json.RawMessage {
 	var out []json.RawMessage
 	for _, d := range a.Decisions {
 		switch d {
-		case thole.DecisionAllow:
+		case event.DecisionAllow:
 			out = append(out, json.RawMessage(`"accept"`))
-		case thole.DecisionAlways:
+		case event.DecisionAlways:
 			if len(a.Amendment) > 0 {
 				out = append(out, json.RawMessage(`{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":`+string(a.Amendment)+`}}`))
 			} else {
 				out = append(out, json.RawMessage(`"acceptForSession"`))
 			}
-		case thole.DecisionDeny:
+		case event.DecisionDeny:
 			out = append(out, json.RawMessage(`"decline"`))
-		case thole.DecisionCancel:
+		case event.DecisionCancel:
 			out = append(out, json.RawMessage(`"cancel"`))
 		}
 	}
@@ -172,31 +173,31 @@ func (c *conn) warn(id thole.ThreadID, text string) {
 
 // parseAnswer reads a client's answer to an ask of a kind. What cannot be read is
 // no answer.
-func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
-	bad := func(err error) (thole.Answer, error) {
-		return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "answer to a %s ask: %w", a.Kind, err)
+func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
+	bad := func(err error) (event.Answer, error) {
+		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "answer to a %s ask: %w", a.Kind, err)
 	}
 	switch a.Kind {
-	case thole.AskCommand, thole.AskFileChange:
+	case event.AskCommand, event.AskFileChange:
 		var w app.ApprovalAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		return decision(w.Decision)
-	case thole.AskPermissions:
+	case event.AskPermissions:
 		var w app.PermissionsAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		if none := strings.TrimSpace(string(w.Permissions)); none == "" || none == "{}" || none == "null" {
-			return thole.Answer{Decision: thole.DecisionDeny}, nil
+			return event.Answer{Decision: event.DecisionDeny}, nil
 		}
-		d := thole.DecisionAllow
+		d := event.DecisionAllow
 		if w.Scope == "session" {
-			d = thole.DecisionAlways
+			d = event.DecisionAlways
 		}
-		return thole.Answer{Decision: d, Amendment: w.Permissions}, nil
-	case thole.AskInput, thole.AskPlan:
+		return event.Answer{Decision: d, Amendment: w.Permissions}, nil
+	case event.AskInput, event.AskPlan:
 		var w app.UserInputAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
@@ -204,34 +205,34 @@ func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
 		if w.Answers == nil {
 			return bad(thole.Errorf(thole.CodeInvalid, "no answers"))
 		}
-		if a.Kind == thole.AskPlan {
+		if a.Kind == event.AskPlan {
 			return planAnswer(w), nil
 		}
-		out := thole.Answer{Answers: map[string][]string{}}
+		out := event.Answer{Answers: map[string][]string{}}
 		for q, list := range w.Answers {
 			out.Answers[q] = list.Answers
 		}
 		return out, nil
-	case thole.AskElicitation:
+	case event.AskElicitation:
 		var w app.ElicitationAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
 		switch w.Action {
 		case "accept":
-			return thole.Answer{Decision: thole.DecisionAllow, Result: w.Content}, nil
+			return event.Answer{Decision: event.DecisionAllow, Result: w.Content}, nil
 		case "decline":
-			return thole.Answer{Decision: thole.DecisionDeny}, nil
+			return event.Answer{Decision: event.DecisionDeny}, nil
 		case "cancel":
-			return thole.Answer{Decision: thole.DecisionCancel}, nil
+			return event.Answer{Decision: event.DecisionCancel}, nil
 		}
 		return bad(thole.Errorf(thole.CodeInvalid, "unknown action %q", w.Action))
-	case thole.AskTool:
+	case event.AskTool:
 		var w app.ToolCallAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
-		return thole.Answer{Result: raw}, nil
+		return event.Answer{Result: raw}, nil
 	}
 	var w app.Answer
 	if err := strictjson.Unmarshal(raw, &w); err != nil {
@@ -241,32 +242,32 @@ func parseAnswer(a thole.Ask, raw json.RawMessage) (thole.Answer, error) {
 }
 
 // planAnswer reads the question that a plan's approval went out as.
-func planAnswer(w app.UserInputAnswer) thole.Answer {
+func planAnswer(w app.UserInputAnswer) event.Answer {
 	said := strings.Join(w.Answers[planQuestion].Answers, "\n")
 	switch said {
 	case planYes:
-		return thole.Answer{Decision: thole.DecisionAllow}
+		return event.Answer{Decision: event.DecisionAllow}
 	case planNo, "":
-		return thole.Answer{Decision: thole.DecisionDeny}
+		return event.Answer{Decision: event.DecisionDeny}
 	}
-	return thole.Answer{Decision: thole.DecisionDeny, Message: said}
+	return event.Answer{Decision: event.DecisionDeny, Message: said}
 }
 
 // decision reads a verdict: a word, or an object that accepts an offered rule.
-func decision(raw json.RawMessage) (thole.Answer, error) {
+func decision(raw json.RawMessage) (event.Answer, error) {
 	var word string
 	if strictjson.Unmarshal(raw, &word) == nil {
 		switch word {
 		case "accept", "approved":
-			return thole.Answer{Decision: thole.DecisionAllow}, nil
+			return event.Answer{Decision: event.DecisionAllow}, nil
 		case "acceptForSession", "approved_for_session":
-			return thole.Answer{Decision: thole.DecisionAlways}, nil
+			return event.Answer{Decision: event.DecisionAlways}, nil
 		case "decline", "denied":
-			return thole.Answer{Decision: thole.DecisionDeny}, nil
+			return event.Answer{Decision: event.DecisionDeny}, nil
 		case "cancel", "abort":
-			return thole.Answer{Decision: thole.DecisionCancel}, nil
+			return event.Answer{Decision: event.DecisionCancel}, nil
 		}
-		return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision %q", word)
+		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision %q", word)
 	}
 	var rule struct {
 		Exec *struct {
@@ -275,19 +276,19 @@ func decision(raw json.RawMessage) (thole.Answer, error) {
 		Network json.RawMessage `json:"applyNetworkPolicyAmendment"`
 	}
 	if err := strictjson.Unmarshal(raw, &rule); err != nil {
-		return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "unreadable decision: %w", err)
+		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "unreadable decision: %w", err)
 	}
 	switch {
 	case rule.Exec != nil:
-		return thole.Answer{Decision: thole.DecisionAlways, Amendment: rule.Exec.Amendment}, nil
+		return event.Answer{Decision: event.DecisionAlways, Amendment: rule.Exec.Amendment}, nil
 	case len(rule.Network) > 0:
-		return thole.Answer{Decision: thole.DecisionAlways, Amendment: rule.Network}, nil
+		return event.Answer{Decision: event.DecisionAlways, Amendment: rule.Network}, nil
 	}
-	return thole.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision")
+	return event.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision")
 }
 
-func fromAnswer(w app.Answer) thole.Answer {
-	return thole.Answer{
-		Decision: thole.Decision(w.Decision), Message: w.Message, Answers: w.Answers, Input: w.Input, Amendment: w.Amendment, Result: w.Result,
+func fromAnswer(w app.Answer) event.Answer {
+	return event.Answer{
+		Decision: event.Decision(w.Decision), Message: w.Message, Answers: w.Answers, Input: w.Input, Amendment: w.Amendment, Result: w.Result,
 	}
 }

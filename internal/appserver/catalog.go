@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -117,7 +117,7 @@ func (c *catalog) wireModel(providerName, model string) string {
 
 // list is every model of every provider that is there. The default is the user's
 // choice, else the default provider's own.
-func (c *catalog) list(chosen thread.Settings) []app.Model {
+func (c *catalog) list(chosen event.Settings) []app.Model {
 	models := []app.Model{}
 	chosenID := ""
 	if chosen.Provider != "" {

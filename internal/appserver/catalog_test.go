@@ -3,8 +3,8 @@ package appserver
 import (
 	"testing"
 
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Every model of every agent can be chosen by the name it is listed under, and an
@@ -22,7 +22,7 @@ func TestModelsOfAgents(t *testing.T) {
 		"codex/default": {"codex", "", "medium"}, "gpt-x": {"codex", "gpt-x", "low"},
 		"claude/default": {"claude", "", "medium"}, "claude/opus": {"claude", "opus", "medium"}, "opencode/default": {"opencode", "", "medium"},
 	}
-	models := c.list(thread.Settings{})
+	models := c.list(event.Settings{})
 	if len(models) != len(want) || models[0].ID != "codex/default" || !models[0].IsDefault {
 		t.Errorf("%+v", models)
 	}

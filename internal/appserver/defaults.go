@@ -8,17 +8,17 @@ import (
 	"hash/fnv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/strictjson"
-	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
 // Defaults keep what a user's new threads start with where their maker does not
 // say: provider, model and effort.
 type Defaults interface {
-	Load(ctx context.Context, user thole.UserID) (thread.Settings, error)
-	Save(ctx context.Context, user thole.UserID, s thread.Settings) error
+	Load(ctx context.Context, user thole.UserID) (event.Settings, error)
+	Save(ctx context.Context, user thole.UserID, s event.Settings) error
 }
 
 func (s *Server) registerConfig() {
@@ -35,9 +35,9 @@ func (s *Server) registerConfig() {
 }
 
 // defaults is what the connection's user chose, as far as it can still run.
-func (s *Server) defaults(ctx context.Context, c *conn) (thread.Settings, error) {
+func (s *Server) defaults(ctx context.Context, c *conn) (event.Settings, error) {
 	if s.cfg.Defaults == nil {
-		return thread.Settings{}, nil
+		return event.Settings{}, nil
 	}
 	def, err := s.cfg.Defaults.Load(ctx, c.actor.User)
 	if err != nil || def.Provider == "" {
@@ -48,7 +48,7 @@ func (s *Server) defaults(ctx context.Context, c *conn) (thread.Settings, error)
 			return def, nil
 		}
 	}
-	return thread.Settings{}, nil
+	return event.Settings{}, nil
 }
 
 // configRead tells what a new thread starts with.
@@ -86,7 +86,7 @@ func (s *Server) configWrite(ctx context.Context, c *conn, edits []app.ConfigEdi
 	return answer{result: app.ConfigWriteResult{Status: "ok", Version: configVersion(def), FilePath: s.cfg.Home}}, nil
 }
 
-func (s *Server) configEdit(def thread.Settings, e app.ConfigEdit) (thread.Settings, error) {
+func (s *Server) configEdit(def event.Settings, e app.ConfigEdit) (event.Settings, error) {
 	var value *string
 	if len(e.Value) > 0 && strictjson.Unmarshal(e.Value, &value) != nil {
 		return def, thole.Errorf(thole.CodeInvalid, "%s: a text is wanted", e.KeyPath)
@@ -107,7 +107,7 @@ func (s *Server) configEdit(def thread.Settings, e app.ConfigEdit) (thread.Setti
 	return def, thole.Errorf(thole.CodeUnsupported, "thole keeps no setting %s; of Codex's it keeps model and model_reasoning_effort", e.KeyPath)
 }
 
-func configVersion(s thread.Settings) string {
+func configVersion(s event.Settings) string {
 	h := fnv.New64a()
 	_ = json.NewEncoder(h).Encode([]string{s.Provider, s.Model, s.Effort})
 	return hex.EncodeToString(h.Sum(nil))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // maxDiff bounds what a turn's whole diff is told with; a turn that changes more
@@ -14,7 +14,7 @@ const maxDiff = 256 << 10
 
 // turnDiff is changes in their order as one patch, "" when it is too large. A file
 // that was changed twice is in it twice: the pieces apply one after the other.
-func turnDiff(edits []thole.FileChange) string {
+func turnDiff(edits []event.FileChange) string {
 	var b strings.Builder
 	for _, c := range edits {
 		if b.Len()+len(c.Diff) > maxDiff {
@@ -27,7 +27,7 @@ func turnDiff(edits []thole.FileChange) string {
 
 // patch writes one change in git's form. Agents report hunks with or without a
 // header, or a new or deleted file as marked lines only.
-func patch(b *strings.Builder, c thole.FileChange) {
+func patch(b *strings.Builder, c event.FileChange) {
 	to := cmp.Or(c.Move, c.Path)
 	fmt.Fprintf(b, "diff --git a/%s b/%s\n", c.Path, to)
 	from, onto := "a/"+c.Path, "b/"+to

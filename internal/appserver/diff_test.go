@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Whatever form an agent reports a change in, git can apply the turn's diff.
@@ -26,7 +26,7 @@ func TestTurnDiffApplies(t *testing.T) {
 	put("headed.txt", "a\n")
 	put("gone.txt", "x\ny\n")
 	put("old.txt", "kept\n")
-	diff := turnDiff([]thole.FileChange{
+	diff := turnDiff([]event.FileChange{
 		{Path: "new.txt", Kind: "add", Diff: "+first\n+second\n"},
 		{Path: "changed.txt", Kind: "update", Diff: "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"},
 		{Path: "headed.txt", Kind: "update", Diff: "--- a/headed.txt\n+++ b/headed.txt\n@@ -1,1 +1,1 @@\n-a\n+b\n"},
@@ -50,7 +50,7 @@ func TestTurnDiffApplies(t *testing.T) {
 			t.Errorf("%s is still there", name)
 		}
 	}
-	if big := turnDiff([]thole.FileChange{{Path: "b", Kind: "add", Diff: strings.Repeat("+x\n", maxDiff)}}); big != "" {
+	if big := turnDiff([]event.FileChange{{Path: "b", Kind: "add", Diff: strings.Repeat("+x\n", maxDiff)}}); big != "" {
 		t.Errorf("a diff of %d bytes was told", len(big))
 	}
 }
@@ -61,15 +61,15 @@ func TestClosedThreads(t *testing.T) {
 	s := &Server{}
 	for _, c := range []struct {
 		actor thole.Actor
-		st    thread.Status
+		st    event.Status
 		want  string
 	}{
-		{thole.SystemActor, thread.Status{}, "thread/status/changed thread/closed"},
-		{thole.SystemActor, thread.Status{Loaded: true}, "thread/status/changed"},
-		{thole.LocalActor, thread.Status{}, "thread/status/changed"},
+		{thole.SystemActor, event.Status{}, "thread/status/changed thread/closed"},
+		{thole.SystemActor, event.Status{Loaded: true}, "thread/status/changed"},
+		{thole.LocalActor, event.Status{}, "thread/status/changed"},
 	} {
 		var got []string
-		for _, f := range s.coarse(nil, &thread.Event{Kind: thread.ThreadStatus, Actor: c.actor, Data: thread.Data{Status: &c.st}}, false) {
+		for _, f := range s.coarse(nil, &event.Event{Kind: event.ThreadStatus, Actor: c.actor, Data: event.Data{Status: &c.st}}, false) {
 			got = append(got, f.method)
 		}
 		if strings.Join(got, " ") != c.want {

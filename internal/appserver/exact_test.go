@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/strictjson/exacttest"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -31,13 +31,13 @@ func TestContractIsKnownByItsExactNames(t *testing.T) {
 
 // So is every member of a client's answers.
 func TestAnswersAreKnownByTheirExactNames(t *testing.T) {
-	for kind, typ := range map[thole.AskKind]reflect.Type{
-		thole.AskCommand: reflect.TypeFor[app.ApprovalAnswer](), thole.AskPermissions: reflect.TypeFor[app.PermissionsAnswer](),
-		thole.AskInput: reflect.TypeFor[app.UserInputAnswer](), thole.AskElicitation: reflect.TypeFor[app.ElicitationAnswer](),
-		thole.AskAuth: reflect.TypeFor[app.Answer](),
+	for kind, typ := range map[event.AskKind]reflect.Type{
+		event.AskCommand: reflect.TypeFor[app.ApprovalAnswer](), event.AskPermissions: reflect.TypeFor[app.PermissionsAnswer](),
+		event.AskInput: reflect.TypeFor[app.UserInputAnswer](), event.AskElicitation: reflect.TypeFor[app.ElicitationAnswer](),
+		event.AskAuth: reflect.TypeFor[app.Answer](),
 	} {
 		t.Run(string(kind), func(t *testing.T) {
-			exacttest.Variants(t, typ, func(raw []byte) (any, error) { return parseAnswer(thole.Ask{Kind: kind}, json.RawMessage(raw)) })
+			exacttest.Variants(t, typ, func(raw []byte) (any, error) { return parseAnswer(event.Ask{Kind: kind}, json.RawMessage(raw)) })
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -58,7 +60,7 @@ func (s *Server) todos(ctx context.Context, c *conn, p *app.ThreadParams) (answe
 	return result(app.TodoListResult{Data: todos(list)}, err)
 }
 
-func todos(list []thole.Todo) []app.Todo {
+func todos(list []event.Todo) []app.Todo {
 	out := make([]app.Todo, 0, len(list))
 	for _, t := range list {
 		out = append(out, app.Todo{ID: string(t.ID), Content: t.Content, State: string(t.State)})
@@ -84,7 +86,7 @@ func (s *Server) askAnswer(ctx context.Context, c *conn, p *app.AskAnswerParams)
 	return result(app.AskResult{Ask: askRecord(r)}, err)
 }
 
-func asks(list []thread.AskRecord) []app.Ask {
+func asks(list []fold.AskRecord) []app.Ask {
 	out := make([]app.Ask, 0, len(list))
 	for _, r := range list {
 		out = append(out, askRecord(r))
@@ -92,7 +94,7 @@ func asks(list []thread.AskRecord) []app.Ask {
 	return out
 }
 
-func askRecord(r thread.AskRecord) app.Ask {
+func askRecord(r fold.AskRecord) app.Ask {
 	a := r.Ask
 	out := app.Ask{
 		ID: string(a.ID), Kind: string(a.Kind), State: string(r.State), TurnID: string(r.Turn), ItemID: string(a.Item), Title: a.Title,
@@ -113,7 +115,7 @@ func askRecord(r thread.AskRecord) app.Ask {
 			Amendment: r.Answer.Amendment, Result: r.Answer.Result,
 		}
 	}
-	if r.Answer != nil || r.State == thole.AskSelfAnswered {
+	if r.Answer != nil || r.State == event.AskSelfAnswered {
 		out.AnsweredBy = cmp.Or(r.Actor.Client, string(r.Actor.User))
 	}
 	return out

@@ -8,7 +8,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/strictjson"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // frame is one encoded message to clients, shared by all that get it.
@@ -81,69 +80,4 @@ func pick(p *peer, frames []*frame) []jsonrpc.Frame {
 		}
 	}
 	return out
-}
-
-// feeds keep the newest encoded batches of each thread, so that a batch is encoded
-// once for all its subscribers. The machine hands the same slice to all of them,
-// and its first element's address names it; an address that is kept here cannot be
-// reused.
-type feeds struct {
-	mu     sync.Mutex // guards by and the counts in it
-	by     map[string]*feed
-	coarse feed // of the coarse changes of all threads
-}
-
-type feed struct {
-	refs int
-
-	mu   sync.Mutex // guards what follows
-	ring [kept]struct {
-		key    *thread.Event
-		frames []*frame
-	}
-	next int
-}
-
-// kept is how many batches a slow subscriber may lag behind the first one before
-// it encodes for itself.
-const kept = 32
-
-func (f *feeds) init() { f.by = map[string]*feed{} }
-
-func (f *feeds) hold(id string) *feed {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	one := f.by[id]
-	if one == nil {
-		one = &feed{}
-		f.by[id] = one
-	}
-	one.refs++
-	return one
-}
-
-func (f *feeds) release(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if one := f.by[id]; one != nil {
-		if one.refs--; one.refs == 0 {
-			delete(f.by, id)
-		}
-	}
-}
-
-// frames returns the batch encoded, by encode if nobody did before.
-func (f *feed) frames(batch []thread.Event, encode func() []*frame) (frames []*frame, had bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := range f.ring {
-		if e := &f.ring[i]; e.key == &batch[0] {
-			return e.frames, true
-		}
-	}
-	frames = encode()
-	e := &f.ring[f.next]
-	e.key, e.frames = &batch[0], frames
-	f.next = (f.next + 1) % kept
-	return frames, false
 }

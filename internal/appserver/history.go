@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
@@ -282,7 +283,7 @@ func (s *Server) threadSearch(ctx context.Context, c *conn, p *app.ThreadListPar
 
 // snippet is what a human recognises the match by: the name or preview that holds
 // the text, else the preview.
-func snippet(t thread.Thread, term string) string {
+func snippet(t fold.Thread, term string) string {
 	if strings.Contains(strings.ToLower(t.Name), strings.ToLower(term)) {
 		return t.Name
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -42,11 +44,11 @@ func (s *Server) injectItems(ctx context.Context, c *conn, p *app.InjectItemsPar
 			more += "\n\n" + part.Text
 		}
 	}
-	add := func(st thread.Settings) thread.Settings {
+	add := func(st event.Settings) event.Settings {
 		st.Instructions = strings.TrimSpace(st.Instructions + more)
 		return st
 	}
-	_, err = s.cfg.Threads.Update(ctx, c.who(), id, thread.Update{Change: add}, func(now thread.Thread) error {
+	_, err = s.cfg.Threads.Update(ctx, c.who(), id, thread.Update{Change: add}, func(now fold.Thread) error {
 		if len(now.Settings.Instructions)+len(more) > maxInjected {
 			return thole.Errorf(thole.CodeInvalid, "the thread's instructions would be longer than %d bytes", maxInjected)
 		}

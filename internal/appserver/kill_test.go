@@ -13,8 +13,11 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/appserver"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
@@ -27,9 +30,9 @@ type elsewhere struct{}
 
 func (elsewhere) Wake(thole.ThreadID, thole.TurnID)                                       {}
 func (elsewhere) Steer(context.Context, thread.TurnRef, []thole.Input, string) error      { return nil }
-func (elsewhere) Answer(context.Context, thread.TurnRef, thole.AskID, thole.Answer) error { return nil }
+func (elsewhere) Answer(context.Context, thread.TurnRef, thole.AskID, event.Answer) error { return nil }
 func (elsewhere) Interrupt(context.Context, thread.TurnRef) error                         { return nil }
-func (elsewhere) Recover(context.Context, thread.Thread, thread.Turn) thread.Fate {
+func (elsewhere) Recover(context.Context, fold.Thread, fold.Turn) thread.Fate {
 	return thread.FateResume
 }
 
@@ -44,10 +47,10 @@ type site struct {
 	notes  chan appclient.Notification
 }
 
-func openSite(ctx context.Context, dir string, hook store.Hook) (*site, error) {
+func openSite(ctx context.Context, dir string, hook sqldb.Hook) (*site, error) {
 	s := &site{served: make(chan struct{}), asked: make(chan *appclient.Request, 16), notes: make(chan appclient.Notification, 256)}
 	var err error
-	if s.db, err = store.Open(ctx, store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}); err != nil {
+	if s.db, err = store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}); err != nil {
 		return nil, err
 	}
 	if s.m, err = thread.New(thread.Config{Store: s.db.Threads(), Checkpoint: time.Hour}); err != nil {
@@ -114,9 +117,9 @@ func contractWork(w *crash.Work) error {
 	}
 	w.Ack("turn " + turn.ID)
 	ref := thread.TurnRef{Thread: thole.ThreadID(id), Turn: thole.TurnID(turn.ID)}
-	err = s.m.Apply(ctx, ref, []provider.Event{
-		{ID: "e1", Kind: provider.EventItemCompleted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage, Text: "I have to ask", State: thole.ItemCompleted}},
-		{ID: "e2", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "a1", Kind: thole.AskCommand, Command: "true"}},
+	err = s.m.Apply(ctx, ref, []event.Event{
+		{ID: "e1", Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage, Text: "I have to ask", State: event.StateCompleted}}},
+		{ID: "e2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand, Command: "true"}}},
 	})
 	if err != nil {
 		return err
@@ -135,7 +138,7 @@ func contractWork(w *crash.Work) error {
 		return err
 	}
 	w.Ack("resolved")
-	err = s.m.Apply(ctx, ref, []provider.Event{{ID: "e3", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
+	err = s.m.Apply(ctx, ref, []event.Event{{ID: "e3", Kind: event.TurnEnded, Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -313,7 +314,7 @@ func TestSettings(t *testing.T) {
 	if m.field("item", "status") != "declined" {
 		t.Errorf("plan mode let a command through: %s", m.Params)
 	}
-	var page thread.Page[thread.Turn]
+	var page thread.Page[fold.Turn]
 	if page, err = rig.Threads.Turns(context.Background(), thole.LocalActor, thole.ThreadID(id), thread.PageParams{}); err != nil || page.Items[0].Settings.Profile != thole.ProfilePlan {
 		t.Errorf("the turn ran as %v: %v", page.Items, err)
 	}

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // follow sends what a subscription brings until it ends, and then returns false;
 // true means that the connection is over or was told to finish.
-func (c *conn) follow(in *thread.Subscription, frames func([]thread.Event) []*frame) (over bool) {
+func (c *conn) follow(in *thread.Subscription, frames func(*thread.Batch) []*frame) (over bool) {
 	for {
-		var batch []thread.Event
+		var batch *thread.Batch
 		var ok bool
 		select {
 		case batch, ok = <-in.Events:
@@ -34,7 +35,7 @@ func (c *conn) follow(in *thread.Subscription, frames func([]thread.Event) []*fr
 const linger = 20 * time.Millisecond
 
 // last sends what was published before the connection had to finish.
-func (c *conn) last(in *thread.Subscription, frames func([]thread.Event) []*frame) {
+func (c *conn) last(in *thread.Subscription, frames func(*thread.Batch) []*frame) {
 	t := time.NewTimer(linger)
 	defer t.Stop()
 	for {
@@ -112,13 +113,13 @@ func (c *conn) watch() error {
 	return nil
 }
 
-func (c *conn) news(batch []thread.Event) []*frame {
-	frames, _ := c.srv.feeds.coarse.frames(batch, func() []*frame {
+func (c *conn) news(batch *thread.Batch) []*frame {
+	frames := batch.Encode(c.srv, func() any {
 		var out []*frame
-		for i := range batch {
-			e := &batch[i]
+		for i := range batch.Events {
+			e := &batch.Events[i]
 			had := len(out)
-			if e.Kind == thread.ThreadCreated {
+			if e.Kind == event.ThreadCreated {
 				if f := c.srv.created(e); f != nil {
 					out = append(out, f)
 				}
@@ -126,11 +127,11 @@ func (c *conn) news(batch []thread.Event) []*frame {
 				out = c.srv.coarse(out, e, false)
 			}
 			for _, f := range out[had:] {
-				f.thread, f.birth = e.Thread, e.Kind == thread.ThreadCreated
+				f.thread, f.birth = e.Thread, e.Kind == event.ThreadCreated
 			}
 		}
 		return out
-	})
+	}).([]*frame)
 	kept := make([]*frame, 0, len(frames))
 	for _, f := range frames {
 		if f.birth || !c.subscribed(f.thread) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -47,7 +48,7 @@ func (s *Server) queueNow(ctx context.Context, c *conn, id thole.ThreadID) (app.
 	return app.QueueListResult{Data: submissions(list)}, err
 }
 
-func submissions(list []thread.Message) []app.QueuedSubmission {
+func submissions(list []event.Message) []app.QueuedSubmission {
 	out := make([]app.QueuedSubmission, 0, len(list))
 	for _, m := range list {
 		out = append(out, queued(m))

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -59,7 +60,7 @@ func (s *Server) threadResume(ctx context.Context, c *conn, p *app.ThreadResumeP
 
 // adopt applies overrides given with a resume, but only to a thread that nobody
 // else works with: settings of a live thread belong to whoever runs it.
-func (s *Server) adopt(ctx context.Context, c *conn, t thread.Thread, w wish) error {
+func (s *Server) adopt(ctx context.Context, c *conn, t fold.Thread, w wish) error {
 	set, _, err := s.settings(w, t.Settings)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (s *Server) adopt(ctx context.Context, c *conn, t thread.Thread, w wish) er
 func (s *Server) replay(p *peer, snap thread.Snapshot) []jsonrpc.Frame {
 	var frames []*frame
 	if t := snap.Open; t != nil {
-		tr := newTranslator(s, snap)
+		tr := &translator{srv: s, state: snap.Fold.Clone()}
 		for _, it := range t.Items {
 			if !it.Stamp.Ended.IsZero() {
 				continue

@@ -71,7 +71,6 @@ type Server struct {
 	methods map[string]*method
 	names   string // of all methods, for the error that lists them
 	lanes   *serial.Queues[lane]
-	feeds   feeds
 	catalog *catalog
 
 	mu     sync.Mutex // guards what follows
@@ -117,7 +116,6 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, conns: map[*conn]struct{}{}, catalog: &catalog{cfg: &cfg},
 		lanes: serial.New[lane](serial.Options{PerKey: 1024}),
 	}
-	s.feeds.init()
 	s.register()
 	return s, nil
 }

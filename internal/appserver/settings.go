@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
-	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -122,8 +123,8 @@ var permissionProfiles = [...]struct{ id, sandbox, about string }{
 
 // settings turns a wish into changes of settings; now is what they are laid over.
 // The second result is true when the turn alone runs in plan mode.
-func (s *Server) settings(w wish, now thread.Settings) (thread.Settings, bool, error) {
-	var out thread.Settings
+func (s *Server) settings(w wish, now event.Settings) (event.Settings, bool, error) {
+	var out event.Settings
 	if w.Cwd != nil && *w.Cwd != "" {
 		if !filepath.IsAbs(*w.Cwd) {
 			return out, false, thole.Errorf(thole.CodeInvalid, "cwd %q is not an absolute path", *w.Cwd)
@@ -182,7 +183,7 @@ func (s *Server) settings(w wish, now thread.Settings) (thread.Settings, bool, e
 }
 
 // view is a thread with its settings in wire words.
-func (s *Server) view(t thread.Thread) app.ThreadView {
+func (s *Server) view(t fold.Thread) app.ThreadView {
 	set := s.threadSettings(t.Settings)
 	return app.ThreadView{
 		Thread: s.thread(t), Model: set.Model, ModelProvider: set.ModelProvider, DisabledPluginIDs: []string{},
@@ -192,7 +193,7 @@ func (s *Server) view(t thread.Thread) app.ThreadView {
 	}
 }
 
-func (s *Server) threadSettings(now thread.Settings) app.ThreadSettings {
+func (s *Server) threadSettings(now event.Settings) app.ThreadSettings {
 	name := cmp.Or(now.Provider, s.catalog.provider())
 	approval, sandbox := words(name, cmp.Or(now.Profile, s.cfg.DefaultProfile))
 	model := s.catalog.wireModel(name, now.Model)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -16,8 +17,6 @@ type sub struct {
 	conn   *conn
 	thread thole.ThreadID
 	in     *thread.Subscription
-	feed   *feed
-	live   *translator
 	// old translates events up to the snapshot, for a client that resumed behind a
 	// cursor; inFlight are the items whose text the snapshot has.
 	old      *translator
@@ -35,11 +34,11 @@ func (c *conn) subscribe(ctx context.Context, id thole.ThreadID, o thread.Subscr
 		return nil, err
 	}
 	s := &sub{
-		conn: c, thread: id, in: in, feed: c.srv.feeds.hold(string(id)), live: newTranslator(c.srv, in.Snapshot), gone: make(chan struct{}),
+		conn: c, thread: id, in: in, gone: make(chan struct{}),
 	}
 	if o.After != nil {
-		s.old = newTranslator(c.srv, in.Snapshot)
-		s.old.replay, s.inFlight = true, map[thole.ItemID]bool{}
+		s.old = &translator{srv: c.srv, state: in.Snapshot.Fold.Clone(), replay: true, usage: in.Snapshot.Thread.Usage}
+		s.inFlight = map[thole.ItemID]bool{}
 		if in.Snapshot.Open != nil {
 			for _, it := range in.Snapshot.Open.Items {
 				s.inFlight[it.ID] = true
@@ -59,7 +58,6 @@ func (c *conn) subscribe(ctx context.Context, id thole.ThreadID, o thread.Subscr
 // drop ends a subscription whose pump never ran.
 func (s *sub) drop() {
 	s.in.Close()
-	s.conn.srv.feeds.release(string(s.thread))
 	close(s.gone)
 }
 
@@ -76,7 +74,6 @@ func (s *sub) start() {
 	go func() {
 		defer c.pumps.Done()
 		defer close(s.gone)
-		defer c.srv.feeds.release(string(s.thread))
 		s.pump()
 	}()
 }
@@ -133,37 +130,22 @@ func (c *conn) lost(err error) {
 	c.rpc.Close(reason)
 }
 
-func (s *sub) frames(batch []thread.Event) []*frame {
-	if s.old != nil {
-		if last := lastSeq(batch); last <= s.in.Snapshot.Seq {
-			if batch = s.unseen(batch); len(batch) == 0 {
-				return nil
-			}
-			return s.old.frames(batch)
-		}
-		s.old = nil
+func (s *sub) frames(batch *thread.Batch) []*frame {
+	if batch.Before == nil { // read from the log, up to the snapshot
+		events := s.unseen(batch.Events)
+		return s.old.frames(events)
 	}
-	frames, had := s.feed.frames(batch, func() []*frame { return s.live.frames(batch) })
-	if had {
-		for i := range batch {
-			s.live.fold(&batch[i])
-		}
-	}
-	return frames
-}
-
-func lastSeq(batch []thread.Event) (n uint64) {
-	for i := range batch {
-		n = max(n, batch[i].Seq)
-	}
-	return n
+	return batch.Encode(s.conn.srv, func() any {
+		t := &translator{srv: s.conn.srv, state: batch.Before.Clone()}
+		return t.frames(batch.Events)
+	}).([]*frame)
 }
 
 // unseen leaves out the text so far of items that the snapshot has with their text.
-func (s *sub) unseen(batch []thread.Event) []thread.Event {
-	kept := make([]thread.Event, 0, len(batch))
+func (s *sub) unseen(batch []event.Event) []event.Event {
+	kept := make([]event.Event, 0, len(batch))
 	for _, e := range batch {
-		if e.Kind == thread.ItemDelta && e.Data.Offset == 0 && s.inFlight[e.Data.ItemID] {
+		if e.Kind == event.ItemDelta && e.Data.Offset == 0 && s.inFlight[e.Data.ItemID] {
 			continue
 		}
 		kept = append(kept, e)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -37,7 +39,7 @@ func threadID(id string) (thole.ThreadID, error) {
 }
 
 func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartParams) (answer, error) {
-	set, plan, err := s.settings(wish{Settings: p.Settings, sandbox: str(p.Sandbox), instructions: instructions(p)}, thread.Settings{})
+	set, plan, err := s.settings(wish{Settings: p.Settings, sandbox: str(p.Sandbox), instructions: instructions(p)}, event.Settings{})
 	if err != nil {
 		return answer{}, err
 	}
@@ -78,7 +80,7 @@ func instructions(p *app.ThreadStartParams) string {
 }
 
 // opened answers with a new thread and subscribes its maker.
-func (s *Server) opened(ctx context.Context, c *conn, t thread.Thread) (answer, error) {
+func (s *Server) opened(ctx context.Context, c *conn, t fold.Thread) (answer, error) {
 	sub, err := c.subscribe(ctx, t.ID, c.lag())
 	if err != nil {
 		return answer{}, err
@@ -103,8 +105,8 @@ var deltaMethods = [...]string{
 
 // created encodes the announcement of a thread. The event has all that a new
 // thread is.
-func (s *Server) created(e *thread.Event) *frame {
-	t := thread.Thread{ID: e.Thread, Created: e.Time, Updated: e.Time, Status: thread.Status{Loaded: true}}
+func (s *Server) created(e *event.Event) *frame {
+	t := fold.Thread{ID: e.Thread, Created: e.Time, Updated: e.Time, Status: event.Status{Loaded: true}}
 	if b := e.Data.Created; b != nil {
 		t.Source, t.Client, t.Ephemeral, t.ForkedFrom, t.Parent, t.Preview = b.Source, b.Client, b.Ephemeral, b.ForkedFrom, b.Parent, b.Preview
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
@@ -42,7 +43,7 @@ func (s *Server) begin(ctx context.Context, c *conn, p *app.TurnStartParams) (th
 	}
 	plan, err := s.change(ctx, c, out.Thread, wish{Settings: p.Settings, sandbox: sandbox, effort: p.Effort, mode: p.CollaborationMode})
 	if plan {
-		out.Settings, out.Once = &thread.Settings{Profile: thole.ProfilePlan}, true
+		out.Settings, out.Once = &event.Settings{Profile: thole.ProfilePlan}, true
 	}
 	return out, err
 }

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
 )
 
 // Converters from the nouns of the thread machine to the wire, and back.
 
-func (s *Server) thread(t thread.Thread) app.Thread {
+func (s *Server) thread(t fold.Thread) app.Thread {
 	name := cmp.Or(t.Settings.Provider, s.catalog.provider())
 	model := s.catalog.wireModel(name, t.Settings.Model)
 	recency := t.Updated.Unix()
@@ -35,7 +36,7 @@ func (s *Server) thread(t thread.Thread) app.Thread {
 // sourceApp is the source of threads whose client did not say what they are for.
 const sourceApp = "app"
 
-func status(st thread.Status) app.ThreadStatus {
+func status(st event.Status) app.ThreadStatus {
 	switch {
 	case st.Active:
 		flags := []string{}
@@ -55,7 +56,7 @@ func status(st thread.Status) app.ThreadStatus {
 }
 
 // turn is a turn without items.
-func turn(t thread.Turn) app.Turn {
+func turn(t fold.Turn) app.Turn {
 	id := string(t.ID)
 	out := app.Turn{ID: id, RootTurnID: &id, Items: []app.Item{}, ItemsView: app.ItemsNotLoaded, Status: app.TurnInProgress}
 	if !t.Created.IsZero() {
@@ -82,7 +83,7 @@ func turn(t thread.Turn) app.Turn {
 }
 
 // accepted is a turn as the answer to its start tells it: nothing has happened.
-func accepted(t thread.Turn) app.Turn {
+func accepted(t fold.Turn) app.Turn {
 	out := turn(t)
 	out.StartedAt, out.CompletedAt, out.DurationMs, out.Error, out.Status = nil, nil, nil, nil, app.TurnInProgress
 	return out
@@ -133,14 +134,14 @@ func usage(u thole.Usage) app.TokenUsage {
 	}
 }
 
-func plan(todos []thole.Todo) []app.PlanStep {
+func plan(todos []event.Todo) []app.PlanStep {
 	steps := make([]app.PlanStep, 0, len(todos))
 	for _, t := range todos {
 		st := "pending"
 		switch t.State {
-		case thole.TodoDoing:
+		case event.TodoDoing:
 			st = "inProgress"
-		case thole.TodoDone, thole.TodoCanceled:
+		case event.TodoDone, event.TodoCanceled:
 			st = "completed"
 		}
 		steps = append(steps, app.PlanStep{Step: t.Content, Status: st})
@@ -193,6 +194,6 @@ func userInputs(in []thole.Input) []app.UserInput {
 	return out
 }
 
-func queued(m thread.Message) app.QueuedSubmission {
+func queued(m event.Message) app.QueuedSubmission {
 	return app.QueuedSubmission{ID: string(m.ID), Input: userInputs(m.Input), ClientUserMessageID: m.ClientID}
 }

@@ -5,37 +5,37 @@ import (
 	"encoding/json"
 	"strings"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/strictjson"
-	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
 // item is an item as the contract tells it.
-func item(i thole.Item) app.Item {
+func item(i event.Item) app.Item {
 	out := app.Item{ID: string(i.ID), StartedAtMs: millis(i.Stamp.Started), CompletedAtMs: millis(i.Stamp.Ended)}
 	var extra app.ItemExtra
 	extra.Parent = string(i.Parent)
 	switch i.Kind {
-	case thole.ItemUserMessage:
+	case event.ItemUserMessage:
 		out.Type = app.ItemUserMessage
 		out.ClientID = ptr(i.ClientID)
 		out.Content, _ = json.Marshal(userInputs(i.Content))
-	case thole.ItemReasoning:
+	case event.ItemReasoning:
 		out.Type = app.ItemReasoning
 		out.Summary = parts(i.Summary)
 		out.Content, _ = json.Marshal(parts(i.Text))
-	case thole.ItemPlan:
+	case event.ItemPlan:
 		out.Type, out.Text = app.ItemPlan, &i.Text
-	case thole.ItemCommand:
+	case event.ItemCommand:
 		command(&out, i, &extra)
-	case thole.ItemFileChange:
+	case event.ItemFileChange:
 		out.Type, out.Status, out.Changes = app.ItemFileChange, itemStatus(i.State), changes(i.Changes)
-	case thole.ItemTool:
+	case event.ItemTool:
 		tool(&out, i)
-	case thole.ItemCompaction:
+	case event.ItemCompaction:
 		out.Type = app.ItemCompaction
-	case thole.ItemSystem:
+	case event.ItemSystem:
 		out.Type, out.Text, extra.System = app.ItemAgentMessage, &i.Text, true
 	default:
 		out.Type, out.Text = app.ItemAgentMessage, &i.Text
@@ -53,22 +53,22 @@ func parts(text string) []string {
 	return []string{text}
 }
 
-func itemStatus(st thole.ItemState) string {
+func itemStatus(st event.ItemState) string {
 	switch st {
-	case thole.ItemCompleted:
+	case event.StateCompleted:
 		return app.ItemCompleted
-	case thole.ItemFailed:
+	case event.StateFailed:
 		return app.ItemFailed
-	case thole.ItemDeclined:
+	case event.StateDeclined:
 		return app.ItemDeclined
 	}
 	return app.ItemInProgress
 }
 
-func command(out *app.Item, i thole.Item, extra *app.ItemExtra) {
+func command(out *app.Item, i event.Item, extra *app.ItemExtra) {
 	c := i.Command
 	if c == nil {
-		c = &thole.Command{}
+		c = &event.Command{}
 	}
 	out.Type, out.Status, out.Source = app.ItemCommandExecution, itemStatus(i.State), "agent"
 	if c.User {
@@ -83,7 +83,7 @@ func command(out *app.Item, i thole.Item, extra *app.ItemExtra) {
 	extra.OutputDropped = c.OutputDropped
 }
 
-func changes(list []thole.FileChange) []app.FileChange {
+func changes(list []event.FileChange) []app.FileChange {
 	out := make([]app.FileChange, 0, len(list))
 	for _, c := range list {
 		kind := app.ChangeKind{Type: c.Kind}
@@ -97,10 +97,10 @@ func changes(list []thole.FileChange) []app.FileChange {
 
 // tool is a call of an MCP server's tool or of any other; the latter are told as
 // dynamicToolCall, which clients show by name.
-func tool(out *app.Item, i thole.Item) {
+func tool(out *app.Item, i event.Item) {
 	t := i.Tool
 	if t == nil {
-		t = &thole.ToolCall{}
+		t = &event.ToolCall{}
 	}
 	out.Tool, out.Status, out.Arguments = t.Name, itemStatus(i.State), t.Input
 	if out.Status == app.ItemDeclined {
@@ -136,7 +136,7 @@ func plainText(raw json.RawMessage) string {
 	return strings.TrimSpace(string(raw))
 }
 
-func entry(r thread.ItemRecord) app.ItemEntry {
+func entry(r fold.ItemRecord) app.ItemEntry {
 	it := item(r.Item)
 	return app.ItemEntry{TurnID: string(r.Turn), Item: it, StartedAtMs: it.StartedAtMs, CompletedAtMs: it.CompletedAtMs}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/thread"
@@ -64,7 +65,7 @@ func (s *Server) errand(ctx context.Context, c *conn, name string, input []thole
 		return answer{}, err
 	}
 	waiting, err := s.cfg.Threads.Queue(ctx, c.who(), id)
-	if err != nil || !slices.ContainsFunc(waiting, func(w thread.Message) bool { return w.ID == m.ID }) {
+	if err != nil || !slices.ContainsFunc(waiting, func(w event.Message) bool { return w.ID == m.ID }) {
 		return result(app.Empty{}, err)
 	}
 	return answer{result: app.Empty{}, after: s.warning(c, name, input[0].Text+" waits for the end of the running turn.")}, nil

@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -29,10 +30,10 @@ type stage struct {
 	ids int
 }
 
-func openStage(dir string, hook store.Hook) (*stage, error) {
+func openStage(dir string, hook sqldb.Hook) (*stage, error) {
 	s := &stage{dir: filepath.Join(dir, "artifacts"), now: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	var err error
-	s.db, err = store.Open(ctx, store.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook, Now: func() time.Time { return s.now }})
+	s.db, err = store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook, Now: func() time.Time { return s.now }})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +176,7 @@ func TestKillAtEveryArtifactStep(t *testing.T) {
 
 func (s *stage) onlyLease(t *testing.T) (id string) {
 	t.Helper()
-	err := s.db.View(ctx, func(tx *store.Tx) error { return tx.QueryRow("select lease_id from artifact_leases").Scan(&id) })
+	err := s.db.View(ctx, func(tx *sqldb.Tx) error { return tx.QueryRow("select lease_id from artifact_leases").Scan(&id) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/powerloss"
 )
@@ -26,7 +27,7 @@ func TestCompleteSurvivesPowerLoss(t *testing.T) {
 	const job = thole.JobID("00000000-0000-7000-8000-0000000000aa")
 	content := strings.Repeat("result ", 3000)
 	open := func(dir, vfs string) (*store.DB, *delivery.Machine, *artifact.Keeper, error) {
-		db, err := store.Open(ctx, store.Config{Path: filepath.Join(dir, "thole.db"), VFS: vfs})
+		db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), VFS: vfs})
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
@@ -186,8 +187,8 @@ func TestStarterKilledAtEveryStep(t *testing.T) {
 		codex = lab.CodexLauncher(t)
 		t.Setenv(envCodex, codex)
 	}
-	open := func(dir string, hook store.Hook) *store.DB {
-		db, err := store.Open(bg, store.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+	open := func(dir string, hook sqldb.Hook) *store.DB {
+		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 		if err != nil {
 			t.Fatal(err)
 		}

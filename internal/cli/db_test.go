@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 )
 
@@ -24,13 +25,13 @@ func TestDBCommands(t *testing.T) {
 		return out.String(), errw.String()
 	}
 	run(3, "db", "check")
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(home, store.FileName)})
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(home, store.FileName)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run(0, "db", "backup", copied)
 	out, _ := run(0, "db", "check", copied, "--json")
-	var r store.Report
+	var r sqldb.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Schema == 0 || len(r.Problems) != 0 {
 		t.Fatalf("report %s: %v", out, err)
 	}

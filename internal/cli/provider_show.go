@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 )
 
 // turnPrinter shows a turn as plain text. What an agent or a tool wrote is
@@ -24,64 +24,64 @@ type turnPrinter struct {
 	fresh bool         // the cursor is at the start of a line
 }
 
-func (p *turnPrinter) event(e provider.Event) {
+func (p *turnPrinter) event(e event.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e.Kind {
-	case provider.EventItemStarted:
+	case event.ItemStarted:
 		p.started(e.Item)
-	case provider.EventItemDelta:
-		if e.Stream != provider.StreamInput {
+	case event.ItemDelta:
+		if e.Stream != event.StreamInput {
 			p.text(e.ItemID, e.Delta)
 		}
-	case provider.EventItemCompleted:
+	case event.ItemCompleted:
 		p.completed(e.Item)
-	case provider.EventStepReset:
+	case event.StepReset:
 		p.line("… the model starts over")
-	case provider.EventTodoSnapshot, provider.EventTodoUpdate:
+	case event.TodoSnapshot, event.TodoUpdate:
 		for _, t := range e.Todos {
-			p.line("  [" + map[thole.TodoState]string{thole.TodoDone: "x", thole.TodoDoing: "~", thole.TodoCanceled: "-"}[t.State] + "] " + t.Content)
+			p.line("  [" + map[event.TodoState]string{event.TodoDone: "x", event.TodoDoing: "~", event.TodoCanceled: "-"}[t.State] + "] " + t.Content)
 		}
-	case provider.EventError:
+	case event.ErrorReported:
 		if e.Error.Retrying {
 			p.line("… " + e.Error.Message)
 		}
-	case provider.EventNote:
+	case event.NoteReported:
 		p.line("note: " + e.Text)
-	case provider.EventUsage:
-	case provider.EventEnded:
+	case event.UsageUpdated:
+	case event.TurnEnded:
 		p.line("")
 	}
 }
 
-func (p *turnPrinter) started(i *thole.Item) {
+func (p *turnPrinter) started(i *event.Item) {
 	switch i.Kind {
-	case thole.ItemCommand:
+	case event.ItemCommand:
 		p.line("$ " + i.Command.Line)
-	case thole.ItemTool:
+	case event.ItemTool:
 		p.line("> " + i.Tool.Name)
-	case thole.ItemReasoning:
+	case event.ItemReasoning:
 		p.line("(thinking)")
 	}
 }
 
-func (p *turnPrinter) completed(i *thole.Item) {
+func (p *turnPrinter) completed(i *event.Item) {
 	switch i.Kind {
-	case thole.ItemFileChange:
+	case event.ItemFileChange:
 		for _, c := range i.Changes {
 			p.line(c.Kind + " " + c.Path + ended(i.State))
 			p.line(strings.TrimSuffix(c.Diff, "\n"))
 		}
-	case thole.ItemCommand:
-		if i.State != thole.ItemCompleted {
+	case event.ItemCommand:
+		if i.State != event.StateCompleted {
 			p.line(strings.TrimPrefix(ended(i.State), " "))
 		}
 	}
 	p.item = ""
 }
 
-func ended(s thole.ItemState) string {
-	if s == thole.ItemCompleted {
+func ended(s event.ItemState) string {
+	if s == event.StateCompleted {
 		return ""
 	}
 	return " (" + string(s) + ")"
@@ -118,13 +118,13 @@ func printable(s string) string {
 }
 
 // answer asks the user. The end of the input is a denial.
-func (p *turnPrinter) answer(ask thole.Ask) thole.Answer {
+func (p *turnPrinter) answer(ask event.Ask) event.Answer {
 	if len(ask.Questions) > 0 {
 		answers := map[string][]string{}
 		for _, q := range ask.Questions {
 			answers[q.ID] = p.question(q)
 		}
-		return thole.Answer{Answers: answers}
+		return event.Answer{Answers: answers}
 	}
 	p.mu.Lock()
 	p.line("? " + ask.Title + " " + strings.TrimSpace(ask.Command+" "+ask.Reason))
@@ -135,20 +135,20 @@ func (p *turnPrinter) answer(ask thole.Ask) thole.Answer {
 	p.mu.Unlock()
 	switch reply := p.read(); strings.ToLower(reply) {
 	case "y", "yes":
-		return thole.Answer{Decision: thole.DecisionAllow}
+		return event.Answer{Decision: event.DecisionAllow}
 	case "a", "always":
-		return thole.Answer{Decision: thole.DecisionAlways}
+		return event.Answer{Decision: event.DecisionAlways}
 	case "c", "cancel":
-		return thole.Answer{Decision: thole.DecisionCancel}
+		return event.Answer{Decision: event.DecisionCancel}
 	case "", "n", "no":
-		return thole.Answer{Decision: thole.DecisionDeny}
+		return event.Answer{Decision: event.DecisionDeny}
 	default:
-		return thole.Answer{Decision: thole.DecisionDeny, Message: reply}
+		return event.Answer{Decision: event.DecisionDeny, Message: reply}
 	}
 }
 
 // question reads numbers of options, separated by commas, or free text.
-func (p *turnPrinter) question(q thole.Question) []string {
+func (p *turnPrinter) question(q event.Question) []string {
 	p.mu.Lock()
 	p.line("? " + q.Text)
 	for i, o := range q.Options {

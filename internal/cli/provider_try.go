@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -114,7 +115,7 @@ func joinFirst(errs ...error) error {
 func (e *Env) play(ctx context.Context, s provider.Session, prompt string) (provider.Ended, error) {
 	show := &turnPrinter{out: e.Out, in: bufio.NewReader(e.In)}
 	var ended provider.Ended
-	asks := make(chan thole.Ask, 16)
+	asks := make(chan event.Ask, 16)
 	// Answering reads the terminal and must not hold up the stream. A question that
 	// the CLI withdrew leaves the reader waiting for a line; it ends with the program.
 	go func() {
@@ -125,16 +126,16 @@ func (e *Env) play(ctx context.Context, s provider.Session, prompt string) (prov
 		}
 	}()
 	enc := json.NewEncoder(e.Out)
-	err := s.Run(ctx, provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, func(ev provider.Event) {
-		if ev.Ended != nil {
-			ended = *ev.Ended
+	err := s.Run(ctx, provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, func(ev event.Event) {
+		if ev.Kind == event.TurnEnded {
+			ended = provider.EndedOf(ev)
 		}
 		if e.JSON {
 			_ = enc.Encode(ev)
 		} else {
 			show.event(ev)
 		}
-		if ev.Kind == provider.EventAskRequested {
+		if ev.Kind == event.AskRequested {
 			asks <- *ev.Ask
 		}
 	})

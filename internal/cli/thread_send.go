@@ -12,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -88,7 +89,7 @@ func newThreadShow(env *Env) *cobra.Command {
 				}
 				// What is answered is history; that nobody answered it is not.
 				asks = slices.DeleteFunc(asks, func(a app.Ask) bool {
-					return a.State != string(thole.AskPending) && a.State != string(thole.AskSelfAnswered)
+					return a.State != string(event.AskPending) && a.State != string(event.AskSelfAnswered)
 				})
 				queue, err := c.Queue(ctx, args[0])
 				if err != nil {
@@ -165,7 +166,7 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 	case what == "":
 		what = a.Kind
 	}
-	if a.State == string(thole.AskSelfAnswered) {
+	if a.State == string(event.AskSelfAnswered) {
 		fmt.Fprintf(w, "the agent answered itself: %s; nobody allowed it, and turn %s was stopped\n", what, a.TurnID)
 		return
 	}
@@ -186,7 +187,7 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 	how, others := "--decision allow", ""
 	if len(a.Questions) > 0 {
 		how = "--answer " + a.Questions[0].ID + "=…"
-	} else if len(a.Decisions) > 1 && a.Decisions[0] == string(thole.DecisionAllow) {
+	} else if len(a.Decisions) > 1 && a.Decisions[0] == string(event.DecisionAllow) {
 		others = "   # or " + strings.Join(a.Decisions[1:], ", ")
 	}
 	fmt.Fprintf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, how, others)

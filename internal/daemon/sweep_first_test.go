@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/system"
 )
@@ -27,7 +28,7 @@ func TestSweptBeforeServed(t *testing.T) {
 	defer os.RemoveAll(dir)
 	home := filepath.Join(dir, "h")
 	long := time.Now().Add(-10 * 24 * time.Hour)
-	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(home, "thole.db"), Now: func() time.Time { return long }})
+	db, err := store.Open(t.Context(), sqldb.Config{Path: filepath.Join(home, "thole.db"), Now: func() time.Time { return long }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +58,8 @@ func TestSweptBeforeServed(t *testing.T) {
 	go func() {
 		_, err := system.RunDaemon(run, system.DaemonConfig{
 			Home: home, Limits: delivery.DefaultLimits(), Ready: func(err error) { ready <- err },
-			Hook: func(p store.Point, step string) {
-				if p == store.BeforeCommit && step == "delivery.sweep_batch" {
+			Hook: func(p sqldb.Point, step string) {
+				if p == sqldb.BeforeCommit && step == "delivery.sweep_batch" {
 					began()
 					<-swept
 				}

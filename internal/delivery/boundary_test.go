@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -16,7 +16,7 @@ func TestBoundaryIsWholeOrAbsent(t *testing.T) {
 		r.ready("a", thole.TargetDesktop)
 		id := r.head("a").Batch.ID
 		set := func(columns string) error {
-			return r.db.Update(ctx, "test.boundary", func(tx *store.Tx) error {
+			return r.db.Update(ctx, "test.boundary", func(tx *sqldb.Tx) error {
 				_, err := tx.Exec("update delivery_batches set "+columns+" where batch_id = $1", string(id))
 				return err
 			})

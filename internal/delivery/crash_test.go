@@ -12,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -25,8 +26,8 @@ type site struct {
 	ids int
 }
 
-func openSite(dir string, hook store.Hook) (*site, error) {
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+func openSite(dir string, hook sqldb.Hook) (*site, error) {
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tholehq/thole/internal/delivery"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 var errDied = errors.New("the process died")
@@ -78,7 +78,7 @@ func (p *player) insist(f func() error) error {
 func (p *player) text() string {
 	var lanes [][2]string
 	batches, jobs, attempts := map[string][][2]string{}, map[string][]string{}, map[string]string{}
-	p.ok(p.db.View(ctx, func(tx *store.Tx) error {
+	p.ok(p.db.View(ctx, func(tx *sqldb.Tx) error {
 		return errors.Join(
 			each(tx, "select lane_id, thread_id, ticket <> 0 from delivery_lanes order by thread_id", func(c ...string) {
 				lanes = append(lanes, [2]string{c[0], fmt.Sprintf("%s ready=%v\n", c[1], c[2] == "true" || c[2] == "1")})
@@ -108,7 +108,7 @@ func (p *player) text() string {
 // dump is every stored row with every column, the ledger included.
 func (p *player) dump() string {
 	var w strings.Builder
-	p.ok(p.db.View(ctx, func(tx *store.Tx) error {
+	p.ok(p.db.View(ctx, func(tx *sqldb.Tx) error {
 		for _, from := range []string{
 			"delivery_scopes order by target", "delivery_lanes order by lane_id", "delivery_jobs order by job_id", "delivery_batches order by batch_id",
 			"delivery_attempts order by attempt_id", "delivery_audit order by lane_id, seq",
@@ -123,8 +123,8 @@ func (p *player) dump() string {
 	return w.String()
 }
 
-func each(tx *store.Tx, query string, visit func(...string)) error {
-	_, err := store.All(tx, func(rows *sql.Rows) (struct{}, error) {
+func each(tx *sqldb.Tx, query string, visit func(...string)) error {
+	_, err := sqldb.All(tx, func(rows *sql.Rows) (struct{}, error) {
 		names, err := rows.Columns()
 		if err != nil {
 			return struct{}{}, err

@@ -13,6 +13,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"pgregory.net/rapid"
@@ -93,7 +94,7 @@ func play(rt *rapid.T, db *store.DB, script []uint64, judge bool) string {
 }
 
 func wipe(rt *rapid.T, db *store.DB) {
-	err := db.Update(context.Background(), "test.wipe", func(tx *store.Tx) error {
+	err := db.Update(context.Background(), "test.wipe", func(tx *sqldb.Tx) error {
 		for _, q := range []string{
 			"delete from delivery_audit", "delete from delivery_attempts", "delete from delivery_batches", "delete from delivery_jobs",
 			"delete from delivery_lanes", "update delivery_scopes set ready_cursor = 0, last_ticket = 0, revision = 0",

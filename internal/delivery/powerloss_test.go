@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/powerloss"
 )
@@ -71,7 +72,7 @@ func TestLifeSurvivesPowerLoss(t *testing.T) {
 		t.Skip("runs in make soak: each of its 400 states is a store to open")
 	}
 	powerloss.Enumerate(t, 0, func(d *powerloss.Disk) error {
-		db, err := store.Open(ctx, store.Config{Path: filepath.Join(d.Dir, "thole.db"), VFS: d.VFS})
+		db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(d.Dir, "thole.db"), VFS: d.VFS})
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func TestLifeSurvivesPowerLoss(t *testing.T) {
 		life(newRig(t, db, testLimits()), d.Ack)
 		return nil
 	}, func(dir string, acked []string) error {
-		db, err := store.Open(ctx, store.Config{Path: filepath.Join(dir, "thole.db")})
+		db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db")})
 		if err != nil {
 			return err
 		}

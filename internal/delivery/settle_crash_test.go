@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -32,9 +33,9 @@ func (s stage) fence(thread string) delivery.Fence {
 	return a[len(a)-1].Fence()
 }
 
-func openStage(part string) func(dir string, hook store.Hook) (stage, error) {
-	return func(dir string, hook store.Hook) (stage, error) {
-		db, err := store.Open(ctx, store.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+func openStage(part string) func(dir string, hook sqldb.Hook) (stage, error) {
+	return func(dir string, hook sqldb.Hook) (stage, error) {
+		db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 		if err != nil {
 			return stage{}, err
 		}

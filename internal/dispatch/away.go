@@ -6,10 +6,10 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/queue"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // errWaits puts a turn back that needs what is not there now.
@@ -38,7 +38,7 @@ func (w *worker) still(row executor.Row) error {
 }
 
 // wait says in the thread, the first time, what a turn waits for.
-func (w *worker) wait(ctx context.Context, t thread.Turn, why error) error {
+func (w *worker) wait(ctx context.Context, t fold.Turn, why error) error {
 	w.mu.Lock()
 	w.waits[t.ID]++
 	n := w.waits[t.ID]

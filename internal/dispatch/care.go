@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/queue"
@@ -16,7 +17,7 @@ import (
 // aftermath follows a turn's outcome, with which it entered the phase syncing: sync, then the end of the pipeline. A sync
 // that fails never changes the answer; it stands in the executor's row, where it
 // blocks stop and removal until one succeeds.
-func (w *worker) aftermath(ctx context.Context, th thread.Thread, t thread.Turn) error {
+func (w *worker) aftermath(ctx context.Context, th fold.Thread, t fold.Turn) error {
 	if t.Executor != "" && !t.Phase.Terminal() {
 		reason := "run.finished"
 		if t.Outcome == thole.OutcomeInterrupted {
@@ -46,13 +47,13 @@ func (w *worker) aftermath(ctx context.Context, th thread.Thread, t thread.Turn)
 // abandon ends what a deleted thread left: nobody waits for its turn, and nothing
 // will run in its executors again.
 func (w *worker) abandon(ctx context.Context) error {
-	err := w.release(ctx, thread.Thread{ID: w.lease.Thread}, func(executor.Row) bool { return true })
+	err := w.release(ctx, fold.Thread{ID: w.lease.Thread}, func(executor.Row) bool { return true })
 	return w.tried(err)
 }
 
 // release stops and removes those of a thread's executors that nobody needs any
 // more.
-func (w *worker) release(ctx context.Context, th thread.Thread, which func(executor.Row) bool) error {
+func (w *worker) release(ctx context.Context, th fold.Thread, which func(executor.Row) bool) error {
 	rows, err := w.cfg.Rows.Of(ctx, th.ID)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (w *worker) release(ctx context.Context, th thread.Thread, which func(execu
 
 // leave stops the executors of a turn that is parked: its answer may take days,
 // and starts one again. A sync that fails leaves it running.
-func (w *worker) leave(ctx context.Context, th thread.Thread) {
+func (w *worker) leave(ctx context.Context, th fold.Thread) {
 	rows, err := w.cfg.Rows.Of(ctx, th.ID)
 	for _, row := range rows {
 		err = errors.Join(err, w.stop(ctx, th, row.ID))
@@ -102,7 +103,7 @@ func isFenced(err error) bool {
 
 // sync stores an executor's workspace, running or stopped. What is not restored
 // holds nothing of worth.
-func (w *worker) sync(ctx context.Context, th thread.Thread, id thole.ExecutorID, reason string) error {
+func (w *worker) sync(ctx context.Context, th fold.Thread, id thole.ExecutorID, reason string) error {
 	row, err := w.cfg.Rows.Get(ctx, id)
 	if err != nil || !row.Restored || row.State == executor.RowDeleted {
 		return err
@@ -138,7 +139,7 @@ func (w *worker) care(ctx context.Context) error {
 	}
 	th, err := w.cfg.Threads.Get(ctx, thole.SystemActor, w.lease.Thread)
 	if thole.CodeOf(err) == thole.CodeNotFound {
-		th = thread.Thread{ID: w.lease.Thread} // deleted; its executor still goes in order
+		th = fold.Thread{ID: w.lease.Thread} // deleted; its executor still goes in order
 	} else if err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (w *worker) unstick(ctx context.Context, id thole.ExecutorID) error {
 }
 
 // stop syncs and stops a running executor. A failed sync leaves it running.
-func (w *worker) stop(ctx context.Context, th thread.Thread, id thole.ExecutorID) error {
+func (w *worker) stop(ctx context.Context, th fold.Thread, id thole.ExecutorID) error {
 	row, err := w.cfg.Rows.Get(ctx, id)
 	if err != nil || row.State != executor.RowRunning {
 		return err
@@ -231,7 +232,7 @@ func (w *worker) stop(ctx context.Context, th thread.Thread, id thole.ExecutorID
 // remove deletes a stopped executor, after a sync that began after the stop and a
 // comparison of the tree with what that sync stored. One that never ran holds
 // nothing.
-func (w *worker) remove(ctx context.Context, th thread.Thread, id thole.ExecutorID) error {
+func (w *worker) remove(ctx context.Context, th fold.Thread, id thole.ExecutorID) error {
 	row, err := w.cfg.Rows.Get(ctx, id)
 	if err != nil || row.State != executor.RowStopped && row.State != executor.RowCreating {
 		return err

@@ -12,12 +12,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -82,8 +85,8 @@ type pipeline struct {
 }
 
 // kept is the store of a crash directory.
-func kept(dir string, hook store.Hook) (cfg store.Config, err error) {
-	cfg = store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}
+func kept(dir string, hook sqldb.Hook) (cfg sqldb.Config, err error) {
+	cfg = sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}
 	if cluster := os.Getenv(envCluster); cluster != "" {
 		cfg.Path = ""
 		cfg.DSN, err = database(dir, cluster)
@@ -91,7 +94,7 @@ func kept(dir string, hook store.Hook) (cfg store.Config, err error) {
 	return cfg, err
 }
 
-func openPipeline(dir string, at store.Config, change ...func(*dispatch.Config, *local.Config)) (*pipeline, error) {
+func openPipeline(dir string, at sqldb.Config, change ...func(*dispatch.Config, *local.Config)) (*pipeline, error) {
 	root, err := home(dir)
 	if err != nil {
 		return nil, err
@@ -142,7 +145,7 @@ func (p *pipeline) end(t *testing.T, dir string) {
 }
 
 // turn waits for a turn to be in a state, answering the question it may ask.
-func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Turn, error) {
+func (p *pipeline) turn(id thole.TurnID, done func(fold.Turn) bool) (fold.Turn, error) {
 	deadline := time.Now().Add(40 * time.Second)
 	for {
 		t, err := p.m.Turn(context.Background(), me, killedThread, id)
@@ -157,7 +160,7 @@ func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Tu
 			if p.mute != nil && p.mute() {
 				break
 			}
-			_, err := p.m.Answer(context.Background(), me, killedThread, a.Ask.ID, thole.Answer{Answers: map[string][]string{a.Ask.Questions[0].ID: {"yes"}}})
+			_, err := p.m.Answer(context.Background(), me, killedThread, a.Ask.ID, event.Answer{Answers: map[string][]string{a.Ask.Questions[0].ID: {"yes"}}})
 			if err != nil && thole.CodeOf(err) != thole.CodeConflict {
 				return t, err
 			}
@@ -169,7 +172,7 @@ func (p *pipeline) turn(id thole.TurnID, done func(thread.Turn) bool) (thread.Tu
 	}
 }
 
-func settledTurn(t thread.Turn) bool { return t.Phase.Terminal() }
+func settledTurn(t fold.Turn) bool { return t.Phase.Terminal() }
 
 // killWork runs two turns with a stop in between.
 func killWork(w *crash.Work) error {
@@ -182,7 +185,7 @@ func killWork(w *crash.Work) error {
 		return err
 	}
 	ctx := context.Background()
-	if _, err := p.m.Create(ctx, me, thread.Create{ID: killedThread, Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}}); err != nil {
+	if _, err := p.m.Create(ctx, me, thread.Create{ID: killedThread, Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}}); err != nil {
 		return err
 	}
 	run := func(id thole.TurnID, prompt string) error {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
@@ -49,7 +50,7 @@ type Depot interface{ Away() error }
 // Target is one executor's workspace. Client is nil while it is stopped; Dir is
 // its directory on this machine where the driver has one.
 type Target struct {
-	Thread   thread.Thread
+	Thread   fold.Thread
 	Turn     thole.TurnID
 	Executor thole.ExecutorID
 	Client   *executord.Client

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -36,9 +37,9 @@ func TestATurnGoesThroughEveryPhase(t *testing.T) {
 		}
 		for _, e := range events {
 			switch e.Kind {
-			case thread.TurnPhase:
+			case event.TurnPhase:
 				phases = append(phases, e.Data.Phase)
-			case thread.TurnEnded:
+			case event.TurnEnded:
 				phases = append(phases, thole.PhaseSyncing) // one commit with the outcome
 			}
 		}
@@ -61,12 +62,12 @@ func TestAHumanAnswersInTheMiddle(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
-	ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
+	ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
 	waitFor(t, func() bool {
 		row, err := r.db.Queue().Get(context.Background(), turn)
 		return err == nil && row.Waiting
 	})
-	if _, err := r.Answer(context.Background(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
+	if _, err := r.Answer(context.Background(), me, id, ask.ID, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted {
@@ -78,7 +79,7 @@ func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.ParkAfter = 10 * time.Millisecond })
 	id := r.thread()
 	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
-	ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
+	ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
 	waitFor(t, func() bool {
 		row, err := r.db.Queue().Get(context.Background(), turn)
 		return err == nil && row.State == queue.Parked
@@ -94,7 +95,7 @@ func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
 	if err := r.driver.Stop(context.Background(), row.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Answer(context.Background(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
+	if _, err := r.Answer(context.Background(), me, id, ask.ID, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || !strings.Contains(r.said(id, turn), "ok") {
@@ -106,8 +107,8 @@ func TestInterruptAndSteer(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: wait 60s ;; wait 60s ;; say never")
-	r.until(id, func(e thread.Event) bool {
-		return e.Turn == turn && e.Kind == thread.TurnPhase && e.Data.Phase == thole.PhaseRunning
+	r.until(id, func(e event.Event) bool {
+		return e.Turn == turn && e.Kind == event.TurnPhase && e.Data.Phase == thole.PhaseRunning
 	})
 	if _, err := r.Steer(context.Background(), me, thread.Steer{Thread: id, Expected: turn, Input: thole.Text("sim: say steered")}); err != nil {
 		t.Fatal(err)
@@ -148,8 +149,8 @@ func TestAnExecutorThatDiesIsReplaced(t *testing.T) {
 	first := r.start(id, "sim: say hello")
 	r.settled(id, first)
 	turn := r.start(id, "sim: say before ;; wait 2s ;; say after")
-	r.until(id, func(e thread.Event) bool {
-		return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "before"
+	r.until(id, func(e event.Event) bool {
+		return e.Turn == turn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "before"
 	})
 	row, err := r.db.Executors().OfThread(context.Background(), id)
 	if err != nil {
@@ -191,10 +192,10 @@ func TestAnotherDispatcherGoesOn(t *testing.T) {
 		r := w.rig(t, db)
 		id := r.thread()
 		turn := r.start(id, "sim: say one ;; ask Go on? | yes | no ;; say two")
-		ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
+		ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
 		r.halt()
 		r = w.rig(t, db)
-		if _, err := r.Answer(context.Background(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"yes"}}}); err != nil {
+		if _, err := r.Answer(context.Background(), me, id, ask.ID, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"yes"}}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || got.Run != 0 {
@@ -332,7 +333,7 @@ func TestAnAgentThatEndsAtOnceIsTriedAgain(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	for range 2 {
-		turn, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text("sim: say x"), Settings: &thread.Settings{Profile: "none such"}})
+		turn, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text("sim: say x"), Settings: &event.Settings{Profile: "none such"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // errand says what to run for a turn that is one, or refuses it for good.
-func (w *worker) errand(ctx context.Context, e thole.Errand, th thread.Thread, t thread.Turn, req *executord.RunRequest) error {
+func (w *worker) errand(ctx context.Context, e thole.Errand, th fold.Thread, t fold.Turn, req *executord.RunRequest) error {
 	if e == thole.ErrandShell {
 		if t.Run == 0 {
 			return nil
@@ -44,7 +46,7 @@ const (
 // that the user ran by hand since it was last spoken to. Agents have no common
 // way to be told of one when it happens, and none would act on it before the next
 // message.
-func (w *worker) heard(ctx context.Context, th thread.Thread, t thread.Turn) ([]thole.Input, error) {
+func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thole.Input, error) {
 	if p, ok := w.recall(th.ID); ok && p.spoken == t.Number-1 {
 		return nil, nil // the turn right before was a message
 	}
@@ -84,7 +86,7 @@ func (w *worker) heard(ctx context.Context, th thread.Thread, t thread.Turn) ([]
 	return thole.Text("Before this message the user ran in the workspace, by hand:\n\n" + strings.Join(told, "\n\n") + "\n\n"), nil
 }
 
-func account(line string, c thole.Command) string {
+func account(line string, c event.Command) string {
 	end := "it was stopped"
 	if c.ExitCode != nil {
 		end = fmt.Sprintf("exit code %d", *c.ExitCode)

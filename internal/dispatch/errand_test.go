@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -56,7 +57,7 @@ func TestALostCommandIsNotRepeated(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.errand(id, thole.Shell("echo once >> times; echo begun; sleep 600"))
-	r.until(id, func(e thread.Event) bool { return strings.Contains(e.Data.Delta, "begun") })
+	r.until(id, func(e event.Event) bool { return strings.Contains(e.Data.Delta, "begun") })
 	row, err := r.db.Executors().OfThread(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestCompaction(t *testing.T) {
 	turn := r.errand(id, thole.Compact())
 	got := r.settled(id, turn)
 	page, err := r.Items(context.Background(), me, id, turn, thread.PageParams{Limit: 10})
-	if err != nil || got.Outcome != thole.OutcomeCompleted || len(page.Items) != 1 || page.Items[0].Item.Kind != thole.ItemCompaction {
+	if err != nil || got.Outcome != thole.OutcomeCompleted || len(page.Items) != 1 || page.Items[0].Item.Kind != event.ItemCompaction {
 		t.Errorf("%+v %+v %v", got, page.Items, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/dispatch/dispatchtest"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/fault"
 )
@@ -17,7 +18,7 @@ import (
 // turns still run, each once and in order, on one executor at a time.
 func TestAPortFailsOnce(t *testing.T) {
 	scenario := func(t *testing.T, p *fault.Plan) {
-		db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
+		db, err := store.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/provider"
 )
 
 // follow brings a run's events into the thread and the thread's wishes to the
@@ -101,23 +101,23 @@ type pump struct {
 // apply stores a batch, then acknowledges it: a crash in between reads it again,
 // and the thread drops what it knows by its id.
 func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
-	events := make([]provider.Event, len(batch))
+	events := make([]event.Event, len(batch))
 	waiting := p.waiting
 	for i, ev := range batch {
 		events[i] = ev.Event
 		events[i].Turn = p.lease.Turn
 		switch ev.Event.Kind {
-		case provider.EventAskRequested:
+		case event.AskRequested:
 			waiting++
-		case provider.EventAskResolved:
+		case event.AskResolved:
 			waiting = max(0, waiting-1)
-		case provider.EventEnded:
-			if ev.Event.Ended == nil {
-				return thole.Errorf(thole.CodeInternal, "the executor told of an end without saying how")
+		case event.TurnEnded:
+			if ev.Event.Outcome == "" {
+				return thole.Errorf(thole.CodeInternal, "executor reported an end without an outcome")
 			}
 			p.ended = true
-			p.parked = ev.Event.Ended.Deferred != ""
-			events[i].Ended = p.explain(*ev.Event.Ended)
+			p.parked = ev.Event.AskID != ""
+			events[i].Error = p.explain(ev.Event.Error)
 		}
 	}
 	if err := p.vouch(ctx, events); err != nil {
@@ -153,9 +153,9 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 }
 
 // vouch gives answers their receipts that an older executor could not give them.
-func (p *pump) vouch(ctx context.Context, events []provider.Event) error {
+func (p *pump) vouch(ctx context.Context, events []event.Event) error {
 	for i := range events {
-		if e := &events[i]; p.receipts || e.Kind != provider.EventAskResolved || e.Answer == nil {
+		if e := &events[i]; p.receipts || e.Kind != event.AskResolved || e.Answer == nil {
 			continue
 		}
 		asks, err := p.cfg.Threads.Asks(ctx, thole.SystemActor, p.lease.Thread, false)
@@ -171,23 +171,23 @@ func (p *pump) vouch(ctx context.Context, events []provider.Event) error {
 	return nil
 }
 
-// explain says of an agent that was killed for want of memory that it was.
-func (p *pump) explain(end provider.Ended) *provider.Ended {
-	if end.Error != nil && end.Error.Code == thole.ErrProviderCrashed && p.starved(p.place) {
-		te := *end.Error
-		te.Message += "; the executor went beyond its memory limit"
-		te.Hint = "raise executor.memory_mb, or ask for less at once"
-		end.Error = &te
+// explain adds an out-of-memory hint when the agent was killed for its memory use.
+func (p *pump) explain(end *thole.TurnError) *thole.TurnError {
+	if end == nil || end.Code != thole.ErrProviderCrashed || !p.starved(p.place) {
+		return end
 	}
-	return &end
+	te := *end
+	te.Message += "; the executor went beyond its memory limit"
+	te.Hint = "raise executor.memory_mb, or ask for less at once"
+	return &te
 }
 
 // stillborn is errStillborn when a turn's first run ended with its agent's death
 // before the agent showed anything. It may have died while it was idle, and then
 // the turn's message only came at the wrong moment.
-func (p *pump) stillborn(ctx context.Context, events []provider.Event) error {
-	end := events[len(events)-1].Ended
-	if p.again > 0 || end == nil || end.Error == nil || end.Error.Code != thole.ErrProviderCrashed {
+func (p *pump) stillborn(ctx context.Context, events []event.Event) error {
+	end := events[len(events)-1]
+	if p.again > 0 || end.Kind != event.TurnEnded || end.Error == nil || end.Error.Code != thole.ErrProviderCrashed {
 		return nil
 	}
 	for _, e := range events {

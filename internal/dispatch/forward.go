@@ -9,8 +9,9 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -36,13 +37,13 @@ func (d *Dispatcher) Steer(_ context.Context, ref thread.TurnRef, _ []thole.Inpu
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w := d.workers[ref.Turn]; w != nil && w.info.Name != "" && !w.info.Capabilities.Steer.OK() {
-		return provider.ErrUnsupported
+		return thread.ErrNotSteerable
 	}
 	return nil
 }
 
 // Answer implements thread.Runner.
-func (d *Dispatcher) Answer(context.Context, thread.TurnRef, thole.AskID, thole.Answer) error {
+func (d *Dispatcher) Answer(context.Context, thread.TurnRef, thole.AskID, event.Answer) error {
 	return nil
 }
 
@@ -50,7 +51,7 @@ func (d *Dispatcher) Answer(context.Context, thread.TurnRef, thole.AskID, thole.
 func (d *Dispatcher) Interrupt(context.Context, thread.TurnRef) error { return nil }
 
 // Recover implements thread.Recoverer: the queue knows every open turn.
-func (d *Dispatcher) Recover(ctx context.Context, _ thread.Thread, turn thread.Turn) thread.Fate {
+func (d *Dispatcher) Recover(ctx context.Context, _ fold.Thread, turn fold.Turn) thread.Fate {
 	row, err := d.cfg.Queue.Get(ctx, turn.ID)
 	if err == nil && row.State != queue.Done {
 		return thread.FateResume
@@ -91,7 +92,7 @@ func (w *worker) forward(ctx context.Context, p *place, run executord.Run, sub *
 				f.catchUp(ctx, sub.Snapshot, true)
 				continue
 			}
-			for _, ev := range batch {
+			for _, ev := range batch.Events {
 				if ev.Turn == w.lease.Turn {
 					f.event(ctx, ev)
 				}
@@ -146,8 +147,8 @@ func (w *worker) interrupted(ctx context.Context, sub *thread.Subscription) bool
 			if !ok {
 				return false
 			}
-			for _, ev := range batch {
-				if ev.Turn == w.lease.Turn && ev.Kind == thread.TurnInterrupt {
+			for _, ev := range batch.Events {
+				if ev.Turn == w.lease.Turn && ev.Kind == event.TurnInterrupt {
 					return true
 				}
 			}
@@ -165,8 +166,8 @@ type forwarder struct {
 	timers map[thole.AskID]*time.Timer // park a question nobody answers
 	kill   *time.Timer                 // ends a run that does not stop by itself
 
-	unheard []thread.Message // steers that the agent has not got, oldest first
-	again   *time.Timer      // tells them
+	unheard []event.Message // steers that the agent has not got, oldest first
+	again   *time.Timer     // tells them
 
 	due chan func() // what timers ask for; forward does it, so that nothing outlives it
 }
@@ -214,9 +215,9 @@ func (f *forwarder) settle(ctx context.Context) error {
 		for _, a := range asks {
 			switch {
 			case a.Ask.ID != p.Ask.ID:
-			case a.State == thole.AskAnswered:
+			case a.State == event.AskAnswered:
 				f.answer(ctx, p.Ask.ID, *a.Answer, a.Receipt)
-			case a.State == thole.AskPending:
+			case a.State == event.AskPending:
 				f.parkLater(ctx, a.Ask)
 			}
 		}
@@ -224,28 +225,28 @@ func (f *forwarder) settle(ctx context.Context) error {
 	return nil
 }
 
-func (f *forwarder) event(ctx context.Context, ev thread.Event) {
+func (f *forwarder) event(ctx context.Context, ev event.Event) {
 	switch ev.Kind {
-	case thread.TurnSteered:
+	case event.TurnSteered:
 		f.steer(ctx, *ev.Data.Message)
-	case thread.TurnInterrupt:
+	case event.TurnInterrupt:
 		f.cancel(ctx)
-	case thread.AskRequested:
+	case event.AskRequested:
 		f.parkLater(ctx, *ev.Data.Ask)
-	case thread.AskResolved:
+	case event.AskResolved:
 		if t := f.timers[ev.Data.AskID]; t != nil {
 			t.Stop()
 		}
 		// What the agent answered itself is no answer to be repeated.
-		if ev.Data.Answer != nil && ev.Data.AskState == thole.AskAnswered {
+		if ev.Data.Answer != nil && ev.Data.AskState == event.AskAnswered {
 			f.answer(ctx, ev.Data.AskID, *ev.Data.Answer, ev.ID)
 		}
 	}
 }
 
 // steer gives the agent a message, after those before it.
-func (f *forwarder) steer(ctx context.Context, m thread.Message) {
-	if slices.ContainsFunc(f.unheard, func(have thread.Message) bool { return have.ID == m.ID }) {
+func (f *forwarder) steer(ctx context.Context, m event.Message) {
+	if slices.ContainsFunc(f.unheard, func(have event.Message) bool { return have.ID == m.ID }) {
 		return // read in the record once more
 	}
 	if f.unheard = append(f.unheard, m); len(f.unheard) == 1 {
@@ -274,7 +275,7 @@ func (f *forwarder) tell(ctx context.Context) {
 
 // answer brings the run an answer with its receipt: the event that recorded it. By
 // that the thread knows it again, and tells it from one that the agent gave itself.
-func (f *forwarder) answer(ctx context.Context, id thole.AskID, a thole.Answer, receipt thole.EventID) {
+func (f *forwarder) answer(ctx context.Context, id thole.AskID, a event.Answer, receipt thole.EventID) {
 	f.insist(ctx, "answer", func() error {
 		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: id, Answer: a, Receipted: executord.Receipted{Receipt: receipt}})
 		return err
@@ -313,8 +314,8 @@ func (f *forwarder) cancel(ctx context.Context) {
 // parkLater gives a question some time to be answered while the agent waits, and
 // then parks the turn, if the provider can take the answer up later. Approvals
 // too hold no slot while they wait, but only questions can be parked.
-func (f *forwarder) parkLater(ctx context.Context, ask thole.Ask) {
-	if f.timers[ask.ID] != nil || ask.Kind != thole.AskInput || !f.info.Capabilities.AskSurvives.OK() {
+func (f *forwarder) parkLater(ctx context.Context, ask event.Ask) {
+	if f.timers[ask.ID] != nil || ask.Kind != event.AskInput || !f.info.Capabilities.AskSurvives.OK() {
 		return
 	}
 	f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() {

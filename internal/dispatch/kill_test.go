@@ -16,11 +16,13 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
@@ -102,7 +104,7 @@ type scene struct {
 	lives        bool
 
 	model string
-	store store.Config
+	store sqldb.Config
 	p     *pipeline
 	once  sync.Once
 	over  atomic.Bool // the victim was struck
@@ -179,7 +181,7 @@ func (s *scene) act() {
 	if s.who == theAgent || s.who == theExecutord && (s.phase == thole.PhaseRunning || s.phase == thole.PhaseWaitingHuman) {
 		agent = "codex"
 	}
-	settings := thread.Settings{Provider: agent, Profile: thole.ProfileFull}
+	settings := event.Settings{Provider: agent, Profile: thole.ProfileFull}
 	if _, err := s.p.m.Create(context.Background(), me, thread.Create{ID: killedThread, Owner: thole.DefaultOwner, Settings: settings}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -189,7 +191,7 @@ func (s *scene) act() {
 	s.turn(killedTurn, "sim: run echo kept > f ;; ask Go on? | yes | no ;; say done")
 }
 
-func (s *scene) turn(id thole.TurnID, prompt string) thread.Turn {
+func (s *scene) turn(id thole.TurnID, prompt string) fold.Turn {
 	s.t.Helper()
 	_, err := s.p.m.StartTurn(context.Background(), me, thread.StartTurn{Thread: killedThread, ID: id, Input: thole.Text(prompt)})
 	if err != nil {
@@ -231,10 +233,10 @@ func (s *scene) check() {
 		if e.Seq != uint64(i+1) {
 			t.Errorf("event %d has seq %d", i, e.Seq)
 		}
-		if e.Turn == killedTurn && e.Kind == thread.TurnEnded {
+		if e.Turn == killedTurn && e.Kind == event.TurnEnded {
 			ends++
 		}
-		if e.Turn == killedTurn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "done" {
+		if e.Turn == killedTurn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "done" {
 			said++
 		}
 	}
@@ -308,7 +310,7 @@ func (w *witness) saw(phase thole.Phase, turn thole.TurnID, id thole.ExecutorID)
 }
 
 // Get is the first that a dispatcher asks about a turn it has claimed.
-func (w *witness) Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (thread.Thread, error) {
+func (w *witness) Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Thread, error) {
 	if t, err := w.Turn(ctx, actor, id, killedTurn); err == nil && t.Phase == thole.PhaseQueued {
 		row, _ := w.scene.p.db.Executors().OfThread(ctx, id)
 		w.saw(t.Phase, t.ID, row.ID)
@@ -325,12 +327,12 @@ func (w *witness) SetPhase(ctx context.Context, ref thread.TurnRef, phase thole.
 }
 
 // Apply takes one event at a time: together they could pass over a phase.
-func (w *witness) Apply(ctx context.Context, ref thread.TurnRef, events []provider.Event) error {
+func (w *witness) Apply(ctx context.Context, ref thread.TurnRef, events []event.Event) error {
 	for i, e := range events {
 		if err := w.Service.Apply(ctx, ref, events[i:i+1]); err != nil {
 			return err
 		}
-		if w.scene.worked && (e.Kind != provider.EventItemCompleted || e.Item.Command == nil) {
+		if w.scene.worked && (e.Kind != event.ItemCompleted || e.Item.Command == nil) {
 			continue
 		}
 		t, err := w.Turn(ctx, thole.SystemActor, ref.Thread, ref.Turn)

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // deaf is a queue whose renewals never come back.
@@ -138,8 +138,8 @@ func TestAnAnswerSurvivesABrokenConnection(t *testing.T) {
 	})
 	id := r.thread()
 	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
-	ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
-	if _, err := r.Answer(t.Context(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
+	ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
+	if _, err := r.Answer(t.Context(), me, id, ask.ID, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || broken.Load() < 2 {

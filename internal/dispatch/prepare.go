@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // place is a turn's executor, ready to run agents.
@@ -28,7 +28,7 @@ type place struct {
 // earlier worker began. Where the thread's last turn ran is asked first: an
 // executord that takes the token of its start is the one that was prepared, and
 // anything else is looked at from the beginning.
-func (w *worker) place(ctx context.Context, th thread.Thread, t thread.Turn, req executord.RunRequest) (*place, executord.Run, error) {
+func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req executord.RunRequest) (*place, executord.Run, error) {
 	usable := w.usable(t)
 	if p, ok := w.recall(th.ID); ok && usable == nil && !moved(t, p.row.ID) {
 		run, err := p.client.Run(ctx, req)
@@ -68,7 +68,7 @@ func (w *worker) place(ctx context.Context, th thread.Thread, t thread.Turn, req
 
 // usable is why the turn's agent cannot be started here, nil where nothing is known
 // against it. A shell command needs no agent.
-func (w *worker) usable(t thread.Turn) error {
+func (w *worker) usable(t fold.Turn) error {
 	if errand, _ := thole.ErrandOf(t.Input); w.info.Name == "" || w.info.Available || errand == thole.ErrandShell {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (w *worker) usable(t thread.Turn) error {
 
 // moved reports whether a turn's run was in another executor than this: here it
 // would begin again, under the ids of events that the thread knows already.
-func moved(t thread.Turn, id thole.ExecutorID) bool {
+func moved(t fold.Turn, id thole.ExecutorID) bool {
 	return (t.Phase == thole.PhaseRunning || t.Phase == thole.PhaseWaitingHuman) && t.Executor != "" && t.Executor != id
 }
 
@@ -92,7 +92,7 @@ func (w *worker) recall(id thole.ThreadID) (*place, bool) {
 	return &p, ok
 }
 
-func (w *worker) remember(p *place, t thread.Turn) {
+func (w *worker) remember(p *place, t fold.Turn) {
 	if errand, _ := thole.ErrandOf(t.Input); errand == "" {
 		p.spoken = t.Number
 	}
@@ -124,7 +124,7 @@ func (w *worker) starvations(id thole.ExecutorID) int {
 
 // prepare finds or makes the turn's executor and brings it to where agents may
 // run: started, restored, linked, validated. A warm one costs no durable write.
-func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (*place, error) {
+func (w *worker) prepare(ctx context.Context, th fold.Thread, t fold.Turn) (*place, error) {
 	want := executor.Row{ID: thole.NewID[thole.ExecutorID](w.cfg.Now()), Thread: th.ID, Scope: w.cfg.Scope, Driver: w.cfg.Driver.Name()}
 	if w.cfg.Scope == executor.ScopeTurn {
 		want.Turn = t.ID
@@ -157,7 +157,7 @@ func (w *worker) prepare(ctx context.Context, th thread.Thread, t thread.Turn) (
 
 // restore brings a fresh executor to where agents may run, unless the turn is
 // interrupted meanwhile.
-func (w *worker) restore(ctx context.Context, p *place, th thread.Thread) error {
+func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 	ctx, release, err := w.untilInterrupted(ctx)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (w *worker) restore(ctx context.Context, p *place, th thread.Thread) error 
 }
 
 // start makes sure that the executor runs and fills in how to reach it.
-func (w *worker) start(ctx context.Context, p *place, th thread.Thread) error {
+func (w *worker) start(ctx context.Context, p *place, th fold.Thread) error {
 	info, err := w.cfg.Driver.Inspect(ctx, p.row.ID)
 	if err != nil || info.State != executor.Running {
 		if info, err = w.boot(ctx, p, th, info.State == executor.Missing); err != nil {
@@ -208,7 +208,7 @@ func (w *worker) start(ctx context.Context, p *place, th thread.Thread) error {
 }
 
 // boot creates what is missing and starts it, no faster than the throttle.
-func (w *worker) boot(ctx context.Context, p *place, th thread.Thread, missing bool) (executor.Info, error) {
+func (w *worker) boot(ctx context.Context, p *place, th fold.Thread, missing bool) (executor.Info, error) {
 	if missing && p.row.State != executor.RowCreating {
 		// It was there once and is gone: its row ends, and another takes its place.
 		if err := w.bury(ctx, p.row.ID); err != nil {
@@ -253,7 +253,7 @@ func (w *worker) phase(ctx context.Context, id thole.ExecutorID, p thole.Phase) 
 	return err
 }
 
-func (w *worker) target(th thread.Thread, p *place) Target {
+func (w *worker) target(th fold.Thread, p *place) Target {
 	t := Target{Thread: th, Turn: w.lease.Turn, Executor: p.row.ID, Client: p.client, Token: w.lease.Token}
 	if files, ok := w.cfg.Driver.(executor.Files); ok {
 		t.Dir, _ = files.WorkspaceDir(p.row.ID)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/provider"
@@ -173,7 +175,7 @@ func (w *world) rig(t testing.TB, db *store.DB, change ...func(*dispatch.Config)
 
 func (r *rig) thread() thole.ThreadID {
 	r.t.Helper()
-	th, err := r.Create(context.Background(), me, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}})
+	th, err := r.Create(context.Background(), me, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -190,7 +192,7 @@ func (r *rig) start(id thole.ThreadID, prompt string) thole.TurnID {
 }
 
 // until follows the thread until an event is the wanted one.
-func (r *rig) until(id thole.ThreadID, want func(thread.Event) bool) thread.Event {
+func (r *rig) until(id thole.ThreadID, want func(event.Event) bool) event.Event {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -206,7 +208,7 @@ func (r *rig) until(id thole.ThreadID, want func(thread.Event) bool) thread.Even
 			if !ok {
 				r.t.Fatalf("subscription ended: %v", sub.Err())
 			}
-			for _, ev := range batch {
+			for _, ev := range batch.Events {
 				if want(ev) {
 					return ev
 				}
@@ -218,20 +220,20 @@ func (r *rig) until(id thole.ThreadID, want func(thread.Event) bool) thread.Even
 	}
 }
 
-func kind(turn thole.TurnID, k thread.Kind) func(thread.Event) bool {
-	return func(e thread.Event) bool { return e.Kind == k && e.Turn == turn }
+func kind(turn thole.TurnID, k event.Kind) func(event.Event) bool {
+	return func(e event.Event) bool { return e.Kind == k && e.Turn == turn }
 }
 
 // settled waits until the pipeline is done with a turn.
-func (r *rig) settled(id thole.ThreadID, turn thole.TurnID) thread.Turn {
+func (r *rig) settled(id thole.ThreadID, turn thole.TurnID) fold.Turn {
 	r.t.Helper()
-	r.until(id, func(e thread.Event) bool {
-		return e.Turn == turn && e.Kind == thread.TurnPhase && e.Data.Phase.Terminal()
+	r.until(id, func(e event.Event) bool {
+		return e.Turn == turn && e.Kind == event.TurnPhase && e.Data.Phase.Terminal()
 	})
 	return r.turn(id, turn)
 }
 
-func (r *rig) turn(id thole.ThreadID, turn thole.TurnID) thread.Turn {
+func (r *rig) turn(id thole.ThreadID, turn thole.TurnID) fold.Turn {
 	r.t.Helper()
 	got, err := r.Turn(context.Background(), me, id, turn)
 	if err != nil {
@@ -248,7 +250,7 @@ func (r *rig) said(id thole.ThreadID, turn thole.TurnID) string {
 	}
 	var b strings.Builder
 	for _, it := range page.Items {
-		if it.Item.Kind == thole.ItemMessage {
+		if it.Item.Kind == event.ItemMessage {
 			b.WriteString(it.Item.Text + "\n")
 		}
 		if it.Item.Command != nil {

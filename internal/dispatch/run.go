@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/provider"
@@ -20,7 +22,7 @@ import (
 const maxRecoveries = 3
 
 // run takes a turn to its outcome, or to where it is parked.
-func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error {
+func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.TurnTimeout, errTooLong)
 	defer cancel()
 	var unread error
@@ -56,7 +58,7 @@ func (w *worker) run(ctx context.Context, th thread.Thread, t thread.Turn) error
 
 // again takes a lost turn back to the start of the pipeline: what was open is
 // closed with the text it has, and the next run is told apart by its number.
-func (w *worker) again(ctx context.Context, t thread.Turn, lost error) error {
+func (w *worker) again(ctx context.Context, t fold.Turn, lost error) error {
 	why := "the executor was lost; taking the turn up again"
 	switch {
 	case errors.Is(lost, errStarved):
@@ -87,11 +89,9 @@ var (
 )
 
 // unbegun ends a turn that was interrupted before its agent began.
-func (w *worker) unbegun(ctx context.Context, t thread.Turn) error {
-	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []provider.Event{{
-		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: provider.EventEnded, Turn: t.ID, Time: w.cfg.Now().UTC(),
-		Ended: &provider.Ended{Outcome: thole.OutcomeInterrupted},
-	}})
+func (w *worker) unbegun(ctx context.Context, t fold.Turn) error {
+	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{{
+		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: w.cfg.Now().UTC(), Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()}})
 }
 
 // tooLong names the reason when a turn's time is over.
@@ -103,7 +103,7 @@ func tooLong(ctx context.Context, err error) error {
 }
 
 // runOnce runs a turn in its executor, or follows the run that is already there.
-func (w *worker) runOnce(ctx context.Context, th thread.Thread, t thread.Turn) error {
+func (w *worker) runOnce(ctx context.Context, th fold.Thread, t fold.Turn) error {
 	req, err := w.request(ctx, th, t, runID(t))
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (w *worker) keepLogin(p *place, name string) {
 
 // runID names a run: the turn's own id the first time, another one each time the
 // turn is taken up again, because providers derive event ids from it.
-func runID(t thread.Turn) thole.TurnID {
+func runID(t fold.Turn) thole.TurnID {
 	if t.Run == 0 {
 		return t.ID
 	}
@@ -151,14 +151,12 @@ func runID(t thread.Turn) thole.TurnID {
 
 // request says what to run. A turn that is taken up again after a loss resumes
 // the agent's own session and asks it to go on.
-func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, id thole.TurnID) (executord.RunRequest, error) {
+func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id thole.TurnID) (executord.RunRequest, error) {
 	s := t.Settings
 	req := executord.RunRequest{
-		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Model: s.Model, Effort: s.Effort, Profile: s.Profile},
+		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Settings: s},
 		For:  t.ID, Thread: th.ID, Provider: s.Provider,
-		Session: executord.SessionSettings{
-			Resume: th.NativeID, Model: s.Model, Effort: s.Effort, Profile: s.Profile, Instructions: s.Instructions, Options: s.Options,
-		},
+		Session: executord.SessionSettings{Resume: th.NativeID, Settings: s},
 	}
 	if th.NativeID == "" && th.Origin != "" {
 		req.Session.Resume, req.Session.Fork = th.Origin, true
@@ -197,7 +195,7 @@ func (w *worker) request(ctx context.Context, th thread.Thread, t thread.Turn, i
 // afresh lets a thread's first turn that was lost before its agent showed or asked
 // anything begin with a new session: agents write their record when they begin to
 // work, so there may be none to resume.
-func (w *worker) afresh(ctx context.Context, t thread.Turn, req *executord.RunRequest) error {
+func (w *worker) afresh(ctx context.Context, t fold.Turn, req *executord.RunRequest) error {
 	if t.Number != 1 {
 		return nil
 	}
@@ -215,21 +213,21 @@ const goOn = "Your process was restarted in the middle of the last request. Look
 // it hears the request again.
 func (w *worker) begun(ctx context.Context) (bool, error) {
 	page, err := w.cfg.Threads.Items(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn, thread.PageParams{Limit: 20})
-	return slices.ContainsFunc(page.Items, func(it thread.ItemRecord) bool { return shows(it.Item) }), err
+	return slices.ContainsFunc(page.Items, func(it fold.ItemRecord) bool { return shows(it.Item) }), err
 }
 
 // shows reports whether an item is an agent's own.
-func shows(it thole.Item) bool {
-	return it.Kind != thole.ItemUserMessage && it.Kind != thole.ItemSystem
+func shows(it event.Item) bool {
+	return it.Kind != event.ItemUserMessage && it.Kind != event.ItemSystem
 }
 
-func (w *worker) reply(ctx context.Context, th thread.Thread, id thole.AskID) (*provider.Reply, thole.EventID, error) {
+func (w *worker) reply(ctx context.Context, th fold.Thread, id thole.AskID) (*provider.Reply, thole.EventID, error) {
 	asks, err := w.cfg.Threads.Asks(ctx, thole.SystemActor, th.ID, false)
 	if err != nil {
 		return nil, "", err
 	}
 	for _, a := range asks {
-		if a.Ask.ID == id && a.State == thole.AskAnswered {
+		if a.Ask.ID == id && a.State == event.AskAnswered {
 			return &provider.Reply{Ask: a.Ask, Answer: *a.Answer}, a.Receipt, nil
 		}
 	}

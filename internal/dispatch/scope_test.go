@@ -8,11 +8,11 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // An executor of scope turn lives as long as its turn; the next turn has another
@@ -62,8 +62,8 @@ func TestADeletedThreadLeavesNoExecutor(t *testing.T) {
 				r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Scope, c.ParkAfter = scope, 10*time.Millisecond })
 				id := r.thread()
 				turn := r.start(id, prompt)
-				r.until(id, func(e thread.Event) bool {
-					return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "begun"
+				r.until(id, func(e event.Event) bool {
+					return e.Turn == turn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "begun"
 				})
 				where := r.turn(id, turn).Executor
 				if name == "parked" {

@@ -10,7 +10,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -39,7 +39,7 @@ func TestEveryIdleExecutorIsAskedFor(t *testing.T) {
 	waitFor(t, func() bool { // in the millisecond of its start an executor is not idle
 		err1 := r.disp.Sweep(ctx)
 		asked := map[string]int{}
-		err2 := db.View(ctx, func(tx *store.Tx) error {
+		err2 := db.View(ctx, func(tx *sqldb.Tx) error {
 			for _, kind := range []queue.Kind{queue.Stop, queue.Sync} {
 				n := 0
 				if err := tx.QueryRow("select count(distinct thread_id) from turn_queue where kind = $1", string(kind)).Scan(&n); err != nil {

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
@@ -23,7 +25,7 @@ func TestTwoDispatchersFightAndOneDies(t *testing.T) {
 	dsn := lab.Postgres(t)
 	w := newWorld(t)
 	skewed := func(by time.Duration) *rig {
-		db, err := store.Open(context.Background(), store.Config{DSN: dsn})
+		db, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +41,7 @@ func TestTwoDispatchersFightAndOneDies(t *testing.T) {
 	}
 	survivor := skewed(-10 * time.Minute)
 	// The one that dies is no test's cleanup: nothing of it can be stopped in order.
-	victimDB, err := store.Open(context.Background(), store.Config{DSN: dsn})
+	victimDB, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +70,8 @@ func TestTwoDispatchersFightAndOneDies(t *testing.T) {
 				if i > 0 || turn == "" {
 					turn = survivor.start(id, prompt)
 				}
-				survivor.until(id, func(e thread.Event) bool {
-					return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "one"
+				survivor.until(id, func(e event.Event) bool {
+					return e.Turn == turn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "one"
 				})
 				if row, err := survivor.db.Queue().Get(context.Background(), turn); err == nil && row.Owner == "victim" {
 					mu.Lock()
@@ -106,11 +108,11 @@ func checkLog(t *testing.T, r *rig, id thole.ThreadID, turns int) {
 		}
 		seen[e.ID] = true
 		switch e.Kind {
-		case thread.TurnEnded:
+		case event.TurnEnded:
 			if ended[e.Turn]++; e.Data.Outcome != thole.OutcomeCompleted {
 				t.Errorf("turn %s ended %s: %+v", e.Turn, e.Data.Outcome, e.Data.Error)
 			}
-		case thread.ItemCompleted:
+		case event.ItemCompleted:
 			items[string(e.Turn)+e.Data.Item.Text]++
 		}
 	}
@@ -137,7 +139,7 @@ func TestAloneTakesOverAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "thole.db")
 	w := newWorld(t)
 	open := func() *rig {
-		db, err := store.Open(context.Background(), store.Config{Path: path})
+		db, err := store.Open(context.Background(), sqldb.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +148,8 @@ func TestAloneTakesOverAtOnce(t *testing.T) {
 	victim := open()
 	id := victim.thread()
 	turn := victim.start(id, "sim: say one ;; slow 5ms 1 ;; say two and some more ;; run echo 1")
-	victim.until(id, func(e thread.Event) bool {
-		return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "one"
+	victim.until(id, func(e event.Event) bool {
+		return e.Turn == turn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "one"
 	})
 	if err := victim.db.Close(); err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/store/storetest"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // An executord that dies after its agent came to the end takes nothing with it:
@@ -67,8 +67,8 @@ func TestARunWhoseExecutorWentWhileNobodyLooked(t *testing.T) {
 	id := r.thread()
 	r.settled(id, r.start(id, "sim: say hello"))
 	turn := r.start(id, "sim: say before ;; wait 10m ;; say after")
-	r.until(id, func(e thread.Event) bool {
-		return e.Turn == turn && e.Kind == thread.ItemCompleted && e.Data.Item.Text == "before"
+	r.until(id, func(e event.Event) bool {
+		return e.Turn == turn && e.Kind == event.ItemCompleted && e.Data.Item.Text == "before"
 	})
 	row, err := db.Executors().OfThread(context.Background(), id)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/store"
@@ -48,14 +49,14 @@ func allow(t *testing.T, c *executord.Client) {
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("pending %+v, %v", pending, err)
 	}
-	if _, err := c.Reply(context.Background(), executord.ReplyRequest{Run: pending[0].Run, Ask: pending[0].Ask.ID, Answer: thole.Answer{Decision: thole.DecisionAllow}}); err != nil {
+	if _, err := c.Reply(context.Background(), executord.ReplyRequest{Run: pending[0].Run, Ask: pending[0].Ask.ID, Answer: event.Answer{Decision: event.DecisionAllow}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (r *rig) asking() thole.ThreadID {
 	r.t.Helper()
-	th, err := r.Create(context.Background(), me, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileAsk}})
+	th, err := r.Create(context.Background(), me, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test", Profile: thole.ProfileAsk}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func (r *rig) convicted(id thole.ThreadID, turn thole.TurnID, ask thole.AskID) {
 		r.t.Fatal(err)
 	}
 	for _, a := range asks {
-		if a.Ask.ID == ask && (a.State != thole.AskSelfAnswered || a.Actor != thole.AgentActor) {
+		if a.Ask.ID == ask && (a.State != event.AskSelfAnswered || a.Actor != thole.AgentActor) {
 			r.t.Errorf("the ask is %s by %+v", a.State, a.Actor)
 		}
 	}
@@ -87,11 +88,11 @@ func TestAnAgentThatAnswersItselfIsStopped(t *testing.T) {
 		r := newWorld(t).rig(t, open(t))
 		id := r.asking()
 		turn := r.start(id, "sim: run echo x > granted ;; slow 20ms 400 ;; say on and on and on and on")
-		ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
+		ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
 		allow(t, r.intruder(id))
 		r.convicted(id, turn, ask.ID)
-		r.until(id, func(e thread.Event) bool {
-			return e.Kind == thread.NoteReported && strings.Contains(e.Data.Text, "answered its own question")
+		r.until(id, func(e event.Event) bool {
+			return e.Kind == event.NoteReported && strings.Contains(e.Data.Text, "answered its own question")
 		})
 		if th, _ := r.Get(context.Background(), me, id); th.Status.Active {
 			t.Error("the thread went on by itself")
@@ -102,7 +103,7 @@ func TestAnAgentThatAnswersItselfIsStopped(t *testing.T) {
 // The agent answers first, then the human, before anybody here has heard of the
 // agent's answer: what the human said is not what was done, even if it is the same.
 func TestAnAnswerBehindTheAgentsOwnIsNotWhatWasDone(t *testing.T) {
-	for _, said := range []thole.Decision{thole.DecisionDeny, thole.DecisionAllow} {
+	for _, said := range []event.Decision{event.DecisionDeny, event.DecisionAllow} {
 		t.Run(string(said), func(t *testing.T) {
 			storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 				db := open(t)
@@ -110,12 +111,12 @@ func TestAnAnswerBehindTheAgentsOwnIsNotWhatWasDone(t *testing.T) {
 				first := w.rig(t, db)
 				id := first.asking()
 				turn := first.start(id, "sim: run echo x > granted ;; slow 20ms 400 ;; say on and on and on and on")
-				ask := first.until(id, kind(turn, thread.AskRequested)).Data.Ask
+				ask := first.until(id, kind(turn, event.AskRequested)).Data.Ask
 				agent := first.intruder(id)
 				first.halt() // nobody reads what the agent does
 				allow(t, agent)
 				alone := machine(t, db)
-				if _, err := alone.Answer(context.Background(), me, id, ask.ID, thole.Answer{Decision: said}); err != nil {
+				if _, err := alone.Answer(context.Background(), me, id, ask.ID, event.Answer{Decision: said}); err != nil {
 					t.Fatal(err)
 				}
 				next := w.rig(t, db, func(c *dispatch.Config) { c.Owner = "next" })
@@ -134,17 +135,17 @@ func TestAnAnswerIsKnownAgainAfterARestart(t *testing.T) {
 		first := w.rig(t, db)
 		id := first.asking()
 		turn := first.start(id, "sim: run echo x > granted ;; say done")
-		ask := first.until(id, kind(turn, thread.AskRequested)).Data.Ask
+		ask := first.until(id, kind(turn, event.AskRequested)).Data.Ask
 		first.halt()
 		alone := machine(t, db)
-		if _, err := alone.Answer(context.Background(), me, id, ask.ID, thole.Answer{Decision: thole.DecisionAllow, Message: "go \xff<on>"}); err != nil {
+		if _, err := alone.Answer(context.Background(), me, id, ask.ID, event.Answer{Decision: event.DecisionAllow, Message: "go \xff<on>"}); err != nil {
 			t.Fatal(err)
 		}
 		next := w.rig(t, db, func(c *dispatch.Config) { c.Owner = "next" })
 		if got := next.settled(id, turn); got.Outcome != thole.OutcomeCompleted {
 			t.Errorf("turn %+v", got)
 		}
-		if asks, err := next.Asks(context.Background(), me, id, false); err != nil || len(asks) != 1 || asks[0].State != thole.AskAnswered || asks[0].Actor != me {
+		if asks, err := next.Asks(context.Background(), me, id, false); err != nil || len(asks) != 1 || asks[0].State != event.AskAnswered || asks[0].Actor != me {
 			t.Errorf("asks %+v, %v", asks, err)
 		}
 	})
@@ -157,17 +158,17 @@ func TestParkedAndDefaultAnswersAreOurs(t *testing.T) {
 		r := newWorld(t).rig(t, open(t), func(c *dispatch.Config) { c.ParkAfter = time.Millisecond })
 		id := r.thread()
 		turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
-		ask := r.until(id, kind(turn, thread.AskRequested)).Data.Ask
-		r.until(id, func(e thread.Event) bool {
-			return e.Turn == turn && e.Kind == thread.TurnPhase && e.Data.Phase == thole.PhaseWaitingHuman
+		ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
+		r.until(id, func(e event.Event) bool {
+			return e.Turn == turn && e.Kind == event.TurnPhase && e.Data.Phase == thole.PhaseWaitingHuman
 		})
-		if _, err := r.Answer(context.Background(), me, id, ask.ID, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
+		if _, err := r.Answer(context.Background(), me, id, ask.ID, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"blue"}}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted {
 			t.Errorf("turn %+v", got)
 		}
-		if asks, err := r.Asks(context.Background(), me, id, false); err != nil || len(asks) != 1 || asks[0].State != thole.AskAnswered {
+		if asks, err := r.Asks(context.Background(), me, id, false); err != nil || len(asks) != 1 || asks[0].State != event.AskAnswered {
 			t.Errorf("asks %+v, %v", asks, err)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
@@ -225,18 +227,18 @@ func permanent(err error) bool {
 }
 
 // fail ends a turn that could not be run, with a note that says why.
-func (w *worker) fail(ctx context.Context, t thread.Turn, why error) error {
+func (w *worker) fail(ctx context.Context, t fold.Turn, why error) error {
 	now := w.cfg.Now().UTC()
 	te := &thole.TurnError{Code: thole.ErrProviderCrashed, Message: why.Error(), Hint: thole.HintOf(why)}
 	if permanent(why) {
 		te.Code = thole.ErrBadRequest
 	}
-	note := thole.Item{
-		ID: provider.StableID[thole.ItemID]("failed", string(t.ID)), Kind: thole.ItemSystem, State: thole.ItemFailed,
+	note := event.Item{
+		ID: provider.StableID[thole.ItemID]("failed", string(t.ID)), Kind: event.ItemSystem, State: event.StateFailed,
 		Text: "thole could not run this turn: " + why.Error(), Stamp: thole.Stamp{Started: now, Ended: now},
 	}
-	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []provider.Event{
-		{ID: provider.StableID[thole.EventID]("failed-note", string(t.ID)), Kind: provider.EventItemCompleted, Turn: t.ID, Time: now, Item: &note, ItemID: note.ID},
-		{ID: provider.StableID[thole.EventID]("failed", string(t.ID)), Kind: provider.EventEnded, Turn: t.ID, Time: now, Ended: &provider.Ended{Outcome: thole.OutcomeFailed, Error: te}},
+	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{
+		{ID: provider.StableID[thole.EventID]("failed-note", string(t.ID)), Kind: event.ItemCompleted, Turn: t.ID, Time: now, Data: event.Data{Item: &note, ItemID: note.ID}},
+		{ID: provider.StableID[thole.EventID]("failed", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: now, Data: provider.Ended{Outcome: thole.OutcomeFailed, Error: te}.Data()},
 	})
 }

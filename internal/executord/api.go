@@ -7,9 +7,11 @@
 package executord
 
 import (
+	"encoding/json"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -37,13 +39,9 @@ type RunRequest struct {
 // SessionSettings is what of provider.SessionConfig the dispatcher decides; paths
 // are executord's own.
 type SessionSettings struct {
-	Resume       string            `json:"resume,omitempty"`
-	Fork         bool              `json:"fork,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	Effort       string            `json:"effort,omitempty"`
-	Profile      thole.Profile     `json:"profile,omitempty"`
-	Instructions string            `json:"instructions,omitempty"`
-	Options      map[string]string `json:"options,omitempty"`
+	Resume string `json:"resume,omitempty"`
+	Fork   bool   `json:"fork,omitempty"`
+	event.Settings
 }
 
 // RunState is how far a run got.
@@ -113,7 +111,7 @@ func (r *Receipted) setReceipt(id thole.EventID) { r.Receipt = id }
 type ReplyRequest struct {
 	Run    thole.TurnID `json:"run"`
 	Ask    thole.AskID  `json:"ask"`
-	Answer thole.Answer `json:"answer"`
+	Answer event.Answer `json:"answer"`
 	Defer  bool         `json:"defer,omitempty"`
 	Receipted
 }
@@ -128,15 +126,28 @@ type AckRequest struct {
 
 // LogEvent is one line of a run's event stream.
 type LogEvent struct {
-	Cursor uint64         `json:"cursor"`
-	Event  provider.Event `json:"event"`
+	Cursor uint64      `json:"cursor"`
+	Event  event.Event `json:"event"`
+}
+
+// UnmarshalJSON also reads what executors of earlier versions write.
+func (l *LogEvent) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		Cursor uint64         `json:"cursor"`
+		Event  event.Reported `json:"event"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	l.Cursor, l.Event = raw.Cursor, raw.Event.Current()
+	return nil
 }
 
 // PendingAsk is an ask that a run waits on.
 type PendingAsk struct {
 	Run thole.TurnID `json:"run"`
 	For thole.TurnID `json:"for"`
-	Ask thole.Ask    `json:"ask"`
+	Ask event.Ask    `json:"ask"`
 }
 
 // Pending lists what waits for a human.

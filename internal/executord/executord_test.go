@@ -13,6 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/provider"
@@ -80,7 +81,7 @@ func newID() thole.TurnID { return thole.NewID[thole.TurnID](time.Now()) }
 func request(prompt string) executord.RunRequest {
 	return executord.RunRequest{
 		Turn: provider.Turn{ID: newID(), Input: thole.Text(prompt)}, For: newID(), Thread: "t", Provider: "test",
-		Session: executord.SessionSettings{Profile: thole.ProfileAsk},
+		Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileAsk}},
 	}
 }
 
@@ -112,7 +113,7 @@ func collect(t *testing.T, c *executord.Client, run thole.TurnID, after uint64, 
 		t.Fatal(err)
 	}
 	for i, ev := range out {
-		if (ev.Event.Kind == provider.EventEnded) != (i == len(out)-1) {
+		if (ev.Event.Kind == event.TurnEnded) != (i == len(out)-1) {
 			t.Fatalf("event %d of %d is %s", i+1, len(out), ev.Event.Kind)
 		}
 	}
@@ -122,7 +123,7 @@ func collect(t *testing.T, c *executord.Client, run thole.TurnID, after uint64, 
 func text(events []executord.LogEvent) string {
 	var b strings.Builder
 	for _, ev := range events {
-		if ev.Event.Kind == provider.EventItemCompleted && ev.Event.Item.Kind == thole.ItemMessage {
+		if ev.Event.Kind == event.ItemCompleted && ev.Event.Item.Kind == event.ItemMessage {
 			b.WriteString(ev.Event.Item.Text)
 		}
 	}
@@ -156,14 +157,14 @@ func TestAskIsAnsweredOnce(t *testing.T) {
 	c, _ := serve(t, home(t))
 	run := start(t, c, request("sim: ask Which? | red | blue ;; say thanks"))
 	events := collect(t, c, run, 0, func(ev executord.LogEvent) {
-		if ev.Event.Kind != provider.EventAskRequested {
+		if ev.Event.Kind != event.AskRequested {
 			return
 		}
 		st, err := c.Status(t.Context())
 		if err != nil || st.Runs[0].State != executord.RunWaiting {
 			t.Errorf("status while asking: %+v, %v", st, err)
 		}
-		reply := executord.ReplyRequest{Run: run, Ask: ev.Event.Ask.ID, Answer: thole.Answer{Answers: map[string][]string{ev.Event.Ask.Questions[0].ID: {"blue"}}}}
+		reply := executord.ReplyRequest{Run: run, Ask: ev.Event.Ask.ID, Answer: event.Answer{Answers: map[string][]string{ev.Event.Ask.Questions[0].ID: {"blue"}}}}
 		if _, err := c.Reply(t.Context(), reply); err != nil {
 			t.Error(err)
 		}
@@ -171,7 +172,7 @@ func TestAskIsAnsweredOnce(t *testing.T) {
 			t.Errorf("second answer: %v", err)
 		}
 	})
-	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeCompleted {
+	if end := events[len(events)-1].Event; end.Outcome != thole.OutcomeCompleted {
 		t.Fatalf("ended %+v", end)
 	}
 }
@@ -181,7 +182,7 @@ func TestCancelAndSecondTurn(t *testing.T) {
 	run := start(t, c, request("sim: ask Which? | a | b"))
 	busy := request("sim: say x")
 	events := collect(t, c, run, 0, func(ev executord.LogEvent) {
-		if ev.Event.Kind == provider.EventAskRequested {
+		if ev.Event.Kind == event.AskRequested {
 			if _, err := c.Run(t.Context(), busy); thole.CodeOf(err) != thole.CodeBusy {
 				t.Errorf("a second run beside the first: %v", err)
 			}
@@ -190,7 +191,7 @@ func TestCancelAndSecondTurn(t *testing.T) {
 			}
 		}
 	})
-	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeInterrupted {
+	if end := events[len(events)-1].Event; end.Outcome != thole.OutcomeInterrupted {
 		t.Fatalf("ended %+v", end)
 	}
 	if got := text(collect(t, c, start(t, c, busy), 0, nil)); !strings.Contains(got, "x") {
@@ -214,7 +215,7 @@ func restart(t *testing.T, killed bool) {
 	var seen []executord.LogEvent
 	_ = c.Events(ctx, run, 0, func(batch []executord.LogEvent) error {
 		seen = append(seen, batch...)
-		if seen[len(seen)-1].Event.Kind == provider.EventAskRequested {
+		if seen[len(seen)-1].Event.Kind == event.AskRequested {
 			cancel()
 		}
 		return nil
@@ -263,17 +264,17 @@ func TestRefusals(t *testing.T) {
 	none := request("x")
 	none.Provider = "nobody"
 	events := collect(t, c, start(t, c, none), 0, nil)
-	if end := events[0].Event.Ended; end.Outcome != thole.OutcomeFailed || !strings.Contains(end.Error.Message, "nobody") {
+	if end := events[0].Event; end.Outcome != thole.OutcomeFailed || !strings.Contains(end.Error.Message, "nobody") {
 		t.Errorf("unknown provider ended %+v", end)
 	}
 	out := request("sim: say x")
 	out.Grant.Config = map[string][]byte{"../../escape": nil}
-	if end := collect(t, c, start(t, c, out), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {
+	if end := collect(t, c, start(t, c, out), 0, nil)[0].Event; end.Outcome != thole.OutcomeFailed {
 		t.Errorf("a configuration file outside its directory: %+v", end)
 	}
 	leak := request("sim: say x")
 	leak.Grant.Files = map[string][]byte{"../escape": nil}
-	if end := collect(t, c, start(t, c, leak), 0, nil)[0].Event.Ended; end.Outcome != thole.OutcomeFailed {
+	if end := collect(t, c, start(t, c, leak), 0, nil)[0].Event; end.Outcome != thole.OutcomeFailed {
 		t.Errorf("a credential file outside its directory: %+v", end)
 	}
 }
@@ -314,7 +315,7 @@ func TestAStopBeforeTheSessionIsOpen(t *testing.T) {
 	}
 	close(l.let)
 	events := collect(t, c, run, 0, nil)
-	if end := events[len(events)-1].Event.Ended; end.Outcome != thole.OutcomeInterrupted {
+	if end := events[len(events)-1].Event; end.Outcome != thole.OutcomeInterrupted {
 		t.Fatalf("ended %+v", end)
 	}
 	stop()

@@ -210,8 +210,8 @@ func (s *Server) pending(w http.ResponseWriter, _ *http.Request) {
 	s.runs.each(func(r *run) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for _, ask := range r.asks {
-			out.Pending = append(out.Pending, PendingAsk{r.info.ID, r.info.For, ask})
+		for _, a := range r.state.Asks {
+			out.Pending = append(out.Pending, PendingAsk{r.info.ID, r.info.For, a.Ask})
 		}
 	})
 	writeJSON(w, http.StatusOK, out)

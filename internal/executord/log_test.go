@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -31,9 +32,9 @@ func (c *chatty) Open(context.Context, provider.SessionConfig) (provider.Session
 func (c *chatty) NativeID() string { return "n" }
 func (c *chatty) Close() error     { return nil }
 
-func (c *chatty) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+func (c *chatty) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	say := func(id, text string) {
-		emit(provider.Event{ID: thole.EventID(id), Kind: provider.EventItemCompleted, Turn: turn.ID, Item: &thole.Item{ID: thole.ItemID(id), Kind: thole.ItemMessage, Text: text}})
+		emit(event.Event{ID: thole.EventID(id), Kind: event.ItemCompleted, Turn: turn.ID, Data: event.Data{Item: &event.Item{ID: thole.ItemID(id), Kind: event.ItemMessage, Text: text}}})
 	}
 	say("1", "short")
 	close(c.said)
@@ -44,7 +45,7 @@ func (c *chatty) Run(ctx context.Context, turn provider.Turn, emit func(provider
 	case <-time.After(30 * time.Second):
 	}
 	say("3", "nobody hears this")
-	emit(provider.Event{ID: "4", Kind: provider.EventEnded, Turn: turn.ID, Ended: &provider.Ended{Outcome: thole.OutcomeInterrupted}})
+	emit(event.Event{ID: "4", Kind: event.TurnEnded, Turn: turn.ID, Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()})
 	return nil
 }
 

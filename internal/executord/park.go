@@ -4,6 +4,7 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -32,13 +33,11 @@ func (s *Server) Park(ctx context.Context) {
 func (r *run) question() (provider.Session, thole.AskID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.session == nil || r.stopped || len(r.asks) != 1 {
+	if r.session == nil || r.stopped || len(r.state.Asks) != 1 {
 		return nil, ""
 	}
-	for id, ask := range r.asks {
-		if ask.Kind == thole.AskInput {
-			return r.session, id
-		}
+	if ask := r.state.Asks[0].Ask; ask.Kind == event.AskInput {
+		return r.session, ask.ID
 	}
 	return nil, ""
 }

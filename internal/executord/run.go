@@ -9,6 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -22,8 +24,7 @@ type run struct {
 	mu      sync.Mutex // guards what follows
 	info    Run
 	session provider.Session // nil until open and after the end
-	asks    map[thole.AskID]thole.Ask
-	todos   []thole.Todo
+	state   fold.State       // of what the run reported
 	steered map[thole.MessageID]bool
 	// receipts are of the answers that were given, "" for one that came without.
 	receipts map[thole.AskID]thole.EventID
@@ -36,10 +37,10 @@ type run struct {
 // cut reports whether a run ends only because executord does. Its turn has not
 // ended then: the log stays without an end, as after a crash, and another run takes
 // the turn up.
-func (r *run) cut(end provider.Ended) bool {
+func (r *run) cut(end thole.Outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.closing && !r.stopped && end.Outcome == thole.OutcomeInterrupted
+	return r.closing && !r.stopped && end == thole.OutcomeInterrupted
 }
 
 // drive takes the turn to its end. Whatever happens but executord's own end, the
@@ -49,12 +50,12 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 	defer close(r.done)
 	ended := false
 	var broken error // the log, at its first failure
-	emit := func(ev provider.Event) {
+	emit := func(ev event.Event) {
 		if ended {
 			return
 		}
-		ended = ev.Kind == provider.EventEnded
-		if ended && r.cut(*ev.Ended) {
+		ended = ev.Kind == event.TurnEnded
+		if ended && r.cut(ev.Outcome) {
 			return
 		}
 		if ended && broken != nil {
@@ -74,11 +75,11 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 		emit(endEvent(req.Turn.ID, s.now(), err, ctx.Err() != nil))
 	}
 	r.mu.Lock()
-	r.info.State, r.session, r.asks = RunEnded, nil, nil
+	r.info.State, r.session = RunEnded, nil
 	r.mu.Unlock()
 }
 
-func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(provider.Event)) error {
+func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(event.Event)) error {
 	if errand, line := thole.ErrandOf(req.Turn.Input); errand == thole.ErrandShell {
 		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
 		return nil
@@ -100,7 +101,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 		return context.Canceled
 	}
 	if native != "" {
-		emit(provider.Event{ID: sessionEventID(req.Turn.ID, native), Kind: provider.EventSession, Turn: req.Turn.ID, Time: s.now(), NativeID: native})
+		emit(event.Event{ID: sessionEventID(req.Turn.ID, native), Kind: event.ThreadUpdated, Turn: req.Turn.ID, Time: s.now(), Data: event.Data{NativeID: native}})
 	}
 	if s.cfg.Note != "" {
 		emit(noteEvent(req.Turn.ID, s.now(), s.cfg.Note))
@@ -112,42 +113,35 @@ func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(
 
 // note keeps what status and the ask and todo endpoints show, and says of an answer
 // with which receipt it came.
-func (r *run) note(ev *provider.Event) {
+func (r *run) note(ev *event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch ev.Kind {
-	case provider.EventSession:
+	if ev.Kind == event.AskResolved && ev.Answer != nil && ev.Receipt == "" {
+		ev.Receipt = r.receipts[ev.AskID]
+	}
+	r.state.Follow(*ev)
+	switch {
+	case ev.Kind == event.ThreadUpdated:
 		r.info.NativeID = ev.NativeID
-	case provider.EventAskRequested:
-		r.asks[ev.Ask.ID] = *ev.Ask
+	case len(r.state.Asks) > 0:
 		r.info.State = RunWaiting
-	case provider.EventAskResolved:
-		delete(r.asks, ev.AskID)
-		if ev.Answer != nil && ev.Receipt == "" {
-			ev.Receipt = r.receipts[ev.AskID]
-		}
-		if len(r.asks) == 0 {
-			r.info.State = RunRunning
-		}
-	case provider.EventTodoSnapshot:
-		r.todos = ev.Todos
-	case provider.EventTodoUpdate:
-		r.todos = thole.MergeTodos(r.todos, ev.Todos)
+	case r.info.State == RunWaiting:
+		r.info.State = RunRunning
 	}
 }
 
 // append logs one event. Deltas are repeated by their item's final form, so only
 // they go without an fsync.
-func (r *run) append(ctx context.Context, ev provider.Event) error {
+func (r *run) append(ctx context.Context, ev event.Event) error {
 	data, err := json.Marshal(ev)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
 	// The end of a turn is recorded also when its context is cancelled.
-	if ev.Kind == provider.EventEnded {
+	if ev.Kind == event.TurnEnded {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return r.log.Append(ctx, ev.Kind != provider.EventItemDelta, data)
+	return r.log.Append(ctx, ev.Kind != event.ItemDelta, data)
 }
 
 func (r *run) current() provider.Session {
@@ -170,21 +164,21 @@ func sessionEventID(turn thole.TurnID, native string) thole.EventID {
 }
 
 // noteEvent tells a turn's readers something of ours.
-func noteEvent(turn thole.TurnID, now time.Time, text string) provider.Event {
-	item := thole.Item{
-		ID: provider.StableID[thole.ItemID]("note", string(turn)), Kind: thole.ItemSystem, State: thole.ItemCompleted,
+func noteEvent(turn thole.TurnID, now time.Time, text string) event.Event {
+	item := event.Item{
+		ID: provider.StableID[thole.ItemID]("note", string(turn)), Kind: event.ItemSystem, State: event.StateCompleted,
 		Text: text, Stamp: thole.Stamp{Started: now, Ended: now},
 	}
-	return provider.Event{ID: thole.EventID(string(turn) + "/note"), Kind: provider.EventItemCompleted, Turn: turn, Time: now, Item: &item, ItemID: item.ID}
+	return event.Event{ID: thole.EventID(string(turn) + "/note"), Kind: event.ItemCompleted, Turn: turn, Time: now, Data: event.Data{Item: &item, ItemID: item.ID}}
 }
 
 // endEvent ends a turn whose provider did not.
-func endEvent(turn thole.TurnID, now time.Time, err error, cancelled bool) provider.Event {
+func endEvent(turn thole.TurnID, now time.Time, err error, cancelled bool) event.Event {
 	ended := &provider.Ended{Outcome: thole.OutcomeInterrupted}
 	if !cancelled && !errors.Is(err, context.Canceled) {
 		ended = &provider.Ended{Outcome: thole.OutcomeFailed, Error: openError(err)}
 	}
-	return provider.Event{ID: thole.EventID(string(turn) + "/ended"), Kind: provider.EventEnded, Turn: turn, Time: now, Ended: ended}
+	return event.Event{ID: thole.EventID(string(turn) + "/ended"), Kind: event.TurnEnded, Turn: turn, Time: now, Data: ended.Data()}
 }
 
 func openError(err error) *thole.TurnError {

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -58,7 +58,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost, Receipts: true}, asks: map[thole.AskID]thole.Ask{}}
+	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost, Receipts: true}}
 	close(r.done)
 	log.Seal()
 	for after := uint64(0); ; {
@@ -68,13 +68,14 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 		}
 		for _, rec := range recs {
 			after = rec.Cursor
-			var ev provider.Event
-			if strictjson.Unmarshal(rec.Data, &ev) != nil {
+			var reported event.Reported
+			if strictjson.Unmarshal(rec.Data, &reported) != nil {
 				continue
 			}
+			ev := reported.Current()
 			r.note(&ev)
-			if ev.Kind == provider.EventEnded {
-				r.info.State, r.asks = RunEnded, map[thole.AskID]thole.Ask{}
+			if ev.Kind == event.TurnEnded {
+				r.info.State = RunEnded
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		log: log, cancel: cancel, done: make(chan struct{}), asks: map[thole.AskID]thole.Ask{}, steered: map[thole.MessageID]bool{}, receipts: map[thole.AskID]thole.EventID{},
+		log: log, cancel: cancel, done: make(chan struct{}), steered: map[thole.MessageID]bool{}, receipts: map[thole.AskID]thole.EventID{},
 		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now(), Receipts: true},
 	}
 	if req.Turn.Reply != nil {

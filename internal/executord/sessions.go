@@ -66,8 +66,7 @@ func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, 
 	defer cancel()
 	return p.Open(ctx, provider.SessionConfig{
 		Thread: req.Thread, Dir: s.dirs.Workspace, Data: data, Auth: auth, Env: env,
-		Resume: req.Session.Resume, Fork: req.Session.Fork, Model: req.Session.Model, Effort: req.Session.Effort,
-		Profile: req.Session.Profile, Instructions: req.Session.Instructions, Options: req.Session.Options,
+		Resume: req.Session.Resume, Fork: req.Session.Fork, Settings: req.Session.Settings,
 	})
 }
 

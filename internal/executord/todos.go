@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -36,10 +35,9 @@ func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.mu.Lock()
-	todos := slices.Clone(r.todos)
+	todos := r.state.Todos
 	r.mu.Unlock()
-	slices.SortStableFunc(todos, func(a, b thole.Todo) int { return a.Order - b.Order })
-	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]thole.Todo{}, todos...)})
+	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
 }
 
 // todoEvents tells how a run's todos changed behind a cursor: so far, or for who
@@ -76,7 +74,12 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 func todosOf(recs []eventlog.Record) (out []LogEvent) {
 	for _, rec := range recs {
 		ev := LogEvent{Cursor: rec.Cursor}
-		if strictjson.Unmarshal(rec.Data, &ev.Event) == nil && (ev.Event.Kind == provider.EventTodoSnapshot || ev.Event.Kind == provider.EventTodoUpdate) {
+		var reported event.Reported
+		if strictjson.Unmarshal(rec.Data, &reported) != nil {
+			continue
+		}
+		ev.Event = reported.Current()
+		if ev.Event.Kind == event.TodoSnapshot || ev.Event.Kind == event.TodoUpdate {
 			out = append(out, ev)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
@@ -63,7 +63,7 @@ func TestTodoStream(t *testing.T) {
 	run := start(t, c, request("sim: todo one | two ;; ask Which? | a | b ;; todo [x] one | [~] two ;; say done"))
 	_, next := todoStream(t, dir, run, "", "")
 	first, ok := next()
-	if !ok || !strings.Contains(first.data, "one") || first.name != string(provider.EventTodoSnapshot) && first.name != string(provider.EventTodoUpdate) {
+	if !ok || !strings.Contains(first.data, "one") || first.name != string(event.TodoSnapshot) && first.name != string(event.TodoUpdate) {
 		t.Fatalf("%+v, %v", first, ok)
 	}
 	// The run waits for an answer, so this came while it went on.
@@ -78,7 +78,7 @@ func TestTodoStream(t *testing.T) {
 		}
 		return len(asks) > 0
 	})
-	answer := thole.Answer{Answers: map[string][]string{asked.Ask.Questions[0].ID: {"a"}}}
+	answer := event.Answer{Answers: map[string][]string{asked.Ask.Questions[0].ID: {"a"}}}
 	if _, err := c.Reply(t.Context(), executord.ReplyRequest{Run: run, Ask: asked.Ask.ID, Answer: answer}); err != nil {
 		t.Fatal(err)
 	}

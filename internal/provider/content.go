@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // maxImage is the largest image that the model services take.
@@ -79,7 +80,7 @@ func Relative(dir, path string) string {
 func (r Reply) Prose() string {
 	var b strings.Builder
 	b.WriteString("My answer to your earlier question:\n")
-	if r.Answer.Decision == thole.DecisionDeny || r.Answer.Decision == thole.DecisionCancel {
+	if r.Answer.Decision == event.DecisionDeny || r.Answer.Decision == event.DecisionCancel {
 		b.WriteString("I would rather not answer. ")
 	}
 	for _, q := range r.Ask.Questions {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // Emitter gives one turn's events their ids, times and offsets and keeps the
@@ -15,14 +16,14 @@ import (
 // at a time.
 type Emitter struct {
 	turn thole.TurnID
-	emit func(Event)
+	emit func(event.Event)
 	now  func() time.Time
 
 	open  map[thole.ItemID]*openItem
 	order []thole.ItemID // open items, oldest first
 	over  map[thole.ItemID]bool
 	asks  []pendingAsk
-	seq   map[EventKind]int
+	seq   map[event.Kind]int
 	step  int
 	in    bool   // inside a step
 	again string // sets ids apart that are used again after a reset
@@ -35,19 +36,19 @@ type pendingAsk struct {
 }
 
 type openItem struct {
-	item    thole.Item
+	item    event.Item
 	text    []byte // of messages, reasoning and plans so far
 	summary []byte
 	output  Output
-	offsets [streams]int64
+	offsets map[event.Stream]int64
 	updates int
 	step    int
 }
 
 // NewEmitter makes the emitter of one turn.
-func NewEmitter(turn thole.TurnID, emit func(Event)) *Emitter {
+func NewEmitter(turn thole.TurnID, emit func(event.Event)) *Emitter {
 	return &Emitter{turn: turn, emit: emit, now: time.Now,
-		open: map[thole.ItemID]*openItem{}, over: map[thole.ItemID]bool{}, seq: map[EventKind]int{}}
+		open: map[thole.ItemID]*openItem{}, over: map[thole.ItemID]bool{}, seq: map[event.Kind]int{}}
 }
 
 // ItemID is the id of the item that the CLI calls native. CLIs promise unique
@@ -63,7 +64,7 @@ func (e *Emitter) AskID(native string) thole.AskID {
 
 // send completes and hands out one event. key makes its id unique within its
 // kind; an empty key counts.
-func (e *Emitter) send(ev Event, key string) {
+func (e *Emitter) send(ev event.Event, key string) {
 	if e.ended {
 		return
 	}
@@ -74,7 +75,7 @@ func (e *Emitter) send(ev Event, key string) {
 	ev.ID = StableID[thole.EventID]("event", string(e.turn), string(ev.Kind), key)
 	ev.Turn, ev.Time = e.turn, e.now().UTC()
 	ev.Item = clone(ev.Item)
-	if ev.Kind == EventEnded {
+	if ev.Kind == event.TurnEnded {
 		e.ended = true
 	}
 	e.emit(ev)
@@ -82,7 +83,7 @@ func (e *Emitter) send(ev Event, key string) {
 
 // clone copies an item with what it points to: events are facts, and whoever
 // has one reads it while the driver works on.
-func clone(item *thole.Item) *thole.Item {
+func clone(item *event.Item) *event.Item {
 	if item == nil {
 		return nil
 	}
@@ -101,7 +102,7 @@ func clone(item *thole.Item) *thole.Item {
 
 // Session reports the CLI's own session id.
 func (e *Emitter) Session(native string) {
-	e.send(Event{Kind: EventSession, NativeID: native}, native)
+	e.send(event.Event{Kind: event.ThreadUpdated, Data: event.Data{NativeID: native}}, native)
 }
 
 // StepStarted begins a model call; a call in progress is ended first.
@@ -109,14 +110,14 @@ func (e *Emitter) StepStarted() {
 	e.StepEnded()
 	e.step++
 	e.in = true
-	e.send(Event{Kind: EventStepStarted}, "")
+	e.send(event.Event{Kind: event.StepStarted}, "")
 }
 
 // StepEnded ends the model call in progress, if any.
 func (e *Emitter) StepEnded() {
 	if e.in {
 		e.in = false
-		e.send(Event{Kind: EventStepEnded}, "")
+		e.send(event.Event{Kind: event.StepEnded}, "")
 	}
 }
 
@@ -134,12 +135,12 @@ func (e *Emitter) StepReset() {
 			e.forget(id)
 		}
 	}
-	e.send(Event{Kind: EventStepReset}, "")
-	e.again = "/" + strconv.Itoa(e.seq[EventStepReset])
+	e.send(event.Event{Kind: event.StepReset}, "")
+	e.again = "/" + strconv.Itoa(e.seq[event.StepReset])
 }
 
 // Start begins an item; a repeat is ignored, also after its completion.
-func (e *Emitter) Start(item thole.Item) {
+func (e *Emitter) Start(item event.Item) {
 	if _, ok := e.open[item.ID]; ok || e.over[item.ID] || e.ended {
 		return
 	}
@@ -147,42 +148,42 @@ func (e *Emitter) Start(item thole.Item) {
 		item.Stamp.Started = e.now().UTC()
 	}
 	if item.State == "" {
-		item.State = thole.ItemRunning
+		item.State = event.StateRunning
 	}
-	o := &openItem{item: item, step: e.step, text: []byte(item.Text), summary: []byte(item.Summary)}
-	o.offsets[StreamText.index()], o.offsets[StreamSummary.index()] = int64(len(item.Text)), int64(len(item.Summary))
+	o := &openItem{item: item, step: e.step, text: []byte(item.Text), summary: []byte(item.Summary), offsets: map[event.Stream]int64{}}
+	o.offsets[event.StreamText], o.offsets[event.StreamSummary] = int64(len(item.Text)), int64(len(item.Summary))
 	if item.Command != nil {
 		o.output.Write(item.Command.Output)
-		o.offsets[StreamOutput.index()] = int64(len(item.Command.Output))
+		o.offsets[event.StreamOutput] = int64(len(item.Command.Output))
 	}
 	e.open[item.ID] = o
 	e.order = append(e.order, item.ID)
-	e.send(Event{Kind: EventItemStarted, Item: &item, ItemID: item.ID}, string(item.ID)+e.again)
+	e.send(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+e.again)
 }
 
 // Opened returns the item as it was last told, if it is open.
-func (e *Emitter) Opened(id thole.ItemID) (thole.Item, bool) {
+func (e *Emitter) Opened(id thole.ItemID) (event.Item, bool) {
 	if o, ok := e.open[id]; ok {
 		return o.item, true
 	}
-	return thole.Item{}, false
+	return event.Item{}, false
 }
 
 // Delta extends an open item; a delta for an item that is not open is dropped,
 // because its completed form is the authority.
-func (e *Emitter) Delta(id thole.ItemID, stream Stream, text string) {
+func (e *Emitter) Delta(id thole.ItemID, stream event.Stream, text string) {
 	o := e.open[id]
 	if o == nil || text == "" || e.ended {
 		return
 	}
-	off := o.offsets[stream.index()]
-	o.offsets[stream.index()] += int64(len(text))
+	off := o.offsets[stream]
+	o.offsets[stream] += int64(len(text))
 	switch stream {
-	case StreamText:
+	case event.StreamText:
 		o.text = append(o.text, text...)
-	case StreamSummary:
+	case event.StreamSummary:
 		o.summary = append(o.summary, text...)
-	case StreamOutput:
+	case event.StreamOutput:
 		o.output.Write(text)
 	}
 	// The id is that of send, for the key id/stream/offset, made without garbage:
@@ -191,11 +192,11 @@ func (e *Emitter) Delta(id thole.ItemID, stream Stream, text string) {
 	key := append(append(append(room[:0], "event\x00"...), e.turn...), "\x00item.delta\x00"...)
 	key = append(append(append(append(key, id...), '/'), stream...), '/')
 	key = append(append(strconv.AppendInt(key, off, 10), e.again...), 0)
-	e.emit(Event{ID: idOf[thole.EventID](key), Kind: EventItemDelta, Turn: e.turn, Time: e.now().UTC(), ItemID: id, Stream: stream, Delta: text, Offset: off})
+	e.emit(event.Event{ID: idOf[thole.EventID](key), Kind: event.ItemDelta, Turn: e.turn, Time: e.now().UTC(), Data: event.Data{ItemID: id, Stream: stream, Delta: text, Offset: off}})
 }
 
 // Update replaces an open item's known fields.
-func (e *Emitter) Update(item thole.Item) {
+func (e *Emitter) Update(item event.Item) {
 	o := e.open[item.ID]
 	if o == nil {
 		e.Start(item)
@@ -203,22 +204,22 @@ func (e *Emitter) Update(item thole.Item) {
 	}
 	item.Stamp.Started = o.item.Stamp.Started
 	if item.State == "" {
-		item.State = thole.ItemRunning
+		item.State = event.StateRunning
 	}
 	o.item = item
 	o.updates++
-	e.send(Event{Kind: EventItemUpdated, Item: &item, ItemID: item.ID}, string(item.ID)+"/"+strconv.Itoa(o.updates)+e.again)
+	e.send(event.Event{Kind: event.ItemUpdated, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+"/"+strconv.Itoa(o.updates)+e.again)
 }
 
 // Complete ends an item, starting it first when nobody did. What the CLI leaves
 // empty is filled from the deltas; outputs are bounded.
-func (e *Emitter) Complete(item thole.Item) {
+func (e *Emitter) Complete(item event.Item) {
 	o := e.open[item.ID]
 	if o == nil {
 		started := item
 		started.State, started.Text, started.Summary = "", "", ""
 		if item.Command != nil {
-			c := thole.Command{Line: item.Command.Line, Dir: item.Command.Dir}
+			c := event.Command{Line: item.Command.Line, Dir: item.Command.Dir}
 			started.Command = &c
 		}
 		e.Start(started)
@@ -230,8 +231,8 @@ func (e *Emitter) Complete(item thole.Item) {
 	if item.Stamp.Ended.IsZero() {
 		item.Stamp.Ended = e.now().UTC()
 	}
-	if item.State == "" || item.State == thole.ItemRunning {
-		item.State = thole.ItemCompleted
+	if item.State == "" || item.State == event.StateRunning {
+		item.State = event.StateCompleted
 	}
 	if item.Text == "" {
 		item.Text = string(o.text)
@@ -251,7 +252,7 @@ func (e *Emitter) Complete(item thole.Item) {
 	}
 	e.forget(item.ID)
 	e.over[item.ID] = true
-	e.send(Event{Kind: EventItemCompleted, Item: &item, ItemID: item.ID}, string(item.ID)+e.again)
+	e.send(event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+e.again)
 }
 
 func (e *Emitter) forget(id thole.ItemID) {
@@ -265,7 +266,7 @@ func (e *Emitter) forget(id thole.ItemID) {
 }
 
 // Cut completes an open item with what it has so far: the CLI will not.
-func (e *Emitter) Cut(id thole.ItemID, state thole.ItemState) {
+func (e *Emitter) Cut(id thole.ItemID, state event.ItemState) {
 	if o := e.open[id]; o != nil {
 		item := o.item
 		item.State, item.Text, item.Summary = state, string(o.text), string(o.summary)
@@ -274,43 +275,51 @@ func (e *Emitter) Cut(id thole.ItemID, state thole.ItemState) {
 }
 
 // Todos reports the whole list.
-func (e *Emitter) Todos(todos []thole.Todo) { e.send(Event{Kind: EventTodoSnapshot, Todos: todos}, "") }
+func (e *Emitter) Todos(todos []event.Todo) {
+	e.send(event.Event{Kind: event.TodoSnapshot, Data: event.Data{Todos: todos}}, "")
+}
 
 // Todo reports one entry.
-func (e *Emitter) Todo(todo thole.Todo) {
-	e.send(Event{Kind: EventTodoUpdate, Todos: []thole.Todo{todo}}, "")
+func (e *Emitter) Todo(todo event.Todo) {
+	e.send(event.Event{Kind: event.TodoUpdate, Data: event.Data{Todos: []event.Todo{todo}}}, "")
 }
 
 // Ask reports a question.
-func (e *Emitter) Ask(ask thole.Ask) {
+func (e *Emitter) Ask(ask event.Ask) {
 	e.asks = append(e.asks, pendingAsk{ask.ID, ask.Item})
-	e.send(Event{Kind: EventAskRequested, Ask: &ask, AskID: ask.ID}, string(ask.ID))
+	e.send(event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &ask, AskID: ask.ID}}, string(ask.ID))
 }
 
 // Resolve reports that a pending ask was answered, or cancelled with a nil
 // answer; a repeat is ignored.
-func (e *Emitter) Resolve(id thole.AskID, answer *thole.Answer) {
+func (e *Emitter) Resolve(id thole.AskID, answer *event.Answer) {
 	for i, a := range e.asks {
 		if a.id == id {
 			e.asks = append(e.asks[:i], e.asks[i+1:]...)
-			e.send(Event{Kind: EventAskResolved, AskID: id, Answer: answer}, string(id))
+			e.send(event.Event{Kind: event.AskResolved, Data: event.Data{AskID: id, Answer: answer}}, string(id))
 			return
 		}
 	}
 }
 
 // Usage reports this turn's totals so far.
-func (e *Emitter) Usage(u thole.Usage) { e.send(Event{Kind: EventUsage, Usage: &u}, "") }
+func (e *Emitter) Usage(u thole.Usage) {
+	e.send(event.Event{Kind: event.UsageUpdated, Data: event.Data{Usage: &u}}, "")
+}
 
 // Error reports a problem that the turn survives, or that is about to end it.
-func (e *Emitter) Error(te thole.TurnError) { e.send(Event{Kind: EventError, Error: &te}, "") }
+func (e *Emitter) Error(te thole.TurnError) {
+	e.send(event.Event{Kind: event.ErrorReported, Data: event.Data{Error: &te}}, "")
+}
 
 // Note reports a warning worth showing.
-func (e *Emitter) Note(text string) { e.send(Event{Kind: EventNote, Text: text}, "") }
+func (e *Emitter) Note(text string) {
+	e.send(event.Event{Kind: event.NoteReported, Data: event.Data{Text: text}}, "")
+}
 
 // Steered reports the user message that the running turn took in.
-func (e *Emitter) Steered(item thole.Item) {
-	e.send(Event{Kind: EventSteered, Item: &item, ItemID: item.ID}, string(item.ID))
+func (e *Emitter) Steered(item event.Item) {
+	e.send(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID))
 }
 
 // End ends the turn: open items are cut, pending asks cancelled (except the
@@ -319,13 +328,13 @@ func (e *Emitter) End(ended Ended) {
 	if e.ended {
 		return
 	}
-	state := thole.ItemFailed
+	state := event.StateFailed
 	if ended.Outcome == thole.OutcomeCompleted {
-		state = thole.ItemCompleted
+		state = event.StateCompleted
 	}
 	for _, a := range e.asks { // what waits for a yes was not done
 		if a.id != ended.Deferred {
-			e.Cut(a.item, thole.ItemFailed)
+			e.Cut(a.item, event.StateFailed)
 		}
 	}
 	for len(e.order) > 0 {
@@ -337,7 +346,7 @@ func (e *Emitter) End(ended Ended) {
 		}
 	}
 	e.StepEnded()
-	e.send(Event{Kind: EventEnded, Ended: &ended}, "")
+	e.send(event.Event{Kind: event.TurnEnded, Data: ended.Data()}, "")
 }
 
 // Ended reports whether End was called.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/providertest"
 	"pgregory.net/rapid"
@@ -19,16 +20,16 @@ const turn = thole.TurnID("01a1dd41-0000-7000-8000-000000000001")
 func TestEmitterKeepsThePromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r providertest.Record
-		em := provider.NewEmitter(turn, func(e provider.Event) { r = append(r, e) })
+		em := provider.NewEmitter(turn, func(e event.Event) { r = append(r, e) })
 		id := func() thole.ItemID { return em.ItemID(fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "item"))) }
-		kinds := map[thole.ItemID]thole.ItemKind{}
-		item := func() thole.Item {
-			i := thole.Item{ID: id()}
+		kinds := map[thole.ItemID]event.ItemKind{}
+		item := func() event.Item {
+			i := event.Item{ID: id()}
 			if kinds[i.ID] == "" {
-				kinds[i.ID] = rapid.SampledFrom([]thole.ItemKind{thole.ItemMessage, thole.ItemCommand, thole.ItemTool}).Draw(t, "kind")
+				kinds[i.ID] = rapid.SampledFrom([]event.ItemKind{event.ItemMessage, event.ItemCommand, event.ItemTool}).Draw(t, "kind")
 			}
-			if i.Kind = kinds[i.ID]; i.Kind == thole.ItemCommand {
-				i.Command = &thole.Command{Line: "x", Output: strings.Repeat("o", rapid.SampledFrom([]int{0, 10, 200_000}).Draw(t, "output"))}
+			if i.Kind = kinds[i.ID]; i.Kind == event.ItemCommand {
+				i.Command = &event.Command{Line: "x", Output: strings.Repeat("o", rapid.SampledFrom([]int{0, 10, 200_000}).Draw(t, "output"))}
 			}
 			return i
 		}
@@ -40,7 +41,7 @@ func TestEmitterKeepsThePromises(t *testing.T) {
 				em.Start(i)
 			},
 			"delta": func(t *rapid.T) {
-				em.Delta(id(), rapid.SampledFrom([]provider.Stream{provider.StreamText, provider.StreamOutput, provider.StreamSummary}).Draw(t, "stream"), "some text")
+				em.Delta(id(), rapid.SampledFrom([]event.Stream{event.StreamText, event.StreamOutput, event.StreamSummary}).Draw(t, "stream"), "some text")
 			},
 			"update": func(t *rapid.T) {
 				em.Update(item())
@@ -49,24 +50,24 @@ func TestEmitterKeepsThePromises(t *testing.T) {
 				em.Complete(item())
 			},
 			"cut": func(t *rapid.T) {
-				em.Cut(id(), thole.ItemFailed)
+				em.Cut(id(), event.StateFailed)
 			},
 			"step":     func(t *rapid.T) { em.StepStarted() },
 			"reset":    func(t *rapid.T) { em.StepReset() },
 			"end step": func(t *rapid.T) { em.StepEnded() },
 			"ask": func(t *rapid.T) {
 				asks++
-				em.Ask(thole.Ask{ID: em.AskID(fmt.Sprint(asks)), Kind: thole.AskInput})
+				em.Ask(event.Ask{ID: em.AskID(fmt.Sprint(asks)), Kind: event.AskInput})
 			},
 			"resolve": func(t *rapid.T) {
-				em.Resolve(em.AskID(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "ask"))), &thole.Answer{})
+				em.Resolve(em.AskID(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "ask"))), &event.Answer{})
 			},
 			"usage": func(t *rapid.T) { em.Usage(thole.Usage{Input: 1}) },
 			"note":  func(t *rapid.T) { em.Note("n") },
 		})
 		em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 		em.Note("too late")
-		em.Delta(id(), provider.StreamText, "too late")
+		em.Delta(id(), event.StreamText, "too late")
 		em.End(provider.Ended{Outcome: thole.OutcomeCompleted})
 		if err := providertest.Check(turn, r); err != nil {
 			t.Fatalf("%v\n%s", err, r)
@@ -76,21 +77,21 @@ func TestEmitterKeepsThePromises(t *testing.T) {
 
 func TestEmitterCompletesWithWhatStreamed(t *testing.T) {
 	var r providertest.Record
-	em := provider.NewEmitter(turn, func(e provider.Event) { r = append(r, e) })
+	em := provider.NewEmitter(turn, func(e event.Event) { r = append(r, e) })
 	msg, cmd := em.ItemID("m"), em.ItemID("c")
-	em.Start(thole.Item{ID: msg, Kind: thole.ItemMessage})
-	em.Start(thole.Item{ID: cmd, Kind: thole.ItemCommand, Command: &thole.Command{Line: "seq"}})
-	em.Delta(msg, provider.StreamText, "half a ")
+	em.Start(event.Item{ID: msg, Kind: event.ItemMessage})
+	em.Start(event.Item{ID: cmd, Kind: event.ItemCommand, Command: &event.Command{Line: "seq"}})
+	em.Delta(msg, event.StreamText, "half a ")
 	for range 1000 {
-		em.Delta(cmd, provider.StreamOutput, strings.Repeat("x", 1000)+"\n")
+		em.Delta(cmd, event.StreamOutput, strings.Repeat("x", 1000)+"\n")
 	}
 	// The CLI itself repeats only a part of the output.
-	em.Complete(thole.Item{ID: cmd, Kind: thole.ItemCommand, Command: &thole.Command{Line: "seq", Output: "a part"}})
+	em.Complete(event.Item{ID: cmd, Kind: event.ItemCommand, Command: &event.Command{Line: "seq", Output: "a part"}})
 	em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	if got := r.Text(); got != "half a " {
 		t.Errorf("text %q", got)
 	}
-	c := r.Items(thole.ItemCommand)[0].Command
+	c := r.Items(event.ItemCommand)[0].Command
 	if len(c.Output) > provider.OutputLimit || int64(len(c.Output))+c.OutputDropped != 1_001_000 {
 		t.Errorf("kept %d, dropped %d", len(c.Output), c.OutputDropped)
 	}
@@ -98,19 +99,19 @@ func TestEmitterCompletesWithWhatStreamed(t *testing.T) {
 
 func TestStepResetForgetsOpenItems(t *testing.T) {
 	var r providertest.Record
-	em := provider.NewEmitter(turn, func(e provider.Event) { r = append(r, e) })
+	em := provider.NewEmitter(turn, func(e event.Event) { r = append(r, e) })
 	tool := em.ItemID("tool")
 	em.StepStarted()
-	em.Start(thole.Item{ID: tool, Kind: thole.ItemTool})
+	em.Start(event.Item{ID: tool, Kind: event.ItemTool})
 	em.StepStarted()
-	em.Start(thole.Item{ID: em.ItemID("a"), Kind: thole.ItemMessage})
-	em.Delta(em.ItemID("a"), provider.StreamText, "lost")
+	em.Start(event.Item{ID: em.ItemID("a"), Kind: event.ItemMessage})
+	em.Delta(em.ItemID("a"), event.StreamText, "lost")
 	em.StepReset()
-	em.Complete(thole.Item{ID: em.ItemID("b"), Kind: thole.ItemMessage, Text: "kept"})
+	em.Complete(event.Item{ID: em.ItemID("b"), Kind: event.ItemMessage, Text: "kept"})
 	if _, open := em.Opened(tool); !open {
 		t.Error("an item of an earlier step was dropped")
 	}
-	em.Complete(thole.Item{ID: tool, Kind: thole.ItemTool})
+	em.Complete(event.Item{ID: tool, Kind: event.ItemTool})
 	em.End(provider.Ended{Outcome: thole.OutcomeCompleted})
 	if r.Text() != "kept" {
 		t.Errorf("text %q", r.Text())
@@ -145,11 +146,11 @@ func TestStableID(t *testing.T) {
 	if a == b || a != provider.StableID[string]("x", "y") || !thole.ValidUUID(a) {
 		t.Errorf("ids %s %s", a, b)
 	}
-	var last provider.Event
-	em := provider.NewEmitter(turn, func(e provider.Event) { last = e })
-	em.Start(thole.Item{ID: "i", Kind: thole.ItemMessage})
-	em.Delta("i", provider.StreamText, "four")
-	em.Delta("i", provider.StreamText, "more")
+	var last event.Event
+	em := provider.NewEmitter(turn, func(e event.Event) { last = e })
+	em.Start(event.Item{ID: "i", Kind: event.ItemMessage})
+	em.Delta("i", event.StreamText, "four")
+	em.Delta("i", event.StreamText, "more")
 	if want := provider.StableID[thole.EventID]("event", string(turn), "item.delta", "i/text/4"); last.ID != want || last.Turn != turn || last.Time.IsZero() {
 		t.Errorf("delta %+v, want id %s", last, want)
 	}

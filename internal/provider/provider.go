@@ -10,6 +10,7 @@ import (
 	"errors"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // Errors of the port. Everything a CLI or a model does wrong during a turn is an
@@ -117,14 +118,10 @@ type SessionConfig struct {
 	// Resume is the native session id to continue, "" for a new one.
 	Resume string
 	// Fork continues Resume in a new native session and leaves the original alone.
-	Fork    bool
-	Model   string
-	Effort  string
-	Profile thole.Profile
-	// Instructions are added to the system prompt.
-	Instructions string
-	// Options are provider-specific settings that pass through unchanged.
-	Options map[string]string
+	Fork bool
+	// Settings are the thread's, of which Provider and Dir are the caller's business:
+	// Instructions are added to the system prompt, Options pass through unchanged.
+	event.Settings
 }
 
 // Turn is one input to run.
@@ -132,10 +129,9 @@ type Turn struct {
 	ID       thole.TurnID
 	Input    []thole.Input
 	ClientID string
-	// Model, Effort and Profile override the session's for this turn; empty keeps.
-	Model   string
-	Effort  string
-	Profile thole.Profile
+	// Settings override the session's for this turn (model, effort, profile); empty
+	// fields keep them.
+	event.Settings
 	// Reply answers an ask that a former process deferred (AskSurvives). Input is
 	// then empty.
 	Reply *Reply
@@ -151,8 +147,8 @@ func (t Turn) Compacts() bool {
 
 // Reply pairs a deferred ask with its answer.
 type Reply struct {
-	Ask    thole.Ask
-	Answer thole.Answer
+	Ask    event.Ask
+	Answer event.Answer
 }
 
 // Session is one live CLI conversation. One turn runs at a time. All methods are
@@ -165,11 +161,11 @@ type Session interface {
 	// error only if the turn did not begin; cancelling ctx stops the turn like
 	// Stop followed by a kill. emit must not wait for another method of the
 	// session. A session whose CLI died starts it again for the next turn.
-	Run(ctx context.Context, turn Turn, emit func(Event)) error
+	Run(ctx context.Context, turn Turn, emit func(event.Event)) error
 	// Steer adds input to the running turn.
 	Steer(ctx context.Context, input []thole.Input, clientID string) error
 	// Answer settles a pending ask.
-	Answer(ctx context.Context, ask thole.AskID, answer thole.Answer) error
+	Answer(ctx context.Context, ask thole.AskID, answer event.Answer) error
 	// Defer parks a pending ask on disk and ends the turn with Ended.Deferred set,
 	// where AskSurvives is validated.
 	Defer(ctx context.Context, ask thole.AskID) error

@@ -8,22 +8,23 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/process"
 )
 
 // Shell runs the command of a started item, tells its output as it comes, both
 // streams as one, and completes the item. It returns what was kept of the output;
 // an error means that ctx ended the command, and then the item is left to End.
-func (e *Emitter) Shell(ctx context.Context, item thole.Item, env map[string]string) (string, error) {
+func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]string) (string, error) {
 	began := time.Now()
 	cmd := *item.Command
 	item.Command = &cmd
 	finish := func(code int, text string) {
 		cmd.ExitCode, cmd.DurationMS = &code, time.Since(began).Milliseconds()
 		if code != 0 {
-			item.State = thole.ItemFailed
+			item.State = event.StateFailed
 		}
-		e.Delta(item.ID, StreamOutput, text)
+		e.Delta(item.ID, event.StreamOutput, text)
 		e.Complete(item)
 	}
 	p, err := process.Start(process.Spec{Path: "/bin/sh", Args: []string{"-c", "exec 2>&1\n" + cmd.Line + "\n"}, Dir: cmd.Dir, Env: env})
@@ -46,7 +47,7 @@ func (e *Emitter) Shell(ctx context.Context, item thole.Item, env map[string]str
 		text := strings.ToValidUTF8(string(buf[:n-half]), "\uFFFD")
 		copy(buf, buf[n-half:n])
 		kept.Write(text)
-		e.Delta(item.ID, StreamOutput, text)
+		e.Delta(item.ID, event.StreamOutput, text)
 		if err != nil {
 			break
 		}
@@ -67,9 +68,9 @@ func (e *Emitter) Shell(ctx context.Context, item thole.Item, env map[string]str
 
 // RunShell takes a turn that is a shell errand to its end. No session is needed:
 // the command is the user's, not the agent's.
-func RunShell(ctx context.Context, turn thole.TurnID, line, dir string, env map[string]string, emit func(Event)) {
+func RunShell(ctx context.Context, turn thole.TurnID, line, dir string, env map[string]string, emit func(event.Event)) {
 	em := NewEmitter(turn, emit)
-	item := thole.Item{ID: em.ItemID("shell"), Kind: thole.ItemCommand, Command: &thole.Command{Line: line, Dir: dir, User: true}}
+	item := event.Item{ID: em.ItemID("shell"), Kind: event.ItemCommand, Command: &event.Command{Line: line, Dir: dir, User: true}}
 	em.Start(item)
 	ended := Ended{Outcome: thole.OutcomeCompleted}
 	if _, err := em.Shell(ctx, item, env); err != nil {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -24,19 +25,19 @@ func TestRunShell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var deltas string
-			var last provider.Event
-			var item *thole.Item
-			provider.RunShell(context.Background(), "turn", c.line, t.TempDir(), map[string]string{"WHO": "me", "PATH": "/usr/bin:/bin"}, func(e provider.Event) {
+			var last event.Event
+			var item *event.Item
+			provider.RunShell(context.Background(), "turn", c.line, t.TempDir(), map[string]string{"WHO": "me", "PATH": "/usr/bin:/bin"}, func(e event.Event) {
 				if !utf8.ValidString(e.Delta) {
 					t.Errorf("delta %q", e.Delta)
 				}
 				deltas += e.Delta
-				if e.Kind == provider.EventItemCompleted {
+				if e.Kind == event.ItemCompleted {
 					item = e.Item
 				}
 				last = e
 			})
-			if last.Kind != provider.EventEnded || last.Ended.Outcome != thole.OutcomeCompleted || item == nil {
+			if last.Kind != event.TurnEnded || last.Outcome != thole.OutcomeCompleted || item == nil {
 				t.Fatalf("ended with %+v", last)
 			}
 			if cmd := item.Command; cmd.Output != c.out || deltas != c.out || *cmd.ExitCode != c.code || !cmd.User {

@@ -11,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -19,8 +20,8 @@ import (
 // then live, then retired, and "second" follows it.
 type holds struct{ *store.DB }
 
-func openHolds(dir string, hook store.Hook) (holds, error) {
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+func openHolds(dir string, hook sqldb.Hook) (holds, error) {
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 	return holds{db}, err
 }
 

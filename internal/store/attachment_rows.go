@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Attachments is the durable record of holds on app-servers.
@@ -67,7 +68,7 @@ func (s *Attachments) InsertAttachment(ctx context.Context, a *attachment.Attach
 	if err != nil {
 		return err
 	}
-	return s.db.Update(ctx, "attachment.insert", func(tx *Tx) error {
+	return s.db.Update(ctx, "attachment.insert", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into attachments (`+attachmentColumns+`)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`, args...)
 		return err
@@ -80,7 +81,7 @@ func (s *Attachments) UpdateAttachmentIf(ctx context.Context, a *attachment.Atta
 	if err != nil {
 		return false, err
 	}
-	err = s.db.Update(ctx, "attachment.update", func(tx *Tx) error {
+	err = s.db.Update(ctx, "attachment.update", func(tx *sqldb.Tx) error {
 		ok, err = tx.ExecOne(`update attachments set user_id = $2, endpoint = $3, thread_id = $4, kind = $5, address = $6, state = $7, epoch = $8,
 			server = $9, client = $10, dir = $11, program = $12, trust = $13, wishes = $14, startup_snapshot = $15, last_snapshot = $16,
 			revision = $17, note = $18, created_at = $19, updated_at = $20, pinned = $21, version = $22 + 1
@@ -94,8 +95,8 @@ func (s *Attachments) UpdateAttachmentIf(ctx context.Context, a *attachment.Atta
 }
 
 func (s *Attachments) one(ctx context.Context, where string, args ...any) (a *attachment.Attachment, err error) {
-	err = s.db.View(ctx, func(tx *Tx) error {
-		found, err := All(tx, scanAttachment, `select `+attachmentColumns+` from attachments where `+where, args...)
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
+		found, err := sqldb.All(tx, scanAttachment, `select `+attachmentColumns+` from attachments where `+where, args...)
 		if err == nil && len(found) > 0 {
 			a = &found[0]
 		}
@@ -121,8 +122,8 @@ func (s *Attachments) Attachments(ctx context.Context, all bool) (list []attachm
 	if all {
 		query += ` or attachment_id in (select attachment_id from attachments where state = 'retired' order by created_at desc, attachment_id desc limit 1000)`
 	}
-	err = s.db.View(ctx, func(tx *Tx) error {
-		list, err = All(tx, scanAttachment, query+` order by created_at desc, attachment_id desc`)
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
+		list, err = sqldb.All(tx, scanAttachment, query+` order by created_at desc, attachment_id desc`)
 		return err
 	})
 	return list, err

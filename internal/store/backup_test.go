@@ -11,11 +11,12 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 func addUser(t testing.TB, db *DB, id string) {
 	t.Helper()
-	err := db.Update(context.Background(), "test.update", func(tx *Tx) error {
+	err := db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("insert into users (id, login, name, state, created_at) values ($1, $1, $1, 'active', 0)", id)
 		return err
 	})
@@ -26,7 +27,7 @@ func addUser(t testing.TB, db *DB, id string) {
 
 func countUsers(t testing.TB, db *DB) (n int) {
 	t.Helper()
-	err := db.View(context.Background(), func(tx *Tx) error { return tx.QueryRow("select count(*) from users").Scan(&n) })
+	err := db.View(context.Background(), func(tx *sqldb.Tx) error { return tx.QueryRow("select count(*) from users").Scan(&n) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestBackupBesideAWriter(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "thole.db"), filepath.Join(dir, "copy.db")
-	db := reopen(t, Config{Path: path})
+	db := reopen(t, sqldb.Config{Path: path})
 	for i := range 200 {
 		addUser(t, db, fmt.Sprint("before-", i))
 	}
@@ -86,11 +87,11 @@ func TestBackupBesideAWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := reopen(t, Config{Path: path})
+	back := reopen(t, sqldb.Config{Path: path})
 	if n := countUsers(t, back); n < 201 || n >= live {
 		t.Fatalf("restored %d users, want at least the 201 before the backup and fewer than the %d of the end", n, live)
 	}
-	if n := countUsers(t, reopen(t, Config{Path: kept})); n != live {
+	if n := countUsers(t, reopen(t, sqldb.Config{Path: kept})); n != live {
 		t.Fatalf("the kept store has %d users, want %d", n, live)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*tmp*")); len(left) > 0 {
@@ -103,7 +104,7 @@ func backedUp(t *testing.T) (dir, path, backup string) {
 	t.Helper()
 	dir = t.TempDir()
 	path, backup = filepath.Join(dir, "thole.db"), filepath.Join(dir, "good.db")
-	db := reopen(t, Config{Path: path})
+	db := reopen(t, sqldb.Config{Path: path})
 	addUser(t, db, "kept")
 	if _, err := Backup(context.Background(), path, backup); err != nil {
 		t.Fatal(err)
@@ -144,7 +145,7 @@ func TestRestoreRefusesBadBackups(t *testing.T) {
 			t.Errorf("%s: %v (code %s, want %s)", filepath.Base(backup), err, thole.CodeOf(err), code)
 		}
 	}
-	if n := countUsers(t, reopen(t, Config{Path: path})); n != 2 {
+	if n := countUsers(t, reopen(t, sqldb.Config{Path: path})); n != 2 {
 		t.Fatalf("a refused restore changed the store: %d users", n)
 	}
 }
@@ -164,7 +165,7 @@ func TestRestoreOverADamagedStore(t *testing.T) {
 	if err != nil || kept == "" {
 		t.Fatalf("restore: %q, %v", kept, err)
 	}
-	if n := countUsers(t, reopen(t, Config{Path: path})); n != 2 {
+	if n := countUsers(t, reopen(t, sqldb.Config{Path: path})); n != 2 {
 		t.Fatalf("%d users", n)
 	}
 }

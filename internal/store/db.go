@@ -2,136 +2,58 @@ package store
 
 import (
 	"context"
-	"log/slog"
+	"embed"
 	"sync/atomic"
 	"time"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // FileName is the SQLite store's name in a home.
 const FileName = "thole.db"
 
-// Config says which engine to open. Exactly one of Path and DSN is set.
-type Config struct {
-	Path string // SQLite file; its directory is created 0700, the file 0600
-	DSN  string // PostgreSQL connection string
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
 
-	// Now is the clock behind Tx.Now on SQLite; PostgreSQL uses database time,
-	// because several machines share its leases. Default time.Now.
-	Now func() time.Time
-	// Conns bounds concurrent readers on SQLite (default 4) and all connections
-	// on PostgreSQL (default 16: more are slower on the machines we measured), of
-	// which a quarter is the turn queue's.
-	Conns int
-	Log   *slog.Logger
-
-	// Hook is told of every durable step, for crash tests.
-	Hook Hook
-	// VFS names a registered SQLite file system, for power-loss tests.
-	VFS string
+// earlierForms are the sums of migrations that were changed after stores had been
+// made with them; a later migration makes all forms equal (0092 those of 0090).
+var earlierForms = []string{
+	"456279e3e650d8651b8e855442a6284e65f69f9c6c16f5230312f46a60fbda12",
+	"9e37e37627ebd74854605e3a7bb0ea1e75c8e16b59d58de9f9d8756322dcd887",
 }
 
-// Hook observes durable steps. It is called with the transaction open
-// (BeforeCommit) and again once the commit is durable but before anyone was told
-// (AfterCommit).
-type Hook func(p Point, step string)
-
-// Point is a place in the life of a durable step.
-type Point string
-
-const (
-	BeforeCommit Point = "before-commit"
-	AfterCommit  Point = "after-commit"
-)
+// Schema is the store's tables.
+func Schema() sqldb.Schema { return sqldb.Schema{Files: migrationFiles, Earlier: earlierForms} }
 
 // DB is an open store. All methods are safe for concurrent use.
 type DB struct {
-	cfg Config
-	eng engine
-	bus *bus
+	*sqldb.DB
 
 	completions completions // of the turn queue
 	standby     atomic.Pointer[standby]
 }
 
-type engine interface {
-	name() string
-	update(ctx context.Context, step string, fn func(*Tx) error) (*Tx, error)
-	view(ctx context.Context, fn func(*Tx) error) error
-	close() error
-}
-
 // Open opens the store and brings its schema up to this binary's.
-func Open(ctx context.Context, cfg Config) (*DB, error) {
-	if (cfg.Path == "") == (cfg.DSN == "") {
-		return nil, thole.Errorf(thole.CodeInvalid, "open store: set either a SQLite path or a PostgreSQL DSN")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	db := &DB{cfg: cfg}
-	var err error
-	if cfg.Path != "" {
-		db.bus = newBus(nil)
-		db.eng, err = openSQLite(ctx, cfg)
-	} else {
-		var pg *postgres
-		if pg, err = openPostgres(ctx, cfg); err == nil {
-			db.eng, db.bus = pg, newBus(pg.listen)
-		}
-	}
+func Open(ctx context.Context, cfg sqldb.Config) (*DB, error) {
+	cfg.Schema = Schema()
+	db, err := sqldb.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return db, nil
+	return &DB{DB: db}, nil
 }
 
-// Close waits for running transactions and closes the store.
-func (db *DB) Close() error {
-	db.bus.close()
-	return db.eng.close()
+// Backup writes a consistent copy of the SQLite store at path; see sqldb.
+func Backup(ctx context.Context, path, dest string) (*sqldb.Report, error) {
+	return Schema().Backup(ctx, path, dest)
 }
 
-// Engine is "sqlite" or "postgres".
-func (db *DB) Engine() string { return db.eng.name() }
-
-// Update runs fn in one durable transaction. step names the durable step, a
-// string literal such as "thread.start_turn": the crash harness kills the
-// process before and after each one.
-//
-// A nil result means committed and durable. Any error means nothing was
-// changed, except one for which OutcomeUnknown is true: then the commit may or
-// may not have happened. Once the commit has begun, ctx no longer matters.
-func (db *DB) Update(ctx context.Context, step string, fn func(tx *Tx) error) error {
-	if step == "" {
-		return thole.Errorf(thole.CodeInternal, "update: a durable step needs a name")
-	}
-	tx, err := db.eng.update(ctx, step, fn)
-	if err != nil {
-		return err
-	}
-	if db.Engine() == engineSQLite {
-		db.bus.publish(tx.notes)
-	}
-	for _, f := range tx.after {
-		f()
-	}
-	return nil
+// Restore puts a backup in the place of the SQLite store at path; see sqldb.
+func Restore(ctx context.Context, path, backup string, now time.Time) (kept string, err error) {
+	return Schema().Restore(ctx, path, backup, now)
 }
 
-// View runs fn on one consistent read-only snapshot.
-func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
-	return db.eng.view(ctx, fn)
-}
-
-// Subscribe calls fn after each committed Tx.Notify of topic, by any process
-// that shares the store. An empty key means notes may have been missed: read
-// again whatever depends on the topic. fn must not block. Notes of different
-// transactions may arrive in any order.
-func (db *DB) Subscribe(topic string, fn func(key string)) (cancel func()) {
-	return db.bus.subscribe(topic, fn)
+// Check reads the whole SQLite store at path; see sqldb.
+func Check(ctx context.Context, path string) (*sqldb.Report, error) {
+	return Schema().Check(ctx, path)
 }

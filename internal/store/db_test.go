@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
@@ -34,7 +35,7 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
-func mustUpdate(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
+func mustUpdate(t testing.TB, db *store.DB, fn func(tx *sqldb.Tx) error) {
 	t.Helper()
 	if err := db.Update(context.Background(), "test.update", fn); err != nil {
 		t.Fatal(err)
@@ -43,9 +44,9 @@ func mustUpdate(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
 
 func name(t testing.TB, db *store.DB, id string) (name string) {
 	t.Helper()
-	err := db.View(context.Background(), func(tx *store.Tx) error {
+	err := db.View(context.Background(), func(tx *sqldb.Tx) error {
 		err := tx.QueryRow(nameOf, id).Scan(&name)
-		if store.NoRows(err) {
+		if sqldb.NoRows(err) {
 			return nil
 		}
 		return err
@@ -57,12 +58,12 @@ func name(t testing.TB, db *store.DB, id string) (name string) {
 }
 
 func commitAndRollBack(t *testing.T, db *store.DB) {
-	mustUpdate(t, db, func(tx *store.Tx) error {
+	mustUpdate(t, db, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(insertUser, "u1", "first", thole.Millis(tx.Now()))
 		return err
 	})
 	boom := errors.New("boom")
-	err := db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+	err := db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		if ok, err := tx.ExecOne(renameFrom, "u1", "first", "second"); err != nil || !ok {
 			t.Errorf("compare-and-set: %v, %v", ok, err)
 		}
@@ -74,20 +75,20 @@ func commitAndRollBack(t *testing.T, db *store.DB) {
 	if got := name(t, db, "u1"); got != "first" {
 		t.Fatalf("rolled-back change is visible: %q", got)
 	}
-	mustUpdate(t, db, func(tx *store.Tx) error {
+	mustUpdate(t, db, func(tx *sqldb.Tx) error {
 		if ok, err := tx.ExecOne(renameFrom, "u1", "other", "second"); err != nil || ok {
 			t.Errorf("stale compare-and-set: %v, %v", ok, err)
 		}
 		return nil
 	})
-	err = db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+	err = db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		_ = tx.Must("name is other", renameFrom, "u1", "other", "second")
 		return nil
 	})
 	if thole.CodeOf(err) != thole.CodeConflict {
 		t.Fatalf("unmet expectation: %v", err)
 	}
-	err = db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+	err = db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		_, err := tx.ExecOne("update users set name = 'x'")
 		return err
 	})
@@ -97,11 +98,11 @@ func commitAndRollBack(t *testing.T, db *store.DB) {
 }
 
 func doomed(t *testing.T, db *store.DB) {
-	err := db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+	err := db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		if _, err := tx.Exec(insertUser, "u1", "one", 0); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(insertUser, "u1", "again", 0); !errors.Is(err, store.ErrDuplicate) {
+		if _, err := tx.Exec(insertUser, "u1", "again", 0); !errors.Is(err, sqldb.ErrDuplicate) {
 			t.Errorf("duplicate: %v", err)
 		}
 		if _, err := tx.Exec(insertUser, "u2", "two", 0); err == nil {
@@ -121,7 +122,7 @@ func panicking(t *testing.T, db *store.DB) {
 				t.Errorf("recovered %v", r)
 			}
 		}()
-		_ = db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+		_ = db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 			_, _ = tx.Exec(insertUser, "u1", "one", 0)
 			panic("boom")
 		})
@@ -129,7 +130,7 @@ func panicking(t *testing.T, db *store.DB) {
 	if name(t, db, "u1") != "" {
 		t.Fatal("a panicking transaction was committed")
 	}
-	mustUpdate(t, db, func(tx *store.Tx) error { _, err := tx.Exec(insertUser, "u1", "one", 0); return err })
+	mustUpdate(t, db, func(tx *sqldb.Tx) error { _, err := tx.Exec(insertUser, "u1", "one", 0); return err })
 }
 
 // concurrent mixes successes, failures and panics, so that every kind of
@@ -148,7 +149,7 @@ func concurrent(t *testing.T, db *store.DB) {
 							err = fmt.Errorf("panic: %v", p)
 						}
 					}()
-					return db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+					return db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 						if _, err := tx.Exec(insertUser, id, id, 0); err != nil {
 							return err
 						}
@@ -188,18 +189,18 @@ func afterCommit(t *testing.T, db *store.DB) {
 		}
 	}
 	var ran atomic.Int32
-	_ = db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+	_ = db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		tx.AfterCommit(func() { ran.Add(100) })
 		tx.Notify("thread", "never")
 		return errors.New("no")
 	})
-	mustUpdate(t, db, func(tx *store.Tx) error {
+	mustUpdate(t, db, func(tx *sqldb.Tx) error {
 		tx.AfterCommit(func() { ran.Add(1) })
 		tx.AfterCommit(func() { // the commit is visible and another write is allowed
 			if name(t, db, "u1") != "one" {
 				t.Error("hook ran before the commit was visible")
 			}
-			mustUpdate(t, db, func(tx *store.Tx) error { tx.Notify("job", "b"); return nil })
+			mustUpdate(t, db, func(tx *sqldb.Tx) error { tx.Notify("job", "b"); return nil })
 		})
 		tx.Notify("thread", "a")
 		tx.Notify("thread", "a")
@@ -215,14 +216,14 @@ func afterCommit(t *testing.T, db *store.DB) {
 }
 
 func rowLocks(t *testing.T, db *store.DB) {
-	mustUpdate(t, db, func(tx *store.Tx) error { _, err := tx.Exec(insertUser, "u1", "0", 0); return err })
+	mustUpdate(t, db, func(tx *sqldb.Tx) error { _, err := tx.Exec(insertUser, "u1", "0", 0); return err })
 	var wg sync.WaitGroup
 	const callers = 8
 	for range callers {
 		wg.Go(func() {
-			mustUpdate(t, db, func(tx *store.Tx) error {
+			mustUpdate(t, db, func(tx *sqldb.Tx) error {
 				var n int
-				if err := tx.QueryRow("select cast(name as bigint) from users where id = $1 for update", "u1").Scan(&n); err != nil {
+				if err := tx.QueryRow("select cast(name as bigint) from users where id = $1"+tx.ForUpdate(), "u1").Scan(&n); err != nil {
 					return err
 				}
 				return tx.Must("user is there", "update users set name = $2 where id = $1", "u1", fmt.Sprint(n+1))
@@ -233,9 +234,9 @@ func rowLocks(t *testing.T, db *store.DB) {
 	if got := name(t, db, "u1"); got != fmt.Sprint(callers) {
 		t.Fatalf("lost updates: %s of %d", got, callers)
 	}
-	mustUpdate(t, db, func(tx *store.Tx) error {
-		ids, err := store.All(tx, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
-			"select id from users order by id limit 5 for update skip locked")
+	mustUpdate(t, db, func(tx *sqldb.Tx) error {
+		ids, err := sqldb.All(tx, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+			"select id from users order by id limit 5"+tx.ForUpdate())
 		if len(ids) != 2 {
 			t.Errorf("ids %v", ids)
 		}
@@ -245,7 +246,7 @@ func rowLocks(t *testing.T, db *store.DB) {
 
 func canceled(t *testing.T, db *store.DB) {
 	ctx, cancel := context.WithCancel(context.Background())
-	err := db.Update(ctx, "test.update", func(tx *store.Tx) error {
+	err := db.Update(ctx, "test.update", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(insertUser, "u1", "one", 0)
 		cancel()
 		return err
@@ -253,19 +254,19 @@ func canceled(t *testing.T, db *store.DB) {
 	if !errors.Is(err, context.Canceled) || name(t, db, "u1") != "" {
 		t.Fatalf("canceled update: %v", err)
 	}
-	if err := db.View(ctx, func(*store.Tx) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := db.View(ctx, func(*sqldb.Tx) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Fatalf("canceled view: %v", err)
 	}
 }
 
 func views(t *testing.T, db *store.DB) {
-	err := db.View(context.Background(), func(tx *store.Tx) error {
+	err := db.View(context.Background(), func(tx *sqldb.Tx) error {
 		var before, after int
 		const count = "select count(*) from users"
 		if err := tx.QueryRow(count).Scan(&before); err != nil {
 			return err
 		}
-		mustUpdate(t, db, func(tx *store.Tx) error { _, err := tx.Exec(insertUser, "u1", "one", 0); return err })
+		mustUpdate(t, db, func(tx *sqldb.Tx) error { _, err := tx.Exec(insertUser, "u1", "one", 0); return err })
 		if err := tx.QueryRow(count).Scan(&after); err != nil {
 			return err
 		}
@@ -278,7 +279,7 @@ func views(t *testing.T, db *store.DB) {
 	if err == nil {
 		t.Fatal("a view wrote")
 	}
-	err = db.View(context.Background(), func(tx *store.Tx) error {
+	err = db.View(context.Background(), func(tx *sqldb.Tx) error {
 		return tx.QueryRow("insert into users (id, login, name, state, created_at) values ('x','x','x','active',0) returning id").Scan(new(string))
 	})
 	if err == nil || name(t, db, "x") != "" {
@@ -287,7 +288,7 @@ func views(t *testing.T, db *store.DB) {
 }
 
 func defaultRows(t *testing.T, db *store.DB) {
-	err := db.View(context.Background(), func(tx *store.Tx) error {
+	err := db.View(context.Background(), func(tx *sqldb.Tx) error {
 		var app, project, user string
 		err := tx.QueryRow("select p.app_id, p.id, u.id from projects p, users u where u.login = 'local'").Scan(&app, &project, &user)
 		got := thole.Owner{App: thole.AppID(app), Project: thole.ProjectID(project), User: thole.UserID(user)}

@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Delivery is the durable side of jobs, lanes, batches, attempts and the ledger.
@@ -26,15 +27,15 @@ func (db *DB) Delivery() *Delivery { return &Delivery{db} }
 
 // Update implements delivery.Store.
 func (d *Delivery) Update(ctx context.Context, step string, fn func(delivery.Tx) error) error {
-	return d.db.Update(ctx, step, func(tx *Tx) error { return fn(deliveryTx{tx}) })
+	return d.db.Update(ctx, step, func(tx *sqldb.Tx) error { return fn(deliveryTx{tx}) })
 }
 
 // View implements delivery.Store.
 func (d *Delivery) View(ctx context.Context, fn func(delivery.Tx) error) error {
-	return d.db.View(ctx, func(tx *Tx) error { return fn(deliveryTx{tx}) })
+	return d.db.View(ctx, func(tx *sqldb.Tx) error { return fn(deliveryTx{tx}) })
 }
 
-type deliveryTx struct{ *Tx }
+type deliveryTx struct{ *sqldb.Tx }
 
 // deadline is the derived column: written from the attempt, never read back.
 type deadline struct{ a *delivery.Attempt }
@@ -47,7 +48,7 @@ func (tx deliveryTx) Lane(id string) (*delivery.Lane, error) {
 }
 
 func (tx deliveryTx) LockLane(id string) (*delivery.Lane, error) {
-	return one(tx.Tx, scanLane, laneTable().selected+"where lane_id = $1 for update", id)
+	return one(tx.Tx, scanLane, laneTable().selected+"where lane_id = $1"+tx.ForUpdate(), id)
 }
 
 // scanLane also fills the owner's user, which the lane's address repeats.
@@ -84,12 +85,12 @@ func (tx deliveryTx) UpdateLane(l *delivery.Lane) error {
 }
 
 func (tx deliveryTx) Ready(scope thole.Target, limit int) ([]delivery.Lane, error) {
-	return many(tx.Tx, scanLane, laneTable().selected+"where scope = $1 and ticket <> 0 order by ticket limit $2", string(scope), limit)
+	return many(tx.Tx, scanLane, laneTable().selected+"where scope = $1 and ticket <> 0 order by ticket limit $2 + 0", string(scope), limit)
 }
 
 // overdue is the page condition of every sweep: due, or impossibly far ahead.
 func overdue(at, id string) string {
-	return "(" + at + " <= $1 or " + at + " > $2) and (" + at + " > $3 or (" + at + " = $3 and " + id + " > $4)) order by " + at + ", " + id + " limit $5"
+	return "(" + at + " <= $1 or " + at + " > $2) and (" + at + " > $3 or (" + at + " = $3 and " + id + " > $4)) order by " + at + ", " + id + " limit $5 + 0"
 }
 
 func (tx deliveryTx) DueLanes(now, far time.Time, after delivery.Position, limit int) ([]delivery.Lane, error) {
@@ -197,10 +198,10 @@ func (tx deliveryTx) Audits(f delivery.AuditFilter) ([]delivery.Audit, error) {
 		order = " order by r.reached desc, a.lane_id desc, a.seq desc"
 	}
 	if f.Limit > 0 {
-		order += fmt.Sprintf(" limit $%d", len(args)+1)
+		order += fmt.Sprintf(" limit $%d + 0", len(args)+1)
 		args = append(args, f.Limit)
 	}
-	rows, err := All(tx.Tx, scanAudit, from+order, args...)
+	rows, err := sqldb.All(tx.Tx, scanAudit, from+order, args...)
 	slices.Reverse(rows)
 	return rows, err
 }

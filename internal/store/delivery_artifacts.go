@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Artifacts keeps the records of result files.
@@ -18,13 +19,13 @@ func (db *DB) Artifacts() *Artifacts { return &Artifacts{db} }
 
 // Now implements artifact.Store.
 func (s *Artifacts) Now(ctx context.Context) (now time.Time, err error) {
-	err = s.db.View(ctx, func(tx *Tx) error { now = tx.Now(); return nil })
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error { now = tx.Now(); return nil })
 	return now, err
 }
 
 // Artifact implements artifact.Store.
 func (s *Artifacts) Artifact(ctx context.Context, id thole.ArtifactID) (r *artifact.Record, err error) {
-	err = s.db.View(ctx, func(tx *Tx) error {
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
 		r, err = one(tx, artifactColumns, artifactTable().selected+"where artifact_id = $1", string(id))
 		return err
 	})
@@ -36,8 +37,8 @@ const pastRetention = `not held and removed_at = 0 and created_at + $2 <= $1 and
 
 // Free implements artifact.Store.
 func (s *Artifacts) Free(ctx context.Context, k artifact.Retention, now time.Time, limit int) (rs []artifact.Record, err error) {
-	err = s.db.View(ctx, func(tx *Tx) error {
-		rs, err = many(tx, artifactColumns, artifactTable().selected+"where "+pastRetention+" order by created_at, artifact_id limit $4",
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
+		rs, err = many(tx, artifactColumns, artifactTable().selected+"where "+pastRetention+" order by created_at, artifact_id limit $4 + 0",
 			toMillis(now), k.Min.Milliseconds(), k.PostClose.Milliseconds(), limit)
 		return err
 	})
@@ -47,7 +48,7 @@ func (s *Artifacts) Free(ctx context.Context, k artifact.Retention, now time.Tim
 // RemoveIfFree implements artifact.Store: it checks the retention again in the
 // statement that marks the row.
 func (s *Artifacts) RemoveIfFree(ctx context.Context, id thole.ArtifactID, k artifact.Retention, now time.Time) (ok bool, err error) {
-	err = s.db.Update(ctx, "artifact.remove", func(tx *Tx) error {
+	err = s.db.Update(ctx, "artifact.remove", func(tx *sqldb.Tx) error {
 		ok, err = tx.ExecOne("update artifacts set removed_at = $1, version = version + 1 where artifact_id = $4 and "+pastRetention,
 			toMillis(now), k.Min.Milliseconds(), k.PostClose.Milliseconds(), string(id))
 		if err != nil || !ok {
@@ -61,7 +62,7 @@ func (s *Artifacts) RemoveIfFree(ctx context.Context, id thole.ArtifactID, k art
 
 // Pin implements artifact.Store.
 func (s *Artifacts) Pin(ctx context.Context, id thole.ArtifactID, until time.Time) (ok bool, err error) {
-	err = s.db.Update(ctx, "artifact.pin", func(tx *Tx) error {
+	err = s.db.Update(ctx, "artifact.pin", func(tx *sqldb.Tx) error {
 		ok, err = tx.ExecOne("update artifacts set pin_until = $2, version = version + 1 where artifact_id = $1 and removed_at = 0", string(id), toMillis(until))
 		return err
 	})
@@ -74,7 +75,7 @@ func leaseColumns(l *artifact.Lease) []column {
 
 // InsertLease implements artifact.Store.
 func (s *Artifacts) InsertLease(ctx context.Context, l artifact.Lease) error {
-	return s.db.Update(ctx, "artifact.lease", func(tx *Tx) error {
+	return s.db.Update(ctx, "artifact.lease", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("insert into artifact_leases (lease_id, artifact_id, user_id, deadline, revoked_at) values ($1, $2, $3, $4, $5)", arguments(leaseColumns(&l))...)
 		return err
 	})
@@ -82,7 +83,7 @@ func (s *Artifacts) InsertLease(ctx context.Context, l artifact.Lease) error {
 
 // Lease implements artifact.Store.
 func (s *Artifacts) Lease(ctx context.Context, id string) (l *artifact.Lease, err error) {
-	err = s.db.View(ctx, func(tx *Tx) error {
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
 		l, err = one(tx, leaseColumns, "select lease_id, artifact_id, user_id, deadline, revoked_at from artifact_leases where lease_id = $1", id)
 		return err
 	})
@@ -92,7 +93,7 @@ func (s *Artifacts) Lease(ctx context.Context, id string) (l *artifact.Lease, er
 // DropLeases implements artifact.Store.
 func (s *Artifacts) DropLeases(ctx context.Context, now time.Time) error {
 	none := false
-	if err := s.db.View(ctx, func(tx *Tx) error {
+	if err := s.db.View(ctx, func(tx *sqldb.Tx) error {
 		n := 0
 		err := tx.QueryRow("select count(*) from artifact_leases where deadline < $1", toMillis(now)).Scan(&n)
 		none = n == 0
@@ -100,7 +101,7 @@ func (s *Artifacts) DropLeases(ctx context.Context, now time.Time) error {
 	}); err != nil || none {
 		return err
 	}
-	return s.db.Update(ctx, "artifact.drop_leases", func(tx *Tx) error {
+	return s.db.Update(ctx, "artifact.drop_leases", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("delete from artifact_leases where deadline < $1", toMillis(now))
 		return err
 	})

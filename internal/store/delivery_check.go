@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"strings"
 	"sync"
+
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Violation is a row that breaks a rule which must hold at every commit.
@@ -83,8 +85,8 @@ func deliveryRules() [][2]string {
 
 // CheckDelivery returns every row that breaks a rule of delivery.
 func (db *DB) CheckDelivery(ctx context.Context) (found []Violation, err error) {
-	err = db.View(ctx, func(tx *Tx) error {
-		found, err = All(tx, func(r *sql.Rows) (v Violation, err error) { return v, r.Scan(&v.Rule, &v.Row) }, deliveryCheck())
+	err = db.View(ctx, func(tx *sqldb.Tx) error {
+		found, err = sqldb.All(tx, func(r *sql.Rows) (v Violation, err error) { return v, r.Scan(&v.Rule, &v.Row) }, deliveryCheck())
 		return err
 	})
 	return found, err

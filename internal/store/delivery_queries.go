@@ -37,11 +37,11 @@ func (tx deliveryTx) JobsOf(batch thole.BatchID) ([]delivery.Job, error) {
 
 func (tx deliveryTx) Jobs(f delivery.JobFilter) ([]delivery.Job, error) {
 	if f.Supervised {
-		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised and job_id > $1 order by job_id limit $2", string(f.After), bounded(f.Limit))
+		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised and job_id > $1 order by job_id limit $2 + 0", string(f.After), bounded(f.Limit))
 	}
 	return many(tx.Tx, jobColumns, jobTable().selected+`where user_id = $1 and ($2 = '' or thread_id = $2) and ($3 = '' or status = $3)
 		and ($4 = '' or (created_at, job_id) < (select created_at, job_id from delivery_jobs where job_id = $4))
-		order by created_at desc, job_id desc limit $5`, string(f.User), string(f.Thread), string(f.State), string(f.After), bounded(f.Limit))
+		order by created_at desc, job_id desc limit $5 + 0`, string(f.User), string(f.Thread), string(f.State), string(f.After), bounded(f.Limit))
 }
 
 func bounded(limit int) int {
@@ -76,7 +76,7 @@ func (tx deliveryTx) Batches(f delivery.BatchFilter) ([]delivery.Batch, error) {
 	return many(tx.Tx, batchColumns, batchTable().selected+`where lane_id in (select lane_id from delivery_lanes where user_id = $1 and ($2 = '' or thread_id = $2))
 		and (not $3 or state <> 'closed') and (not $4 or (state <> 'closed' and replay_policy = 'manual_resolution_only'))
 		and ($5 = '' or (created_at, batch_id) < (select created_at, batch_id from delivery_batches where batch_id = $5))
-		order by created_at desc, batch_id desc limit $6`, string(f.User), string(f.Thread), f.Open, f.Held, string(f.After), bounded(f.Limit))
+		order by created_at desc, batch_id desc limit $6 + 0`, string(f.User), string(f.Thread), f.Open, f.Held, string(f.After), bounded(f.Limit))
 }
 
 func (tx deliveryTx) OverdueBatches(now, far time.Time, after delivery.Position, limit int) ([]delivery.Batch, error) {
@@ -113,6 +113,6 @@ func (tx deliveryTx) OverdueAttempts(now, far time.Time, after delivery.Position
 }
 
 func (tx deliveryTx) LiveAttempts(after thole.AttemptID, limit int) ([]delivery.Attempt, error) {
-	return many(tx.Tx, attemptColumns, attemptTable().selected+"where deadline_at <> 0 and state in ('accept_pending', 'cooldown') and attempt_id > $1 order by attempt_id limit $2",
+	return many(tx.Tx, attemptColumns, attemptTable().selected+"where deadline_at <> 0 and state in ('accept_pending', 'cooldown') and attempt_id > $1 order by attempt_id limit $2 + 0",
 		string(after), limit)
 }

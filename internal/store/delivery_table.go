@@ -11,6 +11,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // column ties a column to a field of a row.
@@ -78,7 +79,7 @@ func destinations(cols []column) []any {
 }
 
 // one reads the row a query names, nil if there is none.
-func one[T any](tx *Tx, cols func(*T) []column, query string, args ...any) (*T, error) {
+func one[T any](tx *sqldb.Tx, cols func(*T) []column, query string, args ...any) (*T, error) {
 	row := new(T)
 	err := tx.QueryRow(query, args...).Scan(destinations(cols(row))...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -90,8 +91,8 @@ func one[T any](tx *Tx, cols func(*T) []column, query string, args ...any) (*T, 
 	return row, nil
 }
 
-func many[T any](tx *Tx, cols func(*T) []column, query string, args ...any) ([]T, error) {
-	return All(tx, func(rows *sql.Rows) (T, error) {
+func many[T any](tx *sqldb.Tx, cols func(*T) []column, query string, args ...any) ([]T, error) {
+	return sqldb.All(tx, func(rows *sql.Rows) (T, error) {
 		var row T
 		err := rows.Scan(destinations(cols(&row))...)
 		return row, err
@@ -99,7 +100,7 @@ func many[T any](tx *Tx, cols func(*T) []column, query string, args ...any) ([]T
 }
 
 // put writes back a row that was read in this transaction.
-func put(tx *Tx, t *table, cols []column, version *int64) error {
+func put(tx *sqldb.Tx, t *table, cols []column, version *int64) error {
 	args := make([]any, 0, len(t.moving)+2)
 	args = append(args, argument(cols[0].ptr), *version)
 	for _, i := range t.moving {

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Executors is the durable record of executors.
@@ -37,8 +38,8 @@ func (e *Executors) Ensure(ctx context.Context, want executor.Row) (row executor
 	if want.Scope == executor.ScopeTurn {
 		scope = `scope = 'turn'`
 	}
-	look := func(tx *Tx) (bool, error) {
-		found, err := All(tx, scanExecutor, `select `+executorColumns+` from executors
+	look := func(tx *sqldb.Tx) (bool, error) {
+		found, err := sqldb.All(tx, scanExecutor, `select `+executorColumns+` from executors
 			where thread_id = $1 and turn_id = $2 and state <> 'deleted' and `+scope, want.Thread, want.Turn)
 		if err == nil && len(found) > 0 {
 			row = found[0]
@@ -46,10 +47,10 @@ func (e *Executors) Ensure(ctx context.Context, want executor.Row) (row executor
 		return len(found) > 0, err
 	}
 	there := false // usually, and then nothing is written
-	if err = e.db.View(ctx, func(tx *Tx) error { there, err = look(tx); return err }); err != nil || there {
+	if err = e.db.View(ctx, func(tx *sqldb.Tx) error { there, err = look(tx); return err }); err != nil || there {
 		return row, err
 	}
-	err = e.db.Update(ctx, "executor.intend", func(tx *Tx) error {
+	err = e.db.Update(ctx, "executor.intend", func(tx *sqldb.Tx) error {
 		if there, err := look(tx); err != nil || there {
 			return err
 		}
@@ -65,8 +66,8 @@ func (e *Executors) Ensure(ctx context.Context, want executor.Row) (row executor
 	return row, err
 }
 
-func getExecutor(tx *Tx, id thole.ExecutorID) (executor.Row, error) {
-	found, err := All(tx, scanExecutor, `select `+executorColumns+` from executors where id = $1`, id)
+func getExecutor(tx *sqldb.Tx, id thole.ExecutorID) (executor.Row, error) {
+	found, err := sqldb.All(tx, scanExecutor, `select `+executorColumns+` from executors where id = $1`, id)
 	if err == nil && len(found) == 0 {
 		return executor.Row{}, thole.Errorf(thole.CodeNotFound, "no executor %s", id)
 	}
@@ -78,7 +79,7 @@ func getExecutor(tx *Tx, id thole.ExecutorID) (executor.Row, error) {
 
 // Get implements executor.Rows.
 func (e *Executors) Get(ctx context.Context, id thole.ExecutorID) (row executor.Row, err error) {
-	err = e.db.View(ctx, func(tx *Tx) error {
+	err = e.db.View(ctx, func(tx *sqldb.Tx) error {
 		row, err = getExecutor(tx, id)
 		return err
 	})
@@ -104,7 +105,7 @@ func (e *Executors) OfThread(ctx context.Context, id thole.ThreadID) (executor.R
 
 // change is one compare-and-set.
 func (e *Executors) change(ctx context.Context, step string, id thole.ExecutorID, to, expect string, args ...any) (ok bool, err error) {
-	err = e.db.Update(ctx, step, func(tx *Tx) error {
+	err = e.db.Update(ctx, step, func(tx *sqldb.Tx) error {
 		ok, err = set(tx, id, thole.Millis(tx.Now()), to, expect, args...)
 		return err
 	})
@@ -112,7 +113,7 @@ func (e *Executors) change(ctx context.Context, step string, id thole.ExecutorID
 }
 
 // set changes a row that is as expected; $1 is the id, $2 the store's time.
-func set(tx *Tx, id thole.ExecutorID, now int64, to, expect string, args ...any) (bool, error) {
+func set(tx *sqldb.Tx, id thole.ExecutorID, now int64, to, expect string, args ...any) (bool, error) {
 	return tx.ExecOne(`update executors set updated_at = $2, `+to+` where id = $1 and `+expect, append([]any{id, now}, args...)...)
 }
 
@@ -144,7 +145,7 @@ func (e *Executors) EndSync(ctx context.Context, id thole.ExecutorID, snapshot s
 		return e.change(ctx, "executor.sync_failed", id, `sync_status = 'failed', sync_error = $3`, `sync_status = 'running'`, plain(failure.Error()))
 	}
 	var ok bool
-	err := e.db.Update(ctx, "executor.sync_done", func(tx *Tx) (err error) {
+	err := e.db.Update(ctx, "executor.sync_done", func(tx *sqldb.Tx) (err error) {
 		now := thole.Millis(tx.Now())
 		ok, err = set(tx, id, now, `sync_status = 'success', last_sync_at = $2, snapshot = $3`, `sync_status = 'running'`, snapshot)
 		if err == nil && ok {
@@ -173,8 +174,8 @@ func (e *Executors) MarkMissing(ctx context.Context, id thole.ExecutorID) (bool,
 }
 
 func (e *Executors) list(ctx context.Context, where string, args ...any) (rows []executor.Row, err error) {
-	err = e.db.View(ctx, func(tx *Tx) error {
-		rows, err = All(tx, scanExecutor, `select `+executorColumns+` from executors `+where, args...)
+	err = e.db.View(ctx, func(tx *sqldb.Tx) error {
+		rows, err = sqldb.All(tx, scanExecutor, `select `+executorColumns+` from executors `+where, args...)
 		return err
 	})
 	return rows, err
@@ -182,29 +183,29 @@ func (e *Executors) list(ctx context.Context, where string, args ...any) (rows [
 
 // Idle implements executor.Rows.
 func (e *Executors) Idle(ctx context.Context, before time.Time, limit int) ([]executor.Row, error) {
-	return e.list(ctx, `where state = 'running' and last_active_at < $1 order by last_active_at limit $2`, thole.Millis(before), limit)
+	return e.list(ctx, `where state = 'running' and last_active_at < $1 order by last_active_at limit $2 + 0`, thole.Millis(before), limit)
 }
 
 // Old implements executor.Rows.
 func (e *Executors) Old(ctx context.Context, before time.Time, limit int) ([]executor.Row, error) {
-	return e.list(ctx, `where state = 'stopped' and stopped_at < $1 order by stopped_at limit $2`, thole.Millis(before), limit)
+	return e.list(ctx, `where state = 'stopped' and stopped_at < $1 order by stopped_at limit $2 + 0`, thole.Millis(before), limit)
 }
 
 // Stale implements executor.Rows. It goes by the last try, so that syncs that
 // keep failing do not keep the others from their turn.
 func (e *Executors) Stale(ctx context.Context, before time.Time, limit int) ([]executor.Row, error) {
 	return e.list(ctx, `where state in ('running', 'stopped') and restored and sync_started_at < $1
-		and (last_sync_at < last_active_at or sync_status <> 'success') order by sync_started_at, id limit $2`, thole.Millis(before), limit)
+		and (last_sync_at < last_active_at or sync_status <> 'success') order by sync_started_at, id limit $2 + 0`, thole.Millis(before), limit)
 }
 
 // Live implements executor.Rows.
 func (e *Executors) Live(ctx context.Context, after thole.ExecutorID, limit int) ([]executor.Row, error) {
-	return e.list(ctx, `where state <> 'deleted' and id > $1 order by id limit $2`, after, limit)
+	return e.list(ctx, `where state <> 'deleted' and id > $1 order by id limit $2 + 0`, after, limit)
 }
 
 // Now implements executor.Rows.
 func (e *Executors) Now(ctx context.Context) (now time.Time, err error) {
-	err = e.db.View(ctx, func(tx *Tx) error {
+	err = e.db.View(ctx, func(tx *sqldb.Tx) error {
 		now = tx.Now()
 		return nil
 	})

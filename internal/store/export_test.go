@@ -1,8 +1,12 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/tholehq/thole/internal/sqldb"
+)
 
 // OnLine runs a query where the turn queue's calls run.
 func OnLine(ctx context.Context, db *DB, query string) error {
-	return db.batch(ctx, "test.line", "", func() []statement { return []statement{{text: query}} })
+	return db.Batch(ctx, "test.line", "", func() []sqldb.Statement { return []sqldb.Statement{{Text: query}} })
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/powerloss"
@@ -20,7 +21,7 @@ import (
 )
 
 func insert(db *store.DB, id string) error {
-	return db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+	return db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(insertUser, id, id, 0)
 		return err
 	})
@@ -32,7 +33,7 @@ func holdWriter(t *testing.T, db *store.DB) (release func()) {
 	held, free := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := db.Update(context.Background(), "test.hold", func(tx *store.Tx) error {
+		err := db.Update(context.Background(), "test.hold", func(tx *sqldb.Tx) error {
 			close(held)
 			<-free
 			return nil
@@ -50,12 +51,12 @@ func holdWriter(t *testing.T, db *store.DB) (release func()) {
 func TestGroupSharesOneCommit(t *testing.T) {
 	var mu sync.Mutex
 	var commits [][]string // the steps told of between two commits
-	var last store.Point
-	db := storetest.SQLite(t, func(c *store.Config) {
-		c.Hook = func(p store.Point, step string) {
+	var last sqldb.Point
+	db := storetest.SQLite(t, func(c *sqldb.Config) {
+		c.Hook = func(p sqldb.Point, step string) {
 			mu.Lock()
 			defer mu.Unlock()
-			if p == store.BeforeCommit {
+			if p == sqldb.BeforeCommit {
 				if last != p {
 					commits = append(commits, nil)
 				}
@@ -72,7 +73,7 @@ func TestGroupSharesOneCommit(t *testing.T) {
 	for i := range callers {
 		wg.Go(func() {
 			ctx := tellWhenWaiting{context.Background(), queued}
-			errs[i] = db.Update(ctx, "test.update", func(tx *store.Tx) error {
+			errs[i] = db.Update(ctx, "test.update", func(tx *sqldb.Tx) error {
 				_, err := tx.Exec(insertUser, fmt.Sprint("u", i), "x", 0)
 				if i == 3 {
 					return errors.New("no")
@@ -120,7 +121,7 @@ func TestWaitingCallerCanGiveUp(t *testing.T) {
 	queued := make(chan struct{}, 1)
 	result := make(chan error, 1)
 	go func() {
-		result <- db.Update(tellWhenWaiting{ctx, queued}, "test.update", func(tx *store.Tx) error {
+		result <- db.Update(tellWhenWaiting{ctx, queued}, "test.update", func(tx *sqldb.Tx) error {
 			t.Error("a caller that gave up was served")
 			return nil
 		})
@@ -141,7 +142,7 @@ func TestFunctionThatLeavesItsGoroutine(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+		_ = db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 			_, _ = tx.Exec(insertUser, "u1", "x", 0)
 			runtime.Goexit()
 			return nil
@@ -164,7 +165,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 	if err := insert(db, "u1"); thole.CodeOf(err) != thole.CodeUnavailable {
 		t.Errorf("update: %v", err)
 	}
-	if err := db.View(context.Background(), func(*store.Tx) error { return nil }); thole.CodeOf(err) != thole.CodeUnavailable {
+	if err := db.View(context.Background(), func(*sqldb.Tx) error { return nil }); thole.CodeOf(err) != thole.CodeUnavailable {
 		t.Errorf("view: %v", err)
 	}
 }
@@ -172,13 +173,13 @@ func TestClosedStoreRefuses(t *testing.T) {
 // TestFullDisk: a full disk is a certain no, and passes.
 func TestFullDisk(t *testing.T) {
 	d := powerloss.NewDisk(t)
-	db := storetest.SQLite(t, func(c *store.Config) { c.Path, c.VFS = filepath.Join(d.Dir, "s.db"), d.VFS })
+	db := storetest.SQLite(t, func(c *sqldb.Config) { c.Path, c.VFS = filepath.Join(d.Dir, "s.db"), d.VFS })
 	if err := insert(db, "before"); err != nil {
 		t.Fatal(err)
 	}
 	d.Full(true)
 	err := insert(db, "during")
-	if thole.CodeOf(err) != thole.CodeUnavailable || store.OutcomeUnknown(err) || !strings.Contains(err.Error(), "full") {
+	if thole.CodeOf(err) != thole.CodeUnavailable || sqldb.OutcomeUnknown(err) || !strings.Contains(err.Error(), "full") {
 		t.Fatalf("on a full disk: %v", err)
 	}
 	d.Full(false)
@@ -194,12 +195,12 @@ func TestFullDisk(t *testing.T) {
 // nothing more is written: a later sync that succeeds proves nothing about it.
 func TestFailedSync(t *testing.T) {
 	d := powerloss.NewDisk(t)
-	db := storetest.SQLite(t, func(c *store.Config) { c.Path, c.VFS = filepath.Join(d.Dir, "s.db"), d.VFS })
+	db := storetest.SQLite(t, func(c *sqldb.Config) { c.Path, c.VFS = filepath.Join(d.Dir, "s.db"), d.VFS })
 	if err := insert(db, "before"); err != nil {
 		t.Fatal(err)
 	}
 	d.Broken(true)
-	if err := insert(db, "during"); !store.OutcomeUnknown(err) {
+	if err := insert(db, "during"); !sqldb.OutcomeUnknown(err) {
 		t.Fatalf("failed sync: %v", err)
 	}
 	d.Broken(false)
@@ -229,7 +230,7 @@ func TestModel(t *testing.T) {
 				for k, v := range model {
 					next[k] = v
 				}
-				err := db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+				err := db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 					for range rapid.IntRange(1, 4).Draw(t, "statements") {
 						k, v := key(t), rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "value")
 						if old, ok := next[k]; ok {
@@ -269,8 +270,8 @@ var errFail = errors.New("fail")
 
 func names(t *rapid.T, db *store.DB, like string) map[string]string {
 	all := map[string]string{}
-	err := db.View(context.Background(), func(tx *store.Tx) error {
-		_, err := store.All(tx, func(rows *sql.Rows) (struct{}, error) {
+	err := db.View(context.Background(), func(tx *sqldb.Tx) error {
+		_, err := sqldb.All(tx, func(rows *sql.Rows) (struct{}, error) {
 			var id, name string
 			err := rows.Scan(&id, &name)
 			all[id] = name

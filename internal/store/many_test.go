@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -44,7 +45,7 @@ func TestEveryOpenAttachmentIsListed(t *testing.T) {
 // named columns.
 func copyRows(t *testing.T, db *store.DB, table string, own ...string) {
 	t.Helper()
-	err := db.Update(context.Background(), "test.copy", func(tx *store.Tx) error {
+	err := db.Update(context.Background(), "test.copy", func(tx *sqldb.Tx) error {
 		rows, err := tx.Query("select * from " + table)
 		if err != nil {
 			return err
@@ -110,7 +111,7 @@ func TestEveryDeletedThreadLeavesItsSnapshot(t *testing.T) {
 		_, err := db.Workspaces().Prune(ctx, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour), 100)
 		f.must(err)
 		var left, at int
-		f.must(db.View(ctx, func(tx *store.Tx) error {
+		f.must(db.View(ctx, func(tx *sqldb.Tx) error {
 			if err := tx.QueryRow("select count(*) from workspace_snapshots where left_at > 0").Scan(&at); err != nil {
 				return err
 			}

@@ -2,56 +2,81 @@ package store
 
 import (
 	"context"
+	"io/fs"
 	"os"
-	"slices"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
+
+	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
 // TestStoresMadeWithEarlierFormsOpen: a store keeps opening when the migration it
 // was made with was changed since, and is then as every other.
 func TestStoresMadeWithEarlierFormsOpen(t *testing.T) {
-	all, err := loadMigrations(migrationFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []dialect{sqliteDialect{}, postgresDialect{}} {
+	for _, engine := range []string{sqldb.SQLite, sqldb.Postgres} {
 		for _, form := range []string{"first", "second"} {
-			t.Run(d.engine()+"/"+form, func(t *testing.T) {
-				body, err := os.ReadFile("testdata/0090_" + form + ".sql")
+			t.Run(engine+"/"+form, func(t *testing.T) {
+				cfg := sqldb.Config{Path: filepath.Join(t.TempDir(), "home", FileName)}
+				if engine == sqldb.Postgres {
+					cfg = sqldb.Config{DSN: lab.Postgres(t)}
+				}
+				cfg.Schema.Files = upTo(t, "0090", "testdata/0090_"+form+".sql")
+				ctx := context.Background()
+				old, err := sqldb.Open(ctx, cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
-				earlier, err := loadMigrations(fstest.MapFS{"migrations/0090_queue_indexes.sql": {Data: body}})
-				if err != nil {
+				if err := old.Close(); err != nil {
 					t.Fatal(err)
 				}
-				old := slices.Clone(all)
-				at := slices.IndexFunc(old, func(m migration) bool { return m.version == 90 })
-				old[at] = earlier[0]
-
-				ctx, conn := context.Background(), emptyDatabase(t, d)
-				if err := migrateTo(ctx, conn, d, time.Now, old[:at+1]); err != nil {
+				if err := reopen(t, cfg).Close(); err != nil {
 					t.Fatal(err)
 				}
-				for range 2 {
-					if err := migrate(ctx, conn, d, time.Now); err != nil {
-						t.Fatal(err)
-					}
+				db := reopen(t, cfg) // once more: nothing is left to do
+				lease := func(id, token string) error {
+					return db.Update(ctx, "test.update", func(tx *sqldb.Tx) error {
+						_, err := tx.Exec(`insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
+							available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
+							values ($1, 'turn', $1, 'u', 1, 0, 'leased', true, false, false, 1, 0, $2, 'o', 1, '', 1, 0)`, id, token)
+						return err
+					})
 				}
-				const row = `insert into turn_queue (turn_id, kind, thread_id, user_id, seq, priority, state, head, waiting, cancel, attempt,
-					available_at, lease_token, lease_owner, lease_until, last_error, created_at, done_at)
-					values ($1, 'turn', $1, 'u', 1, 0, 'leased', true, false, false, 1, 0, $2, 'o', 1, '', 1, 0)`
-				if _, err := conn.ExecContext(ctx, row, "a", "token"); err != nil {
+				if err := lease("a", "token"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := conn.ExecContext(ctx, row, "b", ""); err == nil {
+				if err := lease("b", ""); err == nil {
 					t.Fatal("a turn was leased without a token")
 				}
 			})
 		}
 	}
+}
+
+// upTo is the migrations up to a number, that one with another content.
+func upTo(t *testing.T, number, path string) fs.FS {
+	t.Helper()
+	files := fstest.MapFS{}
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if name > "migrations/"+number+"~" {
+			continue
+		}
+		body, err := fs.ReadFile(migrationFiles, name)
+		if strings.HasPrefix(name, "migrations/"+number) {
+			body, err = os.ReadFile(path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = &fstest.MapFile{Data: body}
+	}
+	return files
 }
 
 // TestMigrationsAreNeverChanged: the change of a file that stores were made with
@@ -63,13 +88,13 @@ func TestMigrationsAreNeverChanged(t *testing.T) {
 		"queue_open": "3ed2d76301c8", "manifests": "26bcec3aa04c", "boundary": "ef082e8426cb", "thread_defaults": "e611de409b4a",
 		"workspace_turns": "4deb0472417c", "queue_indexes": "19911bc775e7", "queue_ready": "12fcceae8273", "queue_checks": "5827ad1d7dee",
 	}
-	all, err := loadMigrations(migrationFiles)
+	all, err := Schema().Migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range all {
-		if sums[m.name] != m.sum[:12] {
-			t.Errorf("migration %04d_%s has the sum %s, want %s", m.version, m.name, m.sum[:12], sums[m.name])
+		if sums[m.Name] != m.Sum[:12] {
+			t.Errorf("migration %04d_%s has the sum %s, want %s", m.Version, m.Name, m.Sum[:12], sums[m.Name])
 		}
 	}
 	if len(all) != len(sums) {

@@ -12,17 +12,16 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func reopen(t *testing.T, cfg Config) *DB {
+func reopen(t *testing.T, cfg sqldb.Config) *DB {
 	t.Helper()
 	db, err := Open(context.Background(), cfg)
 	if err != nil {
@@ -36,8 +35,8 @@ func TestFilesAreOursFromCreation(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	home := filepath.Join(t.TempDir(), "home")
-	db := reopen(t, Config{Path: filepath.Join(home, "thole.db")})
-	err := db.Update(context.Background(), "test.update", func(tx *Tx) error {
+	db := reopen(t, sqldb.Config{Path: filepath.Join(home, "thole.db")})
+	err := db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("update users set name = 'x'")
 		return err
 	})
@@ -71,7 +70,7 @@ func TestFilesAreOursFromCreation(t *testing.T) {
 func TestRefusedFiles(t *testing.T) {
 	ready := func(t *testing.T) string {
 		path := filepath.Join(t.TempDir(), "home", "thole.db")
-		if err := reopen(t, Config{Path: path}).Close(); err != nil {
+		if err := reopen(t, sqldb.Config{Path: path}).Close(); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -103,7 +102,7 @@ func TestRefusedFiles(t *testing.T) {
 			_, err = f.WriteAt([]byte(strings.Repeat("\xff", 3000)), 100)
 			must(t, errors.Join(err, f.Close()))
 		}, thole.CodeUnavailable, "damaged"},
-		{"owned by a running process", func(t *testing.T, p string) { reopen(t, Config{Path: p}) }, thole.CodeBusy, "running process"},
+		{"owned by a running process", func(t *testing.T, p string) { reopen(t, sqldb.Config{Path: p}) }, thole.CodeBusy, "running process"},
 		{"newer than the binary", func(t *testing.T, p string) {
 			execSQLite(t, p, "insert into schema_migrations values (9999, 'future', 'x', 0)")
 		},
@@ -117,7 +116,7 @@ func TestRefusedFiles(t *testing.T) {
 			path := ready(t)
 			c.break_(t, path)
 			before, _ := os.ReadFile(path)
-			_, err := Open(context.Background(), Config{Path: path})
+			_, err := Open(context.Background(), sqldb.Config{Path: path})
 			if thole.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says) || c.code != thole.CodeInvalid && thole.HintOf(err) == "" {
 				t.Fatalf("error %v (code %s, hint %q)", err, thole.CodeOf(err), thole.HintOf(err))
 			}
@@ -130,7 +129,7 @@ func TestRefusedFiles(t *testing.T) {
 
 func execSQLite(t *testing.T, path, query string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", sqliteDSN(path, "", "rw"))
+	db, err := sql.Open("sqlite", "file:"+path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +151,7 @@ func TestReadOnlyHome(t *testing.T) {
 	} else if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(context.Background(), Config{Path: filepath.Join(dir, "thole.db")})
+	_, err := Open(context.Background(), sqldb.Config{Path: filepath.Join(dir, "thole.db")})
 	if thole.CodeOf(err) != thole.CodeUnavailable || !strings.Contains(thole.HintOf(err), "--home") {
 		t.Fatalf("error %v, hint %q", err, thole.HintOf(err))
 	}
@@ -160,27 +159,27 @@ func TestReadOnlyHome(t *testing.T) {
 
 func TestPostgresRefusals(t *testing.T) {
 	dsn := lab.Postgres(t)
-	db := reopen(t, Config{DSN: dsn})
-	err := db.Update(context.Background(), "test.update", func(tx *Tx) error {
+	db := reopen(t, sqldb.Config{DSN: dsn})
+	err := db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("insert into schema_migrations values (9999, 'future', 'x', 0)")
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(context.Background(), Config{DSN: dsn}); thole.CodeOf(err) != thole.CodeUnsupported {
+	if _, err := Open(context.Background(), sqldb.Config{DSN: dsn}); thole.CodeOf(err) != thole.CodeUnsupported {
 		t.Errorf("newer database: %v", err)
 	}
-	if _, err := Open(context.Background(), Config{DSN: "postgres://nobody:secret@127.0.0.1:1/x"}); thole.CodeOf(err) != thole.CodeUnavailable || strings.Contains(err.Error(), "secret") {
+	if _, err := Open(context.Background(), sqldb.Config{DSN: "postgres://nobody:secret@127.0.0.1:1/x"}); thole.CodeOf(err) != thole.CodeUnavailable || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no server: %v", err)
 	}
-	if _, err := Open(context.Background(), Config{DSN: strings.Replace(dsn, "///", "///no", 1)}); thole.CodeOf(err) != thole.CodeUnavailable || thole.HintOf(err) == "" {
+	if _, err := Open(context.Background(), sqldb.Config{DSN: strings.Replace(dsn, "///", "///no", 1)}); thole.CodeOf(err) != thole.CodeUnavailable || thole.HintOf(err) == "" {
 		t.Errorf("no such database: %v", err)
 	}
-	if _, err := Open(context.Background(), Config{DSN: "postgres://u:secret@h:port/x"}); thole.CodeOf(err) != thole.CodeInvalid || strings.Contains(err.Error(), "secret") {
+	if _, err := Open(context.Background(), sqldb.Config{DSN: "postgres://u:secret@h:port/x"}); thole.CodeOf(err) != thole.CodeInvalid || strings.Contains(err.Error(), "secret") {
 		t.Errorf("bad DSN: %v", err)
 	}
-	if _, err := Open(context.Background(), Config{}); thole.CodeOf(err) != thole.CodeInvalid {
+	if _, err := Open(context.Background(), sqldb.Config{}); thole.CodeOf(err) != thole.CodeInvalid {
 		t.Errorf("no engine: %v", err)
 	}
 }
@@ -190,7 +189,7 @@ func TestConcurrentMigration(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			db, err := Open(context.Background(), Config{DSN: dsn, Conns: 2})
+			db, err := Open(context.Background(), sqldb.Config{DSN: dsn, Conns: 2})
 			if err != nil {
 				t.Error(err)
 				return
@@ -205,7 +204,7 @@ func TestConcurrentMigration(t *testing.T) {
 	var mu sync.Mutex
 	for range 6 {
 		wg.Go(func() {
-			db, err := Open(context.Background(), Config{Path: path})
+			db, err := Open(context.Background(), sqldb.Config{Path: path})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -225,84 +224,18 @@ func TestConcurrentMigration(t *testing.T) {
 	}
 }
 
-// emptyDatabase is a connection to a database without any table.
-func emptyDatabase(t *testing.T, d dialect) *sql.Conn {
-	driver, dsn := "sqlite", sqliteDSN(filepath.Join(t.TempDir(), "x.db"), "", "rwc")
-	if d == (postgresDialect{}) {
-		driver, dsn = "pgx", lab.Postgres(t)
-	}
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := db.Conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close(); db.Close() })
-	return conn
-}
-
-// TestFailedMigrationLeavesNothing: schema changes are all or nothing, and a
-// later, repaired set goes through, also with numbers below those applied.
-func TestFailedMigrationLeavesNothing(t *testing.T) {
-	for _, d := range []dialect{sqliteDialect{}, postgresDialect{}} {
-		t.Run(d.engine(), func(t *testing.T) {
-			ctx, conn := context.Background(), emptyDatabase(t, d)
-			files := fstest.MapFS{
-				"migrations/0020_b.sql": {Data: []byte("-- a comment; with a semicolon\ncreate table b (id bigint);\ninsert into b values (1);\n" +
-					"-- only: sqlite\ncreate table own (id bigint);\n-- only: postgres\ncreate table own (id bigint);\n-- only: another\ncreate nonsense;\n")},
-				"migrations/0030_c.sql": {Data: []byte("create table c (id bigint);\ncreate nonsense;\n")},
-			}
-			run := func() error {
-				all, err := loadMigrations(files)
-				if err != nil {
-					return err
-				}
-				return migrateTo(ctx, conn, d, time.Now, all)
-			}
-			if err := run(); err == nil || !strings.Contains(err.Error(), "0030_c") {
-				t.Fatalf("broken migration: %v", err)
-			}
-			if _, err := conn.ExecContext(ctx, "create table b (id bigint)"); err != nil {
-				t.Fatalf("the broken run left something: %v", err)
-			}
-			if _, err := conn.ExecContext(ctx, "drop table b"); err != nil {
-				t.Fatal(err)
-			}
-			delete(files, "migrations/0030_c.sql")
-			if err := run(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := conn.ExecContext(ctx, "drop table own"); err != nil {
-				t.Fatalf("the engine's own statement was passed over: %v", err)
-			}
-			files["migrations/0010_a.sql"] = &fstest.MapFile{Data: []byte("create table a (id bigint);\n")}
-			for range 2 {
-				if err := run(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			files["migrations/0010_twin.sql"] = &fstest.MapFile{Data: []byte("select 1;\n")}
-			if err := run(); err == nil {
-				t.Fatal("two migrations with one number were accepted")
-			}
-		})
-	}
-}
-
 // TestMigrationsKeepToTheCommonSubset guards what the engines would not: a
 // deferrable constraint would fail a whole group at its commit.
 func TestMigrationsKeepToTheCommonSubset(t *testing.T) {
-	all, err := loadMigrations(migrationFiles)
+	all, err := Schema().Migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range all {
-		body := strings.ToLower(strings.Join(m.statements(enginePostgres), ";\n"))
+		body := strings.ToLower(strings.Join(m.Statements(sqldb.Postgres), ";\n"))
 		for _, word := range []string{"deferrable", "autoincrement", "serial", "jsonb", "timestamp", "trigger", "now("} {
 			if strings.Contains(body, word) {
-				t.Errorf("migration %04d_%s uses %q", m.version, m.name, word)
+				t.Errorf("migration %04d_%s uses %q", m.Version, m.Name, word)
 			}
 		}
 	}

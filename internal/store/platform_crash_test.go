@@ -9,10 +9,11 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	login "github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 var platformStart = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -24,10 +25,10 @@ type platform struct {
 	now time.Time
 }
 
-func openPlatform(dir string, hook store.Hook) (*platform, error) {
+func openPlatform(dir string, hook sqldb.Hook) (*platform, error) {
 	p := &platform{ctx: context.Background(), now: platformStart}
 	var err error
-	p.DB, err = store.Open(p.ctx, store.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return p.now }})
+	p.DB, err = store.Open(p.ctx, sqldb.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return p.now }})
 	return p, err
 }
 
@@ -80,10 +81,10 @@ func (p *platform) Acts() []crash.Act {
 		{Name: "finish", Do: func() error { return keys.Finish(p.ctx, thole.LocalUser, "scope", "key", "made") }},
 		{Name: "forget", Do: func() error { return keys.Forget(p.ctx, thole.LocalUser, "scope", "refused") }},
 		{Name: "choose", Do: func() error {
-			return p.Defaults().Save(p.ctx, thole.LocalUser, thread.Settings{Provider: "one", Model: "m"})
+			return p.Defaults().Save(p.ctx, thole.LocalUser, event.Settings{Provider: "one", Model: "m"})
 		}},
 		{Name: "choose again", Do: func() error {
-			return p.Defaults().Save(p.ctx, thole.LocalUser, thread.Settings{Provider: "two", Effort: "high"})
+			return p.Defaults().Save(p.ctx, thole.LocalUser, event.Settings{Provider: "two", Effort: "high"})
 		}},
 		{Name: "sweep", Set: func() error {
 			return s.AddLogin(p.ctx, "forgotten", thole.LocalUser, platformStart.Add(time.Minute))

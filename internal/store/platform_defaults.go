@@ -5,7 +5,8 @@ import (
 	"database/sql"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Defaults keep what a user's new threads start with.
@@ -15,8 +16,8 @@ type Defaults struct{ db *DB }
 func (db *DB) Defaults() *Defaults { return &Defaults{db} }
 
 // Load returns a user's choice, zero when there is none.
-func (d *Defaults) Load(ctx context.Context, user thole.UserID) (thread.Settings, error) {
-	s, _, err := viewFound(ctx, d.db, func(rows *sql.Rows) (s thread.Settings, err error) {
+func (d *Defaults) Load(ctx context.Context, user thole.UserID) (event.Settings, error) {
+	s, _, err := viewFound(ctx, d.db, func(rows *sql.Rows) (s event.Settings, err error) {
 		err = rows.Scan(&s.Provider, &s.Model, &s.Effort)
 		return s, err
 	}, `select provider, model, effort from thread_defaults where user_id = $1`, user)
@@ -24,8 +25,8 @@ func (d *Defaults) Load(ctx context.Context, user thole.UserID) (thread.Settings
 }
 
 // Save replaces a user's choice.
-func (d *Defaults) Save(ctx context.Context, user thole.UserID, s thread.Settings) error {
-	return d.db.Update(ctx, "defaults.save", func(tx *Tx) error {
+func (d *Defaults) Save(ctx context.Context, user thole.UserID, s event.Settings) error {
+	return d.db.Update(ctx, "defaults.save", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into thread_defaults (user_id, provider, model, effort) values ($1, $2, $3, $4)
 			on conflict (user_id) do update set provider = excluded.provider, model = excluded.model, effort = excluded.effort`,
 			user, s.Provider, s.Model, s.Effort)

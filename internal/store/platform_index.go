@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/platform/usage"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Index finds things across threads for the HTTP side. It answers where
@@ -21,8 +22,8 @@ func scanThreadID(rows *sql.Rows) (id thole.ThreadID, err error) { return id, ro
 // ThreadsOf lists every thread that has a turn, the oldest first: a fork shares
 // the turns of its parent.
 func (x *Index) ThreadsOf(ctx context.Context, turn thole.TurnID) (ids []thole.ThreadID, err error) {
-	err = x.db.View(ctx, func(tx *Tx) error {
-		ids, err = All(tx, scanThreadID, `select t.thread_id from turns t join threads h on h.id = t.thread_id
+	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
+		ids, err = sqldb.All(tx, scanThreadID, `select t.thread_id from turns t join threads h on h.id = t.thread_id
 			where t.turn_id = $1 order by h.created_at, h.id`, turn)
 		return err
 	})
@@ -31,9 +32,9 @@ func (x *Index) ThreadsOf(ctx context.Context, turn thole.TurnID) (ids []thole.T
 
 // Waiting lists the user's threads with a pending ask, longest waiting first.
 func (x *Index) Waiting(ctx context.Context, user thole.UserID, limit int) (ids []thole.ThreadID, err error) {
-	err = x.db.View(ctx, func(tx *Tx) error {
-		ids, err = All(tx, scanThreadID, `select a.thread_id from asks a join threads h on h.id = a.thread_id
-			where a.state = 'pending' and h.user_id = $1 group by a.thread_id order by min(a.asked_at), a.thread_id limit $2`, user, int64(limit))
+	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
+		ids, err = sqldb.All(tx, scanThreadID, `select a.thread_id from asks a join threads h on h.id = a.thread_id
+			where a.state = 'pending' and h.user_id = $1 group by a.thread_id order by min(a.asked_at), a.thread_id limit $2 + 0`, user, int64(limit))
 		return err
 	})
 	return ids, err
@@ -49,8 +50,8 @@ func (x *Index) Usage(ctx context.Context, q usage.Query) (sums []usage.Sum, err
 	if !q.To.IsZero() {
 		to = thole.Millis(q.To)
 	}
-	err = x.db.View(ctx, func(tx *Tx) error {
-		sums, err = All(tx, func(rows *sql.Rows) (s usage.Sum, err error) {
+	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
+		sums, err = sqldb.All(tx, func(rows *sql.Rows) (s usage.Sum, err error) {
 			var day int64
 			into := any(&s.Key)
 			if q.By == usage.ByDay {

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	login "github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Sessions implements session.Store.
@@ -19,7 +20,7 @@ var _ login.Store = (*Sessions)(nil)
 
 // AddLogin implements session.Store.
 func (s *Sessions) AddLogin(ctx context.Context, hash string, user thole.UserID, expires time.Time) error {
-	return s.db.Update(ctx, "session.add_login", func(tx *Tx) error {
+	return s.db.Update(ctx, "session.add_login", func(tx *sqldb.Tx) error {
 		ok, err := tx.ExecOne(`insert into login_codes (code_hash, user_id, expires_at)
 			select $1, id, $3 from users where id = $2 and state = 'active'`, hash, user, instant(expires))
 		if err == nil && !ok {
@@ -31,9 +32,9 @@ func (s *Sessions) AddLogin(ctx context.Context, hash string, user thole.UserID,
 
 // Redeem implements session.Store.
 func (s *Sessions) Redeem(ctx context.Context, loginHash string, want login.Session) (got login.Session, found bool, err error) {
-	err = s.db.Update(ctx, "session.redeem", func(tx *Tx) error {
+	err = s.db.Update(ctx, "session.redeem", func(tx *sqldb.Tx) error {
 		got, found = want, false
-		users, err := All(tx, scanUser, `select u.id, u.login, u.name from login_codes c join users u on u.id = c.user_id
+		users, err := sqldb.All(tx, scanUser, `select u.id, u.login, u.name from login_codes c join users u on u.id = c.user_id
 			where c.code_hash = $1 and c.expires_at > $2 and u.state = 'active'`, loginHash, instant(want.Created))
 		if err != nil || len(users) == 0 {
 			return err
@@ -51,7 +52,7 @@ func scanUser(rows *sql.Rows) (u login.User, err error) {
 	return u, rows.Scan(&u.ID, &u.Login, &u.Name)
 }
 
-func insertSession(tx *Tx, v login.Session) error {
+func insertSession(tx *sqldb.Tx, v login.Session) error {
 	_, err := tx.Exec(`insert into web_sessions (session_hash, user_id, client, created_at, seen_at, expires_at)
 		values ($1, $2, $3, $4, $5, $6)`, v.Hash, v.User.ID, v.Client, instant(v.Created), instant(v.Seen), instant(v.Expires))
 	return err
@@ -59,7 +60,7 @@ func insertSession(tx *Tx, v login.Session) error {
 
 // AddSession implements session.Store.
 func (s *Sessions) AddSession(ctx context.Context, v login.Session) error {
-	return s.db.Update(ctx, "session.add", func(tx *Tx) error { return insertSession(tx, v) })
+	return s.db.Update(ctx, "session.add", func(tx *sqldb.Tx) error { return insertSession(tx, v) })
 }
 
 // Session implements session.Store.
@@ -75,8 +76,8 @@ func (s *Sessions) Session(ctx context.Context, hash string) (login.Session, boo
 
 // viewFound reads the only row of a query.
 func viewFound[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), query string, args ...any) (v T, found bool, err error) {
-	err = db.View(ctx, func(tx *Tx) error {
-		all, err := All(tx, scan, query, args...)
+	err = db.View(ctx, func(tx *sqldb.Tx) error {
+		all, err := sqldb.All(tx, scan, query, args...)
 		if err == nil && len(all) > 0 {
 			v, found = all[0], true
 		}
@@ -87,7 +88,7 @@ func viewFound[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, erro
 
 // RenewSession implements session.Store.
 func (s *Sessions) RenewSession(ctx context.Context, hash string, seen, expires time.Time) error {
-	return s.db.Update(ctx, "session.renew", func(tx *Tx) error {
+	return s.db.Update(ctx, "session.renew", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`update web_sessions set seen_at = $2, expires_at = $3 where session_hash = $1 and seen_at < $2`,
 			hash, instant(seen), instant(expires))
 		return err
@@ -96,7 +97,7 @@ func (s *Sessions) RenewSession(ctx context.Context, hash string, seen, expires 
 
 // RemoveSession implements session.Store.
 func (s *Sessions) RemoveSession(ctx context.Context, hash string) error {
-	return s.db.Update(ctx, "session.remove", func(tx *Tx) error {
+	return s.db.Update(ctx, "session.remove", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`delete from web_sessions where session_hash = $1`, hash)
 		return err
 	})
@@ -104,7 +105,7 @@ func (s *Sessions) RemoveSession(ctx context.Context, hash string) error {
 
 // Sweep implements session.Store.
 func (s *Sessions) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Update(ctx, "session.sweep", func(tx *Tx) error {
+	return s.db.Update(ctx, "session.sweep", func(tx *sqldb.Tx) error {
 		for _, q := range []string{
 			`delete from login_codes where expires_at <= $1`,
 			`delete from web_sessions where expires_at <= $1`,

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	login "github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 const selectToken = `select t.token_hash, t.id, t.name, t.created_at, t.seen_at, t.expires_at, u.id, u.login, u.name
@@ -21,10 +22,10 @@ func scanToken(rows *sql.Rows) (t login.Token, err error) {
 
 // AddToken implements session.Store.
 func (s *Sessions) AddToken(ctx context.Context, t login.Token, limit int) error {
-	return s.db.Update(ctx, "session.add_token", func(tx *Tx) error {
+	return s.db.Update(ctx, "session.add_token", func(tx *sqldb.Tx) error {
 		// The user's row orders two callers that both see room for one more.
-		if _, err := All(tx, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
-			`select id from users where id = $1 for update`, t.User.ID); err != nil {
+		if _, err := sqldb.All(tx, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+			`select id from users where id = $1`+tx.ForUpdate(), t.User.ID); err != nil {
 			return err
 		}
 		var n int64
@@ -47,8 +48,8 @@ func (s *Sessions) Token(ctx context.Context, hash string) (login.Token, bool, e
 
 // Tokens implements session.Store.
 func (s *Sessions) Tokens(ctx context.Context, user thole.UserID) (all []login.Token, err error) {
-	err = s.db.View(ctx, func(tx *Tx) error {
-		all, err = All(tx, scanToken, selectToken+` and t.user_id = $1 order by t.created_at, t.id`, user)
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
+		all, err = sqldb.All(tx, scanToken, selectToken+` and t.user_id = $1 order by t.created_at, t.id`, user)
 		return err
 	})
 	return all, err
@@ -56,7 +57,7 @@ func (s *Sessions) Tokens(ctx context.Context, user thole.UserID) (all []login.T
 
 // SeeToken implements session.Store.
 func (s *Sessions) SeeToken(ctx context.Context, hash string, seen time.Time) error {
-	return s.db.Update(ctx, "session.see_token", func(tx *Tx) error {
+	return s.db.Update(ctx, "session.see_token", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`update api_tokens set seen_at = $2 where token_hash = $1 and seen_at < $2`, hash, instant(seen))
 		return err
 	})
@@ -64,7 +65,7 @@ func (s *Sessions) SeeToken(ctx context.Context, hash string, seen time.Time) er
 
 // RemoveToken implements session.Store.
 func (s *Sessions) RemoveToken(ctx context.Context, user thole.UserID, id string) (found bool, err error) {
-	err = s.db.Update(ctx, "session.remove_token", func(tx *Tx) error {
+	err = s.db.Update(ctx, "session.remove_token", func(tx *sqldb.Tx) error {
 		found, err = tx.ExecOne(`delete from api_tokens where user_id = $1 and id = $2`, user, id)
 		return err
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -28,7 +28,7 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 		{"22012", 1, 1, false},
 	} {
 		tries, hooks := 0, 0
-		err := db.Update(context.Background(), "test.update", func(tx *store.Tx) error {
+		err := db.Update(context.Background(), "test.update", func(tx *sqldb.Tx) error {
 			tries++
 			tx.AfterCommit(func() { hooks++ })
 			if tries <= c.fails {
@@ -61,14 +61,14 @@ func TestBusComesBack(t *testing.T) {
 		}
 	}
 	next("") // live
-	mustUpdate(t, db, func(tx *store.Tx) error {
+	mustUpdate(t, db, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query ilike 'listen%'")
 		return err
 	})
 	next("")
-	mustUpdate(t, db, func(tx *store.Tx) error { tx.Notify("thread", "a"); return nil })
+	mustUpdate(t, db, func(tx *sqldb.Tx) error { tx.Notify("thread", "a"); return nil })
 	next("a")
-	mustUpdate(t, db, func(tx *store.Tx) error { // more than one payload holds
+	mustUpdate(t, db, func(tx *sqldb.Tx) error { // more than one payload holds
 		for i := range 100 {
 			tx.Notify("thread", strings.Repeat("x", 100)+fmt.Sprint(i))
 		}

@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Claim implements queue.Store. A round may leave places free when one user had
@@ -19,7 +20,7 @@ func (q *Queue) Claim(ctx context.Context, c queue.Claim) (leases []queue.Lease,
 		round := q.round(c, c.Max-len(leases))
 		idle, err := q.idle(ctx, c)
 		if err == nil && !idle {
-			err = q.db.batch(ctx, "queue.claim", "", round.begin)
+			err = q.db.Batch(ctx, "queue.claim", "", round.begin)
 		}
 		if err != nil && len(leases) == 0 {
 			return nil, err // after a round that went well the next claim meets the error
@@ -38,7 +39,7 @@ type standby struct {
 // Standby implements queue.Store. PostgreSQL has claims wait for one another, and a
 // turn's start should not wait for its flush behind them.
 func (q *Queue) Standby(ask func() queue.Claim, take func([]queue.Lease)) (stop func()) {
-	if q.db.Engine() == enginePostgres {
+	if q.db.Engine() == sqldb.Postgres {
 		return func() {}
 	}
 	s := &standby{ask, take}
@@ -48,7 +49,7 @@ func (q *Queue) Standby(ask func() queue.Claim, take func([]queue.Lease)) (stop 
 
 // serve leases what is ready to whoever stands by, in the transaction that made it
 // ready. Who gets a turn so needs no note of it.
-func (q *Queue) serve(tx *Tx, turn thole.TurnID) error {
+func (q *Queue) serve(tx *sqldb.Tx, turn thole.TurnID) error {
 	s := q.db.standby.Load()
 	if s == nil {
 		tx.Notify(queueTopic, "")
@@ -57,7 +58,7 @@ func (q *Queue) serve(tx *Tx, turn thole.TurnID) error {
 	c := s.ask()
 	r := q.round(c, c.Max)
 	for _, st := range r.begin() {
-		if err := tx.run(st); err != nil {
+		if err := tx.Run(st); err != nil {
 			return err
 		}
 	}
@@ -72,7 +73,7 @@ func (q *Queue) serve(tx *Tx, turn thole.TurnID) error {
 // total leaves room for, and of each user what is the user's. Behind a limit claims
 // follow one another, because it is a count over all rows.
 type round struct {
-	list       []statement
+	list       []sqldb.Statement
 	leases     []queue.Lease
 	came       map[thole.TurnID]int64
 	candidates int
@@ -105,14 +106,18 @@ func (q *Queue) round(c queue.Claim, want int) *round {
 		used = `used as (select user_id as who, count(*) as running from turn_queue
 			where state = 'leased' and not waiting and kind = 'turn' group by user_id), `
 	}
+	lock := ""
+	if q.db.Engine() == sqldb.Postgres {
+		lock = ` for update skip locked`
+	}
 	seen := strconv.Itoa(want) // on SQLite returning knows the changed table only: look once more
-	if chosen != "best" && q.db.Engine() == enginePostgres {
+	if chosen != "best" && q.db.Engine() == sqldb.Postgres {
 		seen = `(select count(*) from best)`
 	}
 	text := `
 		with ` + used + `best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
 			where ` + claimable(c) + ` and available_at <= {now}` + users + `
-			order by priority desc, created_at limit ` + room + ` for update skip locked)
+			order by priority desc, created_at limit ` + room + lock + `)
 		update turn_queue set state = 'leased', lease_owner = $1, lease_until = {now} + $2, lease_token = $3
 		where turn_id ` + q.among(`select id from `+chosen+` chosen`) + `
 		returning kind, turn_id, thread_id, user_id, priority, attempt + 1, cancel, last_error, lease_token, lease_until, created_at, ` + seen
@@ -120,12 +125,12 @@ func (q *Queue) round(c queue.Claim, want int) *round {
 	if used != "" {
 		first += `, pg_advisory_xact_lock(7741094326)`
 	}
-	r.list = []statement{{text: first, postgres: true}, {text: text, args: args, row: r.row}}
+	r.list = []sqldb.Statement{{Text: first, Postgres: true}, {Text: text, Args: args, Row: r.row}}
 	return r
 }
 
 // begin forgets what an earlier try returned.
-func (r *round) begin() []statement {
+func (r *round) begin() []sqldb.Statement {
 	r.leases, r.came, r.candidates = nil, map[thole.TurnID]int64{}, 0
 	return r.list
 }
@@ -159,10 +164,10 @@ func claimable(c queue.Claim) string {
 // idle looks without writing whether there is nothing to claim. On PostgreSQL it
 // would cost the round trip that it saves.
 func (q *Queue) idle(ctx context.Context, c queue.Claim) (idle bool, err error) {
-	if q.db.Engine() == enginePostgres {
+	if q.db.Engine() == sqldb.Postgres {
 		return false, nil
 	}
-	err = q.db.View(ctx, func(tx *Tx) error {
+	err = q.db.View(ctx, func(tx *sqldb.Tx) error {
 		return tx.QueryRow(`select not exists (select 1 from turn_queue where `+claimable(c)+` and available_at <= $1)`,
 			thole.Millis(tx.Now())).Scan(&idle)
 	})

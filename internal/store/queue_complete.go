@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // maxCompletions bounds how many callers share one transaction.
@@ -89,25 +90,25 @@ func (q *Queue) complete(ctx context.Context, together []*completion) {
 	these, keys := q.table(nil, turns)
 	pairs, args := q.table(nil, turns, tokens)
 	done := map[thole.TurnID]bool{}
-	err := q.db.batch(ctx, "queue.complete", queueTopic, func() []statement {
+	err := q.db.Batch(ctx, "queue.complete", queueTopic, func() []sqldb.Statement {
 		clear(done)
-		return []statement{
-			{postgres: true, args: keys, text: `with held (id) as (` + these + `) select pg_advisory_xact_lock(hashtext(thread)) from
+		return []sqldb.Statement{
+			{Postgres: true, Args: keys, Text: `with held (id) as (` + these + `) select pg_advisory_xact_lock(hashtext(thread)) from
 				(select distinct (select thread_id from turn_queue where turn_id = id) as thread from held order by thread) threads`},
 			// A row that is not leased has no time left. Without "is true" PostgreSQL would
 			// make a join of it and compare each with each.
-			{args: args, text: `with held (id, token) as (` + pairs + `)
+			{Args: args, Text: `with held (id, token) as (` + pairs + `)
 				update turn_queue set state = 'done', head = false, lease_token = '', lease_until = 0, waiting = false, done_at = {now}
 				where turn_id ` + q.among(`select id from held`) + ` and ((turn_id, lease_token) in (select id, token from held)) is true and lease_until > {now}
 				returning turn_id`,
-				row: func(scan func(...any) error) error {
+				Row: func(scan func(...any) error) error {
 					var id thole.TurnID
 					err := scan(&id)
 					done[id] = true
 					return err
 				}},
 			// A thread whose row was not completed keeps its head.
-			{args: keys, text: `with held (id) as (` + these + `)
+			{Args: keys, Text: `with held (id) as (` + these + `)
 				update turn_queue set head = true where not head and turn_id ` + q.among(`select (select turn_id from turn_queue where state <> 'done' and thread_id =
 					(select thread_id from turn_queue where turn_id = id) order by seq limit 1) from held`)},
 		}
@@ -123,7 +124,7 @@ func (q *Queue) complete(ctx context.Context, together []*completion) {
 // believes about the size of the table, it then looks each key up, where it may
 // read a table that it believes to be empty once for each row of a join.
 func (q *Queue) among(list string) string {
-	if q.db.Engine() == enginePostgres {
+	if q.db.Engine() == sqldb.Postgres {
 		return "= any(array(" + list + "))"
 	}
 	return "in (" + list + ")"

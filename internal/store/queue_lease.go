@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // holdsLease is the fence in front of every write under a lease: the token is the
@@ -18,19 +19,19 @@ const holdsLease = ` where turn_id = $1 and state = 'leased' and lease_token = $
 // turn and token.
 func (q *Queue) underLease(ctx context.Context, step, topic string, turn thole.TurnID, token, set string, args ...any) (cancel bool, err error) {
 	held := false
-	err = q.db.batch(ctx, step, topic, func() []statement {
+	err = q.db.Batch(ctx, step, topic, func() []sqldb.Statement {
 		held = false
-		change := statement{
-			text: `update turn_queue set ` + set + holdsLease + ` returning cancel`, args: append([]any{string(turn), token}, args...),
-			row: func(scan func(...any) error) error {
+		change := sqldb.Statement{
+			Text: `update turn_queue set ` + set + holdsLease + ` returning cancel`, Args: append([]any{string(turn), token}, args...),
+			Row: func(scan func(...any) error) error {
 				held = true
 				return scan(&cancel)
 			},
 		}
 		if topic == "" { // a renewal
-			return []statement{{text: `select ` + hasty, postgres: true}, change}
+			return []sqldb.Statement{{Text: `select ` + hasty, Postgres: true}, change}
 		}
-		return []statement{change}
+		return []sqldb.Statement{change}
 	})
 	if err == nil && !held {
 		err = queue.ErrLeaseLost
@@ -41,12 +42,12 @@ func (q *Queue) underLease(ctx context.Context, step, topic string, turn thole.T
 // fenceTurn refuses a writer whose lease on a turn is over. Whoever changes a
 // turn under a lease calls it in the same transaction. An empty token is a
 // writer outside the queue.
-func fenceTurn(tx *Tx, turn thole.TurnID, token string) error {
+func fenceTurn(tx *sqldb.Tx, turn thole.TurnID, token string) error {
 	if token == "" {
 		return nil
 	}
 	held := false
-	err := tx.run(statement{text: `select 1 from turn_queue` + holdsLease, args: []any{string(turn), token}, row: func(func(...any) error) error {
+	err := tx.Run(sqldb.Statement{Text: `select 1 from turn_queue` + holdsLease, Args: []any{string(turn), token}, Row: func(func(...any) error) error {
 		held = true
 		return nil
 	}})
@@ -97,7 +98,7 @@ func (q *Queue) back(ctx context.Context, step, count string, turn thole.TurnID,
 
 // Unpark implements queue.Store.
 func (q *Queue) Unpark(ctx context.Context, turn thole.TurnID) (ok bool, err error) {
-	err = q.db.Update(ctx, "queue.unpark", func(tx *Tx) error {
+	err = q.db.Update(ctx, "queue.unpark", func(tx *sqldb.Tx) error {
 		ok, err = unparkTurn(tx, turn)
 		return err
 	})
@@ -105,7 +106,7 @@ func (q *Queue) Unpark(ctx context.Context, turn thole.TurnID) (ok bool, err err
 }
 
 // unparkTurn makes a parked turn ready, in the transaction that recorded why.
-func unparkTurn(tx *Tx, turn thole.TurnID) (bool, error) {
+func unparkTurn(tx *sqldb.Tx, turn thole.TurnID) (bool, error) {
 	ok, err := tx.ExecOne(`update turn_queue set state = 'ready', available_at = 0 where turn_id = $1 and state = 'parked'`, turn)
 	if ok {
 		tx.Notify(queueTopic, "")
@@ -115,7 +116,7 @@ func unparkTurn(tx *Tx, turn thole.TurnID) (bool, error) {
 
 // Cancel implements queue.Store.
 func (q *Queue) Cancel(ctx context.Context, turn thole.TurnID) (ok bool, err error) {
-	err = q.db.Update(ctx, "queue.cancel", func(tx *Tx) error {
+	err = q.db.Update(ctx, "queue.cancel", func(tx *sqldb.Tx) error {
 		ok, err = cancelTurn(tx, turn)
 		return err
 	})
@@ -124,7 +125,7 @@ func (q *Queue) Cancel(ctx context.Context, turn thole.TurnID) (ok bool, err err
 
 // cancelTurn marks a turn to be stopped. One that waits becomes ready at once: a
 // worker must claim it to tell the thread.
-func cancelTurn(tx *Tx, turn thole.TurnID) (bool, error) {
+func cancelTurn(tx *sqldb.Tx, turn thole.TurnID) (bool, error) {
 	ok, err := tx.ExecOne(`update turn_queue set cancel = true, available_at = 0, state = case when state = 'parked' then 'ready' else state end
 		where turn_id = $1 and state <> 'done'`, turn)
 	tx.Notify(queueTopic, "")
@@ -135,24 +136,24 @@ func cancelTurn(tx *Tx, turn thole.TurnID) (bool, error) {
 // so it looks before it writes.
 func (q *Queue) Reap(ctx context.Context, alone bool, limit int) (turns []thole.TurnID, err error) {
 	const over = ` turn_queue where state = 'leased' and lease_until <= $1`
-	until := func(tx *Tx) int64 {
+	until := func(tx *sqldb.Tx) int64 {
 		if alone {
 			return math.MaxInt64
 		}
 		return thole.Millis(tx.Now())
 	}
 	found := false
-	err = q.db.View(ctx, func(tx *Tx) error {
+	err = q.db.View(ctx, func(tx *sqldb.Tx) error {
 		return tx.QueryRow(`select exists (select 1 from`+over+`)`, until(tx)).Scan(&found)
 	})
 	if err != nil || !found {
 		return nil, err
 	}
-	err = q.db.Update(ctx, "queue.reap", func(tx *Tx) error {
-		turns, err = All(tx, scanID[thole.TurnID], `
+	err = q.db.Update(ctx, "queue.reap", func(tx *sqldb.Tx) error {
+		turns, err = sqldb.All(tx, scanID[thole.TurnID], `
 			update turn_queue set state = 'ready', lease_token = '', lease_until = 0, waiting = false,
 				available_at = 0, last_error = 'the worker that had it did not come back'
-			where turn_id in (select turn_id from`+over+` order by lease_until limit $2) and state = 'leased' and lease_until <= $1
+			where turn_id in (select turn_id from`+over+` order by lease_until limit $2 + 0) and state = 'leased' and lease_until <= $1
 			returning turn_id`, until(tx), limit)
 		if len(turns) > 0 {
 			tx.Notify(queueTopic, "")
@@ -164,9 +165,9 @@ func (q *Queue) Reap(ctx context.Context, alone bool, limit int) (turns []thole.
 
 // Prune implements queue.Store.
 func (q *Queue) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
-	err = q.db.Update(ctx, "queue.prune", func(tx *Tx) error {
+	err = q.db.Update(ctx, "queue.prune", func(tx *sqldb.Tx) error {
 		rows, err := tx.Exec(`delete from turn_queue where turn_id in
-			(select turn_id from turn_queue where state = 'done' and done_at < $1 limit $2)`, thole.Millis(before), limit)
+			(select turn_id from turn_queue where state = 'done' and done_at < $1 limit $2 + 0)`, thole.Millis(before), limit)
 		n = int(rows)
 		return err
 	})
@@ -185,13 +186,13 @@ func (q *Queue) Newest(ctx context.Context, id thole.ThreadID, kind queue.Kind) 
 }
 
 func (q *Queue) row(ctx context.Context, none error, where string, args ...any) (r queue.Row, err error) {
-	err = q.db.View(ctx, func(tx *Tx) error {
+	err = q.db.View(ctx, func(tx *sqldb.Tx) error {
 		var available, until, created, done int64
 		err := tx.QueryRow(`select kind, turn_id, thread_id, user_id, priority, state, head, waiting, cancel, attempt,
 			available_at, lease_owner, lease_until, last_error, created_at, done_at from turn_queue `+where, args...).
 			Scan(&r.Kind, &r.Turn, &r.Thread, &r.User, &r.Priority, &r.State, &r.Head, &r.Waiting, &r.Cancel, &r.Attempt,
 				&available, &r.Owner, &until, &r.LastError, &created, &done)
-		if NoRows(err) {
+		if sqldb.NoRows(err) {
 			return none
 		}
 		r.Available, r.Until, r.Created, r.Done = thole.FromMillis(available), thole.FromMillis(until), thole.FromMillis(created), thole.FromMillis(done)

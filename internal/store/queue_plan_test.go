@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
@@ -17,7 +18,7 @@ import (
 // made when it knew the table to be empty.
 func TestTheQueueIsReadByIndex(t *testing.T) {
 	ctx := context.Background()
-	db := storetest.Postgres(t, func(c *store.Config) { c.Conns = 1 }) // plans and statistics are a connection's
+	db := storetest.Postgres(t, func(c *sqldb.Config) { c.Conns = 1 }) // plans and statistics are a connection's
 	read := func() (n int) {
 		t.Helper()
 		if err := store.OnLine(ctx, db, `select pg_stat_force_next_flush()`); err != nil {
@@ -26,14 +27,14 @@ func TestTheQueueIsReadByIndex(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
-		if err := db.View(ctx, func(tx *store.Tx) error {
+		if err := db.View(ctx, func(tx *sqldb.Tx) error {
 			return tx.QueryRow(`select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'turn_queue'`).Scan(&n)
 		}); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	if err := db.Update(ctx, "test.analyze", func(tx *store.Tx) error {
+	if err := db.Update(ctx, "test.analyze", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("analyze turn_queue")
 		return err
 	}); err != nil {

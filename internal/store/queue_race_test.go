@@ -7,7 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -18,8 +18,8 @@ func TestATurnAddedWhileTheOneBeforeCompletes(t *testing.T) {
 	const thread = thole.ThreadID("01890000-0000-7000-8000-0000000000aa")
 	const first, second = thole.TurnID("01890000-0000-7000-8000-0000000000a1"), thole.TurnID("01890000-0000-7000-8000-0000000000a2")
 	armed, adding, completed := false, make(chan struct{}), make(chan error, 1)
-	hook := func(p store.Point, step string) {
-		if p != store.BeforeCommit || step != "queue.enqueue" || !armed {
+	hook := func(p sqldb.Point, step string) {
+		if p != sqldb.BeforeCommit || step != "queue.enqueue" || !armed {
 			return
 		}
 		armed = false
@@ -30,7 +30,7 @@ func TestATurnAddedWhileTheOneBeforeCompletes(t *testing.T) {
 		case <-time.After(300 * time.Millisecond): // it waits for us
 		}
 	}
-	q := storetest.Postgres(t, func(c *store.Config) { c.Hook = hook }).Queue()
+	q := storetest.Postgres(t, func(c *sqldb.Config) { c.Hook = hook }).Queue()
 	if err := q.Enqueue(ctx, queue.Item{Turn: first, Thread: thread, User: "u"}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func TestATurnAddedWhileTheOneBeforeCompletes(t *testing.T) {
 func TestATurnCompletesWhileItsLeaseIsRenewed(t *testing.T) {
 	ctx := context.Background()
 	renewing, completed := make(chan struct{}), make(chan error, 1)
-	hook := func(p store.Point, step string) {
-		if p != store.BeforeCommit || step != "queue.renew" {
+	hook := func(p sqldb.Point, step string) {
+		if p != sqldb.BeforeCommit || step != "queue.renew" {
 			return
 		}
 		close(renewing)
@@ -76,7 +76,7 @@ func TestATurnCompletesWhileItsLeaseIsRenewed(t *testing.T) {
 		case <-time.After(300 * time.Millisecond): // it waits for us
 		}
 	}
-	q := storetest.Postgres(t, func(c *store.Config) { c.Hook = hook }).Queue()
+	q := storetest.Postgres(t, func(c *sqldb.Config) { c.Hook = hook }).Queue()
 	first, second := add(t, q, 1, 1, 1, 0), add(t, q, 2, 1, 1, 0)
 	l := claim(t, q, 1, time.Minute, queue.Limits{})[0]
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
@@ -122,7 +123,7 @@ func newMachine(t *testing.T, db *store.DB) *thread.Machine {
 
 func newThread(t *testing.T, m *thread.Machine) thole.ThreadID {
 	t.Helper()
-	th, err := m.Create(t.Context(), thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}})
+	th, err := m.Create(t.Context(), thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}})
 	if err != nil {
 		t.Fatal(err)
 	}

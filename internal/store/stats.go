@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Count is how many rows of one kind are in one state.
@@ -15,8 +17,8 @@ type Count struct {
 // Stats counts what a person watches: work that is open. Each part of the query
 // is served by an index or stays small.
 func (db *DB) Stats(ctx context.Context) (counts []Count, err error) {
-	err = db.View(ctx, func(tx *Tx) error {
-		counts, err = All(tx, func(rows *sql.Rows) (c Count, err error) {
+	err = db.View(ctx, func(tx *sqldb.Tx) error {
+		counts, err = sqldb.All(tx, func(rows *sql.Rows) (c Count, err error) {
 			err = rows.Scan(&c.Kind, &c.State, &c.Rows)
 			return c, err
 		}, `select 'turn', state, count(*) from turn_queue where kind = 'turn' and state <> 'done' group by state

@@ -6,7 +6,9 @@ import (
 	"strconv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -29,7 +31,7 @@ func (db *DB) QueuedThreads() *Threads { return &Threads{db: db, queued: true} }
 const threadTopic = "threads"
 
 // Shared implements thread.Store.
-func (s *Threads) Shared() bool { return s.db.Engine() == enginePostgres }
+func (s *Threads) Shared() bool { return s.db.Engine() == sqldb.Postgres }
 
 // Watch implements thread.Store.
 func (s *Threads) Watch(fn func(thole.ThreadID)) (cancel func()) {
@@ -38,11 +40,11 @@ func (s *Threads) Watch(fn func(thole.ThreadID)) (cancel func()) {
 
 // Commit implements thread.Store.
 func (s *Threads) Commit(ctx context.Context, step string, c *thread.Commit) error {
-	return s.update(ctx, step, func(tx *Tx) error { return s.commit(tx, c) })
+	return s.update(ctx, step, func(tx *sqldb.Tx) error { return s.commit(tx, c) })
 }
 
 // update gives the kernel's errors the port's names.
-func (s *Threads) update(ctx context.Context, step string, fn func(*Tx) error) error {
+func (s *Threads) update(ctx context.Context, step string, fn func(*sqldb.Tx) error) error {
 	err := s.db.Update(ctx, step, fn)
 	if errors.Is(err, queue.ErrLeaseLost) {
 		return thread.ErrFenced
@@ -50,7 +52,7 @@ func (s *Threads) update(ctx context.Context, step string, fn func(*Tx) error) e
 	return err
 }
 
-func (s *Threads) commit(tx *Tx, c *thread.Commit) error {
+func (s *Threads) commit(tx *sqldb.Tx, c *thread.Commit) error {
 	if err := fenceTurn(tx, c.Fence.Turn, c.Fence.Token); err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (s *Threads) commit(tx *Tx, c *thread.Commit) error {
 			return err
 		}
 	}
-	for _, write := range []func(*Tx, thole.ThreadID, *thread.Commit) error{
+	for _, write := range []func(*sqldb.Tx, thole.ThreadID, *thread.Commit) error{
 		putTurns, putItems, putAsks, putTodos, putQueue, putUsage,
 	} {
 		if err := write(tx, id, c); err != nil {
@@ -81,20 +83,20 @@ func (s *Threads) commit(tx *Tx, c *thread.Commit) error {
 
 // moveQueue keeps the turn queue in step with the log: a start adds a row, an
 // answer to a parked turn makes its row ready, an interrupt marks it.
-func (s *Threads) moveQueue(tx *Tx, c *thread.Commit) error {
+func (s *Threads) moveQueue(tx *sqldb.Tx, c *thread.Commit) error {
 	for _, e := range c.Events {
 		var err error
 		switch e.Kind {
-		case thread.TurnStarted:
+		case event.TurnStarted:
 			for _, st := range enqueue(queue.Item{Turn: e.Turn, Thread: e.Thread, User: c.Row.Thread.Owner.User}) {
-				if err := tx.run(st); err != nil {
+				if err := tx.Run(st); err != nil {
 					return err
 				}
 			}
 			err = s.db.Queue().serve(tx, e.Turn)
-		case thread.AskResolved:
+		case event.AskResolved:
 			_, err = unparkTurn(tx, e.Turn)
-		case thread.TurnInterrupt:
+		case event.TurnInterrupt:
 			_, err = cancelTurn(tx, e.Turn)
 		}
 		if err != nil {
@@ -105,7 +107,7 @@ func (s *Threads) moveQueue(tx *Tx, c *thread.Commit) error {
 }
 
 // putThread moves the thread's row from the expected sequence number on.
-func putThread(tx *Tx, c *thread.Commit) error {
+func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 	t, r := c.Row.Thread, c.Row
 	args := []any{
 		t.ID, t.Name, t.Preview, t.Settings.Provider, t.Settings.Dir, asJSON(t.Settings), t.NativeID, t.Origin, t.Archived,
@@ -136,7 +138,7 @@ func putThread(tx *Tx, c *thread.Commit) error {
 	return err
 }
 
-func putEvent(tx *Tx, e thread.Event) error {
+func putEvent(tx *sqldb.Tx, e event.Event) error {
 	ok, err := tx.ExecOne(`insert into thread_events (thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
 		e.Thread, int64(e.Seq), e.ID, string(e.Kind), e.Turn, e.Executor, e.Trace, asJSON(e.Actor), thole.Millis(e.Time), asJSON(e.Data))
@@ -151,7 +153,7 @@ func (s *Threads) Draft(ctx context.Context, id thole.ThreadID, drafts []thread.
 	if len(drafts) == 0 {
 		return nil
 	}
-	return s.update(ctx, "thread.draft", func(tx *Tx) error {
+	return s.update(ctx, "thread.draft", func(tx *sqldb.Tx) error {
 		for _, d := range drafts {
 			_, err := tx.Exec(`insert into thread_drafts (thread_id, item_id, stream, start_at, turn_id, body)
 				select $1, $2, $3, $4, $5, $6 where exists
@@ -189,10 +191,10 @@ func unpackText(s string) (string, error) {
 
 // Delete implements thread.Store.
 func (s *Threads) Delete(ctx context.Context, id thole.ThreadID, expected uint64) error {
-	return s.update(ctx, "thread.delete", func(tx *Tx) error {
+	return s.update(ctx, "thread.delete", func(tx *sqldb.Tx) error {
 		var open thole.TurnID
-		err := tx.QueryRow(`select open_turn from threads where id = $1 for update`, id).Scan(&open)
-		if NoRows(err) {
+		err := tx.QueryRow(`select open_turn from threads where id = $1`+tx.ForUpdate(), id).Scan(&open)
+		if sqldb.NoRows(err) {
 			return thread.ErrNone
 		}
 		if err != nil {
@@ -214,7 +216,7 @@ func (s *Threads) Delete(ctx context.Context, id thole.ThreadID, expected uint64
 
 // Fork implements thread.Store.
 func (s *Threads) Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *thread.Commit) error {
-	return s.update(ctx, "thread.fork", func(tx *Tx) error {
+	return s.update(ctx, "thread.fork", func(tx *sqldb.Tx) error {
 		if err := s.commit(tx, c); err != nil {
 			return err
 		}
@@ -241,7 +243,7 @@ func (s *Threads) Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *
 
 // Compact implements thread.Store.
 func (s *Threads) Compact(ctx context.Context, id thole.ThreadID, floor uint64) error {
-	return s.update(ctx, "thread.compact", func(tx *Tx) error {
+	return s.update(ctx, "thread.compact", func(tx *sqldb.Tx) error {
 		ok, err := tx.ExecOne(`update threads set floor = $2 where id = $1 and floor < $2 and seq >= $2`, id, int64(floor))
 		if err != nil || !ok {
 			return err // somebody went as far already

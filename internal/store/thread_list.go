@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -32,7 +34,7 @@ func in[T ~string](c *conditions, column string, values []T) string {
 }
 
 // Threads implements thread.Store.
-func (s *Threads) Threads(ctx context.Context, q thread.ThreadQuery) ([]thread.Row, error) {
+func (s *Threads) Threads(ctx context.Context, q thread.ThreadQuery) ([]fold.Row, error) {
 	var c conditions
 	c.add(`not ephemeral`)
 	c.add(`archived = ` + c.arg(q.Archived))
@@ -66,8 +68,8 @@ func (s *Threads) Threads(ctx context.Context, q thread.ThreadQuery) ([]thread.R
 		c.add(`(` + column + `, id) ` + op + ` (` + at + `, ` + id + `)`)
 	}
 	query := `select ` + threadColumns + ` from threads where ` + strings.Join(c.parts, ` and `) +
-		` order by ` + column + ` ` + dir + `, id ` + dir + ` limit ` + c.arg(int64(q.Limit))
-	return viewOne(ctx, s, func(tx *Tx) ([]thread.Row, error) { return All(tx, scanThread, query, c.args...) })
+		` order by ` + column + ` ` + dir + `, id ` + dir + ` limit ` + c.arg(int64(q.Limit)) + ` + 0`
+	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]fold.Row, error) { return sqldb.All(tx, scanThread, query, c.args...) })
 }
 
 var likeEscape = strings.NewReplacer(`!`, `!!`, `%`, `!%`, `_`, `!_`)

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -42,7 +45,7 @@ func instant(t time.Time) int64 {
 	return thole.Millis(t)
 }
 
-func putTurns(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putTurns(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, t := range c.Turns {
 		key := ""
 		if t.Seq > c.Expected {
@@ -72,7 +75,7 @@ func putTurns(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-func putItems(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putItems(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, r := range c.DropItems {
 		if _, err := tx.Exec(`delete from thread_items where thread_id = $1 and turn_id = $2 and item_id = $3`, id, r.Turn, r.Item.ID); err != nil {
 			return err
@@ -99,12 +102,12 @@ func putItems(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 const maxSearch = 8 << 10
 
 // searchText is what a search looks into: what user and agent say.
-func searchText(it thole.Item) string {
+func searchText(it event.Item) string {
 	var b strings.Builder
 	switch it.Kind {
-	case thole.ItemMessage:
+	case event.ItemMessage:
 		b.WriteString(it.Text)
-	case thole.ItemUserMessage:
+	case event.ItemUserMessage:
 		for _, in := range it.Content {
 			b.WriteString(in.Text)
 			b.WriteByte('\n')
@@ -126,10 +129,10 @@ func foldSearch(s string) string { return strings.ToLower(plain(s)) }
 // any name.
 func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") }
 
-func putAsks(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putAsks(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, r := range c.Asks {
 		actor := ""
-		if r.State != thole.AskPending {
+		if r.State != event.AskPending {
 			actor = asJSON(r.Actor)
 		}
 		ok, err := tx.ExecOne(`insert into asks (thread_id, ask_id, turn_id, kind, state, body, answer, actor, deadline, asked_at, resolved_at, receipt)
@@ -149,7 +152,7 @@ func putAsks(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-func putTodos(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putTodos(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	if c.Retodo {
 		if _, err := tx.Exec(`delete from todos where thread_id = $1`, id); err != nil {
 			return err
@@ -166,7 +169,7 @@ func putTodos(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-func putQueue(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putQueue(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, m := range c.Unqueued {
 		if _, err := tx.Exec(`delete from thread_queue where thread_id = $1 and message_id = $2`, id, m); err != nil {
 			return err
@@ -190,7 +193,7 @@ func putQueue(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
 }
 
 // putUsage settles ended turns. The key makes a second settlement impossible.
-func putUsage(tx *Tx, id thole.ThreadID, c *thread.Commit) error {
+func putUsage(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	o := c.Row.Thread.Owner
 	for _, t := range c.Settled {
 		u, cost := t.Usage, int64(-1)
@@ -222,7 +225,7 @@ const turnColumns = `turn_id, thread_id, number, seq, input, client_id, actor, s
 		where executors.id = turns.executor_id and sync_status = 'failed' and turns.phase in ('succeeded', 'failed', 'canceled')
 		and not exists (select 1 from workspace_turns kept where kept.thread_id = turns.thread_id and kept.turn_id = turns.turn_id)), '')`
 
-func scanTurn(rows *sql.Rows) (t thread.Turn, err error) {
+func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
 	var input, actor, settings, terr, usage, stop, steers string
 	var created, started, ended int64
 	err = rows.Scan(&t.ID, &t.Thread, &t.Number, &t.Seq, &input, &t.ClientID, &actor, &settings, &t.Phase, &t.Outcome, &terr, &usage,
@@ -243,7 +246,7 @@ const threadColumns = `id, app_id, project_id, user_id, name, preview, settings,
 	archived, forked_from, parent_id, created_at, updated_at, seq, floor, turns, open_turn, approvals, inputs, last_outcome,
 	paused, step_seq, usage`
 
-func scanThread(rows *sql.Rows) (r thread.Row, err error) {
+func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	t := &r.Thread
 	var settings, usage string
 	var created, updated int64
@@ -260,7 +263,7 @@ func scanThread(rows *sql.Rows) (r thread.Row, err error) {
 	return r, err
 }
 
-func scanItem(rows *sql.Rows) (r thread.ItemRecord, err error) {
+func scanItem(rows *sql.Rows) (r fold.ItemRecord, err error) {
 	var body string
 	if err = rows.Scan(&r.Turn, &r.Seq, &r.Open, &body); err == nil {
 		err = fromJSON(body, &r.Item)
@@ -268,7 +271,7 @@ func scanItem(rows *sql.Rows) (r thread.ItemRecord, err error) {
 	return r, err
 }
 
-func scanAsk(rows *sql.Rows) (r thread.AskRecord, err error) {
+func scanAsk(rows *sql.Rows) (r fold.AskRecord, err error) {
 	var body, answer, actor string
 	var asked, resolved int64
 	err = rows.Scan(&r.Thread, &r.Turn, &r.State, &body, &answer, &actor, &asked, &resolved, &r.Receipt)
@@ -285,7 +288,7 @@ func scanAsk(rows *sql.Rows) (r thread.AskRecord, err error) {
 	return r, err
 }
 
-func scanEvent(rows *sql.Rows) (e thread.Event, err error) {
+func scanEvent(rows *sql.Rows) (e event.Event, err error) {
 	var actor, data string
 	var at int64
 	if err = rows.Scan(&e.Thread, &e.Seq, &e.ID, &e.Kind, &e.Turn, &e.Executor, &e.Trace, &actor, &at, &data); err == nil {
@@ -298,7 +301,7 @@ func scanEvent(rows *sql.Rows) (e thread.Event, err error) {
 	return e, err
 }
 
-func scanTodo(rows *sql.Rows) (t thole.Todo, err error) {
+func scanTodo(rows *sql.Rows) (t event.Todo, err error) {
 	var content string
 	if err = rows.Scan(&t.ID, &content, &t.State, &t.Order); err == nil {
 		err = fromJSON(content, &t.Content)
@@ -306,7 +309,7 @@ func scanTodo(rows *sql.Rows) (t thole.Todo, err error) {
 	return t, err
 }
 
-func scanMessage(rows *sql.Rows) (m thread.Message, err error) {
+func scanMessage(rows *sql.Rows) (m event.Message, err error) {
 	var input, actor string
 	var created int64
 	if err = rows.Scan(&m.ID, &m.Thread, &input, &m.ClientID, &actor, &created); err == nil {

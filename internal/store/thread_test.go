@@ -6,7 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -37,7 +37,7 @@ func TestTurnAndQueueRowMoveTogether(t *testing.T) {
 		if err != nil || len(leases) != 1 || leases[0].Turn != turn.ID {
 			t.Fatalf("claimed %+v, %v", leases, err)
 		}
-		note := []provider.Event{{ID: "n", Kind: provider.EventNote, Text: "x"}}
+		note := []event.Event{{ID: "n", Kind: event.NoteReported, Data: event.Data{Text: "x"}}}
 		ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID, Token: "stale"}
 		if err := m.Apply(ctx, ref, note); thole.CodeOf(err) != thole.CodeConflict {
 			t.Fatalf("a stale token wrote: %v", err)

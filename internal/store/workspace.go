@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -36,21 +37,21 @@ func scanRef(rows *sql.Rows) (r workspace.Ref, err error) {
 	return r, err
 }
 
-func getSnapshot(tx *Tx, id workspace.SnapshotID) (workspace.Snapshot, []workspace.Ref, error) {
-	found, err := All(tx, scanSnapshot, `select `+snapshotColumns+` from workspace_snapshots where id = $1`, id)
+func getSnapshot(tx *sqldb.Tx, id workspace.SnapshotID) (workspace.Snapshot, []workspace.Ref, error) {
+	found, err := sqldb.All(tx, scanSnapshot, `select `+snapshotColumns+` from workspace_snapshots where id = $1`, id)
 	if err != nil {
 		return workspace.Snapshot{}, nil, err
 	}
 	if len(found) == 0 {
 		return workspace.Snapshot{}, nil, thole.Errorf(thole.CodeNotFound, "no snapshot %s", id)
 	}
-	refs, err := All(tx, scanRef, `select object, object_key, size from workspace_refs where snapshot_id = $1`, id)
+	refs, err := sqldb.All(tx, scanRef, `select object, object_key, size from workspace_refs where snapshot_id = $1`, id)
 	return found[0], refs, err
 }
 
-func headOf(tx *Tx, id thole.ThreadID) (snap workspace.SnapshotID, err error) {
+func headOf(tx *sqldb.Tx, id thole.ThreadID) (snap workspace.SnapshotID, err error) {
 	err = tx.QueryRow(`select snapshot_id from workspace_heads where thread_id = $1`, id).Scan(&snap)
-	if NoRows(err) {
+	if sqldb.NoRows(err) {
 		return "", nil
 	}
 	return snap, err
@@ -58,7 +59,7 @@ func headOf(tx *Tx, id thole.ThreadID) (snap workspace.SnapshotID, err error) {
 
 // Any reports whether anything was ever stored.
 func (w *Workspaces) Any(ctx context.Context) (found bool, err error) {
-	err = w.db.View(ctx, func(tx *Tx) error {
+	err = w.db.View(ctx, func(tx *sqldb.Tx) error {
 		return tx.QueryRow(`select exists (select 1 from workspace_snapshots)`).Scan(&found)
 	})
 	return found, err
@@ -66,7 +67,7 @@ func (w *Workspaces) Any(ctx context.Context) (found bool, err error) {
 
 // Head implements workspace.Rows.
 func (w *Workspaces) Head(ctx context.Context, id thole.ThreadID) (s workspace.Snapshot, refs []workspace.Ref, err error) {
-	err = w.db.View(ctx, func(tx *Tx) error {
+	err = w.db.View(ctx, func(tx *sqldb.Tx) error {
 		snap, err := headOf(tx, id)
 		if err != nil {
 			return err
@@ -82,7 +83,7 @@ func (w *Workspaces) Head(ctx context.Context, id thole.ThreadID) (s workspace.S
 
 // Snapshot implements workspace.Rows.
 func (w *Workspaces) Snapshot(ctx context.Context, id workspace.SnapshotID) (s workspace.Snapshot, refs []workspace.Ref, err error) {
-	err = w.db.View(ctx, func(tx *Tx) error {
+	err = w.db.View(ctx, func(tx *sqldb.Tx) error {
 		s, refs, err = getSnapshot(tx, id)
 		return err
 	})
@@ -91,7 +92,7 @@ func (w *Workspaces) Snapshot(ctx context.Context, id workspace.SnapshotID) (s w
 
 // Commit implements workspace.Rows.
 func (w *Workspaces) Commit(ctx context.Context, c workspace.Commit) error {
-	return w.db.Update(ctx, "workspace.commit", func(tx *Tx) error {
+	return w.db.Update(ctx, "workspace.commit", func(tx *sqldb.Tx) error {
 		if err := fenceTurn(tx, c.Lease, c.Token); err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (w *Workspaces) Commit(ctx context.Context, c workspace.Commit) error {
 }
 
 // moveHead is the compare-and-set that makes a snapshot the thread's.
-func moveHead(tx *Tx, thread thole.ThreadID, from, to workspace.SnapshotID, now int64) error {
+func moveHead(tx *sqldb.Tx, thread thole.ThreadID, from, to workspace.SnapshotID, now int64) error {
 	var ok bool
 	var err error
 	if from == "" {
@@ -129,7 +130,7 @@ func moveHead(tx *Tx, thread thole.ThreadID, from, to workspace.SnapshotID, now 
 
 // Publish implements workspace.ManifestRows.
 func (w *Workspaces) Publish(ctx context.Context, app thole.AppID, version, body string) (stored string, err error) {
-	err = w.db.Update(ctx, "workspace.publish", func(tx *Tx) error {
+	err = w.db.Update(ctx, "workspace.publish", func(tx *sqldb.Tx) error {
 		if _, err := tx.Exec(`insert into workspace_manifests (app_id, runtime_version, body, created_at) values ($1, $2, $3, $4) on conflict do nothing`,
 			app, version, body, thole.Millis(tx.Now())); err != nil {
 			return err
@@ -142,16 +143,16 @@ func (w *Workspaces) Publish(ctx context.Context, app thole.AppID, version, body
 
 // Published implements workspace.ManifestRows.
 func (w *Workspaces) Published(ctx context.Context, app thole.AppID, version string) (body string, err error) {
-	err = w.db.View(ctx, func(tx *Tx) error {
+	err = w.db.View(ctx, func(tx *sqldb.Tx) error {
 		body, err = manifestOf(tx, app, version)
 		return err
 	})
 	return body, err
 }
 
-func manifestOf(tx *Tx, app thole.AppID, version string) (body string, err error) {
+func manifestOf(tx *sqldb.Tx, app thole.AppID, version string) (body string, err error) {
 	err = tx.QueryRow(`select body from workspace_manifests where app_id = $1 and runtime_version = $2`, app, version).Scan(&body)
-	if NoRows(err) {
+	if sqldb.NoRows(err) {
 		err = thole.Errorf(thole.CodeNotFound, "app %s has no runtime version %q", app, version)
 	}
 	return body, err
@@ -159,7 +160,7 @@ func manifestOf(tx *Tx, app thole.AppID, version string) (body string, err error
 
 // Bind implements workspace.Rows.
 func (w *Workspaces) Bind(ctx context.Context, id thole.ExecutorID, version string) (bound string, err error) {
-	err = w.db.Update(ctx, "workspace.bind", func(tx *Tx) error {
+	err = w.db.Update(ctx, "workspace.bind", func(tx *sqldb.Tx) error {
 		if _, err := tx.Exec(`insert into workspace_runtimes (executor_id, runtime_version, created_at) values ($1, $2, $3) on conflict do nothing`,
 			id, version, thole.Millis(tx.Now())); err != nil {
 			return err
@@ -170,9 +171,9 @@ func (w *Workspaces) Bind(ctx context.Context, id thole.ExecutorID, version stri
 	return bound, err
 }
 
-func runtimeOf(tx *Tx, id thole.ExecutorID) (version string, err error) {
+func runtimeOf(tx *sqldb.Tx, id thole.ExecutorID) (version string, err error) {
 	err = tx.QueryRow(`select runtime_version from workspace_runtimes where executor_id = $1`, id).Scan(&version)
-	if NoRows(err) {
+	if sqldb.NoRows(err) {
 		err = nil
 	}
 	return version, err
@@ -180,7 +181,7 @@ func runtimeOf(tx *Tx, id thole.ExecutorID) (version string, err error) {
 
 // Runtime implements workspace.Rows.
 func (w *Workspaces) Runtime(ctx context.Context, id thole.ExecutorID) (version string, err error) {
-	err = w.db.View(ctx, func(tx *Tx) error {
+	err = w.db.View(ctx, func(tx *sqldb.Tx) error {
 		version, err = runtimeOf(tx, id)
 		return err
 	})
@@ -189,7 +190,7 @@ func (w *Workspaces) Runtime(ctx context.Context, id thole.ExecutorID) (version 
 
 // Now implements workspace.Rows.
 func (w *Workspaces) Now(ctx context.Context) (now time.Time, err error) {
-	err = w.db.View(ctx, func(tx *Tx) error {
+	err = w.db.View(ctx, func(tx *sqldb.Tx) error {
 		now = tx.Now()
 		return nil
 	})

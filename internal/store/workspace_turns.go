@@ -2,13 +2,14 @@ package store
 
 import (
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
 // keepTurn notes what a sync stored as the files of the turn before it: the newest
 // that an executor was given to, if it has ended. One that is parked in the middle
 // has no files of its own yet.
-func keepTurn(tx *Tx, id thole.ExecutorID, snapshot string, now int64) error {
+func keepTurn(tx *sqldb.Tx, id thole.ExecutorID, snapshot string, now int64) error {
 	_, err := tx.Exec(`insert into workspace_turns (thread_id, turn_id, snapshot_id, kept_at)
 		select t.thread_id, t.turn_id, s.id, $3 from executors x
 		join turns t on t.thread_id = x.thread_id
@@ -22,7 +23,7 @@ func keepTurn(tx *Tx, id thole.ExecutorID, snapshot string, now int64) error {
 // forkWorkspace lets a fork begin with the files of the turn it is made at, as
 // part of the fork's own transaction: with those its parent has now if no later
 // turn has touched them, otherwise with those that were kept for the turn.
-func forkWorkspace(tx *Tx, from, to thole.ThreadID, upTo int) error {
+func forkWorkspace(tx *sqldb.Tx, from, to thole.ThreadID, upTo int) error {
 	snap, err := headOf(tx, from)
 	if err != nil || snap == "" {
 		return err
@@ -51,13 +52,13 @@ func forkWorkspace(tx *Tx, from, to thole.ThreadID, upTo int) error {
 }
 
 // keptOf is the snapshot that was kept for a turn, "" before the first.
-func keptOf(tx *Tx, id thole.ThreadID, number int64) (snap workspace.SnapshotID, err error) {
+func keptOf(tx *sqldb.Tx, id thole.ThreadID, number int64) (snap workspace.SnapshotID, err error) {
 	if number == 0 {
 		return "", nil
 	}
 	err = tx.QueryRow(`select w.snapshot_id from workspace_turns w join turns t on t.thread_id = w.thread_id and t.turn_id = w.turn_id
 		where t.thread_id = $1 and t.number = $2`, id, number).Scan(&snap)
-	if NoRows(err) {
+	if sqldb.NoRows(err) {
 		err = thole.Errorf(thole.CodeGone, "the files of turn %d are not kept any more", number).
 			WithHint("fork at a later turn; files are kept for %d days", int(workspace.TurnsKept.Hours()/24))
 	}

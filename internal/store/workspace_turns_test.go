@@ -8,6 +8,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/provider"
@@ -51,8 +52,8 @@ func (f *files) turn(sync string) thole.TurnID {
 		ref.Executor = ""
 	}
 	f.must(f.SetPhase(ctx, ref, thole.PhaseClaimed, ""))
-	end := provider.Event{ID: thole.EventID(turn.ID), Kind: provider.EventEnded, Turn: turn.ID, Time: time.Now(), Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}
-	f.must(f.Apply(ctx, ref, []provider.Event{end}))
+	end := event.Event{ID: thole.EventID(turn.ID), Kind: event.TurnEnded, Turn: turn.ID, Time: time.Now(), Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}
+	f.must(f.Apply(ctx, ref, []event.Event{end}))
 	if ref.Executor != "" {
 		f.sync(sync, turn.ID, ref.Token)
 	}

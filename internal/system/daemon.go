@@ -22,6 +22,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/driver"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 )
 
@@ -41,7 +42,7 @@ type DaemonConfig struct {
 	// Ready is called with nil when the socket answers.
 	Ready func(error)
 	// Hook observes durable steps, for crash tests.
-	Hook store.Hook
+	Hook sqldb.Hook
 	// Role is "daemon" or "up".
 	Role string
 	// Build makes the rest of the graph on the open store; nil: delivery only.
@@ -84,7 +85,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		return "", err
 	}
 	defer func() { err = errors.Join(err, owner.Release()) }()
-	db, err := store.Open(ctx, store.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Hook: cfg.Hook})
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Hook: cfg.Hook})
 	if err != nil {
 		return "", err
 	}
@@ -172,7 +173,7 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 	d.driver = driver.New(driver.Config{
 		Machine: d.machine, Channels: d.channels, Compose: words.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
 	})
-	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper, store.OutcomeUnknown)
+	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper, sqldb.OutcomeUnknown)
 	return d, err
 }
 
@@ -194,7 +195,7 @@ func (d *deliveries) nextChange() <-chan struct{} {
 func (d *deliveries) methods() map[string]daemon.Method {
 	api := &daemon.Delivery{
 		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: d.forecast,
-		Cancelled: d.runs.Cancel, Output: d.runs.Output, Unsure: store.OutcomeUnknown, Now: time.Now,
+		Cancelled: d.runs.Cancel, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
 		Check: func(ctx context.Context) ([]wire.Violation, error) {
 			found, err := d.db.CheckDelivery(ctx)
 			var out []wire.Violation

@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole/internal/provider/codex"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/service"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/tracing"
 	"github.com/tholehq/thole/internal/version"
@@ -45,7 +46,7 @@ type Options struct {
 	// Leaves is told at the end which executors go on; nil: nobody asks.
 	Leaves func([]Left)
 	// Hook observes durable steps, for crash tests.
-	Hook store.Hook
+	Hook sqldb.Hook
 }
 
 // Run owns the home and serves it until it is told to stop.

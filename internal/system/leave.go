@@ -4,6 +4,7 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -43,7 +44,7 @@ func (t *threads) left(ctx context.Context) (out []Left, err error) {
 }
 
 // open is a thread's turn that has not ended.
-func (t *threads) open(ctx context.Context, id thole.ThreadID) (*thread.Turn, error) {
+func (t *threads) open(ctx context.Context, id thole.ThreadID) (*fold.Turn, error) {
 	page, err := t.machine.Turns(ctx, thole.SystemActor, id, thread.PageParams{Limit: 1})
 	if err != nil || len(page.Items) == 0 || page.Items[0].Outcome != "" {
 		return nil, err

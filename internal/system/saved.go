@@ -5,6 +5,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
@@ -110,11 +111,11 @@ func (t *threads) savedNow(ctx context.Context, actor thole.Actor, id thole.Thre
 }
 
 // lastPlaced is the newest turn that ended and was given to an executor.
-func (t *threads) lastPlaced(ctx context.Context, actor thole.Actor, id thole.ThreadID) (thread.Turn, error) {
+func (t *threads) lastPlaced(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Turn, error) {
 	for cursor := ""; ; {
 		page, err := t.machine.Turns(ctx, actor, id, thread.PageParams{Limit: 20, Desc: true, Cursor: cursor})
 		if err != nil {
-			return thread.Turn{}, err
+			return fold.Turn{}, err
 		}
 		for _, turn := range page.Items {
 			if turn.Outcome != "" && turn.Executor != "" {
@@ -122,7 +123,7 @@ func (t *threads) lastPlaced(ctx context.Context, actor thole.Actor, id thole.Th
 			}
 		}
 		if cursor = page.Next; cursor == "" {
-			return thread.Turn{}, nil
+			return fold.Turn{}, nil
 		}
 	}
 }

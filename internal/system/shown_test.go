@@ -12,6 +12,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord"
@@ -127,13 +128,13 @@ func inside(t *testing.T, d *local.Driver, line string) string {
 	defer c.Close()
 	turn := thole.NewID[thole.TurnID](time.Now())
 	if _, err := c.Run(t.Context(), executord.RunRequest{Turn: provider.Turn{ID: turn, Input: thole.Text("sim: run " + line)}, For: turn,
-		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull}}); err != nil {
+		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}}}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
 	err = c.Events(t.Context(), turn, 0, func(batch []executord.LogEvent) error {
 		for _, ev := range batch {
-			if it := ev.Event.Item; ev.Event.Kind == provider.EventItemCompleted && it.Command != nil {
+			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 				out.WriteString(it.Command.Output)
 			}
 		}

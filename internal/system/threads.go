@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
@@ -69,9 +69,9 @@ func policies(a config.Asks) thread.Policies {
 	case "wait":
 		input = thread.AskPolicy{}
 	case "default":
-		input.OnTimeout, input.Default = thread.TimeoutDefault, &thole.Answer{Message: a.DefaultReply}
+		input.OnTimeout, input.Default = thread.TimeoutDefault, &event.Answer{Message: a.DefaultReply}
 	}
-	return thread.Policies{thole.AskInput: input}
+	return thread.Policies{event.AskInput: input}
 }
 
 // localDriver makes executors in the home.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
@@ -17,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -42,7 +44,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
-	db, err := store.Open(ctx, store.Config{Path: filepath.Join(home, "db")})
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(home, "db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 			driver.Remove(ctx, info.ID)
 		}
 	})
-	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}})
+	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // kickBytes of text without a checkpoint bring the next one forward.
@@ -188,7 +190,7 @@ func (m *Machine) compactResting(ctx context.Context, now time.Time) error {
 		return failed("find resting threads", err)
 	}
 	for _, id := range ids {
-		rests := func(t Thread) error {
+		rests := func(t fold.Thread) error {
 			if t.Updated.Before(before) {
 				return nil
 			}
@@ -218,12 +220,12 @@ func (m *Machine) unload(now time.Time) {
 				delete(l.subs, s)
 			}
 		}
-		if l.st != nil && !l.dead && len(l.subs) == 0 && l.st.open == nil && !l.unsure && now.Sub(l.used) >= m.idle(l) {
+		if l.st != nil && !l.dead && len(l.subs) == 0 && l.st.Open == nil && !l.unsure && now.Sub(l.used) >= m.idle(l) {
 			was := l.attached.Load()
 			m.forget(l)
 			if was {
-				e := Event{Thread: l.id, Time: now, Actor: thole.SystemActor}
-				m.tellWatchers(l.st.row.Thread.Owner, []Event{statusEvent(e, l.st.row.status(false))})
+				e := event.Event{Thread: l.id, Time: now, Actor: thole.SystemActor}
+				m.tellWatchers(l.st.Row.Thread.Owner, []event.Event{statusEvent(e, l.st.Row.Status(false))})
 			}
 		}
 		l.release()
@@ -231,7 +233,7 @@ func (m *Machine) unload(now time.Time) {
 }
 
 func (m *Machine) idle(l *live) time.Duration {
-	if l.st.row.Thread.Ephemeral {
+	if l.st.Row.Thread.Ephemeral {
 		return m.cfg.UnloadEphemeral
 	}
 	return m.cfg.Unload

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 	"go.uber.org/goleak"
@@ -34,7 +35,7 @@ func newBench(t *testing.T, db *store.DB, policies thread.Policies) *bench {
 	return b
 }
 
-func (b *bench) create(p thread.Create) thread.Thread {
+func (b *bench) create(p thread.Create) fold.Thread {
 	b.t.Helper()
 	b.now = b.now.Add(time.Second)
 	th, err := b.Create(bg, me, p)
@@ -45,14 +46,14 @@ func (b *bench) create(p thread.Create) thread.Thread {
 }
 
 // turn starts a turn and returns a function that reports about it.
-func (b *bench) turn(id thole.ThreadID, text string) (thread.Turn, func(...provider.Event)) {
+func (b *bench) turn(id thole.ThreadID, text string) (fold.Turn, func(...event.Event)) {
 	b.t.Helper()
 	b.now = b.now.Add(time.Second)
 	turn, err := b.StartTurn(bg, me, thread.StartTurn{Thread: id, Input: thole.Text(text)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return turn, func(events ...provider.Event) {
+	return turn, func(events ...event.Event) {
 		b.t.Helper()
 		for i := range events {
 			b.n++
@@ -64,19 +65,19 @@ func (b *bench) turn(id thole.ThreadID, text string) (thread.Turn, func(...provi
 	}
 }
 
-func ends(o thole.Outcome) provider.Event {
-	return provider.Event{Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: o}}
+func ends(o thole.Outcome) event.Event {
+	return event.Event{Kind: event.TurnEnded, Data: event.Data{Outcome: o}}
 }
 
-func said(id, text string) provider.Event {
-	return provider.Event{Kind: provider.EventItemCompleted, Item: &thole.Item{ID: thole.ItemID(id), Kind: thole.ItemMessage, Text: text}}
+func said(id, text string) event.Event {
+	return event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: thole.ItemID(id), Kind: event.ItemMessage, Text: text}}}
 }
 
-func asks(id string, k thole.AskKind) provider.Event {
-	return provider.Event{Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: thole.AskID(id), Kind: k, Questions: []thole.Question{{ID: "q"}}}}
+func asks(id string, k event.AskKind) event.Event {
+	return event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: thole.AskID(id), Kind: k, Questions: []event.Question{{ID: "q"}}}}}
 }
 
-func (b *bench) lastTurn(id thole.ThreadID) thread.Turn {
+func (b *bench) lastTurn(id thole.ThreadID) fold.Turn {
 	b.t.Helper()
 	page, err := b.Turns(bg, me, id, thread.PageParams{Desc: true, Limit: 1})
 	if err != nil || len(page.Items) != 1 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -17,14 +17,14 @@ import (
 type deaf struct{ nobody }
 
 func (deaf) Steer(context.Context, thread.TurnRef, []thole.Input, string) error {
-	return provider.ErrUnsupported
+	return thread.ErrNotSteerable
 }
 
 // refusedWork has an agent refuse a steer and a promoted message, then is the
 // process that finds the turn after a crash.
 func refusedWork(w *crash.Work) error {
 	killable := []string{"thread.steer", "thread.promote_queued", "thread.refuse_steer", "thread.recover"}
-	db, m, err := openCrash(w.Dir, func(p store.Point, step string) {
+	db, m, err := openCrash(w.Dir, func(p sqldb.Point, step string) {
 		if slices.Contains(killable, step) {
 			w.Hook(p, step)
 		}
@@ -40,8 +40,8 @@ func refusedWork(w *crash.Work) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []provider.Event{
-		{ID: "e1", Kind: provider.EventItemStarted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage}},
+	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []event.Event{
+		{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
 	}); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func TestKilledWhileRefusing(t *testing.T) {
 		}
 		defer db.Close()
 		has := func(ack string) bool { return slices.Contains(acked, ack) }
-		w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]thole.Answer{}}
+		w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]event.Answer{}}
 		w.check()
 		places := func() {
 			t.Helper()
@@ -130,11 +130,11 @@ type late struct {
 }
 
 func (l late) Steer(ctx context.Context, ref thread.TurnRef, _ []thole.Input, _ string) error {
-	err := l.m.Apply(ctx, ref, []provider.Event{{ID: "end", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
+	err := l.m.Apply(ctx, ref, []event.Event{{ID: "end", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}})
 	if err != nil {
 		return err
 	}
-	return provider.ErrUnsupported
+	return thread.ErrNotSteerable
 }
 
 // A steer that went to the queue with the end of its turn did not fail: a caller
@@ -146,7 +146,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	}
 	defer db.Close()
 	m.Attach(late{m: m})
-	w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]thole.Answer{}}
+	w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]event.Answer{}}
 	if _, err := m.Create(bg, me, thread.Create{ID: crashed}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []provider.Event{{ID: "e1", Kind: provider.EventStepStarted}}); err != nil {
+	if err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: turn.ID}, []event.Event{{ID: "e1", Kind: event.StepStarted}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Steer(bg, me, thread.Steer{Thread: crashed, Expected: turn.ID, Input: thole.Text("steer")}); err != nil {

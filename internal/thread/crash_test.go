@@ -8,7 +8,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
@@ -20,8 +21,8 @@ const (
 	doomed  = thole.ThreadID("01890000-0000-7000-8000-000000000003")
 )
 
-func openCrash(dir string, hook store.Hook) (*store.DB, *thread.Machine, error) {
-	db, err := store.Open(bg, store.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
+func openCrash(dir string, hook sqldb.Hook) (*store.DB, *thread.Machine, error) {
+	db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,17 +56,17 @@ func crashWork(w *crash.Work) error {
 	do("turn "+string(first.ID), err)
 	ref := thread.TurnRef{Thread: crashed, Turn: first.ID, Executor: "x"}
 	do("claimed", m.SetPhase(bg, ref, thole.PhaseClaimed, ""))
-	do("item", m.Apply(bg, ref, []provider.Event{
-		{ID: "e1", Kind: provider.EventItemStarted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage}},
-		{Kind: provider.EventItemDelta, ItemID: "i1", Stream: provider.StreamText, Delta: "half an ans"},
+	do("item", m.Apply(bg, ref, []event.Event{
+		{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
+		{Kind: event.ItemDelta, Data: event.Data{ItemID: "i1", Stream: event.StreamText, Delta: "half an ans"}},
 	}))
 	m.Checkpoint(bg)
 	w.Ack("draft")
-	do("ask", m.Apply(bg, ref, []provider.Event{
-		{ID: "e2", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "a1", Kind: thole.AskInput, Questions: []thole.Question{{ID: "q"}}, Deadline: time.Now().Add(-time.Second)}},
-		{ID: "e3", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "a2", Kind: thole.AskCommand}},
+	do("ask", m.Apply(bg, ref, []event.Event{
+		{ID: "e2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskInput, Questions: []event.Question{{ID: "q"}}, Deadline: time.Now().Add(-time.Second)}}},
+		{ID: "e3", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a2", Kind: event.AskCommand}}},
 	}))
-	_, err = m.Answer(bg, me, crashed, "a2", thole.Answer{Decision: thole.DecisionAllow})
+	_, err = m.Answer(bg, me, crashed, "a2", event.Answer{Decision: event.DecisionAllow})
 	do("answered a2", err)
 	_, err = m.Steer(bg, me, thread.Steer{Thread: crashed, Expected: first.ID, Input: thole.Text("and this")})
 	do("steered", err)
@@ -79,9 +80,9 @@ func crashWork(w *crash.Work) error {
 	_, err = m.PromoteQueued(bg, me, crashed, other.ID)
 	do("promoted "+string(other.ID), err)
 	do("swept", m.Sweep(bg))
-	do("ended", m.Apply(bg, ref, []provider.Event{
-		{ID: "e4", Kind: provider.EventUsage, Usage: &thole.Usage{Input: 7}},
-		{ID: "e5", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeInterrupted}},
+	do("ended", m.Apply(bg, ref, []event.Event{
+		{ID: "e4", Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 7}}},
+		{ID: "e5", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeInterrupted}},
 	}))
 	th, err := m.Get(bg, me, crashed)
 	steps = append(steps, err)
@@ -121,9 +122,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 		if !has("created") {
 			return
 		}
-		w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]thole.Answer{}}
+		w := &world{t: t, db: db, m: m, id: crashed, answers: map[thole.AskID]event.Answer{}}
 		if has("answered a2") {
-			w.answers["a2"] = thole.Answer{Decision: thole.DecisionAllow}
+			w.answers["a2"] = event.Answer{Decision: event.DecisionAllow}
 		}
 		before := w.reference()
 		w.check()
@@ -162,9 +163,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 					t.Fatalf("the key gives turn %s, %v", again.ID, err)
 				}
 			case "queued", "promoted", "steered", "edited", "reordered", "interrupted", "named":
-				if !r.has(map[string]thread.Kind{
-					"queued": thread.QueueAdded, "promoted": thread.TurnSteered, "steered": thread.TurnSteered, "edited": thread.QueueEdited,
-					"reordered": thread.QueueReordered, "interrupted": thread.TurnInterrupt, "named": thread.ThreadUpdated,
+				if !r.has(map[string]event.Kind{
+					"queued": event.QueueAdded, "promoted": event.TurnSteered, "steered": event.TurnSteered, "edited": event.QueueEdited,
+					"reordered": event.QueueReordered, "interrupted": event.TurnInterrupt, "named": event.ThreadUpdated,
 				}[verb], id) {
 					t.Fatalf("%q was acknowledged and is lost", a)
 				}
@@ -197,8 +198,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 		// What the agent said before the crash may be reported again.
 		if has("item") {
 			before := w.reference().seq
-			err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: r.firstTurn()}, []provider.Event{
-				{ID: "e1", Kind: provider.EventItemStarted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage}}})
+			err := m.Apply(bg, thread.TurnRef{Thread: crashed, Turn: r.firstTurn()}, []event.Event{
+				{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}}})
 			if err != nil || w.reference().seq != before {
 				t.Fatalf("repeat after the crash: %v", err)
 			}
@@ -208,15 +209,15 @@ func TestKilledAtEveryStep(t *testing.T) {
 
 // has reports whether the log has an event of that kind, about that message if one
 // is named.
-func (r *reference) has(k thread.Kind, message string) bool {
-	return slices.ContainsFunc(r.events, func(e thread.Event) bool {
+func (r *reference) has(k event.Kind, message string) bool {
+	return slices.ContainsFunc(r.events, func(e event.Event) bool {
 		return e.Kind == k && (message == "" || e.Data.Message != nil && string(e.Data.Message.ID) == message)
 	})
 }
 
 func (r *reference) firstTurn() thole.TurnID {
 	for _, e := range r.events {
-		if e.Kind == thread.TurnStarted {
+		if e.Kind == event.TurnStarted {
 			return e.Turn
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 )
 
 const (
@@ -103,8 +104,8 @@ func paged[T any](rows []T, limit int, p PageParams, back bool, at func(T) strin
 	return page
 }
 
-func threadKey(created bool) func(Thread) string {
-	return func(t Thread) string {
+func threadKey(created bool) func(fold.Thread) string {
+	return func(t fold.Thread) string {
 		when := t.Updated
 		if created {
 			when = t.Created

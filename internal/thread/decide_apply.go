@@ -4,23 +4,24 @@ import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // report folds what the agent's provider reported into the open turn. skip are
 // events known to be in the log. What the log's state shows to be a repeat is
 // dropped too: a provider may tell a fact again after a reconnect.
-func (w *writer) report(events []provider.Event, skip map[thole.EventID]bool) error {
-	turn := w.s.openID()
-	if slotOf(w.s.open) == slotParked {
-		return thole.Errorf(thole.CodeConflict, "turn %s is parked on ask %s", turn, w.s.open.Deferred)
+func (w *writer) report(events []event.Event, skip map[thole.EventID]bool) error {
+	turn := w.s.OpenID()
+	if fold.SlotOf(w.s.Open) == fold.Parked {
+		return thole.Errorf(thole.CodeConflict, "turn %s is parked on ask %s", turn, w.s.Open.Deferred)
 	}
 	seen := map[thole.EventID]bool{}
 	for _, e := range events {
-		if w.s.openID() != turn || w.err != nil {
+		if w.s.OpenID() != turn || w.err != nil || fold.SlotOf(w.s.Open) == fold.Parked {
 			break // the provider's end is its last word
 		}
-		if e.Kind == provider.EventItemDelta {
+		if e.Kind == event.ItemDelta {
 			w.delta(turn, e)
 			continue
 		}
@@ -31,8 +32,8 @@ func (w *writer) report(events []provider.Event, skip map[thole.EventID]bool) er
 		if w.moot(e) {
 			continue
 		}
-		if slotOf(w.s.open) == slotQueued {
-			w.add(TurnPhase, turn, Data{Phase: thole.PhaseRunning})
+		if fold.SlotOf(w.s.Open) == fold.Queued {
+			w.add(event.TurnPhase, turn, event.Data{Phase: thole.PhaseRunning})
 		}
 		w.fact(turn, e)
 	}
@@ -40,173 +41,168 @@ func (w *writer) report(events []provider.Event, skip map[thole.EventID]bool) er
 }
 
 // moot reports whether a fact says nothing that the state does not know.
-func (w *writer) moot(e provider.Event) bool {
+func (w *writer) moot(e event.Event) bool {
 	switch e.Kind {
-	case provider.EventSession:
+	case event.ThreadUpdated:
 		return e.NativeID == ""
-	case provider.EventItemStarted, provider.EventItemUpdated, provider.EventItemCompleted:
-		if e.Item == nil || e.Item.Kind == thole.ItemUserMessage { // the user's messages are ours to tell
+	case event.ItemStarted, event.ItemUpdated, event.ItemCompleted:
+		if e.Item == nil || e.Item.Kind == event.ItemUserMessage { // the user's messages are ours to record
 			return true
 		}
-		i := w.s.item(e.Item.ID)
-		return i >= 0 && (!w.s.items[i].Open || e.Kind == provider.EventItemStarted)
-	case provider.EventAskRequested:
-		return e.Ask == nil || w.s.asked(e.Ask.ID)
-	case provider.EventAskResolved:
-		r, known := w.s.anyAsk(e.AskID)
-		return !known || r.State != thole.AskPending && !w.usurped(r, e)
-	case provider.EventUsage:
+		i := w.s.Item(e.Item.ID)
+		return i >= 0 && (!w.s.Items[i].Open || e.Kind == event.ItemStarted)
+	case event.AskRequested:
+		return e.Ask == nil || w.s.Asked(e.Ask.ID)
+	case event.AskResolved:
+		r, known := w.s.AnyAsk(e.AskID)
+		return !known || r.State != event.AskPending && !w.usurped(r, e)
+	case event.UsageUpdated:
 		return e.Usage == nil
-	case provider.EventError:
+	case event.ErrorReported:
 		return e.Error == nil
 	}
 	return false
 }
 
 // delta tells subscribers of text that grew. It is not stored as an event.
-func (w *writer) delta(turn thole.TurnID, e provider.Event) {
-	i := w.s.item(e.ItemID)
-	if i < 0 || !w.s.items[i].Open || e.Delta == "" {
+func (w *writer) delta(turn thole.TurnID, e event.Event) {
+	i := w.s.Item(e.ItemID)
+	if i < 0 || !w.s.Items[i].Open || e.Delta == "" {
 		return
 	}
 	k := flightKey{e.ItemID, e.Stream}
-	text, at, ok := w.flights.take(k, own(w.s.items[i].Item, e.Stream), e.Offset, e.Delta)
+	text, at, ok := w.flights.take(k, own(w.s.Items[i].Item, e.Stream), e.Offset, e.Delta)
 	if !ok {
 		return
 	}
-	w.outs = append(w.outs, Event{
-		Thread: w.s.row.Thread.ID, Turn: turn, Time: w.now, Kind: ItemDelta, Executor: w.executor, Actor: w.actor,
-		Data: Data{ItemID: e.ItemID, Stream: e.Stream, Delta: text, Offset: at},
+	w.outs = append(w.outs, event.Event{
+		Thread: w.s.Row.Thread.ID, Turn: turn, Time: w.now, Kind: event.ItemDelta, Executor: w.executor, Actor: w.actor,
+		Data: event.Data{ItemID: e.ItemID, Stream: e.Stream, Delta: text, Offset: at},
 	})
 }
 
-func (w *writer) fact(turn thole.TurnID, e provider.Event) {
-	put := func(k Kind, d Data) {
-		w.append(Event{ID: e.ID, Kind: k, Turn: turn, Actor: w.actor, Data: d})
+// fact records one reported event. Only what a kind's payload may say is taken over:
+// an executor is not trusted with the rest.
+func (w *writer) fact(turn thole.TurnID, e event.Event) {
+	put := func(d event.Data) {
+		w.append(event.Event{ID: e.ID, Kind: e.Kind, Turn: turn, Actor: w.actor, Data: d})
 	}
 	switch e.Kind {
-	case provider.EventSession:
+	case event.ThreadUpdated:
 		// Stored also when nothing changes: a report that left no trace could be
 		// repeated later and count then.
-		w.append(Event{ID: e.ID, Kind: ThreadUpdated, Actor: w.actor, Data: Data{NativeID: e.NativeID}})
-	case provider.EventStepStarted:
-		put(StepStarted, Data{})
-	case provider.EventStepEnded:
-		put(StepEnded, Data{})
-	case provider.EventStepReset:
-		for _, r := range w.s.items {
-			if r.Seq > w.s.row.Step && r.Item.Kind != thole.ItemUserMessage {
+		w.append(event.Event{ID: e.ID, Kind: e.Kind, Actor: w.actor, Data: event.Data{NativeID: e.NativeID}})
+	case event.StepStarted, event.StepEnded:
+		put(event.Data{})
+	case event.StepReset:
+		for _, r := range w.s.Items {
+			if r.Seq > w.s.Row.Step && r.Item.Kind != event.ItemUserMessage {
 				w.flights.gone = append(w.flights.gone, r.Item.ID)
 			}
 		}
-		put(StepReset, Data{})
-	case provider.EventItemStarted, provider.EventItemUpdated, provider.EventItemCompleted:
-		w.item(e, put)
+		put(event.Data{})
+	case event.ItemStarted, event.ItemUpdated, event.ItemCompleted:
+		w.item(turn, e)
 		w.unasked(*e.Item)
-	case provider.EventTodoSnapshot:
-		put(TodoSnapshot, Data{Todos: e.Todos})
-	case provider.EventTodoUpdate:
-		put(TodoUpdate, Data{Todos: e.Todos})
-	case provider.EventAskRequested:
+	case event.TodoSnapshot, event.TodoUpdate:
+		put(event.Data{Todos: e.Todos})
+	case event.AskRequested:
 		w.request(e.ID, *e.Ask)
-	case provider.EventAskResolved:
-		if r, _ := w.s.anyAsk(e.AskID); w.usurped(r, e) {
+	case event.AskResolved:
+		if r, _ := w.s.AnyAsk(e.AskID); w.usurped(r, e) {
 			w.selfAnswered(e.ID, r, e.Answer)
 			return
 		}
-		put(AskResolved, Data{AskID: e.AskID, AskState: thole.AskCanceled})
-	case provider.EventUsage:
-		put(UsageUpdated, Data{Usage: e.Usage})
-	case provider.EventError:
-		put(ErrorReported, Data{Error: e.Error})
-	case provider.EventNote:
-		put(NoteReported, Data{Text: e.Text})
-	case provider.EventSteered:
+		put(event.Data{AskID: e.AskID, AskState: event.AskCanceled})
+	case event.UsageUpdated:
+		put(event.Data{Usage: e.Usage})
+	case event.ErrorReported:
+		put(event.Data{Error: e.Error})
+	case event.NoteReported:
+		put(event.Data{Text: e.Text})
+	case event.SteerTaken:
 		w.steered(turn, e)
-	case provider.EventEnded:
+	case event.TurnEnded:
 		w.ended(turn, e)
 	default:
-		put(NoteReported, Data{Text: "the agent reported something this version does not know: " + string(e.Kind)})
+		w.append(event.Event{ID: e.ID, Kind: event.NoteReported, Turn: turn, Actor: w.actor, Data: event.Data{
+			Text: "the agent reported something this version does not know: " + string(e.Kind)}})
 	}
 }
 
-func (w *writer) item(e provider.Event, put func(Kind, Data)) {
+func (w *writer) item(turn thole.TurnID, e event.Event) {
 	item := *e.Item
 	item.Tool = soundTool(item.Tool)
-	i := w.s.item(item.ID)
+	i := w.s.Item(item.ID)
+	kind := e.Kind
 	switch {
-	case e.Kind == provider.EventItemCompleted:
+	case kind == event.ItemCompleted:
 		if i >= 0 {
 			item = w.flights.fill(item)
 		}
 		if item.Stamp.Started.IsZero() && i >= 0 {
-			item.Stamp.Started = w.s.items[i].Item.Stamp.Started
+			item.Stamp.Started = w.s.Items[i].Item.Stamp.Started
 		}
 		if item.Stamp.Ended.IsZero() {
 			item.Stamp.Ended = w.now
 		}
 		w.flights.gone = append(w.flights.gone, item.ID)
-		put(ItemCompleted, Data{Item: &item})
-	case i < 0:
+	case i < 0: // also an update whose start was not reported
+		kind = event.ItemStarted
 		if item.Stamp.Started.IsZero() {
 			item.Stamp.Started = w.now
 		}
-		put(ItemStarted, Data{Item: &item})
-	case e.Kind == provider.EventItemUpdated:
-		put(ItemUpdated, Data{Item: &item})
 	}
+	w.append(event.Event{ID: e.ID, Kind: kind, Turn: turn, Actor: w.actor, Data: event.Data{Item: &item}})
 }
 
 // steered records that the agent took in a message: the waiting one with the
 // same client id, else the oldest.
-func (w *writer) steered(turn thole.TurnID, e provider.Event) {
-	waiting := w.s.open.Steers
+func (w *writer) steered(turn thole.TurnID, e event.Event) {
+	waiting := w.s.Open.Steers
 	if len(waiting) == 0 {
-		w.append(Event{ID: e.ID, Kind: NoteReported, Turn: turn, Actor: w.actor, Data: Data{Text: "the agent took in a message that nobody here gave it"}})
+		w.append(event.Event{ID: e.ID, Kind: event.NoteReported, Turn: turn, Actor: w.actor, Data: event.Data{Text: "the agent took in a message that nobody here gave it"}})
 		return
 	}
 	i := 0
 	if e.Item != nil && e.Item.ClientID != "" {
-		i = max(0, slices.IndexFunc(waiting, func(m Message) bool { return m.ClientID == e.Item.ClientID }))
+		i = max(0, slices.IndexFunc(waiting, func(m event.Message) bool { return m.ClientID == e.Item.ClientID }))
 	}
 	m := waiting[i]
-	item := thole.Item{
-		ID: thole.ItemID(m.ID), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+	item := event.Item{
+		ID: thole.ItemID(m.ID), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: m.Input, ClientID: m.ClientID, Stamp: thole.Stamp{Started: w.now, Ended: w.now},
 	}
-	w.append(Event{ID: e.ID, Kind: ItemCompleted, Turn: turn, Actor: m.Actor, Data: Data{Item: &item, MessageID: m.ID}})
+	w.append(event.Event{ID: e.ID, Kind: event.ItemCompleted, Turn: turn, Actor: m.Actor, Data: event.Data{Item: &item, MessageID: m.ID}})
 }
 
 // ended takes the provider's last word. A turn parked on an ask is not over.
-func (w *writer) ended(turn thole.TurnID, e provider.Event) {
-	if e.Ended == nil {
-		e.Ended = &provider.Ended{Outcome: thole.OutcomeFailed, Error: &thole.TurnError{
-			Code: thole.ErrProviderCrashed, Message: "the agent ended without saying how",
-		}}
-	}
-	if ask := e.Ended.Deferred; ask != "" && !w.s.open.Interrupted {
-		for _, a := range w.s.asks {
+func (w *writer) ended(turn thole.TurnID, e event.Event) {
+	if ask := e.AskID; ask != "" && !w.s.Open.Interrupted {
+		for _, a := range w.s.Asks {
 			if a.Ask.ID != ask {
-				w.resolve(a.Ask.ID, thole.AskCanceled, nil)
+				w.resolve(a.Ask.ID, event.AskCanceled, nil)
 			}
 		}
-		if _, pending := w.s.ask(ask); pending {
-			w.append(Event{ID: e.ID, Kind: TurnPhase, Turn: turn, Actor: w.actor, Data: Data{Phase: thole.PhaseWaitingHuman, AskID: ask}})
+		if _, pending := w.s.Ask(ask); pending {
+			w.append(event.Event{ID: e.ID, Kind: event.TurnPhase, Turn: turn, Actor: w.actor, Data: event.Data{Phase: thole.PhaseWaitingHuman, AskID: ask}})
 			return
 		}
-		w.append(Event{ID: e.ID, Kind: TurnPhase, Turn: turn, Actor: w.actor, Data: Data{Phase: thole.PhaseQueued, AskID: ask}})
-		w.call(func(r Runner) { r.Wake(w.s.row.Thread.ID, turn) })
+		w.append(event.Event{ID: e.ID, Kind: event.TurnPhase, Turn: turn, Actor: w.actor, Data: event.Data{Phase: thole.PhaseQueued, AskID: ask}})
+		w.call(func(r Runner) { r.Wake(w.s.Row.Thread.ID, turn) })
 		return
 	}
-	o := e.Ended.Outcome
-	if w.s.usurped() { // it may have finished before it heard that it must stop
+	o, te := e.Outcome, e.Error
+	if usurped(w.s) { // it may have finished before it heard that it must stop
 		o = thole.OutcomeInterrupted
 	}
 	switch o {
 	case thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted:
+	case "":
+		o, te = thole.OutcomeFailed, &thole.TurnError{Code: thole.ErrProviderCrashed, Message: "the agent ended without saying how"}
 	default: // "replaced" is derived, never stored
 		o = thole.OutcomeInterrupted
 	}
 	w.endID = e.ID
-	w.endTurn(o, e.Ended.Error)
+	w.endTurn(o, te)
 }

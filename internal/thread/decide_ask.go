@@ -7,44 +7,46 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // request records an ask with the deadline its kind's policy gives it.
-func (w *writer) request(id thole.EventID, ask thole.Ask) {
+func (w *writer) request(id thole.EventID, ask event.Ask) {
 	ask.Tool, ask.Schema, ask.Amendment = soundTool(ask.Tool), sound(ask.Schema), sound(ask.Amendment)
 	if p := w.policy.For(ask.Kind); ask.Deadline.IsZero() && p.Wait > 0 {
 		ask.Deadline = w.now.Add(p.Wait).Truncate(time.Millisecond)
 	}
-	w.append(Event{ID: id, Kind: AskRequested, Turn: w.s.openID(), Actor: w.actor, Data: Data{Ask: &ask}})
-	if w.s.open != nil && w.s.open.Interrupted { // too late to ask: the turn is on its way out
-		w.resolve(ask.ID, thole.AskCanceled, nil)
+	w.append(event.Event{ID: id, Kind: event.AskRequested, Turn: w.s.OpenID(), Actor: w.actor, Data: event.Data{Ask: &ask}})
+	if w.s.Open != nil && w.s.Open.Interrupted { // too late to ask: the turn is on its way out
+		w.resolve(ask.ID, event.AskCanceled, nil)
 	}
 }
 
-func (w *writer) resolve(id thole.AskID, st thole.AskState, a *thole.Answer) {
-	w.add(AskResolved, w.s.openID(), Data{AskID: id, AskState: st, Answer: a})
+func (w *writer) resolve(id thole.AskID, st event.AskState, a *event.Answer) {
+	w.add(event.AskResolved, w.s.OpenID(), event.Data{AskID: id, AskState: st, Answer: a})
 }
 
 func (w *writer) cancelAsks() {
-	for _, a := range w.s.asks {
-		w.resolve(a.Ask.ID, thole.AskCanceled, nil)
+	for _, a := range w.s.Asks {
+		w.resolve(a.Ask.ID, event.AskCanceled, nil)
 	}
 }
 
 // answer settles a pending ask and hands the answer to the agent.
-func (w *writer) answer(r AskRecord, a thole.Answer) error {
+func (w *writer) answer(r fold.AskRecord, a event.Answer) error {
 	if err := checkAnswer(r.Ask, a); err != nil {
 		return err
 	}
-	parked := slotOf(w.s.open) == slotParked
+	parked := fold.SlotOf(w.s.Open) == fold.Parked
 	ref := w.ref()
-	w.resolve(r.Ask.ID, thole.AskAnswered, &a)
+	w.resolve(r.Ask.ID, event.AskAnswered, &a)
 	if parked {
 		w.call(func(rn Runner) { rn.Wake(ref.Thread, ref.Turn) })
 	} else {
 		w.call(func(rn Runner) { _ = rn.Answer(context.Background(), ref, r.Ask.ID, a) })
 	}
-	if a.Decision == thole.DecisionCancel {
+	if a.Decision == event.DecisionCancel {
 		w.interrupt(nil)
 	}
 	return w.err
@@ -52,11 +54,11 @@ func (w *writer) answer(r AskRecord, a thole.Answer) error {
 
 // expire settles every overdue ask as its policy says.
 func (w *writer) expire() error {
-	for _, r := range w.s.asks {
-		if r.Ask.Deadline.IsZero() || r.Ask.Deadline.After(w.now) || w.s.open == nil {
+	for _, r := range w.s.Asks {
+		if r.Ask.Deadline.IsZero() || r.Ask.Deadline.After(w.now) || w.s.Open == nil {
 			continue
 		}
-		if _, pending := w.s.ask(r.Ask.ID); !pending { // canceled with the turn meanwhile
+		if _, pending := w.s.Ask(r.Ask.ID); !pending { // canceled with the turn meanwhile
 			continue
 		}
 		p := w.policy.For(r.Ask.Kind)
@@ -66,7 +68,7 @@ func (w *writer) expire() error {
 			}
 			continue
 		}
-		w.resolve(r.Ask.ID, thole.AskExpired, nil)
+		w.resolve(r.Ask.ID, event.AskExpired, nil)
 		if p.OnTimeout == TimeoutCancel {
 			w.interrupt(nil)
 			continue
@@ -80,12 +82,12 @@ func (w *writer) expire() error {
 }
 
 // checkAnswer refuses an answer that this ask cannot be settled with.
-func checkAnswer(ask thole.Ask, a thole.Answer) error {
+func checkAnswer(ask event.Ask, a event.Answer) error {
 	bad := func(format string, args ...any) error {
 		return thole.Errorf(thole.CodeInvalid, "answer to "+string(ask.Kind)+" ask: "+format, args...)
 	}
 	switch a.Decision {
-	case "", thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel:
+	case "", event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel:
 	default:
 		return thole.Errorf(thole.CodeInvalid, "answer to %s ask: unknown decision %q", ask.Kind, a.Decision).WithHint("use allow, always, deny or cancel")
 	}
@@ -97,8 +99,8 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 	if n := sizeOf(a); n > maxAnswer {
 		return bad("it has %d bytes; at most %d are taken", n, maxAnswer)
 	}
-	negative := a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel
-	if approval(ask.Kind) {
+	negative := a.Decision == event.DecisionDeny || a.Decision == event.DecisionCancel
+	if ask.Kind.Approval() {
 		if a.Decision == "" {
 			return bad("a decision is needed")
 		}
@@ -111,16 +113,16 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 		return nil
 	}
 	switch ask.Kind {
-	case thole.AskInput:
+	case event.AskInput:
 		if len(a.Answers) == 0 && len(ask.Questions) > 0 {
 			return bad("no question is answered")
 		}
 		for id := range a.Answers {
-			if !slices.ContainsFunc(ask.Questions, func(q thole.Question) bool { return q.ID == id }) {
+			if !slices.ContainsFunc(ask.Questions, func(q event.Question) bool { return q.ID == id }) {
 				return bad("there is no question %q", id)
 			}
 		}
-	case thole.AskTool, thole.AskElicitation, thole.AskAuth:
+	case event.AskTool, event.AskElicitation, event.AskAuth:
 		if len(a.Result) == 0 && a.Decision == "" {
 			return bad("a result is needed")
 		}
@@ -128,7 +130,7 @@ func checkAnswer(ask thole.Ask, a thole.Answer) error {
 	return nil
 }
 
-func sizeOf(a thole.Answer) int {
+func sizeOf(a event.Answer) int {
 	n := len(a.Message) + len(a.Input) + len(a.Amendment) + len(a.Result)
 	for _, given := range a.Answers {
 		for _, s := range given {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // maxQueue bounds the messages that wait in one thread.
@@ -14,24 +15,24 @@ const maxQueue = 100
 // queue until a turn completes or fails, or somebody starts a message by hand:
 // who pressed stop does not want the next thing to begin by itself.
 func (w *writer) drain() {
-	th := w.s.row.Thread
-	if w.err == nil && w.s.open == nil && len(w.s.queue) > 0 && !w.s.row.Paused && !th.Archived {
-		_, _ = w.startQueued(w.s.queue[0].ID) // keeps its error in w
+	th := w.s.Row.Thread
+	if w.err == nil && w.s.Open == nil && len(w.s.Queue) > 0 && !w.s.Row.Paused && !th.Archived {
+		_, _ = w.startQueued(w.s.Queue[0].ID) // keeps its error in w
 	}
 }
 
-func (w *writer) enqueue(p Enqueue) (Message, error) {
-	if len(w.s.queue) >= maxQueue {
-		return Message{}, thole.Errorf(thole.CodeOverloaded, "the queue is full: %d messages wait", maxQueue)
+func (w *writer) enqueue(p Enqueue) (event.Message, error) {
+	if len(w.s.Queue) >= maxQueue {
+		return event.Message{}, thole.Errorf(thole.CodeOverloaded, "the queue is full: %d messages wait", maxQueue)
 	}
-	m := Message{
+	m := event.Message{
 		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
 		Actor: w.actor, Created: w.now,
 	}
-	w.add(QueueAdded, "", Data{Message: &m})
+	w.add(event.QueueAdded, "", event.Data{Message: &m})
 	switch {
 	case !p.Start:
-	case p.Errand && w.s.open == nil:
+	case p.Errand && w.s.Open == nil:
 		if _, err := w.startQueued(m.ID); err != nil {
 			return m, err
 		}
@@ -44,17 +45,17 @@ func (w *writer) enqueue(p Enqueue) (Message, error) {
 // startQueued takes a message out of the queue and begins a turn with it, in
 // the name of whoever wrote it.
 func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
-	if w.s.open != nil {
+	if w.s.Open != nil {
 		return "", errBusy(w.s)
 	}
 	m, err := w.queuedMessage(id)
 	if err != nil {
 		return "", err
 	}
-	if w.s.row.Thread.Archived {
-		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
+	if w.s.Row.Thread.Archived {
+		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.Row.Thread.ID).WithHint("unarchive the thread first")
 	}
-	w.add(QueueRemoved, "", Data{MessageID: m.ID})
+	w.add(event.QueueRemoved, "", event.Data{MessageID: m.ID})
 	starter := w.actor
 	w.actor = m.Actor
 	turn, err := w.startTurn(StartTurn{Thread: m.Thread, Input: m.Input, ClientID: m.ClientID})
@@ -62,71 +63,71 @@ func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	return turn, err
 }
 
-func (w *writer) queuedMessage(id thole.MessageID) (Message, error) {
+func (w *writer) queuedMessage(id thole.MessageID) (event.Message, error) {
 	if id == "" {
-		if len(w.s.queue) == 0 {
-			return Message{}, thole.Errorf(thole.CodeNotFound, "queue is empty")
+		if len(w.s.Queue) == 0 {
+			return event.Message{}, thole.Errorf(thole.CodeNotFound, "queue is empty")
 		}
-		return w.s.queue[0], nil
+		return w.s.Queue[0], nil
 	}
-	if i := w.s.queued(id); i >= 0 {
-		return w.s.queue[i], nil
+	if i := w.s.QueuedAt(id); i >= 0 {
+		return w.s.Queue[i], nil
 	}
-	return Message{}, errNotQueued(id)
+	return event.Message{}, errNotQueued(id)
 }
 
 func errNotQueued(id thole.MessageID) error {
 	return thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id).WithHint("it may have started to run")
 }
 
-func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When[Message]) (Message, error) {
-	i := w.s.queued(id)
+func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When[event.Message]) (event.Message, error) {
+	i := w.s.QueuedAt(id)
 	if i < 0 {
-		return Message{}, errNotQueued(id)
+		return event.Message{}, errNotQueued(id)
 	}
-	m := w.s.queue[i]
+	m := w.s.Queue[i]
 	if err := held(m, when); err != nil {
-		return Message{}, err
+		return event.Message{}, err
 	}
 	if errand, _ := thole.ErrandOf(m.Input); errand != "" {
-		return Message{}, thole.Errorf(thole.CodeConflict, "%s cannot be edited", m.Input[0].Text).WithHint("remove it and ask for another")
+		return event.Message{}, thole.Errorf(thole.CodeConflict, "%s cannot be edited", m.Input[0].Text).WithHint("remove it and ask for another")
 	}
 	m.Input = input
-	w.add(QueueEdited, "", Data{Message: &m})
+	w.add(event.QueueEdited, "", event.Data{Message: &m})
 	return m, w.err
 }
 
 func (w *writer) reorderQueued(ids []thole.MessageID) error {
 	seen := map[thole.MessageID]bool{}
 	for _, id := range ids {
-		if w.s.queued(id) < 0 || seen[id] {
+		if w.s.QueuedAt(id) < 0 || seen[id] {
 			return thole.Errorf(thole.CodeConflict, "the queue has changed: %s is not in it once", id).WithHint("list the queue and order it again")
 		}
 		seen[id] = true
 	}
-	if len(ids) != len(w.s.queue) {
-		return thole.Errorf(thole.CodeConflict, "the queue has changed: %d messages, not %d", len(w.s.queue), len(ids)).
+	if len(ids) != len(w.s.Queue) {
+		return thole.Errorf(thole.CodeConflict, "the queue has changed: %d messages, not %d", len(w.s.Queue), len(ids)).
 			WithHint("list the queue and order it again")
 	}
-	if !slices.Equal(ids, order(w.s.queue)) {
-		w.add(QueueReordered, "", Data{Order: ids})
+	if !slices.Equal(ids, w.s.Order()) {
+		w.add(event.QueueReordered, "", event.Data{Order: ids})
 	}
 	return w.err
 }
 
 // promote turns a queued message into a steer of the running turn.
-func (w *writer) promote(id thole.MessageID) (Message, error) {
-	if w.s.open == nil {
-		return Message{}, thole.Errorf(thole.CodeConflict, "no active turn to steer").WithHint("start the queued message instead")
+func (w *writer) promote(id thole.MessageID) (event.Message, error) {
+	if w.s.Open == nil {
+		return event.Message{}, thole.Errorf(thole.CodeConflict, "no active turn to steer").WithHint("start the queued message instead")
 	}
 	m, err := w.queuedMessage(id)
 	if err == nil {
-		err = steerable(w.s.open.Input, m.Input)
+		err = steerable(w.s.Open.Input, m.Input)
 	}
 	if err != nil {
-		return Message{}, err
+		return event.Message{}, err
 	}
-	w.add(QueueRemoved, "", Data{MessageID: m.ID})
+	w.add(event.QueueRemoved, "", event.Data{MessageID: m.ID})
 	w.steerMessage(m)
 	return m, w.err
 }
@@ -134,33 +135,33 @@ func (w *writer) promote(id thole.MessageID) (Message, error) {
 // refuseSteer takes back a steer that the agent cannot take; a promoted message
 // returns to the head of the queue. False: there is nothing to take back, because
 // the agent has it after all or the turn ended and the queue has it.
-func (w *writer) refuseSteer(turn thole.TurnID, m Message, requeue bool) bool {
-	if w.s.openID() != turn || !slices.ContainsFunc(w.s.open.Steers, func(s Message) bool { return s.ID == m.ID }) {
+func (w *writer) refuseSteer(turn thole.TurnID, m event.Message, requeue bool) bool {
+	if w.s.OpenID() != turn || !slices.ContainsFunc(w.s.Open.Steers, func(s event.Message) bool { return s.ID == m.ID }) {
 		return false
 	}
-	w.add(SteerRefused, turn, Data{MessageID: m.ID})
+	w.add(event.SteerRefused, turn, event.Data{MessageID: m.ID})
 	if requeue {
-		w.add(QueueAdded, "", Data{Message: &m, Front: true})
+		w.add(event.QueueAdded, "", event.Data{Message: &m, Front: true})
 	}
 	return true
 }
 
 // unqueue removes a message and reports whether it was there.
-func (w *writer) unqueue(id thole.MessageID, when []When[Message]) (bool, error) {
-	i := w.s.queued(id)
+func (w *writer) unqueue(id thole.MessageID, when []When[event.Message]) (bool, error) {
+	i := w.s.QueuedAt(id)
 	if i < 0 {
 		return false, nil
 	}
-	if err := held(w.s.queue[i], when); err != nil {
+	if err := held(w.s.Queue[i], when); err != nil {
 		return false, err
 	}
-	w.add(QueueRemoved, "", Data{MessageID: id})
+	w.add(event.QueueRemoved, "", event.Data{MessageID: id})
 	return w.err == nil, w.err
 }
 
 // steerNow hands a recorded steer to the runner; its error says that the agent
 // cannot take it.
-func steerNow(ctx context.Context, r Runner, ref TurnRef, m Message) error {
+func steerNow(ctx context.Context, r Runner, ref TurnRef, m event.Message) error {
 	if r == nil {
 		return nil // whoever takes the turn finds it in Turn.Steers
 	}

@@ -5,18 +5,20 @@ import (
 	"maps"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // startTurn begins a turn with the user's message, if it has one, as its first
 // item.
 func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
-	if w.s.open != nil {
+	if w.s.Open != nil {
 		return "", errBusy(w.s)
 	}
-	if w.s.row.Thread.Archived {
-		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.row.Thread.ID).WithHint("unarchive the thread first")
+	if w.s.Row.Thread.Archived {
+		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.Row.Thread.ID).WithHint("unarchive the thread first")
 	}
-	effective, err := settle(w.s.row.Thread, merge(w.s.row.Thread.Settings, p.Settings))
+	effective, err := settle(w.s.Row.Thread, merge(w.s.Row.Thread.Settings, p.Settings))
 	if err != nil {
 		return "", err
 	}
@@ -28,26 +30,26 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 		id = thole.TurnID(w.newID(w.now))
 	}
 	w.trace = p.Trace
-	w.add(TurnStarted, id, Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
+	w.add(event.TurnStarted, id, event.Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
 	if errand, _ := thole.ErrandOf(p.Input); errand == "" {
 		w.userMessage(id, p.Input, p.ClientID, "")
 	}
-	w.call(func(r Runner) { r.Wake(w.s.row.Thread.ID, id) })
+	w.call(func(r Runner) { r.Wake(w.s.Row.Thread.ID, id) })
 	return id, w.err
 }
 
 // userMessage adds what the user said as an item. Only the machine makes these.
 func (w *writer) userMessage(turn thole.TurnID, input []thole.Input, clientID string, steer thole.MessageID) {
-	item := thole.Item{
-		ID: thole.ItemID(w.newID(w.now)), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+	item := event.Item{
+		ID: thole.ItemID(w.newID(w.now)), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: w.now, Ended: w.now},
 	}
-	w.add(ItemCompleted, turn, Data{Item: &item, MessageID: steer})
+	w.add(event.ItemCompleted, turn, event.Data{Item: &item, MessageID: steer})
 }
 
-func (w *writer) settings(s Settings) {
-	if !equal(s, w.s.row.Thread.Settings) {
-		w.add(ThreadUpdated, "", Data{Settings: &s})
+func (w *writer) settings(s event.Settings) {
+	if !equal(s, w.s.Row.Thread.Settings) {
+		w.add(event.ThreadUpdated, "", event.Data{Settings: &s})
 	}
 }
 
@@ -58,13 +60,13 @@ func (w *writer) steer(p Steer) error {
 	if err := w.expect(p.Expected, "steer"); err != nil {
 		return err
 	}
-	if err := steerable(w.s.open.Input, p.Input); err != nil {
+	if err := steerable(w.s.Open.Input, p.Input); err != nil {
 		return err
 	}
-	if len(w.s.open.Steers) >= maxQueue {
+	if len(w.s.Open.Steers) >= maxQueue {
 		return thole.Errorf(thole.CodeOverloaded, "%d messages wait for the running turn already", maxQueue)
 	}
-	m := Message{
+	m := event.Message{
 		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
 		Actor: w.actor, Created: w.now,
 	}
@@ -82,19 +84,19 @@ func steerable(inputs ...[]thole.Input) error {
 	return nil
 }
 
-func (w *writer) steerMessage(m Message) {
-	w.add(TurnSteered, w.s.openID(), Data{Message: &m})
+func (w *writer) steerMessage(m event.Message) {
+	w.add(event.TurnSteered, w.s.OpenID(), event.Data{Message: &m})
 }
 
 // expect checks that the open turn is the one the caller means.
 func (w *writer) expect(turn thole.TurnID, verb string) error {
 	switch {
-	case w.s.open == nil:
+	case w.s.Open == nil:
 		return thole.Errorf(thole.CodeConflict, "no active turn to %s", verb)
 	case turn == "":
 		return thole.Errorf(thole.CodeInvalid, "%s: the expected turn id must not be empty", verb)
-	case turn != w.s.open.ID:
-		return thole.Errorf(thole.CodeConflict, "expected active turn id `%s` but found `%s`", turn, w.s.open.ID)
+	case turn != w.s.Open.ID:
+		return thole.Errorf(thole.CodeConflict, "expected active turn id `%s` but found `%s`", turn, w.s.Open.ID)
 	}
 	return nil
 }
@@ -102,11 +104,11 @@ func (w *writer) expect(turn thole.TurnID, verb string) error {
 // interrupt asks for the end of the open turn. Asks are canceled at once: nobody
 // needs to decide any more. A turn that no process holds ends right here.
 func (w *writer) interrupt(why *thole.TurnError) {
-	t := w.s.open
+	t := w.s.Open
 	if !t.Interrupted {
-		w.add(TurnInterrupt, t.ID, Data{Error: why})
+		w.add(event.TurnInterrupt, t.ID, event.Data{Error: why})
 	}
-	held := slotOf(t) != slotParked && t.Phase != thole.PhaseQueued
+	held := fold.SlotOf(t) != fold.Parked && t.Phase != thole.PhaseQueued
 	w.cancelAsks()
 	if !held {
 		w.endTurn(thole.OutcomeInterrupted, nil)
@@ -120,49 +122,49 @@ func (w *writer) interrupt(why *thole.TurnError) {
 // it: partial text is kept, pending asks are canceled, messages that the agent
 // did not take in return to the queue. Then the queue's head starts.
 func (w *writer) endTurn(o thole.Outcome, why *thole.TurnError) {
-	t := w.s.open
+	t := w.s.Open
 	w.cancelAsks()
 	w.closeItems()
-	left := w.s.open.Steers
+	left := w.s.Open.Steers
 	if t.Stop != nil && o != thole.OutcomeCompleted {
 		o, why = thole.OutcomeFailed, t.Stop
 	}
 	if o == thole.OutcomeFailed && why == nil {
-		why = w.s.open.Error
+		why = w.s.Open.Error
 	}
-	usage := w.s.open.Usage
-	w.append(Event{ID: w.endID, Kind: TurnEnded, Turn: t.ID, Actor: w.actor, Data: Data{Outcome: o, Error: why, Usage: &usage}})
+	usage := w.s.Open.Usage
+	w.append(event.Event{ID: w.endID, Kind: event.TurnEnded, Turn: t.ID, Actor: w.actor, Data: event.Data{Outcome: o, Error: why, Usage: &usage}})
 	w.endID = ""
 	for i := len(left) - 1; i >= 0; i-- {
-		w.add(QueueAdded, "", Data{Message: &left[i], Front: true})
+		w.add(event.QueueAdded, "", event.Data{Message: &left[i], Front: true})
 	}
 	w.drain()
 }
 
 // closeItems completes every item in flight with the text it has.
 func (w *writer) closeItems() {
-	for _, r := range w.s.items {
+	for _, r := range w.s.Items {
 		if !r.Open {
 			continue
 		}
 		item := w.flights.fill(r.Item)
-		if item.State == thole.ItemRunning || item.State == "" && item.Kind != thole.ItemMessage && item.Kind != thole.ItemReasoning {
-			item.State = thole.ItemFailed
+		if item.State == event.StateRunning || item.State == "" && item.Kind != event.ItemMessage && item.Kind != event.ItemReasoning {
+			item.State = event.StateFailed
 		}
 		if item.Stamp.Ended.IsZero() {
 			item.Stamp.Ended = w.now
 		}
 		w.flights.gone = append(w.flights.gone, item.ID)
-		w.add(ItemCompleted, w.s.openID(), Data{Item: &item})
+		w.add(event.ItemCompleted, w.s.OpenID(), event.Data{Item: &item})
 	}
 }
 
 // phase moves a turn along the pipeline on behalf of its driver.
-func (w *writer) phase(turn *Turn, p thole.Phase, note string) error {
+func (w *writer) phase(turn *fold.Turn, p thole.Phase, note string) error {
 	if turn.Phase == p {
 		return nil
 	}
-	open := w.s.openID() == turn.ID
+	open := w.s.OpenID() == turn.ID
 	if !mayEnter(turn, p) {
 		// A driver that reports the phase our own fold has already left behind
 		// (running while an ask is pending) is not wrong, only late.
@@ -176,17 +178,17 @@ func (w *writer) phase(turn *Turn, p thole.Phase, note string) error {
 		w.cancelAsks()
 		w.closeItems()
 	}
-	w.add(TurnPhase, turn.ID, Data{Phase: p, Text: note})
+	w.add(event.TurnPhase, turn.ID, event.Data{Phase: p, Text: note})
 	return w.err
 }
 
-func errBusy(s *state) error {
-	return thole.Errorf(thole.CodeBusy, "thread already has an active turn: %s", s.open.ID).
+func errBusy(s *fold.State) error {
+	return thole.Errorf(thole.CodeBusy, "thread already has an active turn: %s", s.Open.ID).
 		WithHint("steer the turn, queue the message, or wait until it ends")
 }
 
 // merge lays over settings what is not zero.
-func merge(base Settings, over *Settings) Settings {
+func merge(base event.Settings, over *event.Settings) event.Settings {
 	if over == nil {
 		return base
 	}
@@ -215,7 +217,7 @@ func merge(base Settings, over *Settings) Settings {
 // settle checks new settings of a thread. Its agent's own session holds what was
 // said, so a thread that has turns stays with its provider; model and effort are a
 // provider's own words and do not go with a thread to another one.
-func settle(t Thread, next Settings) (Settings, error) {
+func settle(t fold.Thread, next event.Settings) (event.Settings, error) {
 	now := t.Settings
 	if now.Provider == "" || next.Provider == now.Provider {
 		return next, nil
@@ -233,7 +235,7 @@ func settle(t Thread, next Settings) (Settings, error) {
 	return next, nil
 }
 
-func equal(a, b Settings) bool {
+func equal(a, b event.Settings) bool {
 	return maps.Equal(a.Options, b.Options) && a.Provider == b.Provider && a.Model == b.Model && a.Effort == b.Effort &&
 		a.Profile == b.Profile && a.Dir == b.Dir && a.Instructions == b.Instructions
 }

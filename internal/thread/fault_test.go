@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/thread"
@@ -22,7 +24,7 @@ import (
 // that reads the store anew believes.
 func TestStoreFailsAtEveryCall(t *testing.T) {
 	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
-		db, err := store.Open(bg, store.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
+		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +59,7 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 			_, err := m.Create(bg, me, thread.Create{ID: crashed})
 			return err
 		}, thole.CodeConflict)
-		var turn thread.Turn
+		var turn fold.Turn
 		again("start", func() (err error) {
 			turn, err = m.StartTurn(bg, me, thread.StartTurn{Thread: crashed, Input: thole.Text("one"), Idempotency: "key"})
 			return err
@@ -65,19 +67,19 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 		ref := thread.TurnRef{Thread: crashed, Turn: turn.ID, Executor: "x"}
 		again("phase", func() error { return m.SetPhase(bg, ref, thole.PhaseClaimed, "") })
 		again("report", func() error {
-			return m.Apply(bg, ref, []provider.Event{
-				{ID: "e1", Kind: provider.EventItemStarted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage}},
-				{ID: "e2", Kind: provider.EventItemCompleted, Item: &thole.Item{ID: "i1", Kind: thole.ItemMessage, Text: "said"}},
-				{ID: "e3", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "a1", Kind: thole.AskCommand}},
-				{ID: "e4", Kind: provider.EventTodoSnapshot, Todos: []thole.Todo{{ID: "1", Content: "c", State: thole.TodoDoing}}},
+			return m.Apply(bg, ref, []event.Event{
+				{ID: "e1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage}}},
+				{ID: "e2", Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: "i1", Kind: event.ItemMessage, Text: "said"}}},
+				{ID: "e3", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand}}},
+				{ID: "e4", Kind: event.TodoSnapshot, Data: event.Data{Todos: []event.Todo{{ID: "1", Content: "c", State: event.TodoDoing}}}},
 			})
 		})
 		again("answer", func() error {
-			_, err := m.Answer(bg, me, crashed, "a1", thole.Answer{Decision: thole.DecisionAllow})
+			_, err := m.Answer(bg, me, crashed, "a1", event.Answer{Decision: event.DecisionAllow})
 			return err
 		}, thole.CodeConflict)
 		again("end", func() error {
-			return m.Apply(bg, ref, []provider.Event{{ID: "e5", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}})
+			return m.Apply(bg, ref, []event.Event{{ID: "e5", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}})
 		}, thole.CodeConflict)
 		name := "named"
 		again("name", func() error {
@@ -127,7 +129,7 @@ func story(t *testing.T, m *thread.Machine, turn thole.TurnID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := map[thread.Kind]int{}
+	count := map[event.Kind]int{}
 	for i, e := range events {
 		if e.Seq != uint64(i+1) {
 			t.Errorf("event %d has sequence number %d", i, e.Seq)
@@ -137,8 +139,8 @@ func story(t *testing.T, m *thread.Machine, turn thole.TurnID) {
 		}
 		count[e.Kind]++
 	}
-	want := map[thread.Kind]int{
-		thread.TurnStarted: 1, thread.ItemCompleted: 2 /* the user's and the agent's */, thread.AskRequested: 1, thread.AskResolved: 1, thread.TurnEnded: 1,
+	want := map[event.Kind]int{
+		event.TurnStarted: 1, event.ItemCompleted: 2 /* the user's and the agent's */, event.AskRequested: 1, event.AskResolved: 1, event.TurnEnded: 1,
 	}
 	for kind, n := range want {
 		if count[kind] != n {

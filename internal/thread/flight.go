@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // maxFlight bounds the kept text of one stream of one item in flight. Deltas
@@ -14,7 +15,7 @@ const maxFlight = 1 << 20
 
 type flightKey struct {
 	item   thole.ItemID
-	stream provider.Stream
+	stream event.Stream
 }
 
 // flight is one stream's text so far: what is kept of total bytes, of which
@@ -32,7 +33,7 @@ type flights map[flightKey]*flight
 
 func (f *flight) add(text string) {
 	if room := maxFlight - len(f.text); room > 0 && int64(len(f.text)) == f.total {
-		f.text = append(f.text, clip(text, room)...)
+		f.text = append(f.text, fold.Clip(text, room)...)
 	}
 	f.total += int64(len(text))
 }
@@ -122,28 +123,28 @@ func (p *flightPlan) text(k flightKey) (string, int64) {
 
 // fill returns the item with its text so far, where the item does not say more
 // itself.
-func (p *flightPlan) fill(item thole.Item) thole.Item {
-	get := func(s provider.Stream, own string) string {
+func (p *flightPlan) fill(item event.Item) event.Item {
+	get := func(s event.Stream, own string) string {
 		if text, _ := p.text(flightKey{item.ID, s}); len(text) > len(own) {
 			return text
 		}
 		return own
 	}
-	item.Text = get(provider.StreamText, item.Text)
-	item.Summary = get(provider.StreamSummary, item.Summary)
+	item.Text = get(event.StreamText, item.Text)
+	item.Summary = get(event.StreamSummary, item.Summary)
 	if item.Command != nil {
 		c := *item.Command
-		if text, dropped := p.text(flightKey{item.ID, provider.StreamOutput}); len(text) > len(c.Output) {
+		if text, dropped := p.text(flightKey{item.ID, event.StreamOutput}); len(text) > len(c.Output) {
 			c.Output, c.OutputDropped = text, dropped
 		}
 		item.Command = &c
 	}
 	if item.Tool != nil {
 		t := *item.Tool
-		if text, _ := p.text(flightKey{item.ID, provider.StreamOutput}); text != "" && len(t.Output) == 0 {
+		if text, _ := p.text(flightKey{item.ID, event.StreamOutput}); text != "" && len(t.Output) == 0 {
 			t.Output, _ = json.Marshal(text)
 		}
-		if text, _ := p.text(flightKey{item.ID, provider.StreamInput}); len(t.Input) == 0 && json.Valid([]byte(text)) {
+		if text, _ := p.text(flightKey{item.ID, event.StreamInput}); len(t.Input) == 0 && json.Valid([]byte(text)) {
 			t.Input = json.RawMessage(text)
 		}
 		item.Tool = &t
@@ -152,13 +153,13 @@ func (p *flightPlan) fill(item thole.Item) thole.Item {
 }
 
 // own is the text an item itself carries in a stream.
-func own(item thole.Item, s provider.Stream) string {
+func own(item event.Item, s event.Stream) string {
 	switch {
-	case s == provider.StreamText:
+	case s == event.StreamText:
 		return item.Text
-	case s == provider.StreamSummary:
+	case s == event.StreamSummary:
 		return item.Summary
-	case s == provider.StreamOutput && item.Command != nil:
+	case s == event.StreamOutput && item.Command != nil:
 		return item.Command.Output
 	}
 	return ""

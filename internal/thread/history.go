@@ -6,65 +6,67 @@ import (
 	"strconv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Turn implements Service.
-func (m *Machine) Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (Turn, error) {
+func (m *Machine) Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error) {
 	if _, err := m.visible(ctx, actor, id); err != nil {
-		return Turn{}, err
+		return fold.Turn{}, err
 	}
-	var open *Turn
-	if m.recall(id, func(s *state) { open = s.open }); open != nil && open.ID == turn {
+	var open *fold.Turn
+	if m.recall(id, func(s *fold.State) { open = s.Open }); open != nil && open.ID == turn {
 		return *open, nil
 	}
 	t, err := m.store.Turn(ctx, id, turn)
 	if errors.Is(err, ErrNone) {
-		return Turn{}, errNoTurn(turn)
+		return fold.Turn{}, errNoTurn(turn)
 	}
 	if err != nil {
-		return Turn{}, failed("read turn", err)
+		return fold.Turn{}, failed("read turn", err)
 	}
 	return t, nil
 }
 
 // Turns implements Service. Positions are turn numbers.
-func (m *Machine) Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[Turn], error) {
+func (m *Machine) Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[fold.Turn], error) {
 	if _, err := m.visible(ctx, actor, id); err != nil {
-		return Page[Turn]{}, err
+		return Page[fold.Turn]{}, err
 	}
 	q, back, err := rangeOf(p)
 	if err != nil || q.Limit == 0 {
-		return Page[Turn]{}, err
+		return Page[fold.Turn]{}, err
 	}
 	turns, err := m.store.Turns(ctx, id, q)
 	if err != nil {
-		return Page[Turn]{}, failed("list turns", err)
+		return Page[fold.Turn]{}, failed("list turns", err)
 	}
-	return paged(turns, q.Limit-1, p, back, func(t Turn) string { return strconv.Itoa(t.Number) }), nil
+	return paged(turns, q.Limit-1, p, back, func(t fold.Turn) string { return strconv.Itoa(t.Number) }), nil
 }
 
 // Items implements Service. Positions are sequence numbers. An item in flight
 // has its text so far.
-func (m *Machine) Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[ItemRecord], error) {
+func (m *Machine) Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[fold.ItemRecord], error) {
 	if _, err := m.visible(ctx, actor, id); err != nil {
-		return Page[ItemRecord]{}, err
+		return Page[fold.ItemRecord]{}, err
 	}
 	q, back, err := rangeOf(p)
 	if err != nil || q.Limit == 0 {
-		return Page[ItemRecord]{}, err
+		return Page[fold.ItemRecord]{}, err
 	}
 	items, err := m.store.Items(ctx, id, turn, q)
 	if err != nil {
-		return Page[ItemRecord]{}, failed("list items", err)
+		return Page[fold.ItemRecord]{}, failed("list items", err)
 	}
 	if err := m.fill(ctx, actor, id, items); err != nil {
-		return Page[ItemRecord]{}, err
+		return Page[fold.ItemRecord]{}, err
 	}
-	return paged(items, q.Limit-1, p, back, func(r ItemRecord) string { return strconv.FormatUint(r.Seq, 10) }), nil
+	return paged(items, q.Limit-1, p, back, func(r fold.ItemRecord) string { return strconv.FormatUint(r.Seq, 10) }), nil
 }
 
 // fill puts the text in flight into open items.
-func (m *Machine) fill(ctx context.Context, actor thole.Actor, id thole.ThreadID, items []ItemRecord) error {
+func (m *Machine) fill(ctx context.Context, actor thole.Actor, id thole.ThreadID, items []fold.ItemRecord) error {
 	var plan *flightPlan
 	for i, r := range items {
 		if !r.Open {
@@ -84,7 +86,7 @@ func (m *Machine) fill(ctx context.Context, actor thole.Actor, id thole.ThreadID
 }
 
 // Asks implements Service.
-func (m *Machine) Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error) {
+func (m *Machine) Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error) {
 	if _, err := m.visible(ctx, actor, id); err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (m *Machine) Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID
 }
 
 // Todos implements Service.
-func (m *Machine) Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]thole.Todo, error) {
+func (m *Machine) Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Todo, error) {
 	if _, err := m.visible(ctx, actor, id); err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func (m *Machine) Todos(ctx context.Context, actor thole.Actor, id thole.ThreadI
 }
 
 // Events implements Service.
-func (m *Machine) Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]Event, error) {
+func (m *Machine) Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]event.Event, error) {
 	row, err := m.visible(ctx, actor, id)
 	if err != nil {
 		return nil, err
@@ -127,7 +129,7 @@ func (m *Machine) Events(ctx context.Context, actor thole.Actor, id thole.Thread
 }
 
 // checkAfter refuses a cursor that retention overtook, and one from the future.
-func checkAfter(t Thread, after uint64) error {
+func checkAfter(t fold.Thread, after uint64) error {
 	if after < t.Floor {
 		return thole.Errorf(thole.CodeGone, "cursor too old: events up to %d are no longer kept", t.Floor).
 			WithHint("take a snapshot instead of resuming")
@@ -145,7 +147,7 @@ func errGap(after uint64) error {
 // Compact removes the events of turns that have ended, up to and including
 // seq: history keeps its turns, items, asks and todos, cursors into the removed
 // part are gone. It reports how far it went.
-func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64, when ...When[Thread]) (uint64, error) {
+func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64, when ...When[fold.Thread]) (uint64, error) {
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
 		return 0, err
@@ -156,21 +158,21 @@ func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.Threa
 			return 0, err
 		}
 	}
-	if err := held(l.st.row.thread(l.attached.Load()), when); err != nil {
+	if err := held(l.st.Row.View(l.attached.Load()), when); err != nil {
 		return 0, err
 	}
-	if l.st.open != nil {
-		seq = min(seq, l.st.open.Seq-1)
+	if l.st.Open != nil {
+		seq = min(seq, l.st.Open.Seq-1)
 	}
-	seq = min(seq, l.st.seq())
-	if seq <= l.st.row.Thread.Floor {
-		return l.st.row.Thread.Floor, nil
+	seq = min(seq, l.st.Seq())
+	if seq <= l.st.Row.Thread.Floor {
+		return l.st.Row.Thread.Floor, nil
 	}
 	if err := m.store.Compact(ctx, id, seq); err != nil {
 		return 0, failed("compact log", err)
 	}
-	next := l.st.clone()
-	next.row.Thread.Floor = seq
+	next := l.st.Clone()
+	next.Row.Thread.Floor = seq
 	l.st = next
 	return seq, nil
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -27,7 +27,7 @@ func TestLargeThreadStaysCheap(t *testing.T) {
 		id := b.create(thread.Create{}).ID
 		for done := 0; done < n; {
 			_, report := b.turn(id, "go")
-			var events []provider.Event
+			var events []event.Event
 			for range min(500, n-done) {
 				done++
 				events = append(events, said(fmt.Sprint("i", done), "some text that an agent says in a turn"))

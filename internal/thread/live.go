@@ -7,6 +7,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // live is a thread in this process: its fold, its text in flight, its
@@ -21,7 +23,7 @@ type live struct {
 	attached atomic.Bool
 
 	// The rest is guarded by lock.
-	st      *state // nil until read
+	st      *fold.State // nil until read
 	flights flights
 	subs    map[*subscriber]struct{}
 	used    time.Time
@@ -54,51 +56,38 @@ func (l *live) release() { l.lock <- struct{}{} }
 
 // plan begins a set of flight changes.
 func (l *live) plan() *flightPlan {
-	return &flightPlan{base: l.flights, turn: l.st.openID()}
+	return &flightPlan{base: l.flights, turn: l.st.OpenID()}
 }
 
 // publish tells the thread's subscribers. It never blocks.
-func (l *live) publish(outs []Event) {
-	if len(outs) == 0 {
-		return
-	}
-	var bare []Event
+func (l *live) publish(b *Batch) {
+	var bare *Batch
 	for s := range l.subs {
 		if s.over() {
 			delete(l.subs, s)
 			continue
 		}
 		if !s.noDeltas {
-			s.push(outs)
+			s.push(b)
 			continue
 		}
 		if bare == nil {
-			bare = withoutDeltas(outs)
+			bare = b.withoutDeltas()
 		}
 		s.push(bare)
 	}
 }
 
-func withoutDeltas(outs []Event) []Event {
-	kept := make([]Event, 0, len(outs))
-	for _, e := range outs {
-		if e.Kind != ItemDelta {
-			kept = append(kept, e)
-		}
-	}
-	return kept
-}
-
 // snapshot is the thread as it is now, items in flight with their text so far.
 func (l *live) snapshot(now time.Time) Snapshot {
 	snap := Snapshot{
-		Thread: l.st.row.thread(l.attached.Load()), Seq: l.st.seq(),
-		Asks: l.st.asks, Todos: l.st.todos, Queue: l.st.queue, Taken: now,
+		Thread: l.st.Row.View(l.attached.Load()), Seq: l.st.Seq(),
+		Asks: l.st.Asks, Todos: l.st.Todos, Queue: l.st.Queue, Taken: now, Fold: l.st,
 	}
-	if l.st.open != nil {
-		t, plan := *l.st.open, l.plan()
-		t.Items = make([]thole.Item, len(l.st.items))
-		for i, r := range l.st.items {
+	if l.st.Open != nil {
+		t, plan := *l.st.Open, l.plan()
+		t.Items = make([]event.Item, len(l.st.Items))
+		for i, r := range l.st.Items {
 			t.Items[i] = r.Item
 			if r.Open {
 				t.Items[i] = plan.fill(r.Item)
@@ -111,17 +100,17 @@ func (l *live) snapshot(now time.Time) Snapshot {
 
 // textSoFar is one delta at offset 0 for each stream in flight, for a reader
 // that resumes behind the log and may have missed any of them.
-func (l *live) textSoFar(now time.Time) []Event {
-	var outs []Event
-	for _, r := range l.st.items {
+func (l *live) textSoFar(now time.Time) []event.Event {
+	var outs []event.Event
+	for _, r := range l.st.Items {
 		if !r.Open {
 			continue
 		}
 		for k, f := range l.flights {
 			if k.item == r.Item.ID && len(f.text) > 0 {
-				outs = append(outs, Event{
-					Thread: l.id, Turn: r.Turn, Time: now, Kind: ItemDelta,
-					Data: Data{ItemID: k.item, Stream: k.stream, Delta: string(f.text)},
+				outs = append(outs, event.Event{
+					Thread: l.id, Turn: r.Turn, Time: now, Kind: event.ItemDelta,
+					Data: event.Data{ItemID: k.item, Stream: k.stream, Delta: string(f.text)},
 				})
 			}
 		}
@@ -147,7 +136,7 @@ func (m *Machine) read(ctx context.Context, l *live) error {
 // whether there was anything.
 func (m *Machine) refresh(ctx context.Context, l *live) (moved bool, err error) {
 	for {
-		events, err := m.store.Events(ctx, l.id, l.st.seq(), refreshPage)
+		events, err := m.store.Events(ctx, l.id, l.st.Seq(), refreshPage)
 		if errors.Is(err, ErrNone) {
 			m.vanish(l)
 			return true, errNoThread(l.id)
@@ -172,29 +161,30 @@ func (m *Machine) refresh(ctx context.Context, l *live) (moved bool, err error) 
 
 const refreshPage = 512
 
-func (m *Machine) catchUp(l *live, events []Event) error {
-	next, scratch, plan := l.st.clone(), &Commit{}, l.plan()
-	var outs []Event
+func (m *Machine) catchUp(l *live, events []event.Event) error {
+	next, scratch, plan := l.st.Clone(), &fold.Changes{}, l.plan()
+	var outs []event.Event
 	for _, e := range events {
-		before := next.row.status(l.attached.Load())
-		if err := next.apply(e, scratch); err != nil {
+		before := next.Row.Status(l.attached.Load())
+		if err := next.Apply(e, scratch); err != nil {
 			return failed("fold log", err)
 		}
-		if after := next.row.status(l.attached.Load()); after != before {
+		if after := next.Row.Status(l.attached.Load()); after != before {
 			outs = append(outs, statusEvent(e, after))
 		}
 		outs = append(outs, e)
 	}
 	plan.gone = scratch.Closed
+	before := l.st
 	l.st = next
 	l.unsaved = plan.land()
-	m.tell(l, outs)
+	m.tell(l, before, outs)
 	return nil
 }
 
 // drafts publishes text that the turn's driver in another process checkpointed.
 func (m *Machine) drafts(ctx context.Context, l *live) error {
-	if l.st.open == nil || len(l.subs) == 0 {
+	if l.st.Open == nil || len(l.subs) == 0 {
 		return nil
 	}
 	ds, err := m.store.Drafts(ctx, l.id)
@@ -203,17 +193,17 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 	}
 	w := m.writer(l, thole.SystemActor)
 	for _, d := range ds {
-		i := l.st.item(d.Item)
-		if i < 0 || !l.st.items[i].Open {
+		i := l.st.Item(d.Item)
+		if i < 0 || !l.st.Items[i].Open {
 			continue
 		}
 		text, at, ok := w.flights.take(flightKey{d.Item, d.Stream}, "", d.Offset, d.Text)
 		if !ok {
 			continue
 		}
-		w.outs = append(w.outs, Event{
-			Thread: l.id, Turn: d.Turn, Time: w.now, Kind: ItemDelta,
-			Data: Data{ItemID: d.Item, Stream: d.Stream, Delta: text, Offset: at},
+		w.outs = append(w.outs, event.Event{
+			Thread: l.id, Turn: d.Turn, Time: w.now, Kind: event.ItemDelta,
+			Data: event.Data{ItemID: d.Item, Stream: d.Stream, Delta: text, Offset: at},
 		})
 	}
 	w.flights.land()
@@ -224,14 +214,14 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 			}
 		}
 	}
-	m.tell(l, w.outs)
+	m.tell(l, l.st, w.outs)
 	return nil
 }
 
 // vanish ends a thread that was deleted, here or by another process.
 func (m *Machine) vanish(l *live) {
-	e := Event{Thread: l.id, Seq: l.st.seq() + 1, Time: m.now(), Kind: ThreadDeleted}
-	m.tell(l, []Event{e})
+	e := event.Event{Thread: l.id, Seq: l.st.Seq() + 1, Time: m.now(), Kind: event.ThreadDeleted}
+	m.tell(l, l.st, []event.Event{e})
 	for s := range l.subs {
 		s.end(thole.Errorf(thole.CodeGone, "thread %s was deleted", l.id), true)
 	}

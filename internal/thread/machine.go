@@ -8,6 +8,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Config makes a Machine. Store is needed; the rest has defaults.
@@ -133,7 +135,7 @@ func (m *Machine) hold(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	} else if l.unsure {
 		_, err = m.refresh(ctx, l)
 	}
-	if err == nil && !m.cfg.Access(actor).Sees(l.st.row.Thread.Owner) {
+	if err == nil && !m.cfg.Access(actor).Sees(l.st.Row.Thread.Owner) {
 		err = errNoThread(id)
 	}
 	if err != nil {
@@ -194,9 +196,9 @@ func (m *Machine) loaded(id thole.ThreadID) bool {
 }
 
 func (m *Machine) writer(l *live, actor thole.Actor) *writer {
-	s := l.st.clone()
+	s := l.st.Clone()
 	return &writer{
-		s: s, c: &Commit{Expected: s.seq()}, now: m.now(), newID: m.cfg.NewID, loaded: l.attached.Load(),
+		s: s, c: &Commit{Expected: s.Seq()}, now: m.now(), newID: m.cfg.NewID, loaded: l.attached.Load(),
 		policy: m.cfg.Policies, actor: actor, flights: l.plan(),
 	}
 }
@@ -252,7 +254,7 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 			return nil, err
 		}
 		if len(w.c.Events) > 0 {
-			w.c.Row = w.s.row
+			w.c.Row = w.s.Row
 			err = m.store.Commit(ctx, step, w.c)
 		}
 		switch {
@@ -277,6 +279,7 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 
 // accept makes a committed writer the thread's state.
 func (m *Machine) accept(l *live, w *writer) {
+	before := l.st
 	l.st = w.s
 	l.unsaved = w.flights.land()
 	if l.unsaved > kickBytes {
@@ -285,7 +288,7 @@ func (m *Machine) accept(l *live, w *writer) {
 		default:
 		}
 	}
-	m.tell(l, w.outs)
+	m.tell(l, before, w.outs)
 }
 
 // happened looks up whether a commit of unknown outcome took place. Until that
@@ -302,9 +305,11 @@ func (m *Machine) happened(l *live, first thole.EventID) bool {
 }
 
 // tell publishes to the thread's subscribers and to those who watch all.
-func (m *Machine) tell(l *live, outs []Event) {
-	l.publish(outs)
-	m.tellWatchers(l.st.row.Thread.Owner, outs)
+func (m *Machine) tell(l *live, before *fold.State, outs []event.Event) {
+	if len(outs) > 0 {
+		l.publish(&Batch{Events: outs, Before: before})
+	}
+	m.tellWatchers(l.st.Row.Thread.Owner, outs)
 }
 
 func errNoActor() error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
 	"pgregory.net/rapid"
@@ -18,7 +19,7 @@ type client struct {
 	lazy   bool // reads nothing until it is closed
 	seq    uint64
 	upTo   uint64 // of the snapshot; a resuming client reaches it by events
-	status thread.Status
+	status event.Status
 	known  bool // status has been told, or was in the snapshot
 	items  map[thole.ItemID]string
 	open   map[thole.ItemID]bool
@@ -128,14 +129,14 @@ func (c *client) readTo(end uint64) {
 			if !ok {
 				c.w.t.Fatalf("a client that reads was ended: %v", c.sub.Err())
 			}
-			c.take(batch)
+			c.take(batch.Events)
 		case <-late:
 			c.w.t.Fatalf("a client waits at %d for %d: %s", c.seq, end, c.differs())
 		}
 	}
 }
 
-func (c *client) take(batch []thread.Event) {
+func (c *client) take(batch []event.Event) {
 	for _, e := range batch {
 		if e.Seq != 0 {
 			if e.Seq != c.seq+1 {
@@ -146,12 +147,12 @@ func (c *client) take(batch []thread.Event) {
 			continue
 		}
 		switch e.Kind {
-		case thread.ThreadStatus:
+		case event.ThreadStatus:
 			if c.known && *e.Data.Status == c.status {
 				c.w.t.Fatalf("client was told an unchanged status %+v", c.status)
 			}
 			c.status, c.known = *e.Data.Status, true
-		case thread.ItemDelta:
+		case event.ItemDelta:
 			c.delta(e)
 		default:
 			c.w.t.Fatalf("ephemeral %s", e.Kind)
@@ -159,7 +160,7 @@ func (c *client) take(batch []thread.Event) {
 	}
 }
 
-func (c *client) delta(e thread.Event) {
+func (c *client) delta(e event.Event) {
 	d := e.Data
 	if !c.deltas {
 		c.w.t.Fatal("a client without deltas got one")
@@ -177,20 +178,20 @@ func (c *client) delta(e thread.Event) {
 	}
 }
 
-func (c *client) fact(e thread.Event) {
+func (c *client) fact(e event.Event) {
 	d := e.Data
 	switch e.Kind {
-	case thread.ItemStarted:
+	case event.ItemStarted:
 		c.items[d.Item.ID], c.open[d.Item.ID] = d.Item.Text, true
-	case thread.ItemCompleted:
+	case event.ItemCompleted:
 		// What streamed is the beginning of what is final.
-		if have := c.items[d.Item.ID]; c.deltas && c.open[d.Item.ID] && d.Item.Kind == thole.ItemMessage && c.seq > c.upTo && have != d.Item.Text {
+		if have := c.items[d.Item.ID]; c.deltas && c.open[d.Item.ID] && d.Item.Kind == event.ItemMessage && c.seq > c.upTo && have != d.Item.Text {
 			c.w.t.Fatalf("item %s streamed %q and completed as %q", d.Item.ID, have, d.Item.Text)
 		}
 		c.open[d.Item.ID] = false
-	case thread.AskRequested:
+	case event.AskRequested:
 		c.pend[d.Ask.ID] = true
-	case thread.AskResolved:
+	case event.AskResolved:
 		delete(c.pend, d.AskID)
 	}
 }
@@ -231,7 +232,7 @@ func (c *client) finish(close bool) {
 				}
 				return
 			}
-			c.take(batch)
+			c.take(batch.Events)
 			continue
 		default:
 		}

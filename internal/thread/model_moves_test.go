@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 	"pgregory.net/rapid"
 )
@@ -49,8 +50,8 @@ func (w *world) answer() {
 		return
 	}
 	id := rapid.SampledFrom(ref.asked).Draw(w.d, "ask")
-	a := thole.Answer{Decision: rapid.SampledFrom([]thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}).Draw(w.d, "decision")}
-	if a.Decision == thole.DecisionAllow {
+	a := event.Answer{Decision: rapid.SampledFrom([]event.Decision{event.DecisionAllow, event.DecisionDeny, event.DecisionCancel}).Draw(w.d, "decision")}
+	if a.Decision == event.DecisionAllow {
 		a.Answers = map[string][]string{"q": {"yes"}}
 	}
 	_, err := w.m.Answer(bg, me, w.id, id, a)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -13,7 +14,7 @@ import (
 type reference struct {
 	seq      uint64
 	ids      []thole.EventID // by sequence number - 1
-	events   []thread.Event
+	events   []event.Event
 	open     thole.TurnID
 	began    bool // the open turn's agent has begun
 	parked   bool
@@ -64,7 +65,7 @@ func (w *world) reference() *reference {
 			r.fold(e)
 		}
 		if len(page) < 500 {
-			r.drained(thread.Event{})
+			r.drained(event.Event{})
 			if r.broken != "" {
 				w.t.Fatalf("%s", r.broken)
 			}
@@ -73,7 +74,7 @@ func (w *world) reference() *reference {
 	}
 }
 
-func (r *reference) fold(e thread.Event) {
+func (r *reference) fold(e event.Event) {
 	r.events = append(r.events, e)
 	r.ids = append(r.ids, e.ID)
 	d := e.Data
@@ -82,62 +83,62 @@ func (r *reference) fold(e thread.Event) {
 	}
 	r.drained(e)
 	switch e.Kind {
-	case thread.TurnStarted:
+	case event.TurnStarted:
 		r.open, r.began, r.parked, r.step, r.turnUse = e.Turn, false, false, e.Seq, 0
 		errand, _ := thole.ErrandOf(d.Input)
 		r.errand, r.stopped = errand != "", false
-	case thread.TurnInterrupt:
+	case event.TurnInterrupt:
 		r.stopped = true
-	case thread.TurnPhase:
+	case event.TurnPhase:
 		if e.Turn == r.open {
 			r.began = d.Phase != thole.PhaseQueued
 			r.parked = d.Phase == thole.PhaseWaitingHuman && d.AskID != ""
 		}
-	case thread.TurnEnded:
+	case event.TurnEnded:
 		r.outcomes[e.Turn], r.open, r.parked = d.Outcome, "", false
 		if !r.errand || !r.paused {
 			r.last, r.paused = d.Outcome, r.stopped && d.Outcome == thole.OutcomeInterrupted
 		}
 		r.draining = !r.paused
 		r.usage += r.turnUse
-	case thread.UsageUpdated:
+	case event.UsageUpdated:
 		r.turnUse = d.Usage.Input
-	case thread.StepStarted:
+	case event.StepStarted:
 		r.step = e.Seq
-	case thread.StepReset:
+	case event.StepReset:
 		for id, it := range r.items {
 			if it.seq > r.step && !it.user {
 				delete(r.items, id)
 				r.order = slices.DeleteFunc(r.order, func(o thole.ItemID) bool { return o == id })
 			}
 		}
-	case thread.ItemStarted, thread.ItemUpdated, thread.ItemCompleted:
+	case event.ItemStarted, event.ItemUpdated, event.ItemCompleted:
 		it, known := r.items[d.Item.ID]
 		if !known {
 			it.seq = e.Seq
 			r.order = append(r.order, d.Item.ID)
 		}
-		it.open, it.text, it.user = e.Kind != thread.ItemCompleted, d.Item.Text, d.Item.Kind == thole.ItemUserMessage
+		it.open, it.text, it.user = e.Kind != event.ItemCompleted, d.Item.Text, d.Item.Kind == event.ItemUserMessage
 		r.items[d.Item.ID] = it
-	case thread.AskRequested:
+	case event.AskRequested:
 		r.asked = append(r.asked, d.Ask.ID)
 		r.pending = append(slices.Clone(r.pending), d.Ask.ID)
-		r.inputs[d.Ask.ID] = d.Ask.Kind == thole.AskInput
+		r.inputs[d.Ask.ID] = d.Ask.Kind == event.AskInput
 		r.began = true
-	case thread.AskResolved:
+	case event.AskResolved:
 		r.settled[d.AskID]++
 		r.pending = slices.DeleteFunc(slices.Clone(r.pending), func(a thole.AskID) bool { return a == d.AskID })
-		if r.parked && d.AskState == thole.AskAnswered {
+		if r.parked && d.AskState == event.AskAnswered {
 			r.parked, r.began = false, false
 		}
-	case thread.TodoSnapshot:
+	case event.TodoSnapshot:
 		r.todos = map[thole.TodoID]string{}
 		fallthrough
-	case thread.TodoUpdate:
+	case event.TodoUpdate:
 		for _, t := range d.Todos {
 			r.todos[t.ID] = t.Content + "/" + string(t.State)
 		}
-	case thread.QueueAdded:
+	case event.QueueAdded:
 		errand, _ := thole.ErrandOf(d.Message.Input)
 		r.errands[d.Message.ID] = errand != ""
 		if d.Front {
@@ -145,27 +146,27 @@ func (r *reference) fold(e thread.Event) {
 		} else {
 			r.queue = append(slices.Clone(r.queue), d.Message.ID)
 		}
-	case thread.QueueRemoved:
+	case event.QueueRemoved:
 		r.queue = drop(r.queue, d.MessageID)
-	case thread.QueueReordered:
+	case event.QueueReordered:
 		r.queue = d.Order
 	}
 }
 
 // drained checks what follows a turn's end: what the agent did not take in goes
 // to the head of the queue, and then the head starts.
-func (r *reference) drained(e thread.Event) {
-	if !r.draining || e.Kind == thread.QueueAdded && e.Data.Front {
+func (r *reference) drained(e event.Event) {
+	if !r.draining || e.Kind == event.QueueAdded && e.Data.Front {
 		return
 	}
 	r.draining = false
-	if len(r.queue) > 0 && (e.Kind != thread.QueueRemoved || e.Data.MessageID != r.queue[0]) {
+	if len(r.queue) > 0 && (e.Kind != event.QueueRemoved || e.Data.MessageID != r.queue[0]) {
 		r.broken = "a turn ended, messages wait, and then came " + string(e.Kind)
 	}
 }
 
-func (r *reference) status(loaded bool) thread.Status {
-	st := thread.Status{Loaded: loaded || r.open != "", Active: r.open != "", SystemError: r.open == "" && r.last == thole.OutcomeFailed}
+func (r *reference) status(loaded bool) event.Status {
+	st := event.Status{Loaded: loaded || r.open != "", Active: r.open != "", SystemError: r.open == "" && r.last == thole.OutcomeFailed}
 	for _, a := range r.pending {
 		if r.inputs[a] {
 			st.WaitingOnInput = true
@@ -230,7 +231,7 @@ func (w *world) checkAsks(r *reference) {
 		w.t.Fatalf("%d asks (%v), the log has %d", len(asks), err, len(r.asked))
 	}
 	for _, a := range asks {
-		if pending := slices.Contains(r.pending, a.Ask.ID); pending != (a.State == thole.AskPending) {
+		if pending := slices.Contains(r.pending, a.Ask.ID); pending != (a.State == event.AskPending) {
 			w.t.Fatalf("ask %s is %s, the log says pending: %v", a.Ask.ID, a.State, pending)
 		}
 		if given, ok := w.answers[a.Ask.ID]; ok && (a.Answer == nil || a.Answer.Decision != given.Decision) {

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -35,8 +36,8 @@ type world struct {
 
 	clients []*client
 	agent   agent
-	sent    []provider.Event // everything the agent reported, for repeats
-	answers map[thole.AskID]thole.Answer
+	sent    []event.Event // everything the agent reported, for repeats
+	answers map[thole.AskID]event.Answer
 	serial  int
 }
 
@@ -62,7 +63,7 @@ func (w *world) next(prefix string) string {
 	return fmt.Sprintf("%s%d", prefix, w.serial)
 }
 
-func (w *world) thread() thread.Thread {
+func (w *world) thread() fold.Thread {
 	th, err := w.m.Get(bg, me, w.id)
 	if err != nil {
 		w.t.Fatalf("get: %v", err)
@@ -103,10 +104,10 @@ func (w *world) take() bool {
 	return true
 }
 
-func (w *world) report(events ...provider.Event) {
+func (w *world) report(events ...event.Event) {
 	w.tick()
 	for i := range events {
-		if events[i].ID == "" && events[i].Kind != provider.EventItemDelta {
+		if events[i].ID == "" && events[i].Kind != event.ItemDelta {
 			events[i].ID = thole.EventID(w.next("event-"))
 		}
 	}
@@ -141,16 +142,16 @@ func (w *world) agentStep() {
 	switch rapid.SampledFrom([]string{"start", "delta", "delta", "delta", "complete", "ask", "todo", "usage", "step", "reset", "note", "session", "steered", "resolve"}).Draw(w.d, "report") {
 	case "start":
 		id := thole.ItemID(w.next("item-"))
-		kind := rapid.SampledFrom([]thole.ItemKind{thole.ItemMessage, thole.ItemReasoning, thole.ItemCommand}).Draw(w.d, "kind")
-		item := thole.Item{ID: id, Kind: kind, State: thole.ItemRunning}
+		kind := rapid.SampledFrom([]event.ItemKind{event.ItemMessage, event.ItemReasoning, event.ItemCommand}).Draw(w.d, "kind")
+		item := event.Item{ID: id, Kind: kind, State: event.StateRunning}
 		a.items[id] = ""
-		if kind == thole.ItemMessage { // several facts in one report
+		if kind == event.ItemMessage { // several facts in one report
 			a.items[id] = "so "
-			w.report(provider.Event{Kind: provider.EventItemStarted, Item: &item},
-				provider.Event{Kind: provider.EventItemDelta, ItemID: id, Stream: provider.StreamText, Delta: "so "})
+			w.report(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item}},
+				event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: id, Stream: event.StreamText, Delta: "so "}})
 			return
 		}
-		w.report(provider.Event{Kind: provider.EventItemStarted, Item: &item})
+		w.report(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item}})
 	case "delta":
 		if len(a.items) > 0 {
 			id := w.pick(w.openItems())
@@ -160,36 +161,36 @@ func (w *world) agentStep() {
 			if rapid.Bool().Draw(w.d, "overlap") && at > 0 { // told again, and more
 				text, at = a.items[id], 0
 			}
-			w.report(provider.Event{Kind: provider.EventItemDelta, ItemID: id, Stream: provider.StreamText, Delta: text, Offset: at})
+			w.report(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: id, Stream: event.StreamText, Delta: text, Offset: at}})
 		}
 	case "complete":
 		if len(a.items) > 0 {
 			id := w.pick(w.openItems())
-			w.report(provider.Event{Kind: provider.EventItemCompleted, Item: &thole.Item{ID: id, Kind: thole.ItemMessage, Text: a.items[id]}})
+			w.report(event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: id, Kind: event.ItemMessage, Text: a.items[id]}}})
 			delete(a.items, id)
 		}
 	case "ask":
 		id := thole.AskID(w.next("ask-"))
-		kind := rapid.SampledFrom([]thole.AskKind{thole.AskCommand, thole.AskInput}).Draw(w.d, "kind")
-		ask := thole.Ask{ID: id, Kind: kind, Questions: []thole.Question{{ID: "q"}}}
+		kind := rapid.SampledFrom([]event.AskKind{event.AskCommand, event.AskInput}).Draw(w.d, "kind")
+		ask := event.Ask{ID: id, Kind: kind, Questions: []event.Question{{ID: "q"}}}
 		a.asks = append(a.asks, id)
-		w.report(provider.Event{Kind: provider.EventAskRequested, Ask: &ask, AskID: id})
+		w.report(event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &ask, AskID: id}})
 	case "resolve":
 		if len(a.asks) > 0 {
-			w.report(provider.Event{Kind: provider.EventAskResolved, AskID: rapid.SampledFrom(a.asks).Draw(w.d, "ask")})
+			w.report(event.Event{Kind: event.AskResolved, Data: event.Data{AskID: rapid.SampledFrom(a.asks).Draw(w.d, "ask")}})
 		}
 	case "todo":
 		if rapid.Bool().Draw(w.d, "snapshot") {
-			w.report(provider.Event{Kind: provider.EventTodoSnapshot, Todos: []thole.Todo{{ID: "1", Content: w.next("c"), State: thole.TodoDoing}, {ID: "2", State: thole.TodoPending, Order: 1}}})
+			w.report(event.Event{Kind: event.TodoSnapshot, Data: event.Data{Todos: []event.Todo{{ID: "1", Content: w.next("c"), State: event.TodoDoing}, {ID: "2", State: event.TodoPending, Order: 1}}}})
 		} else {
-			w.report(provider.Event{Kind: provider.EventTodoUpdate, Todos: []thole.Todo{{ID: "2", Content: w.next("c"), State: thole.TodoDone, Order: 1}}})
+			w.report(event.Event{Kind: event.TodoUpdate, Data: event.Data{Todos: []event.Todo{{ID: "2", Content: w.next("c"), State: event.TodoDone, Order: 1}}}})
 		}
 	case "usage":
-		w.report(provider.Event{Kind: provider.EventUsage, Usage: &thole.Usage{Input: int64(w.serial), Output: 1}})
+		w.report(event.Event{Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: int64(w.serial), Output: 1}}})
 	case "step":
-		w.report(provider.Event{Kind: provider.EventStepStarted})
+		w.report(event.Event{Kind: event.StepStarted})
 	case "reset":
-		w.report(provider.Event{Kind: provider.EventStepReset})
+		w.report(event.Event{Kind: event.StepReset})
 		// The agent goes on with items of earlier steps only; the reference says which.
 		for id := range a.items {
 			if !w.reference().items[id].open {
@@ -197,11 +198,11 @@ func (w *world) agentStep() {
 			}
 		}
 	case "note":
-		w.report(provider.Event{Kind: provider.EventNote, Text: w.next("note ")})
+		w.report(event.Event{Kind: event.NoteReported, Data: event.Data{Text: w.next("note ")}})
 	case "session":
-		w.report(provider.Event{Kind: provider.EventSession, NativeID: w.next("native-")})
+		w.report(event.Event{Kind: event.ThreadUpdated, Data: event.Data{NativeID: w.next("native-")}})
 	case "steered":
-		w.report(provider.Event{Kind: provider.EventSteered, Item: &thole.Item{ID: "x", Kind: thole.ItemUserMessage}})
+		w.report(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &event.Item{ID: "x", Kind: event.ItemUserMessage}}})
 	}
 }
 
@@ -209,16 +210,16 @@ func (w *world) agentEnds() {
 	if !w.take() {
 		return
 	}
-	ended := &provider.Ended{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(w.d, "outcome")}
+	ended := event.Data{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(w.d, "outcome")}
 	ref := w.reference()
 	if len(ref.pending) > 0 && rapid.Bool().Draw(w.d, "defer") {
-		ended = &provider.Ended{Deferred: ref.pending[0]}
+		ended = event.Data{AskID: ref.pending[0]}
 	}
 	turn := w.agent.ref.Turn
-	w.report(provider.Event{Kind: provider.EventEnded, Ended: ended})
+	w.report(event.Event{Kind: event.TurnEnded, Data: ended})
 	w.agent = agent{}
 	after := w.reference()
-	if ended.Deferred == "" && after.outcomes[turn] == "" {
+	if ended.AskID == "" && after.outcomes[turn] == "" {
 		w.t.Fatalf("turn %s did not end", turn)
 	}
 	if after.paused && after.open != "" && after.open != turn {
@@ -234,7 +235,7 @@ func (w *world) repeat() {
 	before := w.reference()
 	from := rapid.IntRange(0, len(w.sent)-1).Draw(w.d, "from")
 	again := w.sent[from:min(len(w.sent), from+5)]
-	again = slices.DeleteFunc(slices.Clone(again), func(e provider.Event) bool { return e.Kind == provider.EventItemDelta })
+	again = slices.DeleteFunc(slices.Clone(again), func(e event.Event) bool { return e.Kind == event.ItemDelta })
 	err := w.m.Apply(bg, w.agent.ref, again)
 	w.code("repeat", err, "", thole.CodeConflict)
 	if after := w.reference(); after.seq != before.seq {
@@ -246,7 +247,7 @@ func TestModel(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		db := open(t)
 		rapid.Check(t, func(t *rapid.T) {
-			w := &world{t: t, d: t, db: db, clock: time.UnixMilli(1_700_000_000_000).UTC(), answers: map[thole.AskID]thole.Answer{}}
+			w := &world{t: t, d: t, db: db, clock: time.UnixMilli(1_700_000_000_000).UTC(), answers: map[thole.AskID]event.Answer{}}
 			w.machine()
 			defer func() {
 				for _, c := range w.clients {
@@ -307,9 +308,9 @@ type nobody struct{}
 
 func (nobody) Wake(thole.ThreadID, thole.TurnID)                                       {}
 func (nobody) Steer(context.Context, thread.TurnRef, []thole.Input, string) error      { return nil }
-func (nobody) Answer(context.Context, thread.TurnRef, thole.AskID, thole.Answer) error { return nil }
+func (nobody) Answer(context.Context, thread.TurnRef, thole.AskID, event.Answer) error { return nil }
 func (nobody) Interrupt(context.Context, thread.TurnRef) error                         { return nil }
-func (nobody) Recover(context.Context, thread.Thread, thread.Turn) thread.Fate {
+func (nobody) Recover(context.Context, fold.Thread, fold.Turn) thread.Fate {
 	return thread.FateInterrupt
 }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Create makes a thread. ID may be chosen by the caller (any UUID not in use).
@@ -11,7 +13,7 @@ type Create struct {
 	ID        thole.ThreadID
 	Owner     thole.Owner
 	Name      string
-	Settings  Settings
+	Settings  event.Settings
 	Source    string
 	Client    string
 	Ephemeral bool
@@ -22,7 +24,7 @@ type Create struct {
 type Fork struct {
 	ID       thole.ThreadID
 	UpTo     thole.TurnID
-	Settings *Settings
+	Settings *event.Settings
 	Source   string
 	Client   string
 	// Ephemeral forks are never listed and go when nobody uses them.
@@ -48,9 +50,9 @@ func held[T any](now T, conditions []When[T]) error {
 type Update struct {
 	Name     *string
 	Archived *bool
-	Settings *Settings // zero fields stay
+	Settings *event.Settings // zero fields stay
 	// Change makes new settings of the present ones; fields may become empty.
-	Change func(Settings) Settings
+	Change func(event.Settings) event.Settings
 }
 
 // Filter selects threads. The zero Filter lists the newest unarchived ones.
@@ -84,7 +86,7 @@ type StartTurn struct {
 	Input    []thole.Input
 	ClientID string
 	// Settings change the thread's sticky settings with this turn; zero fields stay.
-	Settings *Settings
+	Settings *event.Settings
 	// Once applies Settings to this turn only.
 	Once  bool
 	Trace string
@@ -126,12 +128,14 @@ type SubscribeOptions struct {
 
 // Snapshot is a thread at one sequence number. It is shared: read, never write.
 type Snapshot struct {
-	Thread Thread
+	Thread fold.Thread
 	Seq    uint64
 	// Open is the running turn with its items so far, the one in flight included.
-	Open  *Turn
-	Asks  []AskRecord
-	Todos []thole.Todo
-	Queue []Message
+	Open  *fold.Turn
+	Asks  []fold.AskRecord
+	Todos []event.Todo
+	Queue []event.Message
 	Taken time.Time
+	// Fold is the state that the snapshot shows; texts in flight are only in Open.
+	Fold *fold.State
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // OnTimeout is what becomes of a turn whose ask nobody answered in time.
@@ -19,22 +20,22 @@ const (
 type AskPolicy struct {
 	Wait      time.Duration // 0 waits for ever
 	OnTimeout OnTimeout
-	Default   *thole.Answer // for TimeoutDefault
+	Default   *event.Answer // for TimeoutDefault
 }
 
 // questionWait is how long a question waits unless configured.
 const questionWait = 15 * time.Minute
 
 // Policies holds what differs from the defaults, per kind.
-type Policies map[thole.AskKind]AskPolicy
+type Policies map[event.AskKind]AskPolicy
 
 // For returns the policy of a kind. Approvals wait for ever: nobody's silence is
 // a yes. Questions fail the turn after fifteen minutes.
-func (p Policies) For(k thole.AskKind) AskPolicy {
+func (p Policies) For(k event.AskKind) AskPolicy {
 	if set, ok := p[k]; ok {
 		return set
 	}
-	if approval(k) {
+	if k.Approval() {
 		return AskPolicy{}
 	}
 	return AskPolicy{Wait: questionWait, OnTimeout: TimeoutFail}
@@ -62,13 +63,4 @@ func (p Policies) Validate() error {
 		}
 	}
 	return nil
-}
-
-// approval tells the asks that need a permission from those that need data.
-func approval(k thole.AskKind) bool {
-	switch k {
-	case thole.AskCommand, thole.AskFileChange, thole.AskPermissions, thole.AskPlan:
-		return true
-	}
-	return false
 }

@@ -4,18 +4,20 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Enqueue implements Service.
-func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error) {
+func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (event.Message, error) {
 	check := checkSome
 	if p.Errand {
 		check = checkErrand
 	}
 	if err := check(p.Input, p.ClientID); err != nil {
-		return Message{}, err
+		return event.Message{}, err
 	}
-	var msg Message
+	var msg event.Message
 	err := m.change(ctx, actor, p.Thread, "thread.enqueue", func(_ *live, w *writer) (err error) {
 		msg, err = w.enqueue(p)
 		return err
@@ -24,7 +26,7 @@ func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Me
 }
 
 // Queue implements Service.
-func (m *Machine) Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]Message, error) {
+func (m *Machine) Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Message, error) {
 	if _, err := m.visible(ctx, actor, id); err != nil {
 		return nil, err
 	}
@@ -36,11 +38,11 @@ func (m *Machine) Queue(ctx context.Context, actor thole.Actor, id thole.ThreadI
 }
 
 // EditQueued implements Service.
-func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input, when ...When[Message]) (Message, error) {
+func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input, when ...When[event.Message]) (event.Message, error) {
 	if err := checkSome(input, ""); err != nil {
-		return Message{}, err
+		return event.Message{}, err
 	}
-	var edited Message
+	var edited event.Message
 	err := m.change(ctx, actor, id, "thread.edit_queued", func(_ *live, w *writer) (err error) {
 		edited, err = w.editQueued(msg, input, when)
 		return err
@@ -49,7 +51,7 @@ func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.Th
 }
 
 // RemoveQueued implements Service.
-func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, when ...When[Message]) (bool, error) {
+func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, when ...When[event.Message]) (bool, error) {
 	removed := false
 	err := m.change(ctx, actor, id, "thread.remove_queued", func(_ *live, w *writer) (err error) {
 		removed, err = w.unqueue(msg, when)
@@ -59,9 +61,9 @@ func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.
 }
 
 // ReorderQueued implements Service. order names every queued message once.
-func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]Message]) error {
+func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]event.Message]) error {
 	return m.change(ctx, actor, id, "thread.reorder_queued", func(_ *live, w *writer) error {
-		if err := held(w.s.queue, when); err != nil {
+		if err := held(w.s.Queue, when); err != nil {
 			return err
 		}
 		return w.reorderQueued(order)
@@ -69,14 +71,14 @@ func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole
 }
 
 // StartQueued implements Service. It also ends the pause after an interrupt.
-func (m *Machine) StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (Turn, error) {
-	var turn Turn
+func (m *Machine) StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (fold.Turn, error) {
+	var turn fold.Turn
 	err := m.change(ctx, actor, id, "thread.start_queued", func(l *live, w *writer) error {
 		l.attached.Store(true)
 		if _, err := w.startQueued(msg); err != nil {
 			return err
 		}
-		turn = *w.s.open
+		turn = *w.s.Open
 		return nil
 	})
 	return turn, err
@@ -84,7 +86,7 @@ func (m *Machine) StartQueued(ctx context.Context, actor thole.Actor, id thole.T
 
 // PromoteQueued implements Service. A message the agent cannot take returns to
 // the head of the queue and the call fails.
-func (m *Machine) PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (Turn, error) {
+func (m *Machine) PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID) (fold.Turn, error) {
 	return m.steerWith(ctx, actor, id, true, "thread.promote_queued", func(w *writer) error {
 		_, err := w.promote(msg)
 		return err

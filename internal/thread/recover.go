@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Fate is what becomes of a turn that was running when its process ended.
@@ -19,7 +21,7 @@ const (
 // Recoverer is a Runner with an opinion on turns it finds at start. Without
 // one, a turn whose process is certainly gone is interrupted.
 type Recoverer interface {
-	Recover(ctx context.Context, t Thread, turn Turn) Fate
+	Recover(ctx context.Context, t fold.Thread, turn fold.Turn) Fate
 }
 
 // Recover takes up every open turn: those nobody had begun are woken, those
@@ -46,8 +48,8 @@ func (m *Machine) Recover(ctx context.Context) error {
 
 func (m *Machine) recover(ctx context.Context, id thole.ThreadID) error {
 	return m.change(ctx, thole.SystemActor, id, "thread.recover", func(_ *live, w *writer) error {
-		t := w.s.open
-		if t == nil || slotOf(t) == slotParked {
+		t := w.s.Open
+		if t == nil || fold.SlotOf(t) == fold.Parked {
 			return nil
 		}
 		wake := func(r Runner) { r.Wake(id, t.ID) }
@@ -55,7 +57,7 @@ func (m *Machine) recover(ctx context.Context, id thole.ThreadID) error {
 			w.call(wake)
 			return nil
 		}
-		switch m.fate(ctx, w.s.row.thread(w.loaded), *t) {
+		switch m.fate(ctx, w.s.Row.View(w.loaded), *t) {
 		case FateLeave:
 		case FateResume:
 			w.call(wake)
@@ -69,7 +71,7 @@ func (m *Machine) recover(ctx context.Context, id thole.ThreadID) error {
 	})
 }
 
-func (m *Machine) fate(ctx context.Context, t Thread, turn Turn) Fate {
+func (m *Machine) fate(ctx context.Context, t fold.Thread, turn fold.Turn) Fate {
 	if r, ok := m.runs().(Recoverer); ok {
 		return r.Recover(ctx, t, turn)
 	}
@@ -145,12 +147,12 @@ func (m *Machine) glance(ctx context.Context, id thole.ThreadID) {
 	row, err := m.store.Thread(ctx, id)
 	switch {
 	case errors.Is(err, ErrNone):
-		m.tellWatchers(thole.Owner{}, []Event{{Thread: id, Time: m.now(), Kind: ThreadDeleted}})
+		m.tellWatchers(thole.Owner{}, []event.Event{{Thread: id, Time: m.now(), Kind: event.ThreadDeleted}})
 		return
 	case err != nil:
 		return
 	}
-	e := Event{Thread: id, Time: row.Thread.Updated, Kind: ThreadUpdated}
+	e := event.Event{Thread: id, Time: row.Thread.Updated, Kind: event.ThreadUpdated}
 	e.Data.Name, e.Data.Archived = &row.Thread.Name, &row.Thread.Archived
-	m.tellWatchers(row.Thread.Owner, []Event{e, statusEvent(e, row.status(false))})
+	m.tellWatchers(row.Thread.Owner, []event.Event{e, statusEvent(e, row.Status(false))})
 }

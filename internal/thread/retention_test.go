@@ -6,15 +6,15 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
 
-func todos(contents ...string) provider.Event {
-	e := provider.Event{Kind: provider.EventTodoSnapshot}
+func todos(contents ...string) event.Event {
+	e := event.Event{Kind: event.TodoSnapshot}
 	for i, c := range contents {
-		e.Todos = append(e.Todos, thole.Todo{ID: thole.TodoID(fmt.Sprint(i)), Content: c, State: thole.TodoPending, Order: i})
+		e.Todos = append(e.Todos, event.Todo{ID: thole.TodoID(fmt.Sprint(i)), Content: c, State: event.TodoPending, Order: i})
 	}
 	return e
 }
@@ -82,12 +82,12 @@ func TestWhatAForkTakesAlong(t *testing.T) {
 		b := newBench(t, db, nil)
 		id := b.create(thread.Create{}).ID
 		first, report := b.turn(id, "one")
-		report(todos("read", "write"), asks("a", thole.AskCommand),
-			provider.Event{Kind: provider.EventUsage, Usage: &thole.Usage{Input: 5, Output: 7}}, ends(thole.OutcomeCompleted))
+		report(todos("read", "write"), asks("a", event.AskCommand),
+			event.Event{Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 5, Output: 7}}}, ends(thole.OutcomeCompleted))
 		_, report = b.turn(id, "two")
 		report(todos("rest"), ends(thole.OutcomeCompleted))
 		last, report := b.turn(id, "three") // runs on
-		report(asks("b", thole.AskCommand))
+		report(asks("b", event.AskCommand))
 		if _, err := b.Enqueue(bg, me, thread.Enqueue{Thread: id, Input: thole.Text("later")}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,10 +10,11 @@ package thread
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Service is all that servers, channels and drivers may do with threads.
@@ -22,48 +23,48 @@ import (
 // thole.CodeNotFound. Errors are *thole.Error. Calls on one thread are
 // linearizable; calls on different threads do not wait for each other.
 type Service interface {
-	Create(ctx context.Context, actor thole.Actor, p Create) (Thread, error)
-	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (Thread, error)
-	List(ctx context.Context, actor thole.Actor, f Filter) (Page[Thread], error)
-	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (Thread, error)
+	Create(ctx context.Context, actor thole.Actor, p Create) (fold.Thread, error)
+	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Thread, error)
+	List(ctx context.Context, actor thole.Actor, f Filter) (Page[fold.Thread], error)
+	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error)
 	// Update changes name, settings or archived state; nil fields stay.
-	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[Thread]) (Thread, error)
-	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[Thread]) error
+	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[fold.Thread]) (fold.Thread, error)
+	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[fold.Thread]) error
 
 	// StartTurn begins a turn. A busy thread is thole.CodeBusy and nothing happens:
 	// callers that want steering or queueing say so with Steer or Enqueue. So it is
 	// the atomic "start only if idle".
-	StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (Turn, error)
+	StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (fold.Turn, error)
 	// Steer adds input to the running turn; expected must be its id.
-	Steer(ctx context.Context, actor thole.Actor, p Steer) (Turn, error)
+	Steer(ctx context.Context, actor thole.Actor, p Steer) (fold.Turn, error)
 	// Interrupt asks the running turn to stop; the turn ends later, by Apply.
 	Interrupt(ctx context.Context, actor thole.Actor, id thole.ThreadID, expected thole.TurnID) error
 	// Answer settles an ask. First answer wins; the second caller gets
 	// thole.CodeConflict, or the same result if it repeats the same answer.
-	Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a thole.Answer) (AskRecord, error)
+	Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a event.Answer) (fold.AskRecord, error)
 
 	// Queued messages wait in the thread and start a turn when it becomes idle.
-	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (Message, error)
-	Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]Message, error)
-	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input, when ...When[Message]) (Message, error)
-	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, when ...When[Message]) (bool, error)
-	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]Message]) error
+	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (event.Message, error)
+	Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Message, error)
+	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input, when ...When[event.Message]) (event.Message, error)
+	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, when ...When[event.Message]) (bool, error)
+	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]event.Message]) error
 	// StartQueued starts one queued message now if the thread is idle (CodeBusy
 	// otherwise); an empty id takes the head.
-	StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)
+	StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (fold.Turn, error)
 	// PromoteQueued turns a queued message into a steer of the running turn.
-	PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (Turn, error)
+	PromoteQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (fold.Turn, error)
 
 	// Turn returns one turn, without its items.
-	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (Turn, error)
-	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[Turn], error)
+	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error)
+	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[fold.Turn], error)
 	// Items pages the items of a thread, or of one turn.
-	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[ItemRecord], error)
-	Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error)
-	Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]thole.Todo, error)
+	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[fold.ItemRecord], error)
+	Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error)
+	Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Todo, error)
 	// Events reads the durable log after a sequence number. A sequence that
 	// retention removed is thole.CodeGone.
-	Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]Event, error)
+	Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)
 
 	// Loaded lists the threads this process holds in memory: those with a running
 	// turn, a subscriber, or either of them a short while ago.
@@ -83,10 +84,18 @@ type Service interface {
 	// Apply appends what a provider reported for a turn, in order and idempotently
 	// by event id. It is the only way a running turn changes. Deltas are published
 	// but not stored; they are checkpointed into their item.
-	Apply(ctx context.Context, ref TurnRef, events []provider.Event) error
+	Apply(ctx context.Context, ref TurnRef, events []event.Event) error
 	// SetPhase records the pipeline's progress of a turn.
 	SetPhase(ctx context.Context, ref TurnRef, phase thole.Phase, lastError string) error
 }
+
+// Errors of a Runner. Any other leaves open whether the agent was reached.
+var (
+	// ErrNoTurn: the turn does not run here, or has just ended.
+	ErrNoTurn = errors.New("thread: the turn does not run")
+	// ErrNotSteerable: the turn's agent takes no messages while it works.
+	ErrNotSteerable = errors.New("thread: the agent cannot be steered")
+)
 
 // Runner takes turns from their start to their end. The thread machine calls it
 // after commit; a Runner must tolerate repeats.
@@ -96,7 +105,7 @@ type Runner interface {
 	// Steer, Answer and Interrupt reach a running turn. The durable fact is already
 	// recorded when they are called.
 	Steer(ctx context.Context, ref TurnRef, input []thole.Input, clientID string) error
-	Answer(ctx context.Context, ref TurnRef, ask thole.AskID, a thole.Answer) error
+	Answer(ctx context.Context, ref TurnRef, ask thole.AskID, a event.Answer) error
 	Interrupt(ctx context.Context, ref TurnRef) error
 }
 
@@ -107,143 +116,4 @@ type TurnRef struct {
 	Turn     thole.TurnID
 	Token    string
 	Executor thole.ExecutorID
-}
-
-// Settings are a thread's sticky execution settings.
-type Settings struct {
-	Provider     string            `json:"provider,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	Effort       string            `json:"effort,omitempty"`
-	Profile      thole.Profile     `json:"profile,omitempty"`
-	Dir          string            `json:"dir,omitempty"`
-	Instructions string            `json:"instructions,omitempty"`
-	Options      map[string]string `json:"options,omitempty"`
-}
-
-// Thread is a durable conversation as it is now.
-type Thread struct {
-	ID         thole.ThreadID
-	Owner      thole.Owner
-	Name       string
-	Preview    string // the first user text, bounded
-	Settings   Settings
-	NativeID   string // the provider's own session id
-	Source     string // what made it: "app", "http", "cli", …
-	Client     string // the creating client's name
-	Ephemeral  bool
-	Archived   bool
-	ForkedFrom thole.ThreadID
-	Parent     thole.ThreadID
-	Created    time.Time
-	Updated    time.Time
-	// Origin is the native session a fork continues from, until it has its own.
-	Origin string
-	// Seq is the last sequence number of the log, Floor the last one that retention
-	// removed; Turns is the number of turns.
-	Seq   uint64
-	Floor uint64
-	Turns int
-	// Open is the turn that is not over, "" when idle.
-	Open   thole.TurnID
-	Status Status
-	Usage  thole.Usage
-}
-
-// Status is derived from (loaded, open turn, pending asks, last error).
-type Status struct {
-	Loaded            bool
-	Active            bool
-	WaitingOnApproval bool
-	WaitingOnInput    bool
-	SystemError       bool
-}
-
-// Turn is one input taken to one outcome.
-type Turn struct {
-	ID       thole.TurnID
-	Thread   thole.ThreadID
-	Input    []thole.Input
-	ClientID string
-	Actor    thole.Actor
-	Settings Settings // effective for this turn
-	Phase    thole.Phase
-	Outcome  thole.Outcome // "" while open
-	Error    *thole.TurnError
-	Usage    thole.Usage
-	Executor thole.ExecutorID
-	Runtime  string // version of the runtime manifest its workspace was made by; only where turns are read
-	// Unsaved says why the files it ended with are not saved, "" when they are or will
-	// be; only where turns are read.
-	Unsaved string
-	Trace   string
-	Stamp   thole.Stamp
-	Created time.Time
-	// Number counts the thread's turns from 1. Seq is where the turn starts in the log.
-	Number int
-	Seq    uint64
-	// Interrupted says that somebody asked for the end; Stop is set when we did,
-	// and then becomes the turn's error.
-	Interrupted bool
-	Stop        *thole.TurnError
-	// Deferred is the ask this turn is parked on: no process runs it, and the
-	// answer queues it again.
-	Deferred thole.AskID
-	// Reply is the deferred ask whose answer the next run of this turn begins with.
-	Reply thole.AskID
-	// Run counts how often the turn was begun again after its first run. A driver
-	// names each run apart towards the provider, whose ids are unique within one.
-	Run int
-	// Steers are messages given to the turn that the agent has not taken in yet.
-	// Those left over at the end go back to the head of the queue.
-	Steers []Message
-	// Items is filled only where a call says so.
-	Items []thole.Item
-}
-
-// ItemRecord is an item with its place in the log.
-type ItemRecord struct {
-	Turn thole.TurnID
-	Seq  uint64
-	// Open is true until the item completed: its text may still grow.
-	Open bool
-	Item thole.Item
-}
-
-// AskRecord is an ask with its durable state.
-type AskRecord struct {
-	Ask      thole.Ask
-	Thread   thole.ThreadID
-	Turn     thole.TurnID
-	State    thole.AskState
-	Answer   *thole.Answer
-	Actor    thole.Actor // who answered
-	Asked    time.Time
-	Resolved time.Time
-	// Receipt is the event that settled it, "" in rows of older versions. Nobody
-	// inside an executor can know it before the answer comes with it.
-	Receipt thole.EventID
-}
-
-// Message is a queued message.
-type Message struct {
-	ID       thole.MessageID
-	Thread   thole.ThreadID
-	Input    []thole.Input
-	ClientID string
-	Actor    thole.Actor
-	Created  time.Time
-}
-
-// Event is an immutable fact in a thread's log, or (Seq 0) an ephemeral delta.
-type Event struct {
-	ID       thole.EventID
-	Thread   thole.ThreadID
-	Turn     thole.TurnID
-	Seq      uint64
-	Time     time.Time
-	Trace    string
-	Executor thole.ExecutorID
-	Actor    thole.Actor
-	Kind     Kind
-	Data     Data
 }

@@ -7,26 +7,26 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 func TestAskPolicies(t *testing.T) {
-	yes := &thole.Answer{Answers: map[string][]string{"q": {"yes"}}}
+	yes := &event.Answer{Answers: map[string][]string{"q": {"yes"}}}
 	cases := []struct {
 		name    string
 		policy  thread.Policies
-		kind    thole.AskKind
-		state   thole.AskState
+		kind    event.AskKind
+		state   event.AskState
 		outcome thole.Outcome // of the turn once its agent stopped
 		open    bool          // the turn goes on
 	}{
-		{"approvals wait for ever", nil, thole.AskCommand, thole.AskPending, "", true},
-		{"questions fail the turn", nil, thole.AskInput, thole.AskExpired, thole.OutcomeFailed, false},
-		{"a default reply goes on", thread.Policies{thole.AskInput: {Wait: time.Minute, OnTimeout: thread.TimeoutDefault, Default: yes}}, thole.AskInput, thole.AskAnswered, "", true},
-		{"cancel interrupts", thread.Policies{thole.AskInput: {Wait: time.Minute, OnTimeout: thread.TimeoutCancel}}, thole.AskInput, thole.AskExpired, thole.OutcomeInterrupted, false},
-		{"approvals may be given a limit", thread.Policies{thole.AskCommand: {Wait: time.Minute, OnTimeout: thread.TimeoutFail}}, thole.AskCommand, thole.AskExpired, thole.OutcomeFailed, false},
+		{"approvals wait for ever", nil, event.AskCommand, event.AskPending, "", true},
+		{"questions fail the turn", nil, event.AskInput, event.AskExpired, thole.OutcomeFailed, false},
+		{"a default reply goes on", thread.Policies{event.AskInput: {Wait: time.Minute, OnTimeout: thread.TimeoutDefault, Default: yes}}, event.AskInput, event.AskAnswered, "", true},
+		{"cancel interrupts", thread.Policies{event.AskInput: {Wait: time.Minute, OnTimeout: thread.TimeoutCancel}}, event.AskInput, event.AskExpired, thole.OutcomeInterrupted, false},
+		{"approvals may be given a limit", thread.Policies{event.AskCommand: {Wait: time.Minute, OnTimeout: thread.TimeoutFail}}, event.AskCommand, event.AskExpired, thole.OutcomeFailed, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,10 +62,10 @@ func TestAskPolicies(t *testing.T) {
 		})
 	}
 	for name, p := range map[string]thread.Policies{
-		"no reply":   {thole.AskInput: {Wait: 1, OnTimeout: thread.TimeoutDefault}},
-		"no action":  {thole.AskInput: {Wait: 1}},
-		"bad action": {thole.AskInput: {Wait: 1, OnTimeout: "shrug"}},
-		"negative":   {thole.AskInput: {Wait: -1, OnTimeout: thread.TimeoutFail}},
+		"no reply":   {event.AskInput: {Wait: 1, OnTimeout: thread.TimeoutDefault}},
+		"no action":  {event.AskInput: {Wait: 1}},
+		"bad action": {event.AskInput: {Wait: 1, OnTimeout: "shrug"}},
+		"negative":   {event.AskInput: {Wait: -1, OnTimeout: thread.TimeoutFail}},
 	} {
 		if thole.CodeOf(p.Validate()) != thole.CodeInvalid {
 			t.Errorf("%s: accepted", name)
@@ -79,8 +79,8 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		b := newBench(t, db, nil)
 		id := b.create(thread.Create{}).ID
 		turn, report := b.turn(id, "x")
-		report(asks("a", thole.AskCommand), asks("other", thole.AskCommand),
-			provider.Event{Kind: provider.EventEnded, Ended: &provider.Ended{Deferred: "a"}})
+		report(asks("a", event.AskCommand), asks("other", event.AskCommand),
+			event.Event{Kind: event.TurnEnded, Data: event.Data{AskID: "a"}})
 		b = newBench(t, db, nil)
 		if err := b.Recover(bg); err != nil {
 			t.Fatal(err)
@@ -89,14 +89,14 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		if !th.Status.WaitingOnApproval || th.Open != turn.ID {
 			t.Fatalf("thread %+v", th)
 		}
-		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []provider.Event{{ID: "late", Kind: provider.EventNote}}); thole.CodeOf(err) != thole.CodeConflict {
+		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []event.Event{{ID: "late", Kind: event.NoteReported}}); thole.CodeOf(err) != thole.CodeConflict {
 			t.Fatalf("a report about a parked turn: %v", err)
 		}
-		long := thole.Answer{Decision: thole.DecisionAllow, Answers: map[string][]string{"": {strings.Repeat("x", 5<<20)}}}
+		long := event.Answer{Decision: event.DecisionAllow, Answers: map[string][]string{"": {strings.Repeat("x", 5<<20)}}}
 		if _, err := b.Answer(bg, me, id, "a", long); thole.CodeOf(err) != thole.CodeInvalid {
 			t.Fatalf("an answer that does not fit on the way to the agent: %v", err)
 		}
-		if _, err := b.Answer(bg, me, id, "a", thole.Answer{Decision: thole.DecisionAllow}); err != nil {
+		if _, err := b.Answer(bg, me, id, "a", event.Answer{Decision: event.DecisionAllow}); err != nil {
 			t.Fatal(err)
 		}
 		again := b.lastTurn(id)
@@ -104,10 +104,10 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 			t.Fatalf("turn %+v", again)
 		}
 		// The next run tells the ask again; it stays answered.
-		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []provider.Event{
-			{ID: "r1", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "a", Kind: thole.AskCommand}},
-			{ID: "r2", Kind: provider.EventAskResolved, AskID: "a"},
-			{ID: "r3", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}}); err != nil {
+		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []event.Event{
+			{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}}},
+			{ID: "r2", Kind: event.AskResolved, Data: event.Data{AskID: "a"}},
+			{ID: "r3", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}}); err != nil {
 			t.Fatal(err)
 		}
 		rec, _ := b.Asks(bg, me, id, false)
@@ -115,11 +115,42 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 			t.Fatalf("asks %+v, turn %+v", rec, b.lastTurn(id))
 		}
 		for _, a := range rec {
-			if want := map[thole.AskID]thole.AskState{"a": thole.AskAnswered, "other": thole.AskCanceled}[a.Ask.ID]; a.State != want {
+			if want := map[thole.AskID]event.AskState{"a": event.AskAnswered, "other": event.AskCanceled}[a.Ask.ID]; a.State != want {
 				t.Errorf("ask %s is %s", a.Ask.ID, a.State)
 			}
 		}
 	})
+}
+
+// A reader that resumes at an old cursor reports facts of an earlier turn with those
+// of the running one. Folded again they would park the running turn on a dead ask.
+func TestRepeatedFactsOfAParkedTurn(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t), nil)
+	id := b.create(thread.Create{}).ID
+	turn, _ := b.turn(id, "one")
+	old := []event.Event{
+		{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}, AskID: "a"}},
+		{ID: "r2", Kind: event.TurnEnded, Data: event.Data{AskID: "a"}},
+	}
+	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Interrupt(bg, me, id, turn.ID); err != nil {
+		t.Fatal(err)
+	}
+	turn, _ = b.turn(id, "two")
+	ref := thread.TurnRef{Thread: id, Turn: turn.ID}
+	fresh := event.Event{ID: "r3", Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 1}}}
+	if err := b.Apply(bg, ref, []event.Event{fresh}); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := b.Get(bg, me, id)
+	if err := b.Apply(bg, ref, append(old, fresh)); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := b.Get(bg, me, id); after.Seq != before.Seq || after.Status.WaitingOnApproval {
+		t.Fatalf("repeating known facts moved the thread from %d to %d: %+v", before.Seq, after.Seq, after.Status)
+	}
 }
 
 func TestQueuePausesAfterAnInterrupt(t *testing.T) {
@@ -147,7 +178,7 @@ func TestQueuePausesAfterAnInterrupt(t *testing.T) {
 	if err != nil || started.Input[0].Text != "one" {
 		t.Fatalf("started %+v, %v", started, err)
 	}
-	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: started.ID}, []provider.Event{{ID: "f", Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeFailed}}}); err != nil {
+	if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: started.ID}, []event.Event{{ID: "f", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeFailed}}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := b.lastTurn(id); last.Input[0].Text != "two" || last.Phase != thole.PhaseQueued {
@@ -159,13 +190,13 @@ func TestSteerLeftOverReturnsToTheQueue(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t), nil)
 	id := b.create(thread.Create{}).ID
 	turn, report := b.turn(id, "x")
-	report(provider.Event{Kind: provider.EventStepStarted})
+	report(event.Event{Kind: event.StepStarted})
 	for _, text := range []string{"first", "second", "third"} {
 		if _, err := b.Steer(bg, me, thread.Steer{Thread: id, Expected: turn.ID, Input: thole.Text(text), ClientID: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	report(provider.Event{Kind: provider.EventSteered, Item: &thole.Item{ID: "x", ClientID: "second", Kind: thole.ItemUserMessage}}, said("m", "partial"))
+	report(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &event.Item{ID: "x", ClientID: "second", Kind: event.ItemUserMessage}}}, said("m", "partial"))
 	if err := b.Interrupt(bg, me, id, turn.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +216,7 @@ func TestListSearchForkArchive(t *testing.T) {
 		b := newBench(t, open(t), nil)
 		var ids []thole.ThreadID
 		for i := range 7 {
-			th := b.create(thread.Create{Name: fmt.Sprint("thread ", i), Settings: thread.Settings{Dir: fmt.Sprint("/d", i%2), Provider: "codex"}, Source: "app"})
+			th := b.create(thread.Create{Name: fmt.Sprint("thread ", i), Settings: event.Settings{Dir: fmt.Sprint("/d", i%2), Provider: "codex"}, Source: "app"})
 			ids = append(ids, th.ID)
 		}
 		b.create(thread.Create{Ephemeral: true})
@@ -308,7 +339,7 @@ func TestBadInput(t *testing.T) {
 		"bad turn id":     {start(thread.StartTurn{ID: "x"}), thole.CodeInvalid},
 		"steer idle":      {second(b.Steer(bg, me, thread.Steer{Thread: id, Expected: "x", Input: thole.Text("x")})), thole.CodeConflict},
 		"interrupt idle":  {b.Interrupt(bg, me, id, "x"), thole.CodeConflict},
-		"unknown ask":     {second(b.Answer(bg, me, id, "none", thole.Answer{})), thole.CodeNotFound},
+		"unknown ask":     {second(b.Answer(bg, me, id, "none", event.Answer{})), thole.CodeNotFound},
 		"unknown thread":  {second(b.Get(bg, me, "none")), thole.CodeNotFound},
 		"unknown turn":    {second(b.Turn(bg, me, id, "none")), thole.CodeNotFound},
 		"bad cursor":      {second(b.Items(bg, me, id, "", thread.PageParams{Cursor: "!"})), thole.CodeInvalid},

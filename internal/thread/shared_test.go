@@ -7,7 +7,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -19,7 +20,7 @@ import (
 func twins(t *testing.T) (a, b *thread.Machine) {
 	dsn := lab.Postgres(t)
 	open := func() *thread.Machine {
-		db, err := store.Open(bg, store.Config{DSN: dsn})
+		db, err := store.Open(bg, sqldb.Config{DSN: dsn})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,7 @@ func subscribe(t *testing.T, m *thread.Machine, id thole.ThreadID) *thread.Subsc
 }
 
 // await reads until stop accepts an event.
-func await(t *testing.T, sub *thread.Subscription, stop func(thread.Event) bool) (all []thread.Event) {
+func await(t *testing.T, sub *thread.Subscription, stop func(event.Event) bool) (all []event.Event) {
 	t.Helper()
 	limit := time.After(poll.Limit)
 	for {
@@ -61,7 +62,7 @@ func await(t *testing.T, sub *thread.Subscription, stop func(thread.Event) bool)
 				t.Fatalf("subscription ended: %v", sub.Err())
 			}
 			done := false
-			for _, e := range batch {
+			for _, e := range batch.Events {
 				all = append(all, e)
 				done = done || stop(e)
 			}
@@ -106,7 +107,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 				started[turn.ID]++
 				mu.Unlock()
 				ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID}
-				if err := m.Apply(bg, ref, []provider.Event{{ID: thole.EventID("end-" + string(turn.ID)), Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}}}); err != nil {
+				if err := m.Apply(bg, ref, []event.Event{{ID: thole.EventID("end-" + string(turn.ID)), Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}}}); err != nil {
 					t.Errorf("end: %v", err)
 					return
 				}
@@ -120,7 +121,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	for who, sub := range map[string]*thread.Subscription{"a": here, "b": there} {
-		events := await(t, sub, func(e thread.Event) bool { return e.Seq >= last.Seq })
+		events := await(t, sub, func(e event.Event) bool { return e.Seq >= last.Seq })
 		next, open := uint64(2), thole.TurnID("")
 		for _, e := range events {
 			if e.Seq == 0 {
@@ -131,12 +132,12 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 			}
 			next++
 			switch e.Kind {
-			case thread.TurnStarted:
+			case event.TurnStarted:
 				if open != "" {
 					t.Fatalf("%s: two turns are open", who)
 				}
 				open = e.Turn
-			case thread.TurnEnded:
+			case event.TurnEnded:
 				open = ""
 			}
 		}
@@ -160,21 +161,21 @@ func TestTextOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID}
-	report := func(events ...provider.Event) {
+	report := func(events ...event.Event) {
 		t.Helper()
 		if err := a.Apply(bg, ref, events); err != nil {
 			t.Fatal(err)
 		}
 	}
-	report(provider.Event{ID: "1", Kind: provider.EventItemStarted, Item: &thole.Item{ID: "i", Kind: thole.ItemMessage}})
+	report(event.Event{ID: "1", Kind: event.ItemStarted, Data: event.Data{Item: &event.Item{ID: "i", Kind: event.ItemMessage}}})
 	said := ""
 	for _, word := range []string{"one ", "two ", "drei \x00 ", "vier ä"} {
-		report(provider.Event{Kind: provider.EventItemDelta, ItemID: "i", Stream: provider.StreamText, Delta: word, Offset: int64(len(said))})
+		report(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: "i", Stream: event.StreamText, Delta: word, Offset: int64(len(said))}})
 		said += word
 	}
 	heard := ""
-	await(t, there, func(e thread.Event) bool {
-		if e.Kind == thread.ItemDelta {
+	await(t, there, func(e event.Event) bool {
+		if e.Kind == event.ItemDelta {
 			if e.Data.Offset != int64(len(heard)) {
 				t.Fatalf("delta at %d behind %d bytes", e.Data.Offset, len(heard))
 			}
@@ -188,14 +189,14 @@ func TestTextOfAnotherProcess(t *testing.T) {
 		t.Fatalf("joiner sees %q", text)
 	}
 	// An ask raised here is answered there, once.
-	report(provider.Event{ID: "2", Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: "ask", Kind: thole.AskCommand}})
+	report(event.Event{ID: "2", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "ask", Kind: event.AskCommand}}})
 	var wg sync.WaitGroup
 	results := make([]error, 8)
 	for i := range results {
 		m := []*thread.Machine{a, b}[i%2]
 		wg.Go(func() {
-			d := []thole.Decision{thole.DecisionAllow, thole.DecisionDeny}[i/2%2]
-			_, results[i] = m.Answer(bg, me, th.ID, "ask", thole.Answer{Decision: d, Message: fmt.Sprint(i)})
+			d := []event.Decision{event.DecisionAllow, event.DecisionDeny}[i/2%2]
+			_, results[i] = m.Answer(bg, me, th.ID, "ask", event.Answer{Decision: d, Message: fmt.Sprint(i)})
 		})
 	}
 	wg.Wait()

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Outcomes of a commit that are not failures.
@@ -48,18 +49,18 @@ type Store interface {
 	Head(ctx context.Context, id thole.ThreadID) (*Head, error)
 	// Drafts reads the kept text of a thread's items in flight, in order.
 	Drafts(ctx context.Context, id thole.ThreadID) ([]Draft, error)
-	Thread(ctx context.Context, id thole.ThreadID) (Row, error)
-	Threads(ctx context.Context, q ThreadQuery) ([]Row, error)
-	Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (Turn, error)
+	Thread(ctx context.Context, id thole.ThreadID) (fold.Row, error)
+	Threads(ctx context.Context, q ThreadQuery) ([]fold.Row, error)
+	Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error)
 	// TurnByKey finds a turn by its idempotency key.
-	TurnByKey(ctx context.Context, id thole.ThreadID, key string) (Turn, error)
-	Turns(ctx context.Context, id thole.ThreadID, q RangeQuery) ([]Turn, error)
-	Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q RangeQuery) ([]ItemRecord, error)
-	Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]AskRecord, error)
-	Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (AskRecord, error)
-	Todos(ctx context.Context, id thole.ThreadID) ([]thole.Todo, error)
-	Queue(ctx context.Context, id thole.ThreadID) ([]Message, error)
-	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]Event, error)
+	TurnByKey(ctx context.Context, id thole.ThreadID, key string) (fold.Turn, error)
+	Turns(ctx context.Context, id thole.ThreadID, q RangeQuery) ([]fold.Turn, error)
+	Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q RangeQuery) ([]fold.ItemRecord, error)
+	Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error)
+	Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (fold.AskRecord, error)
+	Todos(ctx context.Context, id thole.ThreadID) ([]event.Todo, error)
+	Queue(ctx context.Context, id thole.ThreadID) ([]event.Message, error)
+	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)
 	// Known returns which of the ids are in the thread's log.
 	Known(ctx context.Context, id thole.ThreadID, ids []thole.EventID) (map[thole.EventID]bool, error)
 	// Due lists threads with a pending ask whose deadline is not after now.
@@ -81,72 +82,38 @@ type Store interface {
 
 // Commit is one atomic step of one thread: events and the rows they fold into.
 type Commit struct {
-	Row      Row // as it is after the events
+	Row      fold.Row // as it is after the events
 	Expected uint64
 	Create   bool
 	// Fence, when it has a token, must still hold its turn.
 	Fence  TurnRef
-	Events []Event
+	Events []event.Event
 
-	Turns     []Turn // inserted or updated
-	Phases    []PhaseChange
-	Items     []ItemRecord
-	DropItems []ItemRecord
-	// Closed items have their drafts removed.
-	Closed []thole.ItemID
-	Asks   []AskRecord
-	// Todos replaces the list when Retodo is set, else it upserts.
-	Retodo bool
-	Todos  []thole.Todo
-	// Queued messages are upserted, Unqueued removed, then Order, when not nil,
-	// renumbers all that are left.
-	Queued   []Message
-	Unqueued []thole.MessageID
-	Order    []thole.MessageID
-	// Settled are turns whose usage is final.
-	Settled []Turn
-	// Key is the idempotency key of the turn that this commit starts.
-	Key string
-}
-
-// Row is a thread with the facts its status is derived from.
-type Row struct {
-	Thread Thread
-	// Approvals and Inputs count the pending asks of either sort.
-	Approvals int
-	Inputs    int
-	// LastOutcome is that of the newest ended turn; Paused says that a user
-	// interrupted it, which holds the queue.
-	LastOutcome thole.Outcome
-	Paused      bool
-	// Step is where the current model call of the open turn began.
-	Step uint64
-}
-
-// PhaseChange moves a turn that has its outcome along the rest of the pipeline.
-type PhaseChange struct {
-	Turn  thole.TurnID
-	Phase thole.Phase
+	fold.Changes
 }
 
 // Head is a thread as far as it must be in memory: bounded by its open turn.
 type Head struct {
-	Row
-	Open  *Turn
-	Items []ItemRecord // of the open turn
-	Asks  []AskRecord  // pending
+	fold.Row
+	Open  *fold.Turn
+	Items []fold.ItemRecord // of the open turn
+	Asks  []fold.AskRecord  // pending
 	// Settled are the open turn's other asks.
-	Settled []AskRecord
-	Todos   []thole.Todo
-	Queue   []Message
+	Settled []fold.AskRecord
+	Todos   []event.Todo
+	Queue   []event.Message
 	Drafts  []Draft
+}
+
+func newState(h *Head) *fold.State {
+	return &fold.State{Row: h.Row, Open: h.Open, Items: h.Items, Asks: h.Asks, Settled: h.Settled, Todos: h.Todos, Queue: h.Queue}
 }
 
 // Draft is a piece of the text of an item in flight.
 type Draft struct {
 	Turn   thole.TurnID
 	Item   thole.ItemID
-	Stream provider.Stream
+	Stream event.Stream
 	Offset int64
 	Text   string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // Subscribe implements Service.
@@ -22,21 +23,21 @@ func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.Thr
 		}
 	}
 	if o.After != nil {
-		if err := checkAfter(l.st.row.Thread, *o.After); err != nil {
+		if err := checkAfter(l.st.Row.Thread, *o.After); err != nil {
 			return nil, err
 		}
 	}
-	if was := l.st.row.status(l.attached.Swap(true)); !was.Loaded {
-		m.tell(l, []Event{statusEvent(Event{Thread: id, Time: m.now(), Actor: actor}, l.st.row.status(true))})
+	if was := l.st.Row.Status(l.attached.Swap(true)); !was.Loaded {
+		m.tell(l, l.st, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.Row.Status(true))})
 	}
 	s := newSubscriber(o, m.spawn)
 	if o.After != nil {
-		var tail []Event
+		var tail []event.Event
 		if !o.NoDeltas {
 			tail = l.textSoFar(m.now())
 		}
-		if *o.After < l.st.seq() || len(tail) > 0 {
-			s.replay(*o.After, l.st.seq(), tail, func(ctx context.Context, after uint64) ([]Event, error) {
+		if *o.After < l.st.Seq() || len(tail) > 0 {
+			s.replay(*o.After, l.st.Seq(), tail, func(ctx context.Context, after uint64) ([]event.Event, error) {
 				events, err := m.store.Events(ctx, id, after, replayPage)
 				if err != nil {
 					return nil, failed("read log", err)
@@ -100,26 +101,26 @@ func (m *Machine) Watch(_ context.Context, actor thole.Actor) (*Subscription, er
 }
 
 // coarse tells what a list of threads shows; a provider's session id is not.
-func coarse(e Event) bool {
+func coarse(e event.Event) bool {
 	switch e.Kind {
-	case ThreadCreated, ThreadDeleted, ThreadStatus:
+	case event.ThreadCreated, event.ThreadDeleted, event.ThreadStatus:
 		return true
-	case ThreadUpdated:
+	case event.ThreadUpdated:
 		return e.Data.NativeID == ""
 	}
 	return false
 }
 
-func (m *Machine) tellWatchers(owner thole.Owner, outs []Event) {
+func (m *Machine) tellWatchers(owner thole.Owner, outs []event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.watchers) == 0 {
 		return
 	}
-	var news []Event
+	news := &Batch{}
 	for _, e := range outs {
 		if coarse(e) {
-			news = append(news, e)
+			news.Events = append(news.Events, e)
 		}
 	}
 	for w := range m.watchers {

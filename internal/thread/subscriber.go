@@ -3,6 +3,8 @@ package thread
 import (
 	"context"
 	"sync"
+
+	"github.com/tholehq/thole/event"
 )
 
 const (
@@ -16,13 +18,13 @@ const (
 // subscriber is one reader's bounded queue. push never blocks. A goroutine
 // exists only while the reader lags.
 type subscriber struct {
-	ch       chan []Event
+	ch       chan *Batch
 	limit    int
 	noDeltas bool
 	spawn    func(func()) // starts a goroutine that the machine waits for
 
 	mu      sync.Mutex // guards what follows; never held while blocking
-	pending [][]Event
+	pending []*Batch
 	n, size int
 	pumping bool // a pump is between taking a batch and having sent it
 	ended   bool
@@ -37,13 +39,13 @@ func newSubscriber(o SubscribeOptions, spawn func(func())) *subscriber {
 		limit = defaultBuffer
 	}
 	return &subscriber{
-		ch: make(chan []Event, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, abort: make(chan struct{}),
+		ch: make(chan *Batch, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, abort: make(chan struct{}),
 	}
 }
 
 // push hands over a batch that is shared with other subscribers.
-func (s *subscriber) push(batch []Event) {
-	if len(batch) == 0 {
+func (s *subscriber) push(batch *Batch) {
+	if len(batch.Events) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -60,8 +62,8 @@ func (s *subscriber) push(batch []Event) {
 	}
 	had := s.n
 	s.pending = append(s.pending, batch)
-	s.n += len(batch)
-	s.size += weight(batch)
+	s.n += len(batch.Events)
+	s.size += weight(batch.Events)
 	if had > 0 && (s.n > s.limit || s.size > maxPendingBytes) {
 		s.mergeLocked()
 		if s.n > s.limit || s.size > maxPendingBytes {
@@ -93,8 +95,8 @@ func (s *subscriber) pump() {
 		}
 		batch := s.pending[0]
 		s.pending = s.pending[1:]
-		s.n -= len(batch)
-		s.size -= weight(batch)
+		s.n -= len(batch.Events)
+		s.size -= weight(batch.Events)
 		s.mu.Unlock()
 		if !s.send(batch) {
 			continue
@@ -102,7 +104,7 @@ func (s *subscriber) pump() {
 	}
 }
 
-func (s *subscriber) send(batch []Event) bool {
+func (s *subscriber) send(batch *Batch) bool {
 	select {
 	case s.ch <- batch:
 		return true
@@ -148,9 +150,9 @@ func (s *subscriber) failure() error {
 
 // mergeLocked joins neighbouring deltas of one stream. State transitions stay.
 func (s *subscriber) mergeLocked() {
-	var merged []Event
+	var merged []event.Event
 	for _, batch := range s.pending {
-		for _, e := range batch {
+		for _, e := range batch.Events {
 			if last := len(merged) - 1; last >= 0 && Continues(&merged[last], &e) {
 				merged[last].Data.Delta += e.Data.Delta
 				continue
@@ -158,17 +160,17 @@ func (s *subscriber) mergeLocked() {
 			merged = append(merged, e)
 		}
 	}
-	s.pending, s.n, s.size = [][]Event{merged}, len(merged), weight(merged)
+	s.pending, s.n, s.size = []*Batch{{Events: merged, Before: s.pending[0].Before}}, len(merged), weight(merged)
 }
 
 // Continues reports whether b goes on where the delta a ended.
-func Continues(a, b *Event) bool {
-	return a.Kind == ItemDelta && b.Kind == ItemDelta && a.Data.ItemID == b.Data.ItemID &&
+func Continues(a, b *event.Event) bool {
+	return a.Kind == event.ItemDelta && b.Kind == event.ItemDelta && a.Data.ItemID == b.Data.ItemID &&
 		a.Data.Stream == b.Data.Stream && a.Data.Offset+int64(len(a.Data.Delta)) == b.Data.Offset
 }
 
 // weight estimates what keeping a batch costs.
-func weight(batch []Event) int {
+func weight(batch []event.Event) int {
 	n := 0
 	for i := range batch {
 		d := &batch[i].Data
@@ -191,7 +193,7 @@ func weight(batch []Event) int {
 
 // replay makes the subscriber begin with older events, read page by page, while
 // live ones wait behind them. It is called before the first push.
-func (s *subscriber) replay(after, upTo uint64, tail []Event, read func(ctx context.Context, after uint64) ([]Event, error)) {
+func (s *subscriber) replay(after, upTo uint64, tail []event.Event, read func(ctx context.Context, after uint64) ([]event.Event, error)) {
 	s.mu.Lock()
 	s.pumping = true
 	s.mu.Unlock()
@@ -210,12 +212,12 @@ func (s *subscriber) replay(after, upTo uint64, tail []Event, read func(ctx cont
 				page = page[:len(page)-1]
 			}
 			after = page[len(page)-1].Seq
-			if !s.send(page) {
+			if !s.send(&Batch{Events: page}) {
 				break
 			}
 		}
 		if after >= upTo && len(tail) > 0 {
-			s.send(tail)
+			s.send(&Batch{Events: tail})
 		}
 		s.pump()
 	})

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 )
 
 func spawner(t *testing.T) func(func()) {
@@ -24,7 +24,7 @@ func TestSubscriberKeepsOrder(t *testing.T) {
 	const n = 20000
 	go func() {
 		for i := uint64(1); i <= n; i++ {
-			s.push([]Event{{Seq: i, Kind: NoteReported}})
+			s.push(&Batch{Events: []event.Event{{Seq: i, Kind: event.NoteReported}}})
 			if i%16 == 0 {
 				s.mu.Lock()
 				full := s.size > maxPendingBytes/2
@@ -44,7 +44,7 @@ func TestSubscriberKeepsOrder(t *testing.T) {
 	}()
 	next := uint64(1)
 	for batch := range s.ch {
-		for _, e := range batch {
+		for _, e := range batch.Events {
 			if e.Seq != next {
 				t.Fatalf("got %d, want %d", e.Seq, next)
 			}
@@ -56,8 +56,8 @@ func TestSubscriberKeepsOrder(t *testing.T) {
 	}
 }
 
-func delta(offset int64, text string) Event {
-	return Event{Kind: ItemDelta, Data: Data{ItemID: "i", Stream: provider.StreamText, Offset: offset, Delta: text}}
+func delta(offset int64, text string) event.Event {
+	return event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: "i", Stream: event.StreamText, Offset: offset, Delta: text}}
 }
 
 // TestSlowReaderMergesDeltasFirst: text is joined before the reader is given
@@ -66,7 +66,7 @@ func TestSlowReaderMergesDeltasFirst(t *testing.T) {
 	s := newSubscriber(SubscribeOptions{Buffer: 4}, spawner(t))
 	at := int64(0)
 	for range handover + 1 + 100 { // the channel, the pump's hand, and the rest
-		s.push([]Event{delta(at, "word ")})
+		s.push(&Batch{Events: []event.Event{delta(at, "word ")}})
 		at += 5
 	}
 	if s.over() {
@@ -74,7 +74,7 @@ func TestSlowReaderMergesDeltasFirst(t *testing.T) {
 	}
 	got := int64(0)
 	for got < at {
-		for _, e := range <-s.ch {
+		for _, e := range (<-s.ch).Events {
 			if e.Data.Offset != got {
 				t.Fatalf("delta at %d, want %d", e.Data.Offset, got)
 			}
@@ -87,19 +87,19 @@ func TestSlowReaderMergesDeltasFirst(t *testing.T) {
 func TestSlowReaderIsEndedByName(t *testing.T) {
 	s := newSubscriber(SubscribeOptions{Buffer: 4}, spawner(t))
 	for i := range uint64(handover + 20) {
-		s.push([]Event{{Seq: i + 1, Kind: NoteReported}})
+		s.push(&Batch{Events: []event.Event{{Seq: i + 1, Kind: event.NoteReported}}})
 	}
 	next := uint64(1)
 	for batch := range s.ch {
-		if batch[0].Seq != next {
-			t.Fatalf("got %d, want %d", batch[0].Seq, next)
+		if batch.Events[0].Seq != next {
+			t.Fatalf("got %d, want %d", batch.Events[0].Seq, next)
 		}
 		next++
 	}
 	if !errors.Is(s.failure(), ErrSlow) || next > handover+8 {
 		t.Fatalf("read %d, ended with %v", next-1, s.failure())
 	}
-	s.push([]Event{{Seq: 99}}) // after the end: nothing happens
+	s.push(&Batch{Events: []event.Event{{Seq: 99}}}) // after the end: nothing happens
 	s.end(nil, false)
 }
 
@@ -108,7 +108,7 @@ func TestStalledReaderCostsLittle(t *testing.T) {
 	s := newSubscriber(SubscribeOptions{Buffer: 1 << 20}, spawner(t))
 	text := string(make([]byte, 1000))
 	for i := range 10000 {
-		s.push([]Event{delta(int64(i*1000), text)})
+		s.push(&Batch{Events: []event.Event{delta(int64(i*1000), text)}})
 	}
 	if !errors.Is(s.failure(), ErrSlow) {
 		t.Fatal("ten megabytes were kept for a reader that never reads")
@@ -118,21 +118,21 @@ func TestStalledReaderCostsLittle(t *testing.T) {
 func TestReplayComesBeforeLive(t *testing.T) {
 	s := newSubscriber(SubscribeOptions{}, spawner(t))
 	gate := make(chan struct{})
-	s.replay(0, 600, []Event{delta(0, "so far")}, func(_ context.Context, after uint64) ([]Event, error) {
+	s.replay(0, 600, []event.Event{delta(0, "so far")}, func(_ context.Context, after uint64) ([]event.Event, error) {
 		<-gate
-		var page []Event
+		var page []event.Event
 		for i := after + 1; i <= after+256; i++ { // pages may reach beyond the snapshot
-			page = append(page, Event{Seq: i})
+			page = append(page, event.Event{Seq: i})
 		}
 		return page, nil
 	})
-	s.push([]Event{{Seq: 601}})
-	s.push([]Event{{Seq: 602}})
+	s.push(&Batch{Events: []event.Event{{Seq: 601}}})
+	s.push(&Batch{Events: []event.Event{{Seq: 602}}})
 	close(gate)
 	next := uint64(1)
 	for next <= 602 {
-		for _, e := range <-s.ch {
-			if e.Kind == ItemDelta {
+		for _, e := range (<-s.ch).Events {
+			if e.Kind == event.ItemDelta {
 				if next != 601 {
 					t.Fatalf("the text so far came at %d", next)
 				}
@@ -153,7 +153,7 @@ func TestReplayComesBeforeLive(t *testing.T) {
 
 func TestReplayThatFailsSaysWhy(t *testing.T) {
 	s := newSubscriber(SubscribeOptions{}, spawner(t))
-	s.replay(0, 5, nil, func(context.Context, uint64) ([]Event, error) { return nil, nil })
+	s.replay(0, 5, nil, func(context.Context, uint64) ([]event.Event, error) { return nil, nil })
 	for range s.ch {
 	}
 	if thole.CodeOf(s.failure()) != thole.CodeGone {

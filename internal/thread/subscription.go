@@ -1,6 +1,8 @@
 package thread
 
-import "errors"
+import (
+	"errors"
+)
 
 // ErrSlow ends a subscription whose reader fell behind its buffer.
 var ErrSlow = errors.New("thread: subscriber too slow")
@@ -9,7 +11,7 @@ var ErrSlow = errors.New("thread: subscriber too slow")
 // after Snapshot, in order; it is closed at the end and Err then says why.
 type Subscription struct {
 	Snapshot Snapshot
-	Events   <-chan []Event
+	Events   <-chan *Batch
 
 	err   func() error
 	close func()

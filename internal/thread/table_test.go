@@ -7,51 +7,54 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // want is the transition table a second time, in the form a reader checks: one
 // row per event, one column per slot (idle, queued, running, waiting, parked,
 // over), each with the slots it may lead to: i q r w p o, or - for illegal.
-var want = map[Kind][6]string{
-	ThreadCreated:  {"-", "-", "-", "-", "-", "-"},
-	ThreadUpdated:  {"i", "q", "r", "w", "p", "o"},
-	ThreadDeleted:  {"i", "q", "r", "w", "p", "o"},
-	ThreadStatus:   {"-", "-", "-", "-", "-", "-"},
-	TurnStarted:    {"q", "-", "-", "-", "-", "-"},
-	TurnPhase:      {"-", "qr", "q", "p", "-", "o"},
-	TurnSteered:    {"-", "q", "r", "w", "p", "-"},
-	SteerRefused:   {"-", "q", "r", "w", "p", "-"},
-	TurnInterrupt:  {"-", "q", "r", "w", "p", "-"},
-	TurnEnded:      {"-", "o", "o", "o", "o", "-"},
-	StepStarted:    {"-", "-", "r", "w", "-", "-"},
-	StepEnded:      {"-", "-", "r", "w", "-", "-"},
-	StepReset:      {"-", "-", "r", "w", "-", "-"},
-	ItemStarted:    {"-", "q", "r", "w", "p", "-"},
-	ItemDelta:      {"-", "-", "-", "-", "-", "-"},
-	ItemUpdated:    {"-", "-", "r", "w", "-", "-"},
-	ItemCompleted:  {"-", "q", "r", "w", "p", "-"},
-	TodoSnapshot:   {"-", "-", "r", "w", "-", "-"},
-	TodoUpdate:     {"-", "-", "r", "w", "-", "-"},
-	AskRequested:   {"-", "-", "w", "w", "-", "-"},
-	AskResolved:    {"-", "-", "r", "rw", "qp", "-"},
-	UsageUpdated:   {"-", "-", "r", "w", "-", "-"},
-	ErrorReported:  {"-", "-", "r", "w", "-", "-"},
-	NoteReported:   {"i", "q", "r", "w", "p", "-"},
-	QueueAdded:     {"i", "q", "r", "w", "p", "o"},
-	QueueEdited:    {"i", "q", "r", "w", "p", "o"},
-	QueueRemoved:   {"i", "q", "r", "w", "p", "o"},
-	QueueReordered: {"i", "q", "r", "w", "p", "o"},
+var want = map[event.Kind][6]string{
+	event.ThreadCreated:  {"-", "-", "-", "-", "-", "-"},
+	event.ThreadUpdated:  {"i", "q", "r", "w", "p", "o"},
+	event.ThreadDeleted:  {"i", "q", "r", "w", "p", "o"},
+	event.ThreadStatus:   {"-", "-", "-", "-", "-", "-"},
+	event.TurnStarted:    {"q", "-", "-", "-", "-", "-"},
+	event.TurnPhase:      {"-", "qr", "q", "p", "-", "o"},
+	event.TurnSteered:    {"-", "q", "r", "w", "p", "-"},
+	event.SteerTaken:     {"-", "-", "-", "-", "-", "-"},
+	event.SteerRefused:   {"-", "q", "r", "w", "p", "-"},
+	event.TurnInterrupt:  {"-", "q", "r", "w", "p", "-"},
+	event.TurnEnded:      {"-", "o", "o", "o", "o", "-"},
+	event.StepStarted:    {"-", "-", "r", "w", "-", "-"},
+	event.StepEnded:      {"-", "-", "r", "w", "-", "-"},
+	event.StepReset:      {"-", "-", "r", "w", "-", "-"},
+	event.ItemStarted:    {"-", "q", "r", "w", "p", "-"},
+	event.ItemDelta:      {"-", "-", "-", "-", "-", "-"},
+	event.ItemUpdated:    {"-", "-", "r", "w", "-", "-"},
+	event.ItemCompleted:  {"-", "q", "r", "w", "p", "-"},
+	event.TodoSnapshot:   {"-", "-", "r", "w", "-", "-"},
+	event.TodoUpdate:     {"-", "-", "r", "w", "-", "-"},
+	event.AskRequested:   {"-", "-", "w", "w", "-", "-"},
+	event.AskResolved:    {"-", "-", "r", "rw", "qp", "-"},
+	event.UsageUpdated:   {"-", "-", "r", "w", "-", "-"},
+	event.ErrorReported:  {"-", "-", "r", "w", "-", "-"},
+	event.NoteReported:   {"i", "q", "r", "w", "p", "-"},
+	event.QueueAdded:     {"i", "q", "r", "w", "p", "o"},
+	event.QueueEdited:    {"i", "q", "r", "w", "p", "o"},
+	event.QueueRemoved:   {"i", "q", "r", "w", "p", "o"},
+	event.QueueReordered: {"i", "q", "r", "w", "p", "o"},
 }
 
 func TestTransitionTable(t *testing.T) {
-	if len(want) != len(kinds) {
-		t.Fatalf("%d kinds are tabled, %d exist", len(want), len(kinds))
+	if len(want) != len(event.Kinds) {
+		t.Fatalf("%d kinds are tabled, %d exist", len(want), len(event.Kinds))
 	}
-	for _, k := range kinds {
-		for col, from := range slots {
-			for _, to := range slots {
+	for _, k := range event.Kinds {
+		for col, from := range fold.Slots {
+			for _, to := range fold.Slots {
 				expected := slices.Contains([]byte(want[k][col]), to[0])
-				if got := legal(k, from, to); got != expected {
+				if got := fold.Legal(k, from, to); got != expected {
 					t.Errorf("%s: %s → %s: legal %v, want %v", k, from, to, got, expected)
 				}
 			}
@@ -61,50 +64,52 @@ func TestTransitionTable(t *testing.T) {
 
 // in builds a state whose open turn is in a slot, with one of everything the
 // events below need.
-func in(t *testing.T, sl slot) *writer {
+func in(t *testing.T, sl fold.Slot) *writer {
 	t.Helper()
 	n := 0
 	w := &writer{
-		s: &state{}, c: &Commit{}, now: time.UnixMilli(1e12).UTC(), actor: thole.LocalActor, flights: &flightPlan{base: flights{}},
+		s: &fold.State{}, c: &Commit{}, now: time.UnixMilli(1e12).UTC(), actor: thole.LocalActor, flights: &flightPlan{base: flights{}},
 		newID: func(time.Time) string { n++; return fmt.Sprintf("id-%d", n) },
 	}
-	w.append(Event{Thread: "t", Kind: ThreadCreated, Data: Data{Created: &Created{Owner: thole.DefaultOwner}}})
-	w.add(QueueAdded, "", Data{Message: &Message{ID: "m1"}})
-	w.add(QueueAdded, "", Data{Message: &Message{ID: "m2"}})
+	w.append(event.Event{Thread: "t", Kind: event.ThreadCreated, Data: event.Data{Created: &event.Created{Owner: thole.DefaultOwner}}})
+	w.add(event.QueueAdded, "", event.Data{Message: &event.Message{ID: "m1"}})
+	w.add(event.QueueAdded, "", event.Data{Message: &event.Message{ID: "m2"}})
 	start := func() {
 		if _, err := w.startTurn(StartTurn{Thread: "t", ID: "turn", Input: thole.Text("hi")}); err != nil {
 			t.Fatal(err)
 		}
-		w.add(TurnSteered, "turn", Data{Message: &Message{ID: "s1"}})
+		w.add(event.TurnSteered, "turn", event.Data{Message: &event.Message{ID: "s1"}})
 	}
 	run := func() {
 		start()
-		w.add(TurnPhase, "turn", Data{Phase: thole.PhaseRunning})
-		w.add(ItemStarted, "turn", Data{Item: &thole.Item{ID: "open", Kind: thole.ItemMessage}})
-		w.add(ItemCompleted, "turn", Data{Item: &thole.Item{ID: "open", Kind: thole.ItemMessage}})
-		w.add(ItemStarted, "turn", Data{Item: &thole.Item{ID: "second", Kind: thole.ItemMessage}})
+		w.add(event.TurnPhase, "turn", event.Data{Phase: thole.PhaseRunning})
+		w.add(event.ItemStarted, "turn", event.Data{Item: &event.Item{ID: "open", Kind: event.ItemMessage}})
+		w.add(event.ItemCompleted, "turn", event.Data{Item: &event.Item{ID: "open", Kind: event.ItemMessage}})
+		w.add(event.ItemStarted, "turn", event.Data{Item: &event.Item{ID: "second", Kind: event.ItemMessage}})
 	}
-	ask := func() { w.add(AskRequested, "turn", Data{Ask: &thole.Ask{ID: "a1", Kind: thole.AskCommand}}) }
+	ask := func() {
+		w.add(event.AskRequested, "turn", event.Data{Ask: &event.Ask{ID: "a1", Kind: event.AskCommand}})
+	}
 	switch sl {
-	case slotQueued:
+	case fold.Queued:
 		start()
-	case slotRunning:
+	case fold.Running:
 		run()
 		ask()
-		w.resolve("a1", thole.AskCanceled, nil)
-	case slotWaiting:
+		w.resolve("a1", event.AskCanceled, nil)
+	case fold.Waiting:
 		run()
 		ask()
-	case slotParked:
+	case fold.Parked:
 		run()
 		ask()
-		w.add(TurnPhase, "turn", Data{Phase: thole.PhaseWaitingHuman, AskID: "a1"})
-	case slotOver:
+		w.add(event.TurnPhase, "turn", event.Data{Phase: thole.PhaseWaitingHuman, AskID: "a1"})
+	case fold.Over:
 		start()
-		w.s.queue = nil // nothing may start behind it
-		w.add(SteerRefused, "turn", Data{MessageID: "s1"})
+		w.s.Queue = nil // nothing may start behind it
+		w.add(event.SteerRefused, "turn", event.Data{MessageID: "s1"})
 		w.endTurn(thole.OutcomeCompleted, nil)
-		w.s.queue = []Message{{ID: "m1"}, {ID: "m2"}}
+		w.s.Queue = []event.Message{{ID: "m1"}, {ID: "m2"}}
 	}
 	if w.err != nil {
 		t.Fatal(w.err)
@@ -115,70 +120,70 @@ func in(t *testing.T, sl slot) *writer {
 // TestFoldObeysTable appends every event to a thread in every slot: the fold
 // takes exactly what the table allows, and a refusal leaves the state alone.
 func TestFoldObeysTable(t *testing.T) {
-	data := map[Kind]Data{
-		ThreadUpdated: {Name: new("n")}, ThreadDeleted: {}, TurnStarted: {Input: thole.Text("x")},
-		TurnSteered: {Message: &Message{ID: "s2"}}, SteerRefused: {MessageID: "s1"}, TurnInterrupt: {},
-		StepStarted: {}, StepEnded: {}, StepReset: {}, ItemStarted: {Item: &thole.Item{ID: "new", Kind: thole.ItemMessage}},
-		ItemUpdated:   {Item: &thole.Item{ID: "second", Kind: thole.ItemMessage}},
-		ItemCompleted: {Item: &thole.Item{ID: "new", Kind: thole.ItemMessage}},
-		TodoSnapshot:  {Todos: []thole.Todo{{ID: "1"}}}, TodoUpdate: {Todos: []thole.Todo{{ID: "1"}}},
-		AskRequested: {Ask: &thole.Ask{ID: "a2", Kind: thole.AskInput}},
-		AskResolved:  {AskID: "a1", AskState: thole.AskAnswered, Answer: &thole.Answer{Decision: thole.DecisionAllow}},
-		UsageUpdated: {Usage: &thole.Usage{Input: 1}}, ErrorReported: {Error: &thole.TurnError{}}, NoteReported: {},
-		QueueAdded: {Message: &Message{ID: "m3"}}, QueueEdited: {Message: &Message{ID: "m1"}},
-		QueueRemoved: {MessageID: "m1"}, QueueReordered: {Order: []thole.MessageID{"m2", "m1"}},
-		TurnPhase: {Phase: thole.PhaseClaimed}, TurnEnded: {Outcome: thole.OutcomeCompleted},
-		ThreadStatus: {}, ItemDelta: {},
+	data := map[event.Kind]event.Data{
+		event.ThreadUpdated: {Name: new("n")}, event.ThreadDeleted: {}, event.TurnStarted: {Input: thole.Text("x")},
+		event.TurnSteered: {Message: &event.Message{ID: "s2"}}, event.SteerRefused: {MessageID: "s1"}, event.TurnInterrupt: {},
+		event.StepStarted: {}, event.StepEnded: {}, event.StepReset: {}, event.ItemStarted: {Item: &event.Item{ID: "new", Kind: event.ItemMessage}},
+		event.ItemUpdated:   {Item: &event.Item{ID: "second", Kind: event.ItemMessage}},
+		event.ItemCompleted: {Item: &event.Item{ID: "new", Kind: event.ItemMessage}},
+		event.TodoSnapshot:  {Todos: []event.Todo{{ID: "1"}}}, event.TodoUpdate: {Todos: []event.Todo{{ID: "1"}}},
+		event.AskRequested: {Ask: &event.Ask{ID: "a2", Kind: event.AskInput}},
+		event.AskResolved:  {AskID: "a1", AskState: event.AskAnswered, Answer: &event.Answer{Decision: event.DecisionAllow}},
+		event.UsageUpdated: {Usage: &thole.Usage{Input: 1}}, event.ErrorReported: {Error: &thole.TurnError{}}, event.NoteReported: {},
+		event.QueueAdded: {Message: &event.Message{ID: "m3"}}, event.QueueEdited: {Message: &event.Message{ID: "m1"}},
+		event.QueueRemoved: {MessageID: "m1"}, event.QueueReordered: {Order: []thole.MessageID{"m2", "m1"}},
+		event.TurnPhase: {Phase: thole.PhaseClaimed}, event.TurnEnded: {Outcome: thole.OutcomeCompleted},
+		event.ThreadStatus: {}, event.ItemDelta: {},
 	}
-	about := func(k Kind) thole.TurnID {
+	about := func(k event.Kind) thole.TurnID {
 		switch k {
-		case ThreadUpdated, ThreadDeleted, QueueAdded, QueueEdited, QueueRemoved, QueueReordered:
+		case event.ThreadUpdated, event.ThreadDeleted, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
 			return ""
-		case TurnStarted:
+		case event.TurnStarted:
 			return "turn2"
 		}
 		return "turn"
 	}
-	for _, k := range kinds {
-		if k == ThreadCreated {
+	for _, k := range event.Kinds {
+		if k == event.ThreadCreated {
 			continue
 		}
-		for col, from := range slots {
+		for col, from := range fold.Slots {
 			t.Run(string(k)+"/"+string(from), func(t *testing.T) {
 				w := in(t, from)
 				d := data[k]
-				if k == TurnPhase {
-					d.Phase = map[slot]thole.Phase{slotRunning: thole.PhaseQueued, slotWaiting: thole.PhaseWaitingHuman, slotOver: thole.PhaseExported}[from]
-					if from == slotWaiting {
+				if k == event.TurnPhase {
+					d.Phase = map[fold.Slot]thole.Phase{fold.Running: thole.PhaseQueued, fold.Waiting: thole.PhaseWaitingHuman, fold.Over: thole.PhaseExported}[from]
+					if from == fold.Waiting {
 						d.AskID = "a1"
 					}
 					if d.Phase == "" {
 						d.Phase = thole.PhaseClaimed
 					}
 				}
-				if k == AskResolved && from == slotRunning { // what is settled can only turn out otherwise
-					d.AskState = thole.AskSelfAnswered
+				if k == event.AskResolved && from == fold.Running { // what is settled can only turn out otherwise
+					d.AskState = event.AskSelfAnswered
 				}
-				if k == TurnEnded {
+				if k == event.TurnEnded {
 					w.cancelAsks()
 					w.closeItems()
 				}
-				before := w.s.seq()
+				before := w.s.Seq()
 				w.add(k, about(k), d)
 				allowed := want[k][col] != "-"
-				if k == NoteReported && from == slotIdle {
+				if k == event.NoteReported && from == fold.Idle {
 					allowed = false // a note about a turn needs the turn
 				}
-				if k == TurnStarted && from == slotOver {
+				if k == event.TurnStarted && from == fold.Over {
 					allowed = true // another turn: behind one that is over the thread is idle
 				}
-				if k == TurnPhase && from == slotIdle {
+				if k == event.TurnPhase && from == fold.Idle {
 					allowed = true // a turn that is over is not in memory; the store refuses one that never was
 				}
 				if got := w.err == nil; got != allowed {
 					t.Fatalf("taken %v, want %v (%v)", got, allowed, w.err)
 				}
-				if w.err != nil && w.s.seq() != before {
+				if w.err != nil && w.s.Seq() != before {
 					t.Fatal("a refused event moved the sequence")
 				}
 			})
@@ -216,7 +221,7 @@ func TestPhaseMoves(t *testing.T) {
 	}
 	for _, c := range cases {
 		for _, to := range all {
-			if got := mayEnter(&Turn{Phase: c.from, Outcome: c.outcome}, to); got != slices.Contains(c.to, to) {
+			if got := mayEnter(&fold.Turn{Phase: c.from, Outcome: c.outcome}, to); got != slices.Contains(c.to, to) {
 				t.Errorf("%s (%q) → %s: %v", c.from, c.outcome, to, got)
 			}
 		}
@@ -224,10 +229,10 @@ func TestPhaseMoves(t *testing.T) {
 }
 
 func TestAskMoves(t *testing.T) {
-	states := []thole.AskState{thole.AskPending, thole.AskAnswered, thole.AskExpired, thole.AskCanceled, thole.AskSelfAnswered}
+	states := []event.AskState{event.AskPending, event.AskAnswered, event.AskExpired, event.AskCanceled, event.AskSelfAnswered}
 	for _, from := range states {
 		for _, to := range states {
-			if got := askMove(from, to); got != (from == thole.AskPending && to != thole.AskPending || to == thole.AskSelfAnswered && from != to) {
+			if got := from.MayBecome(to); got != (from == event.AskPending && to != event.AskPending || to == event.AskSelfAnswered && from != to) {
 				t.Errorf("%s → %s: %v", from, to, got)
 			}
 		}

@@ -5,68 +5,70 @@ import (
 	"errors"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Create implements Service.
-func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (Thread, error) {
+func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (fold.Thread, error) {
 	if !actor.Valid() {
-		return Thread{}, errNoActor()
+		return fold.Thread{}, errNoActor()
 	}
 	if err := checkText("name", p.Name, maxName); err != nil {
-		return Thread{}, err
+		return fold.Thread{}, err
 	}
 	if p.ID == "" {
 		p.ID = thole.ThreadID(m.cfg.NewID(m.now()))
 	} else if err := checkID("thread id", string(p.ID)); err != nil {
-		return Thread{}, err
+		return fold.Thread{}, err
 	}
 	owner := p.Owner
 	if owner == (thole.Owner{}) {
 		owner = thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: actor.User}
 	}
 	if !m.cfg.Access(actor).Sees(owner) {
-		return Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for somebody else")
+		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for somebody else")
 	}
-	born := Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent}
-	return m.birth(ctx, actor, p.ID, Data{Created: &born, Settings: &p.Settings, Name: &p.Name}, 0,
+	born := event.Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent}
+	return m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &p.Settings, Name: &p.Name}, 0,
 		func(c *Commit) error { return m.store.Commit(ctx, "thread.create", c) })
 }
 
 // birth commits a thread's first event, behind base for a fork.
-func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadID, d Data, base uint64, commit func(*Commit) error) (Thread, error) {
+func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadID, d event.Data, base uint64, commit func(*Commit) error) (fold.Thread, error) {
 	l, err := m.lockLive(ctx, id)
 	if err != nil {
-		return Thread{}, err
+		return fold.Thread{}, err
 	}
 	defer l.release()
 	if l.st != nil {
-		return Thread{}, errInUse(id)
+		return fold.Thread{}, errInUse(id)
 	}
-	l.st = &state{}
-	l.st.row.Thread.Seq = base
+	l.st = &fold.State{}
+	l.st.Row.Thread.Seq = base
 	l.attached.Store(true)
 	w := m.writer(l, actor)
 	w.c.Create = true
-	w.append(Event{Thread: id, Kind: ThreadCreated, Actor: actor, Data: d})
+	w.append(event.Event{Thread: id, Kind: event.ThreadCreated, Actor: actor, Data: d})
 	err = w.err
 	if err == nil {
-		w.c.Row = w.s.row
+		w.c.Row = w.s.Row
 		err = commit(w.c)
 	}
 	switch {
 	case err == nil:
 		l.used = m.now()
 		m.accept(l, w)
-		return w.s.row.thread(true), nil
+		return w.s.Row.View(true), nil
 	case errors.Is(err, ErrExists):
 		m.forget(l)
-		return Thread{}, errInUse(id)
+		return fold.Thread{}, errInUse(id)
 	}
 	m.forget(l) // the next call reads what the store has
 	if known, kerr := m.store.Known(context.WithoutCancel(ctx), id, []thole.EventID{w.c.Events[0].ID}); kerr == nil && known[w.c.Events[0].ID] {
-		return w.s.row.thread(false), nil
+		return w.s.Row.View(false), nil
 	}
-	return Thread{}, failed("create thread", err)
+	return fold.Thread{}, failed("create thread", err)
 }
 
 func errInUse(id thole.ThreadID) error {
@@ -74,36 +76,36 @@ func errInUse(id thole.ThreadID) error {
 }
 
 // Get implements Service.
-func (m *Machine) Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (Thread, error) {
+func (m *Machine) Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Thread, error) {
 	row, err := m.visible(ctx, actor, id)
 	if err != nil {
-		return Thread{}, err
+		return fold.Thread{}, err
 	}
-	return row.thread(m.loaded(id)), nil
+	return row.View(m.loaded(id)), nil
 }
 
 // visible reads a thread's row if the actor may see it.
-func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.ThreadID) (Row, error) {
+func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Row, error) {
 	if !actor.Valid() {
-		return Row{}, errNoActor()
+		return fold.Row{}, errNoActor()
 	}
-	var row Row
+	var row fold.Row
 	var err error
-	if !m.recall(id, func(s *state) { row = s.row }) {
+	if !m.recall(id, func(s *fold.State) { row = s.Row }) {
 		row, err = m.store.Thread(ctx, id)
 	}
 	if errors.Is(err, ErrNone) || err == nil && !m.cfg.Access(actor).Sees(row.Thread.Owner) {
-		return Row{}, errNoThread(id)
+		return fold.Row{}, errNoThread(id)
 	}
 	if err != nil {
-		return Row{}, failed("read thread", err)
+		return fold.Row{}, failed("read thread", err)
 	}
 	return row, nil
 }
 
 // recall looks at a thread that is in memory, where nobody else writes the store.
 // Who finds the thread busy asks the store instead of waiting.
-func (m *Machine) recall(id thole.ThreadID, look func(*state)) bool {
+func (m *Machine) recall(id thole.ThreadID, look func(*fold.State)) bool {
 	l := m.live(id)
 	if m.shared || l == nil {
 		return false
@@ -122,15 +124,15 @@ func (m *Machine) recall(id thole.ThreadID, look func(*state)) bool {
 }
 
 // List implements Service. Ephemeral threads are never listed.
-func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[Thread], error) {
+func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[fold.Thread], error) {
 	if !actor.Valid() {
-		return Page[Thread]{}, errNoActor()
+		return Page[fold.Thread]{}, errNoActor()
 	}
 	if f.Sort != "" && f.Sort != "created" && f.Sort != "updated" {
-		return Page[Thread]{}, thole.Errorf(thole.CodeInvalid, "unknown sort key %q", f.Sort).WithHint("use created or updated")
+		return Page[fold.Thread]{}, thole.Errorf(thole.CodeInvalid, "unknown sort key %q", f.Sort).WithHint("use created or updated")
 	}
 	if err := checkText("search term", f.Search, maxName); err != nil {
-		return Page[Thread]{}, err
+		return Page[fold.Thread]{}, err
 	}
 	limit := pageLimit(f.Limit)
 	q := ThreadQuery{
@@ -141,7 +143,7 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[T
 	if f.Cursor != "" {
 		var err error
 		if q.Key, q.KeyID, back, err = parseThreadKey(f.Cursor); err != nil {
-			return Page[Thread]{}, err
+			return Page[fold.Thread]{}, err
 		}
 		if back {
 			q.Desc = !q.Desc
@@ -149,28 +151,28 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[T
 	}
 	rows, err := m.store.Threads(ctx, q)
 	if err != nil {
-		return Page[Thread]{}, failed("list threads", err)
+		return Page[fold.Thread]{}, failed("list threads", err)
 	}
-	threads := make([]Thread, len(rows))
+	threads := make([]fold.Thread, len(rows))
 	for i, r := range rows {
-		threads[i] = r.thread(m.loaded(r.Thread.ID))
+		threads[i] = r.View(m.loaded(r.Thread.ID))
 	}
 	return paged(threads, limit, f.PageParams, back, threadKey(q.ByCreated)), nil
 }
 
 // Fork implements Service. The fork's log begins behind the parent's: what was
 // copied is history, not news.
-func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (Thread, error) {
+func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error) {
 	if p.ID == "" {
 		p.ID = thole.ThreadID(m.cfg.NewID(m.now()))
 	} else if err := checkID("thread id", string(p.ID)); err != nil {
-		return Thread{}, err
+		return fold.Thread{}, err
 	}
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
-		return Thread{}, err
+		return fold.Thread{}, err
 	}
-	parent, base, todos := l.st.row.Thread, l.st.seq(), l.st.todos
+	parent, base, todos := l.st.Row.Thread, l.st.Seq(), l.st.Todos
 	upTo := parent.Turns
 	if parent.Open != "" {
 		upTo--
@@ -179,40 +181,40 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	if p.UpTo != "" {
 		t, err := m.Turn(ctx, actor, id, p.UpTo)
 		if err != nil {
-			return Thread{}, err
+			return fold.Thread{}, err
 		}
 		if t.Outcome == "" {
-			return Thread{}, thole.Errorf(thole.CodeConflict, "turn %s is still running", p.UpTo).WithHint("fork up to an earlier turn, or wait")
+			return fold.Thread{}, thole.Errorf(thole.CodeConflict, "turn %s is still running", p.UpTo).WithHint("fork up to an earlier turn, or wait")
 		}
 		if t.Number < upTo {
 			todos = nil // the list is that of later work
 		}
 		upTo = t.Number
 	}
-	born := Created{
+	born := event.Created{
 		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo, Todos: todos, Ephemeral: p.Ephemeral,
 	}
 	if upTo > 0 {
 		born.Preview = parent.Preview
 	}
 	settings := merge(parent.Settings, p.Settings)
-	return m.birth(ctx, actor, p.ID, Data{Created: &born, Settings: &settings, Name: &parent.Name}, base,
+	return m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &settings, Name: &parent.Name}, base,
 		func(c *Commit) error { return m.store.Fork(ctx, id, upTo, c) })
 }
 
 // Update implements Service. Archiving a thread asks its running turn to stop.
-func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[Thread]) (Thread, error) {
+func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[fold.Thread]) (fold.Thread, error) {
 	if p.Name != nil {
 		if err := checkText("name", *p.Name, maxName); err != nil {
-			return Thread{}, err
+			return fold.Thread{}, err
 		}
 	}
-	var t Thread
+	var t fold.Thread
 	err := m.change(ctx, actor, id, "thread.update", func(l *live, w *writer) error {
-		if err := held(w.s.row.thread(w.loaded), when); err != nil {
+		if err := held(w.s.Row.View(w.loaded), when); err != nil {
 			return err
 		}
-		now, d := w.s.row.Thread, Data{}
+		now, d := w.s.Row.Thread, event.Data{}
 		if p.Name != nil && *p.Name != now.Name {
 			d.Name = p.Name
 		}
@@ -231,12 +233,12 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 			d.Settings = &next
 		}
 		if d.Name != nil || d.Archived != nil || d.Settings != nil {
-			w.add(ThreadUpdated, "", d)
+			w.add(event.ThreadUpdated, "", d)
 		}
-		if d.Archived != nil && *d.Archived && w.s.open != nil {
+		if d.Archived != nil && *d.Archived && w.s.Open != nil {
 			w.interrupt(nil)
 		}
-		t = w.s.row.thread(w.loaded)
+		t = w.s.Row.View(w.loaded)
 		return nil
 	})
 	return t, err
@@ -244,18 +246,18 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 
 // Delete implements Service. A running turn loses its thread; its runner is told
 // to stop and finds nothing to write to.
-func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[Thread]) error {
+func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[fold.Thread]) error {
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
 		return err
 	}
 	w := m.writer(l, actor)
-	ref, open := w.ref(), l.st.open != nil
+	ref, open := w.ref(), l.st.Open != nil
 	for range maxTries {
-		if err = held(l.st.row.thread(l.attached.Load()), when); err != nil {
+		if err = held(l.st.Row.View(l.attached.Load()), when); err != nil {
 			break
 		}
-		if err = m.store.Delete(ctx, id, l.st.seq()); !errors.Is(err, ErrStale) {
+		if err = m.store.Delete(ctx, id, l.st.Seq()); !errors.Is(err, ErrStale) {
 			break
 		}
 		if _, err = m.refresh(ctx, l); err != nil {

@@ -5,26 +5,27 @@ import (
 	"errors"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // StartTurn implements Service.
-func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (Turn, error) {
+func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (fold.Turn, error) {
 	if err := checkMessage(p.Input, p.ClientID); err != nil {
-		return Turn{}, err
+		return fold.Turn{}, err
 	}
 	if err := checkText("trace", p.Trace, maxKey); err != nil {
-		return Turn{}, err
+		return fold.Turn{}, err
 	}
 	if err := checkText("idempotency key", p.Idempotency, maxKey); err != nil {
-		return Turn{}, err
+		return fold.Turn{}, err
 	}
 	if p.ID != "" {
 		if err := checkID("turn id", string(p.ID)); err != nil {
-			return Turn{}, err
+			return fold.Turn{}, err
 		}
 	}
-	var turn Turn
+	var turn fold.Turn
 	err := m.change(ctx, actor, p.Thread, "thread.start_turn", func(l *live, w *writer) error {
 		if done, found, err := m.repeated(ctx, p); err != nil || found {
 			turn = done
@@ -34,7 +35,7 @@ func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn)
 		if _, err := w.startTurn(p); err != nil {
 			return err
 		}
-		turn = *w.s.open
+		turn = *w.s.Open
 		return nil
 	})
 	return turn, err
@@ -42,58 +43,58 @@ func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn)
 
 // repeated finds the turn that an earlier call with the same key started, and
 // refuses an id that another turn has.
-func (m *Machine) repeated(ctx context.Context, p StartTurn) (Turn, bool, error) {
+func (m *Machine) repeated(ctx context.Context, p StartTurn) (fold.Turn, bool, error) {
 	if p.Idempotency != "" {
 		t, err := m.store.TurnByKey(ctx, p.Thread, p.Idempotency)
 		if err == nil {
 			return t, true, nil
 		}
 		if !errors.Is(err, ErrNone) {
-			return Turn{}, false, failed("find turn", err)
+			return fold.Turn{}, false, failed("find turn", err)
 		}
 	}
 	if p.ID != "" {
 		_, err := m.store.Turn(ctx, p.Thread, p.ID)
 		if err == nil {
-			return Turn{}, false, thole.Errorf(thole.CodeConflict, "turn id is in use: %s", p.ID)
+			return fold.Turn{}, false, thole.Errorf(thole.CodeConflict, "turn id is in use: %s", p.ID)
 		}
 		if !errors.Is(err, ErrNone) {
-			return Turn{}, false, failed("find turn", err)
+			return fold.Turn{}, false, failed("find turn", err)
 		}
 	}
-	return Turn{}, false, nil
+	return fold.Turn{}, false, nil
 }
 
 // Steer implements Service. The message is durable before the agent hears of
 // it; if the agent cannot take it, it is taken back and the call fails.
-func (m *Machine) Steer(ctx context.Context, actor thole.Actor, p Steer) (Turn, error) {
+func (m *Machine) Steer(ctx context.Context, actor thole.Actor, p Steer) (fold.Turn, error) {
 	if err := checkSome(p.Input, p.ClientID); err != nil {
-		return Turn{}, err
+		return fold.Turn{}, err
 	}
 	return m.steerWith(ctx, actor, p.Thread, false, "thread.steer", func(w *writer) error { return w.steer(p) })
 }
 
-func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.ThreadID, requeue bool, step string, decide func(*writer) error) (Turn, error) {
-	var turn Turn
+func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.ThreadID, requeue bool, step string, decide func(*writer) error) (fold.Turn, error) {
+	var turn fold.Turn
 	var ref TurnRef
-	var msg Message
+	var msg event.Message
 	err := m.change(ctx, actor, id, step, func(_ *live, w *writer) error {
 		if err := decide(w); err != nil {
 			return err
 		}
-		turn, ref = *w.s.open, w.ref()
+		turn, ref = *w.s.Open, w.ref()
 		msg = turn.Steers[len(turn.Steers)-1]
 		return nil
 	})
 	if err != nil {
-		return Turn{}, err
+		return fold.Turn{}, err
 	}
 	// A turn that no process holds keeps the message for whoever takes it.
-	if slotOf(&turn) == slotQueued || slotOf(&turn) == slotParked {
+	if fold.SlotOf(&turn) == fold.Queued || fold.SlotOf(&turn) == fold.Parked {
 		return turn, nil
 	}
 	refused := steerNow(ctx, m.runs(), ref, msg)
-	if refused == nil || errors.Is(refused, provider.ErrNoTurn) || errors.Is(refused, context.Canceled) {
+	if refused == nil || errors.Is(refused, ErrNoTurn) || errors.Is(refused, context.Canceled) {
 		return turn, nil // ErrNoTurn: it ends just now, and the queue gets the message
 	}
 	back := false
@@ -102,15 +103,15 @@ func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.Thr
 		return nil
 	})
 	if err != nil {
-		return Turn{}, err
+		return fold.Turn{}, err
 	}
 	if !back {
 		return turn, nil // a failure would make the caller send it twice
 	}
-	if errors.Is(refused, provider.ErrUnsupported) {
-		return Turn{}, thole.Errorf(thole.CodeUnsupported, "this agent cannot be steered: %w", refused).WithHint("queue the message instead")
+	if errors.Is(refused, ErrNotSteerable) {
+		return fold.Turn{}, thole.Errorf(thole.CodeUnsupported, "this agent cannot be steered: %w", refused).WithHint("queue the message instead")
 	}
-	return Turn{}, failed("steer", refused)
+	return fold.Turn{}, failed("steer", refused)
 }
 
 // Interrupt implements Service. Repeats change nothing.
@@ -125,10 +126,10 @@ func (m *Machine) Interrupt(ctx context.Context, actor thole.Actor, id thole.Thr
 }
 
 // Answer implements Service.
-func (m *Machine) Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a thole.Answer) (AskRecord, error) {
-	var done AskRecord
+func (m *Machine) Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a event.Answer) (fold.AskRecord, error) {
+	var done fold.AskRecord
 	err := m.change(ctx, actor, id, "thread.answer", func(_ *live, w *writer) error {
-		r, pending := w.s.ask(ask)
+		r, pending := w.s.Ask(ask)
 		if !pending {
 			var err error
 			done, err = m.settled(ctx, id, ask, a)
@@ -137,7 +138,7 @@ func (m *Machine) Answer(ctx context.Context, actor thole.Actor, id thole.Thread
 		if err := w.answer(r, a); err != nil {
 			return err
 		}
-		r.State, r.Answer, r.Actor, r.Resolved = thole.AskAnswered, &a, w.actor, w.now
+		r.State, r.Answer, r.Actor, r.Resolved = event.AskAnswered, &a, w.actor, w.now
 		done = r
 		return nil
 	})
@@ -145,28 +146,28 @@ func (m *Machine) Answer(ctx context.Context, actor thole.Actor, id thole.Thread
 }
 
 // settled judges an answer to an ask that is not pending any more.
-func (m *Machine) settled(ctx context.Context, id thole.ThreadID, ask thole.AskID, a thole.Answer) (AskRecord, error) {
+func (m *Machine) settled(ctx context.Context, id thole.ThreadID, ask thole.AskID, a event.Answer) (fold.AskRecord, error) {
 	r, err := m.store.Ask(ctx, id, ask)
 	switch {
 	case errors.Is(err, ErrNone):
-		return AskRecord{}, thole.Errorf(thole.CodeNotFound, "ask not found: %s", ask)
+		return fold.AskRecord{}, thole.Errorf(thole.CodeNotFound, "ask not found: %s", ask)
 	case err != nil:
-		return AskRecord{}, failed("read ask", err)
-	case r.State == thole.AskAnswered && sameAnswer(r.Answer, &a):
+		return fold.AskRecord{}, failed("read ask", err)
+	case r.State == event.AskAnswered && sameAnswer(r.Answer, &a):
 		return r, nil
 	}
 	return r, thole.Errorf(thole.CodeConflict, "ask %s is already %s", ask, r.State)
 }
 
 // Apply implements Service.
-func (m *Machine) Apply(ctx context.Context, ref TurnRef, events []provider.Event) error {
+func (m *Machine) Apply(ctx context.Context, ref TurnRef, events []event.Event) error {
 	var skip map[thole.EventID]bool
 	for range 2 {
 		err := m.change(ctx, thole.SystemActor, ref.Thread, "thread.apply", func(_ *live, w *writer) error {
-			if w.s.openID() != ref.Turn {
+			if w.s.OpenID() != ref.Turn {
 				return m.late(ctx, ref, events)
 			}
-			if slotOf(w.s.open) == slotQueued && skip == nil {
+			if fold.SlotOf(w.s.Open) == fold.Queued && skip == nil {
 				// The first report moves the turn to running; an old one must not.
 				var err error
 				if skip, err = m.known(ctx, ref.Thread, events); err != nil {
@@ -195,10 +196,10 @@ func errFenced(turn thole.TurnID) error {
 	return thole.Errorf(thole.CodeConflict, "turn %s has another driver: %w", turn, ErrFenced)
 }
 
-func (m *Machine) known(ctx context.Context, id thole.ThreadID, events []provider.Event) (map[thole.EventID]bool, error) {
+func (m *Machine) known(ctx context.Context, id thole.ThreadID, events []event.Event) (map[thole.EventID]bool, error) {
 	var ids []thole.EventID
 	for _, e := range events {
-		if e.ID != "" && e.Kind != provider.EventItemDelta {
+		if e.ID != "" && e.Kind != event.ItemDelta {
 			ids = append(ids, e.ID)
 		}
 	}
@@ -211,13 +212,13 @@ func (m *Machine) known(ctx context.Context, id thole.ThreadID, events []provide
 
 // late judges a report about a turn that is not open: a repeat of what the log
 // has is fine, anything new comes from a driver that lost its turn.
-func (m *Machine) late(ctx context.Context, ref TurnRef, events []provider.Event) error {
+func (m *Machine) late(ctx context.Context, ref TurnRef, events []event.Event) error {
 	known, err := m.known(ctx, ref.Thread, events)
 	if err != nil {
 		return err
 	}
 	for _, e := range events {
-		if e.Kind != provider.EventItemDelta && !known[e.ID] {
+		if e.Kind != event.ItemDelta && !known[e.ID] {
 			return thole.Errorf(thole.CodeConflict, "turn %s is over", ref.Turn)
 		}
 	}
@@ -229,8 +230,8 @@ func (m *Machine) SetPhase(ctx context.Context, ref TurnRef, phase thole.Phase, 
 	err := m.change(ctx, thole.SystemActor, ref.Thread, "thread.set_phase", func(_ *live, w *writer) error {
 		w.executor = ref.Executor
 		w.c.Fence = ref
-		if w.s.openID() == ref.Turn {
-			return w.phase(w.s.open, phase, lastError)
+		if w.s.OpenID() == ref.Turn {
+			return w.phase(w.s.Open, phase, lastError)
 		}
 		t, err := m.store.Turn(ctx, ref.Thread, ref.Turn)
 		if errors.Is(err, ErrNone) {

@@ -8,39 +8,39 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // What an executor claims of an ask, and what becomes of it.
 func TestOnlyWhatIsRecordedHereIsAnAnswer(t *testing.T) {
-	yes, no := &thole.Answer{Decision: thole.DecisionAllow}, &thole.Answer{Decision: thole.DecisionDeny}
-	always := &thole.Answer{Decision: thole.DecisionAlways}
-	done := func(id thole.ItemID, st thole.ItemState) provider.Event {
-		return provider.Event{Kind: provider.EventItemCompleted, Item: &thole.Item{ID: id, Kind: thole.ItemCommand, State: st, Command: &thole.Command{}}}
+	yes, no := &event.Answer{Decision: event.DecisionAllow}, &event.Answer{Decision: event.DecisionDeny}
+	always := &event.Answer{Decision: event.DecisionAlways}
+	done := func(id thole.ItemID, st event.ItemState) event.Event {
+		return event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &event.Item{ID: id, Kind: event.ItemCommand, State: st, Command: &event.Command{}}}}
 	}
-	resolved := func(a *thole.Answer) provider.Event {
-		return provider.Event{Kind: provider.EventAskResolved, AskID: "a", Answer: a}
+	resolved := func(a *event.Answer) event.Event {
+		return event.Event{Kind: event.AskResolved, Data: event.Data{AskID: "a", Answer: a}}
 	}
 	for name, tc := range map[string]struct {
-		human   *thole.Answer // recorded before the claim
+		human   *event.Answer // recorded before the claim
 		receipt bool          // the claim comes with the record's receipt
-		claims  []provider.Event
-		state   thole.AskState
+		claims  []event.Event
+		state   event.AskState
 		actor   thole.Actor
 	}{
-		"answered by nobody here":         {nil, false, []provider.Event{resolved(yes)}, thole.AskSelfAnswered, thole.AgentActor},
-		"denied by nobody here":           {nil, false, []provider.Event{resolved(no)}, thole.AskSelfAnswered, thole.AgentActor},
-		"another answer":                  {no, true, []provider.Event{resolved(yes)}, thole.AskSelfAnswered, thole.AgentActor},
-		"the same, not ours":              {yes, false, []provider.Event{resolved(yes)}, thole.AskSelfAnswered, thole.AgentActor},
-		"ours":                            {yes, true, []provider.Event{resolved(yes), done("i", thole.ItemCompleted)}, thole.AskAnswered, me},
-		"withdrawn":                       {nil, false, []provider.Event{resolved(nil), done("i", thole.ItemDeclined)}, thole.AskCanceled, thole.SystemActor},
-		"withdrawn behind an answer":      {yes, false, []provider.Event{resolved(nil)}, thole.AskAnswered, me},
-		"withdrawn and done all the same": {nil, false, []provider.Event{resolved(nil), done("i", thole.ItemCompleted)}, thole.AskSelfAnswered, thole.AgentActor},
-		"done without a word":             {nil, false, []provider.Event{done("i", thole.ItemCompleted)}, thole.AskSelfAnswered, thole.AgentActor},
-		"another item is done":            {nil, false, []provider.Event{resolved(nil), done("j", thole.ItemCompleted)}, thole.AskCanceled, thole.SystemActor},
-		"allowed with its neighbour":      {always, true, []provider.Event{resolved(always), asksFor("b", "j"), {Kind: provider.EventAskResolved, AskID: "b"}, done("j", thole.ItemCompleted)}, thole.AskAnswered, me},
+		"answered by nobody here":         {nil, false, []event.Event{resolved(yes)}, event.AskSelfAnswered, thole.AgentActor},
+		"denied by nobody here":           {nil, false, []event.Event{resolved(no)}, event.AskSelfAnswered, thole.AgentActor},
+		"another answer":                  {no, true, []event.Event{resolved(yes)}, event.AskSelfAnswered, thole.AgentActor},
+		"the same, not ours":              {yes, false, []event.Event{resolved(yes)}, event.AskSelfAnswered, thole.AgentActor},
+		"ours":                            {yes, true, []event.Event{resolved(yes), done("i", event.StateCompleted)}, event.AskAnswered, me},
+		"withdrawn":                       {nil, false, []event.Event{resolved(nil), done("i", event.StateDeclined)}, event.AskCanceled, thole.SystemActor},
+		"withdrawn behind an answer":      {yes, false, []event.Event{resolved(nil)}, event.AskAnswered, me},
+		"withdrawn and done all the same": {nil, false, []event.Event{resolved(nil), done("i", event.StateCompleted)}, event.AskSelfAnswered, thole.AgentActor},
+		"done without a word":             {nil, false, []event.Event{done("i", event.StateCompleted)}, event.AskSelfAnswered, thole.AgentActor},
+		"another item is done":            {nil, false, []event.Event{resolved(nil), done("j", event.StateCompleted)}, event.AskCanceled, thole.SystemActor},
+		"allowed with its neighbour":      {always, true, []event.Event{resolved(always), asksFor("b", "j"), {Kind: event.AskResolved, Data: event.Data{AskID: "b"}}, done("j", event.StateCompleted)}, event.AskAnswered, me},
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
@@ -73,11 +73,11 @@ func TestOnlyWhatIsRecordedHereIsAnAnswer(t *testing.T) {
 					tc.claims[i].Receipt = receipt
 				}
 				report(tc.claims...)
-				blamed := tc.state == thole.AskSelfAnswered
+				blamed := tc.state == event.AskSelfAnswered
 				if got := b.lastTurn(id).Interrupted; got != blamed {
 					t.Errorf("interrupted: %v", got)
 				}
-				report(provider.Event{Kind: provider.EventEnded, Ended: &provider.Ended{Outcome: thole.OutcomeCompleted}})
+				report(event.Event{Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeCompleted}})
 				outcome := thole.OutcomeCompleted
 				if blamed {
 					outcome = thole.OutcomeInterrupted // also when it was done before it heard
@@ -100,6 +100,6 @@ func TestOnlyWhatIsRecordedHereIsAnAnswer(t *testing.T) {
 	}
 }
 
-func asksFor(ask thole.AskID, item thole.ItemID) provider.Event {
-	return provider.Event{Kind: provider.EventAskRequested, Ask: &thole.Ask{ID: ask, Kind: thole.AskCommand, Item: item}}
+func asksFor(ask thole.AskID, item thole.ItemID) event.Event {
+	return event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: ask, Kind: event.AskCommand, Item: item}}}
 }

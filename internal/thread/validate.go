@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // Limits of what callers may send. The contract's edges have their own frame
@@ -108,7 +109,7 @@ func sound(raw json.RawMessage) json.RawMessage {
 	return quoted
 }
 
-func soundTool(t *thole.ToolCall) *thole.ToolCall {
+func soundTool(t *event.ToolCall) *event.ToolCall {
 	if t == nil {
 		return nil
 	}

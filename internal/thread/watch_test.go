@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -30,15 +31,15 @@ func TestWatchTellsTheCoarseChanges(t *testing.T) {
 	if err := b.Delete(bg, me, id); err != nil {
 		t.Fatal(err)
 	}
-	var told []thread.Kind
+	var told []event.Kind
 	var active []bool
-	for _, e := range await(t, w, func(e thread.Event) bool { return e.Kind == thread.ThreadDeleted }) {
+	for _, e := range await(t, w, func(e event.Event) bool { return e.Kind == event.ThreadDeleted }) {
 		told = append(told, e.Kind)
-		if e.Kind == thread.ThreadStatus {
+		if e.Kind == event.ThreadStatus {
 			active = append(active, e.Data.Status.Active)
 		}
 	}
-	want := []thread.Kind{thread.ThreadCreated, thread.ThreadStatus, thread.ThreadStatus, thread.ThreadUpdated, thread.ThreadDeleted}
+	want := []event.Kind{event.ThreadCreated, event.ThreadStatus, event.ThreadStatus, event.ThreadUpdated, event.ThreadDeleted}
 	if len(told) != len(want) || len(active) != 2 || !active[0] || active[1] {
 		t.Fatalf("told %v, active %v", told, active)
 	}
@@ -67,7 +68,7 @@ func TestWatchAcrossProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, w, func(e thread.Event) bool {
-		return e.Thread == th.ID && e.Kind == thread.ThreadUpdated && e.Data.Name != nil && *e.Data.Name == "seen"
+	await(t, w, func(e event.Event) bool {
+		return e.Thread == th.ID && e.Kind == event.ThreadUpdated && e.Data.Name != nil && *e.Data.Name == "seen"
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -39,14 +41,14 @@ func TestOneOfManyConditionalChangesWins(t *testing.T) {
 		for i, m := range []*thread.Machine{a, b, a, b, a, b, a, b} {
 			wg.Go(func() {
 				name := fmt.Sprint("mine ", i)
-				_, err := m.Update(bg, me, th.ID, thread.Update{Name: &name}, func(now thread.Thread) error {
+				_, err := m.Update(bg, me, th.ID, thread.Update{Name: &name}, func(now fold.Thread) error {
 					if now.Name != "seen" {
 						return errSeenOther
 					}
 					return nil
 				})
 				count(&named, err)
-				_, err = m.EditQueued(bg, me, th.ID, msg.ID, thole.Text(name), func(now thread.Message) error {
+				_, err = m.EditQueued(bg, me, th.ID, msg.ID, thole.Text(name), func(now event.Message) error {
 					if now.Input[0].Text != "seen" {
 						return errSeenOther
 					}
@@ -59,14 +61,14 @@ func TestOneOfManyConditionalChangesWins(t *testing.T) {
 		if named.Load() != 1 || edited.Load() != 1 {
 			t.Errorf("%d names and %d edits won, want one each", named.Load(), edited.Load())
 		}
-		never := func(thread.Thread) error { return errSeenOther }
+		never := func(fold.Thread) error { return errSeenOther }
 		if err := b.Delete(bg, me, th.ID, never); !errors.Is(err, errSeenOther) {
 			t.Errorf("delete: %v", err)
 		}
-		if removed, err := b.RemoveQueued(bg, me, th.ID, msg.ID, func(thread.Message) error { return errSeenOther }); removed || !errors.Is(err, errSeenOther) {
+		if removed, err := b.RemoveQueued(bg, me, th.ID, msg.ID, func(event.Message) error { return errSeenOther }); removed || !errors.Is(err, errSeenOther) {
 			t.Errorf("remove: %v, %v", removed, err)
 		}
-		if err := a.ReorderQueued(bg, me, th.ID, []thole.MessageID{msg.ID}, func([]thread.Message) error { return errSeenOther }); !errors.Is(err, errSeenOther) {
+		if err := a.ReorderQueued(bg, me, th.ID, []thole.MessageID{msg.ID}, func([]event.Message) error { return errSeenOther }); !errors.Is(err, errSeenOther) {
 			t.Errorf("reorder: %v", err)
 		}
 		if queue, err := a.Queue(bg, me, th.ID); err != nil || len(queue) != 1 {
@@ -93,25 +95,25 @@ func TestThreadStaysWithItsProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th, err := m.Create(bg, me, thread.Create{Settings: thread.Settings{Provider: "one", Model: "one-large", Effort: "high", Dir: "/d"}})
+	th, err := m.Create(bg, me, thread.Create{Settings: event.Settings{Provider: "one", Model: "one-large", Effort: "high", Dir: "/d"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	th, err = m.Update(bg, me, th.ID, thread.Update{Settings: &thread.Settings{Provider: "two"}})
+	th, err = m.Update(bg, me, th.ID, thread.Update{Settings: &event.Settings{Provider: "two"}})
 	if err != nil || th.Settings.Provider != "two" || th.Settings.Model != "" || th.Settings.Effort != "" || th.Settings.Dir != "/d" {
 		t.Fatalf("settings are %+v, %v", th.Settings, err)
 	}
-	clear := func(s thread.Settings) thread.Settings { s.Dir = ""; return s }
+	clear := func(s event.Settings) event.Settings { s.Dir = ""; return s }
 	if th, err = m.Update(bg, me, th.ID, thread.Update{Change: clear}); err != nil || th.Settings.Dir != "" {
 		t.Fatalf("a field cannot be emptied: %+v, %v", th.Settings, err)
 	}
 	if _, err := m.StartTurn(bg, me, thread.StartTurn{Thread: th.ID, Input: thole.Text("x")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Update(bg, me, th.ID, thread.Update{Settings: &thread.Settings{Provider: "one"}}); thole.CodeOf(err) != thole.CodeConflict {
+	if _, err := m.Update(bg, me, th.ID, thread.Update{Settings: &event.Settings{Provider: "one"}}); thole.CodeOf(err) != thole.CodeConflict {
 		t.Errorf("another provider for a thread with turns: %v", err)
 	}
-	if _, err := m.Update(bg, me, th.ID, thread.Update{Settings: &thread.Settings{Provider: "two", Model: "two-small"}}); err != nil {
+	if _, err := m.Update(bg, me, th.ID, thread.Update{Settings: &event.Settings{Provider: "two", Model: "two-small"}}); err != nil {
 		t.Errorf("another model of its provider: %v", err)
 	}
 }

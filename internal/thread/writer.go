@@ -4,13 +4,15 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // writer makes one commit: decisions add events to it, each folded at once so
 // that the next decision sees its effect. It has no clock and no randomness of
 // its own.
 type writer struct {
-	s      *state
+	s      *fold.State
 	c      *Commit
 	now    time.Time
 	newID  func(time.Time) string
@@ -23,7 +25,7 @@ type writer struct {
 	endID    thole.EventID // of the provider's last word, for the turn's end
 
 	// outs is what subscribers will hear, durable and ephemeral, in order.
-	outs []Event
+	outs []event.Event
 	// flights holds the text of items in flight, this commit's deltas included.
 	flights *flightPlan
 	// calls are for the runner, after commit.
@@ -35,11 +37,11 @@ type writer struct {
 
 // add appends an event. A change of the derived status is told before the event
 // that causes it, so that "idle" comes before the end of a turn.
-func (w *writer) add(k Kind, turn thole.TurnID, d Data) {
-	w.append(Event{Kind: k, Turn: turn, Actor: w.actor, Data: d})
+func (w *writer) add(k event.Kind, turn thole.TurnID, d event.Data) {
+	w.append(event.Event{Kind: k, Turn: turn, Actor: w.actor, Data: d})
 }
 
-func (w *writer) append(e Event) {
+func (w *writer) append(e event.Event) {
 	if w.err != nil {
 		return
 	}
@@ -47,35 +49,35 @@ func (w *writer) append(e Event) {
 		e.ID = thole.EventID(w.newID(w.now))
 	}
 	if e.Thread == "" {
-		e.Thread = w.s.row.Thread.ID
+		e.Thread = w.s.Row.Thread.ID
 	}
-	e.Seq, e.Time = w.s.seq()+1, w.now
+	e.Seq, e.Time = w.s.Seq()+1, w.now
 	e.Executor = w.executor
-	if e.Trace = w.trace; e.Trace == "" && w.s.open != nil {
-		e.Trace = w.s.open.Trace
+	if e.Trace = w.trace; e.Trace == "" && w.s.Open != nil {
+		e.Trace = w.s.Open.Trace
 	}
-	before := w.s.row.status(w.loaded)
-	if w.err = w.s.apply(e, w.c); w.err != nil {
+	before := w.s.Row.Status(w.loaded)
+	if w.err = w.s.Apply(e, &w.c.Changes); w.err != nil {
 		return
 	}
 	w.c.Events = append(w.c.Events, e)
-	if after := w.s.row.status(w.loaded); after != before {
+	if after := w.s.Row.Status(w.loaded); after != before {
 		w.outs = append(w.outs, statusEvent(e, after))
 	}
 	w.outs = append(w.outs, e)
 }
 
-func statusEvent(e Event, st Status) Event {
-	return Event{Thread: e.Thread, Time: e.Time, Kind: ThreadStatus, Actor: e.Actor, Data: Data{Status: &st}}
+func statusEvent(e event.Event, st event.Status) event.Event {
+	return event.Event{Thread: e.Thread, Time: e.Time, Kind: event.ThreadStatus, Actor: e.Actor, Data: event.Data{Status: &st}}
 }
 
 // call leaves a message for the runner.
 func (w *writer) call(f func(Runner)) { w.calls = append(w.calls, f) }
 
 func (w *writer) ref() TurnRef {
-	r := TurnRef{Thread: w.s.row.Thread.ID, Turn: w.s.openID()}
-	if w.s.open != nil {
-		r.Executor = w.s.open.Executor
+	r := TurnRef{Thread: w.s.Row.Thread.ID, Turn: w.s.OpenID()}
+	if w.s.Open != nil {
+		r.Executor = w.s.Open.Executor
 	}
 	return r
 }

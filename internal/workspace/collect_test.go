@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store"
@@ -52,7 +53,7 @@ func TestCollection(t *testing.T) {
 	}
 	create := func() thole.ThreadID {
 		t.Helper()
-		th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
+		th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/objects/dir"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/workspace"
@@ -27,21 +28,21 @@ const (
 
 // crashWorld opens what survives a crash in a directory. Every object that is
 // stored, and every one that is deleted, is a place to die as well.
-func crashWorld(root string, hook store.Hook, now func() time.Time) (*store.DB, *workspace.Manager, func(), error) {
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(root, "db"), Hook: hook, Now: now})
+func crashWorld(root string, hook sqldb.Hook, now func() time.Time) (*store.DB, *workspace.Manager, func(), error) {
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(root, "db"), Hook: hook, Now: now})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	var objs *dir.Store
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		at := func(p store.Point) {
+		at := func(p sqldb.Point) {
 			if hook != nil && r.Method == http.MethodPut {
 				hook(p, "objects.put")
 			}
 		}
-		at(store.BeforeCommit)
+		at(sqldb.BeforeCommit)
 		objs.Handler().ServeHTTP(w, r)
-		at(store.AfterCommit)
+		at(sqldb.AfterCommit)
 	}))
 	if objs, err = dir.Open(filepath.Join(root, "objects"), srv.URL); err != nil {
 		return nil, nil, nil, err

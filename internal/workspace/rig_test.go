@@ -18,6 +18,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/objects/dir"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
 	"go.uber.org/goleak"
@@ -37,7 +38,7 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*workspace.Config)) *rig {
 	t.Helper()
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "db")})
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(t.TempDir(), "db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func listing(t testing.TB, dir string, skip ...string) string {
 
 // forkHead lets a thread begin where another is, as a fork of the thread does.
 func forkHead(db *store.DB, from, to thole.ThreadID) error {
-	return db.Update(context.Background(), "test.fork", func(tx *store.Tx) error {
+	return db.Update(context.Background(), "test.fork", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into workspace_heads (thread_id, snapshot_id, updated_at)
 			select $2, snapshot_id, updated_at from workspace_heads where thread_id = $1`, from, to)
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/driver"
 	"github.com/tholehq/thole/internal/modelsim"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
@@ -111,7 +112,7 @@ func (u *terminal) turn() time.Time {
 func TestDeliveryIntoCodex(t *testing.T) {
 	home, address, pid := listeningCodex(t)
 	u := newTerminal(t, address, t.TempDir())
-	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "l.db")})
+	db, err := store.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "l.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

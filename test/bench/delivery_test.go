@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
@@ -83,7 +84,7 @@ func TestDeliveryCommands(t *testing.T) {
 
 // durableCommit measures one small transaction of the store, in milliseconds.
 func durableCommit(t *testing.T) func() float64 {
-	db, all := swappers(t, store.Config{Path: filepath.Join(t.TempDir(), "c.db")}, 1)
+	db, all := swappers(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "c.db")}, 1)
 	return func() float64 {
 		took := []float64{}
 		for range 50 {
@@ -129,7 +130,7 @@ func TestDeliveryNextReady(t *testing.T) {
 // it would take minutes and leave the same rows.
 func backlog(t *testing.T, jobs int) *delivery.Machine {
 	t.Helper()
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "b.db")})
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(t.TempDir(), "b.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func (c instant) Propose(ctx context.Context, p channel.Proposal) (channel.Answe
 
 // TestDeliveryLatency: from job complete to the channel.
 func TestDeliveryLatency(t *testing.T) {
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "l.db")})
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(t.TempDir(), "l.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

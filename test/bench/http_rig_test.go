@@ -12,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/httpapi/apitest"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -28,7 +29,7 @@ func newHTTPSide(t testing.TB) *httpSide { return &httpSide{apitest.New(t), t} }
 
 func (s *httpSide) create() thole.ThreadID {
 	s.t.Helper()
-	th, err := s.Threads.Create(context.Background(), thole.LocalActor, thread.Create{Settings: thread.Settings{Provider: "test", Profile: thole.ProfileFull}})
+	th, err := s.Threads.Create(context.Background(), thole.LocalActor, thread.Create{Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

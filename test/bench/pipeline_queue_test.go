@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
@@ -23,7 +24,7 @@ var queueLimits = queue.Limits{Total: 64, PerUser: 32}
 
 func openQueue(t *testing.T, dsn string) *store.DB {
 	t.Helper()
-	db, err := store.Open(context.Background(), store.Config{DSN: dsn})
+	db, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestQueueClaimCost(t *testing.T) {
 	waiting(t, few, 100)
 	waiting(t, full, many)
 	// A server that runs has its statistics; a test's is too young.
-	must(t, full.Update(context.Background(), "bench.analyze", func(tx *store.Tx) error {
+	must(t, full.Update(context.Background(), "bench.analyze", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("analyze turn_queue")
 		return err
 	}))

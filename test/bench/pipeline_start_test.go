@@ -12,6 +12,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -19,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -57,8 +59,8 @@ func TestTurnStartToSpawn(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var commits journal
-	db, err := store.Open(ctx, store.Config{Path: filepath.Join(home, "db", "thole.db"), Hook: func(p store.Point, step string) {
-		if p == store.AfterCommit {
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(home, "db", "thole.db"), Hook: func(p sqldb.Point, step string) {
+		if p == sqldb.AfterCommit {
 			commits.add(step)
 		}
 	}})
@@ -89,7 +91,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 		db.Close()
 		os.RemoveAll(home)
 	})
-	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "claude", Profile: thole.ProfileFull}})
+	th, err := machine.Create(ctx, thole.LocalActor, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "claude", Profile: thole.ProfileFull}})
 	must(t, err)
 	// turn returns how long it took to the process, and what was committed before.
 	turn := func() (float64, []string) {
@@ -102,8 +104,8 @@ func TestTurnStartToSpawn(t *testing.T) {
 		begun, err := machine.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: th.ID, Input: thole.Text("hello")})
 		must(t, err)
 		for batch := range sub.Events {
-			for _, e := range batch {
-				if e.Kind == thread.TurnPhase && e.Data.Phase.Terminal() {
+			for _, e := range batch.Events {
+				if e.Kind == event.TurnPhase && e.Data.Phase.Terminal() {
 					for { // the next one must find an idle thread
 						if row, err := db.Queue().Get(ctx, begun.ID); err != nil || row.State == queue.Done {
 							break
@@ -176,7 +178,7 @@ const rest = 10 * time.Millisecond
 // where ours go, to the executor's process, for what costs that the least.
 func parts(t *testing.T, db *store.DB, home string, executor *executord.Client) func() float64 {
 	ctx := context.Background()
-	must(t, db.Update(ctx, "bench.table", func(tx *store.Tx) error {
+	must(t, db.Update(ctx, "bench.table", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("create table bench (id bigint primary key, body text not null)")
 		return err
 	}))
@@ -190,7 +192,7 @@ func parts(t *testing.T, db *store.DB, home string, executor *executord.Client) 
 			start := time.Now()
 			for range 4 {
 				n++
-				must(t, db.Update(ctx, "bench.commit", func(tx *store.Tx) error {
+				must(t, db.Update(ctx, "bench.commit", func(tx *sqldb.Tx) error {
 					_, err := tx.Exec("insert into bench values ($1, $2)", n, body)
 					return err
 				}))

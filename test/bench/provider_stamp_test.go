@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
 	"github.com/tholehq/thole/internal/provider/codex"
@@ -157,15 +158,15 @@ func latency(t *testing.T, name, row string, pace time.Duration, n int, note str
 	p := map[string]provider.Provider{
 		"codex": codex.New(script), "claude": claude.New(claude.Config{Binary: script}), "opencode": opencode.New(opencode.Config{Binary: script}),
 	}[name]
-	s := openSession(t, p, provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Profile: thole.ProfileFull,
+	s := openSession(t, p, provider.SessionConfig{Dir: t.TempDir(), Data: t.TempDir(), Settings: event.Settings{Profile: thole.ProfileFull},
 		Env: map[string]string{stampVar: name + ":" + strconv.Itoa(n) + ":" + pace.String()}})
 	Case{
 		Name: name + " driver: from the CLI's stdout to our event, " + row, Unit: "ms", Peer: "one millisecond",
 		Promise: 1, Loose: 5,
 		Ours: func() float64 {
 			var waits []float64
-			turnOf(t, s, "go", func(e provider.Event) {
-				if e.Kind == provider.EventItemDelta {
+			turnOf(t, s, "go", func(e event.Event) {
+				if e.Kind == event.ItemDelta {
 					sent, _ := strconv.ParseFloat(e.Delta, 64)
 					waits = append(waits, (float64(time.Now().UnixMicro())-sent)/1e3)
 				}

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
@@ -104,7 +105,7 @@ func (d agentDriver) session(t testing.TB, url string) provider.Session {
 func (d agentDriver) place(t testing.TB, url string) provider.SessionConfig {
 	t.Helper()
 	root := t.TempDir()
-	cfg := provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Data: filepath.Join(root, "data"), Auth: filepath.Join(root, "auth"), Profile: thole.ProfileFull,
+	cfg := provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Data: filepath.Join(root, "data"), Auth: filepath.Join(root, "auth"), Settings: event.Settings{Profile: thole.ProfileFull},
 		Env: map[string]string{"HOME": root, "PATH": "/usr/local/bin:/usr/bin:/bin"}}
 	err := os.MkdirAll(cfg.Dir, 0o755)
 	if err == nil {
@@ -127,12 +128,12 @@ func openSession(t testing.TB, p provider.Provider, cfg provider.SessionConfig) 
 }
 
 // turnOf runs a prompt and fails the benchmark when it does not complete.
-func turnOf(t testing.TB, s provider.Session, prompt string, see func(provider.Event)) {
+func turnOf(t testing.TB, s provider.Session, prompt string, see func(event.Event)) {
 	t.Helper()
 	var end provider.Ended
-	err := s.Run(context.Background(), provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, func(e provider.Event) {
-		if e.Ended != nil {
-			end = *e.Ended
+	err := s.Run(context.Background(), provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, func(e event.Event) {
+		if e.Kind == event.TurnEnded {
+			end = provider.EndedOf(e)
 		}
 		see(e)
 	})
@@ -173,8 +174,8 @@ func TestProviderCPU(t *testing.T) {
 				ours, cli := ownCPU(), cpuOf(pid)
 				seen := 0
 				var first, last time.Time
-				turnOf(t, s, prompt, func(e provider.Event) {
-					if e.Kind != provider.EventItemDelta {
+				turnOf(t, s, prompt, func(e event.Event) {
+					if e.Kind != event.ItemDelta {
 						return
 					}
 					if last = e.Time; seen == 0 {
@@ -213,13 +214,13 @@ func TestProviderMemory(t *testing.T) {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			base, peak, told := m.HeapAlloc, m.HeapAlloc, 0
-			turnOf(t, s, "sim: run head -c "+strconv.Itoa(size)+" /dev/zero | tr '\\0' 'x' | fold -w 99 ;; say done", func(e provider.Event) {
-				if told += len(e.Delta); e.Kind == provider.EventItemDelta && told%(1<<20) < len(e.Delta) || e.Kind == provider.EventItemCompleted {
+			turnOf(t, s, "sim: run head -c "+strconv.Itoa(size)+" /dev/zero | tr '\\0' 'x' | fold -w 99 ;; say done", func(e event.Event) {
+				if told += len(e.Delta); e.Kind == event.ItemDelta && told%(1<<20) < len(e.Delta) || e.Kind == event.ItemCompleted {
 					runtime.GC()
 					runtime.ReadMemStats(&m)
 					peak = max(peak, m.HeapAlloc)
 				}
-				if c := e.Item; e.Kind == provider.EventItemCompleted && c.Command != nil && len(c.Command.Output) > provider.OutputLimit {
+				if c := e.Item; e.Kind == event.ItemCompleted && c.Command != nil && len(c.Command.Output) > provider.OutputLimit {
 					t.Fatalf("kept %d bytes", len(c.Command.Output))
 				}
 			})
@@ -251,8 +252,8 @@ func TestProviderWarmStart(t *testing.T) {
 			Promise: 1.1, Loose: 3,
 			Ours: median(func() (first time.Duration) {
 				began := time.Now()
-				turnOf(t, s, "sim: say hi", func(e provider.Event) {
-					if first == 0 && e.Kind == provider.EventItemStarted {
+				turnOf(t, s, "sim: say hi", func(e event.Event) {
+					if first == 0 && e.Kind == event.ItemStarted {
 						first = time.Since(began)
 					}
 				})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
@@ -24,21 +25,21 @@ type swapper struct {
 }
 
 func (s *swapper) swap(ctx context.Context, db *store.DB) error {
-	err := db.Update(ctx, "bench.swap", func(tx *store.Tx) error {
+	err := db.Update(ctx, "bench.swap", func(tx *sqldb.Tx) error {
 		return tx.Must("row is unchanged", swapUser, s.id, "a name of some length for the row", s.n)
 	})
 	s.n++
 	return err
 }
 
-func swappers(t *testing.T, cfg store.Config, n int) (*store.DB, []*swapper) {
+func swappers(t *testing.T, cfg sqldb.Config, n int) (*store.DB, []*swapper) {
 	db, err := store.Open(context.Background(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
 	all := make([]*swapper, n)
-	err = db.Update(context.Background(), "bench.setup", func(tx *store.Tx) error {
+	err = db.Update(context.Background(), "bench.setup", func(tx *sqldb.Tx) error {
 		for i := range all {
 			all[i] = &swapper{id: fmt.Sprintf("bench-%04d", i)}
 			if _, err := tx.Exec("insert into users (id, login, name, state, created_at) values ($1, $1, 'x', 'active', 0)", all[i].id); err != nil {
@@ -60,7 +61,7 @@ func fillLog(t *testing.T, db *store.DB) {
 	t.Helper()
 	page := strings.Repeat("x", 4096)
 	for range 2 { // the second one begins at the front
-		err := db.Update(context.Background(), "bench.fill", func(tx *store.Tx) error {
+		err := db.Update(context.Background(), "bench.fill", func(tx *sqldb.Tx) error {
 			for i := range 1200 {
 				if _, err := tx.Exec("insert into users (id, login, name, state, created_at) values ($1, $1, $2, 'active', 0)", fmt.Sprintf("fill-%d", i), page); err != nil {
 					return err
@@ -111,7 +112,7 @@ func perSecond(t *testing.T, n int, op func(i int) error) float64 {
 // durability can cost.
 func TestStoreSingleSwap(t *testing.T) {
 	dir := t.TempDir()
-	db, all := swappers(t, store.Config{Path: filepath.Join(dir, "bench.db")}, 1)
+	db, all := swappers(t, sqldb.Config{Path: filepath.Join(dir, "bench.db")}, 1)
 	f, err := os.Create(filepath.Join(dir, "floor"))
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +174,7 @@ func TestStoreSingleSwap(t *testing.T) {
 
 // TestStoreGroupCommit: 64 callers share commits.
 func TestStoreGroupCommit(t *testing.T) {
-	db, all := swappers(t, store.Config{Path: filepath.Join(t.TempDir(), "bench.db")}, 64)
+	db, all := swappers(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "bench.db")}, 64)
 	swap := func(i int) error { return all[i].swap(context.Background(), db) }
 	fillLog(t, db)
 	perSecond(t, 64, swap)
@@ -188,7 +189,7 @@ func TestStoreGroupCommit(t *testing.T) {
 // TestStorePostgres: the same transaction through the store and through bare pgx.
 func TestStorePostgres(t *testing.T) {
 	dsn, ctx := lab.Postgres(t), context.Background()
-	db, all := swappers(t, store.Config{DSN: dsn}, 8)
+	db, all := swappers(t, sqldb.Config{DSN: dsn}, 8)
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)

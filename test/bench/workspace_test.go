@@ -17,6 +17,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects/s3"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/workspace"
@@ -35,7 +36,7 @@ func newWSBench(t *testing.T) *wsBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "db")})
+	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(t.TempDir(), "db")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/runner"
 	"github.com/tholehq/thole/internal/thread"
@@ -74,7 +75,7 @@ func (r *Rig) start() {
 	r.t.Helper()
 	var err error
 	if r.db = r.opts.DB; r.db == nil {
-		if r.db, err = store.Open(context.Background(), store.Config{Path: filepath.Join(r.Home, "thole.db")}); err != nil {
+		if r.db, err = store.Open(context.Background(), sqldb.Config{Path: filepath.Join(r.Home, "thole.db")}); err != nil {
 			r.t.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -33,10 +34,10 @@ const (
 
 // Threads is what the channel needs of the thread service.
 type Threads interface {
-	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (thread.Thread, error)
-	StartTurn(ctx context.Context, actor thole.Actor, p thread.StartTurn) (thread.Turn, error)
-	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (thread.Turn, error)
-	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p thread.PageParams) (thread.Page[thread.Turn], error)
+	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Thread, error)
+	StartTurn(ctx context.Context, actor thole.Actor, p thread.StartTurn) (fold.Turn, error)
+	Turn(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error)
+	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p thread.PageParams) (thread.Page[fold.Turn], error)
 	Subscribe(ctx context.Context, actor thole.Actor, id thole.ThreadID, o thread.SubscribeOptions) (*thread.Subscription, error)
 }
 

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/ownthread"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/deliverytest"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -42,9 +45,9 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t}
-	w.db = storetest.SQLite(t, func(c *store.Config) {
-		c.Hook = func(p store.Point, step string) {
-			if p == store.AfterCommit {
+	w.db = storetest.SQLite(t, func(c *sqldb.Config) {
+		c.Hook = func(p sqldb.Point, step string) {
+			if p == sqldb.AfterCommit {
 				w.mu.Lock()
 				w.steps = append(w.steps, step)
 				w.mu.Unlock()
@@ -68,7 +71,7 @@ func (w *world) deliver() {
 
 func (w *world) thread() thole.ThreadID {
 	w.t.Helper()
-	th, err := w.Threads.Create(bg, me, thread.Create{Owner: thole.DefaultOwner, Settings: thread.Settings{Provider: "test"}})
+	th, err := w.Threads.Create(bg, me, thread.Create{Owner: thole.DefaultOwner, Settings: event.Settings{Provider: "test"}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -186,7 +189,7 @@ type lossy struct {
 	once sync.Once
 }
 
-func (l *lossy) StartTurn(ctx context.Context, a thole.Actor, p thread.StartTurn) (turn thread.Turn, err error) {
+func (l *lossy) StartTurn(ctx context.Context, a thole.Actor, p thread.StartTurn) (turn fold.Turn, err error) {
 	lost := false
 	l.once.Do(func() {
 		lost = true
@@ -237,7 +240,7 @@ func TestSuccessorFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := asks[0].Ask.Questions[0]
-	if _, err := w.Threads.Answer(bg, me, id, asks[0].Ask.ID, thole.Answer{Answers: map[string][]string{q.ID: {"yes"}}}); err != nil {
+	if _, err := w.Threads.Answer(bg, me, id, asks[0].Ask.ID, event.Answer{Answers: map[string][]string{q.ID: {"yes"}}}); err != nil {
 		t.Fatal(err)
 	}
 	w.deliver()

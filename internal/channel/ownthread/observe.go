@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -83,15 +84,15 @@ func (o *observer) watch(ctx context.Context) (over bool, err error) {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
-		case events, ok := <-sub.Events:
+		case batch, ok := <-sub.Events:
 			if !ok {
 				return false, sub.Err()
 			}
-			for _, e := range events {
+			for _, e := range batch.Events {
 				switch {
-				case e.Kind == thread.TurnEnded && e.Turn == o.w.Turn:
+				case e.Kind == event.TurnEnded && e.Turn == o.w.Turn:
 					return o.end(e.Data.Outcome, fmt.Sprintf("thread log, event %d", e.Seq)), nil
-				case e.Kind == thread.ThreadDeleted:
+				case e.Kind == event.ThreadDeleted:
 					return false, thole.Errorf(thole.CodeGone, "the thread was deleted")
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -41,8 +42,8 @@ func server(t *testing.T) *codex {
 func TestDelivererKilled(t *testing.T) {
 	c := server(t)
 	const job = thole.JobID("00000000-0000-7000-8000-000000000001")
-	open := func(dir string, hook store.Hook) *store.DB {
-		db, err := store.Open(bg, store.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+	open := func(dir string, hook sqldb.Hook) *store.DB {
+		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 		if err != nil {
 			t.Fatal(err)
 		}

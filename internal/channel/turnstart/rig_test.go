@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery/deliverytest"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -291,9 +292,9 @@ func newRig(t *testing.T) *rig {
 // is one, which is armed when the barrier is durable.
 func (c *codex) rig(t *testing.T, via *proxy) *rig {
 	t.Helper()
-	db := storetest.SQLite(t, func(cfg *store.Config) {
-		cfg.Hook = func(p store.Point, step string) {
-			if via != nil && p == store.AfterCommit && step == "delivery.begin_accept" {
+	db := storetest.SQLite(t, func(cfg *sqldb.Config) {
+		cfg.Hook = func(p sqldb.Point, step string) {
+			if via != nil && p == sqldb.AfterCommit && step == "delivery.begin_accept" {
 				via.arm()
 			}
 		}

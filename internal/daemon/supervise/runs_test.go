@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/artifact"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
@@ -35,7 +36,7 @@ func newSite(t *testing.T) *site {
 	s.machine = delivery.New(delivery.Config{Store: s.store, Limits: delivery.DefaultLimits()})
 	keeper, err := artifact.New(artifact.Config{Dir: filepath.Join(s.home, "artifacts"), Store: db.Artifacts()})
 	s.ok(err)
-	s.runs, err = NewRuns(s.home, s.machine, keeper, store.OutcomeUnknown)
+	s.runs, err = NewRuns(s.home, s.machine, keeper, sqldb.OutcomeUnknown)
 	s.ok(err)
 	return s
 }
@@ -123,7 +124,7 @@ func TestSweepOnAFullDisk(t *testing.T) {
 	defer func() { _ = syscall.Unmount(s.home, syscall.MNT_DETACH) }()
 	keeper, err := artifact.New(artifact.Config{Dir: filepath.Join(s.home, "artifacts"), Store: s.db.Artifacts()})
 	s.ok(err)
-	s.runs, err = NewRuns(s.home, s.machine, keeper, store.OutcomeUnknown)
+	s.runs, err = NewRuns(s.home, s.machine, keeper, sqldb.OutcomeUnknown)
 	s.ok(err)
 	id := s.jobs(1)[0]
 	s.file(id, ".json", gone)

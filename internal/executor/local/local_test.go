@@ -15,6 +15,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/execclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord"
@@ -78,7 +79,7 @@ func (b *bench) run(info executor.Info, prompt string) string {
 	defer c.Close()
 	req := executord.RunRequest{
 		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, For: thole.NewID[thole.TurnID](time.Now()),
-		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 	}
 	if _, err := c.Run(b.Context(), req); err != nil {
 		b.Fatal(err)
@@ -86,10 +87,10 @@ func (b *bench) run(info executor.Info, prompt string) string {
 	var out strings.Builder
 	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []executord.LogEvent) error {
 		for _, ev := range batch {
-			if it := ev.Event.Item; ev.Event.Kind == provider.EventItemCompleted && it.Command != nil {
+			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 				out.WriteString(it.Command.Output)
 			}
-			if e := ev.Event.Ended; e != nil && e.Outcome != thole.OutcomeCompleted {
+			if e := ev.Event; e.Kind == event.TurnEnded && e.Outcome != thole.OutcomeCompleted {
 				b.Errorf("ended %+v %+v", e, e.Error)
 			}
 		}
@@ -168,7 +169,7 @@ func TestStopReachesEveryDescendant(t *testing.T) {
 		defer client.Close()
 		req := executord.RunRequest{
 			Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run setsid sleep " + mark + " & echo up; wait")},
-			For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+			For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 		}
 		if _, err := client.Run(t.Context(), req); err != nil {
 			t.Fatal(err)
@@ -213,7 +214,7 @@ func TestStopEndsAChainOfForks(t *testing.T) {
 			chain := forks.New(t)
 			req := executord.RunRequest{
 				Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run " + chain.Command() + " wait; sleep 600")},
-				For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Profile: thole.ProfileFull},
+				For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 			}
 			if _, err := client.Run(t.Context(), req); err != nil {
 				t.Fatal(err)

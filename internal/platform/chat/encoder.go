@@ -2,8 +2,8 @@ package chat
 
 import (
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Encoder folds the events of one turn into chunks. Give it the turn's events in
@@ -12,7 +12,7 @@ import (
 //
 // It is not safe for concurrent use.
 type Encoder struct {
-	turn thread.Turn
+	turn fold.Turn
 	out  []Chunk
 	// mute: events up to this position are known to the client already.
 	mute  uint64
@@ -28,20 +28,19 @@ type Encoder struct {
 	order   []thole.ItemID // of parts that are not done, oldest first
 	asks    map[thole.AskID]*ask
 	pending int // approvals that only the client can settle
-	todos   []thole.Todo
-	changes int
-	usage   *thole.Usage
+	changes int // of the todo list
+	state   fold.State
 	steered bool // the turn's own input went by
 }
 
 // NewEncoder makes an encoder for a turn.
-func NewEncoder(t thread.Turn) *Encoder {
+func NewEncoder(t fold.Turn) *Encoder {
 	return &Encoder{turn: t, parts: map[thole.ItemID]*part{}, asks: map[thole.AskID]*ask{}}
 }
 
 // Continue makes an encoder whose client has the message up to a place that a
 // former stream's metadata named.
-func Continue(t thread.Turn, at Metadata) *Encoder {
+func Continue(t fold.Turn, at Metadata) *Encoder {
 	e := NewEncoder(t)
 	e.mute, e.sent = at.Seq, at.Sent
 	e.muted = at.Seq > 0
@@ -96,7 +95,7 @@ func joins(a, b *Chunk) bool {
 }
 
 // Event takes one event.
-func (e *Encoder) Event(ev thread.Event) {
+func (e *Encoder) Event(ev event.Event) {
 	if e.ended || ev.Turn != e.turn.ID {
 		return
 	}
@@ -109,40 +108,45 @@ func (e *Encoder) Event(ev thread.Event) {
 	if ev.Executor != "" {
 		e.turn.Executor = ev.Executor
 	}
-	d := ev.Data
+	d, changed := ev.Data, e.state.Follow(ev)
 	switch ev.Kind {
-	case thread.TurnStarted:
+	case event.TurnStarted:
 		e.start()
-	case thread.TurnPhase:
+	case event.TurnPhase:
 		e.phase(ev)
-	case thread.StepStarted:
+	case event.StepStarted:
 		e.closeStep()
 		e.openStep()
-	case thread.StepEnded:
+	case event.StepEnded:
 		e.closeStep()
-	case thread.StepReset:
+	case event.StepReset:
 		e.reset()
-	case thread.ItemStarted, thread.ItemUpdated:
+	case event.ItemStarted, event.ItemUpdated:
 		e.item(*d.Item, false)
-	case thread.ItemCompleted:
+	case event.ItemCompleted:
 		e.item(*d.Item, true)
-	case thread.ItemDelta:
+	case event.ItemDelta:
 		e.delta(d.ItemID, d.Stream, d.Delta, d.Offset)
-	case thread.TodoSnapshot, thread.TodoUpdate:
-		e.todo(ev.Kind == thread.TodoSnapshot, d.Todos)
-	case thread.AskRequested:
-		e.asked(ev)
-	case thread.AskResolved:
-		e.resolved(ev)
-	case thread.UsageUpdated:
-		e.used(d.Usage)
-	case thread.ErrorReported:
+	case event.TodoSnapshot, event.TodoUpdate:
+		e.changes++
+		e.showTodos()
+	case event.AskRequested:
+		if len(changed.Asks) > 0 {
+			e.asked(changed.Asks[0])
+		}
+	case event.AskResolved:
+		if len(changed.Asks) > 0 {
+			e.resolved(changed.Asks[0])
+		}
+	case event.UsageUpdated:
+		e.used()
+	case event.ErrorReported:
 		if d.Error != nil && d.Error.Retrying {
 			e.emit(Chunk{Type: "data-retry", ID: "retry", Data: raw(d.Error), Transient: true})
 		}
-	case thread.NoteReported:
+	case event.NoteReported:
 		e.note(string(ev.ID), "note", d.Text)
-	case thread.TurnEnded:
+	case event.TurnEnded:
 		e.end(ev)
 	}
 }
@@ -166,16 +170,16 @@ func (e *Encoder) unmute() {
 	e.start()
 	for _, id := range e.order {
 		p := e.parts[id]
-		for _, s := range []provider.Stream{provider.StreamText, provider.StreamSummary, provider.StreamInput} {
+		for _, s := range []event.Stream{event.StreamText, event.StreamSummary, event.StreamInput} {
 			if n := e.sent[sentKey(id, s)]; n > 0 {
 				p.sent[s] = n
 			}
 		}
-		p.open = map[provider.Stream]bool{}
+		p.open = map[event.Stream]bool{}
 	}
 }
 
-func sentKey(id thole.ItemID, s provider.Stream) string { return string(id) + "/" + string(s) }
+func sentKey(id thole.ItemID, s event.Stream) string { return string(id) + "/" + string(s) }
 
 func (e *Encoder) openStep() {
 	if !e.step {
@@ -220,7 +224,7 @@ func (e *Encoder) reset() {
 			continue
 		}
 		// The client forgets which texts are open, also those of earlier steps.
-		p.open = map[provider.Stream]bool{}
+		p.open = map[event.Stream]bool{}
 		kept = append(kept, id)
 	}
 	e.order = kept
@@ -231,5 +235,5 @@ func (e *Encoder) reset() {
 	if e.changes > 0 {
 		e.showTodos()
 	}
-	e.used(e.usage)
+	e.used()
 }

@@ -2,31 +2,30 @@ package chat
 
 import (
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // ask is one question on the stream.
 type ask struct {
-	record thread.AskRecord
+	record fold.AskRecord
 	call   string // the tool part that waits on it, "" for a question in words
 	own    bool   // the part was made for it
 }
 
 // approval reports whether yes or no settles an ask. The others need words, which
 // the protocol's approvals do not carry.
-func approval(k thole.AskKind) bool {
-	return k == thole.AskCommand || k == thole.AskFileChange || k == thole.AskPermissions || k == thole.AskPlan || k == thole.AskTool
+func approval(k event.AskKind) bool {
+	return k == event.AskCommand || k == event.AskFileChange || k == event.AskPermissions || k == event.AskPlan || k == event.AskTool
 }
 
-func (e *Encoder) asked(ev thread.Event) {
-	a := &ask{record: thread.AskRecord{Ask: *ev.Data.Ask, Thread: e.turn.Thread, Turn: ev.Turn, State: thole.AskPending, Asked: ev.Time}}
-	if e.asks[a.record.Ask.ID] != nil {
-		return
-	}
-	e.asks[a.record.Ask.ID] = a
+func (e *Encoder) asked(r fold.AskRecord) {
+	r.Thread = e.turn.Thread
+	a := &ask{record: r}
+	e.asks[r.Ask.ID] = a
 	e.visible()
-	if approval(a.record.Ask.Kind) {
+	if approval(r.Ask.Kind) {
 		e.request(a)
 	}
 	e.showAsk(a)
@@ -50,8 +49,8 @@ func (e *Encoder) request(a *ask) {
 			Reason  string             `json:"reason,omitempty"`
 			Command string             `json:"command,omitempty"`
 			Dir     string             `json:"dir,omitempty"`
-			Changes []thole.FileChange `json:"changes,omitempty"`
-			Tool    *thole.ToolCall    `json:"tool,omitempty"`
+			Changes []event.FileChange `json:"changes,omitempty"`
+			Tool    *event.ToolCall    `json:"tool,omitempty"`
 		}{q.Title, q.Reason, q.Command, q.Dir, q.Changes, q.Tool})
 		e.emit(Chunk{Type: "tool-input-start", ToolCallID: a.call, ToolName: string(q.Kind), ProviderExecuted: true, Dynamic: true})
 		e.emit(Chunk{Type: "tool-input-available", ToolCallID: a.call, ToolName: string(q.Kind), Input: input, ProviderExecuted: true, Dynamic: true})
@@ -60,28 +59,25 @@ func (e *Encoder) request(a *ask) {
 	e.emit(Chunk{Type: "tool-approval-request", ApprovalID: string(q.ID), ToolCallID: a.call})
 }
 
-func tooled(i thole.Item) bool {
-	return i.Kind == thole.ItemCommand || i.Kind == thole.ItemFileChange || i.Kind == thole.ItemTool
+func tooled(i event.Item) bool {
+	return i.Kind == event.ItemCommand || i.Kind == event.ItemFileChange || i.Kind == event.ItemTool
 }
 
 func (e *Encoder) showAsk(a *ask) {
 	e.emit(Chunk{Type: "data-ask", ID: string(a.record.Ask.ID), Data: raw(view.OfAsk(a.record))})
 }
 
-func (e *Encoder) resolved(ev thread.Event) {
-	a := e.asks[ev.Data.AskID]
-	if a == nil || a.record.State != thole.AskPending && ev.Data.AskState != thole.AskSelfAnswered {
+func (e *Encoder) resolved(r fold.AskRecord) {
+	a := e.asks[r.Ask.ID]
+	if a == nil {
 		return
 	}
-	r := &a.record
-	waited := r.State == thole.AskPending
-	r.State, r.Answer, r.Resolved = ev.Data.AskState, ev.Data.Answer, ev.Time
-	if r.State == "" {
-		r.State = thole.AskCanceled
+	waited := a.record.State == event.AskPending
+	r.Thread = e.turn.Thread
+	if r.State != event.AskAnswered && r.State != event.AskSelfAnswered {
+		r.Actor = thole.Actor{}
 	}
-	if r.State == thole.AskAnswered || r.State == thole.AskSelfAnswered {
-		r.Actor = ev.Actor
-	}
+	a.record = r
 	if a.call != "" && waited {
 		e.pending--
 		e.respond(a)
@@ -91,14 +87,14 @@ func (e *Encoder) resolved(ev thread.Event) {
 
 func (e *Encoder) respond(a *ask) {
 	r := a.record
-	approved := r.State == thole.AskAnswered && (r.Answer.Decision == thole.DecisionAllow || r.Answer.Decision == thole.DecisionAlways)
+	approved := r.State == event.AskAnswered && (r.Answer.Decision == event.DecisionAllow || r.Answer.Decision == event.DecisionAlways)
 	reason := ""
 	switch {
-	case r.State == thole.AskExpired:
+	case r.State == event.AskExpired:
 		reason = "nobody answered in time"
-	case r.State == thole.AskCanceled:
+	case r.State == event.AskCanceled:
 		reason = "canceled"
-	case r.State == thole.AskSelfAnswered:
+	case r.State == event.AskSelfAnswered:
 		reason = "the agent answered this itself"
 	case !approved && r.Answer != nil:
 		reason = r.Answer.Message
@@ -107,7 +103,7 @@ func (e *Encoder) respond(a *ask) {
 	switch {
 	case !a.own: // the tool itself tells how it went on
 	case approved:
-		e.emit(Chunk{Type: "tool-output-available", ToolCallID: a.call, Output: raw(map[string]thole.Decision{"decision": r.Answer.Decision}), ProviderExecuted: true, Dynamic: true})
+		e.emit(Chunk{Type: "tool-output-available", ToolCallID: a.call, Output: raw(map[string]event.Decision{"decision": r.Answer.Decision}), ProviderExecuted: true, Dynamic: true})
 	default:
 		e.emit(Chunk{Type: "tool-output-denied", ToolCallID: a.call})
 	}

@@ -5,11 +5,10 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event"
 )
 
-func (e *Encoder) phase(ev thread.Event) {
+func (e *Encoder) phase(ev event.Event) {
 	if !e.started {
 		return
 	}
@@ -22,44 +21,21 @@ func (e *Encoder) phase(ev thread.Event) {
 	}{string(e.turn.ID), string(e.turn.Executor), ev.Data.Phase, ev.Data.Text, ev.Time})})
 }
 
-// todo shows the whole list, in place: a change is applied to what is known.
-func (e *Encoder) todo(whole bool, todos []thole.Todo) {
-	e.changes++
-	if whole {
-		e.todos = append([]thole.Todo{}, todos...)
-	} else {
-		for _, t := range todos {
-			e.putTodo(t)
-		}
-	}
-	e.showTodos()
-}
-
+// showTodos shows the whole list, in place.
 func (e *Encoder) showTodos() {
 	e.visible()
 	e.emit(Chunk{Type: "data-todo", ID: "todo", Data: raw(struct {
-		Todos   []thole.Todo `json:"todos"`
+		Todos   []event.Todo `json:"todos"`
 		Changes int          `json:"changes"`
-	}{e.todos, e.changes})})
+	}{append([]event.Todo{}, e.state.Todos...), e.changes})})
 }
 
-func (e *Encoder) putTodo(t thole.Todo) {
-	for i := range e.todos {
-		if e.todos[i].ID == t.ID {
-			e.todos[i] = t
-			return
-		}
-	}
-	e.todos = append(e.todos, t)
-}
-
-func (e *Encoder) used(u *thole.Usage) {
-	if u == nil {
+func (e *Encoder) used() {
+	if e.state.Open == nil || e.state.Open.Usage == (thole.Usage{}) {
 		return
 	}
-	e.usage = u
 	e.visible()
-	e.emit(Chunk{Type: "data-usage", ID: "usage", Data: raw(u)})
+	e.emit(Chunk{Type: "data-usage", ID: "usage", Data: raw(e.state.Open.Usage)})
 }
 
 // closeParts ends every text that is still open, so that no part stays in
@@ -67,19 +43,19 @@ func (e *Encoder) used(u *thole.Usage) {
 func (e *Encoder) closeParts() {
 	for _, id := range e.order {
 		p := e.parts[id]
-		for _, s := range []provider.Stream{provider.StreamText, provider.StreamSummary} {
+		for _, s := range []event.Stream{event.StreamText, event.StreamSummary} {
 			e.endText(p, s)
 		}
 	}
 }
 
-func (e *Encoder) end(ev thread.Event) {
+func (e *Encoder) end(ev event.Event) {
 	e.start()
 	e.printed()
 	e.closeParts()
 	m := &Metadata{EndedAt: ev.Time, Outcome: ev.Data.Outcome, Usage: ev.Data.Usage, Seq: ev.Seq, ExecutorID: string(e.turn.Executor)}
-	if m.Usage == nil || *m.Usage == (thole.Usage{}) {
-		m.Usage = e.usage
+	if used := e.state.Row.Thread.Usage; (m.Usage == nil || *m.Usage == (thole.Usage{})) && used != (thole.Usage{}) {
+		m.Usage = &used // this turn's alone: the fold began with it
 	}
 	finish := Chunk{Type: "finish", FinishReason: "stop", MessageMetadata: m}
 	switch ev.Data.Outcome {

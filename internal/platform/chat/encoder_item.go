@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 )
 
 // tail is how much of a running command's output a preliminary chunk shows: each
@@ -15,12 +15,12 @@ const tail = 8 << 10
 
 // part is one item on the stream.
 type part struct {
-	item  thole.Item
-	step  int                       // the one it began in
-	open  map[provider.Stream]bool  // started on this stream, not ended
-	sent  map[provider.Stream]int64 // bytes the client has
-	begun bool                      // tool-input-start went out
-	ready bool                      // tool-input-available went out
+	item  event.Item
+	step  int                    // the one it began in
+	open  map[event.Stream]bool  // started on this stream, not ended
+	sent  map[event.Stream]int64 // bytes the client has
+	begun bool                   // tool-input-start went out
+	ready bool                   // tool-input-available went out
 	done  bool
 
 	output []byte // the last bytes of what a tool printed so far
@@ -28,10 +28,10 @@ type part struct {
 	dirty  bool
 }
 
-func (e *Encoder) part(item thole.Item) *part {
+func (e *Encoder) part(item event.Item) *part {
 	p := e.parts[item.ID]
 	if p == nil {
-		p = &part{step: e.steps, open: map[provider.Stream]bool{}, sent: map[provider.Stream]int64{}}
+		p = &part{step: e.steps, open: map[event.Stream]bool{}, sent: map[event.Stream]int64{}}
 		e.parts[item.ID] = p
 		e.order = append(e.order, item.ID)
 	}
@@ -45,20 +45,20 @@ func (e *Encoder) finish(p *part) {
 }
 
 // item takes an item as it is now.
-func (e *Encoder) item(item thole.Item, completed bool) {
+func (e *Encoder) item(item event.Item, completed bool) {
 	if p := e.parts[item.ID]; p != nil && p.done {
 		return
 	}
-	if item.Kind == thole.ItemUserMessage {
+	if item.Kind == event.ItemUserMessage {
 		e.userMessage(item)
 		return
 	}
 	e.visible()
 	p := e.part(item)
 	switch item.Kind {
-	case thole.ItemMessage, thole.ItemPlan, thole.ItemReasoning:
+	case event.ItemMessage, event.ItemPlan, event.ItemReasoning:
 		e.prose(p, completed)
-	case thole.ItemCommand, thole.ItemFileChange, thole.ItemTool:
+	case event.ItemCommand, event.ItemFileChange, event.ItemTool:
 		e.tool(p, completed)
 	default:
 		if completed {
@@ -71,7 +71,7 @@ func (e *Encoder) item(item thole.Item, completed bool) {
 }
 
 // userMessage is the turn's own input, which is a message of its own, or a steer.
-func (e *Encoder) userMessage(item thole.Item) {
+func (e *Encoder) userMessage(item event.Item) {
 	if !e.steered {
 		e.steered = true
 		return
@@ -95,7 +95,7 @@ func (e *Encoder) note(id, kind, text string) {
 
 func (p *part) info() PartInfo {
 	i := PartInfo{Parent: string(p.item.Parent)}
-	if p.item.Kind == thole.ItemPlan {
+	if p.item.Kind == event.ItemPlan {
 		i.Kind = "plan"
 	}
 	return i
@@ -103,12 +103,12 @@ func (p *part) info() PartInfo {
 
 // name is the chunk family and id of a text stream. Reasoning may come in two
 // forms; each is a part of its own.
-func (p *part) name(s provider.Stream) (family, id string) {
+func (p *part) name(s event.Stream) (family, id string) {
 	family, id = "text", string(p.item.ID)
-	if p.item.Kind == thole.ItemReasoning {
+	if p.item.Kind == event.ItemReasoning {
 		family = "reasoning"
 	}
-	if s == provider.StreamSummary {
+	if s == event.StreamSummary {
 		id += "/summary"
 	}
 	return family, id
@@ -120,21 +120,21 @@ func (e *Encoder) prose(p *part, completed bool) {
 	if completed && text == "" && summary == "" && len(p.open) == 0 {
 		return
 	}
-	if text != "" && p.item.Kind == thole.ItemReasoning && summary != "" && p.sent[provider.StreamText] == 0 && p.sent[provider.StreamSummary] > 0 {
+	if text != "" && p.item.Kind == event.ItemReasoning && summary != "" && p.sent[event.StreamText] == 0 && p.sent[event.StreamSummary] > 0 {
 		text = "" // the short form was streamed: the long one would say it again
 	}
-	e.upTo(p, provider.StreamText, text)
-	if p.sent[provider.StreamText] == 0 || p.sent[provider.StreamSummary] > 0 {
-		e.upTo(p, provider.StreamSummary, summary)
+	e.upTo(p, event.StreamText, text)
+	if p.sent[event.StreamText] == 0 || p.sent[event.StreamSummary] > 0 {
+		e.upTo(p, event.StreamSummary, summary)
 	}
 	if completed {
-		for _, s := range []provider.Stream{provider.StreamText, provider.StreamSummary} {
+		for _, s := range []event.Stream{event.StreamText, event.StreamSummary} {
 			e.endText(p, s)
 		}
 	}
 }
 
-func (e *Encoder) upTo(p *part, s provider.Stream, text string) {
+func (e *Encoder) upTo(p *part, s event.Stream, text string) {
 	if n := p.sent[s]; int64(len(text)) > n {
 		for n > 0 && !utf8.RuneStart(text[n]) {
 			n--
@@ -143,7 +143,7 @@ func (e *Encoder) upTo(p *part, s provider.Stream, text string) {
 	}
 }
 
-func (e *Encoder) text(p *part, s provider.Stream, text string, sent int64) {
+func (e *Encoder) text(p *part, s event.Stream, text string, sent int64) {
 	family, id := p.name(s)
 	if !p.open[s] {
 		p.open[s] = true
@@ -153,7 +153,7 @@ func (e *Encoder) text(p *part, s provider.Stream, text string, sent int64) {
 	p.sent[s] = sent
 }
 
-func (e *Encoder) endText(p *part, s provider.Stream) {
+func (e *Encoder) endText(p *part, s event.Stream) {
 	if p.open[s] {
 		delete(p.open, s)
 		family, id := p.name(s)
@@ -162,12 +162,12 @@ func (e *Encoder) endText(p *part, s provider.Stream) {
 }
 
 // delta takes a piece of text at its place.
-func (e *Encoder) delta(id thole.ItemID, s provider.Stream, text string, offset int64) {
+func (e *Encoder) delta(id thole.ItemID, s event.Stream, text string, offset int64) {
 	p := e.parts[id]
 	if p == nil || p.done {
 		return
 	}
-	if s == provider.StreamOutput {
+	if s == event.StreamOutput {
 		p.print(text, offset)
 		return
 	}
@@ -179,7 +179,7 @@ func (e *Encoder) delta(id thole.ItemID, s provider.Stream, text string, offset 
 	}
 	text = text[n-offset:]
 	e.visible()
-	if s == provider.StreamInput {
+	if s == event.StreamInput {
 		e.begin(p)
 		if !p.ready {
 			e.emit(Chunk{Type: "tool-input-delta", ToolCallID: string(id), InputTextDelta: text})
@@ -226,7 +226,7 @@ func (e *Encoder) preliminary(p *part) {
 	p.dirty = false
 	text := p.shown()
 	var out json.RawMessage
-	if p.item.Kind == thole.ItemCommand {
+	if p.item.Kind == event.ItemCommand {
 		out = raw(commandOutput{Output: text, Dropped: p.total - int64(len(text))})
 	} else {
 		out = raw(text)

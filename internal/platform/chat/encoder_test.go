@@ -8,13 +8,13 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
-	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/thread"
 	"pgregory.net/rapid"
 )
 
-var turn = thread.Turn{ID: "turn", Thread: "thread", Seq: 1, Settings: thread.Settings{Provider: "test"}}
+var turn = fold.Turn{ID: "turn", Thread: "thread", Seq: 1, Settings: event.Settings{Provider: "test"}}
 
 // client holds chunks against the rules that the official client enforces by
 // failing the whole stream.
@@ -104,74 +104,74 @@ func (c *client) tool(ch chat.Chunk) {
 }
 
 // script draws a turn's events as providers report them.
-func script(t *rapid.T) []thread.Event {
-	var all []thread.Event
+func script(t *rapid.T) []event.Event {
+	var all []event.Event
 	seq := uint64(0)
-	add := func(k thread.Kind, d thread.Data) {
-		e := thread.Event{Thread: "thread", Turn: "turn", Kind: k, Data: d, Time: time.Unix(1, 0)}
-		if k != thread.ItemDelta {
+	add := func(k event.Kind, d event.Data) {
+		e := event.Event{Thread: "thread", Turn: "turn", Kind: k, Data: d, Time: time.Unix(1, 0)}
+		if k != event.ItemDelta {
 			seq++
 			e.Seq, e.ID = seq, thole.EventID(fmt.Sprint("e", seq))
 		}
 		all = append(all, e)
 	}
-	add(thread.TurnStarted, thread.Data{})
-	add(thread.ItemCompleted, thread.Data{Item: &thole.Item{ID: "u", Kind: thole.ItemUserMessage}})
+	add(event.TurnStarted, event.Data{})
+	add(event.ItemCompleted, event.Data{Item: &event.Item{ID: "u", Kind: event.ItemUserMessage}})
 	type live struct {
-		item thole.Item
+		item event.Item
 		text string
 		step int
 	}
 	steps := 0
 	crossed := false // an item of an earlier step ended in this one
 	var items []*live
-	var asks []thole.Ask
+	var asks []event.Ask
 	n := 0
 	complete := func(at int) {
 		l := items[at]
 		crossed = crossed || l.step < steps
 		items = append(items[:at:at], items[at+1:]...)
 		i := l.item
-		states := []thole.ItemState{thole.ItemCompleted, thole.ItemFailed}
+		states := []event.ItemState{event.StateCompleted, event.StateFailed}
 		if l.text == "" { // what was declined did nothing
-			states = append(states, thole.ItemDeclined)
+			states = append(states, event.StateDeclined)
 		}
 		i.State = rapid.SampledFrom(states).Draw(t, "state")
 		switch {
 		case i.Command != nil:
-			i.Command = &thole.Command{Line: "ls", Output: l.text}
-		case i.Tool == nil && i.Kind != thole.ItemFileChange:
+			i.Command = &event.Command{Line: "ls", Output: l.text}
+		case i.Tool == nil && i.Kind != event.ItemFileChange:
 			i.Text = l.text
 		}
-		add(thread.ItemCompleted, thread.Data{Item: &i})
+		add(event.ItemCompleted, event.Data{Item: &i})
 	}
 	for range rapid.IntRange(0, 40).Draw(t, "events") {
 		switch rapid.SampledFrom([]string{"start", "delta", "delta", "complete", "ask", "answer", "todo", "step", "reset", "note", "usage", "steer"}).Draw(t, "event") {
 		case "start":
 			n++
-			i := thole.Item{ID: thole.ItemID(fmt.Sprint("i", n)), Kind: rapid.SampledFrom([]thole.ItemKind{
-				thole.ItemMessage, thole.ItemReasoning, thole.ItemPlan, thole.ItemCommand, thole.ItemFileChange, thole.ItemTool}).Draw(t, "kind")}
+			i := event.Item{ID: thole.ItemID(fmt.Sprint("i", n)), Kind: rapid.SampledFrom([]event.ItemKind{
+				event.ItemMessage, event.ItemReasoning, event.ItemPlan, event.ItemCommand, event.ItemFileChange, event.ItemTool}).Draw(t, "kind")}
 			switch i.Kind {
-			case thole.ItemCommand:
-				i.Command = &thole.Command{Line: "ls"}
-			case thole.ItemTool:
-				i.Tool = &thole.ToolCall{Name: "look"}
+			case event.ItemCommand:
+				i.Command = &event.Command{Line: "ls"}
+			case event.ItemTool:
+				i.Tool = &event.ToolCall{Name: "look"}
 			}
 			items = append(items, &live{item: i, step: steps})
-			add(thread.ItemStarted, thread.Data{Item: &i})
+			add(event.ItemStarted, event.Data{Item: &i})
 		case "delta":
 			if len(items) == 0 {
 				continue
 			}
 			l := rapid.SampledFrom(items).Draw(t, "item")
-			s := provider.StreamText
-			if l.item.Command != nil || l.item.Kind == thole.ItemFileChange {
-				s = provider.StreamOutput
+			s := event.StreamText
+			if l.item.Command != nil || l.item.Kind == event.ItemFileChange {
+				s = event.StreamOutput
 			} else if l.item.Tool != nil {
-				s = provider.StreamInput
+				s = event.StreamInput
 			}
 			piece := rapid.SampledFrom([]string{"a", "bc", "é", "日本"}).Draw(t, "piece")
-			add(thread.ItemDelta, thread.Data{ItemID: l.item.ID, Stream: s, Delta: piece, Offset: int64(len(l.text))})
+			add(event.ItemDelta, event.Data{ItemID: l.item.ID, Stream: s, Delta: piece, Offset: int64(len(l.text))})
 			l.text += piece
 		case "complete":
 			if len(items) > 0 {
@@ -179,52 +179,52 @@ func script(t *rapid.T) []thread.Event {
 			}
 		case "ask":
 			n++
-			a := thole.Ask{ID: thole.AskID(fmt.Sprint("q", n)), Kind: rapid.SampledFrom([]thole.AskKind{thole.AskCommand, thole.AskInput, thole.AskPermissions, thole.AskPlan}).Draw(t, "ask")}
+			a := event.Ask{ID: thole.AskID(fmt.Sprint("q", n)), Kind: rapid.SampledFrom([]event.AskKind{event.AskCommand, event.AskInput, event.AskPermissions, event.AskPlan}).Draw(t, "ask")}
 			if len(items) > 0 && rapid.Bool().Draw(t, "about") {
 				a.Item = rapid.SampledFrom(items).Draw(t, "item").item.ID
 			}
 			asks = append(asks, a)
-			add(thread.AskRequested, thread.Data{Ask: &a})
+			add(event.AskRequested, event.Data{Ask: &a})
 		case "answer":
 			if len(asks) == 0 {
 				continue
 			}
 			a := asks[0]
 			asks = asks[1:]
-			d := thread.Data{AskID: a.ID, AskState: thole.AskAnswered, Answer: &thole.Answer{Decision: rapid.SampledFrom([]thole.Decision{thole.DecisionAllow, thole.DecisionDeny}).Draw(t, "verdict")}}
+			d := event.Data{AskID: a.ID, AskState: event.AskAnswered, Answer: &event.Answer{Decision: rapid.SampledFrom([]event.Decision{event.DecisionAllow, event.DecisionDeny}).Draw(t, "verdict")}}
 			if rapid.Bool().Draw(t, "canceled") {
-				d = thread.Data{AskID: a.ID, AskState: thole.AskCanceled}
+				d = event.Data{AskID: a.ID, AskState: event.AskCanceled}
 			}
-			add(thread.AskResolved, d)
+			add(event.AskResolved, d)
 		case "todo":
-			add(thread.TodoSnapshot, thread.Data{Todos: []thole.Todo{{ID: "1", Content: "x", State: thole.TodoDoing}}})
+			add(event.TodoSnapshot, event.Data{Todos: []event.Todo{{ID: "1", Content: "x", State: event.TodoDoing}}})
 		case "step":
 			steps++
 			crossed = false
-			add(thread.StepStarted, thread.Data{})
+			add(event.StepStarted, event.Data{})
 		case "reset": // a provider repeats a call whose step holds all that was open in it
 			if crossed || len(items) > 0 && items[0].step < steps {
 				continue
 			}
-			add(thread.StepReset, thread.Data{})
+			add(event.StepReset, event.Data{})
 			items = nil
 		case "note":
-			add(thread.NoteReported, thread.Data{Text: "n"})
+			add(event.NoteReported, event.Data{Text: "n"})
 		case "usage":
-			add(thread.UsageUpdated, thread.Data{Usage: &thole.Usage{Input: 1}})
+			add(event.UsageUpdated, event.Data{Usage: &thole.Usage{Input: 1}})
 		case "steer":
 			n++
-			add(thread.ItemCompleted, thread.Data{Item: &thole.Item{ID: thole.ItemID(fmt.Sprint("s", n)), Kind: thole.ItemUserMessage, Content: thole.Text("more")}})
+			add(event.ItemCompleted, event.Data{Item: &event.Item{ID: thole.ItemID(fmt.Sprint("s", n)), Kind: event.ItemUserMessage, Content: thole.Text("more")}})
 		}
 	}
 	for len(items) > 0 { // the machine closes what is open before it ends a turn
 		complete(0)
 	}
-	add(thread.TurnEnded, thread.Data{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(t, "outcome")})
+	add(event.TurnEnded, event.Data{Outcome: rapid.SampledFrom([]thole.Outcome{thole.OutcomeCompleted, thole.OutcomeFailed, thole.OutcomeInterrupted}).Draw(t, "outcome")})
 	return all
 }
 
-func encode(e *chat.Encoder, events []thread.Event, each bool) []chat.Chunk {
+func encode(e *chat.Encoder, events []event.Event, each bool) []chat.Chunk {
 	var out []chat.Chunk
 	for _, ev := range events {
 		e.Event(ev)
@@ -269,12 +269,12 @@ func TestJoinAnywhere(t *testing.T) {
 		at := rapid.IntRange(0, len(events)).Draw(t, "join")
 		type key struct {
 			item   thole.ItemID
-			stream provider.Stream
+			stream event.Stream
 		}
 		soFar, order := map[key]string{}, []key{}
-		var replay []thread.Event
+		var replay []event.Event
 		for _, e := range events[:at] {
-			if e.Kind != thread.ItemDelta {
+			if e.Kind != event.ItemDelta {
 				replay = append(replay, e)
 				continue
 			}
@@ -285,7 +285,7 @@ func TestJoinAnywhere(t *testing.T) {
 			soFar[k] += e.Data.Delta
 		}
 		for _, k := range order {
-			replay = append(replay, thread.Event{Turn: "turn", Kind: thread.ItemDelta, Data: thread.Data{ItemID: k.item, Stream: k.stream, Delta: soFar[k]}})
+			replay = append(replay, event.Event{Turn: "turn", Kind: event.ItemDelta, Data: event.Data{ItemID: k.item, Stream: k.stream, Delta: soFar[k]}})
 		}
 		late := encode(chat.NewEncoder(turn), append(replay, events[at:]...), true)
 		c := newClient()

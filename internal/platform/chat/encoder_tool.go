@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -27,15 +27,15 @@ type commandOutput struct {
 }
 
 type changesInput struct {
-	Changes []thole.FileChange `json:"changes"`
+	Changes []event.FileChange `json:"changes"`
 }
 
 // dynamic: commands and file changes have names and shapes of ours, any other
 // tool keeps its own.
-func dynamic(i thole.Item) bool { return i.Kind == thole.ItemTool }
+func dynamic(i event.Item) bool { return i.Kind == event.ItemTool }
 
-func toolName(i thole.Item) string {
-	if i.Kind != thole.ItemTool || i.Tool == nil {
+func toolName(i event.Item) string {
+	if i.Kind != event.ItemTool || i.Tool == nil {
 		return string(i.Kind)
 	}
 	if i.Tool.Server != "" {
@@ -45,13 +45,13 @@ func toolName(i thole.Item) string {
 }
 
 // toolInput is the call's input, nil while it is not known.
-func toolInput(i thole.Item) json.RawMessage {
+func toolInput(i event.Item) json.RawMessage {
 	switch {
-	case i.Kind == thole.ItemCommand && i.Command != nil && i.Command.Line != "":
+	case i.Kind == event.ItemCommand && i.Command != nil && i.Command.Line != "":
 		return raw(commandInput{i.Command.Line, i.Command.Dir})
-	case i.Kind == thole.ItemFileChange && len(i.Changes) > 0:
+	case i.Kind == event.ItemFileChange && len(i.Changes) > 0:
 		return raw(changesInput{i.Changes})
-	case i.Kind == thole.ItemTool && i.Tool != nil && len(i.Tool.Input) > 0:
+	case i.Kind == event.ItemTool && i.Tool != nil && len(i.Tool.Input) > 0:
 		return i.Tool.Input
 	}
 	return nil
@@ -91,7 +91,7 @@ func (e *Encoder) tool(p *part, completed bool) {
 	}
 	id := string(p.item.ID)
 	switch {
-	case p.item.State == thole.ItemDeclined:
+	case p.item.State == event.StateDeclined:
 		e.emit(Chunk{Type: "tool-output-denied", ToolCallID: id})
 	case failure(p.item) != "":
 		e.emit(Chunk{Type: "tool-output-error", ToolCallID: id, ErrorText: failure(p.item), ProviderExecuted: true, Dynamic: dynamic(p.item)})
@@ -103,31 +103,31 @@ func (e *Encoder) tool(p *part, completed bool) {
 
 // failure is why a call has no output. A command that ran has one, whatever its
 // exit code.
-func failure(i thole.Item) string {
+func failure(i event.Item) string {
 	switch {
-	case i.Kind == thole.ItemTool && i.Tool != nil && i.Tool.Error != "":
+	case i.Kind == event.ItemTool && i.Tool != nil && i.Tool.Error != "":
 		return i.Tool.Error
-	case i.State != thole.ItemFailed:
+	case i.State != event.StateFailed:
 		return ""
-	case i.Kind == thole.ItemCommand && i.Command != nil:
+	case i.Kind == event.ItemCommand && i.Command != nil:
 		if i.Command.ExitCode != nil || i.Command.Output != "" {
 			return ""
 		}
 		return "the command did not run"
-	case i.Kind == thole.ItemFileChange:
+	case i.Kind == event.ItemFileChange:
 		return "the change was not made"
 	}
 	return "the tool failed"
 }
 
-func toolOutput(i thole.Item) json.RawMessage {
+func toolOutput(i event.Item) json.RawMessage {
 	switch {
-	case i.Kind == thole.ItemCommand && i.Command != nil:
+	case i.Kind == event.ItemCommand && i.Command != nil:
 		c := i.Command
 		return raw(commandOutput{c.Output, c.OutputDropped, c.ExitCode, c.DurationMS})
-	case i.Kind == thole.ItemFileChange:
+	case i.Kind == event.ItemFileChange:
 		return raw(struct {
-			State thole.ItemState `json:"state"`
+			State event.ItemState `json:"state"`
 			changesInput
 		}{i.State, changesInput{i.Changes}})
 	case i.Tool != nil && len(i.Tool.Output) > 0:
@@ -138,8 +138,8 @@ func toolOutput(i thole.Item) json.RawMessage {
 
 // found shows what a tool brought: the page it read, the images and documents
 // in its output.
-func (e *Encoder) found(i thole.Item) {
-	if i.Kind != thole.ItemTool || i.Tool == nil {
+func (e *Encoder) found(i event.Item) {
+	if i.Kind != event.ItemTool || i.Tool == nil {
 		return
 	}
 	var in struct {

@@ -4,7 +4,8 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -13,7 +14,7 @@ const page = 500
 
 // Messages reads turns as messages: what the user said and what the agent
 // answered. Turns whose events are no longer kept are told from their items.
-func Messages(ctx context.Context, threads thread.Service, actor thole.Actor, th thread.Thread, turns []thread.Turn) ([]*Message, error) {
+func Messages(ctx context.Context, threads thread.Service, actor thole.Actor, th fold.Thread, turns []fold.Turn) ([]*Message, error) {
 	out := make([]*Message, 0, 2*len(turns))
 	for _, t := range turns {
 		e, m := NewEncoder(t), NewMessage()
@@ -38,12 +39,12 @@ func Messages(ctx context.Context, threads thread.Service, actor thole.Actor, th
 type history struct {
 	encoder *Encoder
 	answer  *Message
-	turn    thread.Turn
-	user    *thole.Item // the item of the turn's own input
+	turn    fold.Turn
+	user    *event.Item // the item of the turn's own input
 }
 
-func (h *history) take(ev thread.Event) {
-	if h.user == nil && ev.Turn == h.turn.ID && ev.Data.Item != nil && ev.Data.Item.Kind == thole.ItemUserMessage {
+func (h *history) take(ev event.Event) {
+	if h.user == nil && ev.Turn == h.turn.ID && ev.Data.Item != nil && ev.Data.Item.Kind == event.ItemUserMessage {
 		h.user = ev.Data.Item
 	}
 	h.encoder.Event(ev)
@@ -68,7 +69,7 @@ func (h *history) fromLog(ctx context.Context, threads thread.Service, actor tho
 	if h.encoder.Ended() {
 		return nil
 	}
-	return h.eachItem(ctx, threads, actor, func(r thread.ItemRecord) {
+	return h.eachItem(ctx, threads, actor, func(r fold.ItemRecord) {
 		if r.Open {
 			h.inFlight(r)
 		}
@@ -76,14 +77,14 @@ func (h *history) fromLog(ctx context.Context, threads thread.Service, actor tho
 }
 
 // inFlight adds the text of an item that is not complete.
-func (h *history) inFlight(r thread.ItemRecord) {
-	for s, text := range map[provider.Stream]string{provider.StreamText: r.Item.Text, provider.StreamSummary: r.Item.Summary} {
+func (h *history) inFlight(r fold.ItemRecord) {
+	for s, text := range map[event.Stream]string{event.StreamText: r.Item.Text, event.StreamSummary: r.Item.Summary} {
 		if text != "" {
-			h.take(thread.Event{Turn: h.turn.ID, Kind: thread.ItemDelta, Data: thread.Data{ItemID: r.Item.ID, Stream: s, Delta: text}})
+			h.take(event.Event{Turn: h.turn.ID, Kind: event.ItemDelta, Data: event.Data{ItemID: r.Item.ID, Stream: s, Delta: text}})
 		}
 	}
 	if c := r.Item.Command; c != nil && c.Output != "" {
-		h.take(thread.Event{Turn: h.turn.ID, Kind: thread.ItemDelta, Data: thread.Data{ItemID: r.Item.ID, Stream: provider.StreamOutput, Delta: c.Output}})
+		h.take(event.Event{Turn: h.turn.ID, Kind: event.ItemDelta, Data: event.Data{ItemID: r.Item.ID, Stream: event.StreamOutput, Delta: c.Output}})
 	}
 }
 
@@ -91,21 +92,21 @@ func (h *history) inFlight(r thread.ItemRecord) {
 // the same message without its steps, questions and todo lists.
 func (h *history) fromItems(ctx context.Context, threads thread.Service, actor thole.Actor) error {
 	t := h.turn
-	h.take(thread.Event{Turn: t.ID, Kind: thread.TurnStarted, Time: t.Created})
-	err := h.eachItem(ctx, threads, actor, func(r thread.ItemRecord) {
-		kind := thread.ItemCompleted
+	h.take(event.Event{Turn: t.ID, Kind: event.TurnStarted, Time: t.Created})
+	err := h.eachItem(ctx, threads, actor, func(r fold.ItemRecord) {
+		kind := event.ItemCompleted
 		if r.Open {
-			kind = thread.ItemStarted
+			kind = event.ItemStarted
 		}
-		h.take(thread.Event{Turn: t.ID, Kind: kind, Time: r.Item.Stamp.Ended, Data: thread.Data{Item: &r.Item}})
+		h.take(event.Event{Turn: t.ID, Kind: kind, Time: r.Item.Stamp.Ended, Data: event.Data{Item: &r.Item}})
 	})
 	if err == nil && t.Outcome != "" {
-		h.take(thread.Event{Turn: t.ID, Seq: t.Seq, Kind: thread.TurnEnded, Time: t.Stamp.Ended, Data: thread.Data{Outcome: t.Outcome, Error: t.Error, Usage: &t.Usage}})
+		h.take(event.Event{Turn: t.ID, Seq: t.Seq, Kind: event.TurnEnded, Time: t.Stamp.Ended, Data: event.Data{Outcome: t.Outcome, Error: t.Error, Usage: &t.Usage}})
 	}
 	return err
 }
 
-func (h *history) eachItem(ctx context.Context, threads thread.Service, actor thole.Actor, f func(thread.ItemRecord)) error {
+func (h *history) eachItem(ctx context.Context, threads thread.Service, actor thole.Actor, f func(fold.ItemRecord)) error {
 	cursor := ""
 	for {
 		items, err := threads.Items(ctx, actor, h.turn.Thread, h.turn.ID, thread.PageParams{Cursor: cursor, Limit: page})

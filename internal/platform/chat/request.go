@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/strictjson"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // Request is what a client posts. Fields we do not know are the client's own.
@@ -117,8 +117,8 @@ func NamedID(words ...string) string {
 }
 
 // Settings are what the request says about how to run; nil for nothing.
-func (r *Request) Settings() (*thread.Settings, error) {
-	s := thread.Settings{Provider: ProviderName(r.Provider), Model: r.Model, Effort: r.Effort, Profile: thole.Profile(r.ExecutionProfile)}
+func (r *Request) Settings() (*event.Settings, error) {
+	s := event.Settings{Provider: ProviderName(r.Provider), Model: r.Model, Effort: r.Effort, Profile: thole.Profile(r.ExecutionProfile)}
 	if s.Profile == "" && r.Agent != "" {
 		if r.Agent != "build" && r.Agent != "plan" {
 			return nil, thole.Errorf(thole.CodeInvalid, "agent is %q, want build or plan", r.Agent).WithHint("use executionProfile")
@@ -198,7 +198,7 @@ func (m *ClientMessage) Input() ([]thole.Input, error) {
 // Verdict is an approval that the client posts back.
 type Verdict struct {
 	Ask    thole.AskID
-	Answer thole.Answer
+	Answer event.Answer
 }
 
 // Verdicts are the approvals in the message of the assistant that the client
@@ -209,9 +209,9 @@ func (m *ClientMessage) Verdicts() []Verdict {
 		if p.State != "approval-responded" || p.Approval == nil || p.Approval.Approved == nil {
 			continue
 		}
-		v := Verdict{Ask: thole.AskID(p.Approval.ID), Answer: thole.Answer{Decision: thole.DecisionDeny, Message: p.Approval.Reason}}
+		v := Verdict{Ask: thole.AskID(p.Approval.ID), Answer: event.Answer{Decision: event.DecisionDeny, Message: p.Approval.Reason}}
 		if *p.Approval.Approved {
-			v.Answer = thole.Answer{Decision: thole.DecisionAllow}
+			v.Answer = event.Answer{Decision: event.DecisionAllow}
 		}
 		out = append(out, v)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -51,23 +53,23 @@ func (s *Server) postChat(w http.ResponseWriter, r *http.Request, provider strin
 	s.streamChat(w, r, chat.NewEncoder(turn), turn, req.Approvals != "stream")
 }
 
-func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request, provider string) (thread.Turn, error) {
+func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request, provider string) (fold.Turn, error) {
 	ctx, actor := r.Context(), actorOf(r.Context())
 	said := req.LastUser()
 	if said == nil {
-		return thread.Turn{}, thole.Errorf(thole.CodeInvalid, "there is no message of the user")
+		return fold.Turn{}, thole.Errorf(thole.CodeInvalid, "there is no message of the user")
 	}
 	input, err := said.Input()
 	if err != nil {
-		return thread.Turn{}, err
+		return fold.Turn{}, err
 	}
 	settings, err := req.Settings()
 	if err != nil {
-		return thread.Turn{}, err
+		return fold.Turn{}, err
 	}
 	if settings != nil {
 		if err := s.usable(settings.Provider); err != nil {
-			return thread.Turn{}, err
+			return fold.Turn{}, err
 		}
 	}
 	p := thread.StartTurn{Thread: id, Input: input, ClientID: said.ID, Settings: settings, Trace: traceOf(ctx), Idempotency: r.Header.Get("Idempotency-Key")}
@@ -75,7 +77,7 @@ func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request
 	if thole.CodeOf(err) != thole.CodeNotFound {
 		return turn, err
 	}
-	born := thread.Create{ID: id, Settings: thread.Settings{Provider: provider}}
+	born := thread.Create{ID: id, Settings: event.Settings{Provider: provider}}
 	if settings != nil {
 		born.Settings = *settings
 		if born.Settings.Provider == "" {
@@ -83,7 +85,7 @@ func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request
 		}
 	}
 	if _, err := s.create(ctx, born, ""); err != nil && thole.CodeOf(err) != thole.CodeConflict {
-		return thread.Turn{}, err
+		return fold.Turn{}, err
 	}
 	return s.cfg.Threads.StartTurn(ctx, actor, p)
 }
@@ -134,7 +136,7 @@ func (s *Server) postVerdicts(w http.ResponseWriter, r *http.Request, id thole.T
 }
 
 // streamChat sends a turn from its start, or from where the encoder goes on.
-func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Encoder, turn thread.Turn, cut bool) {
+func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Encoder, turn fold.Turn, cut bool) {
 	after := turn.Seq - 1
 	sub, err := s.cfg.Threads.Subscribe(r.Context(), actorOf(r.Context()), turn.Thread, thread.SubscribeOptions{After: &after})
 	if err != nil {
@@ -193,9 +195,9 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Enco
 }
 
 // feed takes a batch and what else there is by now.
-func feed(e *chat.Encoder, batch []thread.Event, more <-chan []thread.Event, after uint64) uint64 {
+func feed(e *chat.Encoder, batch *thread.Batch, more <-chan *thread.Batch, after uint64) uint64 {
 	for {
-		for _, ev := range batch {
+		for _, ev := range batch.Events {
 			if ev.Seq > 0 {
 				after = ev.Seq
 			}
@@ -225,7 +227,7 @@ func write(st *stream, chunks []chat.Chunk) {
 
 // again goes on after a subscription that ended: a reader that fell behind reads
 // on from where it is. nil: the stream is over.
-func (s *Server) again(st *stream, r *http.Request, old *thread.Subscription, turn thread.Turn, after uint64) *thread.Subscription {
+func (s *Server) again(st *stream, r *http.Request, old *thread.Subscription, turn fold.Turn, after uint64) *thread.Subscription {
 	err := old.Err()
 	if errors.Is(err, thread.ErrSlow) {
 		sub, serr := s.cfg.Threads.Subscribe(r.Context(), actorOf(r.Context()), turn.Thread, thread.SubscribeOptions{After: &after})
@@ -259,13 +261,13 @@ func (s *Server) resumeChat(w http.ResponseWriter, r *http.Request) {
 
 // openTurn is the running turn of a chat, the zero Turn when it is idle or does
 // not exist yet.
-func (s *Server) openTurn(ctx context.Context, id thole.ThreadID) (thread.Turn, error) {
+func (s *Server) openTurn(ctx context.Context, id thole.ThreadID) (fold.Turn, error) {
 	th, err := s.cfg.Threads.Get(ctx, actorOf(ctx), id)
 	if thole.CodeOf(err) == thole.CodeNotFound || err == nil && th.Open == "" {
-		return thread.Turn{}, nil
+		return fold.Turn{}, nil
 	}
 	if err != nil {
-		return thread.Turn{}, err
+		return fold.Turn{}, err
 	}
 	return s.cfg.Threads.Turn(ctx, actorOf(ctx), id, th.Open)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
@@ -26,7 +28,7 @@ type chatInfo struct {
 	Next      string          `json:"next,omitempty"`
 }
 
-func chatOf(t thread.Thread) chatInfo {
+func chatOf(t fold.Thread) chatInfo {
 	title := t.Name
 	if title == "" {
 		title = t.Preview
@@ -87,7 +89,7 @@ func (s *Server) newChat(w http.ResponseWriter, r *http.Request, provider string
 		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is not the JSON of a chat: %w", err))
 		return
 	}
-	p := thread.Create{Name: in.Title, Settings: thread.Settings{Provider: chat.ProviderName(in.Provider), Model: in.Model, Profile: thole.Profile(in.ExecutionProfile)}}
+	p := thread.Create{Name: in.Title, Settings: event.Settings{Provider: chat.ProviderName(in.Provider), Model: in.Model, Profile: thole.Profile(in.ExecutionProfile)}}
 	if p.Settings.Provider == "" {
 		p.Settings.Provider = provider
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -26,10 +27,10 @@ func (s *Server) eventRoutes() {
 type source struct {
 	id  thole.ThreadID
 	sub *thread.Subscription
-	ch  <-chan []thread.Event // of sub; nil once its thread was deleted
-	seq uint64                // of the last event that was sent
+	ch  <-chan *thread.Batch // of sub; nil once its thread was deleted
+	seq uint64               // of the last event that was sent
 	// stale is set when the cursor was too old.
-	stale *thread.Thread
+	stale *fold.Thread
 }
 
 // follower is one event stream.
@@ -43,7 +44,6 @@ type follower struct {
 	jobs    func() <-chan struct{}
 	changed <-chan struct{}
 	alive   *time.Timer
-	scratch []*thread.Event // for more
 }
 
 // cursorOf reads where a reader is: EventSource sends the header by itself, and
@@ -190,26 +190,21 @@ func (f *follower) position() string {
 }
 
 // add writes the events of one source.
-func (f *follower) add(src *source, events []*thread.Event) {
-	for i := 0; i < len(events); {
-		n := i + 1
-		for n < len(events) && thread.Continues(events[n-1], events[n]) {
-			n++
-		}
-		if e := events[i]; e.Seq > 0 && src != nil {
-			src.seq = e.Seq
+func (f *follower) add(src *source, fresh []frame) {
+	for _, fr := range join(len(fresh), func(i int) frame { return fresh[i] }) {
+		if fr.event.Seq > 0 {
+			src.seq = fr.event.Seq
 			f.id(f.position())
 		}
-		f.frame(f.frames.encode(events[i:n]))
-		i = n
+		f.buf = append(f.buf, fr.data...)
 	}
 }
 
 // news writes what the watch told, but for the sessions that are followed.
-func (f *follower) news(batch []thread.Event) {
-	for i := range batch {
-		if e := &batch[i]; f.named(e.Thread) == nil {
-			f.add(nil, []*thread.Event{e})
+func (f *follower) news(batch *thread.Batch) {
+	for _, fr := range frames(batch) {
+		if f.named(fr.event.Thread) == nil {
+			f.buf = append(f.buf, fr.data...)
 		}
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// loop sends until the client, the session or the server ends. After the first
-// event of a burst it waits for the next tick and takes all that came: readers
-// cost per write, not per event.
+// loop sends until the client, the session or the server ends. Under load it
+// collects what came since the last write: readers cost per write, not per event.
 func (f *follower) loop() {
 	f.alive = time.NewTimer(f.cfg.KeepAlive)
 	defer f.alive.Stop()
@@ -31,41 +30,11 @@ func (f *follower) loop() {
 			}
 			continue
 		}
-		loaded := f.pace()
+		f.pace()
 		if f.take(src, batch, woke) || f.drain() || f.flush() != nil {
 			return
 		}
-		if loaded && f.ticks() {
-			return
-		}
 	}
-}
-
-// patience is how long a busy stream goes without looking at anything but its
-// events and the end of the server.
-const patience = 5 * time.Second
-
-// ticks writes at every tick while there is something to write: under load a
-// reader then wakes once a tick. True ends the stream.
-func (f *follower) ticks() bool {
-	for range patience / coalesce {
-		f.tick.wait()
-		select {
-		case <-f.stopping:
-			return false
-		default:
-		}
-		if f.drain() {
-			return true
-		}
-		if len(f.buf) == 0 {
-			return false
-		}
-		if f.flush() != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // check keeps the line open and looks whether the reader is still logged in.
@@ -92,7 +61,7 @@ const (
 
 // wait blocks until something happens. A session's own stream, of which there
 // may be thousands, takes the plain select.
-func (f *follower) wait() (*source, []thread.Event, wake) {
+func (f *follower) wait() (*source, *thread.Batch, wake) {
 	if f.watch == nil {
 		src := f.sources[0]
 		select {
@@ -116,9 +85,9 @@ func (f *follower) wait() (*source, []thread.Event, wake) {
 		cases = append(cases, recv(src.ch))
 	}
 	i, v, ok := reflect.Select(cases)
-	var batch []thread.Event
+	var batch *thread.Batch
 	if ok && i >= int(wokeWatch) {
-		batch = v.Interface().([]thread.Event)
+		batch = v.Interface().(*thread.Batch)
 	}
 	if i >= int(wokeSource) {
 		return f.sources[i-int(wokeSource)], batch, wokeSource
@@ -127,7 +96,7 @@ func (f *follower) wait() (*source, []thread.Event, wake) {
 }
 
 // take writes one delivery; true ends the stream.
-func (f *follower) take(src *source, batch []thread.Event, woke wake) bool {
+func (f *follower) take(src *source, batch *thread.Batch, woke wake) bool {
 	switch woke {
 	case wokeJobs:
 		f.changed = f.jobs()
@@ -145,25 +114,22 @@ func (f *follower) take(src *source, batch []thread.Event, woke wake) bool {
 }
 
 // more writes a source's batch and what else it has.
-func (f *follower) more(src *source, batch []thread.Event) bool {
-	events := f.scratch[:0]
-	defer func() { clear(events); f.scratch = events[:0] }()
+func (f *follower) more(src *source, batch *thread.Batch) bool {
+	var fresh []frame
 	for {
 		if batch == nil {
-			f.add(src, events)
+			f.add(src, fresh)
 			if f.over(src.sub) {
 				return true
 			}
 			src.ch = nil // its place in the cursor stays
 			return false
 		}
-		for i := range batch {
-			events = append(events, &batch[i])
-		}
+		fresh = append(fresh, frames(batch)...)
 		select {
 		case batch = <-src.ch:
 		default:
-			f.add(src, events)
+			f.add(src, fresh)
 			return false
 		}
 	}

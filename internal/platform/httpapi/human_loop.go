@@ -6,8 +6,9 @@ import (
 	"slices"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // maxWaiting bounds the threads that one list of questions looks into.
@@ -21,7 +22,7 @@ type StateIn struct {
 func (s *Server) questions(ctx context.Context, id thole.ThreadID, turn thole.TurnID, state string) (list[view.Question], error) {
 	asks, err := s.cfg.Threads.Asks(ctx, actorOf(ctx), id, state == "pending")
 	if turn != "" {
-		asks = slices.DeleteFunc(slices.Clone(asks), func(r thread.AskRecord) bool { return r.Turn != turn })
+		asks = slices.DeleteFunc(slices.Clone(asks), func(r fold.AskRecord) bool { return r.Turn != turn })
 	}
 	return list[view.Question]{Items: view.Each(asks, view.OfAsk)}, err
 }
@@ -82,15 +83,15 @@ func (s *Server) humanLoopRoutes() {
 			return nil, err
 		}
 		b := in.Body
-		r, err := s.cfg.Threads.Answer(ctx, actorOf(ctx), t.Thread, thole.AskID(in.Question), thole.Answer{
-			Decision: thole.Decision(b.Decision), Message: b.Message, Answers: b.Answers, Input: b.Input, Amendment: b.Amendment, Result: b.Result,
+		r, err := s.cfg.Threads.Answer(ctx, actorOf(ctx), t.Thread, thole.AskID(in.Question), event.Answer{
+			Decision: event.Decision(b.Decision), Message: b.Message, Answers: b.Answers, Input: b.Input, Amendment: b.Amendment, Result: b.Result,
 		})
 		return answer(view.OfAsk(r), err)
 	})
 }
 
 // asksThis checks that the question is one of this run's.
-func (s *Server) asksThis(ctx context.Context, t thread.Turn, question string) error {
+func (s *Server) asksThis(ctx context.Context, t fold.Turn, question string) error {
 	asks, err := s.cfg.Threads.Asks(ctx, actorOf(ctx), t.Thread, false)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -13,9 +14,9 @@ type QueuedID struct {
 	Message string `path:"message_id"`
 }
 
-func messageTag(m thread.Message) string { return sum([]any{m.ID, m.Input}) }
+func messageTag(m event.Message) string { return sum([]any{m.ID, m.Input}) }
 
-func orderTag(all []thread.Message) string {
+func orderTag(all []event.Message) string {
 	ids := make([]thole.MessageID, len(all))
 	for i, m := range all {
 		ids[i] = m.ID
@@ -23,7 +24,7 @@ func orderTag(all []thread.Message) string {
 	return sum(ids)
 }
 
-func taggedMessage(m thread.Message, err error) (*tagged[view.QueuedMessage], error) {
+func taggedMessage(m event.Message, err error) (*tagged[view.QueuedMessage], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (s *Server) queueRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		return taggedMessage(once(ctx, s, "POST /sessions/"+in.ID+"/queue", in.Key, func() (thread.Message, error) {
+		return taggedMessage(once(ctx, s, "POST /sessions/"+in.ID+"/queue", in.Key, func() (event.Message, error) {
 			return s.cfg.Threads.Enqueue(ctx, actorOf(ctx), thread.Enqueue{Thread: in.thread(), Input: input, ClientID: in.Body.ClientID, Start: in.Body.Start})
 		}))
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/runner"
@@ -80,7 +81,7 @@ func newRig(t testing.TB, change ...func(*httpapi.Config)) *rig {
 		_ = run.Close(stop)
 		_ = g.threads.Close(stop)
 	})
-	if err := g.db.Update(ctx, "test.add_user", func(tx *store.Tx) error {
+	if err := g.db.Update(ctx, "test.add_user", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into users (id, login, name, state, created_at) values ($1, 'you', 'You', 'active', 0)`, otherUser)
 		return err
 	}); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
@@ -45,11 +47,11 @@ type RunID struct {
 }
 
 // run finds a turn by its own id, among what the actor may see.
-func (s *Server) run(ctx context.Context, id string) (thread.Turn, error) {
+func (s *Server) run(ctx context.Context, id string) (fold.Turn, error) {
 	turn := thole.TurnID(id)
 	threads, err := s.cfg.Index.ThreadsOf(ctx, turn)
 	if err != nil {
-		return thread.Turn{}, err
+		return fold.Turn{}, err
 	}
 	for _, t := range threads {
 		found, err := s.cfg.Threads.Turn(ctx, actorOf(ctx), t, turn)
@@ -57,10 +59,10 @@ func (s *Server) run(ctx context.Context, id string) (thread.Turn, error) {
 			return found, err
 		}
 	}
-	return thread.Turn{}, thole.Errorf(thole.CodeNotFound, "run not found: %s", id)
+	return fold.Turn{}, thole.Errorf(thole.CodeNotFound, "run not found: %s", id)
 }
 
-func runAnswer(t thread.Turn, err error) (*body[view.Run], error) { return answer(view.OfTurn(t), err) }
+func runAnswer(t fold.Turn, err error) (*body[view.Run], error) { return answer(view.OfTurn(t), err) }
 
 func (s *Server) runRoutes() {
 	op(s, "POST", "/sessions/{session_id}/runs", "Start a run", 201, func(ctx context.Context, in *struct {
@@ -78,7 +80,7 @@ func (s *Server) runRoutes() {
 		}
 		p := thread.StartTurn{Thread: in.thread(), Input: input, ClientID: in.Body.ClientID, Once: in.Body.Once, Trace: traceOf(ctx), Idempotency: in.Key}
 		if in.Body.any() {
-			settings := in.Body.over(thread.Settings{})
+			settings := in.Body.over(event.Settings{})
 			if err := s.usable(settings.Provider); err != nil {
 				return nil, err
 			}
@@ -173,7 +175,7 @@ func (s *Server) historyRoutes() {
 
 // messages reads a page of runs as chat. Whichever way the pages go, each is in
 // reading order.
-func (s *Server) messages(ctx context.Context, id thole.ThreadID, p thread.PageParams) (list[*chat.Message], thread.Thread, error) {
+func (s *Server) messages(ctx context.Context, id thole.ThreadID, p thread.PageParams) (list[*chat.Message], fold.Thread, error) {
 	actor := actorOf(ctx)
 	th, err := s.cfg.Threads.Get(ctx, actor, id)
 	if err != nil {
@@ -185,7 +187,7 @@ func (s *Server) messages(ctx context.Context, id thole.ThreadID, p thread.PageP
 	}
 	turns := page.Items
 	if p.Desc {
-		turns = make([]thread.Turn, 0, len(page.Items))
+		turns = make([]fold.Turn, 0, len(page.Items))
 		for i := len(page.Items) - 1; i >= 0; i-- {
 			turns = append(turns, page.Items[i])
 		}

@@ -79,12 +79,10 @@ type Config struct {
 
 // Server answers HTTP. Shutdown ends its streams; the listener is the caller's.
 type Server struct {
-	cfg    Config
-	mux    *router
-	api    huma.API
-	frames *frameCache
-	beats  metronome
-	ui     http.Handler
+	cfg Config
+	mux *router
+	api huma.API
+	ui  http.Handler
 
 	stopping chan struct{}
 	stop     sync.Once
@@ -105,7 +103,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, mux: newRouter(), frames: newFrameCache(), stopping: make(chan struct{})}
+	s := &Server{cfg: cfg, mux: newRouter(), stopping: make(chan struct{})}
 	s.ui = newUI(cfg.UI)
 	s.api = newAPI(s.mux, cfg.Version)
 	s.authRoutes()

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
@@ -29,7 +31,7 @@ func put[T ~string](to *T, from *string) {
 }
 
 // over returns the settings with the request's laid over them.
-func (in Settings) over(t thread.Settings) thread.Settings {
+func (in Settings) over(t event.Settings) event.Settings {
 	put(&t.Provider, in.Provider)
 	t.Provider = chat.ProviderName(t.Provider)
 	put(&t.Model, in.Model)
@@ -83,13 +85,13 @@ func (s *Server) defaultProvider() string {
 
 // create makes a thread. With an Idempotency-Key its id follows from the key, so
 // that a repeat finds it.
-func (s *Server) create(ctx context.Context, p thread.Create, key string) (thread.Thread, error) {
+func (s *Server) create(ctx context.Context, p thread.Create, key string) (fold.Thread, error) {
 	actor := actorOf(ctx)
 	if p.Settings.Provider == "" {
 		p.Settings.Provider = s.defaultProvider()
 	}
 	if err := s.usable(p.Settings.Provider); err != nil {
-		return thread.Thread{}, err
+		return fold.Thread{}, err
 	}
 	if p.ID == "" && key != "" {
 		p.ID = thole.ThreadID(chat.NamedID("session", string(actor.User), key))
@@ -114,11 +116,11 @@ func sum(v any) string {
 }
 
 // sessionTag stands for what can be edited, not for what a run changes.
-func sessionTag(t thread.Thread) string {
+func sessionTag(t fold.Thread) string {
 	return sum([]any{t.ID, t.Name, t.Archived, t.Settings})
 }
 
-func taggedSession(t thread.Thread, err error) (*tagged[view.Session], error) {
+func taggedSession(t fold.Thread, err error) (*tagged[view.Session], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +158,7 @@ func (s *Server) sessionRoutes() {
 			Settings
 		}
 	}) (*tagged[view.Session], error) {
-		settings := in.Body.over(thread.Settings{Dir: in.Body.Dir})
+		settings := in.Body.over(event.Settings{Dir: in.Body.Dir})
 		return taggedSession(s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Key))
 	})
 	op(s, "GET", "/sessions/{session_id}", "Read a session", 200, func(ctx context.Context, in *SessionID) (*tagged[view.Session], error) {
@@ -203,7 +205,7 @@ func (s *Server) editSession(ctx context.Context, in *struct {
 }) (*tagged[view.Session], error) {
 	u := thread.Update{Name: in.Body.Name, Archived: in.Body.Archived}
 	if in.Body.any() {
-		if err := s.usable(in.Body.over(thread.Settings{}).Provider); err != nil {
+		if err := s.usable(in.Body.over(event.Settings{}).Provider); err != nil {
 			return nil, err
 		}
 		u.Change = in.Body.over
@@ -217,7 +219,7 @@ type snapshotOut struct {
 	Seq       uint64               `json:"seq"`
 	ActiveRun *view.Run            `json:"active_run,omitempty"`
 	Questions []view.Question      `json:"questions"`
-	Todos     []thole.Todo         `json:"todos"`
+	Todos     []event.Todo         `json:"todos"`
 	Queue     []view.QueuedMessage `json:"queue"`
 }
 
@@ -232,7 +234,7 @@ func (s *Server) snapshot(ctx context.Context, in *SessionID) (*body[snapshotOut
 		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: snap.Todos, Queue: view.Each(snap.Queue, view.OfMessage),
 	}
 	if out.Todos == nil {
-		out.Todos = []thole.Todo{}
+		out.Todos = []event.Todo{}
 	}
 	if snap.Open != nil {
 		run := view.OfTurn(*snap.Open)

@@ -4,12 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/tholehq/thole/internal/platform/view"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 const (
@@ -29,9 +24,7 @@ type stream struct {
 		SetWriteDeadline(time.Time) error
 		Flush() error
 	}
-	tick *metronome
 	buf  []byte
-	lent bool      // buf is a frame that others share
 	last time.Time // of the last flush
 	// until is the deadline that the connection has. Setting it costs, so it is
 	// moved only when half of it has passed.
@@ -53,7 +46,7 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, header map[st
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return &stream{w: w, ctl: http.NewResponseController(w), tick: &s.beats, last: time.Now(), credit: burst}
+	return &stream{w: w, ctl: http.NewResponseController(w), last: time.Now(), credit: burst}
 }
 
 // flush sends what was collected. An error means that the client is gone.
@@ -66,8 +59,8 @@ func (st *stream) flush() error {
 		}
 		_, err := st.w.Write(st.buf)
 		st.buf = st.buf[:0]
-		if st.lent || cap(st.buf) > 256<<10 {
-			st.buf, st.lent = nil, false
+		if cap(st.buf) > 256<<10 {
+			st.buf = nil
 		}
 		if err != nil {
 			return err
@@ -100,97 +93,16 @@ func (st *stream) data(json []byte) {
 	st.buf = append(append(append(st.buf, "data: "...), json...), "\n\n"...)
 }
 
-// frame adds a frame that others share; one that stands alone is not copied.
-func (st *stream) frame(shared []byte) {
-	if len(st.buf) == 0 {
-		st.buf, st.lent = shared[:len(shared):len(shared)], true
-		return
-	}
-	st.buf, st.lent = append(st.buf, shared...), false
-}
-
 // pace waits until the next write is due: at once while there is credit, which a
-// pause restores, else at the next tick. So the first words of an answer do not
-// wait, and a flood costs one write a tick. Ticks are the same for all streams:
-// readers of one session then collect the same events and share their encoding.
-// It reports whether it waited for one.
-func (st *stream) pace() bool {
+// pause restores, else a period after the last one. So the first words of an answer
+// do not wait, and a flood costs one write a period.
+func (st *stream) pace() {
 	now := time.Now()
 	st.credit = min(st.credit+float64(now.Sub(st.last))/float64(coalesce), burst)
 	if st.credit >= 1 {
 		st.credit--
-		return false
+		return
 	}
-	st.tick.wait()
+	time.Sleep(coalesce - now.Sub(st.last))
 	st.credit = 0
-	return true
-}
-
-// frameCache keeps the encoded form of recent events, shared by all readers. The
-// slices that subscriptions deliver are shared too, so an event's address is its
-// name for as long as the cache holds it.
-type frameCache struct {
-	last     atomic.Pointer[frame] // what readers in step ask for
-	mu       sync.Mutex            // guards what follows
-	cur, old map[frameKey][]byte
-}
-
-type frame struct {
-	key  frameKey
-	data []byte
-}
-
-type frameKey struct{ first, last *thread.Event }
-
-const frameGeneration = 2048
-
-func newFrameCache() *frameCache { return &frameCache{cur: map[frameKey][]byte{}} }
-
-func (c *frameCache) get(k frameKey) []byte {
-	if f := c.last.Load(); f != nil && f.key == k {
-		return f.data
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if b, ok := c.cur[k]; ok {
-		return b
-	}
-	return c.old[k]
-}
-
-func (c *frameCache) put(k frameKey, b []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.cur) >= frameGeneration {
-		c.cur, c.old = make(map[frameKey][]byte, frameGeneration), c.cur
-	}
-	c.cur[k] = b
-	c.last.Store(&frame{k, b})
-}
-
-// encode returns the frame of one event, or of a run of neighbouring deltas as one.
-func (c *frameCache) encode(run []*thread.Event) []byte {
-	k := frameKey{run[0], run[len(run)-1]}
-	if b := c.get(k); b != nil {
-		return b
-	}
-	e := *run[0]
-	if len(run) > 1 {
-		n := 0
-		for _, r := range run {
-			n += len(r.Data.Delta)
-		}
-		text := make([]byte, 0, n)
-		for _, r := range run {
-			text = append(text, r.Data.Delta...)
-		}
-		e.Data.Delta = string(text)
-	}
-	b, err := json.Marshal(view.OfEvent(e))
-	if err != nil {
-		panic("httpapi: encode event: " + err.Error())
-	}
-	b = append(append([]byte("data: "), b...), "\n\n"...)
-	c.put(k, b)
-	return b
 }

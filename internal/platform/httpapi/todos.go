@@ -6,18 +6,20 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
-	"github.com/tholehq/thole/internal/thread"
 )
 
 // todoEvent is one change of a todo list.
 type todoEvent struct {
-	ID    string       `json:"id"`
-	Seq   uint64       `json:"seq"`
-	RunID string       `json:"run_id"`
-	TS    time.Time    `json:"ts"`
-	Type  string       `json:"type" enum:"todo.snapshot,todo.update"`
-	Todos []thole.Todo `json:"todos"`
+	ID    string      `json:"id"`
+	Seq   uint64      `json:"seq"`
+	RunID string      `json:"run_id"`
+	TS    time.Time   `json:"ts"`
+	Type  string      `json:"type" enum:"todo.snapshot,todo.update"`
+	Todos []view.Todo `json:"todos"`
+	event event.Event
 }
 
 const (
@@ -36,17 +38,13 @@ func (s *Server) todoEvents(ctx context.Context, id thole.ThreadID, turn thole.T
 		}
 		for _, e := range events {
 			after = e.Seq
-			if turn != "" && e.Turn == turn && e.Kind == thread.TurnEnded {
+			if turn != "" && e.Turn == turn && e.Kind == event.TurnEnded {
 				return out, 0, nil
 			}
-			if e.Kind != thread.TodoSnapshot && e.Kind != thread.TodoUpdate || turn != "" && e.Turn != turn {
+			if e.Kind != event.TodoSnapshot && e.Kind != event.TodoUpdate || turn != "" && e.Turn != turn {
 				continue
 			}
-			todos := e.Data.Todos
-			if todos == nil {
-				todos = []thole.Todo{}
-			}
-			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), todos})
+			out = append(out, todoEvent{string(e.ID), e.Seq, string(e.Turn), e.Time, view.TypeOf(e.Kind), append([]view.Todo{}, view.OfTodos(e.Todos)...), e})
 			if len(out) == limit {
 				return out, after, nil
 			}
@@ -75,31 +73,28 @@ func (s *Server) todoList(ctx context.Context, id thole.ThreadID, turn thole.Tur
 	return answer(l, err)
 }
 
-// runTodos replays a run's list from its changes.
-func (s *Server) runTodos(ctx context.Context, t thread.Turn) (list[thole.Todo], error) {
-	out := list[thole.Todo]{Items: []thole.Todo{}}
+// runTodos folds a run's list from its changes.
+func (s *Server) runTodos(ctx context.Context, t fold.Turn) (list[view.Todo], error) {
+	var state fold.State
 	after := t.Seq - 1
 	for {
 		changes, next, err := s.todoEvents(ctx, t.Thread, t.ID, after, 1000)
 		if err != nil {
-			return out, err
+			return list[view.Todo]{}, err
 		}
 		for _, c := range changes {
-			if c.Type == "todo.snapshot" {
-				out.Items = append([]thole.Todo{}, c.Todos...)
-				continue
-			}
-			out.Items = thole.MergeTodos(out.Items, c.Todos)
+			state.Follow(c.event)
 		}
 		if after = next; next == 0 {
-			return out, nil
+			return list[view.Todo]{Items: append([]view.Todo{}, view.OfTodos(state.Todos)...)}, nil
 		}
 	}
 }
 
 func (s *Server) todoRoutes() {
-	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *SessionID) (*body[list[thole.Todo]], error) {
-		return listed(s.cfg.Threads.Todos(ctx, actorOf(ctx), in.thread()))
+	op(s, "GET", "/sessions/{session_id}/todos", "The current todo list", 200, func(ctx context.Context, in *SessionID) (*body[list[view.Todo]], error) {
+		todos, err := s.cfg.Threads.Todos(ctx, actorOf(ctx), in.thread())
+		return listed(view.OfTodos(todos), err)
 	})
 	op(s, "GET", "/sessions/{session_id}/todos/events", "How the todo list changed, oldest first", 200, func(ctx context.Context, in *struct {
 		SessionID
@@ -111,7 +106,7 @@ func (s *Server) todoRoutes() {
 		}
 		return s.todoList(ctx, t.ID, "", t.Floor, in.PageIn)
 	})
-	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *RunID) (*body[list[thole.Todo]], error) {
+	op(s, "GET", "/runs/{run_id}/todos", "The todo list of a run", 200, func(ctx context.Context, in *RunID) (*body[list[view.Todo]], error) {
 		t, err := s.run(ctx, in.ID)
 		if err != nil {
 			return nil, err

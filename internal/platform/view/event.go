@@ -5,7 +5,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Event is one fact on an event stream.
@@ -23,34 +24,34 @@ type Event struct {
 
 // EventData has the fields its type needs.
 type EventData struct {
-	Name       *string          `json:"name,omitempty"`
-	Archived   *bool            `json:"archived,omitempty"`
-	Settings   *Settings        `json:"settings,omitempty"`
-	NativeID   string           `json:"native_id,omitempty"`
-	Status     *Status          `json:"status,omitempty"`
-	Input      []thole.Input    `json:"input,omitempty"`
-	ClientID   string           `json:"client_id,omitempty"`
-	Phase      thole.Phase      `json:"phase,omitempty"`
-	Outcome    thole.Outcome    `json:"outcome,omitempty"`
-	Error      *thole.TurnError `json:"error,omitempty"`
-	LastError  string           `json:"last_error,omitempty"`
-	Item       *thole.Item      `json:"item,omitempty"`
-	ItemID     string           `json:"item_id,omitempty"`
-	Stream     string           `json:"stream,omitempty"`
-	Delta      string           `json:"delta,omitempty"`
-	Offset     *int64           `json:"offset,omitempty"`
-	Todos      []thole.Todo     `json:"todos,omitempty"`
-	Question   *Question        `json:"question,omitempty"`
-	QuestionID string           `json:"question_id,omitempty"`
-	State      thole.AskState   `json:"state,omitempty"`
-	Answer     *thole.Answer    `json:"answer,omitempty"`
-	AnsweredBy string           `json:"answered_by,omitempty"`
-	Usage      *thole.Usage     `json:"usage,omitempty"`
-	Text       string           `json:"text,omitempty"`
-	Message    *QueuedMessage   `json:"message,omitempty"`
-	MessageID  string           `json:"message_id,omitempty"`
-	Front      bool             `json:"front,omitempty"`
-	Order      []string         `json:"order,omitempty"`
+	Name       *string        `json:"name,omitempty"`
+	Archived   *bool          `json:"archived,omitempty"`
+	Settings   *Settings      `json:"settings,omitempty"`
+	NativeID   string         `json:"native_id,omitempty"`
+	Status     *Status        `json:"status,omitempty"`
+	Input      []Input        `json:"input,omitempty"`
+	ClientID   string         `json:"client_id,omitempty"`
+	Phase      thole.Phase    `json:"phase,omitempty"`
+	Outcome    thole.Outcome  `json:"outcome,omitempty"`
+	Error      *RunError      `json:"error,omitempty"`
+	LastError  string         `json:"last_error,omitempty"`
+	Item       *ItemBody      `json:"item,omitempty"`
+	ItemID     string         `json:"item_id,omitempty"`
+	Stream     string         `json:"stream,omitempty"`
+	Delta      string         `json:"delta,omitempty"`
+	Offset     *int64         `json:"offset,omitempty"`
+	Todos      []Todo         `json:"todos,omitempty"`
+	Question   *Question      `json:"question,omitempty"`
+	QuestionID string         `json:"question_id,omitempty"`
+	State      event.AskState `json:"state,omitempty"`
+	Answer     *Answer        `json:"answer,omitempty"`
+	AnsweredBy string         `json:"answered_by,omitempty"`
+	Usage      *Usage         `json:"usage,omitempty"`
+	Text       string         `json:"text,omitempty"`
+	Message    *QueuedMessage `json:"message,omitempty"`
+	MessageID  string         `json:"message_id,omitempty"`
+	Front      bool           `json:"front,omitempty"`
+	Order      []string       `json:"order,omitempty"`
 }
 
 // Settings are a session's execution settings.
@@ -64,12 +65,17 @@ type Settings struct {
 	ProviderOptions  map[string]string `json:"provider_options,omitempty"`
 }
 
+// OfSettings is settings in the words of HTTP.
+func OfSettings(s event.Settings) Settings {
+	return Settings{s.Provider, s.Model, s.Effort, string(s.Profile), s.Dir, s.Instructions, s.Options}
+}
+
 // TypeOf is an event kind's public name.
-func TypeOf(k thread.Kind) string {
+func TypeOf(k event.Kind) string {
 	switch k {
-	case thread.TurnPhase:
+	case event.TurnPhase:
 		return "run.status"
-	case thread.ErrorReported:
+	case event.ErrorReported:
 		return "run.error"
 	}
 	noun, verb, _ := strings.Cut(string(k), ".")
@@ -86,20 +92,24 @@ func TypeOf(k thread.Kind) string {
 
 // OfEvent converts. Answers are left out: an event does not know which of its
 // questions are secret, and the question itself shows the rest.
-func OfEvent(e thread.Event) Event {
+func OfEvent(e event.Event) Event {
 	d := e.Data
 	v := Event{
 		Type: TypeOf(e.Kind), ID: string(e.ID), Seq: e.Seq, SessionID: string(e.Thread), RunID: string(e.Turn), ExecutorID: string(e.Executor),
 		TraceID: e.Trace, TS: e.Time,
 		Data: EventData{
-			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: d.Input, ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
-			Error: d.Error, Item: d.Item, ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: d.Todos,
-			QuestionID: string(d.AskID), State: d.AskState, Usage: d.Usage, Text: d.Text, MessageID: string(d.MessageID), Front: d.Front,
+			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: OfInput(d.Input), ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
+			Error: OfError(d.Error), ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: OfTodos(d.Todos),
+			QuestionID: string(d.AskID), State: d.AskState, Usage: (*Usage)(d.Usage), Text: d.Text, MessageID: string(d.MessageID), Front: d.Front,
 		},
 	}
-	if s := d.Settings; s != nil {
-		v.Data.Settings = &Settings{Provider: s.Provider, Model: s.Model, Effort: s.Effort, ExecutionProfile: string(s.Profile), Dir: s.Dir,
-			Instructions: s.Instructions, ProviderOptions: s.Options}
+	if d.Item != nil {
+		i := OfBody(*d.Item)
+		v.Data.Item = &i
+	}
+	if d.Settings != nil {
+		s := OfSettings(*d.Settings)
+		v.Data.Settings = &s
 	}
 	if d.Status != nil {
 		s := OfStatus(*d.Status)
@@ -113,17 +123,17 @@ func OfEvent(e thread.Event) Event {
 		v.Data.Order = append(v.Data.Order, string(id))
 	}
 	switch e.Kind {
-	case thread.ItemDelta:
+	case event.ItemDelta:
 		v.Data.Offset = &d.Offset
-	case thread.AskRequested:
-		q := OfAsk(thread.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: thole.AskPending, Asked: e.Time})
+	case event.AskRequested:
+		q := OfAsk(fold.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: event.AskPending, Asked: e.Time})
 		v.Data.Question = &q
-	case thread.AskResolved:
+	case event.AskResolved:
 		v.Data.AnsweredBy = by(e.Actor)
 		if d.Answer != nil { // only the verdict: texts may be secret
-			v.Data.Answer = &thole.Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
+			v.Data.Answer = &Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
 		}
-	case thread.TurnPhase:
+	case event.TurnPhase:
 		v.Data.LastError, v.Data.Text = d.Text, ""
 	}
 	return v

@@ -9,33 +9,28 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 )
 
 // Session is a thread.
 type Session struct {
-	ID               string            `json:"id"`
-	Name             string            `json:"name"`
-	Preview          string            `json:"preview"`
-	Provider         string            `json:"provider"`
-	Model            string            `json:"model,omitempty"`
-	Effort           string            `json:"effort,omitempty"`
-	ExecutionProfile string            `json:"execution_profile,omitempty"`
-	Dir              string            `json:"dir,omitempty"`
-	Instructions     string            `json:"instructions,omitempty"`
-	ProviderOptions  map[string]string `json:"provider_options,omitempty"`
-	Source           string            `json:"source,omitempty"`
-	Archived         bool              `json:"archived"`
-	ForkedFrom       string            `json:"forked_from,omitempty"`
-	ParentID         string            `json:"parent_id,omitempty"`
-	CreatedAt        time.Time         `json:"created_at"`
-	UpdatedAt        time.Time         `json:"updated_at"`
-	Seq              uint64            `json:"seq"`
-	Floor            uint64            `json:"floor"`
-	Runs             int               `json:"runs"`
-	ActiveRunID      string            `json:"active_run_id,omitempty"`
-	Status           Status            `json:"status"`
-	Usage            thole.Usage       `json:"usage"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Preview string `json:"preview"`
+	Settings
+	Source      string    `json:"source,omitempty"`
+	Archived    bool      `json:"archived"`
+	ForkedFrom  string    `json:"forked_from,omitempty"`
+	ParentID    string    `json:"parent_id,omitempty"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
+	Seq         uint64    `json:"seq"`
+	Floor       uint64    `json:"floor"`
+	Runs        int       `json:"runs"`
+	ActiveRunID string    `json:"active_run_id,omitempty"`
+	Status      Status    `json:"status"`
+	Usage       Usage     `json:"usage"`
 }
 
 // Status is derived, never stored.
@@ -47,62 +42,52 @@ type Status struct {
 	SystemError       bool `json:"system_error"`
 }
 
-// OfStatus converts.
-func OfStatus(s thread.Status) Status { return Status(s) }
+func OfStatus(s event.Status) Status { return Status(s) }
 
-// OfThread converts.
-func OfThread(t thread.Thread) Session {
+func OfThread(t fold.Thread) Session {
 	return Session{
-		ID: string(t.ID), Name: t.Name, Preview: t.Preview, Provider: t.Settings.Provider, Model: t.Settings.Model, Effort: t.Settings.Effort,
-		ExecutionProfile: string(t.Settings.Profile), Dir: t.Settings.Dir, Instructions: t.Settings.Instructions, ProviderOptions: t.Settings.Options,
+		ID: string(t.ID), Name: t.Name, Preview: t.Preview, Settings: OfSettings(t.Settings),
 		Source: t.Source, Archived: t.Archived, ForkedFrom: string(t.ForkedFrom), ParentID: string(t.Parent), CreatedAt: t.Created, UpdatedAt: t.Updated,
-		Seq: t.Seq, Floor: t.Floor, Runs: t.Turns, ActiveRunID: string(t.Open), Status: OfStatus(t.Status), Usage: t.Usage,
+		Seq: t.Seq, Floor: t.Floor, Runs: t.Turns, ActiveRunID: string(t.Open), Status: OfStatus(t.Status), Usage: OfUsage(t.Usage),
 	}
 }
 
 // Run is a turn.
 type Run struct {
-	ID                 string            `json:"id"`
-	SessionID          string            `json:"session_id"`
-	Number             int               `json:"number"`
-	Seq                uint64            `json:"seq"`
-	Phase              thole.Phase       `json:"phase"`
-	Outcome            thole.Outcome     `json:"outcome,omitempty"`
-	Error              *thole.TurnError  `json:"error,omitempty"`
-	Input              []thole.Input     `json:"input"`
-	ClientID           string            `json:"client_id,omitempty"`
-	Provider           string            `json:"provider,omitempty"`
-	Model              string            `json:"model,omitempty"`
-	Effort             string            `json:"effort,omitempty"`
-	ExecutionProfile   string            `json:"execution_profile,omitempty"`
-	Instructions       string            `json:"instructions,omitempty"`
-	ProviderOptions    map[string]string `json:"provider_options,omitempty"`
-	RuntimeVersion     string            `json:"runtime_version,omitempty"`
-	Unsaved            string            `json:"unsaved,omitempty"`
-	Usage              thole.Usage       `json:"usage"`
-	ExecutorID         string            `json:"executor_id,omitempty"`
-	TraceID            string            `json:"trace_id,omitempty"`
-	CreatedAt          time.Time         `json:"created_at"`
-	StartedAt          time.Time         `json:"started_at,omitzero"`
-	EndedAt            time.Time         `json:"ended_at,omitzero"`
-	InterruptRequested bool              `json:"interrupt_requested"`
-	WaitingOn          string            `json:"waiting_on,omitempty"`
-	Items              []thole.Item      `json:"items,omitempty"`
+	ID        string        `json:"id"`
+	SessionID string        `json:"session_id"`
+	Number    int           `json:"number"`
+	Seq       uint64        `json:"seq"`
+	Phase     thole.Phase   `json:"phase"`
+	Outcome   thole.Outcome `json:"outcome,omitempty"`
+	Error     *RunError     `json:"error,omitempty"`
+	Input     []Input       `json:"input"`
+	ClientID  string        `json:"client_id,omitempty"`
+	Settings
+	RuntimeVersion     string     `json:"runtime_version,omitempty"`
+	Unsaved            string     `json:"unsaved,omitempty"` // why the files it ended with are not saved
+	Usage              Usage      `json:"usage"`
+	ExecutorID         string     `json:"executor_id,omitempty"`
+	TraceID            string     `json:"trace_id,omitempty"`
+	CreatedAt          time.Time  `json:"created_at"`
+	StartedAt          time.Time  `json:"started_at,omitzero"`
+	EndedAt            time.Time  `json:"ended_at,omitzero"`
+	InterruptRequested bool       `json:"interrupt_requested"`
+	WaitingOn          string     `json:"waiting_on,omitempty"`
+	Items              []ItemBody `json:"items,omitempty"`
 }
 
-// OfTurn converts.
-func OfTurn(t thread.Turn) Run {
+func OfTurn(t fold.Turn) Run {
 	return Run{
-		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: t.Error,
-		Input: some(t.Input), ClientID: t.ClientID, Provider: t.Settings.Provider, Model: t.Settings.Model, Effort: t.Settings.Effort,
-		ExecutionProfile: string(t.Settings.Profile), Instructions: t.Settings.Instructions, ProviderOptions: t.Settings.Options, RuntimeVersion: t.Runtime, Unsaved: t.Unsaved,
-		Usage: t.Usage, ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
-		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: t.Items,
+		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: OfError(t.Error),
+		Input: nonNil(OfInput(t.Input)), ClientID: t.ClientID, Settings: OfSettings(t.Settings), RuntimeVersion: t.Runtime, Unsaved: t.Unsaved,
+		Usage: OfUsage(t.Usage), ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
+		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: each(t.Items, OfBody),
 	}
 }
 
-// some makes an empty list of none: clients get [] and never null.
-func some[T any](s []T) []T {
+// nonNil returns an empty slice for nil, so that JSON has [] and never null.
+func nonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
 	}
@@ -111,38 +96,37 @@ func some[T any](s []T) []T {
 
 // Question is an ask with its state.
 type Question struct {
-	QuestionID string             `json:"question_id"`
-	SessionID  string             `json:"session_id"`
-	RunID      string             `json:"run_id"`
-	Kind       thole.AskKind      `json:"kind"`
-	State      thole.AskState     `json:"state"`
-	ItemID     string             `json:"item_id,omitempty"`
-	Title      string             `json:"title,omitempty"`
-	Reason     string             `json:"reason,omitempty"`
-	Command    string             `json:"command,omitempty"`
-	Dir        string             `json:"dir,omitempty"`
-	Changes    []thole.FileChange `json:"changes,omitempty"`
-	Questions  []thole.Question   `json:"questions,omitempty"`
-	Tool       *thole.ToolCall    `json:"tool,omitempty"`
-	Schema     json.RawMessage    `json:"schema,omitempty"`
-	Decisions  []thole.Decision   `json:"decisions,omitempty"`
-	Amendment  json.RawMessage    `json:"amendment,omitempty"`
-	Deadline   time.Time          `json:"deadline,omitzero"`
-	AskedAt    time.Time          `json:"asked_at,omitzero"`
-	ResolvedAt time.Time          `json:"resolved_at,omitzero"`
-	Answer     *thole.Answer      `json:"answer,omitempty"`
-	AnsweredBy string             `json:"answered_by,omitempty"`
+	QuestionID string           `json:"question_id"`
+	SessionID  string           `json:"session_id"`
+	RunID      string           `json:"run_id"`
+	Kind       event.AskKind    `json:"kind"`
+	State      event.AskState   `json:"state"`
+	ItemID     string           `json:"item_id,omitempty"`
+	Title      string           `json:"title,omitempty"`
+	Reason     string           `json:"reason,omitempty"`
+	Command    string           `json:"command,omitempty"`
+	Dir        string           `json:"dir,omitempty"`
+	Changes    []FileChange     `json:"changes,omitempty"`
+	Questions  []AskQuestion    `json:"questions,omitempty"`
+	Tool       *ToolCall        `json:"tool,omitempty"`
+	Schema     json.RawMessage  `json:"schema,omitempty"`
+	Decisions  []event.Decision `json:"decisions,omitempty"`
+	Amendment  json.RawMessage  `json:"amendment,omitempty"`
+	Deadline   time.Time        `json:"deadline,omitzero"`
+	AskedAt    time.Time        `json:"asked_at,omitzero"`
+	ResolvedAt time.Time        `json:"resolved_at,omitzero"`
+	Answer     *Answer          `json:"answer,omitempty"`
+	AnsweredBy string           `json:"answered_by,omitempty"`
 }
 
-// OfAsk converts.
-func OfAsk(r thread.AskRecord) Question {
+func OfAsk(r fold.AskRecord) Question {
 	a := r.Ask
 	q := Question{
 		QuestionID: string(a.ID), SessionID: string(r.Thread), RunID: string(r.Turn), Kind: a.Kind, State: r.State, ItemID: string(a.Item),
-		Title: a.Title, Reason: a.Reason, Command: a.Command, Dir: a.Dir, Changes: a.Changes, Questions: a.Questions, Tool: a.Tool, Schema: a.Schema,
+		Title: a.Title, Reason: a.Reason, Command: a.Command, Dir: a.Dir, Changes: OfChanges(a.Changes), Questions: each(a.Questions, ofQuestion), Tool: (*ToolCall)(a.Tool), Schema: a.Schema,
 		Decisions: a.Decisions, Amendment: a.Amendment, Deadline: a.Deadline, AskedAt: r.Asked, ResolvedAt: r.Resolved, AnsweredBy: by(r.Actor),
 	}
-	q.Answer = Shown(a, r.Answer)
+	q.Answer = OfAnswer(Shown(a, r.Answer))
 	return q
 }
 
@@ -156,7 +140,7 @@ func by(a thole.Actor) string {
 
 // Shown is an answer as it may be shown again: what was typed into a secret
 // question went to the agent and to nobody else.
-func Shown(a thole.Ask, answer *thole.Answer) *thole.Answer {
+func Shown(a event.Ask, answer *event.Answer) *event.Answer {
 	if answer == nil {
 		return nil
 	}
@@ -175,31 +159,63 @@ func Shown(a thole.Ask, answer *thole.Answer) *thole.Answer {
 	return &shown
 }
 
+// AskQuestion is one thing to be told by a human.
+type AskQuestion struct {
+	ID      string      `json:"id"`
+	Header  string      `json:"header,omitempty"`
+	Text    string      `json:"text"`
+	Options []AskOption `json:"options,omitempty"`
+	Multi   bool        `json:"multi,omitempty"`
+	Free    bool        `json:"free,omitempty"`
+	Secret  bool        `json:"secret,omitempty"`
+}
+
+// AskOption is one offered answer.
+type AskOption struct {
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+}
+
+func ofQuestion(q event.Question) AskQuestion {
+	return AskQuestion{q.ID, q.Header, q.Text, each(q.Options, func(o event.Option) AskOption { return AskOption(o) }), q.Multi, q.Free, q.Secret}
+}
+
+// Answer settles a question.
+type Answer struct {
+	Decision  event.Decision      `json:"decision,omitempty"`
+	Message   string              `json:"message,omitempty"`
+	Answers   map[string][]string `json:"answers,omitempty"`
+	Input     json.RawMessage     `json:"input,omitempty"`
+	Amendment json.RawMessage     `json:"amendment,omitempty"`
+	Result    json.RawMessage     `json:"result,omitempty"`
+}
+
+// OfAnswer returns nil for nil.
+func OfAnswer(a *event.Answer) *Answer { return (*Answer)(a) }
+
+// RunError is why a run failed, or what the agent tries again.
+type RunError struct {
+	Code     thole.ErrorCode `json:"code"`
+	Message  string          `json:"message"`
+	Hint     string          `json:"hint,omitempty"`
+	Status   int             `json:"status,omitempty"`
+	Retrying bool            `json:"retrying,omitempty"`
+}
+
+// OfError returns nil for nil.
+func OfError(e *thole.TurnError) *RunError { return (*RunError)(e) }
+
 // QueuedMessage is a queued message.
 type QueuedMessage struct {
-	ID        string        `json:"id"`
-	SessionID string        `json:"session_id"`
-	Input     []thole.Input `json:"input"`
-	ClientID  string        `json:"client_id,omitempty"`
-	CreatedAt time.Time     `json:"created_at"`
+	ID        string    `json:"id"`
+	SessionID string    `json:"session_id"`
+	Input     []Input   `json:"input"`
+	ClientID  string    `json:"client_id,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
-// OfMessage converts.
-func OfMessage(m thread.Message) QueuedMessage {
-	return QueuedMessage{ID: string(m.ID), SessionID: string(m.Thread), Input: some(m.Input), ClientID: m.ClientID, CreatedAt: m.Created}
-}
-
-// Item is an item with its place in the log.
-type Item struct {
-	thole.Item
-	RunID string `json:"run_id"`
-	Seq   uint64 `json:"seq"`
-	Open  bool   `json:"open"`
-}
-
-// OfItem converts.
-func OfItem(r thread.ItemRecord) Item {
-	return Item{Item: r.Item, RunID: string(r.Turn), Seq: r.Seq, Open: r.Open}
+func OfMessage(m event.Message) QueuedMessage {
+	return QueuedMessage{ID: string(m.ID), SessionID: string(m.Thread), Input: nonNil(OfInput(m.Input)), ClientID: m.ClientID, CreatedAt: m.Created}
 }
 
 // Each converts a list.

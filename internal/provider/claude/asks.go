@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -14,7 +15,7 @@ const askTool = "AskUserQuestion"
 
 // pending is a control request of the CLI that waits for a human.
 type pending struct {
-	ask       thole.Ask
+	ask       event.Ask
 	requestID string
 	toolUse   string
 	hook      bool // a question held in its hook: it can be deferred
@@ -41,14 +42,14 @@ type questionInput struct {
 func questionID(i int) string { return "q" + strconv.Itoa(i+1) }
 
 // question is the ask for a call of AskUserQuestion.
-func question(item thole.ItemID, toolUse string, input json.RawMessage) thole.Ask {
+func question(item thole.ItemID, toolUse string, input json.RawMessage) event.Ask {
 	var in questionInput
 	_ = strictjson.Unmarshal(input, &in) // what cannot be read is not asked
-	a := thole.Ask{ID: askID(toolUse), Kind: thole.AskInput, Item: item, Decisions: []thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}}
+	a := event.Ask{ID: askID(toolUse), Kind: event.AskInput, Item: item, Decisions: []event.Decision{event.DecisionAllow, event.DecisionDeny, event.DecisionCancel}}
 	for i, q := range in.Questions {
-		tq := thole.Question{ID: questionID(i), Header: q.Header, Text: q.Question, Multi: q.MultiSelect, Free: true}
+		tq := event.Question{ID: questionID(i), Header: q.Header, Text: q.Question, Multi: q.MultiSelect, Free: true}
 		for _, o := range q.Options {
-			tq.Options = append(tq.Options, thole.Option{Label: o.Label, Description: o.Description})
+			tq.Options = append(tq.Options, event.Option{Label: o.Label, Description: o.Description})
 		}
 		a.Questions = append(a.Questions, tq)
 	}
@@ -56,21 +57,21 @@ func question(item thole.ItemID, toolUse string, input json.RawMessage) thole.As
 }
 
 // approval is the ask for a can_use_tool request.
-func approval(item thole.ItemID, dir string, r *request) thole.Ask {
-	a := thole.Ask{
+func approval(item thole.ItemID, dir string, r *request) event.Ask {
+	a := event.Ask{
 		ID: askID(r.ToolUseID), Item: item, Title: r.Description, Reason: r.Reason,
-		Decisions: []thole.Decision{thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel},
+		Decisions: []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel},
 		Amendment: forSession(r.Suggestions, r.ToolName),
 	}
 	switch {
 	case r.ToolName == "Bash":
-		a.Kind, a.Command, a.Dir = thole.AskCommand, stringField(r.Input, "command"), dir
+		a.Kind, a.Command, a.Dir = event.AskCommand, stringField(r.Input, "command"), dir
 	case isEdit(r.ToolName):
-		a.Kind, a.Changes = thole.AskFileChange, preview(dir, r.Input)
+		a.Kind, a.Changes = event.AskFileChange, preview(dir, r.Input)
 	case r.ToolName == "ExitPlanMode":
-		a.Kind, a.Title, a.Amendment = thole.AskPlan, stringField(r.Input, "plan"), nil
+		a.Kind, a.Title, a.Amendment = event.AskPlan, stringField(r.Input, "plan"), nil
 	default:
-		a.Kind, a.Tool = thole.AskPermissions, &thole.ToolCall{Name: r.ToolName, Input: r.Input}
+		a.Kind, a.Tool = event.AskPermissions, &event.ToolCall{Name: r.ToolName, Input: r.Input}
 	}
 	return a
 }
@@ -91,30 +92,30 @@ func forSession(suggestions json.RawMessage, tool string) json.RawMessage {
 }
 
 // verdictOn is the answer to a can_use_tool request.
-func (p *pending) verdictOn(a thole.Answer) map[string]any {
+func (p *pending) verdictOn(a event.Answer) map[string]any {
 	input := p.input
 	if len(a.Input) > 0 {
 		input = a.Input
 	}
 	switch a.Decision {
-	case thole.DecisionDeny, thole.DecisionCancel:
+	case event.DecisionDeny, event.DecisionCancel:
 		msg := a.Message
 		if msg == "" {
 			msg = "The user denied this."
 		}
 		out := map[string]any{"behavior": "deny", "message": msg}
-		if a.Decision == thole.DecisionCancel {
+		if a.Decision == event.DecisionCancel {
 			out["interrupt"] = true
 		}
 		return out
 	}
 	out := map[string]any{"behavior": "allow", "updatedInput": input}
 	switch {
-	case p.ask.Kind == thole.AskPlan:
+	case p.ask.Kind == event.AskPlan:
 		out["updatedPermissions"] = []map[string]string{{"type": "setMode", "mode": afterPlan(a), "destination": "session"}}
-	case a.Decision == thole.DecisionAlways && len(a.Amendment) > 0:
+	case a.Decision == event.DecisionAlways && len(a.Amendment) > 0:
 		out["updatedPermissions"] = forSession(a.Amendment, p.tool)
-	case a.Decision == thole.DecisionAlways:
+	case a.Decision == event.DecisionAlways:
 		out["updatedPermissions"] = p.ask.Amendment
 	}
 	return out
@@ -122,16 +123,16 @@ func (p *pending) verdictOn(a thole.Answer) map[string]any {
 
 // afterPlan is the mode an accepted plan goes on in: "always" stops asking for
 // edits.
-func afterPlan(a thole.Answer) string {
-	if a.Decision == thole.DecisionAlways {
+func afterPlan(a event.Answer) string {
+	if a.Decision == event.DecisionAlways {
 		return modeEdits
 	}
 	return modeDefault
 }
 
 // hookVerdict is the answer to a question held in its hook.
-func (p *pending) hookVerdict(a thole.Answer) map[string]any {
-	if a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel {
+func (p *pending) hookVerdict(a event.Answer) map[string]any {
+	if a.Decision == event.DecisionDeny || a.Decision == event.DecisionCancel {
 		msg := a.Message
 		if msg == "" {
 			msg = "The user did not answer the question."
@@ -152,7 +153,7 @@ func hookOutput(decision, key string, value any) map[string]any {
 
 // answered is the question's input with the answers added, keyed by the text of
 // each question; several choices are one string.
-func answered(input json.RawMessage, a thole.Answer) map[string]any {
+func answered(input json.RawMessage, a event.Answer) map[string]any {
 	out := map[string]any{}
 	_ = strictjson.Unmarshal(input, &out)
 	var in questionInput

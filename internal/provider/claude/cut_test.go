@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider/providertest"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
@@ -21,7 +21,7 @@ func TestCutStream(t *testing.T) {
 			if r.Outcome() != thole.OutcomeCompleted || strings.Count(r.Text(), "told once") != 40 {
 				t.Fatalf("outcome %s, text %q", r.Outcome(), r.Text())
 			}
-			if len(r.Of(provider.EventStepReset)) == 0 {
+			if len(r.Of(event.StepReset)) == 0 {
 				t.Errorf("no reset of the first try; events:\n%s", r)
 			}
 		})

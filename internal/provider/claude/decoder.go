@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -34,7 +34,7 @@ type step struct {
 // streamed is one content block of the open step.
 type streamed struct {
 	kind   string // text, thinking, tool_use
-	item   thole.Item
+	item   event.Item
 	tool   string          // tool_use id
 	input  strings.Builder // JSON text of a tool's input
 	done   bool            // the item is completed, or its tool call took over
@@ -118,9 +118,9 @@ func (d *decoder) startBlock(index int, c *block) {
 	b := &streamed{kind: c.Type}
 	switch c.Type {
 	case "text":
-		b.item = d.prose(thole.ItemMessage, index)
+		b.item = d.prose(event.ItemMessage, index)
 	case "thinking":
-		b.item = d.prose(thole.ItemReasoning, index)
+		b.item = d.prose(event.ItemReasoning, index)
 	case "tool_use":
 		b.tool = c.ID
 		b.item = d.startTool(c.ID, c.Name, "").item
@@ -135,8 +135,8 @@ func (d *decoder) startBlock(index int, c *block) {
 }
 
 // prose is a fresh message or reasoning item of the open step.
-func (d *decoder) prose(kind thole.ItemKind, index int) thole.Item {
-	return thole.Item{ID: d.em.ItemID(d.step.id + "/" + strconv.Itoa(index)), Kind: kind}
+func (d *decoder) prose(kind event.ItemKind, index int) event.Item {
+	return event.Item{ID: d.em.ItemID(d.step.id + "/" + strconv.Itoa(index)), Kind: kind}
 }
 
 func (d *decoder) delta(e delta) {
@@ -147,12 +147,12 @@ func (d *decoder) delta(e delta) {
 	if b == nil || b.done {
 		return
 	}
-	stream := provider.StreamText
+	stream := event.StreamText
 	switch e.kind {
 	case textDelta, thinkingDelta:
 	case inputDelta:
 		b.input.WriteString(e.text)
-		stream = provider.StreamInput
+		stream = event.StreamInput
 	default:
 		return
 	}
@@ -245,9 +245,9 @@ func (d *decoder) wholeBlock(c *block) {
 		d.startTool(c.ID, c.Name, "")
 		d.toolInput(c.ID, c.Input)
 	case "text", "thinking":
-		kind := thole.ItemMessage
+		kind := event.ItemMessage
 		if c.Type == "thinking" {
-			kind = thole.ItemReasoning
+			kind = event.ItemReasoning
 		}
 		item := d.prose(kind, d.step.whole-1)
 		item.Text = c.Text + c.Thinking
@@ -263,8 +263,8 @@ func (d *decoder) subagent(m *message) {
 			d.startTool(c.ID, c.Name, m.Parent)
 			d.toolInput(c.ID, c.Input)
 		case "text":
-			d.em.Complete(thole.Item{
-				ID: d.em.ItemID(m.Message.ID + "/" + m.UUID + "/" + strconv.Itoa(i)), Kind: thole.ItemMessage,
+			d.em.Complete(event.Item{
+				ID: d.em.ItemID(m.Message.ID + "/" + m.UUID + "/" + strconv.Itoa(i)), Kind: event.ItemMessage,
 				Parent: d.em.ItemID(m.Parent), Text: c.Text,
 			})
 		}

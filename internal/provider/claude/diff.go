@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -34,7 +34,7 @@ type edit struct {
 
 // preview is the change an edit tool is about to make, read against the file as
 // it is now.
-func preview(dir string, input json.RawMessage) []thole.FileChange {
+func preview(dir string, input json.RawMessage) []event.FileChange {
 	var in editInput
 	_ = strictjson.Unmarshal(input, &in)
 	path := in.Path
@@ -44,13 +44,13 @@ func preview(dir string, input json.RawMessage) []thole.FileChange {
 	if path == "" {
 		return nil
 	}
-	c := thole.FileChange{Path: provider.Relative(dir, path), Kind: "update"}
+	c := event.FileChange{Path: provider.Relative(dir, path), Kind: "update"}
 	info, err := os.Stat(path)
 	if err != nil {
 		c.Kind = "add"
 	}
 	if in.Notebook != "" || err == nil && (info.Size() > maxDiffInput || !info.Mode().IsRegular()) {
-		return []thole.FileChange{c}
+		return []event.FileChange{c}
 	}
 	before, _ := os.ReadFile(path)
 	after := string(before)
@@ -76,11 +76,11 @@ func preview(dir string, input json.RawMessage) []thole.FileChange {
 	if len(after) <= maxDiffInput {
 		c.Diff = unified(c.Path, c.Kind, string(before), after)
 	}
-	return []thole.FileChange{c}
+	return []event.FileChange{c}
 }
 
 // applied is the change an edit tool reports to have made, nil when it says none.
-func applied(dir string, result json.RawMessage) []thole.FileChange {
+func applied(dir string, result json.RawMessage) []event.FileChange {
 	var r struct {
 		Type    string `json:"type"`
 		Path    string `json:"filePath"`
@@ -96,11 +96,11 @@ func applied(dir string, result json.RawMessage) []thole.FileChange {
 	if strictjson.Unmarshal(result, &r) != nil || r.Path == "" {
 		return nil
 	}
-	c := thole.FileChange{Path: provider.Relative(dir, r.Path), Kind: "update"}
+	c := event.FileChange{Path: provider.Relative(dir, r.Path), Kind: "update"}
 	if r.Type == "create" {
 		c.Kind = "add"
 		c.Diff = unified(c.Path, c.Kind, "", r.Content)
-		return []thole.FileChange{c}
+		return []event.FileChange{c}
 	}
 	var b strings.Builder
 	header(&b, c.Path, c.Kind)
@@ -114,7 +114,7 @@ func applied(dir string, result json.RawMessage) []thole.FileChange {
 	if len(r.Patch) > 0 {
 		c.Diff = b.String()
 	}
-	return []thole.FileChange{c}
+	return []event.FileChange{c}
 }
 
 func header(b *strings.Builder, path, kind string) {

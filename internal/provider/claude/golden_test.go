@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/providertest"
@@ -20,7 +21,7 @@ const goldenTurn thole.TurnID = "0190a0c0-0000-7000-8000-000000000001"
 // play feeds lines of the CLI to a decoder and ends at its first result.
 func play(lines *process.Lines) providertest.Record {
 	var r providertest.Record
-	em := provider.NewEmitter(goldenTurn, func(e provider.Event) { r = append(r, e) })
+	em := provider.NewEmitter(goldenTurn, func(e event.Event) { r = append(r, e) })
 	d := newDecoder(em, "/home/user/work", &todoList{session: "s"})
 	ended := provider.Ended{Outcome: thole.OutcomeInterrupted}
 	var e ear
@@ -77,7 +78,7 @@ func golden(t *testing.T, name string) providertest.Record {
 		tight.WriteByte('\n')
 	}
 	quick := play(process.NewLines(&tight))
-	same := func(a, b provider.Event) bool { return a.ID == b.ID && a.Delta == b.Delta }
+	same := func(a, b event.Event) bool { return a.ID == b.ID && a.Delta == b.Delta }
 	if !slices.EqualFunc(r, quick, same) {
 		t.Errorf("by a glance at deltas:\n%s\nby decoding them:\n%s", quick, r)
 	}
@@ -128,8 +129,8 @@ func TestGoldenCommand(t *testing.T) {
 	if r.Text() != "I will run it.\ntool said: hello" {
 		t.Errorf("text %q", r.Text())
 	}
-	cmds := r.Items(thole.ItemCommand)
-	if len(cmds) != 1 || cmds[0].State != thole.ItemCompleted || cmds[0].Command.Output != "hello" || *cmds[0].Command.ExitCode != 0 {
+	cmds := r.Items(event.ItemCommand)
+	if len(cmds) != 1 || cmds[0].State != event.StateCompleted || cmds[0].Command.Output != "hello" || *cmds[0].Command.ExitCode != 0 {
 		t.Errorf("commands %+v", cmds)
 	}
 	if u := r.Usage(); u.Input != 200 || u.Output != 33 || u.CacheRead != 60 || u.CacheWrite != 40 || *u.CostMicros != 1263 {
@@ -139,7 +140,7 @@ func TestGoldenCommand(t *testing.T) {
 
 func TestGoldenReset(t *testing.T) {
 	r := golden(t, "20-error-cut")
-	if n := len(r.Of(provider.EventStepReset)); n != 1 {
+	if n := len(r.Of(event.StepReset)); n != 1 {
 		t.Errorf("%d resets", n)
 	}
 	if n := strings.Count(r.Text(), "this will be cut"); n != 10 {
@@ -148,7 +149,7 @@ func TestGoldenReset(t *testing.T) {
 }
 
 func TestGoldenEdit(t *testing.T) {
-	items := golden(t, "06-perm-always").Items(thole.ItemFileChange)
+	items := golden(t, "06-perm-always").Items(event.ItemFileChange)
 	if len(items) != 1 || len(items[0].Changes) != 1 {
 		t.Fatalf("items %+v", items)
 	}
@@ -159,17 +160,17 @@ func TestGoldenEdit(t *testing.T) {
 }
 
 func TestGoldenTodos(t *testing.T) {
-	list := map[int]thole.TodoState{}
+	list := map[int]event.TodoState{}
 	for _, e := range golden(t, "10-tasks") {
 		for _, todo := range e.Todos {
 			list[todo.Order] = todo.State
 		}
 	}
-	if list[0] != thole.TodoDone || list[1] != thole.TodoCanceled {
+	if list[0] != event.TodoDone || list[1] != event.TodoCanceled {
 		t.Errorf("tasks %v", list)
 	}
-	shots := golden(t, "11-todowrite").Of(provider.EventTodoSnapshot)
-	if len(shots) != 2 || shots[0].Todos[0].State != thole.TodoDoing || shots[1].Todos[1].State != thole.TodoDone {
+	shots := golden(t, "11-todowrite").Of(event.TodoSnapshot)
+	if len(shots) != 2 || shots[0].Todos[0].State != event.TodoDoing || shots[1].Todos[1].State != event.TodoDone {
 		t.Errorf("snapshots %+v", shots)
 	}
 	if shots[0].Todos[1].ID != shots[1].Todos[1].ID {
@@ -180,19 +181,19 @@ func TestGoldenTodos(t *testing.T) {
 func TestGoldenSubagent(t *testing.T) {
 	r := golden(t, "57-subagent")
 	var caller thole.ItemID
-	for _, i := range r.Items(thole.ItemTool) {
+	for _, i := range r.Items(event.ItemTool) {
 		if i.Tool.Name == "Task" {
 			caller = i.ID
 		}
 	}
-	cmds := r.Items(thole.ItemCommand)
+	cmds := r.Items(event.ItemCommand)
 	if caller == "" || len(cmds) != 1 || cmds[0].Parent != caller {
 		t.Errorf("caller %q, commands %+v", caller, cmds)
 	}
 }
 
 func TestGoldenPlan(t *testing.T) {
-	plans := golden(t, "14-plan").Items(thole.ItemPlan)
+	plans := golden(t, "14-plan").Items(event.ItemPlan)
 	if len(plans) != 1 || plans[0].Text != "1. do a\n2. do b" {
 		t.Errorf("plans %+v", plans)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
 )
@@ -44,9 +45,10 @@ read -r line
 			over := make(chan *provider.Ended, 1)
 			go func() {
 				var ended *provider.Ended
-				if err := s.Run(context.Background(), provider.Turn{ID: "turn", Input: thole.Text("hello")}, func(ev provider.Event) {
-					if ev.Kind == provider.EventEnded {
-						ended = ev.Ended
+				if err := s.Run(context.Background(), provider.Turn{ID: "turn", Input: thole.Text("hello")}, func(ev event.Event) {
+					if ev.Kind == event.TurnEnded {
+						end := provider.EndedOf(ev)
+						ended = &end
 					}
 				}); err != nil {
 					t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
@@ -71,7 +72,7 @@ func TestOldest(t *testing.T) {
 	}
 	s := b.Open()
 	turn := b.Start(s, "sim: ask Which? | red | green ;; say ok")
-	ask := turn.UntilAsk(thole.AskInput)
+	ask := turn.UntilAsk(event.AskInput)
 	if err := s.Defer(t.Context(), ask.ID); !errors.Is(err, provider.ErrUnsupported) {
 		t.Errorf("defer: %v", err)
 	}
@@ -80,7 +81,7 @@ func TestOldest(t *testing.T) {
 	s.Close()
 	again := b.Open(providertest.Resume(s.NativeID()))
 	r := b.StartTurn(again, provider.Turn{Reply: &provider.Reply{Ask: ask,
-		Answer: thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"green it is"}}}}}).Wait()
+		Answer: event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"green it is"}}}}}).Wait()
 	if r.Outcome() != thole.OutcomeCompleted || !strings.Contains(r.Text(), "green it is") {
 		t.Errorf("outcome %s, text %q", r.Outcome(), r.Text())
 	}

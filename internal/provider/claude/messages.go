@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -105,7 +106,7 @@ func (r *run) system(m *message) {
 	case "task_notification":
 		r.taskOver(m.TaskID)
 	case "compact_boundary":
-		r.em.Complete(thole.Item{ID: r.em.ItemID(m.UUID), Kind: thole.ItemCompaction})
+		r.em.Complete(event.Item{ID: r.em.ItemID(m.UUID), Kind: event.ItemCompaction})
 	}
 }
 
@@ -224,7 +225,7 @@ func (r *run) permission(m *message) {
 
 // put shows an ask.
 func (r *run) put(p *pending) {
-	if p.ask.Kind == thole.AskPlan {
+	if p.ask.Kind == event.AskPlan {
 		if t := r.d.tools[p.toolUse]; t != nil && t.item.Text != p.ask.Title {
 			t.item.Text = p.ask.Title
 			r.em.Update(t.snapshot())
@@ -234,7 +235,7 @@ func (r *run) put(p *pending) {
 	r.em.Ask(p.ask)
 }
 
-func (r *run) answer(id thole.AskID, a thole.Answer) error {
+func (r *run) answer(id thole.AskID, a event.Answer) error {
 	p := r.asks[id]
 	if p == nil {
 		return provider.ErrSettled
@@ -243,14 +244,14 @@ func (r *run) answer(id thole.AskID, a thole.Answer) error {
 }
 
 // settle sends an answer and tells it.
-func (r *run) settle(p *pending, a thole.Answer) error {
+func (r *run) settle(p *pending, a event.Answer) error {
 	var body map[string]any
 	switch {
-	case p.ask.Kind == thole.AskElicitation:
+	case p.ask.Kind == event.AskElicitation:
 		body = provider.Elicited(a)
 	case p.hook:
 		body = p.hookVerdict(a)
-	case p.tool == askTool && a.Decision != thole.DecisionDeny && a.Decision != thole.DecisionCancel:
+	case p.tool == askTool && a.Decision != event.DecisionDeny && a.Decision != event.DecisionCancel:
 		body = map[string]any{"behavior": "allow", "updatedInput": answered(p.input, a)}
 	default:
 		body = p.verdictOn(a)
@@ -258,23 +259,23 @@ func (r *run) settle(p *pending, a thole.Answer) error {
 	if err := r.c.answer(p.requestID, body); err != nil {
 		return err
 	}
-	if a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel {
+	if a.Decision == event.DecisionDeny || a.Decision == event.DecisionCancel {
 		r.d.decline(p.toolUse)
 	}
 	r.resolve(p.ask.ID, &a)
 	switch {
-	case a.Decision == thole.DecisionCancel:
+	case a.Decision == event.DecisionCancel:
 		r.halted = true
-		if p.hook || p.ask.Kind == thole.AskElicitation { // else the answer itself interrupts
+		if p.hook || p.ask.Kind == event.AskElicitation { // else the answer itself interrupts
 			r.interrupt(r.s.opts.StopGrace)
 		}
-	case p.ask.Kind == thole.AskPlan && a.Decision != thole.DecisionDeny:
+	case p.ask.Kind == event.AskPlan && a.Decision != event.DecisionDeny:
 		r.s.stance.mode = afterPlan(a)
 	}
 	return nil
 }
 
-func (r *run) resolve(id thole.AskID, a *thole.Answer) {
+func (r *run) resolve(id thole.AskID, a *event.Answer) {
 	delete(r.asks, id)
 	r.em.Resolve(id, a)
 }
@@ -300,8 +301,8 @@ func (r *run) steer(input []thole.Input, content []any, clientID string) error {
 	if err := r.say(id, content); err != nil {
 		return err
 	}
-	r.waiting[id] = &thole.Item{
-		ID: r.em.ItemID(id), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+	r.waiting[id] = &event.Item{
+		ID: r.em.ItemID(id), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()},
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -33,23 +34,23 @@ func (p *Provider) rehearse(ctx context.Context, binary, home string) error {
 	cfg := provider.SessionConfig{Dir: home, Data: filepath.Join(home, "data"), Auth: filepath.Join(home, "auth"), Env: map[string]string{
 		"ANTHROPIC_BASE_URL": "http://" + ln.Addr().String(), "ANTHROPIC_API_KEY": "rehearsal", "ENABLE_TOOL_SEARCH": "false",
 	}}
-	play := func(turn provider.Turn, see func(*session, provider.Event)) (ended provider.Ended, err error) {
+	play := func(turn provider.Turn, see func(*session, event.Event)) (ended provider.Ended, err error) {
 		s := newSession(p.cfg, binary, cfg, stance{mode: modeDefault}, func(context.Context) bool { return true })
 		defer s.Close()
 		if err := s.connect(ctx); err != nil {
 			return ended, err
 		}
 		cfg.Resume = s.NativeID()
-		err = s.Run(ctx, turn, func(e provider.Event) {
-			if e.Ended != nil {
-				ended = *e.Ended
+		err = s.Run(ctx, turn, func(e event.Event) {
+			if e.Kind == event.TurnEnded {
+				ended = provider.EndedOf(e)
 			}
 			see(s, e)
 		})
 		return ended, err
 	}
-	var asked thole.Ask
-	ended, err := play(provider.Turn{ID: "rehearsal-1", Input: thole.Text("ask")}, func(s *session, e provider.Event) {
+	var asked event.Ask
+	ended, err := play(provider.Turn{ID: "rehearsal-1", Input: thole.Text("ask")}, func(s *session, e event.Event) {
 		if e.Ask != nil {
 			asked = *e.Ask
 			go func() { _ = s.Defer(ctx, e.Ask.ID) }() // the turn's end tells whether it worked
@@ -61,8 +62,8 @@ func (p *Provider) rehearse(ctx context.Context, binary, home string) error {
 	case len(asked.Questions) == 0 || ended.Deferred != asked.ID:
 		return errors.New("it parked no question")
 	}
-	answer := thole.Answer{Decision: thole.DecisionAllow, Answers: map[string][]string{asked.Questions[0].ID: {rehearsedAnswer}}}
-	_, err = play(provider.Turn{ID: "rehearsal-2", Reply: &provider.Reply{Ask: asked, Answer: answer}}, func(*session, provider.Event) {})
+	answer := event.Answer{Decision: event.DecisionAllow, Answers: map[string][]string{asked.Questions[0].ID: {rehearsedAnswer}}}
+	_, err = play(provider.Turn{ID: "rehearsal-2", Reply: &provider.Reply{Ask: asked, Answer: answer}}, func(*session, event.Event) {})
 	if err == nil && !told.answered.Load() {
 		err = errors.New("it lost the answer to a parked question")
 	}

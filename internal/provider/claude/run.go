@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -29,7 +30,7 @@ type run struct {
 	asks    map[thole.AskID]*pending
 	calls   map[string]func(*message) // answers to our control requests
 	prompt  string                    // uuid of the turn's own message
-	waiting map[string]*thole.Item    // messages the CLI has not taken up yet, by uuid; nil for the prompt
+	waiting map[string]*event.Item    // messages the CLI has not taken up yet, by uuid; nil for the prompt
 	result  *message                  // the last one
 
 	stall  *provider.Alarm // a silent model call
@@ -44,7 +45,7 @@ type run struct {
 }
 
 // Run takes one turn to its end.
-func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -53,7 +54,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	r := &run{
 		s: s, turn: turn, lead: provider.NewLead(),
-		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*thole.Item{},
+		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*event.Item{},
 	}
 	r.stall = r.lead.NewAlarm(func() {
 		r.stalled = true

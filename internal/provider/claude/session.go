@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -273,7 +274,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 }
 
 // Answer settles a pending ask.
-func (s *session) Answer(ctx context.Context, ask thole.AskID, answer thole.Answer) error {
+func (s *session) Answer(ctx context.Context, ask thole.AskID, answer event.Answer) error {
 	r, err := s.running()
 	if err != nil {
 		return err

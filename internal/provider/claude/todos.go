@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -16,21 +17,21 @@ import (
 // number only. Deleted entries stay, as canceled.
 type todoList struct {
 	session string
-	todos   []thole.Todo
+	todos   []event.Todo
 	native  []string // the CLI's task number of todos[i]; "" for TodoWrite entries
 }
 
 // taskState maps the CLI's word; an unknown one means the entry is still to do.
-func taskState(word string) thole.TodoState {
+func taskState(word string) event.TodoState {
 	switch word {
 	case "in_progress":
-		return thole.TodoDoing
+		return event.TodoDoing
 	case "completed":
-		return thole.TodoDone
+		return event.TodoDone
 	case "deleted":
-		return thole.TodoCanceled
+		return event.TodoCanceled
 	}
-	return thole.TodoPending
+	return event.TodoPending
 }
 
 // load reads the list a former process left on disk.
@@ -48,17 +49,17 @@ func (l *todoList) load(configDir string) {
 	}
 }
 
-func (l *todoList) add(native, content string, state thole.TodoState) thole.Todo {
+func (l *todoList) add(native, content string, state event.TodoState) event.Todo {
 	key := native
 	if key == "" {
 		key = "line " + strconv.Itoa(len(l.todos))
 	}
-	t := thole.Todo{ID: provider.StableID[thole.TodoID](name, "todo", l.session, key), Content: content, State: state, Order: len(l.todos)}
+	t := event.Todo{ID: provider.StableID[thole.TodoID](name, "todo", l.session, key), Content: content, State: state, Order: len(l.todos)}
 	l.todos, l.native = append(l.todos, t), append(l.native, native)
 	return t
 }
 
-func (l *todoList) find(native string) *thole.Todo {
+func (l *todoList) find(native string) *event.Todo {
 	for i, n := range l.native {
 		if n != "" && n == native {
 			return &l.todos[i]
@@ -83,7 +84,7 @@ func (d *decoder) todoResult(t *toolItem, structured json.RawMessage) {
 		if strictjson.Unmarshal(structured, &r) != nil || r.Task.ID == "" || d.todos.find(r.Task.ID) != nil {
 			return
 		}
-		d.em.Todo(d.todos.add(r.Task.ID, r.Task.Subject, thole.TodoPending))
+		d.em.Todo(d.todos.add(r.Task.ID, r.Task.Subject, event.TodoPending))
 	case "TaskUpdate":
 		var in struct {
 			TaskID  string `json:"taskId"`

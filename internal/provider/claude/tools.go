@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // toolItem is a tool call between its start and its result.
 type toolItem struct {
-	item     thole.Item
+	item     event.Item
 	name     string
 	began    time.Time
 	input    json.RawMessage
@@ -32,25 +32,25 @@ func (d *decoder) startTool(id, name, parent string) *toolItem {
 	if t := d.tools[id]; t != nil {
 		return t
 	}
-	t := &toolItem{name: name, began: time.Now(), item: thole.Item{
+	t := &toolItem{name: name, began: time.Now(), item: event.Item{
 		ID:   d.em.ItemID(id),
-		Kind: thole.ItemTool,
-		Tool: &thole.ToolCall{Name: name},
+		Kind: event.ItemTool,
+		Tool: &event.ToolCall{Name: name},
 	}}
 	if parent != "" {
 		t.item.Parent = d.em.ItemID(parent)
 	}
 	switch {
 	case name == "Bash":
-		t.item.Kind = thole.ItemCommand
-		t.item.Command = &thole.Command{Dir: d.dir}
+		t.item.Kind = event.ItemCommand
+		t.item.Command = &event.Command{Dir: d.dir}
 	case isEdit(name):
-		t.item.Kind = thole.ItemFileChange
+		t.item.Kind = event.ItemFileChange
 	case name == "ExitPlanMode":
-		t.item.Kind = thole.ItemPlan
+		t.item.Kind = event.ItemPlan
 	case strings.HasPrefix(name, "mcp__"):
 		if server, tool, ok := strings.Cut(name[len("mcp__"):], "__"); ok {
-			t.item.Tool = &thole.ToolCall{Name: tool, Server: server}
+			t.item.Tool = &event.ToolCall{Name: tool, Server: server}
 		}
 	}
 	d.tools[id] = t
@@ -59,7 +59,7 @@ func (d *decoder) startTool(id, name, parent string) *toolItem {
 }
 
 // snapshot copies the item, so that an emitted event never changes.
-func (t *toolItem) snapshot() thole.Item {
+func (t *toolItem) snapshot() event.Item {
 	item := t.item
 	item.Changes = slices.Clone(item.Changes)
 	if item.Command != nil {
@@ -81,11 +81,11 @@ func (d *decoder) toolInput(id string, input json.RawMessage) {
 	}
 	t.input = slices.Clone(input)
 	switch t.item.Kind {
-	case thole.ItemCommand:
+	case event.ItemCommand:
 		t.item.Command.Line = stringField(input, "command")
-	case thole.ItemFileChange:
+	case event.ItemFileChange:
 		t.item.Changes = preview(d.dir, input)
-	case thole.ItemPlan:
+	case event.ItemPlan:
 		t.item.Text = stringField(input, "plan")
 	default:
 		t.item.Tool.Input = t.input
@@ -108,21 +108,21 @@ func (d *decoder) toolResult(id string, isError bool, content string, structured
 	}
 	delete(d.tools, id)
 	it := &t.item
-	it.State = thole.ItemCompleted
+	it.State = event.StateCompleted
 	switch {
 	case t.declined:
-		it.State = thole.ItemDeclined
+		it.State = event.StateDeclined
 	case isError:
-		it.State = thole.ItemFailed
+		it.State = event.StateFailed
 	}
 	if it.Command != nil {
 		it.Command.DurationMS = time.Since(t.began).Milliseconds()
 		commandResult(it.Command, isError, t.declined, content, structured)
-	} else if it.Kind == thole.ItemFileChange {
+	} else if it.Kind == event.ItemFileChange {
 		if c := applied(d.dir, structured); c != nil && !isError {
 			it.Changes = c
 		}
-	} else if it.Kind == thole.ItemPlan {
+	} else if it.Kind == event.ItemPlan {
 		if plan := stringField(structured, "plan"); plan != "" {
 			it.Text = plan
 		}
@@ -130,7 +130,7 @@ func (d *decoder) toolResult(id string, isError bool, content string, structured
 	switch {
 	case isError:
 		it.Tool.Error, _ = provider.Bound(content)
-	case it.Kind == thole.ItemTool:
+	case it.Kind == event.ItemTool:
 		it.Tool.Output = output(content, structured)
 	}
 	d.em.Complete(t.snapshot())
@@ -141,7 +141,7 @@ func (d *decoder) toolResult(id string, isError bool, content string, structured
 
 // commandResult fills in what a shell command gave. The CLI tells the exit code
 // only in the text of an error.
-func commandResult(c *thole.Command, isError, declined bool, content string, structured json.RawMessage) {
+func commandResult(c *event.Command, isError, declined bool, content string, structured json.RawMessage) {
 	out := content
 	var r struct {
 		Stdout     string `json:"stdout"`

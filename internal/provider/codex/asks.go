@@ -3,7 +3,7 @@ package codex
 import (
 	"encoding/json"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -12,7 +12,7 @@ import (
 // pending is a server request that waits for an answer.
 type pending struct {
 	id     jsonrpc.ID
-	ask    thole.Ask
+	ask    event.Ask
 	params askParams
 }
 
@@ -29,22 +29,22 @@ func (d *decoder) newAsk(id jsonrpc.ID, method string, params json.RawMessage) (
 	if p.params.ItemID != "" {
 		a.Item = d.em.ItemID(p.params.ItemID)
 	}
-	a.Decisions = []thole.Decision{thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel}
+	a.Decisions = []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}
 	switch method {
 	case "item/commandExecution/requestApproval":
-		a.Kind, a.Title = thole.AskCommand, "Run a command"
+		a.Kind, a.Title = event.AskCommand, "Run a command"
 		a.Command, a.Dir = unwrap(p.params.Command), p.params.Cwd
 		a.Amendment = value(p.params.Amendment)
 	case "item/fileChange/requestApproval":
-		a.Kind, a.Title = thole.AskFileChange, "Change files"
+		a.Kind, a.Title = event.AskFileChange, "Change files"
 		if item, open := d.em.Opened(a.Item); open {
 			a.Changes = item.Changes
 		}
 	case "item/permissions/requestApproval":
-		a.Kind, a.Title = thole.AskPermissions, "Grant more permissions"
+		a.Kind, a.Title = event.AskPermissions, "Grant more permissions"
 		a.Amendment = value(p.params.Permissions)
 	case "item/tool/requestUserInput":
-		a.Kind, a.Decisions = thole.AskInput, nil
+		a.Kind, a.Decisions = event.AskInput, nil
 		for _, q := range p.params.Questions {
 			a.Questions = append(a.Questions, question(q))
 		}
@@ -61,18 +61,18 @@ func (d *decoder) newAsk(id jsonrpc.ID, method string, params json.RawMessage) (
 	return p, true
 }
 
-func question(w wireQuestion) thole.Question {
-	q := thole.Question{ID: w.ID, Header: w.Header, Text: w.Text, Free: w.Other || len(w.Options) == 0, Secret: w.Secret}
+func question(w wireQuestion) event.Question {
+	q := event.Question{ID: w.ID, Header: w.Header, Text: w.Text, Free: w.Other || len(w.Options) == 0, Secret: w.Secret}
 	for _, o := range w.Options {
-		q.Options = append(q.Options, thole.Option{Label: o.Label, Description: o.Description})
+		q.Options = append(q.Options, event.Option{Label: o.Label, Description: o.Description})
 	}
 	return q
 }
 
 // reply is the answer on the wire.
-func (p pending) reply(a thole.Answer) any {
+func (p pending) reply(a event.Answer) any {
 	switch p.ask.Kind {
-	case thole.AskInput:
+	case event.AskInput:
 		answers := map[string]any{}
 		for _, q := range p.ask.Questions {
 			given := a.Answers[q.ID]
@@ -82,18 +82,18 @@ func (p pending) reply(a thole.Answer) any {
 			answers[q.ID] = map[string]any{"answers": given}
 		}
 		return map[string]any{"answers": answers}
-	case thole.AskElicitation:
+	case event.AskElicitation:
 		return provider.Elicited(a)
-	case thole.AskPermissions:
+	case event.AskPermissions:
 		granted := json.RawMessage("{}")
 		scope := "turn"
-		if a.Decision == thole.DecisionAllow || a.Decision == thole.DecisionAlways {
+		if a.Decision == event.DecisionAllow || a.Decision == event.DecisionAlways {
 			granted = p.ask.Amendment
 			if a.Amendment != nil {
 				granted = a.Amendment
 			}
 		}
-		if a.Decision == thole.DecisionAlways {
+		if a.Decision == event.DecisionAlways {
 			scope = "session"
 		}
 		return map[string]any{"permissions": granted, "scope": scope}
@@ -102,16 +102,16 @@ func (p pending) reply(a thole.Answer) any {
 }
 
 // decision of a command or file change approval.
-func (p pending) decision(a thole.Answer) any {
+func (p pending) decision(a event.Answer) any {
 	switch a.Decision {
-	case thole.DecisionAllow:
+	case event.DecisionAllow:
 		return "accept"
-	case thole.DecisionAlways:
-		if p.ask.Kind == thole.AskCommand && len(a.Amendment) > 0 {
+	case event.DecisionAlways:
+		if p.ask.Kind == event.AskCommand && len(a.Amendment) > 0 {
 			return map[string]any{"acceptWithExecpolicyAmendment": map[string]any{"execpolicy_amendment": a.Amendment}}
 		}
 		return "acceptForSession"
-	case thole.DecisionCancel:
+	case event.DecisionCancel:
 		return "cancel"
 	}
 	return "decline"

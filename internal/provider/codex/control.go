@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -43,7 +44,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 }
 
 // Answer implements provider.Session.
-func (s *session) Answer(ctx context.Context, id thole.AskID, answer thole.Answer) error {
+func (s *session) Answer(ctx context.Context, id thole.AskID, answer event.Answer) error {
 	s.mu.Lock()
 	r, conn := s.run, s.conn
 	if r == nil {
@@ -61,7 +62,7 @@ func (s *session) Answer(ctx context.Context, id thole.AskID, answer thole.Answe
 	}
 	// Codex takes no words with a denial; they follow as input of the turn, sent
 	// before the denial so that the next model call has both.
-	if answer.Decision == thole.DecisionDeny && answer.Message != "" && p.ask.Kind != thole.AskInput {
+	if answer.Decision == event.DecisionDeny && answer.Message != "" && p.ask.Kind != event.AskInput {
 		if turn, err := r.turnID(ctx); err == nil {
 			_ = conn.Go("turn/steer", steerParams(r.thread, turn, []userInput{{Type: "text", Text: "About the denied request: " + answer.Message}},
 				thole.NewID[string](time.Now()), quiet), func(json.RawMessage, error) {})

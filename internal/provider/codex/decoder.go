@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -31,7 +32,7 @@ type decoder struct {
 	alike   provider.Alike // the last delta's line, which extended
 	growing struct {
 		item   thole.ItemID
-		stream provider.Stream
+		stream event.Stream
 	}
 }
 
@@ -50,12 +51,12 @@ func wants(method string) bool {
 const quiet = "thole-denial-"
 
 // growing says what a notification extends, "" when it brings no more text.
-func growing(method []byte) provider.Stream {
+func growing(method []byte) event.Stream {
 	switch string(method) {
 	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/textDelta":
-		return provider.StreamText
+		return event.StreamText
 	case "item/commandExecution/outputDelta":
-		return provider.StreamOutput
+		return event.StreamOutput
 	}
 	return ""
 }
@@ -141,10 +142,10 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 	case "item/reasoning/summaryTextDelta":
 		id := d.known([]byte(n.ItemID))
 		if last, ok := d.summary[n.ItemID]; ok && last != n.Index {
-			d.em.Delta(id, provider.StreamSummary, "\n\n")
+			d.em.Delta(id, event.StreamSummary, "\n\n")
 		}
 		d.summary[n.ItemID] = n.Index
-		d.em.Delta(id, provider.StreamSummary, n.Delta)
+		d.em.Delta(id, event.StreamSummary, n.Delta)
 	case "turn/plan/updated":
 		d.em.Todos(todos(n.Plan))
 	case "thread/tokenUsage/updated":
@@ -179,12 +180,12 @@ func (d *decoder) started(w *wireItem) {
 	}
 	d.step()
 	switch item.Kind {
-	case thole.ItemMessage, thole.ItemReasoning, thole.ItemPlan:
+	case event.ItemMessage, event.ItemReasoning, event.ItemPlan:
 		d.models[item.ID] = true
 	default:
 		d.tools = true
 	}
-	item.State = thole.ItemRunning
+	item.State = event.StateRunning
 	d.em.Start(item)
 }
 
@@ -202,7 +203,7 @@ func (d *decoder) completed(w *wireItem) {
 	}
 	d.step()
 	delete(d.models, item.ID)
-	if open, was := d.em.Opened(item.ID); was && item.Kind == thole.ItemFileChange && len(item.Changes) == 0 {
+	if open, was := d.em.Opened(item.ID); was && item.Kind == event.ItemFileChange && len(item.Changes) == 0 {
 		item.Changes = open.Changes
 	}
 	d.em.Complete(item)
@@ -215,11 +216,11 @@ func (d *decoder) userMessage(w *wireItem) {
 	if d.users == 1 {
 		return
 	}
-	d.cutModel(thole.ItemCompleted)
+	d.cutModel(event.StateCompleted)
 	if strings.HasPrefix(w.ClientID, quiet) {
 		return
 	}
-	item := thole.Item{ID: d.em.ItemID(w.ID), Kind: thole.ItemUserMessage, State: thole.ItemCompleted, ClientID: w.ClientID}
+	item := event.Item{ID: d.em.ItemID(w.ID), Kind: event.ItemUserMessage, State: event.StateCompleted, ClientID: w.ClientID}
 	var parts []userInput
 	_ = strictjson.Unmarshal(w.Content, &parts)
 	for _, p := range parts {
@@ -235,24 +236,24 @@ func inputType(t string) string {
 	return "image"
 }
 
-func (d *decoder) cutModel(state thole.ItemState) {
+func (d *decoder) cutModel(state event.ItemState) {
 	for id := range d.models {
 		d.em.Cut(id, state)
 		delete(d.models, id)
 	}
 }
 
-func todos(plan []wirePlanStep) []thole.Todo {
-	out := make([]thole.Todo, 0, len(plan))
+func todos(plan []wirePlanStep) []event.Todo {
+	out := make([]event.Todo, 0, len(plan))
 	for i, p := range plan {
-		state := thole.TodoPending
+		state := event.TodoPending
 		switch p.Status {
 		case "inProgress":
-			state = thole.TodoDoing
+			state = event.TodoDoing
 		case "completed":
-			state = thole.TodoDone
+			state = event.TodoDone
 		}
-		out = append(out, thole.Todo{ID: thole.TodoID(strconv.Itoa(i + 1)), Content: p.Step, State: state, Order: i})
+		out = append(out, event.Todo{ID: thole.TodoID(strconv.Itoa(i + 1)), Content: p.Step, State: state, Order: i})
 	}
 	return out
 }
@@ -293,7 +294,7 @@ func (d *decoder) error(w *wireError, retry bool) {
 	te.Retrying = retry
 	if retry && len(d.models) > 0 {
 		if d.tools {
-			d.cutModel(thole.ItemFailed) // a reset would also drop the tools that did run
+			d.cutModel(event.StateFailed) // a reset would also drop the tools that did run
 		} else {
 			clear(d.models)
 			d.em.StepReset()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/providertest"
@@ -20,7 +21,7 @@ const testTurn = thole.TurnID("01a1dd41-0000-7000-8000-000000000001")
 // the scripted model to a decoder. Asks are told and left unanswered. Paths were
 // replaced and unrelated notifications left out; the last line of plan.jsonl was
 // added by hand, in the shape of the other files, because the recording lost it.
-func replay(t testing.TB, name string) (providertest.Record, []thole.Ask) {
+func replay(t testing.TB, name string) (providertest.Record, []event.Ask) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".jsonl")
 	if err != nil {
@@ -40,10 +41,10 @@ func replay(t testing.TB, name string) (providertest.Record, []thole.Ask) {
 }
 
 // decode takes deltas by a glance, as the driver does, when glance is set.
-func decode(data []byte, glance bool) (providertest.Record, []thole.Ask) {
+func decode(data []byte, glance bool) (providertest.Record, []event.Ask) {
 	var record providertest.Record
-	var asks []thole.Ask
-	em := provider.NewEmitter(testTurn, func(e provider.Event) { record = append(record, e) })
+	var asks []event.Ask
+	em := provider.NewEmitter(testTurn, func(e event.Event) { record = append(record, e) })
 	d := newDecoder(em, "", "/workspace")
 	in := bufio.NewScanner(bytes.NewReader(data))
 	in.Buffer(nil, 16<<20)
@@ -85,12 +86,12 @@ func decode(data []byte, glance bool) (providertest.Record, []thole.Ask) {
 }
 
 func TestTranscripts(t *testing.T) {
-	for name, check := range map[string]func(t *testing.T, r providertest.Record, asks []thole.Ask){
-		"say": func(t *testing.T, r providertest.Record, _ []thole.Ask) {
+	for name, check := range map[string]func(t *testing.T, r providertest.Record, asks []event.Ask){
+		"say": func(t *testing.T, r providertest.Record, _ []event.Ask) {
 			if got := r.Text(); got != "one two three" {
 				t.Errorf("text %q", got)
 			}
-			if i := r.Items(thole.ItemReasoning); len(i) != 1 || i[0].Text+i[0].Summary != "weigh it" {
+			if i := r.Items(event.ItemReasoning); len(i) != 1 || i[0].Text+i[0].Summary != "weigh it" {
 				t.Errorf("reasoning %+v", i)
 			}
 			want := thole.Usage{Input: 100, CacheRead: 20, Output: 30, Reasoning: 5, ContextWindow: 258400, Model: "sim-1"}
@@ -98,35 +99,35 @@ func TestTranscripts(t *testing.T) {
 				t.Errorf("usage %+v, want %+v", got, want)
 			}
 		},
-		"tools": func(t *testing.T, r providertest.Record, _ []thole.Ask) {
-			c := r.Items(thole.ItemCommand)
-			if len(c) != 1 || c[0].Command.Line != "echo hello && exit 3" || c[0].Command.Output != "hello\n" || *c[0].Command.ExitCode != 3 || c[0].State != thole.ItemFailed {
+		"tools": func(t *testing.T, r providertest.Record, _ []event.Ask) {
+			c := r.Items(event.ItemCommand)
+			if len(c) != 1 || c[0].Command.Line != "echo hello && exit 3" || c[0].Command.Output != "hello\n" || *c[0].Command.ExitCode != 3 || c[0].State != event.StateFailed {
 				t.Errorf("commands %+v", c)
 			}
-			f := r.Items(thole.ItemFileChange)
-			if len(f) != 2 || f[0].Changes[0] != (thole.FileChange{Path: "notes.txt", Kind: "add", Diff: "+first line\n"}) {
+			f := r.Items(event.ItemFileChange)
+			if len(f) != 2 || f[0].Changes[0] != (event.FileChange{Path: "notes.txt", Kind: "add", Diff: "+first line\n"}) {
 				t.Errorf("file changes %+v", f)
 			} else if d := f[1].Changes[0]; d.Kind != "update" || !strings.Contains(d.Diff, "-first line\n+second line") {
 				t.Errorf("change %+v", d)
 			}
-			todos := r.Of(provider.EventTodoSnapshot)
-			if len(todos) != 1 || todos[0].Todos[1] != (thole.Todo{ID: "2", Content: "write", State: thole.TodoDoing, Order: 1}) {
+			todos := r.Of(event.TodoSnapshot)
+			if len(todos) != 1 || todos[0].Todos[1] != (event.Todo{ID: "2", Content: "write", State: event.TodoDoing, Order: 1}) {
 				t.Errorf("todos %+v", todos)
 			}
-			if n := len(r.Of(provider.EventStepStarted)); n != 4 {
+			if n := len(r.Of(event.StepStarted)); n != 4 {
 				t.Errorf("%d steps with something to show, want 4", n)
 			}
 		},
-		"approve": func(t *testing.T, r providertest.Record, asks []thole.Ask) {
-			if len(asks) != 1 || asks[0].Kind != thole.AskCommand || asks[0].Command != "touch made" || asks[0].Dir != "/workspace" {
+		"approve": func(t *testing.T, r providertest.Record, asks []event.Ask) {
+			if len(asks) != 1 || asks[0].Kind != event.AskCommand || asks[0].Command != "touch made" || asks[0].Dir != "/workspace" {
 				t.Fatalf("asks %+v", asks)
 			}
-			if c := r.Items(thole.ItemCommand); len(c) != 1 || c[0].ID != asks[0].Item {
+			if c := r.Items(event.ItemCommand); len(c) != 1 || c[0].ID != asks[0].Item {
 				t.Errorf("the ask is about %s, the commands are %+v", asks[0].Item, c)
 			}
 		},
-		"question": func(t *testing.T, r providertest.Record, asks []thole.Ask) {
-			if len(asks) != 1 || asks[0].Kind != thole.AskInput || len(asks[0].Questions) != 1 {
+		"question": func(t *testing.T, r providertest.Record, asks []event.Ask) {
+			if len(asks) != 1 || asks[0].Kind != event.AskInput || len(asks[0].Questions) != 1 {
 				t.Fatalf("asks %+v", asks)
 			}
 			q := asks[0].Questions[0]
@@ -137,8 +138,8 @@ func TestTranscripts(t *testing.T) {
 				t.Errorf("text %q", r.Text())
 			}
 		},
-		"steer": func(t *testing.T, r providertest.Record, _ []thole.Ask) {
-			s := r.Of(provider.EventSteered)
+		"steer": func(t *testing.T, r providertest.Record, _ []event.Ask) {
+			s := r.Of(event.SteerTaken)
 			if len(s) != 1 || s[0].Item.ClientID != "client-7" || s[0].Item.Content[0].Text != "sim: say new way" {
 				t.Errorf("steered %+v", s)
 			}
@@ -146,24 +147,24 @@ func TestTranscripts(t *testing.T) {
 				t.Errorf("text %q", r.Text())
 			}
 		},
-		"cut": func(t *testing.T, r providertest.Record, _ []thole.Ask) {
+		"cut": func(t *testing.T, r providertest.Record, _ []event.Ask) {
 			if got := r.Text(); got != "this text is told once and whole" {
 				t.Errorf("text %q", got)
 			}
-			if len(r.Of(provider.EventStepReset)) != 1 {
+			if len(r.Of(event.StepReset)) != 1 {
 				t.Error("no reset")
 			}
-			if e := r.Of(provider.EventError); len(e) != 1 || !e[0].Error.Retrying || e[0].Error.Code != thole.ErrNetwork {
+			if e := r.Of(event.ErrorReported); len(e) != 1 || !e[0].Error.Retrying || e[0].Error.Code != thole.ErrNetwork {
 				t.Errorf("errors %+v", e)
 			}
 		},
-		"unauthorized": func(t *testing.T, r providertest.Record, _ []thole.Ask) {
+		"unauthorized": func(t *testing.T, r providertest.Record, _ []event.Ask) {
 			if e := r.Error(); r.Outcome() != thole.OutcomeFailed || e.Code != thole.ErrAuth || e.Status != 401 {
 				t.Errorf("outcome %s, error %+v", r.Outcome(), e)
 			}
 		},
-		"plan": func(t *testing.T, r providertest.Record, _ []thole.Ask) {
-			if p := r.Items(thole.ItemPlan); len(p) != 1 || p[0].Text != "1. read\n2. write\n" {
+		"plan": func(t *testing.T, r providertest.Record, _ []event.Ask) {
+			if p := r.Items(event.ItemPlan); len(p) != 1 || p[0].Text != "1. read\n2. write\n" {
 				t.Errorf("plans %+v", p)
 			}
 		},
@@ -192,13 +193,13 @@ func TestTranscripts(t *testing.T) {
 // on, so that a reset can still take back what it has shown.
 func TestTotalsToldAgain(t *testing.T) {
 	var r providertest.Record
-	d := newDecoder(provider.NewEmitter(testTurn, func(e provider.Event) { r = append(r, e) }), "t", "/workspace")
+	d := newDecoder(provider.NewEmitter(testTurn, func(e event.Event) { r = append(r, e) }), "t", "/workspace")
 	d.turn, d.totals = "u", &wireTokens{Input: 10, Output: 5}
 	d.started(&wireItem{Type: "agentMessage", ID: "i"})
 	d.usage(&wireTokenUsage{Total: wireTokens{Input: 10, Output: 5}, Last: wireTokens{Input: 10, Output: 5}})
 	d.error(&wireError{Message: "stream disconnected"}, true)
 	d.usage(&wireTokenUsage{Total: wireTokens{Input: 22, Output: 12}, Last: wireTokens{Input: 12, Output: 7}})
-	if u := r.Usage(); u.Input != 12 || u.Output != 7 || len(r.Of(provider.EventUsage)) != 1 || len(r.Of(provider.EventStepReset)) != 1 {
+	if u := r.Usage(); u.Input != 12 || u.Output != 7 || len(r.Of(event.UsageUpdated)) != 1 || len(r.Of(event.StepReset)) != 1 {
 		t.Errorf("events:\n%s", r)
 	}
 }
@@ -222,7 +223,7 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = append(data, "\n"+`{"method":"turn/completed","params":{"turn":{"id":"","status":"completed"}}}`...)
 		r, _ := decode(data, true)
-		if len(r) > 0 && r[len(r)-1].Kind == provider.EventEnded {
+		if len(r) > 0 && r[len(r)-1].Kind == event.TurnEnded {
 			if err := providertest.Check(testTurn, r); err != nil && !strings.Contains(err.Error(), "sum of its deltas") {
 				t.Fatalf("%v\n%s", err, r)
 			}
@@ -275,13 +276,13 @@ func TestFailureCodes(t *testing.T) {
 }
 
 func TestModes(t *testing.T) {
-	change := []thole.FileChange{{Path: "a/b"}}
-	outside := []thole.FileChange{{Path: "/etc/passwd"}}
+	change := []event.FileChange{{Path: "a/b"}}
+	outside := []event.FileChange{{Path: "/etc/passwd"}}
 	for _, c := range []struct {
 		profile               thole.Profile
 		guarded               bool
 		approval, sandbox     string
-		command, edit, escape thole.Decision
+		command, edit, escape event.Decision
 	}{
 		{"plan", false, "never", "readOnly", "deny", "deny", "deny"},
 		{"plan", true, "untrusted", "dangerFullAccess", "deny", "deny", "deny"},
@@ -307,12 +308,12 @@ func TestModes(t *testing.T) {
 			m = m.guard()
 		}
 		approval, policy := m.wire()
-		got := []string{approval, policy.Type, string(m.verdict(thole.AskCommand, nil)), string(m.verdict(thole.AskFileChange, change)), string(m.verdict(thole.AskFileChange, outside))}
+		got := []string{approval, policy.Type, string(m.verdict(event.AskCommand, nil)), string(m.verdict(event.AskFileChange, change)), string(m.verdict(event.AskFileChange, outside))}
 		want := []string{c.approval, c.sandbox, string(c.command), string(c.edit), string(c.escape)}
 		if strings.Join(got, "|") != strings.Join(want, "|") {
 			t.Errorf("%q guarded %v: %q, want %q", c.profile, c.guarded, got, want)
 		}
-		if m.verdict(thole.AskInput, nil) != "" {
+		if m.verdict(event.AskInput, nil) != "" {
 			t.Errorf("%q: a question is answered by the host", c.profile)
 		}
 	}

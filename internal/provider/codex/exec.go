@@ -11,6 +11,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -94,7 +95,7 @@ func (s *execSession) args(m mode, model, effort, native string, fork bool) []st
 }
 
 // Run implements provider.Session.
-func (s *execSession) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+func (s *execSession) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	if turn.Compacts() {
 		return thole.Errorf(thole.CodeUnsupported, "%w: codex exec compacts by itself only", provider.ErrUnsupported)
 	}
@@ -211,7 +212,7 @@ func (s *execSession) Steer(context.Context, []thole.Input, string) error {
 }
 
 // Answer implements provider.Session.
-func (s *execSession) Answer(context.Context, thole.AskID, thole.Answer) error {
+func (s *execSession) Answer(context.Context, thole.AskID, event.Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -93,27 +94,27 @@ func (d *execDecoder) line(raw []byte) {
 }
 
 func (d *execDecoder) execItem(what string, w *execItem) {
-	item := thole.Item{ID: d.em.ItemID(w.ID), State: itemState(strings.Replace(w.Status, "in_progress", "inProgress", 1))}
+	item := event.Item{ID: d.em.ItemID(w.ID), State: itemState(strings.Replace(w.Status, "in_progress", "inProgress", 1))}
 	switch w.Type {
 	case "agent_message":
-		item.Kind, item.Text = thole.ItemMessage, w.Text
+		item.Kind, item.Text = event.ItemMessage, w.Text
 	case "reasoning":
-		item.Kind, item.Text = thole.ItemReasoning, w.Text
+		item.Kind, item.Text = event.ItemReasoning, w.Text
 	case "command_execution":
-		item.Kind = thole.ItemCommand
-		item.Command = &thole.Command{Line: unwrap(w.Command), Dir: d.dir, Output: w.Output, ExitCode: w.ExitCode}
+		item.Kind = event.ItemCommand
+		item.Command = &event.Command{Line: unwrap(w.Command), Dir: d.dir, Output: w.Output, ExitCode: w.ExitCode}
 	case "file_change":
-		item.Kind = thole.ItemFileChange
+		item.Kind = event.ItemFileChange
 		for _, c := range w.Changes {
-			item.Changes = append(item.Changes, thole.FileChange{Path: d.relative(c.Path), Kind: c.Kind})
+			item.Changes = append(item.Changes, event.FileChange{Path: d.relative(c.Path), Kind: c.Kind})
 		}
 	case "mcp_tool_call":
-		item.Kind = thole.ItemTool
-		item.Tool = &thole.ToolCall{Name: w.Tool, Server: w.Server, Input: value(w.Args), Output: value(w.Result)}
+		item.Kind = event.ItemTool
+		item.Tool = &event.ToolCall{Name: w.Tool, Server: w.Server, Input: value(w.Args), Output: value(w.Result)}
 	case "web_search":
-		item.Kind = thole.ItemTool
+		item.Kind = event.ItemTool
 		input, _ := json.Marshal(map[string]string{"query": w.Query})
-		item.Tool = &thole.ToolCall{Name: "web_search", Input: input}
+		item.Tool = &event.ToolCall{Name: "web_search", Input: input}
 	case "todo_list":
 		var plan []wirePlanStep
 		for _, i := range w.Items {
@@ -131,6 +132,6 @@ func (d *execDecoder) execItem(what string, w *execItem) {
 		d.em.Complete(item)
 		return
 	}
-	item.State = thole.ItemRunning
+	item.State = event.StateRunning
 	d.em.Update(item)
 }

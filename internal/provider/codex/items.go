@@ -4,72 +4,72 @@ import (
 	"encoding/json"
 	"strings"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // item converts one of the CLI's items; ok is false for kinds that say nothing a
 // client could show.
-func (d *decoder) item(w *wireItem) (item thole.Item, ok bool) {
-	item = thole.Item{ID: d.em.ItemID(w.ID), State: itemState(w.Status)}
+func (d *decoder) item(w *wireItem) (item event.Item, ok bool) {
+	item = event.Item{ID: d.em.ItemID(w.ID), State: itemState(w.Status)}
 	switch w.Type {
 	case "agentMessage":
-		item.Kind, item.Text = thole.ItemMessage, w.Text
+		item.Kind, item.Text = event.ItemMessage, w.Text
 	case "reasoning":
-		item.Kind = thole.ItemReasoning
+		item.Kind = event.ItemReasoning
 		item.Summary, item.Text = joined(w.Summary), joined(w.Content)
 	case "plan":
-		item.Kind, item.Text = thole.ItemPlan, w.Text
+		item.Kind, item.Text = event.ItemPlan, w.Text
 	case "commandExecution":
-		item.Kind = thole.ItemCommand
-		item.Command = &thole.Command{Line: unwrap(w.Command), Dir: w.Cwd, Output: w.AggregatedOutput, ExitCode: w.ExitCode, DurationMS: w.DurationMS}
-		if w.ExitCode != nil && *w.ExitCode != 0 && item.State == thole.ItemCompleted {
-			item.State = thole.ItemFailed
+		item.Kind = event.ItemCommand
+		item.Command = &event.Command{Line: unwrap(w.Command), Dir: w.Cwd, Output: w.AggregatedOutput, ExitCode: w.ExitCode, DurationMS: w.DurationMS}
+		if w.ExitCode != nil && *w.ExitCode != 0 && item.State == event.StateCompleted {
+			item.State = event.StateFailed
 		}
 	case "fileChange":
-		item.Kind = thole.ItemFileChange
+		item.Kind = event.ItemFileChange
 		for _, c := range w.Changes {
 			item.Changes = append(item.Changes, d.change(c))
 		}
 	case "mcpToolCall":
-		item.Kind = thole.ItemTool
-		item.Tool = &thole.ToolCall{Name: w.Tool, Server: w.Server, Input: value(w.Arguments), Output: value(w.Result), Error: errorText(w.Error)}
+		item.Kind = event.ItemTool
+		item.Tool = &event.ToolCall{Name: w.Tool, Server: w.Server, Input: value(w.Arguments), Output: value(w.Result), Error: errorText(w.Error)}
 	case "dynamicToolCall", "functionCallOutput", "collabAgentToolCall":
-		item.Kind = thole.ItemTool
-		item.Tool = &thole.ToolCall{Name: first(w.Tool, w.Name, w.Type), Input: value(w.Arguments), Output: value(first(string(w.Output), string(w.Result))), Error: errorText(w.Error)}
+		item.Kind = event.ItemTool
+		item.Tool = &event.ToolCall{Name: first(w.Tool, w.Name, w.Type), Input: value(w.Arguments), Output: value(first(string(w.Output), string(w.Result))), Error: errorText(w.Error)}
 	case "webSearch":
-		item.Kind = thole.ItemTool
+		item.Kind = event.ItemTool
 		input, _ := json.Marshal(map[string]string{"query": w.Query})
-		item.Tool = &thole.ToolCall{Name: "web_search", Input: input}
+		item.Tool = &event.ToolCall{Name: "web_search", Input: input}
 	case "imageView":
-		item.Kind = thole.ItemTool
+		item.Kind = event.ItemTool
 		input, _ := json.Marshal(map[string]string{"path": w.Path})
-		item.Tool = &thole.ToolCall{Name: "view_image", Input: input}
+		item.Tool = &event.ToolCall{Name: "view_image", Input: input}
 	case "contextCompaction":
-		item.Kind = thole.ItemCompaction
+		item.Kind = event.ItemCompaction
 	case "enteredReviewMode", "exitedReviewMode":
-		item.Kind, item.Text = thole.ItemSystem, w.Review
+		item.Kind, item.Text = event.ItemSystem, w.Review
 	default:
 		return item, false
 	}
 	return item, true
 }
 
-func itemState(status string) thole.ItemState {
+func itemState(status string) event.ItemState {
 	switch status {
 	case "inProgress":
-		return thole.ItemRunning
+		return event.StateRunning
 	case "failed":
-		return thole.ItemFailed
+		return event.StateFailed
 	case "declined":
-		return thole.ItemDeclined
+		return event.StateDeclined
 	}
-	return thole.ItemCompleted
+	return event.StateCompleted
 }
 
-func (d *decoder) change(c wireChange) thole.FileChange {
-	out := thole.FileChange{Path: d.relative(c.Path), Kind: c.Kind.Type, Diff: c.Diff}
+func (d *decoder) change(c wireChange) event.FileChange {
+	out := event.FileChange{Path: d.relative(c.Path), Kind: c.Kind.Type, Diff: c.Diff}
 	if c.Kind.MovePath != "" {
 		out.Move = d.relative(c.Kind.MovePath)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/transport/stdio"
@@ -35,18 +35,18 @@ func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	}
 	var told int64
 	var peak uint64
-	var done *thole.Command
+	var done *event.Command
 	base := heap()
-	em := provider.NewEmitter(testTurn, func(e provider.Event) {
+	em := provider.NewEmitter(testTurn, func(e event.Event) {
 		switch e.Kind {
-		case provider.EventItemDelta:
+		case event.ItemDelta:
 			if e.Offset != told {
 				t.Fatalf("offset %d after %d bytes", e.Offset, told)
 			}
 			if told += int64(len(e.Delta)); told%(1<<20) == 0 {
 				peak = max(peak, heap())
 			}
-		case provider.EventItemCompleted:
+		case event.ItemCompleted:
 			done = e.Item.Command
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -61,25 +62,25 @@ func (m mode) wire() (approval string, policy sandboxPolicy) {
 }
 
 // verdict is the host's own answer to an approval, "" when a human is to answer.
-func (m mode) verdict(kind thole.AskKind, changes []thole.FileChange) thole.Decision {
+func (m mode) verdict(kind event.AskKind, changes []event.FileChange) event.Decision {
 	switch {
-	case kind == thole.AskInput || kind == thole.AskElicitation:
+	case kind == event.AskInput || kind == event.AskElicitation:
 		return ""
 	case m.plan:
-		return thole.DecisionDeny
+		return event.DecisionDeny
 	case !m.guarded:
 		return ""
-	case kind == thole.AskFileChange && m.sandbox == "workspace-write" && m.approval != "untrusted" && inside(changes):
-		return thole.DecisionAllow
+	case kind == event.AskFileChange && m.sandbox == "workspace-write" && m.approval != "untrusted" && inside(changes):
+		return event.DecisionAllow
 	case m.approval == "never": // nobody is to be asked
-		return thole.DecisionDeny
+		return event.DecisionDeny
 	}
 	return ""
 }
 
 // inside reports whether every change stays in the workspace: the decoder tells
 // such paths relative to it.
-func inside(changes []thole.FileChange) bool {
+func inside(changes []event.FileChange) bool {
 	for _, c := range changes {
 		if !filepath.IsLocal(c.Path) || c.Move != "" && !filepath.IsLocal(c.Move) {
 			return false

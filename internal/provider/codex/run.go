@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
@@ -30,7 +31,7 @@ type run struct {
 
 	asked    map[string]thole.AskID       // by request id; the reader's own
 	pending  map[thole.AskID]pending      // guarded by session.mu
-	answered map[thole.AskID]thole.Answer // guarded by session.mu: told when codex confirms
+	answered map[thole.AskID]event.Answer // guarded by session.mu: told when codex confirms
 }
 
 // turnID waits until the CLI has begun the turn.
@@ -95,7 +96,7 @@ func (s *session) told(conn *client, params json.RawMessage) {
 }
 
 // Run implements provider.Session.
-func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	if turn.Reply != nil {
 		return thole.Errorf(thole.CodeUnsupported, "%w: a codex question does not survive its process", provider.ErrUnsupported)
 	}
@@ -120,7 +121,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	s.mu.Lock()
 	r := &run{decoder: newDecoder(provider.NewEmitter(turn.ID, emit), s.native, s.cfg.Dir), mode: m, compacts: turn.Compacts(),
 		begun: make(chan struct{}), refused: make(chan error, 1), finished: make(chan struct{}), stop: make(chan struct{}, 1),
-		asked: map[string]thole.AskID{}, pending: map[thole.AskID]pending{}, answered: map[thole.AskID]thole.Answer{}}
+		asked: map[string]thole.AskID{}, pending: map[thole.AskID]pending{}, answered: map[thole.AskID]event.Answer{}}
 	r.totals = &conn.totals
 	r.model = first(turn.Model, s.cfg.Model, s.model)
 	s.run = r
@@ -222,12 +223,12 @@ func (s *session) begin(r *run, id string) {
 // ask puts a server request to a human, unless the host's policy answers it.
 func (s *session) ask(conn *client, r *run, m *jsonrpc.Message) {
 	p, ok := r.newAsk(m.ID, m.Method, m.Params)
-	if !ok || p.params.ThreadID != "" && p.params.ThreadID != r.thread && p.ask.Kind == thole.AskInput {
+	if !ok || p.params.ThreadID != "" && p.params.ThreadID != r.thread && p.ask.Kind == event.AskInput {
 		_ = conn.Reply(m.ID, nil, jsonrpc.Errorf(-32601, "thole does not answer %s", m.Method))
 		return
 	}
 	if d := r.mode.verdict(p.ask.Kind, p.ask.Changes); d != "" {
-		_ = conn.Reply(m.ID, p.reply(thole.Answer{Decision: d}), nil)
+		_ = conn.Reply(m.ID, p.reply(event.Answer{Decision: d}), nil)
 		return
 	}
 	s.mu.Lock()
@@ -251,7 +252,7 @@ func (s *session) resolved(r *run, params json.RawMessage) {
 }
 
 // settle takes an ask off the list and returns its answer, nil when it had none.
-func (s *session) settle(r *run, ask thole.AskID) *thole.Answer {
+func (s *session) settle(r *run, ask thole.AskID) *event.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(r.pending, ask)

@@ -5,55 +5,56 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
 // pending is a permission or question of the server that waits for a human.
 type pending struct {
-	ask    thole.Ask
+	ask    event.Ask
 	native nativeAsk
 }
 
-func (p *pending) question() bool { return p.ask.Kind == thole.AskInput }
+func (p *pending) question() bool { return p.ask.Kind == event.AskInput }
 
 func askID(native string) thole.AskID { return provider.StableID[thole.AskID](name, "ask", native) }
 
 func questionID(i int) string { return "q" + strconv.Itoa(i+1) }
 
-func questionAsk(item thole.ItemID, a nativeAsk) thole.Ask {
-	ask := thole.Ask{ID: askID(a.ID), Kind: thole.AskInput, Item: item,
-		Decisions: []thole.Decision{thole.DecisionAllow, thole.DecisionDeny, thole.DecisionCancel}}
+func questionAsk(item thole.ItemID, a nativeAsk) event.Ask {
+	ask := event.Ask{ID: askID(a.ID), Kind: event.AskInput, Item: item,
+		Decisions: []event.Decision{event.DecisionAllow, event.DecisionDeny, event.DecisionCancel}}
 	for i, q := range a.Questions {
-		tq := thole.Question{ID: questionID(i), Header: q.Header, Text: q.Question, Multi: q.Multiple, Free: q.Custom == nil || *q.Custom}
+		tq := event.Question{ID: questionID(i), Header: q.Header, Text: q.Question, Multi: q.Multiple, Free: q.Custom == nil || *q.Custom}
 		for _, o := range q.Options {
-			tq.Options = append(tq.Options, thole.Option{Label: o.Label, Description: o.Description})
+			tq.Options = append(tq.Options, event.Option{Label: o.Label, Description: o.Description})
 		}
 		ask.Questions = append(ask.Questions, tq)
 	}
 	return ask
 }
 
-func permissionAsk(item thole.ItemID, dir string, a nativeAsk) thole.Ask {
-	ask := thole.Ask{ID: askID(a.ID), Item: item,
-		Decisions: []thole.Decision{thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel}}
+func permissionAsk(item thole.ItemID, dir string, a nativeAsk) event.Ask {
+	ask := event.Ask{ID: askID(a.ID), Item: item,
+		Decisions: []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}}
 	switch a.Permission {
 	case "bash":
-		ask.Kind, ask.Dir, ask.Command = thole.AskCommand, dir, a.Metadata.Command
+		ask.Kind, ask.Dir, ask.Command = event.AskCommand, dir, a.Metadata.Command
 		if ask.Command == "" {
 			ask.Command = strings.Join(a.Patterns, " && ")
 		}
 	case "edit":
-		ask.Kind, ask.Changes = thole.AskFileChange, []thole.FileChange{changeOf(dir, a)}
+		ask.Kind, ask.Changes = event.AskFileChange, []event.FileChange{changeOf(dir, a)}
 	default:
-		ask.Kind, ask.Title = thole.AskPermissions, a.Permission
+		ask.Kind, ask.Title = event.AskPermissions, a.Permission
 		ask.Reason = strings.Join(a.Patterns, ", ")
 	}
 	return ask
 }
 
 // changeOf is the edit that a permission is asked for.
-func changeOf(dir string, a nativeAsk) thole.FileChange {
-	c := thole.FileChange{Path: provider.Relative(dir, a.Metadata.Filepath), Kind: "update", Diff: plainDiff(a.Metadata.Diff)}
+func changeOf(dir string, a nativeAsk) event.FileChange {
+	c := event.FileChange{Path: provider.Relative(dir, a.Metadata.Filepath), Kind: "update", Diff: plainDiff(a.Metadata.Diff)}
 	if strings.Contains(c.Diff, "\n@@ -0,0 ") || strings.HasPrefix(c.Diff, "@@ -0,0 ") {
 		c.Kind = "add"
 	}
@@ -72,11 +73,11 @@ func plainDiff(diff string) string {
 
 // answersOf are the answers in the order of the questions. Declining is an answer
 // too: the server would end the turn on a rejection.
-func (p *pending) answersOf(a thole.Answer) [][]string {
+func (p *pending) answersOf(a event.Answer) [][]string {
 	out := make([][]string, len(p.native.Questions))
 	for i := range out {
 		out[i] = a.Answers[questionID(i)]
-		if a.Decision == thole.DecisionDeny {
+		if a.Decision == event.DecisionDeny {
 			msg := a.Message
 			if msg == "" {
 				msg = "The user did not answer this question."

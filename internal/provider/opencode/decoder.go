@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -27,9 +28,9 @@ type decoder struct {
 	parts    map[string]*piece  // text and reasoning by part id
 	calls    map[string]*call   // by call key
 	ended    map[string]bool    // step-finish parts that were counted
-	changes  map[string][]thole.FileChange
+	changes  map[string][]event.FileChange
 	declined map[string]bool
-	list     []thole.Todo // as last told
+	list     []event.Todo // as last told
 	usage    thole.Usage
 	cost     float64
 	model    string
@@ -45,7 +46,7 @@ func (s *spoken) over() bool { return s.info.Time.Completed > 0 || s.info.Error 
 
 // piece is a text or reasoning part.
 type piece struct {
-	item thole.Item
+	item event.Item
 	sent int
 	done bool
 }
@@ -54,7 +55,7 @@ func newDecoder(em *provider.Emitter, dir, session, prompt string) *decoder {
 	return &decoder{
 		em: em, dir: dir, session: session, prompt: prompt,
 		messages: map[string]*spoken{}, children: map[string]string{}, parts: map[string]*piece{}, calls: map[string]*call{},
-		ended: map[string]bool{}, changes: map[string][]thole.FileChange{}, declined: map[string]bool{},
+		ended: map[string]bool{}, changes: map[string][]event.FileChange{}, declined: map[string]bool{},
 	}
 }
 
@@ -91,7 +92,7 @@ func (d *decoder) message(i info) *spoken {
 	if b, ok := i.Summary.(bool); ok && b {
 		m.hide = true
 		if m.over() && !was {
-			d.em.Complete(thole.Item{ID: d.em.ItemID(i.ID), Kind: thole.ItemCompaction})
+			d.em.Complete(event.Item{ID: d.em.ItemID(i.ID), Kind: event.ItemCompaction})
 		}
 	} else if i.Role == "assistant" && i.SessionID == d.session && i.ModelID != "" {
 		d.model = i.ProviderID + "/" + i.ModelID
@@ -155,14 +156,14 @@ func (d *decoder) part(p *part) {
 func (d *decoder) prose(p *part) {
 	t := d.parts[p.ID]
 	if t == nil {
-		kind := thole.ItemMessage
+		kind := event.ItemMessage
 		if p.Type == "reasoning" {
-			kind = thole.ItemReasoning
+			kind = event.ItemReasoning
 		}
 		if p.Text == "" && p.Time.End > 0 {
 			return // nothing was said
 		}
-		t = &piece{item: thole.Item{ID: d.em.ItemID(p.ID), Kind: kind}}
+		t = &piece{item: event.Item{ID: d.em.ItemID(p.ID), Kind: kind}}
 		d.parts[p.ID] = t
 		d.em.Start(t.item)
 	}
@@ -192,7 +193,7 @@ func (d *decoder) delta(e delta) bool {
 
 func (d *decoder) grow(t *piece, s string) {
 	t.sent += len(s)
-	d.em.Delta(t.item.ID, provider.StreamText, s)
+	d.em.Delta(t.item.ID, event.StreamText, s)
 }
 
 // retry drops what the failed call has shown: the server asks the model again
@@ -227,18 +228,18 @@ func (d *decoder) total() thole.Usage {
 
 // todos takes in the whole list.
 func (d *decoder) todos(list []nativeTodo) {
-	out := make([]thole.Todo, len(list))
+	out := make([]event.Todo, len(list))
 	for i, t := range list {
-		state := thole.TodoPending
+		state := event.TodoPending
 		switch t.Status {
 		case "in_progress":
-			state = thole.TodoDoing
+			state = event.TodoDoing
 		case "completed":
-			state = thole.TodoDone
+			state = event.TodoDone
 		case "cancelled":
-			state = thole.TodoCanceled
+			state = event.TodoCanceled
 		}
-		out[i] = thole.Todo{ID: provider.StableID[thole.TodoID](name, "todo", d.session, strconv.Itoa(i)), Content: t.Content, State: state, Order: i}
+		out[i] = event.Todo{ID: provider.StableID[thole.TodoID](name, "todo", d.session, strconv.Itoa(i)), Content: t.Content, State: state, Order: i}
 	}
 	if !slices.Equal(out, d.list) {
 		d.list = out

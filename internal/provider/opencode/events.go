@@ -6,12 +6,13 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // hear handles events of the server; what follows the turn's end is of no turn.
-func (r *run) hear(batch []event) {
+func (r *run) hear(batch []serverEvent) {
 	r.doubt.Set(doubtful)
 	grown := false
 	for _, e := range batch {
@@ -31,7 +32,7 @@ func (r *run) hear(batch []event) {
 
 // event handles one event of the server. It tells of all sessions in the
 // directory; unknown kinds and other sessions are ignored.
-func (r *run) event(e event) {
+func (r *run) event(e serverEvent) {
 	if e.Type == resync {
 		r.resync()
 		return
@@ -219,7 +220,7 @@ func (r *run) reply(ctx context.Context, id, word, message string) error {
 }
 
 // answer settles an ask by a human's word.
-func (r *run) answer(ctx context.Context, id thole.AskID, a thole.Answer) error {
+func (r *run) answer(ctx context.Context, id thole.AskID, a event.Answer) error {
 	p := r.asks[id]
 	if p == nil {
 		return provider.ErrSettled
@@ -231,16 +232,16 @@ func (r *run) answer(ctx context.Context, id thole.AskID, a thole.Answer) error 
 		}
 		return err
 	}
-	if a.Decision == thole.DecisionDeny || a.Decision == thole.DecisionCancel {
+	if a.Decision == event.DecisionDeny || a.Decision == event.DecisionCancel {
 		r.d.declined[callKey(p.native.Tool.MessageID, p.native.Tool.CallID)] = true
 	}
-	if a.Decision == thole.DecisionAlways {
+	if a.Decision == event.DecisionAlways {
 		for _, pattern := range p.native.Always {
 			r.s.allowed = append(r.s.allowed, allowance{p.native.Permission, pattern})
 		}
 	}
 	r.resolve(id, &a)
-	if a.Decision == thole.DecisionCancel {
+	if a.Decision == event.DecisionCancel {
 		r.halted = true
 		r.abort(r.s.opts.StopGrace)
 	}
@@ -249,16 +250,16 @@ func (r *run) answer(ctx context.Context, id thole.AskID, a thole.Answer) error 
 
 // deliver tells the server. A rejection without words would end the turn
 // quietly, so a denial always says something.
-func (r *run) deliver(ctx context.Context, p *pending, a thole.Answer) error {
+func (r *run) deliver(ctx context.Context, p *pending, a event.Answer) error {
 	id := p.native.ID
 	switch {
-	case p.question() && a.Decision == thole.DecisionCancel:
+	case p.question() && a.Decision == event.DecisionCancel:
 		return r.srv.call(ctx, http.MethodPost, "/question/"+id+"/reject", nil, nil)
 	case p.question():
 		return r.srv.call(ctx, http.MethodPost, "/question/"+id+"/reply", map[string]any{"answers": p.answersOf(a)}, nil)
-	case a.Decision == thole.DecisionCancel:
+	case a.Decision == event.DecisionCancel:
 		return r.reply(ctx, id, "reject", "")
-	case a.Decision == thole.DecisionDeny:
+	case a.Decision == event.DecisionDeny:
 		msg := a.Message
 		if msg == "" {
 			msg = "The user denied this."
@@ -268,7 +269,7 @@ func (r *run) deliver(ctx context.Context, p *pending, a thole.Answer) error {
 	return r.reply(ctx, id, "once", "")
 }
 
-func (r *run) resolve(id thole.AskID, a *thole.Answer) {
+func (r *run) resolve(id thole.AskID, a *event.Answer) {
 	delete(r.asks, id)
 	r.em.Resolve(id, a)
 }
@@ -281,9 +282,9 @@ func (r *run) settledElsewhere(native, word string, replied bool) {
 	switch {
 	case r.asks[id] == nil:
 	case replied || word == "once":
-		r.resolve(id, &thole.Answer{Decision: thole.DecisionAllow})
+		r.resolve(id, &event.Answer{Decision: event.DecisionAllow})
 	case word == "always":
-		r.resolve(id, &thole.Answer{Decision: thole.DecisionAlways})
+		r.resolve(id, &event.Answer{Decision: event.DecisionAlways})
 	default:
 		r.resolve(id, nil)
 	}
@@ -291,8 +292,8 @@ func (r *run) settledElsewhere(native, word string, replied bool) {
 
 func (r *run) steer(ctx context.Context, input []thole.Input, parts []any, clientID string) error {
 	id := r.s.messageID()
-	r.steers[id] = &thole.Item{
-		ID: r.em.ItemID(id), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+	r.steers[id] = &event.Item{
+		ID: r.em.ItemID(id), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()},
 	}
 	if err := r.send(ctx, id, parts); err != nil {

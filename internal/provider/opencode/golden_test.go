@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/providertest"
 )
@@ -18,10 +19,10 @@ const goldenTurn thole.TurnID = "0190a0c0-0000-7000-8000-000000000001"
 // the turn's; it ends when that session is idle and settled.
 func play(stream string, twice bool) providertest.Record {
 	var r providertest.Record
-	em := provider.NewEmitter(goldenTurn, func(e provider.Event) { r = append(r, e) })
+	em := provider.NewEmitter(goldenTurn, func(e event.Event) { r = append(r, e) })
 	d := newDecoder(em, "/home/user/work/ws", "", "")
 	ended := provider.Ended{Outcome: thole.OutcomeInterrupted}
-	apply := func(e event) bool {
+	apply := func(e serverEvent) bool {
 		if e.Type == deltaType && e.Properties == nil {
 			d.delta(e.delta)
 			return true
@@ -72,7 +73,7 @@ func play(stream string, twice bool) providertest.Record {
 		}
 		return true
 	}
-	decodeStream(strings.NewReader(stream), func(batch []event) bool {
+	decodeStream(strings.NewReader(stream), func(batch []serverEvent) bool {
 		for _, e := range batch {
 			if !apply(e) {
 				return false
@@ -139,11 +140,11 @@ func TestGoldenOutcomes(t *testing.T) {
 
 func TestGoldenCommand(t *testing.T) {
 	r := golden(t, "12-bash")
-	cmds := r.Items(thole.ItemCommand)
+	cmds := r.Items(event.ItemCommand)
 	if len(cmds) != 1 || cmds[0].Command.Line != "echo hello > o1.txt && cat o1.txt" || cmds[0].Command.Output != "hello\n" || *cmds[0].Command.ExitCode != 0 {
 		t.Errorf("commands %+v", cmds)
 	}
-	if thoughts := r.Items(thole.ItemReasoning); len(thoughts) != 1 || thoughts[0].Text != "I think of bash" {
+	if thoughts := r.Items(event.ItemReasoning); len(thoughts) != 1 || thoughts[0].Text != "I think of bash" {
 		t.Errorf("reasoning %+v", thoughts)
 	}
 	if !strings.HasPrefix(r.Text(), "Running.\ntool said: hello") {
@@ -155,7 +156,7 @@ func TestGoldenCommand(t *testing.T) {
 }
 
 func TestGoldenEdit(t *testing.T) {
-	items := golden(t, "16-permission-once").Items(thole.ItemFileChange)
+	items := golden(t, "16-permission-once").Items(event.ItemFileChange)
 	if len(items) != 1 || len(items[0].Changes) != 1 {
 		t.Fatalf("items %+v", items)
 	}
@@ -167,12 +168,12 @@ func TestGoldenEdit(t *testing.T) {
 func TestGoldenSubagent(t *testing.T) {
 	r := golden(t, "23-subagent")
 	var caller thole.ItemID
-	for _, i := range r.Items(thole.ItemTool) {
+	for _, i := range r.Items(event.ItemTool) {
 		if i.Tool.Name == "task" {
 			caller = i.ID
 		}
 	}
-	cmds := r.Items(thole.ItemCommand)
+	cmds := r.Items(event.ItemCommand)
 	if caller == "" || len(cmds) != 1 || cmds[0].Parent != caller {
 		t.Errorf("caller %q, commands %+v", caller, cmds)
 	}
@@ -189,8 +190,8 @@ func TestGoldenQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked []thole.Ask
-	decodeStream(strings.NewReader(string(raw)), func(batch []event) bool {
+	var asked []event.Ask
+	decodeStream(strings.NewReader(string(raw)), func(batch []serverEvent) bool {
 		for _, e := range batch {
 			var a nativeAsk
 			if e.Type == "question.asked" && json.Unmarshal(e.Properties, &a) == nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/providertest"
@@ -81,7 +82,7 @@ func TestReconnect(t *testing.T) {
 	defer s.Close()
 
 	var r providertest.Record
-	if err := s.Run(t.Context(), provider.Turn{ID: goldenTurn, Input: thole.Text("hi")}, func(e provider.Event) { r = append(r, e) }); err != nil {
+	if err := s.Run(t.Context(), provider.Turn{ID: goldenTurn, Input: thole.Text("hi")}, func(e event.Event) { r = append(r, e) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := providertest.Check(goldenTurn, r); err != nil {
@@ -93,7 +94,7 @@ func TestReconnect(t *testing.T) {
 	if u := r.Usage(); u.Input != 7 || u.Output != 3 {
 		t.Errorf("usage %+v", u)
 	}
-	if len(r.Of(provider.EventTodoSnapshot)) != 1 {
+	if len(r.Of(event.TodoSnapshot)) != 1 {
 		t.Errorf("todos were not read again; events:\n%s", r)
 	}
 }

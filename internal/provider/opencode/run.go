@@ -8,6 +8,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -36,7 +37,7 @@ type run struct {
 
 	asks   map[thole.AskID]*pending
 	seen   map[string]bool        // permissions and questions that were handled
-	steers map[string]*thole.Item // steering messages not taken up yet, by id
+	steers map[string]*event.Item // steering messages not taken up yet, by id
 
 	stall *provider.Alarm // a silent model call
 	grace *provider.Alarm // an abort that is not obeyed
@@ -51,7 +52,7 @@ type run struct {
 }
 
 // Run takes one turn to its end.
-func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -60,7 +61,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provide
 	}
 	r := &run{
 		s: s, turn: turn, lead: provider.NewLead(), em: provider.NewEmitter(turn.ID, emit),
-		asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*thole.Item{},
+		asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*event.Item{},
 	}
 	r.stall = r.lead.NewAlarm(func() {
 		if !r.d.busyTools() && len(r.asks) == 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -241,7 +242,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 }
 
 // Answer settles a pending ask.
-func (s *session) Answer(ctx context.Context, ask thole.AskID, answer thole.Answer) error {
+func (s *session) Answer(ctx context.Context, ask thole.AskID, answer event.Answer) error {
 	r, err := s.running()
 	if err != nil {
 		return err

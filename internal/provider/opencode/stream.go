@@ -24,9 +24,9 @@ const deltaType = "message.part.delta"
 // decodeStream reads server-sent events and hands those of one read together to
 // emit, until the stream or emit ends it. Only data lines are used by the server;
 // what cannot be read is skipped.
-func decodeStream(r io.Reader, emit func([]event) bool) error {
+func decodeStream(r io.Reader, emit func([]serverEvent) bool) error {
 	lines := process.NewLines(r)
-	var batch []event
+	var batch []serverEvent
 	var last delta
 	for {
 		line, err := lines.Next()
@@ -35,7 +35,7 @@ func decodeStream(r io.Reader, emit func([]event) bool) error {
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			if last.glance(data) {
-				batch = append(batch, event{Type: deltaType, delta: last})
+				batch = append(batch, serverEvent{Type: deltaType, delta: last})
 			} else if e, ok := decodeEvent(data); ok {
 				batch = append(batch, e)
 			}
@@ -50,7 +50,7 @@ func decodeStream(r io.Reader, emit func([]event) bool) error {
 	}
 }
 
-func decodeEvent(data []byte) (e event, ok bool) {
+func decodeEvent(data []byte) (e serverEvent, ok bool) {
 	if strictjson.Unmarshal(data, &e) != nil || e.Type == "" {
 		return e, false
 	}
@@ -147,7 +147,7 @@ func (f *feed) stop() {
 func (f *feed) to(r *run) { f.run.Store(r) }
 
 // deliver tells events to the turn that listens, as fast as it takes them.
-func (f *feed) deliver(ctx context.Context, batch []event) bool {
+func (f *feed) deliver(ctx context.Context, batch []serverEvent) bool {
 	if r := f.run.Load(); r != nil && len(batch) > 0 {
 		_ = r.lead.Do(ctx, func() error { r.hear(batch); return nil }) // a turn that is over hears nothing
 	}
@@ -160,7 +160,7 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		body, err := f.srv.events(ctx)
 		if err == nil {
-			f.read(ctx, body, func(e *event) {
+			f.read(ctx, body, func(e *serverEvent) {
 				// Only from this word on does the server tell what happens.
 				if e.Type == "server.connected" && live {
 					e.Type = resync
@@ -186,16 +186,16 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 
 // read passes on one connection's events, each of which see may change. It gives
 // the connection up when it is silent.
-func (f *feed) read(ctx context.Context, body io.ReadCloser, see func(*event)) {
+func (f *feed) read(ctx context.Context, body io.ReadCloser, see func(*serverEvent)) {
 	defer body.Close()
 	quiet := time.AfterFunc(silence, func() { body.Close() })
 	defer quiet.Stop()
-	_ = decodeStream(process.Gather(body), func(batch []event) bool {
+	_ = decodeStream(process.Gather(body), func(batch []serverEvent) bool {
 		quiet.Stop() // a turn that is slow to listen is not the server's silence
 		defer quiet.Reset(silence)
 		for i := range batch {
 			see(&batch[i])
 		}
-		return f.deliver(ctx, slices.DeleteFunc(batch, func(e event) bool { return e.Type == "server.heartbeat" }))
+		return f.deliver(ctx, slices.DeleteFunc(batch, func(e serverEvent) bool { return e.Type == "server.heartbeat" }))
 	})
 }

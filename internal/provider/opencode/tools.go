@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // call is a tool call.
 type call struct {
-	item  thole.Item
+	item  event.Item
 	known bool // the input was told
 	sent  int  // bytes of output told
 	done  bool
@@ -50,12 +50,12 @@ func (d *decoder) tool(p *part) {
 }
 
 func (d *decoder) startCall(key string, p *part) *call {
-	c := &call{item: thole.Item{ID: d.em.ItemID(key), Kind: thole.ItemTool, Tool: &thole.ToolCall{Name: p.Tool}}}
+	c := &call{item: event.Item{ID: d.em.ItemID(key), Kind: event.ItemTool, Tool: &event.ToolCall{Name: p.Tool}}}
 	switch {
 	case p.Tool == "bash":
-		c.item.Kind, c.item.Command = thole.ItemCommand, &thole.Command{Dir: d.dir}
+		c.item.Kind, c.item.Command = event.ItemCommand, &event.Command{Dir: d.dir}
 	case isEdit(p.Tool):
-		c.item.Kind = thole.ItemFileChange
+		c.item.Kind = event.ItemFileChange
 	}
 	if p.SessionID != d.session {
 		if parent := d.children[p.SessionID]; parent != "" {
@@ -81,7 +81,7 @@ func (d *decoder) openTask() string {
 }
 
 // snapshot copies the item, so that an emitted event never changes.
-func (c *call) snapshot() thole.Item {
+func (c *call) snapshot() event.Item {
 	item := c.item
 	item.Changes = slices.Clone(item.Changes)
 	if item.Command != nil {
@@ -103,12 +103,12 @@ func (d *decoder) input(key string, c *call, p *part) {
 	var in toolInput
 	_ = strictjson.Unmarshal(p.State.Input, &in)
 	switch c.item.Kind {
-	case thole.ItemCommand:
+	case event.ItemCommand:
 		c.item.Command.Line = in.Command
-	case thole.ItemFileChange:
+	case event.ItemFileChange:
 		c.item.Changes = d.changes[key]
 		if len(c.item.Changes) == 0 && in.FilePath != "" {
-			c.item.Changes = []thole.FileChange{{Path: provider.Relative(d.dir, in.FilePath), Kind: "update"}}
+			c.item.Changes = []event.FileChange{{Path: provider.Relative(d.dir, in.FilePath), Kind: "update"}}
 		}
 	default:
 		c.item.Tool.Input = slices.Clone(p.State.Input)
@@ -120,7 +120,7 @@ func (d *decoder) input(key string, c *call, p *part) {
 // from its beginning, cut at some length.
 func (d *decoder) output(c *call, out string) {
 	if c.item.Command != nil && len(out) > c.sent {
-		d.em.Delta(c.item.ID, provider.StreamOutput, out[c.sent:])
+		d.em.Delta(c.item.ID, event.StreamOutput, out[c.sent:])
 		c.sent = len(out)
 	}
 }
@@ -130,7 +130,7 @@ func (d *decoder) output(c *call, out string) {
 func (d *decoder) change(a nativeAsk) {
 	key := callKey(a.Tool.MessageID, a.Tool.CallID)
 	d.changes[key] = append(d.changes[key], changeOf(d.dir, a))
-	if c := d.calls[key]; c != nil && !c.done && c.item.Kind == thole.ItemFileChange {
+	if c := d.calls[key]; c != nil && !c.done && c.item.Kind == event.ItemFileChange {
 		c.item.Changes = d.changes[key]
 		d.em.Update(c.snapshot())
 	}
@@ -138,12 +138,12 @@ func (d *decoder) change(a nativeAsk) {
 
 func (d *decoder) result(key string, c *call, p *part) {
 	st := p.State
-	c.item.State = thole.ItemCompleted
+	c.item.State = event.StateCompleted
 	switch {
 	case d.declined[key]:
-		c.item.State = thole.ItemDeclined
+		c.item.State = event.StateDeclined
 	case st.Status == "error":
-		c.item.State = thole.ItemFailed
+		c.item.State = event.StateFailed
 	}
 	if cmd := c.item.Command; cmd != nil {
 		cmd.Output, cmd.ExitCode = st.Metadata.Output, st.Metadata.Exit
@@ -153,11 +153,11 @@ func (d *decoder) result(key string, c *call, p *part) {
 		if st.Time.End > 0 {
 			cmd.DurationMS = st.Time.End - st.Time.Start
 		}
-		if cmd.ExitCode != nil && *cmd.ExitCode != 0 && c.item.State == thole.ItemCompleted {
-			c.item.State = thole.ItemFailed
+		if cmd.ExitCode != nil && *cmd.ExitCode != 0 && c.item.State == event.StateCompleted {
+			c.item.State = event.StateFailed
 		}
 	}
-	if c.item.Kind == thole.ItemFileChange && st.Metadata.Diff != "" && len(c.item.Changes) == 1 {
+	if c.item.Kind == event.ItemFileChange && st.Metadata.Diff != "" && len(c.item.Changes) == 1 {
 		c.item.Changes[0].Diff = plainDiff(st.Metadata.Diff)
 		if strings.Contains(st.Metadata.Diff, "\n@@ -0,0 ") {
 			c.item.Changes[0].Kind = "add"
@@ -165,7 +165,7 @@ func (d *decoder) result(key string, c *call, p *part) {
 	}
 	if st.Status == "error" {
 		c.item.Tool.Error, _ = provider.Bound(st.Error)
-	} else if c.item.Kind == thole.ItemTool {
+	} else if c.item.Kind == event.ItemTool {
 		out, _ := provider.Bound(st.Output)
 		c.item.Tool.Output, _ = json.Marshal(out)
 	}

@@ -2,9 +2,9 @@ package opencode
 
 import "encoding/json"
 
-// event is one line of the server's event stream: nearly always a delta, which has
+// serverEvent is one line of the server's event stream: nearly always a delta, which has
 // no properties.
-type event struct {
+type serverEvent struct {
 	ID         string          `json:"id"`
 	Type       string          `json:"type"`
 	Properties json.RawMessage `json:"properties"`

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -174,11 +175,11 @@ func NewBench(t testing.TB, h Harness) *Bench {
 	}
 	root := benchDir(t)
 	b.Config = provider.SessionConfig{
-		Thread:  thole.NewID[thole.ThreadID](time.Now()),
-		Dir:     filepath.Join(root, "workspace"),
-		Data:    filepath.Join(root, "data"),
-		Auth:    filepath.Join(root, "auth"),
-		Profile: thole.ProfileFull,
+		Thread:   thole.NewID[thole.ThreadID](time.Now()),
+		Dir:      filepath.Join(root, "workspace"),
+		Data:     filepath.Join(root, "data"),
+		Auth:     filepath.Join(root, "auth"),
+		Settings: event.Settings{Profile: thole.ProfileFull},
 		Env: map[string]string{
 			"HOME": filepath.Join(root, "home"),
 			"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // mcpVar makes this test binary an MCP server whose one tool, size, asks the user
@@ -87,18 +88,18 @@ func elicits(b *Bench) {
 		return
 	}
 	e := t.Until("ask", isAsk)
-	if e.Ask.Kind != thole.AskElicitation { // whether the tool may be called at all
-		t.Answer(*e.Ask, thole.Answer{Decision: thole.DecisionAllow})
+	if e.Ask.Kind != event.AskElicitation { // whether the tool may be called at all
+		t.Answer(*e.Ask, event.Answer{Decision: event.DecisionAllow})
 	}
-	ask := t.UntilAsk(thole.AskElicitation)
+	ask := t.UntilAsk(event.AskElicitation)
 	if !strings.Contains(ask.Reason, mcpQuestion) || !strings.Contains(string(ask.Schema), `"size"`) || !strings.Contains(ask.Title, mcpServer) {
 		b.Errorf("ask %+v", ask)
 	}
-	t.Answer(ask, thole.Answer{Decision: thole.DecisionAllow, Result: json.RawMessage(`{"size":"vast"}`)})
+	t.Answer(ask, event.Answer{Decision: event.DecisionAllow, Result: json.RawMessage(`{"size":"vast"}`)})
 	r := t.Wait()
 	b.outcome(r, thole.OutcomeCompleted)
 	if !strings.Contains(r.Text(), "vast") {
 		b.Errorf("the server was told %q; events:\n%s", r.Text(), r)
 	}
-	b.resolved(r, ask, thole.DecisionAllow)
+	b.resolved(r, ask, event.DecisionAllow)
 }

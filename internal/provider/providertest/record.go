@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
 // Record is one turn's events.
-type Record []provider.Event
+type Record []event.Event
 
 func (r Record) String() string {
 	var b strings.Builder
@@ -35,14 +36,14 @@ func (r Record) Settled() error {
 	open := map[thole.ItemID]bool{}
 	for i, e := range r {
 		switch e.Kind {
-		case provider.EventItemStarted:
+		case event.ItemStarted:
 			open[e.Item.ID] = true
-		case provider.EventItemCompleted:
+		case event.ItemCompleted:
 			delete(open, e.Item.ID)
-		case provider.EventStepReset:
+		case event.StepReset:
 			clear(open)
 		}
-		if (e.Kind == provider.EventEnded) != (i == len(r)-1) {
+		if (e.Kind == event.TurnEnded) != (i == len(r)-1) {
 			return fmt.Errorf("event %d of %d is %s", i, len(r), e.Kind)
 		}
 	}
@@ -57,24 +58,24 @@ func (r Record) Outcome() thole.Outcome { return r.Ended().Outcome }
 
 // Ended is the last event's body.
 func (r Record) Ended() provider.Ended {
-	if n := len(r); n > 0 && r[n-1].Ended != nil {
-		return *r[n-1].Ended
+	if n := len(r); n > 0 && r[n-1].Kind == event.TurnEnded {
+		return provider.EndedOf(r[n-1])
 	}
 	return provider.Ended{}
 }
 
 // Items are the completed items of a kind in order, without those of steps that
 // were reset.
-func (r Record) Items(kind thole.ItemKind) []thole.Item {
-	var out []thole.Item
+func (r Record) Items(kind event.ItemKind) []event.Item {
+	var out []event.Item
 	step := 0
 	for _, e := range r {
 		switch {
-		case e.Kind == provider.EventStepStarted:
+		case e.Kind == event.StepStarted:
 			step = len(out)
-		case e.Kind == provider.EventStepReset:
+		case e.Kind == event.StepReset:
 			out = out[:step]
-		case e.Kind == provider.EventItemCompleted && e.Item.Kind == kind:
+		case e.Kind == event.ItemCompleted && e.Item.Kind == kind:
 			out = append(out, *e.Item)
 		}
 	}
@@ -84,15 +85,15 @@ func (r Record) Items(kind thole.ItemKind) []thole.Item {
 // Text is what the agent said.
 func (r Record) Text() string {
 	var parts []string
-	for _, i := range r.Items(thole.ItemMessage) {
+	for _, i := range r.Items(event.ItemMessage) {
 		parts = append(parts, i.Text)
 	}
 	return strings.Join(parts, "\n")
 }
 
 // Of returns the events of a kind.
-func (r Record) Of(kind provider.EventKind) []provider.Event {
-	var out []provider.Event
+func (r Record) Of(kind event.Kind) []event.Event {
+	var out []event.Event
 	for _, e := range r {
 		if e.Kind == kind {
 			out = append(out, e)
@@ -103,7 +104,7 @@ func (r Record) Of(kind provider.EventKind) []provider.Event {
 
 // Usage is the last report.
 func (r Record) Usage() thole.Usage {
-	all := r.Of(provider.EventUsage)
+	all := r.Of(event.UsageUpdated)
 	if len(all) == 0 {
 		return thole.Usage{}
 	}
@@ -115,7 +116,7 @@ func (r Record) Error() *thole.TurnError {
 	if e := r.Ended().Error; e != nil {
 		return e
 	}
-	if all := r.Of(provider.EventError); len(all) > 0 {
+	if all := r.Of(event.ErrorReported); len(all) > 0 {
 		return all[len(all)-1].Error
 	}
 	return nil
@@ -147,11 +148,11 @@ func Check(turn thole.TurnID, r Record) error {
 			return fail("has the id of event %d", was)
 		}
 		ids[e.ID] = n
-		if (e.Kind == provider.EventEnded) != (n == len(r)-1) {
+		if (e.Kind == event.TurnEnded) != (n == len(r)-1) {
 			return fail("ended must be the last event and only that")
 		}
 		switch e.Kind {
-		case provider.EventItemStarted:
+		case event.ItemStarted:
 			if open[e.Item.ID] != nil || closed[e.Item.ID] {
 				return fail("item started twice")
 			}
@@ -162,23 +163,23 @@ func Check(turn thole.TurnID, r Record) error {
 				s.output = int64(len(e.Item.Command.Output))
 			}
 			open[e.Item.ID] = s
-		case provider.EventItemDelta:
+		case event.ItemDelta:
 			s := open[e.ItemID]
 			if s == nil {
 				return fail("delta for an item that is not open")
 			}
 			var at int64
 			switch e.Stream {
-			case provider.StreamText:
+			case event.StreamText:
 				at = int64(s.text.Len())
 				s.text.WriteString(e.Delta)
-			case provider.StreamSummary:
+			case event.StreamSummary:
 				at = int64(s.summary.Len())
 				s.summary.WriteString(e.Delta)
-			case provider.StreamInput:
+			case event.StreamInput:
 				at = int64(s.input.Len())
 				s.input.WriteString(e.Delta)
-			case provider.StreamOutput:
+			case event.StreamOutput:
 				at = s.output
 				s.output += int64(len(e.Delta))
 			default:
@@ -187,50 +188,50 @@ func Check(turn thole.TurnID, r Record) error {
 			if e.Offset != at {
 				return fail("%s offset %d, want %d", e.Stream, e.Offset, at)
 			}
-		case provider.EventItemUpdated:
+		case event.ItemUpdated:
 			if open[e.Item.ID] == nil {
 				return fail("update of an item that is not open")
 			}
-		case provider.EventItemCompleted:
+		case event.ItemCompleted:
 			s := open[e.Item.ID]
 			if s == nil {
 				return fail("completed an item that is not open")
 			}
-			if t := s.text.String(); t != "" && e.Item.Text != t && (e.Item.Kind == thole.ItemMessage || e.Item.Kind == thole.ItemPlan) {
+			if t := s.text.String(); t != "" && e.Item.Text != t && (e.Item.Kind == event.ItemMessage || e.Item.Kind == event.ItemPlan) {
 				return fail("text %q is not the sum of its deltas %q", e.Item.Text, t)
 			}
-			if in := s.input.String(); in != "" && !json.Valid([]byte(in)) && e.Item.State == thole.ItemCompleted {
+			if in := s.input.String(); in != "" && !json.Valid([]byte(in)) && e.Item.State == event.StateCompleted {
 				return fail("tool input deltas make no JSON: %q", in)
 			}
 			if c := e.Item.Command; c != nil && len(c.Output) > provider.OutputLimit {
 				return fail("output of %d bytes is not bounded", len(c.Output))
 			}
-			if e.Item.State == "" || e.Item.State == thole.ItemRunning {
+			if e.Item.State == "" || e.Item.State == event.StateRunning {
 				return fail("completed in state %q", e.Item.State)
 			}
 			delete(open, e.Item.ID)
 			closed[e.Item.ID] = true
-		case provider.EventStepReset: // items of this step are void, earlier ones stay
+		case event.StepReset: // items of this step are void, earlier ones stay
 			for id, s := range open {
 				if s.step == steps {
 					delete(open, id)
 				}
 			}
-		case provider.EventStepStarted:
+		case event.StepStarted:
 			steps++
-		case provider.EventAskRequested:
+		case event.AskRequested:
 			asks[e.Ask.ID] = true
-		case provider.EventAskResolved:
+		case event.AskResolved:
 			if !asks[e.AskID] {
 				return fail("resolved an ask that is not pending")
 			}
 			delete(asks, e.AskID)
-		case provider.EventEnded:
-			delete(asks, e.Ended.Deferred)
+		case event.TurnEnded:
+			delete(asks, e.AskID)
 			if len(open) > 0 || len(asks) > 0 {
 				return fail("%d items and %d asks are still open", len(open), len(asks))
 			}
-			if e.Ended.Outcome == thole.OutcomeFailed && (e.Ended.Error == nil || e.Ended.Error.Code == "" || e.Ended.Error.Hint == "") {
+			if e.Outcome == thole.OutcomeFailed && (e.Error == nil || e.Error.Code == "" || e.Error.Hint == "") {
 				return fail("failed without a code and a hint")
 			}
 		}

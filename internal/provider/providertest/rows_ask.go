@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -13,38 +14,38 @@ func askRows() []Row {
 	rows := []Row{
 		together("approval allow", func(b *Bench) {
 			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say ok")
-			ask := t.UntilAsk(thole.AskCommand)
+			ask := t.UntilAsk(event.AskCommand)
 			if !strings.Contains(ask.Command, "touch made") || len(ask.Decisions) == 0 {
 				b.Errorf("ask %+v", ask)
 			}
 			if b.exists("made") {
 				b.Error("it ran before it was allowed")
 			}
-			t.Answer(ask, thole.Answer{Decision: thole.DecisionAllow})
+			t.Answer(ask, event.Answer{Decision: event.DecisionAllow})
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeCompleted)
 			if !b.exists("made") {
 				b.Errorf("it did not run; events:\n%s", r)
 			}
-			b.resolved(r, ask, thole.DecisionAllow)
+			b.resolved(r, ask, event.DecisionAllow)
 		}),
 		together("approval deny", func(b *Bench) {
 			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say went on")
-			ask := t.UntilAsk(thole.AskCommand)
-			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny})
+			ask := t.UntilAsk(event.AskCommand)
+			t.Answer(ask, event.Answer{Decision: event.DecisionDeny})
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeCompleted)
 			if b.exists("made") || !strings.Contains(r.Text(), "went on") {
 				b.Errorf("events:\n%s", r)
 			}
-			if c := b.command(r, 0); c.State != thole.ItemDeclined {
+			if c := b.command(r, 0); c.State != event.StateDeclined {
 				b.Errorf("state %s", c.State)
 			}
 		}),
 		together("approval deny with message", func(b *Bench) {
 			t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: run touch made ;; say told: %tool% %user%")
-			ask := t.UntilAsk(thole.AskCommand)
-			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny, Message: "use the blue one"})
+			ask := t.UntilAsk(event.AskCommand)
+			t.Answer(ask, event.Answer{Decision: event.DecisionDeny, Message: "use the blue one"})
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeCompleted)
 			if b.exists("made") {
@@ -57,19 +58,19 @@ func askRows() []Row {
 		alone("approval always", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: run touch made ;; run touch made ;; say ok")
-			ask := t.UntilAsk(thole.AskCommand)
-			t.Answer(ask, thole.Answer{Decision: thole.DecisionAlways})
+			ask := t.UntilAsk(event.AskCommand)
+			t.Answer(ask, event.Answer{Decision: event.DecisionAlways})
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeCompleted)
-			if n := len(r.Of(provider.EventAskRequested)); n != 1 {
+			if n := len(r.Of(event.AskRequested)); n != 1 {
 				b.Errorf("asked %d times; events:\n%s", n, r)
 			}
 		}),
 		together("approval cancel", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: run touch made ;; say went on")
-			ask := t.UntilAsk(thole.AskCommand)
-			t.Answer(ask, thole.Answer{Decision: thole.DecisionCancel})
+			ask := t.UntilAsk(event.AskCommand)
+			t.Answer(ask, event.Answer{Decision: event.DecisionCancel})
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeInterrupted)
 			if b.exists("made") {
@@ -80,14 +81,14 @@ func askRows() []Row {
 		together("approval of a file change", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: write made text ;; say ok")
-			ask := t.UntilAsk(thole.AskFileChange)
+			ask := t.UntilAsk(event.AskFileChange)
 			if b.exists("made") {
 				b.Error("written before it was allowed")
 			}
 			if len(ask.Changes) != 1 || !strings.Contains(ask.Changes[0].Diff, "text") {
 				b.Errorf("ask %+v", ask)
 			}
-			t.Answer(ask, thole.Answer{Decision: thole.DecisionAllow})
+			t.Answer(ask, event.Answer{Decision: event.DecisionAllow})
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeCompleted)
 			if !strings.HasPrefix(b.File("made"), "text") {
@@ -97,9 +98,9 @@ func askRows() []Row {
 		together("an ask is settled once", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileAsk))
 			t := b.Start(s, "sim: run touch made ;; say ok")
-			ask := t.UntilAsk(thole.AskCommand)
-			t.Answer(ask, thole.Answer{Decision: thole.DecisionDeny})
-			err := s.Answer(context.Background(), ask.ID, thole.Answer{Decision: thole.DecisionAllow})
+			ask := t.UntilAsk(event.AskCommand)
+			t.Answer(ask, event.Answer{Decision: event.DecisionDeny})
+			err := s.Answer(context.Background(), ask.ID, event.Answer{Decision: event.DecisionAllow})
 			if !errors.Is(err, provider.ErrSettled) && !errors.Is(err, provider.ErrNoTurn) {
 				b.Errorf("second answer: %v", err)
 			}
@@ -107,7 +108,7 @@ func askRows() []Row {
 			if b.exists("made") {
 				b.Error("the second answer won")
 			}
-			if err := s.Answer(context.Background(), ask.ID, thole.Answer{}); !errors.Is(err, provider.ErrNoTurn) && !errors.Is(err, provider.ErrSettled) {
+			if err := s.Answer(context.Background(), ask.ID, event.Answer{}); !errors.Is(err, provider.ErrNoTurn) && !errors.Is(err, provider.ErrSettled) {
 				b.Errorf("answer without a turn: %v", err)
 			}
 		}),
@@ -122,11 +123,11 @@ func askRows() []Row {
 				`"options":[{"label":"olives","description":"o"},{"label":"capers","description":"c"},{"label":"basil","description":"b"}]},`+
 				`{"id":"size","header":"Size","question":"Which size?","multiSelect":false,"options":[{"label":"small","description":"s"},{"label":"large","description":"l"}]}`+
 				`]} ;; say told: %tool%`)
-			ask := t.UntilAsk(thole.AskInput)
+			ask := t.UntilAsk(event.AskInput)
 			if len(ask.Questions) != 2 || len(ask.Questions[0].Options) < 3 || ask.Questions[0].Multi == b.Harness.OneChoice || ask.Questions[1].Multi || !ask.Questions[1].Free {
 				b.Fatalf("ask %+v", ask)
 			}
-			t.Answer(ask, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"olives", "basil"}, ask.Questions[1].ID: {"as large as a wheel"}}})
+			t.Answer(ask, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"olives", "basil"}, ask.Questions[1].ID: {"as large as a wheel"}}})
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeCompleted)
 			for _, want := range []string{"olives", "basil", "as large as a wheel"} {
@@ -142,8 +143,8 @@ func askRows() []Row {
 				return
 			}
 			t := b.Start(b.Open(Profile(thole.ProfileFull)), "sim: ask Which? | red | green ;; say ok")
-			ask := t.UntilAsk(thole.AskInput)
-			t.Answer(ask, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"red"}}})
+			ask := t.UntilAsk(event.AskInput)
+			t.Answer(ask, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"red"}}})
 			b.outcome(t.Wait(), thole.OutcomeCompleted)
 		}),
 		alone("question deferred to another process", func(b *Bench) {
@@ -153,7 +154,7 @@ func askRows() []Row {
 					return
 				}
 				t := b.Start(s, "sim: ask Which? | red | green ;; say ok")
-				ask := t.UntilAsk(thole.AskInput)
+				ask := t.UntilAsk(event.AskInput)
 				if err := s.Defer(context.Background(), ask.ID); !errors.Is(err, provider.ErrUnsupported) {
 					b.Errorf("defer: %v", err)
 				}
@@ -163,7 +164,7 @@ func askRows() []Row {
 			}
 			s := b.Open()
 			t := b.Start(s, "sim: ask Which? | red | green ;; say chose %tool%")
-			ask := t.UntilAsk(thole.AskInput)
+			ask := t.UntilAsk(event.AskInput)
 			if err := s.Defer(context.Background(), ask.ID); err != nil {
 				b.Fatalf("defer: %v", err)
 			}
@@ -174,7 +175,7 @@ func askRows() []Row {
 			_ = s.Close()
 			again := b.Open(Resume(s.NativeID()))
 			r = b.StartTurn(again, provider.Turn{Reply: &provider.Reply{Ask: ask,
-				Answer: thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"green"}}}}}).Wait()
+				Answer: event.Answer{Answers: map[string][]string{ask.Questions[0].ID: {"green"}}}}}).Wait()
 			b.outcome(r, thole.OutcomeCompleted)
 			if !strings.Contains(r.Text(), "green") {
 				b.Errorf("text %q", r.Text())
@@ -214,11 +215,11 @@ func (b *Bench) question(answer []string, want string) {
 		return
 	}
 	t := b.Start(b.Open(Profile(thole.ProfileAsk)), "sim: ask Which colour? | red | green | blue ;; say chose %tool%")
-	ask := t.UntilAsk(thole.AskInput)
+	ask := t.UntilAsk(event.AskInput)
 	if len(ask.Questions) != 1 || ask.Questions[0].Text != "Which colour?" || len(ask.Questions[0].Options) < 3 {
 		b.Errorf("ask %+v", ask)
 	}
-	t.Answer(ask, thole.Answer{Answers: map[string][]string{ask.Questions[0].ID: answer}})
+	t.Answer(ask, event.Answer{Answers: map[string][]string{ask.Questions[0].ID: answer}})
 	r := t.Wait()
 	b.outcome(r, thole.OutcomeCompleted)
 	if !strings.Contains(r.Text(), want) {
@@ -227,9 +228,9 @@ func (b *Bench) question(answer []string, want string) {
 	b.resolved(r, ask, "")
 }
 
-func (b *Bench) resolved(r Record, ask thole.Ask, want thole.Decision) {
+func (b *Bench) resolved(r Record, ask event.Ask, want event.Decision) {
 	b.Helper()
-	for _, e := range r.Of(provider.EventAskResolved) {
+	for _, e := range r.Of(event.AskResolved) {
 		if e.AskID == ask.ID && e.Answer != nil && e.Answer.Decision == want {
 			return
 		}

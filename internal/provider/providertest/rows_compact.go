@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -18,14 +19,14 @@ func compactRows() []Row {
 			}
 			turn := provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Compact()}
 			if b.degraded("compact", b.Info.Capabilities.Compact) {
-				if err := s.Run(context.Background(), turn, func(provider.Event) {}); !errors.Is(err, provider.ErrUnsupported) {
+				if err := s.Run(context.Background(), turn, func(event.Event) {}); !errors.Is(err, provider.ErrUnsupported) {
 					b.Errorf("a compaction that is not supported: %v", err)
 				}
 				return
 			}
 			r := b.StartTurn(s, turn).Wait()
 			b.outcome(r, thole.OutcomeCompleted)
-			if n := len(r.Items(thole.ItemCompaction)); n != 1 {
+			if n := len(r.Items(event.ItemCompaction)); n != 1 {
 				b.Errorf("%d compactions; events:\n%s", n, r)
 			}
 			if r.Text() != "" {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 )
 
 func faultRows() []Row {
@@ -29,7 +29,7 @@ func faultRows() []Row {
 			s := b.Open()
 			t := b.Start(s, "sim: hang ;; say half")
 			if b.Sim == nil {
-				t.Until("step", func(e provider.Event) bool { return e.Kind == provider.EventStepStarted })
+				t.Until("step", func(e event.Event) bool { return e.Kind == event.StepStarted })
 			} else {
 				b.awaitModel("sim: hang")
 			}
@@ -64,7 +64,7 @@ func faultRows() []Row {
 				b.Errorf("told %d times: %q; events:\n%s", n, r.Text(), r)
 			}
 			in, out := int64(12), int64(7)
-			if b.Harness.CountsCut && len(r.Of(provider.EventStepReset)) > 0 {
+			if b.Harness.CountsCut && len(r.Of(event.StepReset)) > 0 {
 				in, out = 24, 8 // the cut call had begun, and told of one token so far
 			}
 			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && (u.Input != in || u.Output+u.Reasoning != out) {
@@ -88,7 +88,7 @@ func (b *Bench) fault(directive string, retried bool, codes ...thole.ErrorCode) 
 	t := b.Start(s, "sim: "+directive)
 	var got *thole.TurnError
 	if long && !hasty {
-		e := t.Until("retry", func(e provider.Event) bool { return e.Kind == provider.EventError })
+		e := t.Until("retry", func(e event.Event) bool { return e.Kind == event.ErrorReported })
 		if got = e.Error; !got.Retrying {
 			b.Errorf("the first error is final: %+v", got)
 		}
@@ -98,7 +98,7 @@ func (b *Bench) fault(directive string, retried bool, codes ...thole.ErrorCode) 
 		r := t.Wait()
 		b.outcome(r, thole.OutcomeFailed)
 		got = r.Error()
-		if first := r.Of(provider.EventError); hasty && (len(first) == 0 || !first[0].Error.Retrying || !strings.HasPrefix(status, strconv.Itoa(got.Status))) {
+		if first := r.Of(event.ErrorReported); hasty && (len(first) == 0 || !first[0].Error.Retrying || !strings.HasPrefix(status, strconv.Itoa(got.Status))) {
 			b.Errorf("no retry was reported, or not the status %s; events:\n%s", status, r)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -48,10 +49,10 @@ func profileRows() []Row {
 				if b.exists("made") {
 					b.Error("it ran before it was allowed")
 				}
-				t.Answer(*ask.Ask, thole.Answer{Decision: thole.DecisionAllow})
+				t.Answer(*ask.Ask, event.Answer{Decision: event.DecisionAllow})
 				r := t.allowAll(ask.Ask.ID)
 				b.outcome(r, thole.OutcomeCompleted)
-				if n := len(r.Of(provider.EventAskRequested)); n < 2 || !b.exists("made") || !b.exists("made2") {
+				if n := len(r.Of(event.AskRequested)); n < 2 || !b.exists("made") || !b.exists("made2") {
 					b.Errorf("%d asks, made %v, made2 %v; events:\n%s", n, b.exists("made"), b.exists("made2"), r)
 				}
 			}),
@@ -63,7 +64,7 @@ func profileRows() []Row {
 				s := b.Open(Profile(thole.ProfileEdit))
 				r := b.Play(s, "sim: write made text ;; say ok")
 				b.outcome(r, thole.OutcomeCompleted)
-				if len(r.Of(provider.EventAskRequested)) > 0 || !strings.HasPrefix(b.File("made"), "text") {
+				if len(r.Of(event.AskRequested)) > 0 || !strings.HasPrefix(b.File("made"), "text") {
 					b.Errorf("events:\n%s", r)
 				}
 			}),
@@ -72,7 +73,7 @@ func profileRows() []Row {
 				s := b.Open(Profile(thole.ProfileFull))
 				r := b.Play(s, "sim: run echo x > made ;; write made2 text ;; say ok")
 				b.outcome(r, thole.OutcomeCompleted)
-				if len(r.Of(provider.EventAskRequested)) > 0 || !b.exists("made") || !b.exists("made2") {
+				if len(r.Of(event.AskRequested)) > 0 || !b.exists("made") || !b.exists("made2") {
 					b.Errorf("events:\n%s", r)
 				}
 			}),
@@ -81,7 +82,7 @@ func profileRows() []Row {
 	return append(rows,
 		together("a turn's profile is for that turn", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileFull))
-			t := b.StartTurn(s, provider.Turn{Input: thole.Text("sim: run echo x > made ;; say ok"), Profile: thole.ProfilePlan})
+			t := b.StartTurn(s, provider.Turn{Input: thole.Text("sim: run echo x > made ;; say ok"), Settings: event.Settings{Profile: thole.ProfilePlan}})
 			if r := t.allowAll(); b.exists("made") {
 				b.Errorf("written in plan; events:\n%s", r)
 			}
@@ -126,7 +127,7 @@ func (b *Bench) unheld(confined bool, p thole.Profile) bool {
 	return true
 }
 
-func isAsk(e provider.Event) bool { return e.Kind == provider.EventAskRequested }
+func isAsk(e event.Event) bool { return e.Kind == event.AskRequested }
 
 // allowAll answers every ask with yes until the turn ends: what is still not
 // done then was denied by the host.
@@ -137,14 +138,14 @@ func (t *Turn) allowAll(seen ...thole.AskID) Record {
 		known[id] = true
 	}
 	for {
-		e := t.Until("ask or end", func(e provider.Event) bool {
-			return e.Kind == provider.EventEnded || isAsk(e) && !known[e.Ask.ID]
+		e := t.Until("ask or end", func(e event.Event) bool {
+			return e.Kind == event.TurnEnded || isAsk(e) && !known[e.Ask.ID]
 		})
-		if e.Kind == provider.EventEnded {
+		if e.Kind == event.TurnEnded {
 			return t.Wait()
 		}
 		known[e.Ask.ID] = true
-		answer := thole.Answer{Decision: thole.DecisionAllow}
+		answer := event.Answer{Decision: event.DecisionAllow}
 		for _, q := range e.Ask.Questions {
 			answer.Answers = map[string][]string{q.ID: {"yes"}}
 		}

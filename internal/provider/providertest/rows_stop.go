@@ -11,6 +11,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -44,16 +45,16 @@ func stopRows() []Row {
 			}
 			s := b.Open()
 			t := b.Start(s, "sim: ask Which? | red | green ;; say ok")
-			ask := t.UntilAsk(thole.AskInput)
+			ask := t.UntilAsk(event.AskInput)
 			t.Stop()
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeInterrupted)
-			for _, e := range r.Of(provider.EventAskResolved) {
+			for _, e := range r.Of(event.AskResolved) {
 				if e.AskID == ask.ID && e.Answer != nil {
 					b.Errorf("resolved with %+v", e.Answer)
 				}
 			}
-			if err := s.Answer(context.Background(), ask.ID, thole.Answer{}); !errors.Is(err, provider.ErrNoTurn) && !errors.Is(err, provider.ErrSettled) {
+			if err := s.Answer(context.Background(), ask.ID, event.Answer{}); !errors.Is(err, provider.ErrNoTurn) && !errors.Is(err, provider.ErrSettled) {
 				b.Errorf("late answer: %v", err)
 			}
 			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
@@ -90,8 +91,8 @@ func stopRows() []Row {
 		together("steer", func(b *Bench) {
 			s := b.Open()
 			t := b.Start(s, "sim: run sleep 2 ;; say old way")
-			t.Until("command", func(e provider.Event) bool {
-				return e.Kind == provider.EventItemStarted && e.Item.Kind == thole.ItemCommand
+			t.Until("command", func(e event.Event) bool {
+				return e.Kind == event.ItemStarted && e.Item.Kind == event.ItemCommand
 			})
 			err := s.Steer(context.Background(), thole.Text("sim: say new way"), "client-7")
 			if b.degraded("steer", b.Info.Capabilities.Steer) {
@@ -106,7 +107,7 @@ func stopRows() []Row {
 			}
 			r := t.Wait()
 			b.outcome(r, thole.OutcomeCompleted)
-			steered := r.Of(provider.EventSteered)
+			steered := r.Of(event.SteerTaken)
 			if len(steered) != 1 || steered[0].Item.ClientID != "client-7" {
 				b.Errorf("steered events %+v", steered)
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -16,13 +17,13 @@ func streamRows() []Row {
 				b.Errorf("text %q", got)
 			}
 			var thought string
-			for _, i := range r.Items(thole.ItemReasoning) {
+			for _, i := range r.Items(event.ItemReasoning) {
 				thought += i.Text + i.Summary
 			}
 			if !strings.Contains(thought, "weigh it well") {
 				b.Errorf("reasoning %q", thought)
 			}
-			if len(r.Of(provider.EventSession)) == 0 || len(r.Of(provider.EventStepStarted)) == 0 {
+			if len(r.Of(event.ThreadUpdated)) == 0 || len(r.Of(event.StepStarted)) == 0 {
 				b.Errorf("no session or step event:\n%s", r)
 			}
 		}),
@@ -30,7 +31,7 @@ func streamRows() []Row {
 			t := b.Start(b.Open(), "sim: slow 30ms 4 ;; say "+strings.Repeat("word ", 40)+"end")
 			t.UntilText("word word")
 			for _, e := range t.Record() {
-				if e.Kind == provider.EventItemCompleted && e.Item.Kind == thole.ItemMessage {
+				if e.Kind == event.ItemCompleted && e.Item.Kind == event.ItemMessage {
 					b.Error("the message came whole")
 				}
 			}

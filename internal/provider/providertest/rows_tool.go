@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -16,7 +17,7 @@ func toolRows() []Row {
 			r := b.Play(b.Open(), "sim: run printf 'alpha\\tbeta gamma' && pwd ;; say got %tool%")
 			b.outcome(r, thole.OutcomeCompleted)
 			c := b.command(r, 0)
-			if !strings.Contains(c.Command.Output, "beta gamma") || c.State != thole.ItemCompleted {
+			if !strings.Contains(c.Command.Output, "beta gamma") || c.State != event.StateCompleted {
 				b.Errorf("item %+v command %+v", c, c.Command)
 			}
 			if dir, _ := filepath.EvalSymlinks(b.Config.Dir); !strings.Contains(c.Command.Output, dir) {
@@ -36,7 +37,7 @@ func toolRows() []Row {
 			r := b.Play(b.Open(), "sim: run echo oops && exit 7 ;; say after")
 			b.outcome(r, thole.OutcomeCompleted)
 			c := b.command(r, 0)
-			if c.State != thole.ItemFailed || c.Command.ExitCode == nil || *c.Command.ExitCode != 7 {
+			if c.State != event.StateFailed || c.Command.ExitCode == nil || *c.Command.ExitCode != 7 {
 				b.Errorf("state %s, command %+v", c.State, c.Command)
 			}
 		}),
@@ -59,8 +60,8 @@ func toolRows() []Row {
 			if got := b.File("notes.txt"); !strings.HasPrefix(got, "second line") {
 				b.Errorf("notes.txt holds %q", got)
 			}
-			items := r.Items(thole.ItemFileChange)
-			if len(items) != 1 || len(items[0].Changes) != 1 || items[0].State != thole.ItemCompleted {
+			items := r.Items(event.ItemFileChange)
+			if len(items) != 1 || len(items[0].Changes) != 1 || items[0].State != event.StateCompleted {
 				b.Fatalf("file changes %+v; events:\n%s", items, r)
 			}
 			c := items[0].Changes[0]
@@ -93,9 +94,9 @@ func toolRows() []Row {
 }
 
 // command returns the n-th command item.
-func (b *Bench) command(r Record, n int) thole.Item {
+func (b *Bench) command(r Record, n int) event.Item {
 	b.Helper()
-	items := r.Items(thole.ItemCommand)
+	items := r.Items(event.ItemCommand)
 	if len(items) <= n {
 		b.Fatalf("%d command items, want more than %d; events:\n%s", len(items), n, r)
 	}
@@ -104,13 +105,13 @@ func (b *Bench) command(r Record, n int) thole.Item {
 
 // todoStates folds snapshots and updates and lists each state of the list.
 func todoStates(r Record) string {
-	list := map[int]thole.Todo{}
+	list := map[int]event.Todo{}
 	var shots []string
 	for _, e := range r {
 		switch e.Kind {
-		case provider.EventTodoSnapshot:
+		case event.TodoSnapshot:
 			clear(list)
-		case provider.EventTodoUpdate:
+		case event.TodoUpdate:
 		default:
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -19,7 +20,7 @@ type Turn struct {
 	done    chan error
 
 	mu     sync.Mutex // guards what follows
-	events []provider.Event
+	events []event.Event
 	more   chan struct{} // closed and replaced when an event arrives
 }
 
@@ -38,7 +39,7 @@ func (b *Bench) StartTurn(s provider.Session, turn provider.Turn) *Turn {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Turn{b: b, session: s, ID: turn.ID, cancel: cancel, done: make(chan error, 1), more: make(chan struct{})}
 	go func() {
-		t.done <- s.Run(ctx, turn, func(e provider.Event) {
+		t.done <- s.Run(ctx, turn, func(e event.Event) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.events = append(t.events, e)
@@ -57,7 +58,7 @@ func (b *Bench) Play(s provider.Session, prompt string) Record {
 }
 
 // Until returns the first event that match accepts, old ones included.
-func (t *Turn) Until(what string, match func(provider.Event) bool) provider.Event {
+func (t *Turn) Until(what string, match func(event.Event) bool) event.Event {
 	t.b.Helper()
 	limit := time.NewTimer(rowLimit)
 	defer limit.Stop()
@@ -90,10 +91,10 @@ func (t *Turn) Until(what string, match func(provider.Event) bool) provider.Even
 }
 
 // UntilAsk waits for the next ask of a kind that is not among those seen.
-func (t *Turn) UntilAsk(kind thole.AskKind, seen ...thole.AskID) thole.Ask {
+func (t *Turn) UntilAsk(kind event.AskKind, seen ...thole.AskID) event.Ask {
 	t.b.Helper()
-	e := t.Until(string(kind)+" ask", func(e provider.Event) bool {
-		if e.Kind != provider.EventAskRequested || e.Ask.Kind != kind {
+	e := t.Until(string(kind)+" ask", func(e event.Event) bool {
+		if e.Kind != event.AskRequested || e.Ask.Kind != kind {
 			return false
 		}
 		for _, id := range seen {
@@ -110,8 +111,8 @@ func (t *Turn) UntilAsk(kind thole.AskKind, seen ...thole.AskID) thole.Ask {
 func (t *Turn) UntilText(text string) {
 	t.b.Helper()
 	var all strings.Builder
-	t.Until("text "+text, func(e provider.Event) bool {
-		if e.Kind == provider.EventItemDelta && e.Stream == provider.StreamText {
+	t.Until("text "+text, func(e event.Event) bool {
+		if e.Kind == event.ItemDelta && e.Stream == event.StreamText {
 			all.WriteString(e.Delta)
 		}
 		return strings.Contains(all.String(), text)
@@ -119,7 +120,7 @@ func (t *Turn) UntilText(text string) {
 }
 
 // Answer settles an ask.
-func (t *Turn) Answer(ask thole.Ask, answer thole.Answer) {
+func (t *Turn) Answer(ask event.Ask, answer event.Answer) {
 	t.b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), rowLimit)
 	defer cancel()

@@ -6,21 +6,22 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
 // command runs a shell command in the workspace, as agents do.
 func (r *run) command(line string, escalate bool) error {
-	item := thole.Item{ID: r.nextID("command"), Kind: thole.ItemCommand,
-		Command: &thole.Command{Line: line, Dir: r.session.cfg.Dir}}
+	item := event.Item{ID: r.nextID("command"), Kind: event.ItemCommand,
+		Command: &event.Command{Line: line, Dir: r.session.cfg.Dir}}
 	r.em.Start(item)
 	asks := r.profile == thole.ProfileAsk || escalate && r.profile != thole.ProfileFull
-	verdict, err := r.permit(thole.Ask{Kind: thole.AskCommand, Item: item.ID, Title: "Run a command", Command: line, Dir: r.session.cfg.Dir}, asks, "run")
+	verdict, err := r.permit(event.Ask{Kind: event.AskCommand, Item: item.ID, Title: "Run a command", Command: line, Dir: r.session.cfg.Dir}, asks, "run")
 	if err != nil {
 		return err
 	}
 	if verdict != "" {
-		item.State, r.result = thole.ItemDeclined, verdict
+		item.State, r.result = event.StateDeclined, verdict
 		r.em.Complete(item)
 		return nil
 	}
@@ -32,25 +33,25 @@ func (r *run) command(line string, escalate bool) error {
 
 // permit decides by profile whether something may be done. The text it returns
 // is what the agent is told when it may not.
-func (r *run) permit(ask thole.Ask, asks bool, kind string) (string, error) {
+func (r *run) permit(ask event.Ask, asks bool, kind string) (string, error) {
 	if r.profile == thole.ProfilePlan {
 		return "denied: plan mode changes nothing", nil
 	}
 	if !asks || r.session.always[kind] {
 		return "", nil
 	}
-	ask.Decisions = []thole.Decision{thole.DecisionAllow, thole.DecisionAlways, thole.DecisionDeny, thole.DecisionCancel}
+	ask.Decisions = []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}
 	answer, err := r.wants(ask)
 	if err != nil {
 		return "", err
 	}
 	switch answer.Decision {
-	case thole.DecisionAllow:
+	case event.DecisionAllow:
 		return "", nil
-	case thole.DecisionAlways:
+	case event.DecisionAlways:
 		r.session.always[kind] = true
 		return "", nil
-	case thole.DecisionCancel:
+	case event.DecisionCancel:
 		return "", stopScript{provider.Ended{Outcome: thole.OutcomeInterrupted}}
 	}
 	return "denied: " + answer.Message, nil
@@ -58,7 +59,7 @@ func (r *run) permit(ask thole.Ask, asks bool, kind string) (string, error) {
 
 func (r *run) question(arg string) error {
 	q := question(arg)
-	answer, err := r.wants(thole.Ask{Kind: thole.AskInput, Item: r.nextID("question"), Title: q.Text, Questions: []thole.Question{q}})
+	answer, err := r.wants(event.Ask{Kind: event.AskInput, Item: r.nextID("question"), Title: q.Text, Questions: []event.Question{q}})
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (r *run) question(arg string) error {
 	return nil
 }
 
-func answerText(a thole.Answer) string {
+func answerText(a event.Answer) string {
 	if text := strings.Join(a.Answers["q1"], ", "); text != "" {
 		return text
 	}
@@ -74,9 +75,9 @@ func answerText(a thole.Answer) string {
 }
 
 // wants puts an ask and waits for its answer.
-func (r *run) wants(ask thole.Ask) (thole.Answer, error) {
+func (r *run) wants(ask event.Ask) (event.Answer, error) {
 	ask.ID = r.em.AskID(string(ask.Item))
-	ch := make(chan thole.Answer, 1)
+	ch := make(chan event.Answer, 1)
 	r.session.mu.Lock()
 	r.asks[ask.ID] = ch
 	r.session.mu.Unlock()
@@ -92,13 +93,13 @@ func (r *run) wants(ask thole.Ask) (thole.Answer, error) {
 			r.session.state.Rest = append(r.session.state.Rest, o.verb+" "+o.arg)
 		}
 		if err := r.session.save(); err != nil {
-			return thole.Answer{}, err
+			return event.Answer{}, err
 		}
-		return thole.Answer{}, stopScript{provider.Ended{Outcome: thole.OutcomeCompleted, Deferred: id}}
+		return event.Answer{}, stopScript{provider.Ended{Outcome: thole.OutcomeCompleted, Deferred: id}}
 	case <-r.ctx.Done():
 		r.session.mu.Lock()
 		delete(r.asks, ask.ID)
 		r.session.mu.Unlock()
-		return thole.Answer{}, context.Cause(r.ctx)
+		return event.Answer{}, context.Cause(r.ctx)
 	}
 }

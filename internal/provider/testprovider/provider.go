@@ -18,6 +18,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -118,11 +119,11 @@ func (s *session) NativeID() string {
 }
 
 // Run implements provider.Session.
-func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(provider.Event)) error {
+func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &run{session: s, ctx: ctx, cancel: cancel, em: provider.NewEmitter(turn.ID, emit), profile: s.profile,
-		asks: map[thole.AskID]chan thole.Answer{}, steers: make(chan steer, 64), deferred: make(chan thole.AskID, 1)}
+		asks: map[thole.AskID]chan event.Answer{}, steers: make(chan steer, 64), deferred: make(chan thole.AskID, 1)}
 	if turn.Profile != "" {
 		if r.profile = provider.Neutral(Name, turn.Profile); r.profile == "" {
 			return thole.Errorf(thole.CodeInvalid, "run turn: unknown profile %q", turn.Profile)
@@ -177,7 +178,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 }
 
 // Answer implements provider.Session.
-func (s *session) Answer(_ context.Context, ask thole.AskID, answer thole.Answer) error {
+func (s *session) Answer(_ context.Context, ask thole.AskID, answer event.Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.run == nil {

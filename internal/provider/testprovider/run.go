@@ -12,6 +12,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -38,7 +39,7 @@ type run struct {
 	chunk  int
 	items  int
 
-	asks     map[thole.AskID]chan thole.Answer // guarded by session.mu
+	asks     map[thole.AskID]chan event.Answer // guarded by session.mu
 	steers   chan steer
 	heard    int // steers that have ended no wait yet
 	deferred chan thole.AskID
@@ -65,7 +66,7 @@ func (r *run) begin(turn provider.Turn, rest []string) {
 	r.em.StepStarted()
 	if turn.Compacts() {
 		r.ops = nil
-		r.em.Complete(thole.Item{ID: r.nextID("compaction"), Kind: thole.ItemCompaction})
+		r.em.Complete(event.Item{ID: r.nextID("compaction"), Kind: event.ItemCompaction})
 	}
 	for {
 		r.takeSteers()
@@ -121,7 +122,7 @@ func (r *run) take(s steer) {
 	for _, in := range s.input {
 		text += in.Text
 	}
-	r.em.Steered(thole.Item{ID: r.nextID("steer"), Kind: thole.ItemUserMessage, State: thole.ItemCompleted,
+	r.em.Steered(event.Item{ID: r.nextID("steer"), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: s.input, ClientID: s.clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()}})
 	ops, rest := parse(text)
 	r.ops, r.rest = append(r.ops, ops...), rest
@@ -179,9 +180,9 @@ func (r *run) do(o op) error {
 	}
 	switch o.verb {
 	case "say":
-		return r.stream(thole.ItemMessage, r.expand(o.arg))
+		return r.stream(event.ItemMessage, r.expand(o.arg))
 	case "think":
-		return r.stream(thole.ItemReasoning, r.expand(o.arg))
+		return r.stream(event.ItemReasoning, r.expand(o.arg))
 	case "todo":
 		r.em.Todos(todos(o.arg))
 		return nil
@@ -229,8 +230,8 @@ func (r *run) expand(s string) string {
 }
 
 // stream shows text in chunks of words, or of the size that slow set.
-func (r *run) stream(kind thole.ItemKind, text string) error {
-	item := thole.Item{ID: r.nextID(string(kind)), Kind: kind}
+func (r *run) stream(kind event.ItemKind, text string) error {
+	item := event.Item{ID: r.nextID(string(kind)), Kind: kind}
 	r.em.Start(item)
 	for len(text) > 0 {
 		n := strings.IndexByte(text, ' ') + 1
@@ -240,7 +241,7 @@ func (r *run) stream(kind thole.ItemKind, text string) error {
 		if n == 0 {
 			n = len(text)
 		}
-		r.em.Delta(item.ID, provider.StreamText, text[:n])
+		r.em.Delta(item.ID, event.StreamText, text[:n])
 		text = text[n:]
 		if err := r.wait(r.pause); err != nil {
 			return err
@@ -258,12 +259,12 @@ func (r *run) tool(arg string) error {
 	if !json.Valid([]byte(input)) {
 		return fmt.Errorf("call %s: the input is not JSON", name)
 	}
-	item := thole.Item{ID: r.nextID("tool"), Kind: thole.ItemTool, Tool: &thole.ToolCall{Name: name}}
+	item := event.Item{ID: r.nextID("tool"), Kind: event.ItemTool, Tool: &event.ToolCall{Name: name}}
 	r.em.Start(item)
-	r.em.Delta(item.ID, provider.StreamInput, input)
-	item.Tool = &thole.ToolCall{Name: name, Input: json.RawMessage(input)}
+	r.em.Delta(item.ID, event.StreamInput, input)
+	item.Tool = &event.ToolCall{Name: name, Input: json.RawMessage(input)}
 	r.em.Update(item)
-	item.Tool = &thole.ToolCall{Name: name, Input: json.RawMessage(input), Output: json.RawMessage(input)}
+	item.Tool = &event.ToolCall{Name: name, Input: json.RawMessage(input), Output: json.RawMessage(input)}
 	r.em.Complete(item)
 	r.result = input
 	return nil
@@ -316,7 +317,7 @@ func (r *run) file(o op) error {
 		return nil
 	}
 	text := unescape(rest)
-	change := thole.FileChange{Path: path, Kind: "add"}
+	change := event.FileChange{Path: path, Kind: "add"}
 	if readErr == nil {
 		change.Kind = "update"
 	}
@@ -328,14 +329,14 @@ func (r *run) file(o op) error {
 		text = strings.Replace(string(old), before, after, 1)
 	}
 	change.Diff = diff(string(old), text)
-	item := thole.Item{ID: r.nextID("file"), Kind: thole.ItemFileChange, Changes: []thole.FileChange{change}}
+	item := event.Item{ID: r.nextID("file"), Kind: event.ItemFileChange, Changes: []event.FileChange{change}}
 	r.em.Start(item)
-	verdict, err := r.permit(thole.Ask{Kind: thole.AskFileChange, Item: item.ID, Title: "Change " + path, Changes: item.Changes}, r.profile == thole.ProfileAsk, "write")
+	verdict, err := r.permit(event.Ask{Kind: event.AskFileChange, Item: item.ID, Title: "Change " + path, Changes: item.Changes}, r.profile == thole.ProfileAsk, "write")
 	if err != nil {
 		return err
 	}
 	if verdict != "" {
-		item.State, r.result = thole.ItemDeclined, verdict
+		item.State, r.result = event.StateDeclined, verdict
 		r.em.Complete(item)
 		return nil
 	}
@@ -343,7 +344,7 @@ func (r *run) file(o op) error {
 		err = os.WriteFile(full, []byte(text), 0o644)
 	}
 	if err != nil {
-		item.State, r.result = thole.ItemFailed, err.Error()
+		item.State, r.result = event.StateFailed, err.Error()
 	} else {
 		r.result = "wrote " + path
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // op is one thing the agent does.
@@ -54,17 +55,17 @@ func bar(s string) []string {
 }
 
 // todos reads "[x] done | [~] doing | [-] canceled | open".
-func todos(arg string) []thole.Todo {
-	var out []thole.Todo
+func todos(arg string) []event.Todo {
+	var out []event.Todo
 	for i, p := range bar(arg) {
-		state := thole.TodoPending
-		for mark, s := range map[string]thole.TodoState{"[x]": thole.TodoDone, "[~]": thole.TodoDoing, "[-]": thole.TodoCanceled, "[ ]": thole.TodoPending} {
+		state := event.TodoPending
+		for mark, s := range map[string]event.TodoState{"[x]": event.TodoDone, "[~]": event.TodoDoing, "[-]": event.TodoCanceled, "[ ]": event.TodoPending} {
 			if text, ok := strings.CutPrefix(p, mark); ok {
 				p, state = strings.TrimSpace(text), s
 				break
 			}
 		}
-		out = append(out, thole.Todo{ID: thole.TodoID(strconv.Itoa(i + 1)), Content: p, State: state, Order: i})
+		out = append(out, event.Todo{ID: thole.TodoID(strconv.Itoa(i + 1)), Content: p, State: state, Order: i})
 	}
 	return out
 }
@@ -84,8 +85,8 @@ func addUsage(u *thole.Usage, arg string) error {
 }
 
 // question reads "QUESTION | A | B"; a leading "multi" allows several answers.
-func question(arg string) thole.Question {
-	q := thole.Question{ID: "q1", Free: true}
+func question(arg string) event.Question {
+	q := event.Question{ID: "q1", Free: true}
 	if rest, ok := strings.CutPrefix(arg, "multi "); ok {
 		arg, q.Multi = rest, true
 	}
@@ -93,7 +94,7 @@ func question(arg string) thole.Question {
 	if len(parts) > 0 {
 		q.Text = parts[0]
 		for _, p := range parts[1:] {
-			q.Options = append(q.Options, thole.Option{Label: p})
+			q.Options = append(q.Options, event.Option{Label: p})
 		}
 	}
 	return q

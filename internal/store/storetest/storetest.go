@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
 // Open opens a fresh, migrated store that is closed with the test. Options
 // change the configuration before it is opened.
-type Open func(t testing.TB, opts ...func(*store.Config)) *store.DB
+type Open func(t testing.TB, opts ...func(*sqldb.Config)) *store.DB
 
 // Exercise runs suite once per engine, as subtests "sqlite" and "postgres".
 // Every call of open gives a store of its own.
@@ -28,20 +29,20 @@ func Exercise(t *testing.T, suite func(t *testing.T, open Open)) {
 }
 
 // SQLite is the Open of a fresh SQLite file.
-func SQLite(t testing.TB, opts ...func(*store.Config)) *store.DB {
+func SQLite(t testing.TB, opts ...func(*sqldb.Config)) *store.DB {
 	t.Helper()
-	return open(t, store.Config{Path: filepath.Join(t.TempDir(), "home", "thole.db")}, opts)
+	return open(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "home", "thole.db")}, opts)
 }
 
 // Postgres is the Open of a fresh PostgreSQL database, a copy of one that was
 // migrated.
-func Postgres(t testing.TB, opts ...func(*store.Config)) *store.DB {
+func Postgres(t testing.TB, opts ...func(*sqldb.Config)) *store.DB {
 	t.Helper()
-	return open(t, store.Config{DSN: lab.PostgresLike(t, migrate)}, opts)
+	return open(t, sqldb.Config{DSN: lab.PostgresLike(t, migrate)}, opts)
 }
 
 func migrate(dsn string) error {
-	db, err := store.Open(context.Background(), store.Config{DSN: dsn})
+	db, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 	if err != nil {
 		return err
 	}
@@ -49,11 +50,11 @@ func migrate(dsn string) error {
 }
 
 // Clock sets the SQLite clock; PostgreSQL keeps database time.
-func Clock(now func() time.Time) func(*store.Config) {
-	return func(c *store.Config) { c.Now = now }
+func Clock(now func() time.Time) func(*sqldb.Config) {
+	return func(c *sqldb.Config) { c.Now = now }
 }
 
-func open(t testing.TB, cfg store.Config, opts []func(*store.Config)) *store.DB {
+func open(t testing.TB, cfg sqldb.Config, opts []func(*sqldb.Config)) *store.DB {
 	t.Helper()
 	for _, o := range opts {
 		o(&cfg)

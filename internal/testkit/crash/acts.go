@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 // Act is a call that is to be exactly one durable step.
@@ -29,7 +29,7 @@ type Stage interface {
 // be, row for row, the state before that act or the state after it, as the run to
 // the end saw them. Then check judges the stage opened anew; done names the acts
 // whose effect is there.
-func Acts[S Stage](t *testing.T, open func(dir string, hook store.Hook) (S, error), check func(t *testing.T, s S, done []string)) {
+func Acts[S Stage](t *testing.T, open func(dir string, hook sqldb.Hook) (S, error), check func(t *testing.T, s S, done []string)) {
 	t.Helper()
 	var full []string
 	Enumerate(t, func(w *Work) error { return perform(w, open) }, func(t *testing.T, dir string, acked []string, killed string) {
@@ -42,7 +42,7 @@ func Acts[S Stage](t *testing.T, open func(dir string, hook store.Hook) (S, erro
 				t.Fatalf("the acts differ from run to run:\n%s\n%s", line, full[i])
 			}
 		}
-		if strings.HasPrefix(killed, string(store.AfterCommit)) {
+		if strings.HasPrefix(killed, string(sqldb.AfterCommit)) {
 			at++
 		}
 		s, err := open(dir, nil)
@@ -74,12 +74,12 @@ func Acts[S Stage](t *testing.T, open func(dir string, hook store.Hook) (S, erro
 }
 
 // perform does the acts in the child, noting the state before and after each.
-func perform[S Stage](w *Work, open func(dir string, hook store.Hook) (S, error)) error {
+func perform[S Stage](w *Work, open func(dir string, hook sqldb.Hook) (S, error)) error {
 	var acting atomic.Bool
 	var commits atomic.Int64
-	s, err := open(w.Dir, func(p store.Point, step string) {
+	s, err := open(w.Dir, func(p sqldb.Point, step string) {
 		if acting.Load() {
-			if p == store.BeforeCommit {
+			if p == sqldb.BeforeCommit {
 				commits.Add(1)
 			}
 			w.Hook(p, step)

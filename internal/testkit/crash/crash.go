@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 const (
@@ -47,7 +47,7 @@ type Work struct {
 }
 
 // Hook goes into store.Config of the store the child opens.
-func (w *Work) Hook(p store.Point, step string) {
+func (w *Work) Hook(p sqldb.Point, step string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := string(p) + " " + step

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
@@ -21,12 +22,12 @@ func TestAckedWritesSurvive(t *testing.T) {
 	t.Setenv("THOLE_CRASH_REPORT", t.TempDir())
 	users := []string{"a", "b", "c", "d"}
 	work := func(w *crash.Work) error {
-		db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(w.Dir, "s.db"), Hook: w.Hook})
+		db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(w.Dir, "s.db"), Hook: w.Hook})
 		if err != nil {
 			return err
 		}
 		for _, id := range users {
-			err := db.Update(context.Background(), "test.insert", func(tx *store.Tx) error {
+			err := db.Update(context.Background(), "test.insert", func(tx *sqldb.Tx) error {
 				_, err := tx.Exec(insert, id)
 				return err
 			})
@@ -44,12 +45,12 @@ func TestAckedWritesSurvive(t *testing.T) {
 		if strings.HasPrefix(killed, "after-commit") {
 			want++
 		}
-		db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(dir, "s.db")})
+		db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(dir, "s.db")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		err = db.View(context.Background(), func(tx *store.Tx) error {
+		err = db.View(context.Background(), func(tx *sqldb.Tx) error {
 			for i, id := range users {
 				var n int
 				if err := tx.QueryRow("select count(*) from users where id = $1", id).Scan(&n); err != nil {

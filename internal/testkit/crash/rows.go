@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 )
 
 // Rows writes whole tables in one line, for Stage.State.
 func Rows(db *store.DB, tables ...string) (string, error) {
 	var out strings.Builder
-	err := db.View(context.Background(), func(tx *store.Tx) error {
+	err := db.View(context.Background(), func(tx *sqldb.Tx) error {
 		out.Reset()
 		for _, table := range tables {
-			rows, err := store.All(tx, scanAny, "select * from "+table+" order by 1, 2")
+			rows, err := sqldb.All(tx, scanAny, "select * from "+table+" order by 1, 2")
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/powerloss"
 )
@@ -24,7 +25,7 @@ func rounds() int {
 func TestStoreKeepsAcknowledgedCommits(t *testing.T) {
 	const commits = 8
 	work := func(d *powerloss.Disk) error {
-		db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(d.Dir, "s.db"), VFS: d.VFS, Conns: 1})
+		db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(d.Dir, "s.db"), VFS: d.VFS, Conns: 1})
 		if err != nil {
 			return err
 		}
@@ -32,7 +33,7 @@ func TestStoreKeepsAcknowledgedCommits(t *testing.T) {
 			d.Start() // cuts inside the migrations take long and are left to the soak
 		}
 		for i := range commits {
-			err := db.Update(context.Background(), "test.pair", func(tx *store.Tx) error {
+			err := db.Update(context.Background(), "test.pair", func(tx *sqldb.Tx) error {
 				for _, half := range []string{"a", "b"} {
 					if _, err := tx.Exec("insert into apps (id, name, created_at) values ($1, $2, 0)", fmt.Sprintf("%03d%s", i, half),
 						fmt.Sprintf("%0900d%s", i, half)); err != nil {
@@ -56,12 +57,12 @@ func TestStoreKeepsAcknowledgedCommits(t *testing.T) {
 				return fmt.Errorf("check: %+v, %v", r, err)
 			}
 		}
-		db, err := store.Open(ctx, store.Config{Path: path, Conns: 1})
+		db, err := store.Open(ctx, sqldb.Config{Path: path, Conns: 1})
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		return db.View(ctx, func(tx *store.Tx) error {
+		return db.View(ctx, func(tx *sqldb.Tx) error {
 			var n int
 			var last *string
 			if err := tx.QueryRow("select count(*), max(id) from apps where name <> 'default'").Scan(&n, &last); err != nil {

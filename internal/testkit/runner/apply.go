@@ -5,7 +5,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -23,17 +23,17 @@ type applier struct {
 	threads thread.Service
 	ref     thread.TurnRef
 	stop    func() // ends the turn when its events can no longer be stored
-	in      chan provider.Event
+	in      chan event.Event
 	done    chan error
 }
 
 func newApplier(s thread.Service, ref thread.TurnRef, stop func()) *applier {
-	a := &applier{threads: s, ref: ref, stop: stop, in: make(chan provider.Event, ahead), done: make(chan error, 1)}
+	a := &applier{threads: s, ref: ref, stop: stop, in: make(chan event.Event, ahead), done: make(chan error, 1)}
 	go a.loop()
 	return a
 }
 
-func (a *applier) emit(e provider.Event) { a.in <- e }
+func (a *applier) emit(e event.Event) { a.in <- e }
 
 // close waits until everything is stored and returns the first failure.
 func (a *applier) close() error {
@@ -44,7 +44,7 @@ func (a *applier) close() error {
 func (a *applier) loop() {
 	var failed error
 	for e := range a.in {
-		batch := []provider.Event{e}
+		batch := []event.Event{e}
 	more:
 		for len(batch) < ahead {
 			select {
@@ -69,7 +69,7 @@ func (a *applier) loop() {
 
 // apply retries while the store is away: the events have ids, so a repeat of a
 // batch that did get through changes nothing.
-func (a *applier) apply(batch []provider.Event) (err error) {
+func (a *applier) apply(batch []event.Event) (err error) {
 	pause := tryPause
 	for range tries {
 		if err = a.vouch(batch); err != nil {
@@ -89,9 +89,9 @@ func (a *applier) apply(batch []provider.Event) (err error) {
 
 // vouch gives answers their receipts: all that this agent is told comes from the
 // thread, in this process.
-func (a *applier) vouch(batch []provider.Event) error {
+func (a *applier) vouch(batch []event.Event) error {
 	for i := range batch {
-		if batch[i].Kind != provider.EventAskResolved || batch[i].Answer == nil {
+		if batch[i].Kind != event.AskResolved || batch[i].Answer == nil {
 			continue
 		}
 		asks, err := a.threads.Asks(context.Background(), thole.SystemActor, a.ref.Thread, false)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/thread"
@@ -112,14 +114,14 @@ func (r *Runner) Steer(ctx context.Context, ref thread.TurnRef, input []thole.In
 	if w := r.worker(ref); w != nil {
 		return w.steer(ctx, ref.Turn, input, clientID)
 	}
-	return provider.ErrNoTurn
+	return thread.ErrNoTurn
 }
 
 // Answer implements thread.Runner.
-func (r *Runner) Answer(ctx context.Context, ref thread.TurnRef, ask thole.AskID, a thole.Answer) error {
+func (r *Runner) Answer(ctx context.Context, ref thread.TurnRef, ask thole.AskID, a event.Answer) error {
 	w := r.worker(ref)
 	if w == nil {
-		return provider.ErrNoTurn
+		return thread.ErrNoTurn
 	}
 	return w.answer(ctx, ref.Turn, ask, a)
 }
@@ -129,13 +131,13 @@ func (r *Runner) Interrupt(ctx context.Context, ref thread.TurnRef) error {
 	if w := r.worker(ref); w != nil {
 		return w.interrupt(ctx, ref.Turn)
 	}
-	return provider.ErrNoTurn
+	return thread.ErrNoTurn
 }
 
 // Recover implements thread.Recoverer. A turn whose agent had not begun is taken
 // up again; one that ran has lost its process and is interrupted. Turns of
 // other instances are theirs.
-func (r *Runner) Recover(_ context.Context, _ thread.Thread, t thread.Turn) thread.Fate {
+func (r *Runner) Recover(_ context.Context, _ fold.Thread, t fold.Turn) thread.Fate {
 	switch {
 	case t.Executor != "" && t.Executor != r.instance:
 		return thread.FateLeave

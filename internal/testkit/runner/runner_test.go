@@ -9,6 +9,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/runner"
@@ -57,14 +59,14 @@ func newRig(t testing.TB, db *store.DB, home string) *rig {
 
 func (g *rig) create() thole.ThreadID {
 	g.t.Helper()
-	th, err := g.Create(context.Background(), me, thread.Create{Settings: thread.Settings{Profile: thole.ProfileAsk}})
+	th, err := g.Create(context.Background(), me, thread.Create{Settings: event.Settings{Profile: thole.ProfileAsk}})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	return th.ID
 }
 
-func (g *rig) start(id thole.ThreadID, text string) thread.Turn {
+func (g *rig) start(id thole.ThreadID, text string) fold.Turn {
 	g.t.Helper()
 	turn, err := g.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text(text)})
 	if err != nil {
@@ -74,9 +76,9 @@ func (g *rig) start(id thole.ThreadID, text string) thread.Turn {
 }
 
 // until reads a subscription up to the first event that stop accepts.
-func until(t testing.TB, sub *thread.Subscription, stop func(thread.Event) bool) []thread.Event {
+func until(t testing.TB, sub *thread.Subscription, stop func(event.Event) bool) []event.Event {
 	t.Helper()
-	var all []thread.Event
+	var all []event.Event
 	deadline := time.After(20 * time.Second)
 	for {
 		select {
@@ -84,7 +86,7 @@ func until(t testing.TB, sub *thread.Subscription, stop func(thread.Event) bool)
 			if !ok {
 				t.Fatalf("subscription ended: %v", sub.Err())
 			}
-			for i, e := range batch {
+			for i, e := range batch.Events {
 				all = append(all, e)
 				if stop(e) {
 					_ = i
@@ -101,8 +103,8 @@ func until(t testing.TB, sub *thread.Subscription, stop func(thread.Event) bool)
 	}
 }
 
-func kind(k thread.Kind) func(thread.Event) bool {
-	return func(e thread.Event) bool { return e.Kind == k }
+func kind(k event.Kind) func(event.Event) bool {
+	return func(e event.Event) bool { return e.Kind == k }
 }
 
 func (g *rig) subscribe(id thole.ThreadID) *thread.Subscription {
@@ -121,14 +123,14 @@ func TestTurn(t *testing.T) {
 		id := g.create()
 		sub := g.subscribe(id)
 		turn := g.start(id, "hello there")
-		events := until(t, sub, kind(thread.TurnEnded))
+		events := until(t, sub, kind(event.TurnEnded))
 		end := events[len(events)-1]
 		if end.Data.Outcome != thole.OutcomeCompleted || end.Turn != turn.ID {
 			t.Fatalf("end = %+v", end)
 		}
 		var said string
 		for _, e := range events {
-			if e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage {
+			if e.Kind == event.ItemCompleted && e.Data.Item.Kind == event.ItemMessage {
 				said = e.Data.Item.Text
 			}
 		}
@@ -147,21 +149,21 @@ func TestApprovalAndSecondTurn(t *testing.T) {
 	id := g.create()
 	sub := g.subscribe(id)
 	g.start(id, "sim: run echo one > out.txt")
-	events := until(t, sub, kind(thread.AskRequested))
+	events := until(t, sub, kind(event.AskRequested))
 	ask := events[len(events)-1].Data.Ask
 	th, _ := g.Get(context.Background(), me, id)
 	if !th.Status.Active || !th.Status.WaitingOnApproval {
 		t.Fatalf("status = %+v", th.Status)
 	}
-	if _, err := g.Answer(context.Background(), me, id, ask.ID, thole.Answer{Decision: thole.DecisionAllow}); err != nil {
+	if _, err := g.Answer(context.Background(), me, id, ask.ID, event.Answer{Decision: event.DecisionAllow}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, sub, kind(thread.TurnEnded))
+	until(t, sub, kind(event.TurnEnded))
 	if _, err := os.Stat(filepath.Join(g.home, "threads", string(id), "work", "out.txt")); err != nil {
 		t.Fatalf("the command did not run: %v", err)
 	}
 	g.start(id, "again")
-	until(t, sub, kind(thread.TurnEnded))
+	until(t, sub, kind(event.TurnEnded))
 }
 
 func TestInterruptSteerAndQueue(t *testing.T) {
@@ -169,8 +171,8 @@ func TestInterruptSteerAndQueue(t *testing.T) {
 	id := g.create()
 	sub := g.subscribe(id)
 	turn := g.start(id, "sim: say begun ;; hang")
-	until(t, sub, func(e thread.Event) bool {
-		return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage
+	until(t, sub, func(e event.Event) bool {
+		return e.Kind == event.ItemCompleted && e.Data.Item.Kind == event.ItemMessage
 	})
 	if _, err := g.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: thole.Text("afterwards"), Start: true}); err != nil {
 		t.Fatal(err)
@@ -178,7 +180,7 @@ func TestInterruptSteerAndQueue(t *testing.T) {
 	if err := g.Interrupt(context.Background(), me, id, turn.ID); err != nil {
 		t.Fatal(err)
 	}
-	events := until(t, sub, kind(thread.TurnEnded))
+	events := until(t, sub, kind(event.TurnEnded))
 	if end := events[len(events)-1]; end.Data.Outcome != thole.OutcomeInterrupted {
 		t.Fatalf("end = %+v", end.Data)
 	}
@@ -188,20 +190,20 @@ func TestInterruptSteerAndQueue(t *testing.T) {
 	if _, err := g.StartQueued(context.Background(), me, id, ""); err != nil {
 		t.Fatal(err)
 	}
-	events = until(t, sub, kind(thread.TurnEnded))
+	events = until(t, sub, kind(event.TurnEnded))
 	if end := events[len(events)-1]; end.Data.Outcome != thole.OutcomeCompleted {
 		t.Fatalf("end = %+v", end.Data)
 	}
 
 	slow := g.start(id, "sim: slow 20ms ;; say a b c d e f g h i j")
-	until(t, sub, kind(thread.ItemDelta))
+	until(t, sub, kind(event.ItemDelta))
 	if _, err := g.Steer(context.Background(), me, thread.Steer{Thread: id, Expected: slow.ID, Input: thole.Text("sim: say steered"), ClientID: "mine"}); err != nil {
 		t.Fatal(err)
 	}
-	events = until(t, sub, kind(thread.TurnEnded))
+	events = until(t, sub, kind(event.TurnEnded))
 	var told []string
 	for _, e := range events {
-		if e.Kind == thread.ItemCompleted {
+		if e.Kind == event.ItemCompleted {
 			told = append(told, string(e.Data.Item.Kind)+":"+e.Data.Item.Text+e.Data.Item.ClientID)
 		}
 	}
@@ -214,16 +216,16 @@ func TestUnknownAgentFailsTheTurn(t *testing.T) {
 	g := newRig(t, storetest.SQLite(t), t.TempDir())
 	id := g.create()
 	sub := g.subscribe(id)
-	_, err := g.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text("x"), Settings: &thread.Settings{Provider: "nobody"}, Once: true})
+	_, err := g.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Text("x"), Settings: &event.Settings{Provider: "nobody"}, Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := until(t, sub, kind(thread.TurnEnded))
+	events := until(t, sub, kind(event.TurnEnded))
 	if end := events[len(events)-1].Data; end.Outcome != thole.OutcomeFailed || end.Error == nil || end.Error.Hint == "" {
 		t.Fatalf("end = %+v", end)
 	}
 	g.start(id, "sim: crash")
-	events = until(t, sub, kind(thread.TurnEnded))
+	events = until(t, sub, kind(event.TurnEnded))
 	if end := events[len(events)-1].Data; end.Outcome != thole.OutcomeFailed {
 		t.Fatalf("end = %+v", end)
 	}
@@ -232,7 +234,7 @@ func TestUnknownAgentFailsTheTurn(t *testing.T) {
 		t.Fatalf("status = %+v", th.Status)
 	}
 	g.start(id, "fine again")
-	until(t, sub, kind(thread.TurnEnded))
+	until(t, sub, kind(event.TurnEnded))
 }
 
 // TestStoppedServerEndsTurnsVisibly closes everything under a running turn and
@@ -243,17 +245,17 @@ func TestStoppedServerEndsTurnsVisibly(t *testing.T) {
 	id := g.create()
 	sub := g.subscribe(id)
 	turn := g.start(id, "sim: say begun ;; hang")
-	until(t, sub, func(e thread.Event) bool {
-		return e.Kind == thread.ItemCompleted && e.Data.Item.Kind == thole.ItemMessage
+	until(t, sub, func(e event.Event) bool {
+		return e.Kind == event.ItemCompleted && e.Data.Item.Kind == event.ItemMessage
 	})
 	if _, err := g.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: thole.Text("goes on"), Start: true}); err != nil {
 		t.Fatal(err)
 	}
 	g.stop()
-	var last thread.Event
+	var last event.Event
 	for batch := range sub.Events { // the end is told before the subscription ends
-		for _, e := range batch {
-			if e.Kind == thread.TurnEnded {
+		for _, e := range batch.Events {
+			if e.Kind == event.TurnEnded {
 				last = e
 			}
 		}
@@ -265,7 +267,7 @@ func TestStoppedServerEndsTurnsVisibly(t *testing.T) {
 	g = newRig(t, db, home)
 	sub = g.subscribe(id)
 	if sub.Snapshot.Open != nil {
-		until(t, sub, kind(thread.TurnEnded))
+		until(t, sub, kind(event.TurnEnded))
 	}
 	turns, err := g.Turns(context.Background(), me, id, thread.PageParams{})
 	if err != nil || len(turns.Items) != 2 || turns.Items[1].Outcome != thole.OutcomeCompleted {

@@ -8,13 +8,15 @@ import (
 	"sync"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // run takes one turn to its end. It reports whether the thread should be looked
 // at again.
-func (w *worker) run(t thread.Thread, turn thread.Turn) bool {
+func (w *worker) run(t fold.Thread, turn fold.Turn) bool {
 	ctx, stop := context.WithCancel(w.r.ctx)
 	defer stop()
 	w.mu.Lock()
@@ -59,13 +61,13 @@ func (w *worker) run(t thread.Thread, turn thread.Turn) bool {
 
 // drive opens the session and runs the turn on it. An error means that the turn
 // did not begin.
-func (w *worker) drive(ctx context.Context, t thread.Thread, turn thread.Turn, runID thole.TurnID, out *applier) error {
+func (w *worker) drive(ctx context.Context, t fold.Thread, turn fold.Turn, runID thole.TurnID, out *applier) error {
 	if name := turn.Settings.Provider; name != "" && name != w.r.agent.Name() {
 		return thole.Errorf(thole.CodeUnsupported, "there is no agent called %q here", name).WithHint("choose the scripted one")
 	}
 	in := provider.Turn{
 		ID: runID, Input: turn.Input, ClientID: turn.ClientID,
-		Model: turn.Settings.Model, Effort: turn.Settings.Effort, Profile: turn.Settings.Profile,
+		Settings: turn.Settings,
 	}
 	if turn.Reply != "" {
 		reply, err := w.reply(ctx, turn.Reply)
@@ -103,7 +105,7 @@ func (w *worker) drive(ctx context.Context, t thread.Thread, turn thread.Turn, r
 		once.Do(func() { close(begun) })
 		<-delivered
 	}()
-	return s.Run(ctx, in, func(e provider.Event) {
+	return s.Run(ctx, in, func(e event.Event) {
 		once.Do(func() { close(begun) }) // from here on the agent takes steers
 		out.emit(e)
 	})
@@ -140,7 +142,7 @@ func (w *worker) reply(ctx context.Context, ask thole.AskID) (*provider.Reply, e
 }
 
 // open returns the session, the one of the turn before if it still fits.
-func (w *worker) open(ctx context.Context, t thread.Thread, turn thread.Turn) (provider.Session, error) {
+func (w *worker) open(ctx context.Context, t fold.Thread, turn fold.Turn) (provider.Session, error) {
 	cfg, err := w.r.place(t.ID)
 	if err != nil {
 		return nil, err
@@ -176,7 +178,7 @@ func (w *worker) fits(cfg provider.SessionConfig) bool {
 }
 
 // failure is the last word about a turn that did not begin.
-func (w *worker) failure(run thole.TurnID, err error) provider.Event {
+func (w *worker) failure(run thole.TurnID, err error) event.Event {
 	w.mu.Lock()
 	stopped := w.stopped
 	w.mu.Unlock()
@@ -186,9 +188,8 @@ func (w *worker) failure(run thole.TurnID, err error) provider.Event {
 	if stopped || errors.Is(err, context.Canceled) {
 		ended = &provider.Ended{Outcome: thole.OutcomeInterrupted}
 	}
-	return provider.Event{
-		ID: provider.StableID[thole.EventID]("runner", string(run), "ended"), Kind: provider.EventEnded, Turn: run, Ended: ended,
-	}
+	return event.Event{
+		ID: provider.StableID[thole.EventID]("runner", string(run), "ended"), Kind: event.TurnEnded, Turn: run, Data: ended.Data()}
 }
 
 // settle walks the rest of the pipeline, which has no parts here. A turn that

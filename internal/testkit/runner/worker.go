@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -105,7 +107,7 @@ func (w *worker) steer(ctx context.Context, turn thole.TurnID, input []thole.Inp
 	w.mu.Lock()
 	if w.turn != turn {
 		w.mu.Unlock()
-		return provider.ErrNoTurn
+		return thread.ErrNoTurn
 	}
 	if !w.steerable {
 		w.waiting = append(w.waiting, steer{input, clientID})
@@ -114,15 +116,22 @@ func (w *worker) steer(ctx context.Context, turn thole.TurnID, input []thole.Inp
 	}
 	s := w.session
 	w.mu.Unlock()
-	return s.Steer(ctx, input, clientID)
+	err := s.Steer(ctx, input, clientID)
+	switch {
+	case errors.Is(err, provider.ErrUnsupported):
+		return thread.ErrNotSteerable
+	case errors.Is(err, provider.ErrNoTurn):
+		return thread.ErrNoTurn
+	}
+	return err
 }
 
-func (w *worker) answer(ctx context.Context, turn thole.TurnID, ask thole.AskID, a thole.Answer) error {
+func (w *worker) answer(ctx context.Context, turn thole.TurnID, ask thole.AskID, a event.Answer) error {
 	w.mu.Lock()
 	s, ok := w.session, w.turn == turn && w.running
 	w.mu.Unlock()
 	if !ok {
-		return provider.ErrNoTurn
+		return thread.ErrNoTurn
 	}
 	return s.Answer(ctx, ask, a)
 }
@@ -133,7 +142,7 @@ func (w *worker) interrupt(ctx context.Context, turn thole.TurnID) error {
 	w.mu.Lock()
 	if w.turn != turn {
 		w.mu.Unlock()
-		return provider.ErrNoTurn
+		return thread.ErrNoTurn
 	}
 	w.stopped = true
 	s, running, stop := w.session, w.running, w.stop

@@ -4,10 +4,13 @@ package threadtest
 
 import (
 	"context"
+	"time"
+
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/thread"
-	"time"
 )
 
 // Store is a thread.Store whose calls fail as Plan says.
@@ -102,144 +105,144 @@ func (w *Store) Drafts(a0 context.Context, a1 thole.ThreadID) (r0 []thread.Draft
 	return
 }
 
-func (w *Store) Thread(a0 context.Context, a1 thole.ThreadID) (r0 thread.Row, err error) {
+func (w *Store) Thread(a0 context.Context, a1 thole.ThreadID) (r0 fold.Row, err error) {
 	call, err := w.Plan.Enter("Store.Thread")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Thread(a0, a1)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 thread.Row
+		var z0 fold.Row
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Threads(a0 context.Context, a1 thread.ThreadQuery) (r0 []thread.Row, err error) {
+func (w *Store) Threads(a0 context.Context, a1 thread.ThreadQuery) (r0 []fold.Row, err error) {
 	call, err := w.Plan.Enter("Store.Threads")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Threads(a0, a1)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 []thread.Row
+		var z0 []fold.Row
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Turn(a0 context.Context, a1 thole.ThreadID, a2 thole.TurnID) (r0 thread.Turn, err error) {
+func (w *Store) Turn(a0 context.Context, a1 thole.ThreadID, a2 thole.TurnID) (r0 fold.Turn, err error) {
 	call, err := w.Plan.Enter("Store.Turn")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Turn(a0, a1, a2)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 thread.Turn
+		var z0 fold.Turn
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) TurnByKey(a0 context.Context, a1 thole.ThreadID, a2 string) (r0 thread.Turn, err error) {
+func (w *Store) TurnByKey(a0 context.Context, a1 thole.ThreadID, a2 string) (r0 fold.Turn, err error) {
 	call, err := w.Plan.Enter("Store.TurnByKey")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.TurnByKey(a0, a1, a2)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 thread.Turn
+		var z0 fold.Turn
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Turns(a0 context.Context, a1 thole.ThreadID, a2 thread.RangeQuery) (r0 []thread.Turn, err error) {
+func (w *Store) Turns(a0 context.Context, a1 thole.ThreadID, a2 thread.RangeQuery) (r0 []fold.Turn, err error) {
 	call, err := w.Plan.Enter("Store.Turns")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Turns(a0, a1, a2)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 []thread.Turn
+		var z0 []fold.Turn
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Items(a0 context.Context, a1 thole.ThreadID, a2 thole.TurnID, a3 thread.RangeQuery) (r0 []thread.ItemRecord, err error) {
+func (w *Store) Items(a0 context.Context, a1 thole.ThreadID, a2 thole.TurnID, a3 thread.RangeQuery) (r0 []fold.ItemRecord, err error) {
 	call, err := w.Plan.Enter("Store.Items")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Items(a0, a1, a2, a3)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 []thread.ItemRecord
+		var z0 []fold.ItemRecord
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Asks(a0 context.Context, a1 thole.ThreadID, a2 bool) (r0 []thread.AskRecord, err error) {
+func (w *Store) Asks(a0 context.Context, a1 thole.ThreadID, a2 bool) (r0 []fold.AskRecord, err error) {
 	call, err := w.Plan.Enter("Store.Asks")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Asks(a0, a1, a2)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 []thread.AskRecord
+		var z0 []fold.AskRecord
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Ask(a0 context.Context, a1 thole.ThreadID, a2 thole.AskID) (r0 thread.AskRecord, err error) {
+func (w *Store) Ask(a0 context.Context, a1 thole.ThreadID, a2 thole.AskID) (r0 fold.AskRecord, err error) {
 	call, err := w.Plan.Enter("Store.Ask")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Ask(a0, a1, a2)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 thread.AskRecord
+		var z0 fold.AskRecord
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Todos(a0 context.Context, a1 thole.ThreadID) (r0 []thole.Todo, err error) {
+func (w *Store) Todos(a0 context.Context, a1 thole.ThreadID) (r0 []event.Todo, err error) {
 	call, err := w.Plan.Enter("Store.Todos")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Todos(a0, a1)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 []thole.Todo
+		var z0 []event.Todo
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Queue(a0 context.Context, a1 thole.ThreadID) (r0 []thread.Message, err error) {
+func (w *Store) Queue(a0 context.Context, a1 thole.ThreadID) (r0 []event.Message, err error) {
 	call, err := w.Plan.Enter("Store.Queue")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Queue(a0, a1)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 []thread.Message
+		var z0 []event.Message
 		return z0, fail
 	}
 	return
 }
 
-func (w *Store) Events(a0 context.Context, a1 thole.ThreadID, a2 uint64, a3 int) (r0 []thread.Event, err error) {
+func (w *Store) Events(a0 context.Context, a1 thole.ThreadID, a2 uint64, a3 int) (r0 []event.Event, err error) {
 	call, err := w.Plan.Enter("Store.Events")
 	if err != nil {
 		return
 	}
 	r0, err = w.Next.Events(a0, a1, a2, a3)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
-		var z0 []thread.Event
+		var z0 []event.Event
 		return z0, fail
 	}
 	return

@@ -4,6 +4,7 @@ package workspacetest
 
 import (
 	"context"
+
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/workspace"
 )

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	wire "github.com/tholehq/thole/protocol/app"
@@ -68,7 +69,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 	dsn := lab.Postgres(t)
 	rigs := make([]*apptest.Rig, 2)
 	for i := range rigs {
-		db, err := store.Open(context.Background(), store.Config{DSN: dsn})
+		db, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 		if err != nil {
 			t.Fatal(err)
 		}

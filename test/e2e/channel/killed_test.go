@@ -20,7 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/modelsim"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -46,10 +46,10 @@ func asThole(dir string, args []string) int {
 	return 0
 }
 
-func fatal(dir string) store.Hook {
+func fatal(dir string) sqldb.Hook {
 	var mu sync.Mutex
 	seen := map[string]int{}
-	return func(p store.Point, step string) {
+	return func(p sqldb.Point, step string) {
 		mu.Lock()
 		defer mu.Unlock()
 		at := string(p) + " " + step

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
 )
 
@@ -46,7 +46,7 @@ func answerMyself() error {
 			return err
 		}
 		for _, p := range pending {
-			_, err := c.Reply(ctx, executord.ReplyRequest{Run: p.Run, Ask: p.Ask.ID, Answer: thole.Answer{Decision: thole.DecisionAllow}})
+			_, err := c.Reply(ctx, executord.ReplyRequest{Run: p.Run, Ask: p.Ask.ID, Answer: event.Answer{Decision: event.DecisionAllow}})
 			return err
 		}
 		if ctx.Err() != nil {

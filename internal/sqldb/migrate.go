@@ -1,10 +1,9 @@
-package store
+package sqldb
 
 import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -16,23 +15,22 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
-
-// migration is one numbered file. Files are applied once, in the order of their
-// numbers, and never changed afterwards: the stored sum refuses that.
-type migration struct {
-	version int64
-	name    string
-	sum     string
-	body    string
+// Schema is a database's numbered migrations.
+type Schema struct {
+	// Files has migrations/NNNN_title.sql.
+	Files fs.FS
+	// Earlier are the sums of migrations that were changed after databases had been
+	// made with them; a later migration makes all forms equal.
+	Earlier []string
 }
 
-// earlierForms are the sums of migrations that were changed after stores had been
-// made with them; a later migration makes all forms equal (0092 those of 0090).
-var earlierForms = [...]string{
-	"456279e3e650d8651b8e855442a6284e65f69f9c6c16f5230312f46a60fbda12",
-	"9e37e37627ebd74854605e3a7bb0ea1e75c8e16b59d58de9f9d8756322dcd887",
+// Migration is one numbered file. Files are applied once, in the order of their
+// numbers, and never changed afterwards: the stored sum refuses that.
+type Migration struct {
+	Version int64
+	Name    string
+	Sum     string // of the file, in hex
+	body    string
 }
 
 // dialect is what differs between the engines when migrating.
@@ -44,7 +42,7 @@ type dialect interface {
 
 type sqliteDialect struct{}
 
-func (sqliteDialect) engine() string  { return engineSQLite }
+func (sqliteDialect) engine() string  { return SQLite }
 func (sqliteDialect) begin() []string { return []string{"begin immediate"} }
 func (sqliteDialect) tableExists() string {
 	return "select count(*) from sqlite_master where type = 'table' and name = 'schema_migrations'"
@@ -52,7 +50,7 @@ func (sqliteDialect) tableExists() string {
 
 type postgresDialect struct{}
 
-func (postgresDialect) engine() string { return enginePostgres }
+func (postgresDialect) engine() string { return Postgres }
 
 // begin takes an advisory lock (an arbitrary number of ours), so that processes
 // starting together migrate one after another.
@@ -63,12 +61,14 @@ func (postgresDialect) tableExists() string {
 	return "select count(*) from pg_tables where schemaname = current_schema() and tablename = 'schema_migrations'"
 }
 
-func loadMigrations(files fs.FS) ([]migration, error) {
+// Migrations reads the files in the order of their numbers.
+func (s Schema) Migrations() ([]Migration, error) {
+	files := s.Files
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
 		return nil, err
 	}
-	var all []migration
+	var all []Migration
 	for _, path := range names {
 		name := strings.TrimSuffix(strings.TrimPrefix(path, "migrations/"), ".sql")
 		number, title, ok := strings.Cut(name, "_")
@@ -81,20 +81,20 @@ func loadMigrations(files fs.FS) ([]migration, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(body)
-		all = append(all, migration{version, title, hex.EncodeToString(sum[:]), string(body)})
+		all = append(all, Migration{version, title, hex.EncodeToString(sum[:]), string(body)})
 	}
-	slices.SortFunc(all, func(a, b migration) int { return int(a.version - b.version) })
+	slices.SortFunc(all, func(a, b Migration) int { return int(a.Version - b.Version) })
 	for i := 1; i < len(all); i++ {
-		if all[i].version == all[i-1].version {
-			return nil, fmt.Errorf("migrations %s and %s share the number %d", all[i-1].name, all[i].name, all[i].version)
+		if all[i].Version == all[i-1].Version {
+			return nil, fmt.Errorf("migrations %s and %s share the number %d", all[i-1].Name, all[i].Name, all[i].Version)
 		}
 	}
 	return all, nil
 }
 
-// statements splits a migration at semicolons that end a line. One with a line
+// Statements splits a migration at semicolons that end a line. One with a line
 // "-- only: sqlite" or "-- only: postgres" is for that engine.
-func (m migration) statements(engine string) []string {
+func (m Migration) Statements(engine string) []string {
 	var all []string
 	for part := range strings.SplitSeq(m.body, ";\n") {
 		other := false
@@ -113,15 +113,15 @@ func (m migration) statements(engine string) []string {
 }
 
 // migrate applies what is missing in one transaction, under a lock.
-func migrate(ctx context.Context, conn *sql.Conn, d dialect, now func() time.Time) error {
-	all, err := loadMigrations(migrationFiles)
+func migrate(ctx context.Context, conn *sql.Conn, d dialect, schema Schema, now func() time.Time) error {
+	all, err := schema.Migrations()
 	if err != nil {
 		return thole.Errorf(thole.CodeInternal, "load migrations: %w", err)
 	}
-	return migrateTo(ctx, conn, d, now, all)
+	return migrateTo(ctx, conn, d, schema, now, all)
 }
 
-func migrateTo(ctx context.Context, conn *sql.Conn, d dialect, now func() time.Time, all []migration) (err error) {
+func migrateTo(ctx context.Context, conn *sql.Conn, d dialect, schema Schema, now func() time.Time, all []Migration) (err error) {
 	for _, q := range d.begin() {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
 			return err
@@ -136,20 +136,20 @@ func migrateTo(ctx context.Context, conn *sql.Conn, d dialect, now func() time.T
 	if err != nil {
 		return err
 	}
-	if err := compatible(all, applied); err != nil {
+	if err := schema.compatible(all, applied); err != nil {
 		return err
 	}
 	for _, m := range all {
-		if _, done := applied[m.version]; done {
+		if _, done := applied[m.Version]; done {
 			continue
 		}
-		for _, q := range m.statements(d.engine()) {
+		for _, q := range m.Statements(d.engine()) {
 			if _, err := conn.ExecContext(ctx, q); err != nil {
-				return fmt.Errorf("migration %04d_%s: %w", m.version, m.name, err)
+				return fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
 			}
 		}
 		const insert = "insert into schema_migrations (version, name, sum, applied_at) values ($1, $2, $3, $4)"
-		if _, err := conn.ExecContext(ctx, insert, m.version, m.name, m.sum, thole.Millis(now())); err != nil {
+		if _, err := conn.ExecContext(ctx, insert, m.Version, m.Name, m.Sum, thole.Millis(now())); err != nil {
 			return err
 		}
 	}
@@ -185,10 +185,10 @@ func appliedMigrations(ctx context.Context, conn *sql.Conn, d dialect) (map[int6
 }
 
 // compatible refuses a schema that this binary does not know.
-func compatible(all []migration, applied map[int64]string) error {
-	known := make(map[int64]migration, len(all))
+func (s Schema) compatible(all []Migration, applied map[int64]string) error {
+	known := make(map[int64]Migration, len(all))
 	for _, m := range all {
-		known[m.version] = m
+		known[m.Version] = m
 	}
 	for version, sum := range applied {
 		m, ok := known[version]
@@ -196,8 +196,8 @@ func compatible(all []migration, applied map[int64]string) error {
 			return thole.Errorf(thole.CodeUnsupported, "the database is newer than this binary: it has schema migration %04d", version).
 				WithHint("run the thole version that last used this store, or a newer one")
 		}
-		if m.sum != sum && !slices.Contains(earlierForms[:], sum) {
-			return thole.Errorf(thole.CodeUnsupported, "schema migration %04d_%s was applied in another form than this binary has", version, m.name).
+		if m.Sum != sum && !slices.Contains(s.Earlier, sum) {
+			return thole.Errorf(thole.CodeUnsupported, "schema migration %04d_%s was applied in another form than this binary has", version, m.Name).
 				WithHint("run the thole version that last used this store")
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -10,7 +10,8 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-const engineSQLite = "sqlite"
+// SQLite is the name of that engine.
+const SQLite = "sqlite"
 
 // sqliteStore is one SQLite file: one writing connection, a few reading ones.
 type sqliteStore struct {
@@ -43,7 +44,7 @@ func openSQLite(ctx context.Context, cfg Config) (_ *sqliteStore, err error) {
 	if err != nil {
 		return nil, openError(cfg.Path, err)
 	}
-	if err := migrate(ctx, writer.conn, sqliteDialect{}, cfg.Now); err != nil {
+	if err := migrate(ctx, writer.conn, sqliteDialect{}, cfg.Schema, cfg.Now); err != nil {
 		return nil, openError(cfg.Path, err)
 	}
 	s.group = newGroup(writer, cfg.Hook, cfg.Now)
@@ -98,7 +99,7 @@ func openError(path string, err error) error {
 	return thole.Errorf(thole.CodeOf(classify(err)), "open store %s: %w", path, classify(err))
 }
 
-func (s *sqliteStore) name() string { return engineSQLite }
+func (s *sqliteStore) name() string { return SQLite }
 
 func (s *sqliteStore) update(ctx context.Context, step string, fn func(*Tx) error) (*Tx, error) {
 	return s.group.update(ctx, step, fn)

@@ -1,4 +1,4 @@
-package thread
+package fold
 
 import (
 	"slices"
@@ -6,50 +6,51 @@ import (
 	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 // maxPreview bounds the preview of a thread, in bytes.
 const maxPreview = 200
 
-func (s *state) foldTurn(e Event, c *Commit) error {
+func (s *State) foldTurn(e event.Event, c *Changes) error {
 	d := e.Data
 	switch e.Kind {
-	case TurnStarted:
-		if s.open != nil {
+	case event.TurnStarted:
+		if s.Open != nil {
 			return illegal(e, "a turn is open")
 		}
 		s.startTurn(e, c)
 		return nil
-	case TurnPhase:
+	case event.TurnPhase:
 		return s.foldPhase(e, c)
-	case TurnSteered:
+	case event.TurnSteered:
 		return s.touchTurn(c, func(t *Turn) {
 			t.Steers = append(slices.Clone(t.Steers), *d.Message)
 		})
-	case SteerRefused:
-		return s.touchTurn(c, func(t *Turn) { t.Steers = without(t.Steers, d.MessageID) })
-	case TurnInterrupt:
+	case event.SteerRefused:
+		return s.touchTurn(c, func(t *Turn) { t.Steers = Without(t.Steers, d.MessageID) })
+	case event.TurnInterrupt:
 		return s.touchTurn(c, func(t *Turn) {
 			t.Interrupted = true
 			if t.Stop == nil {
 				t.Stop = d.Error
 			}
 		})
-	case UsageUpdated:
+	case event.UsageUpdated:
 		return s.touchTurn(c, func(t *Turn) { t.Usage = *d.Usage })
-	case ErrorReported:
+	case event.ErrorReported:
 		if d.Error.Retrying {
 			return nil
 		}
 		return s.touchTurn(c, func(t *Turn) { t.Error = d.Error })
-	case TurnEnded:
+	case event.TurnEnded:
 		return s.endTurn(e, c)
 	}
 	return illegal(e, "not about a turn")
 }
 
-func (s *state) startTurn(e Event, c *Commit) {
-	d, th := e.Data, &s.row.Thread
+func (s *State) startTurn(e event.Event, c *Changes) {
+	d, th := e.Data, &s.Row.Thread
 	th.Turns++
 	t := Turn{
 		ID: e.Turn, Thread: e.Thread, Input: d.Input, ClientID: d.ClientID, Actor: e.Actor,
@@ -59,18 +60,18 @@ func (s *state) startTurn(e Event, c *Commit) {
 		t.Settings = *d.Settings
 	}
 	if th.Preview == "" {
-		th.Preview = preview(d.Input)
+		th.Preview = Preview(d.Input)
 	}
 	th.Open = t.ID
-	s.open, s.items, s.settled, s.row.Step = &t, nil, nil, e.Seq
+	s.Open, s.Items, s.Settled, s.Row.Step = &t, nil, nil, e.Seq
 	c.Key = d.Idempotency
 	c.putTurn(t)
 }
 
 // foldPhase moves a turn along the pipeline. A turn that is over is not in
 // memory any more: its row alone is changed.
-func (s *state) foldPhase(e Event, c *Commit) error {
-	if s.open == nil || s.open.ID != e.Turn {
+func (s *State) foldPhase(e event.Event, c *Changes) error {
+	if s.Open == nil || s.Open.ID != e.Turn {
 		c.Phases = append(c.Phases, PhaseChange{Turn: e.Turn, Phase: e.Data.Phase})
 		return nil
 	}
@@ -95,13 +96,13 @@ func (s *state) foldPhase(e Event, c *Commit) error {
 	})
 }
 
-func (s *state) endTurn(e Event, c *Commit) error {
-	for _, r := range s.items {
+func (s *State) endTurn(e event.Event, c *Changes) error {
+	for _, r := range s.Items {
 		if r.Open {
 			return illegal(e, "an item is in flight")
 		}
 	}
-	if len(s.asks) > 0 {
+	if len(s.Asks) > 0 {
 		return illegal(e, "an ask is pending")
 	}
 	err := s.touchTurn(c, func(t *Turn) {
@@ -116,33 +117,33 @@ func (s *state) endTurn(e Event, c *Commit) error {
 	if err != nil {
 		return err
 	}
-	t := *s.open
+	t := *s.Open
 	c.Settled = append(c.Settled, t)
-	s.row.Thread.Usage = s.row.Thread.Usage.Plus(t.Usage)
-	s.row.Thread.Open = ""
-	if errand, _ := thole.ErrandOf(t.Input); errand == "" || !s.row.Paused { // an errand does not say that what a stop holds may go on
-		s.row.LastOutcome = t.Outcome
-		s.row.Paused = t.Outcome == thole.OutcomeInterrupted && t.Interrupted
+	s.Row.Thread.Usage = s.Row.Thread.Usage.Plus(t.Usage)
+	s.Row.Thread.Open = ""
+	if errand, _ := thole.ErrandOf(t.Input); errand == "" || !s.Row.Paused { // an errand does not say that what a stop holds may go on
+		s.Row.LastOutcome = t.Outcome
+		s.Row.Paused = t.Outcome == thole.OutcomeInterrupted && t.Interrupted
 	}
-	s.open, s.items, s.settled, s.row.Step = nil, nil, nil, 0
+	s.Open, s.Items, s.Settled, s.Row.Step = nil, nil, nil, 0
 	return nil
 }
 
-func without(ms []Message, id thole.MessageID) []Message {
-	return slices.DeleteFunc(slices.Clone(ms), func(m Message) bool { return m.ID == id })
+func Without(ms []event.Message, id thole.MessageID) []event.Message {
+	return slices.DeleteFunc(slices.Clone(ms), func(m event.Message) bool { return m.ID == id })
 }
 
-func preview(input []thole.Input) string {
+func Preview(input []thole.Input) string {
 	for _, in := range input {
 		if in.Type == "text" && in.Text != "" {
-			return clip(strings.ReplaceAll(in.Text, "\x00", ""), maxPreview)
+			return Clip(strings.ReplaceAll(in.Text, "\x00", ""), maxPreview)
 		}
 	}
 	return ""
 }
 
 // clip cuts text to at most n bytes at a rune's edge.
-func clip(text string, n int) string {
+func Clip(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -15,28 +15,23 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-// statement is one step of a batch. {now} in its text is the store's time in
+// Statement is one step of a batch. {now} in its text is the store's time in
 // milliseconds.
-type statement struct {
-	text string
-	args []any
-	// row is called for each row that comes back; without it rows are dropped.
-	row func(scan func(dest ...any) error) error
-	// postgres: SQLite, which has one writer, does without it.
-	postgres bool
+type Statement struct {
+	Text string
+	Args []any
+	// Row is called for each row that comes back; without it rows are dropped.
+	Row func(scan func(dest ...any) error) error
+	// Postgres: SQLite, which has one writer, does without it.
+	Postgres bool
 }
 
-// hasty lets a transaction return before PostgreSQL has flushed it. It is for
-// leases alone: one that a crash of the server forgets was its holder's no more,
-// because the row has no such token, and every write under it is refused.
-const hasty = `set_config('synchronous_commit', 'off', true)`
-
-// batch runs statements whose text does not depend on what those before them
+// Batch runs statements whose text does not depend on what those before them
 // returned, in one durable transaction, and wakes the topic. PostgreSQL gets them
 // all in one round trip; there each statement sees what was committed when it
 // began, so what is decided under a lock is right if the lock stands before it.
 // list makes the statements anew for each try.
-func (db *DB) batch(ctx context.Context, step, topic string, list func() []statement) error {
+func (db *DB) Batch(ctx context.Context, step, topic string, list func() []Statement) error {
 	if pg, ok := db.eng.(*postgres); ok {
 		for try := 0; ; try++ {
 			err := pg.pipeline(ctx, step, topic, list())
@@ -52,7 +47,7 @@ func (db *DB) batch(ctx context.Context, step, topic string, list func() []state
 	}
 	return db.Update(ctx, step, func(tx *Tx) error {
 		for _, s := range list() {
-			if err := tx.run(s); err != nil {
+			if err := tx.Run(s); err != nil {
 				return err
 			}
 		}
@@ -63,20 +58,20 @@ func (db *DB) batch(ctx context.Context, step, topic string, list func() []state
 	})
 }
 
-// run executes a batch's statement as part of a larger transaction.
-func (tx *Tx) run(s statement) error {
-	if _, shared := tx.q.(pgQuerier); s.postgres && !shared {
+// Run executes a batch's statement as part of a larger transaction.
+func (tx *Tx) Run(s Statement) error {
+	if _, shared := tx.q.(pgQuerier); s.Postgres && !shared {
 		return nil
 	}
-	if strings.Contains(s.text, "{now}") {
-		s.args = append(s.args[:len(s.args):len(s.args)], thole.Millis(tx.Now()))
-		s.text = strings.ReplaceAll(s.text, "{now}", "$"+strconv.Itoa(len(s.args)))
+	if strings.Contains(s.Text, "{now}") {
+		s.Args = append(s.Args[:len(s.Args):len(s.Args)], thole.Millis(tx.Now()))
+		s.Text = strings.ReplaceAll(s.Text, "{now}", "$"+strconv.Itoa(len(s.Args)))
 	}
-	if s.row == nil {
-		_, err := tx.Exec(s.text, s.args...)
+	if s.Row == nil {
+		_, err := tx.Exec(s.Text, s.Args...)
 		return err
 	}
-	_, err := All(tx, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, s.row(rows.Scan) }, s.text, s.args...)
+	_, err := All(tx, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, s.Row(rows.Scan) }, s.Text, s.Args...)
 	return err
 }
 
@@ -87,7 +82,7 @@ const databaseMillis = "(date_part('epoch', clock_timestamp()) * 1000)::bigint"
 // pipeline sends a batch in one go. PostgreSQL makes one transaction of what
 // comes before one Sync; only a hook, which must see it open, asks for begin and
 // commit of their own.
-func (pg *postgres) pipeline(ctx context.Context, step, topic string, list []statement) error {
+func (pg *postgres) pipeline(ctx context.Context, step, topic string, list []Statement) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -128,16 +123,16 @@ func sent(err error) error {
 	return &unknownOutcome{classify(err)}
 }
 
-func send(ctx context.Context, c *pgx.Conn, topic string, list []statement) error {
+func send(ctx context.Context, c *pgx.Conn, topic string, list []Statement) error {
 	b := &pgx.Batch{}
 	for _, s := range list {
-		q := b.Queue(strings.ReplaceAll(s.text, "{now}", databaseMillis), s.args...)
-		if s.row == nil {
+		q := b.Queue(strings.ReplaceAll(s.Text, "{now}", databaseMillis), s.Args...)
+		if s.Row == nil {
 			continue
 		}
 		q.Query(func(rows pgx.Rows) error {
 			for rows.Next() {
-				if err := s.row(rows.Scan); err != nil {
+				if err := s.Row(rows.Scan); err != nil {
 					return err
 				}
 			}

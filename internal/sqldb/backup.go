@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type Report struct {
 // Backup writes a consistent copy of the SQLite store at path to dest, which
 // must not exist, while its owner may go on writing. The copy is compact, mode
 // 0600, checked and durable when Backup returns.
-func Backup(ctx context.Context, path, dest string) (*Report, error) {
+func (schema Schema) Backup(ctx context.Context, path, dest string) (*Report, error) {
 	if err := mustExist(path); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func Backup(ctx context.Context, path, dest string) (*Report, error) {
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeOf(classify(err)), "back up %s: %w", path, classify(err))
 	}
-	r, err := Check(ctx, tmp)
+	r, err := schema.Check(ctx, tmp)
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +63,11 @@ func Backup(ctx context.Context, path, dest string) (*Report, error) {
 // while a process owns the store, and a backup that is damaged or newer than this
 // binary. What was there before is kept beside it; kept is its name, "" when
 // there was nothing. Killed at any point it leaves the old store or the new one.
-func Restore(ctx context.Context, path, backup string, now time.Time) (kept string, err error) {
+func (schema Schema) Restore(ctx context.Context, path, backup string, now time.Time) (kept string, err error) {
 	if err := mustExist(backup); err != nil {
 		return "", err
 	}
-	r, err := Check(ctx, backup)
+	r, err := schema.Check(ctx, backup)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func setAside(ctx context.Context, path string, now time.Time) (kept string, err
 // Check reads the whole SQLite store at path and reports what is wrong with it.
 // It changes nothing and works beside a running owner. An error means that it
 // could not look, or that the store is newer than this binary.
-func Check(ctx context.Context, path string) (*Report, error) {
+func (schema Schema) Check(ctx context.Context, path string) (*Report, error) {
 	if err := mustExist(path); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func Check(ctx context.Context, path string) (*Report, error) {
 		return nil, fileError("look at", path, err)
 	}
 	r := &Report{Path: path, Bytes: info.Size(), Problems: []string{}}
-	err = withReader(ctx, path, func(conn *sql.Conn) error { return r.inspect(ctx, conn) })
+	err = withReader(ctx, path, func(conn *sql.Conn) error { return r.inspect(ctx, conn, schema) })
 	if code := thole.CodeOf(err); err != nil && code != thole.CodeUnsupported {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -166,7 +166,7 @@ func problemsOf(ctx context.Context, conn *sql.Conn, query string) (problems []s
 	return problems, rows.Err()
 }
 
-func (r *Report) inspect(ctx context.Context, conn *sql.Conn) error {
+func (r *Report) inspect(ctx context.Context, conn *sql.Conn, schema Schema) error {
 	for _, query := range []string{
 		"select integrity_check from pragma_integrity_check where integrity_check <> 'ok'",
 		`select 'row ' || rowid || ' of ' || "table" || ' names a missing row of ' || parent from pragma_foreign_key_check`,
@@ -182,7 +182,7 @@ func (r *Report) inspect(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if tables == 0 {
-		r.Problems = append(r.Problems, "this is not a thole store: it has no schema_migrations")
+		r.Problems = append(r.Problems, "it has no schema_migrations table, so it is not a store")
 		return nil
 	}
 	applied, err := appliedMigrations(ctx, conn, sqliteDialect{})
@@ -192,11 +192,11 @@ func (r *Report) inspect(ctx context.Context, conn *sql.Conn) error {
 	for version := range applied {
 		r.Schema = max(r.Schema, version)
 	}
-	all, err := loadMigrations(migrationFiles)
+	all, err := schema.Migrations()
 	if err != nil {
 		return err
 	}
-	return compatible(all, applied)
+	return schema.compatible(all, applied)
 }
 
 func damaged(path string, r *Report) error {

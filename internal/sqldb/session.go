@@ -1,9 +1,8 @@
-package store
+package sqldb
 
 import (
 	"context"
 	"database/sql"
-	"strings"
 )
 
 // maxStatements bounds a connection's cache. Queries are constants, so it is
@@ -28,7 +27,7 @@ func (s *session) stmt(query string) (*sql.Stmt, error) {
 	if len(s.stmts) >= maxStatements {
 		s.forget()
 	}
-	st, err := s.conn.PrepareContext(context.Background(), forSQLite(query))
+	st, err := s.conn.PrepareContext(context.Background(), query)
 	if err != nil {
 		return nil, err
 	}
@@ -72,19 +71,4 @@ func (s *session) forget() {
 func (s *session) close() error {
 	s.forget()
 	return s.conn.Close()
-}
-
-// forSQLite drops row locks, which is safe only because every write transaction is
-// immediate and goes through one connection, and hides limits from the planner: it
-// would look at a bare parameter and plan the statement anew with every call.
-func forSQLite(query string) string {
-	for _, clause := range []string{" for update skip locked", " for update"} {
-		query = strings.ReplaceAll(query, clause, "")
-	}
-	head, tail, found := strings.Cut(query, " limit $")
-	if !found {
-		return query
-	}
-	digits := len(tail) - len(strings.TrimLeft(tail, "0123456789"))
-	return head + " limit $" + tail[:digits] + " + 0" + tail[digits:]
 }

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-const (
-	enginePostgres = "postgres"
-	maxRetries     = 8
-)
+// Postgres is the name of that engine.
+const Postgres = "postgres"
+
+const maxRetries = 8
 
 // postgres is a pool of connections to one database that other processes share.
 type postgres struct {
 	cfg  *pgx.ConnConfig
 	pool *sql.DB
-	line *sql.DB // for the turn queue's own calls
+	line *sql.DB // for batches
 	hook Hook
 	log  *slog.Logger
 }
@@ -46,7 +46,7 @@ func openPostgres(ctx context.Context, cfg Config) (*postgres, error) {
 	}
 	conn, err := pg.pool.Conn(ctx)
 	if err == nil {
-		err = migrate(ctx, conn, postgresDialect{}, cfg.Now)
+		err = migrate(ctx, conn, postgresDialect{}, cfg.Schema, cfg.Now)
 		err = errors.Join(err, conn.Close())
 	}
 	if err != nil {
@@ -56,7 +56,7 @@ func openPostgres(ctx context.Context, cfg Config) (*postgres, error) {
 	return pg, nil
 }
 
-func (pg *postgres) name() string { return enginePostgres }
+func (pg *postgres) name() string { return Postgres }
 func (pg *postgres) close() error { return errors.Join(pg.line.Close(), pg.pool.Close()) }
 
 // byIndex keeps a connection to one plan for each statement, of look-ups by index.

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -148,6 +148,15 @@ func (tx *Tx) Now() time.Time {
 		tx.now = tx.clock(tx).UTC().Truncate(time.Millisecond)
 	}
 	return tx.now
+}
+
+// ForUpdate is the clause that locks the rows a query reads. SQLite needs none: every
+// write transaction is immediate and goes through one connection.
+func (tx *Tx) ForUpdate() string {
+	if _, shared := tx.q.(pgQuerier); shared {
+		return " for update"
+	}
+	return ""
 }
 
 // AfterCommit runs f on the caller's goroutine once the commit is durable and

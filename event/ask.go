@@ -1,8 +1,10 @@
-package thole
+package event
 
 import (
 	"encoding/json"
 	"time"
+
+	thole "github.com/tholehq/thole"
 )
 
 // AskKind is the closed set of questions a server puts to a client while a turn
@@ -20,6 +22,15 @@ const (
 	AskAuth        AskKind = "auth"        // fresh credentials are needed
 )
 
+// Approval reports whether an ask wants a verdict rather than information.
+func (k AskKind) Approval() bool {
+	switch k {
+	case AskCommand, AskFileChange, AskPermissions, AskPlan:
+		return true
+	}
+	return false
+}
+
 // AskState is durable. pending moves once, to exactly one of the others; only
 // self_answered may come after another of them, because the agent's word on what
 // it did comes last.
@@ -35,12 +46,23 @@ const (
 	AskSelfAnswered AskState = "self_answered"
 )
 
+// MayBecome is the transition table of asks.
+func (s AskState) MayBecome(to AskState) bool {
+	switch to {
+	case AskAnswered, AskExpired, AskCanceled:
+		return s == AskPending
+	case AskSelfAnswered:
+		return s != AskSelfAnswered
+	}
+	return false
+}
+
 // Ask is a question that outlives the client, the server and the executor.
 type Ask struct {
-	ID   AskID   `json:"id"`
-	Kind AskKind `json:"kind"`
+	ID   thole.AskID `json:"id"`
+	Kind AskKind     `json:"kind"`
 	// Item is the command, file change or tool call that waits on the answer.
-	Item      ItemID          `json:"item,omitempty"`
+	Item      thole.ItemID    `json:"item,omitempty"`
 	Title     string          `json:"title,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Command   string          `json:"command,omitempty"`

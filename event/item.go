@@ -1,8 +1,10 @@
-package thole
+package event
 
 import (
 	"encoding/json"
 	"slices"
+
+	thole "github.com/tholehq/thole"
 )
 
 // ItemKind is the closed set of client-visible units inside a turn.
@@ -24,18 +26,18 @@ const (
 type ItemState string
 
 const (
-	ItemRunning   ItemState = "running"
-	ItemCompleted ItemState = "completed"
-	ItemFailed    ItemState = "failed"
-	ItemDeclined  ItemState = "declined"
+	StateRunning   ItemState = "running"
+	StateCompleted ItemState = "completed"
+	StateFailed    ItemState = "failed"
+	StateDeclined  ItemState = "declined"
 )
 
 // Item is a client-visible unit inside a turn. Its JSON form is part of the
 // durable event log, so fields may be added but never renamed or reused.
 type Item struct {
-	ID    ItemID    `json:"id"`
-	Kind  ItemKind  `json:"kind"`
-	State ItemState `json:"state,omitempty"`
+	ID    thole.ItemID `json:"id"`
+	Kind  ItemKind     `json:"kind"`
+	State ItemState    `json:"state,omitempty"`
 
 	// Text is the prose of messages, reasoning, plans and system notes.
 	Text string `json:"text,omitempty"`
@@ -43,16 +45,16 @@ type Item struct {
 	Summary string `json:"summary,omitempty"`
 	// Content and ClientID belong to user messages; ClientID is the caller's own
 	// correlation id, echoed and never interpreted.
-	Content  []Input `json:"content,omitempty"`
-	ClientID string  `json:"client_id,omitempty"`
+	Content  []thole.Input `json:"content,omitempty"`
+	ClientID string        `json:"client_id,omitempty"`
 
 	Command *Command     `json:"command,omitempty"`
 	Changes []FileChange `json:"changes,omitempty"`
 	Tool    *ToolCall    `json:"tool,omitempty"`
 
 	// Parent is the item of a sub-agent's caller, empty for the main agent.
-	Parent ItemID `json:"parent,omitempty"`
-	Stamp  Stamp  `json:"stamp"`
+	Parent thole.ItemID `json:"parent,omitempty"`
+	Stamp  thole.Stamp  `json:"stamp"`
 }
 
 // Command is a shell command the agent ran. Output is what we kept of it:
@@ -97,10 +99,10 @@ const (
 
 // Todo is one entry of the agent's list. ID is stable within its turn's list.
 type Todo struct {
-	ID      TodoID    `json:"id"`
-	Content string    `json:"content"`
-	State   TodoState `json:"state"`
-	Order   int       `json:"order"`
+	ID      thole.TodoID `json:"id"`
+	Content string       `json:"content"`
+	State   TodoState    `json:"state"`
+	Order   int          `json:"order"`
 }
 
 // MergeTodos returns a list with the changed todos, by their ids, and the new ones
