@@ -41,6 +41,9 @@ func newJobRun(env *Env) *cobra.Command {
 }
 
 func (e *Env) run(ctx context.Context, s submission, argv []string, timeout time.Duration, wait bool) error {
+	if err := supervise.Check(); err != nil {
+		return err
+	}
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "run %s: %w", argv[0], err)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -140,6 +141,10 @@ func checkPort(listen string) Finding {
 
 func checkBubblewrap(ctx context.Context, cfg *config.Config) Finding {
 	f := Finding{Part: "bubblewrap", Disables: "isolation of local executors: agents see the whole machine"}
+	if err := local.CheckPlatform(); err != nil {
+		f.Problem, f.Fix, f.Disables = err.Error(), thole.HintOf(err), "local executors: no thread runs an agent"
+		return f
+	}
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
 		f.Problem, f.Fix = "not installed", "apt-get install bubblewrap"

@@ -73,6 +73,9 @@ func Supervise(ctx context.Context, s Spec) error {
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if err := adoptOrphans(); err != nil {
+		if s.Started != nil {
+			s.Started(err)
+		}
 		return fmt.Errorf("supervise: %w", err)
 	}
 	body, _ := json.Marshal(procid.Self())
