@@ -34,6 +34,26 @@ build: web ## build bin/thole, one static binary with the web UI in it
 	@echo "building bin/thole"
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/thole ./cmd/thole
 
+# The targets of a release. Only go build, with the flags of a release, so that
+# nothing is compiled twice.
+TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+.PHONY: build-all
+build-all: ## compile everything for every system of a release, into bin/OS-ARCH
+	@set -e; for t in $(TARGETS); do os=$${t%/*}; arch=$${t#*/}; \
+	  echo "building $$t"; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath ./...; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$os-$$arch/thole ./cmd/thole; \
+	done
+
+.PHONY: licenses
+licenses: ## gather the licences of everything in the program, into bin/licenses
+	@scripts/licenses bin/licenses
+
+.PHONY: sbom
+sbom: build ## list what the program is made of, in bin/thole.cdx.json
+	@$(GO) run ./scripts/bom sbom -version '$(VERSION)' -o bin/thole.cdx.json bin/thole
+
 .PHONY: web
 web: ## build the web UI, if it is there
 	@scripts/web build
@@ -61,6 +81,19 @@ bench: setup ## measure speed against peers and write test/bench/RESULTS.md
 soak: setup ## run the long tests
 	THOLE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 120m ./...
 
+# What make test runs in part, because the detector slows SQLite.
+SERVERS := ./internal/appserver/... ./internal/execserver/... ./internal/executord/... ./internal/dispatch/... ./internal/daemon/... ./internal/platform/...
+
+.PHONY: race
+race: setup ## run all tests of the servers with the race detector
+	$(GO) test -race -count=1 -p 2 -timeout 120m $(SERVERS)
+
+FUZZTIME ?= 10m
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test for FUZZTIME (10m)
+	@GO='$(GO)' scripts/fuzz run $(FUZZTIME)
+
 .PHONY: mutants
 mutants: ## break the rules of delivery one by one; a test must notice each
 	THOLE_MUTANTS=1 $(GO) test -count=1 -timeout 60m -v ./test/mutants
@@ -70,7 +103,7 @@ gen: ## make generated files anew
 	$(GO) generate ./...
 
 .PHONY: verify
-verify: ## fail on stale generated files, unformatted code and untidy modules
+verify: ## fail on stale generated files, unformatted code, untidy modules and bad workflows
 	@GO='$(GO)' scripts/verify
 
 .PHONY: clean

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -32,6 +33,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := &Env{In: in, Out: out, Err: errw}
+	if i := nameAt(args); i < len(args) && args[i] == "--version" {
+		args = slices.Replace(slices.Clone(args), i, i+1, "version") // the command, with its --json
+	}
 	root := newRoot(env, args)
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -56,6 +60,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"exec-server": newExecServer, "exec-as": newExecAs,
 		"executor": newExecutor,
 		"up":       newUp,
+		"service":  newService,
 		"login":    newLogin, "token": newToken,
 		"sweep":      newSweep,
 		"doctor":     newDoctor,
@@ -67,16 +72,25 @@ func commands() map[string]func(*Env) *cobra.Command {
 	}
 }
 
-// named is the command that arguments name; "" if that takes more than a look.
-func named(args []string) string {
+// nameAt is where arguments name a command, behind global flags; their number if
+// they do not.
+func nameAt(args []string) int {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case a == "--home":
 			i++
 		case a == "--json", strings.HasPrefix(a, "--json="), strings.HasPrefix(a, "--home="):
 		default:
-			return a
+			return i
 		}
+	}
+	return len(args)
+}
+
+// named is the command that arguments name; "" if that takes more than a look.
+func named(args []string) string {
+	if i := nameAt(args); i < len(args) {
+		return args[i]
 	}
 	return ""
 }
@@ -90,6 +104,7 @@ func newRoot(env *Env, args []string) *cobra.Command {
 	}
 	root.PersistentFlags().BoolVar(&env.JSON, "json", false, "print JSON")
 	root.PersistentFlags().StringVar(&env.Home, "home", "", "home directory (default $THOLE_HOME or ~/.thole)")
+	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return (&thole.Error{Code: thole.CodeInvalid, Err: err}).WithHint("run the command with --help to see its flags")
 	})

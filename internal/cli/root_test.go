@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/version"
 )
 
 func run(args ...string) (out, errs string, code int) {
@@ -132,5 +133,23 @@ func TestCompletion(t *testing.T) {
 		if out, errs, code := run("completion", shell); code != 0 || !strings.Contains(out, "thole") {
 			t.Errorf("%s: exit %d: %s", shell, code, errs)
 		}
+	}
+}
+
+// --version is what version prints, with --json too.
+func TestVersionFlag(t *testing.T) {
+	for _, rest := range [][]string{nil, {"--json"}} {
+		want, _, _ := run(append([]string{"version"}, rest...)...)
+		for _, args := range [][]string{append([]string{"--version"}, rest...), append(rest[:len(rest):len(rest)], "--version")} {
+			if out, errs, code := run(args...); code != 0 || out != want || !strings.Contains(out, version.Version) {
+				t.Errorf("%v: exit %d: %q, want %q %s", args, code, out, want, errs)
+			}
+		}
+	}
+	if out, _, _ := run("--help"); !strings.Contains(out, "--version") {
+		t.Errorf("help does not show it: %s", out)
+	}
+	if _, _, code := run("--version", "x"); code != 2 {
+		t.Errorf("--version x: exit %d", code)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
@@ -223,10 +224,8 @@ func TestHostileHomes(t *testing.T) {
 		if err := os.Mkdir(s.home, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Mount("tmpfs", s.home, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
-			t.Skip("only root can make a small disk: ", err)
-		}
-		t.Cleanup(func() { s.run("daemon", "stop"); _ = syscall.Unmount(s.home, syscall.MNT_DETACH) })
+		lab.Disk(t, s.home, "size=4m,mode=0700", false)
+		t.Cleanup(func() { s.run("daemon", "stop") })
 		var r wire.Submitted
 		s.must(&r, "job", "submit", "--thread-id", "t")
 		big := filepath.Join(t.TempDir(), "big")

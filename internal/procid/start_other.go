@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package procid
 
@@ -16,9 +16,3 @@ func startOf(pid int) (string, bool) {
 
 // boot is not told here, so that an identity does not outlive a reboot for sure.
 func boot() string { return "" }
-
-// SessionOf is not told here.
-func SessionOf(int) int { return 0 }
-
-// Session is not told here.
-func Session(Identity) []Identity { return nil }

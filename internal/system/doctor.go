@@ -150,6 +150,10 @@ func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
 		f.Problem, f.Disables, f.Fix = note, "every wall between agents and this machine", "remove executor.isolation from the configuration"
 		return f
 	}
+	if err := local.CheckPlatform(); err != nil {
+		f.Problem, f.Fix = err.Error(), thole.HintOf(err)
+		return f
+	}
 	path, err := local.FindBwrap(ctx, cfg.UIDBase)
 	if err != nil {
 		f.Found, f.Problem, f.Fix = path, err.Error(), thole.HintOf(err)

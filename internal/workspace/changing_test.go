@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // The writes to one file are numbered and go round its blocks in a scattered
@@ -132,11 +132,16 @@ func TestAFileThatNeverHoldsStillIsMarked(t *testing.T) {
 	r.sync(b)
 	// To this side every file was stamped just now.
 	restless := workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, Client: r.client, Now: func() time.Time {
-		st, err := os.Stat(filepath.Join(b.dir, "log"))
+		dir, err := beneath.Open(b.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return time.Unix(st.Sys().(*syscall.Stat_t).Ctim.Unix())
+		defer dir.Close()
+		st, err := dir.Lstat("log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Unix(0, st.Ctime)
 	}})
 	defer restless.Close()
 	b.put(t, "fresh", "never stored")

@@ -67,7 +67,7 @@ func (c *codex) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(c.bin, args...)
 	cmd.Env = []string{"HOME=" + filepath.Dir(c.home), "CODEX_HOME=" + c.home, "PATH=/usr/bin:/bin"}
 	cmd.Dir = c.work
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = lab.Leash()
 	return cmd
 }
 

@@ -30,3 +30,6 @@ func Delegated(root string) string {
 	}
 	return ""
 }
+
+// CheckPlatform accepts: everything an executor needs is here.
+func CheckPlatform() error { return nil }

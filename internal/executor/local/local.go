@@ -100,6 +100,9 @@ const maxRoot = 108 - len("/00000000-0000-0000-0000-000000000000/own/d.sock") - 
 
 // Check implements executor.Driver.
 func (d *Driver) Check(ctx context.Context) error {
+	if err := CheckPlatform(); err != nil {
+		return err
+	}
 	if err := CheckRoot(d.cfg.Root); err != nil {
 		return err
 	}
@@ -129,6 +132,9 @@ func (d *Driver) dir(id thole.ExecutorID, elem ...string) string {
 
 // Create implements executor.Driver.
 func (d *Driver) Create(_ context.Context, spec executor.Spec) error {
+	if err := CheckPlatform(); err != nil {
+		return err
+	}
 	if !thole.ValidUUID(string(spec.ID)) {
 		return thole.Errorf(thole.CodeInvalid, "executor id %q is not a UUID", spec.ID)
 	}

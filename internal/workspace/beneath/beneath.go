@@ -62,7 +62,7 @@ type Stat struct {
 const ModeBits = 0o1777
 
 func statOf(st *unix.Stat_t) Stat {
-	s := Stat{Kind: Other, Mode: st.Mode & ModeBits, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Inode: st.Ino}
+	s := Stat{Kind: Other, Mode: uint32(st.Mode) & ModeBits, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Inode: st.Ino}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		s.Kind = File

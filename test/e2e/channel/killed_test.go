@@ -89,7 +89,7 @@ func newHost(t *testing.T) *host {
 	}
 	cmd := exec.Command(lab.Codex(t), "app-server", "--listen", h.addr)
 	cmd.Env, cmd.Dir = h.env, dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = lab.Leash()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

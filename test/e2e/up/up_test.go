@@ -13,10 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/test/e2e/home"
 )
 
@@ -162,10 +162,7 @@ func TestUpRefuses(t *testing.T) {
 	})
 	t.Run("a home that cannot be written", func(t *testing.T) {
 		h := home.New(t)
-		if err := syscall.Mount("tmpfs", h.Dir, "tmpfs", syscall.MS_RDONLY, "size=1m,mode=0700"); err != nil {
-			t.Skip("only root can make a read-only home: ", err)
-		}
-		t.Cleanup(func() { _ = syscall.Unmount(h.Dir, syscall.MNT_DETACH) })
+		lab.Disk(t, h.Dir, "size=1m,mode=0700", true)
 		_, words, code := h.Run("up", "--demo", "--no-browser")
 		if code != 7 || !strings.Contains(words, "read-only") || !strings.Contains(words, "try:") {
 			t.Errorf("exit %d: %s", code, words)
