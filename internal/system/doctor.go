@@ -1,9 +1,11 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,12 +156,20 @@ func checkBubblewrap(ctx context.Context, cfg *config.Config) Finding {
 	return f
 }
 
+// endpointAddress is where the server of a URL listens.
+func endpointAddress(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" {
+		return endpoint
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme))
+}
+
 func checkObjects(cfg *config.Config) Finding {
 	f := Finding{Part: "objects", OK: true, Found: "directory in the home"}
 	if cfg.Objects.Kind == "s3" {
 		f = Finding{Part: "objects", Found: "s3 " + cfg.Objects.Endpoint + "/" + cfg.Objects.Bucket, Disables: "sync of workspaces"}
-		host := strings.TrimPrefix(strings.TrimPrefix(cfg.Objects.Endpoint, "https://"), "http://")
-		conn, err := net.DialTimeout("tcp", host, 3*time.Second)
+		conn, err := net.DialTimeout("tcp", endpointAddress(cfg.Objects.Endpoint), 3*time.Second)
 		if err != nil {
 			f.Problem, f.Fix = err.Error(), "start the S3 server, or correct objects.endpoint"
 			return f

@@ -98,13 +98,15 @@ func (w *workspaces) openObjects(cfg *config.Config, log *slog.Logger) error {
 }
 
 func (w *workspaces) openS3(cfg config.Objects) error {
-	secret, err := os.ReadFile(cfg.SecretKeyFile)
-	if err != nil {
-		return thole.Errorf(thole.CodeInvalid, "objects.secret_key_file: %w", err)
+	keys := s3.Keys{Source: s3.Source(cfg.Credentials), Access: cfg.AccessKey, Endpoint: cfg.CredentialsAt}
+	if cfg.SecretKeyFile != "" {
+		secret, err := os.ReadFile(cfg.SecretKeyFile)
+		if err != nil {
+			return thole.Errorf(thole.CodeInvalid, "objects.secret_key_file: %w", err)
+		}
+		keys.Secret = strings.TrimSpace(string(secret))
 	}
-	store, err := s3.Open(s3.Config{
-		Endpoint: cfg.Endpoint, Region: cfg.Region, Bucket: cfg.Bucket, AccessKey: cfg.AccessKey, SecretKey: strings.TrimSpace(string(secret)),
-	})
+	store, err := s3.Open(s3.Config{Endpoint: cfg.Endpoint, Region: cfg.Region, Bucket: cfg.Bucket, Style: s3.Style(cfg.Style), Keys: keys})
 	if err != nil {
 		return err
 	}
