@@ -3,12 +3,14 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/measure"
 )
 
 // follow brings a run's events into the thread and the thread's wishes to the
@@ -33,6 +35,9 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again in
 		<-wishes
 	}()
 	pump := &pump{worker: w, place: p, run: r.ID, again: again, cursor: r.Acked}
+	if r.Acked == 0 {
+		pump.asked = time.Now()
+	}
 	for {
 		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []executord.LogEvent) error { return pump.apply(ctx, batch) })
 		switch {
@@ -93,6 +98,7 @@ type pump struct {
 	parked  bool
 	waiting int
 	touched time.Time
+	asked   time.Time // when the run began, until its agent has shown something
 }
 
 // apply stores a batch, then acknowledges it: a crash in between reads it again,
@@ -121,7 +127,9 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		p.ended = false
 		return err
 	}
-	if err := p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events); err != nil {
+	p.heard(events)
+	err := p.step(ctx, measure.Apply, func(ctx context.Context) error { return p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events) })
+	if err != nil {
 		p.ended = false
 		return err
 	}
@@ -143,6 +151,14 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		return nil
 	}
 	return p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor})
+}
+
+// heard tells how long the agent's first words took.
+func (p *pump) heard(events []event.Event) {
+	if !p.asked.IsZero() && slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.ItemDelta || e.Item != nil && shows(*e.Item) }) {
+		p.cfg.Meter.Took(measure.ModelWait, time.Since(p.asked))
+		p.asked = time.Time{}
+	}
 }
 
 // explain adds an out-of-memory hint when the agent was killed for its memory use.

@@ -102,7 +102,7 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 // Propose implements channel.Channel.
 func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answer, error) {
 	turn, err := c.Threads.StartTurn(ctx, actor(p.User), thread.StartTurn{
-		Thread: p.Thread, Input: thole.Text(p.Text), ClientID: p.Marker, Idempotency: p.Request,
+		Thread: p.Thread, Input: thole.Text(p.Text), ClientID: p.Marker, Idempotency: p.Request, Trace: string(p.Batch),
 	})
 	if err == nil {
 		return channel.Answer{
