@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/measure"
@@ -69,7 +70,7 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again in
 // is asked a few times before it is given up.
 func (w *worker) alive(ctx context.Context, p *place) error {
 	var last error
-	for wait := 50 * time.Millisecond; wait < 2*time.Second; wait *= 2 {
+	for range (backoff.Policy{Min: 50 * time.Millisecond, Max: 2 * time.Second}).Tries(ctx, 7) {
 		info, err := w.cfg.Driver.Inspect(ctx, p.row.ID)
 		switch {
 		case err == nil && info.State == executor.Running && info.Boot == p.info.Boot:
@@ -78,11 +79,9 @@ func (w *worker) alive(ctx context.Context, p *place) error {
 			return errDead
 		}
 		last = err
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
-		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return errors.Join(errDead, last)
 }

@@ -17,6 +17,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -123,7 +124,7 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 func (c *Channel) find(ctx context.Context, w channel.Watch) (thole.TurnID, error) {
 	for read := range 2 {
 		if read > 0 {
-			if err := sleep(ctx, settle); err != nil {
+			if err := backoff.Sleep(ctx, settle); err != nil {
 				return "", err
 			}
 		}
@@ -151,15 +152,6 @@ func (c *Channel) scan(ctx context.Context, w channel.Watch) (thole.TurnID, erro
 			return "", nil
 		}
 		page.Cursor = turns.Next
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

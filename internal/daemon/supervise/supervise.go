@@ -9,6 +9,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -85,18 +87,13 @@ func Supervise(ctx context.Context, s Spec) error {
 		return fmt.Errorf("supervise: %w", err)
 	}
 	var err error
-	for pause, n := 100*time.Millisecond, 0; n < 20; pause, n = min(2*pause, 30*time.Second), n+1 {
+	for range (backoff.Policy{Min: 100 * time.Millisecond, Max: 30 * time.Second}).Tries(ctx, 20) {
 		if err = s.Report(ctx, r); err == nil || thole.CodeOf(err) == thole.CodeConflict || thole.CodeOf(err) == thole.CodeNotFound {
 			forget(s.Home, s.Job)
 			return nil
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
-	return err // the result file stays; the owner's sweep takes it
+	return cmp.Or(ctx.Err(), err) // the result file stays; the owner's sweep takes it
 }
 
 func forget(home string, job thole.JobID) {

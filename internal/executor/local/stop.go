@@ -12,6 +12,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executord"
 )
 
@@ -24,7 +25,7 @@ const stopGrace = 5 * time.Second
 func (d *Driver) Stop(ctx context.Context, id thole.ExecutorID) error {
 	deadline := time.Now().Add(stopGrace)
 	signal := syscall.SIGTERM
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+	for looked := (backoff.Policy{Min: time.Millisecond, Max: 50 * time.Millisecond}).Begin(); ; {
 		pids, err := marked(id)
 		if err != nil {
 			return err
@@ -48,10 +49,8 @@ func (d *Driver) Stop(ctx context.Context, id thole.ExecutorID) error {
 		if time.Now().After(deadline) {
 			signal = syscall.SIGKILL
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
+		if err := looked.Wait(ctx); err != nil {
+			return err
 		}
 	}
 }
