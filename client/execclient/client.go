@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/protocol/exec"
@@ -214,9 +215,7 @@ func (c *Client) recover() {
 			c.fail(fmt.Errorf("%w: %w", ErrLost, err))
 			return
 		}
-		select {
-		case <-time.After(c.opts.RetryEvery):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, c.opts.RetryEvery) != nil {
 			c.fail(fmt.Errorf("%w: not resumed within %s: %w", ErrLost, c.opts.RecoverFor, err))
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -218,12 +219,7 @@ func (k *Keeper) awaitThread(a Attachment) {
 			if k.ctx.Err() == nil {
 				k.cfg.Log.Warn("cannot bind a new thread yet", "attachment", a.ID, "err", err)
 			}
-			t := time.NewTimer(time.Second)
-			select {
-			case <-t.C:
-			case <-k.ctx.Done():
-				t.Stop()
-			}
+			_ = backoff.Sleep(k.ctx, time.Second)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
@@ -91,10 +92,8 @@ func newDaemonStop(env *Env) *cobra.Command {
 			}
 			// Stopped means gone. A successor may own the home by then.
 			for old.Alive() == nil {
-				select {
-				case <-time.After(5 * time.Millisecond):
-				case <-cmd.Context().Done():
-					return cmd.Context().Err()
+				if err := backoff.Sleep(cmd.Context(), 5*time.Millisecond); err != nil {
+					return err
 				}
 			}
 			return env.print(st, func(w io.Writer) { fmt.Fprintf(w, "stopped pid %d\n", st.PID) })

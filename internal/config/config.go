@@ -55,6 +55,9 @@ type Objects struct {
 	Endpoint      string `toml:"endpoint"`
 	Bucket        string `toml:"bucket"`
 	Region        string `toml:"region"`
+	Style         string `toml:"style"`       // auto, path, host
+	Credentials   string `toml:"credentials"` // auto, static, env, web_identity, iam
+	CredentialsAt string `toml:"credentials_endpoint"`
 	AccessKey     string `toml:"access_key"`
 	SecretKeyFile string `toml:"secret_key_file"`
 }
@@ -131,7 +134,7 @@ func Default() Config {
 	return Config{
 		Log:     Log{Level: "info", Format: "auto"},
 		HTTP:    HTTP{Listen: "127.0.0.1:7433"},
-		Objects: Objects{Kind: "dir"},
+		Objects: Objects{Kind: "dir", Style: "auto", Credentials: "auto"},
 		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
 			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512},
 		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
@@ -156,6 +159,8 @@ func (c *Config) Validate() error {
 		oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
 		oneOf("log.format", c.Log.Format, "auto", "text", "json"),
 		oneOf("objects.kind", c.Objects.Kind, "dir", "s3"),
+		oneOf("objects.style", c.Objects.Style, "auto", "path", "host"),
+		oneOf("objects.credentials", c.Objects.Credentials, "auto", "static", "env", "web_identity", "iam"),
 		oneOf("executor.kind", c.Executor.Kind, "local"),
 		oneOf("executor.isolation", c.Executor.Isolation, "box", "none"),
 		c.positive("executor.uid_base", c.Executor.UIDBase > 0),
@@ -193,6 +198,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Executor.OrphanTimeout < 30*time.Second {
 		checks = append(checks, c.bad("executor.orphan_timeout", "must be at least 30s: who follows a turn asks every 10 s"))
+	}
+	if o := c.Objects; o.Kind == "s3" && ((o.AccessKey == "") != (o.SecretKeyFile == "") || o.Credentials == "static" && o.AccessKey == "") {
+		checks = append(checks, c.bad("objects.access_key", "and objects.secret_key_file are needed together, and for objects.credentials = \"static\""))
 	}
 	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 {
 		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb and executor.pids must not be negative; 0 is no limit"))

@@ -60,6 +60,9 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		"not in the set":        {flags: map[string]string{"log.level": "loud"}, want: "log.level"},
 		"window under idle":     {flags: map[string]string{"delivery.observation_window": "1m"}, want: "delivery.observation_window"},
 		"s3 without a bucket":   {flags: map[string]string{"objects.kind": "s3"}, want: "objects.bucket"},
+		"s3 with half a key":    {file: s3Bucket + `access_key = "a"`, want: "objects.secret_key_file"},
+		"s3 with no key":        {file: s3Bucket + `credentials = "static"`, want: "objects.access_key"},
+		"s3 in no style":        {file: s3Bucket + `style = "tilde"`, want: "objects.style"},
 		"number that is a word": {flags: map[string]string{"delivery.max_bytes": "1k"}, want: "whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,6 +73,8 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		})
 	}
 }
+
+const s3Bucket = "[objects]\nkind = \"s3\"\nendpoint = \"http://127.0.0.1:9000\"\nbucket = \"b\"\n"
 
 func TestEveryKeyCanBeSetFromTheEnvironment(t *testing.T) {
 	c := Default()

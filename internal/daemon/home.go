@@ -18,6 +18,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 )
 
 // SocketName is the socket of a home.
@@ -112,7 +113,8 @@ func LockFile(ctx context.Context, path string, wait time.Duration) (*os.File, e
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "lock: %w", err).WithHint("make %s writable, or choose another home with --home or THOLE_HOME", filepath.Dir(path))
 	}
-	for deadline, pause := time.Now().Add(wait), time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+	held := backoff.Policy{Min: time.Millisecond, Max: 20 * time.Millisecond}.Begin()
+	for deadline := time.Now().Add(wait); ; {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return f, nil
@@ -128,13 +130,9 @@ func LockFile(ctx context.Context, path string, wait time.Duration) (*os.File, e
 			_ = f.Close()
 			return nil, thole.Errorf(thole.CodeBusy, "%s is locked by another process", path)
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if err := held.Wait(ctx); err != nil {
 			_ = f.Close()
-			return nil, ctx.Err()
+			return nil, err
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package delivery
 
-import "time"
+import (
+	"time"
+
+	"github.com/tholehq/thole/internal/backoff"
+)
 
 // Limits are the machine's numbers. They are stored on batches and attempts when
 // those are made, so that changing them changes nothing already under way.
@@ -46,9 +50,5 @@ func (l Limits) overdueAgain() time.Duration { return max(l.AcceptTimeout, l.Obs
 
 // backoff is the pause after the n-th failure before acceptance (n from 1).
 func (l Limits) backoff(n int64) time.Duration {
-	d := l.RetryMin
-	for i := int64(1); i < n && d < l.RetryMax; i++ {
-		d *= 2
-	}
-	return min(d, l.RetryMax)
+	return backoff.Policy{Min: l.RetryMin, Max: l.RetryMax}.After(int(n))
 }

@@ -15,6 +15,7 @@ type Machine struct {
 	limits Limits
 	newID  func(now time.Time) string
 	wake   func(*Candidate)
+	held   func()
 }
 
 // Config makes a Machine.
@@ -26,6 +27,8 @@ type Config struct {
 	// Wake is called after a commit that may have given a driver work, with the
 	// lane that is ready by it, if one is. It must not block.
 	Wake func(ready *Candidate)
+	// Held is called after a commit that left a batch to a human. It must not block.
+	Held func()
 }
 
 // New returns a Machine over a store.
@@ -36,7 +39,10 @@ func New(c Config) *Machine {
 	if c.Wake == nil {
 		c.Wake = func(*Candidate) {}
 	}
-	return &Machine{store: c.Store, limits: c.Limits, newID: c.NewID, wake: c.Wake}
+	if c.Held == nil {
+		c.Held = func() {}
+	}
+	return &Machine{store: c.Store, limits: c.Limits, newID: c.NewID, wake: c.Wake, held: c.Held}
 }
 
 // Limits returns the machine's numbers.
@@ -129,6 +135,7 @@ func (o *op) hold(b *Batch, why string, proof map[string]string) error {
 		p = map[string]string{}
 	}
 	p["held_for"] = why
+	o.AfterCommit(o.m.held)
 	return o.log("batch.hold", Audit{
 		Batch: b.ID, Attempt: b.HeadAttempt, Generation: b.Generation,
 		From: string(thole.ReplayAutomatic), To: string(thole.ReplayManual), Proof: p,

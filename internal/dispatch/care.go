@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -123,7 +124,14 @@ func (w *worker) sync(ctx context.Context, th fold.Thread, id thole.ExecutorID, 
 	if err := expect(ok, err, "begin sync: the executor is neither running nor stopped"); err != nil {
 		return err
 	}
-	snapshot, failure := w.cfg.Workspaces.Sync(ctx, w.target(th, p), reason)
+	snapshot := ""
+	failure := w.step(ctx, measure.Sync, func(ctx context.Context) (err error) {
+		snapshot, err = w.cfg.Workspaces.Sync(ctx, w.target(th, p), reason)
+		return err
+	})
+	if failure != nil {
+		w.cfg.Meter.Count(measure.SyncFailed)
+	}
 	if _, err := w.cfg.Rows.EndSync(context.WithoutCancel(ctx), id, snapshot, failure); err != nil {
 		return err
 	}

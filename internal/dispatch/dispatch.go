@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
@@ -86,6 +87,7 @@ type Config struct {
 	StaleAfter   time.Duration // default 5 min
 	SweepEvery   time.Duration
 	StartsPerSec float64
+	Meter        measure.Meter
 	Log          *slog.Logger
 	Now          func() time.Time
 }
@@ -128,6 +130,9 @@ func New(cfg Config) *Dispatcher {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = measure.None
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -3,12 +3,15 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/measure"
 )
 
 // follow brings a run's events into the thread and the thread's wishes to the
@@ -33,6 +36,9 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again in
 		<-wishes
 	}()
 	pump := &pump{worker: w, place: p, run: r.ID, again: again, cursor: r.Acked, receipts: r.Receipts}
+	if r.Acked == 0 {
+		pump.asked = time.Now()
+	}
 	for {
 		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []executord.LogEvent) error { return pump.apply(ctx, batch) })
 		switch {
@@ -64,7 +70,7 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again in
 // is asked a few times before it is given up.
 func (w *worker) alive(ctx context.Context, p *place) error {
 	var last error
-	for wait := 50 * time.Millisecond; wait < 2*time.Second; wait *= 2 {
+	for range (backoff.Policy{Min: 50 * time.Millisecond, Max: 2 * time.Second}).Tries(ctx, 7) {
 		info, err := w.cfg.Driver.Inspect(ctx, p.row.ID)
 		switch {
 		case err == nil && info.State == executor.Running && info.Boot == p.info.Boot:
@@ -73,11 +79,9 @@ func (w *worker) alive(ctx context.Context, p *place) error {
 			return errDead
 		}
 		last = err
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
-		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return errors.Join(errDead, last)
 }
@@ -96,6 +100,7 @@ type pump struct {
 	// receipts: the executor says with which receipt an answer came. One that was
 	// started by an older version does not.
 	receipts bool
+	asked    time.Time // when the run began, until its agent has shown something
 }
 
 // apply stores a batch, then acknowledges it: a crash in between reads it again,
@@ -128,7 +133,9 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 		p.ended = false
 		return err
 	}
-	if err := p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events); err != nil {
+	p.heard(events)
+	err := p.step(ctx, measure.Apply, func(ctx context.Context) error { return p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events) })
+	if err != nil {
 		p.ended = false
 		return err
 	}
@@ -169,6 +176,14 @@ func (p *pump) vouch(ctx context.Context, events []event.Event) error {
 		}
 	}
 	return nil
+}
+
+// heard measures how long the agent's first words took.
+func (p *pump) heard(events []event.Event) {
+	if !p.asked.IsZero() && slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.ItemDelta || e.Item != nil && shows(*e.Item) }) {
+		p.cfg.Meter.Took(measure.ModelWait, time.Since(p.asked))
+		p.asked = time.Time{}
+	}
 }
 
 // explain adds an out-of-memory hint when the agent was killed for its memory use.

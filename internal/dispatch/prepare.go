@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/measure"
 )
 
 // place is a turn's executor, ready to run agents.
@@ -165,15 +166,16 @@ func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 	defer release()
 	steps := []struct {
 		phase thole.Phase
+		what  measure.What
 		do    func(context.Context, Target) error
 	}{
-		{thole.PhaseRestoring, w.cfg.Workspaces.Restore},
-		{thole.PhaseLinking, w.cfg.Workspaces.Link},
-		{thole.PhasePreparing, w.cfg.Workspaces.Validate},
+		{thole.PhaseRestoring, measure.Restore, w.cfg.Workspaces.Restore},
+		{thole.PhaseLinking, measure.Link, w.cfg.Workspaces.Link},
+		{thole.PhasePreparing, measure.Validate, w.cfg.Workspaces.Validate},
 	}
 	for _, s := range steps {
 		if err = w.phase(ctx, p.row.ID, s.phase); err == nil {
-			err = s.do(ctx, w.target(th, p))
+			err = w.step(ctx, s.what, func(ctx context.Context) error { return s.do(ctx, w.target(th, p)) })
 		}
 		if errors.Is(context.Cause(ctx), errInterrupted) {
 			return errInterrupted
@@ -190,7 +192,11 @@ func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 func (w *worker) start(ctx context.Context, p *place, th fold.Thread) error {
 	info, err := w.cfg.Driver.Inspect(ctx, p.row.ID)
 	if err != nil || info.State != executor.Running {
-		if info, err = w.boot(ctx, p, th, info.State == executor.Missing); err != nil {
+		err = w.step(ctx, measure.Start, func(ctx context.Context) (err error) {
+			info, err = w.boot(ctx, p, th, info.State == executor.Missing)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -115,7 +116,7 @@ func (w *worker) runOnce(ctx context.Context, th fold.Thread, t fold.Turn) error
 	if w.cfg.Scope == executor.ScopeTurn {
 		defer p.client.Close()
 	}
-	err = w.follow(ctx, p, run, t.Run)
+	err = w.step(ctx, measure.Run, func(ctx context.Context) error { return w.follow(ctx, p, run, t.Run) })
 	if errors.Is(err, errLost) && w.starved(p) {
 		err = errors.Join(errStarved, err)
 	}

@@ -8,11 +8,10 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
-	"github.com/tholehq/thole/internal/tracing"
-	"go.opentelemetry.io/otel/attribute"
 )
 
 // worker has one lease. Its context ends with the lease.
@@ -42,13 +41,11 @@ func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 		held, letGo := w.hold(ctx)
 		defer letGo()
 		var err error
-		spanned, end := tracing.Span(held, "dispatch."+string(l.Kind), attribute.String("thread", string(l.Thread)), attribute.String("turn", string(l.Turn)))
 		if l.Kind == queue.Turn || l.Kind == "" {
-			err = w.turn(spanned)
+			err = w.turn(held)
 		} else {
-			err = w.care(spanned)
+			err = w.step(held, measure.Care, w.care)
 		}
-		end(err)
 		w.finish(held, err)
 	}()
 }
@@ -106,6 +103,7 @@ func (w *worker) hold(ctx context.Context) (held context.Context, letGo func()) 
 func (w *worker) finish(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		if errors.Is(context.Cause(ctx), queue.ErrLeaseLost) {
+			w.cfg.Meter.Count(measure.Fenced)
 			w.log.Warn("lease lost", "turn", w.lease.Turn)
 			return
 		}
@@ -128,9 +126,11 @@ func (w *worker) finish(ctx context.Context, err error) {
 		err = w.cfg.Queue.Complete(ctx, w.lease.Turn, w.lease.Token)
 	case errors.Is(err, errParked):
 		err = w.park(ctx)
-	case errors.Is(err, queue.ErrLeaseLost), errors.Is(err, thread.ErrFenced):
+	case isFenced(err):
+		w.cfg.Meter.Count(measure.Fenced)
 		return
 	default:
+		w.cfg.Meter.Count(measure.Retried)
 		w.log.Warn("turn goes back to the queue", "turn", w.lease.Turn, "thread", w.lease.Thread, "err", err)
 		err = w.cfg.Queue.Release(ctx, w.lease.Turn, w.lease.Token, queue.Backoff(w.lease.Attempt), err.Error())
 	}
@@ -165,7 +165,7 @@ func (w *worker) ref(id thole.ExecutorID) thread.TurnRef {
 	return thread.TurnRef{Thread: w.lease.Thread, Turn: w.lease.Turn, Token: w.lease.Token, Executor: id}
 }
 
-// turn takes one turn from wherever it is to the end of its pipeline.
+// turn finds what was leased and works on it.
 func (w *worker) turn(ctx context.Context) error {
 	th, err := w.cfg.Threads.Get(ctx, thole.SystemActor, w.lease.Thread)
 	if thole.CodeOf(err) == thole.CodeNotFound {
@@ -181,6 +181,14 @@ func (w *worker) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return measure.Do(ctx, w.cfg.Meter, w.measured(measure.Turn, t), func(ctx context.Context) error {
+		w.claimed(ctx, t)
+		return w.pipeline(ctx, th, t)
+	})
+}
+
+// pipeline takes a turn from wherever it is to its end.
+func (w *worker) pipeline(ctx context.Context, th fold.Thread, t fold.Turn) (err error) {
 	if t.Outcome != "" {
 		return w.aftermath(ctx, th, t)
 	}

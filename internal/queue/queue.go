@@ -13,6 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 )
 
 // State of a row. Legal moves:
@@ -150,13 +151,7 @@ type Store interface {
 
 // Backoff is the delay before attempt n+1: 1 s doubling to 5 min.
 func Backoff(attempt int) time.Duration {
-	d := time.Second
-	for range attempt - 1 {
-		if d *= 2; d >= 5*time.Minute {
-			return 5 * time.Minute
-		}
-	}
-	return d
+	return backoff.Policy{Min: time.Second, Max: 5 * time.Minute}.After(attempt)
 }
 
 // MaxAttempts is how often a turn is tried before it fails for good.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -33,17 +32,12 @@ type Statement struct {
 // list makes the statements anew for each try.
 func (db *DB) Batch(ctx context.Context, step, topic string, list func() []Statement) error {
 	if pg, ok := db.eng.(*postgres); ok {
-		for try := 0; ; try++ {
-			err := pg.pipeline(ctx, step, topic, list())
-			if err == nil || OutcomeUnknown(err) || !serialization(err) || try == maxRetries {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(rand.N(time.Millisecond << try)):
-			}
+		began := time.Now()
+		err := pg.again(ctx, func() error { return pg.pipeline(ctx, step, topic, list()) })
+		if err == nil {
+			db.cfg.Took(time.Since(began))
 		}
+		return err
 	}
 	return db.Update(ctx, step, func(tx *Tx) error {
 		for _, s := range list() {

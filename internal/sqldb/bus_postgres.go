@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/tholehq/thole/internal/backoff"
 )
 
 const (
@@ -17,22 +18,17 @@ const (
 // ends. Each time it becomes live it wakes everybody, because notes sent while it
 // was away are gone.
 func (pg *postgres) listen(ctx context.Context, publish func([]note)) {
-	pause := busMinPause
+	away := backoff.Policy{Min: busMinPause, Max: busMaxPause}.Begin()
 	for ctx.Err() == nil {
 		err := pg.listenOnce(ctx, func(notes []note) {
-			pause = busMinPause
+			away.Reset()
 			publish(notes)
 		})
 		if ctx.Err() != nil {
 			return
 		}
 		pg.log.Warn("store bus lost its connection", "err", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, busMaxPause)
+		_ = away.Wait(ctx)
 	}
 }
 

@@ -24,6 +24,8 @@ type Config struct {
 	Conns int
 	Log   *slog.Logger
 
+	// Took is told how long each durable change took, the wait for others included.
+	Took func(time.Duration)
 	// Hook is told of every durable step, for crash tests.
 	Hook Hook
 	// VFS names a registered SQLite file system, for power-loss tests.
@@ -65,6 +67,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Took == nil {
+		cfg.Took = func(time.Duration) {}
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -105,10 +110,12 @@ func (db *DB) Update(ctx context.Context, step string, fn func(tx *Tx) error) er
 	if step == "" {
 		return thole.Errorf(thole.CodeInternal, "update: a durable step needs a name")
 	}
+	began := time.Now()
 	tx, err := db.eng.update(ctx, step, fn)
 	if err != nil {
 		return err
 	}
+	db.cfg.Took(time.Since(began))
 	if db.Engine() == SQLite {
 		db.bus.publish(tx.notes)
 	}

@@ -1,17 +1,18 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 )
 
 // Postgres is the name of that engine.
@@ -74,17 +75,23 @@ func byIndex(cfg *pgx.ConnConfig) *pgx.ConnConfig {
 }
 
 func (pg *postgres) update(ctx context.Context, step string, fn func(*Tx) error) (*Tx, error) {
-	for try := 0; ; try++ {
-		tx, err := pg.once(ctx, step, fn)
-		if err == nil || OutcomeUnknown(err) || !serialization(err) || try == maxRetries {
-			return tx, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(rand.N(time.Millisecond << try)):
+	var tx *Tx
+	err := pg.again(ctx, func() (err error) {
+		tx, err = pg.once(ctx, step, fn)
+		return err
+	})
+	return tx, err
+}
+
+// again repeats what lost against another transaction, apart from those who lost
+// with it.
+func (pg *postgres) again(ctx context.Context, do func() error) (err error) {
+	for range (backoff.Policy{Min: time.Millisecond, Max: time.Second, Jitter: backoff.Full}).Tries(ctx, 1+maxRetries) {
+		if err = do(); err == nil || OutcomeUnknown(err) || !serialization(err) {
+			return err
 		}
 	}
+	return cmp.Or(ctx.Err(), err)
 }
 
 func (pg *postgres) once(ctx context.Context, step string, fn func(*Tx) error) (_ *Tx, err error) {

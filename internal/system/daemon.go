@@ -42,7 +42,8 @@ type DaemonConfig struct {
 	// Ready is called with nil when the socket answers.
 	Ready func(error)
 	// Hook observes durable steps, for crash tests.
-	Hook sqldb.Hook
+	Hook  sqldb.Hook
+	meter *meter
 	// Role is "daemon" or "up".
 	Role string
 	// Build makes the rest of the graph on the open store; nil: delivery only.
@@ -68,6 +69,9 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		}
 	})
 	defer ready()
+	if cfg.meter == nil {
+		cfg.meter = newMeter(nil)
+	}
 	wait := time.Duration(0)
 	if cfg.Takeover {
 		wait = takeoverWait
@@ -85,7 +89,7 @@ func RunDaemon(ctx context.Context, cfg DaemonConfig) (reason daemon.StopReason,
 		return "", err
 	}
 	defer func() { err = errors.Join(err, owner.Release()) }()
-	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Hook: cfg.Hook})
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: cfg.Log, Took: cfg.meter.commit, Hook: cfg.Hook})
 	if err != nil {
 		return "", err
 	}
@@ -169,9 +173,9 @@ func newDeliveries(cfg DaemonConfig, db *store.DB) (*deliveries, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: cfg.Limits, Wake: d.tell})
+	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: cfg.Limits, Wake: d.tell, Held: cfg.meter.held})
 	d.driver = driver.New(driver.Config{
-		Machine: d.machine, Channels: d.channels, Compose: words.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Log: cfg.Log,
+		Machine: d.machine, Channels: d.channels, Compose: words.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Meter: cfg.meter, Log: cfg.Log,
 	})
 	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, keeper, sqldb.OutcomeUnknown)
 	return d, err

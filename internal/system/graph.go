@@ -54,24 +54,29 @@ func Run(ctx context.Context, o Options) (daemon.StopReason, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	flush, err := tracing.Start()
+	spans, err := tracing.Start(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = flush(context.WithoutCancel(ctx)) }() // the end does not wait for a collector that is away
+	defer func() { // the end does not wait long for a collector that is away
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = spans.Stop(ctx)
+	}()
+	m := newMeter(spans)
 	box := isolation(context.WithoutCancel(ctx), o.Config.Executor)
 	return RunDaemon(ctx, DaemonConfig{
-		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready, Hook: o.Hook,
+		Home: o.Config.Home, Role: o.Role, Idle: o.Idle, Takeover: o.Takeover, Log: o.Log, Ready: o.Ready, Hook: o.Hook, meter: m,
 		Limits: limits(o.Config.Delivery), Template: o.Config.Delivery.Template, MessageBytes: o.Config.Delivery.MessageBytes,
 		Build: func(ctx context.Context, db *store.DB, d *deliveries) (*rest, error) {
-			return build(ctx, o, db, d, box)
+			return build(ctx, o, db, d, m, box)
 		},
 	})
 }
 
 // build makes everything that is not delivery, in the order in which the parts
 // need one another, and starts it. What was started is stopped in reverse.
-func build(ctx context.Context, o Options, db *store.DB, d *deliveries, box func(context.Context) (string, error)) (_ *rest, err error) {
+func build(ctx context.Context, o Options, db *store.DB, d *deliveries, m *meter, box func(context.Context) (string, error)) (_ *rest, err error) {
 	ctx = context.WithoutCancel(ctx) // parts end by being stopped
 	g := service.New(ctx)
 	defer func() {
@@ -97,7 +102,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, box func
 	if err := g.Start("collection", background(func(ctx context.Context) { ws.collect(ctx, o.Log) })); err != nil {
 		return nil, err
 	}
-	t, err := newThreads(o.Config, db, providers, creds, ws, box, o.Log)
+	t, err := newThreads(o.Config, db, providers, creds, ws, m, box, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +147,7 @@ func build(ctx context.Context, o Options, db *store.DB, d *deliveries, box func
 	maps.Copy(methods, tokenMethods(sessions))
 	ready := func() {}
 	if o.Web != nil {
-		page, login, err := startWeb(ctx, g, o, db, sessions, t, d)
+		page, login, err := startWeb(ctx, g, o, db, sessions, t, d, m)
 		if err != nil {
 			return nil, err
 		}

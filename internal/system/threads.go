@@ -35,8 +35,8 @@ type threads struct {
 	log        *slog.Logger
 }
 
-func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, box func(context.Context) (string, error), log *slog.Logger) (*threads, error) {
-	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Log: log})
+func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, m *meter, box func(context.Context) (string, error), log *slog.Logger) (*threads, error) {
+	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: m.slow, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds pro
 		Workspaces: ws, Credentials: creds, Info: providers.info,
 		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
 		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, RemoveAfter: cfg.Executor.RemoveAfter,
-		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Log: log,
+		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Meter: m, Log: log,
 	})
 	machine.Attach(t.dispatcher)
 	return t, nil

@@ -31,7 +31,8 @@ type Page struct {
 
 // startWeb serves the page and the REST interface. It returns the page and the
 // method that makes another login link.
-func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, sessions *session.Manager, t *threads, d *deliveries) (page Page, login daemon.Method, err error) {
+func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, sessions *session.Manager, t *threads, d *deliveries, m *meter) (page Page, login daemon.Method, err error) {
+	m.watch(db)
 	ln, err := listenWeb(ctx, o.Config.HTTP, sessions)
 	if err != nil {
 		return page, nil, err
@@ -40,7 +41,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 	methods := d.methods()
 	api, err := httpapi.New(httpapi.Config{
 		Threads: t.machine, Providers: t.providers.offered(o.Demo), Settle: t.providers.settle, Index: db.Index(), Keys: db.Idempotency(),
-		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: measured(db),
+		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
 		UI: o.UI, Version: version.Version, Log: o.Log,
 	})

@@ -123,13 +123,15 @@ func (w *workspaces) keep(s objects.Store, check func(context.Context) error, lo
 }
 
 func openS3(cfg config.Objects) (*s3.Store, error) {
-	secret, err := os.ReadFile(cfg.SecretKeyFile)
-	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "objects.secret_key_file: %w", err)
+	keys := s3.Keys{Source: s3.Source(cfg.Credentials), Access: cfg.AccessKey, Endpoint: cfg.CredentialsAt}
+	if cfg.SecretKeyFile != "" {
+		secret, err := os.ReadFile(cfg.SecretKeyFile)
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "objects.secret_key_file: %w", err)
+		}
+		keys.Secret = strings.TrimSpace(string(secret))
 	}
-	return s3.Open(s3.Config{
-		Endpoint: cfg.Endpoint, Region: cfg.Region, Bucket: cfg.Bucket, AccessKey: cfg.AccessKey, SecretKey: strings.TrimSpace(string(secret)),
-	})
+	return s3.Open(s3.Config{Endpoint: cfg.Endpoint, Region: cfg.Region, Bucket: cfg.Bucket, Style: s3.Style(cfg.Style), Keys: keys})
 }
 
 // Close releases the object store.

@@ -31,7 +31,10 @@ type Config struct {
 	// KeepEvents is how long the log of a thread is kept that nothing happens to (90
 	// days).
 	KeepEvents time.Duration
-	Log        *slog.Logger
+	// Slow is called when a subscriber is ended because it fell behind. It must not
+	// block.
+	Slow func()
+	Log  *slog.Logger
 }
 
 // Machine is the Service over a Store. Several machines may share one store;
@@ -81,6 +84,9 @@ func New(cfg Config) (*Machine, error) {
 	}
 	if cfg.Access == nil {
 		cfg.Access = ownThreads
+	}
+	if cfg.Slow == nil {
+		cfg.Slow = func() {}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -30,7 +30,7 @@ func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.Thr
 	if was := l.st.Row.Status(l.attached.Swap(true)); !was.Loaded {
 		m.tell(l, l.st, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.Row.Status(true))})
 	}
-	s := newSubscriber(o, m.spawn)
+	s := newSubscriber(o, m.spawn, m.cfg.Slow)
 	if o.After != nil {
 		var tail []event.Event
 		if !o.NoDeltas {
@@ -81,7 +81,7 @@ func (m *Machine) Watch(_ context.Context, actor thole.Actor) (*Subscription, er
 	if !actor.Valid() {
 		return nil, errNoActor()
 	}
-	w := &watcher{scope: m.cfg.Access(actor), sub: newSubscriber(SubscribeOptions{}, m.spawn)}
+	w := &watcher{scope: m.cfg.Access(actor), sub: newSubscriber(SubscribeOptions{}, m.spawn, m.cfg.Slow)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {

@@ -22,6 +22,7 @@ type subscriber struct {
 	limit    int
 	noDeltas bool
 	spawn    func(func()) // starts a goroutine that the machine waits for
+	slow     func()       // told when the reader is given up
 
 	mu      sync.Mutex // guards what follows; never held while blocking
 	pending []*Batch
@@ -33,13 +34,13 @@ type subscriber struct {
 	aborted bool
 }
 
-func newSubscriber(o SubscribeOptions, spawn func(func())) *subscriber {
+func newSubscriber(o SubscribeOptions, spawn func(func()), slow func()) *subscriber {
 	limit := o.Buffer
 	if limit <= 0 {
 		limit = defaultBuffer
 	}
 	return &subscriber{
-		ch: make(chan *Batch, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, abort: make(chan struct{}),
+		ch: make(chan *Batch, handover), limit: limit, noDeltas: o.NoDeltas, spawn: spawn, slow: slow, abort: make(chan struct{}),
 	}
 }
 
@@ -68,6 +69,7 @@ func (s *subscriber) push(batch *Batch) {
 		s.mergeLocked()
 		if s.n > s.limit || s.size > maxPendingBytes {
 			s.endLocked(ErrSlow, false)
+			s.slow()
 			return
 		}
 	}

@@ -20,7 +20,7 @@ func spawner(t *testing.T) func(func()) {
 // TestSubscriberKeepsOrder runs a writer against a reader that lags and
 // catches up all the time.
 func TestSubscriberKeepsOrder(t *testing.T) {
-	s := newSubscriber(SubscribeOptions{Buffer: 1 << 20}, spawner(t))
+	s := newSubscriber(SubscribeOptions{Buffer: 1 << 20}, spawner(t), func() {})
 	const n = 20000
 	go func() {
 		for i := uint64(1); i <= n; i++ {
@@ -63,7 +63,7 @@ func delta(offset int64, text string) event.Event {
 // TestSlowReaderMergesDeltasFirst: text is joined before the reader is given
 // up, and state transitions are never dropped.
 func TestSlowReaderMergesDeltasFirst(t *testing.T) {
-	s := newSubscriber(SubscribeOptions{Buffer: 4}, spawner(t))
+	s := newSubscriber(SubscribeOptions{Buffer: 4}, spawner(t), func() {})
 	at := int64(0)
 	for range handover + 1 + 100 { // the channel, the pump's hand, and the rest
 		s.push(&Batch{Events: []event.Event{delta(at, "word ")}})
@@ -85,7 +85,8 @@ func TestSlowReaderMergesDeltasFirst(t *testing.T) {
 }
 
 func TestSlowReaderIsEndedByName(t *testing.T) {
-	s := newSubscriber(SubscribeOptions{Buffer: 4}, spawner(t))
+	slow := 0
+	s := newSubscriber(SubscribeOptions{Buffer: 4}, spawner(t), func() { slow++ })
 	for i := range uint64(handover + 20) {
 		s.push(&Batch{Events: []event.Event{{Seq: i + 1, Kind: event.NoteReported}}})
 	}
@@ -96,8 +97,8 @@ func TestSlowReaderIsEndedByName(t *testing.T) {
 		}
 		next++
 	}
-	if !errors.Is(s.failure(), ErrSlow) || next > handover+8 {
-		t.Fatalf("read %d, ended with %v", next-1, s.failure())
+	if !errors.Is(s.failure(), ErrSlow) || next > handover+8 || slow != 1 {
+		t.Fatalf("read %d, ended with %v, told %d times", next-1, s.failure(), slow)
 	}
 	s.push(&Batch{Events: []event.Event{{Seq: 99}}}) // after the end: nothing happens
 	s.end(nil, false)
@@ -105,7 +106,7 @@ func TestSlowReaderIsEndedByName(t *testing.T) {
 
 // TestStalledReaderCostsLittle bounds what a reader that never reads holds back.
 func TestStalledReaderCostsLittle(t *testing.T) {
-	s := newSubscriber(SubscribeOptions{Buffer: 1 << 20}, spawner(t))
+	s := newSubscriber(SubscribeOptions{Buffer: 1 << 20}, spawner(t), func() {})
 	text := string(make([]byte, 1000))
 	for i := range 10000 {
 		s.push(&Batch{Events: []event.Event{delta(int64(i*1000), text)}})
@@ -116,7 +117,7 @@ func TestStalledReaderCostsLittle(t *testing.T) {
 }
 
 func TestReplayComesBeforeLive(t *testing.T) {
-	s := newSubscriber(SubscribeOptions{}, spawner(t))
+	s := newSubscriber(SubscribeOptions{}, spawner(t), func() {})
 	gate := make(chan struct{})
 	s.replay(0, 600, []event.Event{delta(0, "so far")}, func(_ context.Context, after uint64) ([]event.Event, error) {
 		<-gate
@@ -152,7 +153,7 @@ func TestReplayComesBeforeLive(t *testing.T) {
 }
 
 func TestReplayThatFailsSaysWhy(t *testing.T) {
-	s := newSubscriber(SubscribeOptions{}, spawner(t))
+	s := newSubscriber(SubscribeOptions{}, spawner(t), func() {})
 	s.replay(0, 5, nil, func(context.Context, uint64) ([]event.Event, error) { return nil, nil })
 	for range s.ch {
 	}

@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -10,54 +9,67 @@ import (
 	"strings"
 	"testing"
 
-	"go.opentelemetry.io/otel/attribute"
+	collect "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 func TestSpansReachTheCollectorAndOnlyWithOne(t *testing.T) {
-	bodies := make(chan string, 8)
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER"} {
+		t.Setenv(name, "")
+	}
+	bodies := make(chan []byte, 8)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		bodies <- r.URL.Path + " " + string(b)
+		if r.URL.Path == "/v1/traces" && r.Header.Get("Api-Key") == "a b" {
+			bodies <- b
+		}
 	}))
 	defer collector.Close()
-	if stop, err := Start(); err != nil || stop(t.Context()) != nil || Enabled() {
+	if tr, err := Start(t.Context()); err != nil || tr != nil || tr.Stop(t.Context()) != nil {
 		t.Fatal("tracing without a collector")
 	}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318")
+	if _, err := Start(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a URL") {
+		t.Fatalf("an endpoint that is none: %v", err)
+	}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	stop, err := Start()
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b")
+	t.Setenv("OTEL_SDK_DISABLED", "true")
+	if tr, err := Start(t.Context()); err != nil || tr != nil {
+		t.Fatal("tracing though it is disabled")
+	}
+	t.Setenv("OTEL_SDK_DISABLED", "")
+	tr, err := Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, end := Span(t.Context(), "turn.run", attribute.String("thread", "t1"), attribute.Int("n", 7))
-	end(errors.New("it broke"))
-	if err := stop(context.Background()); err != nil {
+	ctx, end := tr.Begin(t.Context(), Span{Name: "turn", Trace: "0190c1d2-7e3f-7abc-8def-0123456789ab", About: []string{"thread", "t1"}})
+	_, endRun := tr.Begin(ctx, Span{Name: "run", Trace: "another"})
+	endRun(errors.New("it broke"))
+	end(nil)
+	if err := tr.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	path, body, _ := strings.Cut(<-bodies, " ")
-	var got struct {
-		ResourceSpans []struct {
-			ScopeSpans []struct {
-				Spans []struct {
-					TraceID, SpanID, Name string
-					StartTimeUnixNano     string
-					Status                struct {
-						Code    int
-						Message string
-					}
-					Attributes []struct {
-						Key   string
-						Value struct{ StringValue, IntValue string }
-					}
-				}
-			}
-		}
+	var got collect.ExportTraceServiceRequest
+	if err := proto.Unmarshal(<-bodies, &got); err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(body), &got); err != nil || path != "/v1/traces" {
-		t.Fatalf("the collector got %s: %v %s", path, err, body)
+	spans := got.ResourceSpans[0].ScopeSpans[0].Spans
+	if len(spans) != 2 {
+		t.Fatalf("the collector got %v", &got)
 	}
-	span := got.ResourceSpans[0].ScopeSpans[0].Spans[0]
-	if span.Name != "turn.run" || len(span.TraceID) != 32 || len(span.SpanID) != 16 || span.StartTimeUnixNano == "" || span.Status.Code != 2 ||
-		span.Status.Message != "it broke" || span.Attributes[0].Value.StringValue != "t1" || span.Attributes[1].Value.IntValue != "7" {
-		t.Errorf("the collector got %s", body)
+	run, turn := spans[0], spans[1]
+	want := ID("0190c1d27e3f7abc8def0123456789ab")
+	if turn.Name != "turn" || string(turn.TraceId) != string(want[:]) || len(turn.ParentSpanId) != 0 || turn.Attributes[0].Value.GetStringValue() != "t1" {
+		t.Errorf("the collector got %v", turn)
+	}
+	if run.Name != "run" || string(run.TraceId) != string(want[:]) || string(run.ParentSpanId) != string(turn.SpanId) || run.Status.Message != "it broke" {
+		t.Errorf("the collector got %v", run)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	if ID("a") == ID("b") || ID("a") != ID("a") || !ID("").IsValid() || ID(strings.Repeat("0", 32)) == ID("") {
+		t.Error("ids do not follow their names")
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/objects"
 )
 
@@ -30,6 +30,7 @@ func (e *refusedError) Error() string {
 // again repeats a transfer that failed for a reason that may pass, or that stood
 // still: do says whenever something moved.
 func (l *Local) again(ctx context.Context, do func(ctx context.Context, moved func()) error) error {
+	failed := backoff.Policy{Min: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: backoff.Half}.Begin()
 	for n := 1; ; n++ {
 		try, stop := context.WithCancelCause(ctx)
 		stall := time.AfterFunc(l.cfg.Patience, func() { stop(errStalled) })
@@ -43,8 +44,7 @@ func (l *Local) again(ctx context.Context, do func(ctx context.Context, moved fu
 		if err == nil || ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, errFinal) || n == tries {
 			return err
 		}
-		wait := 50 * time.Millisecond << n
-		if err := sleep(ctx, wait/2+rand.N(wait/2)); err != nil {
+		if err := failed.Wait(ctx); err != nil {
 			return err
 		}
 	}

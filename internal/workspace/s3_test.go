@@ -13,7 +13,7 @@ import (
 // The same through a real S3 server: packs, a file in parts, restore, verify.
 func TestOnS3(t *testing.T) {
 	b := lab.S3(t)
-	objs, err := s3.Open(s3.Config{Endpoint: "http://" + b.Endpoint, Region: b.Region, Bucket: b.Bucket, AccessKey: b.AccessKey, SecretKey: b.SecretKey})
+	objs, err := s3.Open(s3.Config{Endpoint: "http://" + b.Endpoint, Region: b.Region, Bucket: b.Bucket, Keys: s3.Keys{Access: b.AccessKey, Secret: b.SecretKey}})
 	if err != nil {
 		t.Fatal(err)
 	}

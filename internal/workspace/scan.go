@@ -11,6 +11,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
@@ -313,11 +314,15 @@ func (s *scan) number(o Object) int {
 	return n
 }
 
+// settleTries is how often a file is read again: for about a second and a half.
+const settleTries = 6
+
 // settle reads the files again that changed while they were read, with growing
 // pauses. What never holds still keeps the bytes of the base and a mark.
 func (s *scan) settle(root *beneath.Dir) error {
-	for pause := 25 * time.Millisecond; len(s.later) > 0 && pause < time.Second; pause *= 2 {
-		if err := sleep(s.ctx, pause); err != nil {
+	moving := backoff.Policy{Min: 25 * time.Millisecond, Max: time.Second}.Begin()
+	for n := 0; len(s.later) > 0 && n < settleTries; n++ {
+		if err := moving.Wait(s.ctx); err != nil {
 			return err
 		}
 		again := s.later
@@ -364,15 +369,4 @@ func (s *scan) mark(path string) Entry {
 		}
 	}
 	return Entry{Path: path, Kind: beneath.File, Mode: 0o600, Unsettled: true}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

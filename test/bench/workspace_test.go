@@ -34,7 +34,7 @@ type wsBench struct {
 
 func newWSBench(t *testing.T) *wsBench {
 	b := lab.S3(t)
-	objects, err := s3.Open(s3.Config{Endpoint: "http://" + b.Endpoint, Region: b.Region, Bucket: b.Bucket, AccessKey: b.AccessKey, SecretKey: b.SecretKey})
+	objects, err := s3.Open(s3.Config{Endpoint: "http://" + b.Endpoint, Region: b.Region, Bucket: b.Bucket, Keys: s3.Keys{Access: b.AccessKey, Secret: b.SecretKey}})
 	if err != nil {
 		t.Fatal(err)
 	}

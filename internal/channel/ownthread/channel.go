@@ -17,6 +17,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -102,7 +103,7 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 // Propose implements channel.Channel.
 func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answer, error) {
 	turn, err := c.Threads.StartTurn(ctx, actor(p.User), thread.StartTurn{
-		Thread: p.Thread, Input: thole.Text(p.Text), ClientID: p.Marker, Idempotency: p.Request,
+		Thread: p.Thread, Input: thole.Text(p.Text), ClientID: p.Marker, Idempotency: p.Request, Trace: string(p.Batch),
 	})
 	if err == nil {
 		return channel.Answer{
@@ -123,7 +124,7 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 func (c *Channel) find(ctx context.Context, w channel.Watch) (thole.TurnID, error) {
 	for read := range 2 {
 		if read > 0 {
-			if err := sleep(ctx, settle); err != nil {
+			if err := backoff.Sleep(ctx, settle); err != nil {
 				return "", err
 			}
 		}
@@ -151,15 +152,6 @@ func (c *Channel) scan(ctx context.Context, w channel.Watch) (thole.TurnID, erro
 			return "", nil
 		}
 		page.Cursor = turns.Next
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -26,7 +27,7 @@ func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel
 		case err != nil && !passing(err):
 			return fmt.Errorf("%w: follow turn: %w", channel.ErrLost, err)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := backoff.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
@@ -42,7 +43,7 @@ type Client struct {
 // Call asks the owner, starting it if needed.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	deadline := time.Now().Add(giveUp)
-	for pause := time.Millisecond; ; {
+	for unanswered := (backoff.Policy{Min: time.Millisecond, Max: 100 * time.Millisecond}).Begin(); ; {
 		err := c.once(ctx, method, params, result)
 		if err == nil || !repeatable(err) || ctx.Err() != nil {
 			return err
@@ -67,17 +68,12 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 				return err
 			}
 			// It answers now: asking at once is what beats whoever stops it.
-			pause = time.Millisecond
+			unanswered.Reset()
 			continue
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
+		if err := unanswered.Wait(ctx); err != nil {
+			return err
 		}
-		pause = min(2*pause, 100*time.Millisecond)
 	}
 }
 

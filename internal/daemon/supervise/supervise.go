@@ -22,6 +22,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/procid"
 )
@@ -90,7 +91,7 @@ func Supervise(ctx context.Context, s Spec) error {
 func tell(ctx context.Context, s Spec, r Result) error {
 	body, _ := json.Marshal(r)
 	durable := false
-	for pause, n := 100*time.Millisecond, 1; ; pause, n = min(2*pause, 30*time.Second), n+1 {
+	for again, n := (backoff.Policy{Min: 100 * time.Millisecond, Max: 30 * time.Second}).Begin(), 1; ; n++ {
 		if !durable {
 			durable = atomicfile.Write(file(s.Home, s.Job, ".result"), body, 0o600) == nil
 		}
@@ -102,10 +103,8 @@ func tell(ctx context.Context, s Spec, r Result) error {
 		case durable && n >= tries:
 			return err // the owner's sweep takes the result file
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := again.Wait(ctx); err != nil {
+			return err
 		}
 	}
 }

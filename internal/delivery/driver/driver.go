@@ -17,6 +17,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/measure"
 )
 
 const (
@@ -47,6 +48,7 @@ type Config struct {
 	// delivery.Compose.
 	Compose func(delivery.Parcel) string
 	NewID   func(now time.Time) string
+	Meter   measure.Meter
 	Log     *slog.Logger
 }
 
@@ -78,6 +80,9 @@ func New(c Config) *Driver {
 	}
 	if c.Parallel <= 0 {
 		c.Parallel = defaultParallel
+	}
+	if c.Meter == nil {
+		c.Meter = measure.None
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

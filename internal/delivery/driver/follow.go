@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/delivery"
 )
@@ -42,7 +43,7 @@ func (d *Driver) followUp(ctx context.Context, ch channel.Channel, f delivery.Fe
 		if err != nil && !errors.Is(err, errStale) {
 			d.cfg.Log.Warn("an observation ended and is taken up again", "attempt", f.Attempt, "err", err)
 		}
-		d.pause(ctx)
+		_ = backoff.Sleep(ctx, followPause)
 		return
 	case w.Turn == "":
 		_, err = m.Unknown(rec, thole.SystemActor, f, err.Error())
@@ -79,13 +80,6 @@ func (d *Driver) record(ctx context.Context, f delivery.Fence, w *channel.Watch,
 		err = errStale
 	}
 	return err
-}
-
-func (d *Driver) pause(ctx context.Context) {
-	select {
-	case <-time.After(followPause):
-	case <-ctx.Done():
-	}
 }
 
 // renew keeps our lease on the attempt; losing it, or the attempt's end by

@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/measure"
 )
 
 // try takes one candidate as far as it goes now.
@@ -29,6 +30,14 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 	default:
 		return m.Defer(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, r.Reason, r.RetryAfter)
 	}
+	s := measure.Step{What: measure.Deliver, Trace: string(c.Batch.ID), About: []string{"batch", string(c.Batch.ID), "thread", string(c.Lane.Thread), "target", string(c.Batch.Target)}}
+	run := ctx // the attempt is followed for longer than its step
+	return measure.Do(ctx, d.cfg.Meter, s, func(ctx context.Context) error { return d.deliver(ctx, run, ch, c, r) })
+}
+
+// deliver goes through the barrier, sends, and records the answer.
+func (d *Driver) deliver(ctx, run context.Context, ch channel.Channel, c delivery.Candidate, r channel.Readiness) error {
+	m := d.cfg.Machine
 	now := time.Now()
 	parcel, err := m.BeginAccept(ctx, thole.SystemActor, delivery.BeginAccept{
 		LaneID: c.Lane.ID, Batch: c.Batch.ID, Kind: r.Mode, Request: d.cfg.NewID(now), Marker: "thole-" + d.cfg.NewID(now),
@@ -77,7 +86,7 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 		}
 	}
 	// Accepted: follow the turn. Unknown: look for proof, however long it takes.
-	d.wg.Go(func() { d.followUp(ctx, ch, parcel.Attempt.Fence(), w) })
+	d.wg.Go(func() { d.followUp(run, ch, parcel.Attempt.Fence(), w) })
 	return nil
 }
 

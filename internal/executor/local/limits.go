@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/process"
 )
@@ -165,12 +167,14 @@ func (g Groups) drop(id thole.ExecutorID) error {
 	var failed error
 	for _, dir := range g.of(id) {
 		process.SweepGroups(dir) // they would keep it
-		err := os.Remove(dir)
-		for wait := time.Millisecond; err != nil && !errors.Is(err, os.ErrNotExist) && wait < time.Second; wait *= 2 {
-			time.Sleep(wait)
-			err = os.Remove(dir)
+		var err error
+		for range (backoff.Policy{Min: time.Millisecond, Max: time.Second}).Tries(context.Background(), 11) {
+			if err = os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
+				err = nil
+				break
+			}
 		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("remove control group: %w", err))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
 )
 
@@ -143,7 +144,7 @@ func (d *Driver) awaitReady(ctx context.Context, id thole.ExecutorID, exited <-c
 		return executor.Info{}, err
 	}
 	info := executor.Info{ID: id, Thread: l.Spec.Thread, Created: l.Created, State: executor.Stopped}
-	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+	for asked := (backoff.Policy{Min: time.Millisecond, Max: 100 * time.Millisecond}).Begin(); ; {
 		got, err := d.reach(ctx, info)
 		if err == nil {
 			return got, nil
@@ -154,7 +155,7 @@ func (d *Driver) awaitReady(ctx context.Context, id thole.ExecutorID, exited <-c
 		case <-ctx.Done():
 			_ = d.Stop(context.WithoutCancel(ctx), id)
 			return info, thole.Errorf(thole.CodeUnavailable, "executor was not ready within %s: %s", d.cfg.StartTimeout, d.lastLines(id))
-		case <-time.After(wait):
+		case <-time.After(asked.Next()):
 		}
 	}
 }

@@ -18,8 +18,11 @@ import (
 )
 
 // Run checks a store that is empty.
-func Run(t *testing.T, s objects.Store) {
-	h := &harness{t, s, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+func Run(t *testing.T, s objects.Store) { RunOver(t, s, &http.Transport{DisableKeepAlives: true}) }
+
+// RunOver is Run with links that are followed over a transport.
+func RunOver(t *testing.T, s objects.Store, over http.RoundTripper) {
+	h := &harness{t, s, &http.Client{Transport: over}}
 	t.Run("bytes", h.bytes)
 	t.Run("keys", h.keys)
 	t.Run("list", h.list)

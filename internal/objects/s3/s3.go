@@ -3,46 +3,60 @@
 // refuses other bytes.
 //
 // It refuses to make buckets: which bucket there is, and who may read it, is the
-// operator's decision.
+// operator's decision. It refuses to ask without credentials.
 package s3
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/minio/minio-go/v7"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
 )
 
-// Config names a bucket. Endpoint is a URL; a plain HTTP one is for loopback.
+// Config names a bucket and how it is reached.
 type Config struct {
-	Endpoint  string
-	Region    string
-	Bucket    string
-	AccessKey string
-	SecretKey string
+	Endpoint string // a URL; a plain HTTP one is for loopback
+	Bucket   string
+	Region   string // without one the server is asked, and believed when it says another
+	Style    Style
+	Keys     Keys
+
+	// Transport, if not nil, carries the requests.
+	Transport *http.Transport
+}
+
+// Style says where a request names the bucket.
+type Style string
+
+const (
+	StyleAuto Style = "auto" // in the host at Amazon and its like, else in the path
+	StylePath Style = "path" // https://host/bucket/key
+	StyleHost Style = "host" // https://bucket.host/key
+)
+
+var lookups = map[Style]minio.BucketLookupType{
+	"": minio.BucketLookupAuto, StyleAuto: minio.BucketLookupAuto, StylePath: minio.BucketLookupPath, StyleHost: minio.BucketLookupDNS,
 }
 
 // Store implements objects.Store and objects.Parts.
 type Store struct {
-	endpoint *url.URL
-	bucket   string
-	signer   signer
-	client   *http.Client
+	core      minio.Core
+	bucket    string
+	transport *http.Transport
 }
 
 var (
 	_ objects.Store = (*Store)(nil)
 	_ objects.Parts = (*Store)(nil)
 )
+
+// tries is how often a request is sent whose failure may pass by itself.
+const tries = 4
 
 // Open makes a store; it asks the server nothing yet.
 func Open(cfg Config) (*Store, error) {
@@ -53,107 +67,46 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Bucket == "" {
 		return nil, thole.Errorf(thole.CodeInvalid, "objects.bucket is not set")
 	}
-	region := cfg.Region
-	if region == "" {
-		region = "us-east-1"
+	lookup, ok := lookups[cfg.Style]
+	if !ok {
+		return nil, thole.Errorf(thole.CodeInvalid, "objects.style: %q is none of auto, path, host", cfg.Style)
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
-		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: time.Minute, DisableCompression: true,
+	transport := cfg.Transport
+	if transport == nil {
+		transport = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: time.Minute, DisableCompression: true,
+		}
 	}
-	return &Store{
-		endpoint: &url.URL{Scheme: u.Scheme, Host: u.Host}, bucket: cfg.Bucket,
-		signer: signer{cfg.AccessKey, cfg.SecretKey, region}, client: &http.Client{Transport: transport},
-	}, nil
+	keys, err := cfg.Keys.chain(cfg.Region)
+	if err != nil {
+		return nil, err
+	}
+	core, err := minio.NewCore(u.Host, &minio.Options{
+		Creds: keys, Secure: u.Scheme == "https", Region: cfg.Region, BucketLookup: lookup, Transport: transport, MaxRetries: tries,
+	})
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeInvalid, "open the object store: %w", err)
+	}
+	return &Store{core: *core, bucket: cfg.Bucket, transport: transport}, nil
 }
 
 // Close drops idle connections.
 func (s *Store) Close() error {
-	s.client.CloseIdleConnections()
+	s.transport.CloseIdleConnections()
 	return nil
 }
 
 // Check asks the server for the bucket.
 func (s *Store) Check(ctx context.Context) error {
-	err := s.ask(ctx, call{method: http.MethodHead}, nil)
-	if answer := (*answerError)(nil); errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+	there, err := s.core.BucketExists(ctx, s.bucket)
+	if err == nil && !there || answered(err).Code == minio.NoSuchBucket {
 		return thole.Errorf(thole.CodeNotFound, "the object store has no bucket %q", s.bucket).WithHint("make it, or set objects.bucket")
 	}
 	if err != nil {
 		return failed("reach the object store", s.bucket, err)
 	}
 	return nil
-}
-
-// Put implements objects.Store.
-func (s *Store) Put(ctx context.Context, key string, body io.Reader, size int64) error {
-	if err := objects.CheckKey(key); err != nil {
-		return err
-	}
-	if size > maxPut {
-		return thole.Errorf(thole.CodeInvalid, "object of %d bytes is too large to store in one piece", size)
-	}
-	exact := &exactReader{r: body, left: size}
-	var source io.Reader = exact
-	if seeker, ok := body.(io.ReadSeeker); ok {
-		source = &rewinder{exact, seeker, size}
-	}
-	if size == 0 {
-		source = nil
-	}
-	err := s.ask(ctx, call{method: http.MethodPut, key: key, body: source, size: size, headers: octets}, nil)
-	if exact.wrong {
-		return thole.Errorf(thole.CodeInvalid, "object does not have the %d bytes announced", size)
-	}
-	if err != nil {
-		return failed("store object", key, err)
-	}
-	// One more byte than announced would be silently left out.
-	if n, _ := io.ReadFull(body, make([]byte, 1)); n > 0 {
-		_ = s.Delete(context.WithoutCancel(ctx), key)
-		return thole.Errorf(thole.CodeInvalid, "object has more than the %d bytes announced", size)
-	}
-	return nil
-}
-
-// maxPut is the most that servers take in one request.
-const maxPut = 5 << 30
-
-var octets = map[string]string{"Content-Type": "application/octet-stream"}
-
-// rewinder lets a body be sent again from its beginning.
-type rewinder struct {
-	*exactReader
-	s    io.ReadSeeker
-	size int64
-}
-
-func (r *rewinder) Seek(off int64, whence int) (int64, error) {
-	r.left, r.wrong = r.size-off, false
-	return r.s.Seek(off, whence)
-}
-
-// exactReader notices a body that ends early.
-type exactReader struct {
-	r     io.Reader
-	left  int64
-	wrong bool
-}
-
-func (e *exactReader) Read(p []byte) (int, error) {
-	if e.left == 0 {
-		return 0, io.EOF
-	}
-	if int64(len(p)) > e.left {
-		p = p[:e.left]
-	}
-	n, err := e.r.Read(p)
-	e.left -= int64(n)
-	if err == io.EOF && e.left > 0 {
-		e.wrong = true
-		return n, io.ErrUnexpectedEOF
-	}
-	return n, err
 }
 
 // Get implements objects.Store.
@@ -164,21 +117,26 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	if n == 0 {
 		return http.NoBody, nil
 	}
-	c := call{method: http.MethodGet, key: key, headers: map[string]string{}}
-	if n > 0 {
-		c.headers["Range"] = fmt.Sprintf("bytes=%d-%d", off, off+n-1)
-	} else if off > 0 {
-		c.headers["Range"] = fmt.Sprintf("bytes=%d-", off)
+	var opts minio.GetObjectOptions
+	var err error
+	switch {
+	case n > 0:
+		err = opts.SetRange(off, off+n-1)
+	case off > 0:
+		err = opts.SetRange(off, 0)
 	}
-	resp, err := s.do(ctx, c)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeInvalid, "range %d+%d: %w", off, n, err)
+	}
+	body, info, _, err := s.core.GetObject(ctx, s.bucket, key, opts)
 	if err != nil {
 		return nil, failed("read object", key, err)
 	}
-	if n > 0 && resp.ContentLength != n {
-		resp.Body.Close()
+	if n > 0 && info.Size != n {
+		body.Close()
 		return nil, thole.Errorf(thole.CodeInvalid, "range %d+%d is outside the object", off, n)
 	}
-	return resp.Body, nil
+	return body, nil
 }
 
 // Stat implements objects.Store.
@@ -186,62 +144,38 @@ func (s *Store) Stat(ctx context.Context, key string) (objects.Info, error) {
 	if err := objects.CheckKey(key); err != nil {
 		return objects.Info{}, err
 	}
-	resp, err := s.do(ctx, call{method: http.MethodHead, key: key})
+	info, err := s.core.StatObject(ctx, s.bucket, key, minio.StatObjectOptions{})
 	if err != nil {
 		return objects.Info{}, failed("look for object", key, err)
 	}
-	defer resp.Body.Close()
-	modified, err := http.ParseTime(resp.Header.Get("Last-Modified"))
-	if err != nil {
-		return objects.Info{}, failed("look for object", key, err)
-	}
-	return objects.Info{Key: key, Size: resp.ContentLength, ETag: strings.Trim(resp.Header.Get("ETag"), `"`), Modified: modified.UTC()}, nil
+	info.Key = key
+	return described(info), nil
 }
 
-// listing is one page of keys.
-type listing struct {
-	EncodingType          string
-	IsTruncated           bool
-	NextContinuationToken string
-	Contents              []struct {
-		Key, ETag    string
-		Size         int64
-		LastModified time.Time
-	}
+func described(o minio.ObjectInfo) objects.Info {
+	return objects.Info{Key: o.Key, Size: o.Size, ETag: o.ETag, Modified: o.LastModified.UTC()}
 }
 
 // List implements objects.Store.
 func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]objects.Info, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var out []objects.Info
-	for token := ""; ; {
-		q := url.Values{
-			"list-type": {"2"}, "prefix": {prefix}, "max-keys": {strconv.Itoa(min(limit-len(out), 1000))},
-			"encoding-type": {"url"}, // XML cannot spell every byte of a key
+	opts := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: after, MaxKeys: min(limit, 1000)}
+	for o := range s.core.ListObjectsIter(ctx, s.bucket, opts) {
+		if o.Err != nil {
+			return nil, failed("list objects", prefix, o.Err)
 		}
-		if token != "" {
-			q.Set("continuation-token", token)
-		} else if after != "" {
-			q.Set("start-after", after)
-		}
-		var page listing
-		if err := s.ask(ctx, call{method: http.MethodGet, query: q}, &page); err != nil {
-			return nil, failed("list objects", prefix, err)
-		}
-		for _, o := range page.Contents {
-			key := o.Key
-			if page.EncodingType == "url" {
-				var err error
-				if key, err = url.QueryUnescape(o.Key); err != nil {
-					return nil, failed("list objects", prefix, err)
-				}
-			}
-			out = append(out, objects.Info{Key: key, Size: o.Size, ETag: strings.Trim(o.ETag, `"`), Modified: o.LastModified.UTC()})
-		}
-		token = page.NextContinuationToken
-		if len(out) >= limit || !page.IsTruncated || token == "" {
+		if out = append(out, described(o)); len(out) == limit {
 			return out, nil
 		}
 	}
+	// The library also ends quietly when its time is up; a short list would say
+	// that there is no more.
+	if err := ctx.Err(); err != nil {
+		return nil, failed("list objects", prefix, err)
+	}
+	return out, nil
 }
 
 // Delete implements objects.Store.
@@ -249,43 +183,5 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := objects.CheckKey(key); err != nil {
 		return err
 	}
-	return gone("delete object", key, s.ask(ctx, call{method: http.MethodDelete, key: key}, nil))
-}
-
-// gone forgives the absence of what was to be removed.
-func gone(doing, key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if err := failed(doing, key, err); !errors.Is(err, objects.ErrNotFound) {
-		return err
-	}
-	return nil
-}
-
-// SignGet implements objects.Store.
-func (s *Store) SignGet(_ context.Context, key string, ttl time.Duration) (objects.Link, error) {
-	return s.sign(http.MethodGet, key, nil, nil, ttl)
-}
-
-// SignPut implements objects.Store.
-func (s *Store) SignPut(_ context.Context, key string, _ int64, sum objects.Sum, ttl time.Duration) (objects.Link, error) {
-	return s.sign(http.MethodPut, key, nil, checksum(sum), ttl)
-}
-
-func checksum(sum objects.Sum) map[string]string {
-	return map[string]string{"X-Amz-Checksum-Sha256": encode(sum)}
-}
-
-func encode(sum objects.Sum) string { return base64.StdEncoding.EncodeToString(sum[:]) }
-
-func (s *Store) sign(method, key string, query url.Values, headers map[string]string, ttl time.Duration) (objects.Link, error) {
-	if err := objects.CheckKey(key); err != nil {
-		return objects.Link{}, err
-	}
-	extra := http.Header{}
-	for k, v := range headers {
-		extra.Set(k, v)
-	}
-	return objects.Link{URL: s.signer.link(method, s.url(key, query), extra, time.Now(), ttl), Headers: headers}, nil
+	return gone("delete object", key, s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -175,12 +176,7 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 		if f.srv.dead() {
 			return
 		}
-		t := time.NewTimer(200 * time.Millisecond)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		_ = backoff.Sleep(ctx, 200*time.Millisecond)
 	}
 }
 

@@ -17,6 +17,10 @@ import (
 
 const s3Version = "1.8.0"
 
+// S3Domain is the name below which the server knows its buckets by host. No
+// resolver knows it: dial the endpoint.
+const S3Domain = "s3.test"
+
 // S3Bucket is a fresh bucket on a private S3 server.
 type S3Bucket struct {
 	Endpoint  string // host:port, plain HTTP
@@ -76,7 +80,7 @@ func startS3() error {
 		}
 		return []string{
 			bin, "--access", s3.bucket.AccessKey, "--secret", s3.bucket.SecretKey, "--port", addr,
-			"--region", s3.bucket.Region, "--quiet", "posix", "--versioning-dir", versions, data,
+			"--region", s3.bucket.Region, "--virtual-domain", S3Domain, "--quiet", "posix", "--versioning-dir", versions, data,
 		}, nil
 	}, func(string) error {
 		client, err := s3.bucket.Client()
