@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -109,7 +109,7 @@ func (s *contractSide) fill(n int) {
 
 func ourSide(t testing.TB) *contractSide {
 	t.Helper()
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	return newSide(t, rig.Listen("unix://"+filepath.Join(t.TempDir(), "o.sock"), ""), 0)
 }
 

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/transport/unix"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/protocol/app"
@@ -93,7 +93,7 @@ func TestFanOut(t *testing.T) {
 
 func fanOut(t *testing.T, conns, words int) float64 {
 	t.Helper()
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	defer rig.Stop()
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "f.sock"), "")
 	s := newSide(t, addr, 0)
