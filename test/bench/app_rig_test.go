@@ -107,6 +107,9 @@ func (s *contractSide) fill(n int) {
 	}
 }
 
+// pathNote says what a turn of ours passes in this process.
+const pathNote = "In the path: queue, dispatcher, executord with its event log, and the sync behind the turn; executord is in the server's process."
+
 func ourSide(t testing.TB) *contractSide {
 	t.Helper()
 	rig := tholetest.New(t)

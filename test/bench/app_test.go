@@ -43,7 +43,7 @@ func TestTurnStart(t *testing.T) {
 	Case{
 		Name: "App server: turn/start to turn/started, p50", Unit: "µs", Peer: "codex app-server " + lab.CodexVersion,
 		Promise: 0.5, Loose: 2, Ours: p50(ours), Theirs: p50(theirs),
-		Note: "One client over a unix socket on each server. The thole figure includes the durable commit of the turn.",
+		Note: "One client over a unix socket on each server. The thole figure includes the durable commit of the turn. " + pathNote,
 	}.Run(t)
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/tholehq/thole/protocol/app"
 )
 
-// httpSide is the HTTP server over threads that run the scripted agent in this
+// httpSide is the HTTP server over the shipped pipeline, with executord in this
 // process.
 type httpSide struct {
 	*tholetest.Site
