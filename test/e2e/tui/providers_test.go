@@ -22,17 +22,22 @@ type row struct {
 
 var rows = []row{
 	{name: "answer", say: "sim: say hello from the agent", ends: []string{"• hello from the agent"}},
-	{name: "approved command", say: "sim: escalate echo approved-$((40+2)) ;; say it printed %tool%", asks: []string{"Yes, proceed"}, keys: []string{"y"}, ends: []string{"• it printed", "approved-42"}},
-	{name: "declined command", say: "sim: escalate echo never > declined.txt ;; say went on", asks: []string{"(d)"}, keys: []string{"d"}, ends: []string{"• went on"}},
+	{name: "approved command", say: "sim: escalate touch made && echo approved-$((40+2)) ;; say it printed %tool%", asks: []string{"touch made", "Yes, proceed"}, keys: []string{"y"}, ends: []string{"• it printed", "approved-42"}},
+	{name: "declined command", say: "sim: escalate touch never ;; say went on", asks: []string{"touch never", "(d)"}, keys: []string{"d"}, ends: []string{"• went on"}},
 	{name: "edit", say: "sim: write made.txt by the agent ;; say wrote it", asks: []string{"make the following edits?", "made.txt"}, keys: []string{"y"}, ends: []string{"made.txt", "• wrote it"}},
 	{name: "question", say: "sim: ask Which colour? | red | green ;; say chosen: %tool%", asks: []string{"1. red", "2. green"}, keys: []string{"2", "Enter"}, ends: []string{"• chosen:", "green"}},
 	{name: "plan", say: "sim: todo [x] read it | [~] write it ;; say planned", ends: []string{"Updated Plan", "read it", "• planned"}},
-	{name: "interrupt", say: "sim: say begun ;; then ;; hang", asks: []string{"• begun"}, keys: []string{"Escape"}, ends: []string{"interrupted"}},
+	{name: "interrupt", say: "sim: hang", asks: []string{"esc to interrupt"}, keys: []string{"Escape"}, ends: []string{"Conversation interrupted"}},
 }
 
 // failing are the rows that do not work yet, with the reason. One that begins to
 // work turns the test red: take it out.
-var failing = map[string]string{}
+var failing = map[string]string{
+	"claude: approved command": "the command has no text when it begins, and the TUI shows no approval for it",
+	"claude: declined command": "the command has no text when it begins, and the TUI shows no approval for it",
+	"claude: edit":             "nobody is asked, and the edit is shown as one of 0 files",
+	"claude: plan":             "the CLI offers the scripted model no tool for a list of tasks",
+}
 
 // The installed TUI on threads of each agent, through the program as it is shipped.
 // The first row runs always, the others with THOLE_SOAK.
@@ -49,7 +54,7 @@ func TestEveryAgent(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			for _, r := range todo {
 				t.Run(r.name, func(t *testing.T) {
-					out, errs, code := h.Run("thread", "start", "--model", agent+"/default", "sim: say made by a script")
+					out, errs, code := h.Run("thread", "start", "--profile", "ask", "--model", agent+"/default", "sim: say made by a script")
 					if code != 0 {
 						t.Fatalf("%d %s%s", code, out, errs)
 					}
@@ -72,7 +77,7 @@ func TestEveryAgent(t *testing.T) {
 }
 
 // patience bounds how long a screen may take to show something.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // does takes a row to its end and says what the screen did not show.
 func (s *screen) does(r row) error {
