@@ -36,6 +36,7 @@ var failing = map[string]string{
 	"claude: approved command": "the command has no text when it begins, and the TUI shows no approval for it",
 	"claude: declined command": "the command has no text when it begins, and the TUI shows no approval for it",
 	"claude: edit":             "nobody is asked, and the edit is shown as one of 0 files",
+	"opencode: edit":           "the edit is asked for and shown without its files",
 	"claude: plan":             "the CLI offers the scripted model no tool for a list of tasks",
 }
 
