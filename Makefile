@@ -16,7 +16,7 @@ NORACE ?= ./internal/provider/opencode ./internal/store/... ./internal/testkit/.
 	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/...
 RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
 	./internal/dispatch=ThroughEveryPhase|Human|Interrupt|Steers|AnotherDispatcher|Loses|Survives ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
-	./internal/testkit/runner=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
+	./internal/tholetest=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
 PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk

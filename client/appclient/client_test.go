@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/protocol/app"
 	"go.uber.org/goleak"
 )
@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestClient(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "s.sock"), "")
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

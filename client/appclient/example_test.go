@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -18,7 +18,7 @@ import (
 func Example() {
 	var s stage
 	defer s.end()
-	addr := apptest.New(&s, apptest.Options{}).Listen("unix://"+filepath.Join(s.TempDir(), "s"), "")
+	addr := tholetest.New(&s).Listen("unix://"+filepath.Join(s.TempDir(), "s"), "")
 
 	ctx := context.Background()
 	ended := make(chan struct{})

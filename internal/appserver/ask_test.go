@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 )
 
 const askApproval = "item/commandExecution/requestApproval"
@@ -15,7 +15,7 @@ const askApproval = "item/commandExecution/requestApproval"
 // An ask goes to every subscriber under one id, is replayed to whoever comes, and
 // is answered once; an error or garbage from an observer is no answer.
 func TestAskIsSharedAndAnsweredOnce(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	one := join(t, rig, `{}`)
 	id := one.thread(`{}`)
 	two := join(t, rig, `{}`)
@@ -74,7 +74,7 @@ func TestAskIsSharedAndAnsweredOnce(t *testing.T) {
 }
 
 func TestAnswerByID(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{}`)
 	w.turn(id, "sim: ask Which? | a | b ;; say chose %tool%")
@@ -102,7 +102,7 @@ func TestDecisions(t *testing.T) {
 		{`"decline"`, "declined", "completed"},
 		{`"cancel"`, "", "interrupted"},
 	} {
-		rig := apptest.New(t, apptest.Options{})
+		rig := tholetest.New(t)
 		w := join(t, rig, `{}`)
 		id := w.thread(`{}`)
 		w.turn(id, "sim: run echo yes ;; say done")

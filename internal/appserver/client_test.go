@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/tholetest"
 	"go.uber.org/goleak"
 )
 
@@ -28,7 +28,7 @@ type msg struct {
 // wire is a client that keeps every message in the order it came.
 type wire struct {
 	t   testing.TB
-	rig *apptest.Rig
+	rig *tholetest.Kit
 	s   jsonrpc.Stream
 	wg  sync.WaitGroup
 
@@ -47,7 +47,7 @@ func connect(t testing.TB, s jsonrpc.Stream) *wire {
 }
 
 // join connects and initializes with capabilities.
-func join(t testing.TB, rig *apptest.Rig, caps string) *wire {
+func join(t testing.TB, rig *tholetest.Kit, caps string) *wire {
 	t.Helper()
 	w := connect(t, rig.Stream())
 	w.rig = rig

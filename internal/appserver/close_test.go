@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/protocol/app"
 )
 
 // A client that leaves does not wait, and leaves nothing behind.
 func TestLeaving(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "s.sock"), "")
 	c, err := appclient.Dial(context.Background(), addr, appclient.Options{Name: "x"})
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 )
 
 // What a client writes as its settings is what new threads start with, also after
 // a restart, and whose maker names a model gets that one.
 func TestDefaultsOfNewThreads(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	read := func(w *wire) (model, effort any) {
 		config := w.ok("config/read", `{}`)["config"].(map[string]any)
@@ -39,7 +39,7 @@ func TestDefaultsOfNewThreads(t *testing.T) {
 
 // A write that is refused changes nothing, not even by the edits before the bad one.
 func TestConfigWriteIsRefused(t *testing.T) {
-	w := join(t, apptest.New(t, apptest.Options{}), full)
+	w := join(t, tholetest.New(t), full)
 	for _, c := range []struct{ edits, version, want string }{
 		{`{"keyPath":"model","value":"test/x"},{"keyPath":"tui.theme","value":"dark"}`, `null`, "tui.theme"},
 		{`{"keyPath":"model","value":7}`, `null`, "a text is wanted"},

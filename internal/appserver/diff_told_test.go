@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 )
 
 // Each file change is followed by all that the turn has changed so far, also for
 // a client that joined in between; what was declined is not in it.
 func TestTurnDiffIsTold(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{"approvalPolicy":"never","sandbox":"danger-full-access"}`)
 	from := w.len()

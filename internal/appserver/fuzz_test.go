@@ -3,7 +3,7 @@ package appserver_test
 import (
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 )
 
 // FuzzMessages sends anything on an initialized connection: whatever it is, the
@@ -18,7 +18,7 @@ func FuzzMessages(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	rig := apptest.New(f, apptest.Options{})
+	rig := tholetest.New(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<16 {
 			return

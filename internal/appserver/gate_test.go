@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 )
 
 func TestGates(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := connect(t, rig.Stream())
 	for _, tc := range []struct {
 		method, params, want string
@@ -78,7 +78,7 @@ func TestGates(t *testing.T) {
 }
 
 func TestCapabilitiesAreTheConnections(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	plain := join(t, rig, `{"optOutNotificationMethods":["item/agentMessage/delta","turn/started"]}`)
 	all := join(t, rig, full)
 	id := plain.thread(`{}`)
@@ -100,7 +100,7 @@ func TestCapabilitiesAreTheConnections(t *testing.T) {
 }
 
 func TestChosenIDsAndEmptyThreads(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := "0199aaaa-0000-7000-8000-000000000001"
 	if got := w.thread(`{"threadId":"` + id + `"}`); got != id {
@@ -116,7 +116,7 @@ func TestChosenIDsAndEmptyThreads(t *testing.T) {
 }
 
 func TestFloodIsRefusedByName(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{}`)
 	const n = 3000
@@ -149,7 +149,7 @@ func TestFloodIsRefusedByName(t *testing.T) {
 }
 
 func TestLargePrompt(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{}`)
 	from := w.len()
@@ -162,7 +162,7 @@ func TestLargePrompt(t *testing.T) {
 
 // A client need not wait for the answer to initialize.
 func TestFirstRequestsAtOnce(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	for range 20 {
 		w := connect(t, rig.Stream())
 		w.send(`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"x","version":"1"}}}`)

@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
 	"github.com/tholehq/thole/internal/transport/inproc"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -53,7 +54,7 @@ func openSite(ctx context.Context, dir string, hook sqldb.Hook) (*site, error) {
 	if s.db, err = store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}); err != nil {
 		return nil, err
 	}
-	if s.m, err = thread.New(thread.Config{Store: s.db.Threads(), Checkpoint: time.Hour}); err != nil {
+	if s.m, err = thread.New(thread.Config{Store: threadtest.Unfenced{Store: s.db.Threads()}, Checkpoint: time.Hour}); err != nil {
 		return nil, err
 	}
 	s.m.Attach(elsewhere{})

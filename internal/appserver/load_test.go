@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/protocol/app"
 )
 
 // Many clients rejoin a long thread at once: all are served, none is dropped.
 func TestManyRejoinAtOnce(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "s.sock"), "")
 	w := join(t, rig, `{}`)
 	id := w.thread(`{}`)
@@ -75,7 +75,7 @@ func TestManyRejoinAtOnce(t *testing.T) {
 
 // A stalled client costs a bounded amount of memory until it is let go.
 func TestStalledClientsAreCheap(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "s.sock"), "")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

@@ -2,11 +2,13 @@ package appserver_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 	"pgregory.net/rapid"
 )
 
@@ -35,9 +37,15 @@ func (c *modelClient) all() []string {
 
 // TestRandomClients lets clients come, go, break off, continue behind their
 // cursors, start, steer, interrupt and answer. Whatever they do, each has every
-// durable event of its time once and in order.
+// durable event of its time once and in order. With THOLE_SOAK there are as many as
+// rapid's flag says.
 func TestRandomClients(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	if os.Getenv("THOLE_SOAK") == "" {
+		before := flag.Lookup("rapid.checks").Value.String()
+		_ = flag.Set("rapid.checks", "20")
+		defer func() { _ = flag.Set("rapid.checks", before) }()
+	}
+	rig := tholetest.New(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		driver := join(t, rig, full)
 		defer driver.close()

@@ -4,19 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/testkit/poll"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // The notifications of an ordinary turn come in upstream's order, the answers
 // before what they cause.
 func TestTurnOrder(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, `{}`)
 	at, started := w.call("thread/start", `{}`)
 	i, _ := w.note(0, "thread/started")
@@ -49,7 +51,7 @@ func TestTurnOrder(t *testing.T) {
 // A joiner hears of the item in flight as started with its text so far, and then
 // of the rest: together exactly the whole text.
 func TestJoinerHearsItemInFlight(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	one := join(t, rig, `{}`)
 	id := one.thread(`{}`)
 	text := strings.TrimSpace(strings.Repeat("all the words count ", 20))
@@ -93,7 +95,7 @@ func TestJoinerHearsItemInFlight(t *testing.T) {
 // Whatever the cut, a client that continues behind its cursor has every durable
 // event once.
 func TestContinueBehindCursor(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	one := join(t, rig, full)
 	id := one.thread(`{}`)
 	one.ok("thole/thread/attach", `{"threadId":"`+id+`"}`)
@@ -155,7 +157,7 @@ func seqOf(line string) (n uint64) {
 }
 
 func TestStartIfIdle(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{}`)
 	turn := w.ok("thole/turn/startIfIdle", input(id, "sim: hang"))["turn"].(map[string]any)["id"].(string)
@@ -178,7 +180,7 @@ func TestStartIfIdle(t *testing.T) {
 }
 
 func TestQueueMethods(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{}`)
 	turn := w.turn(id, "sim: hang")
@@ -211,21 +213,39 @@ func TestQueueMethods(t *testing.T) {
 
 // A shutdown delivers what was published, the last turn/completed included.
 func TestLastWordBeforeShutdown(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, `{}`)
 	id := w.thread(`{}`)
-	w.turn(id, "sim: say on it ;; hang")
-	w.find(0, "the message", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "text") == "on it" })
+	turn := w.turn(id, "sim: say on it")
+	poll.Until(t, "the turn's end", func() bool {
+		got, err := rig.Threads.Turn(context.Background(), thole.LocalActor, thole.ThreadID(id), thole.TurnID(turn))
+		return err == nil && got.Outcome != ""
+	})
 	rig.Stop()
 	w.gone()
-	got := w.methods(0)
-	if got[len(got)-1] != "turn/completed" {
-		t.Fatalf("the last word was %v", got)
+	if got := w.methods(0); !slices.Contains(got, "turn/completed") {
+		t.Fatalf("told were %v", got)
+	}
+}
+
+// A turn goes on in its executor while the server is away, and is the next one's.
+func TestTurnOutlivesTheServer(t *testing.T) {
+	rig := tholetest.New(t)
+	w := join(t, rig, full)
+	id := w.thread(`{}`)
+	turn := w.turn(id, "sim: say begun ;; hang")
+	w.find(0, "the message", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "text") == "begun" })
+	rig.Restart()
+	w = join(t, rig, full)
+	w.ok("thole/thread/attach", `{"threadId":"`+id+`"}`)
+	w.ok("turn/interrupt", `{"threadId":"`+id+`","turnId":"`+turn+`"}`)
+	if _, m := w.note(0, "turn/completed"); m.field("turn", "id") != turn || m.field("turn", "status") != "interrupted" {
+		t.Fatalf("it ended %s", m.Params)
 	}
 }
 
 func TestListsAndLifecycle(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	watcher := join(t, rig, `{}`)
 	id := w.thread(`{"cwd":"/srv/one"}`)
@@ -291,7 +311,7 @@ func TestListsAndLifecycle(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	v := w.ok("thread/start", `{"approvalPolicy":"never","sandbox":"danger-full-access","model":"test/script"}`)
 	if v["approvalPolicy"] != "never" || v["modelProvider"] != "test" || v["model"] != "test/script" {

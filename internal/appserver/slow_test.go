@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/testkit/poll"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/transport/ws"
 )
 
 // A client that stops reading is closed with its reason; the others lose nothing
 // and the thread does not wait.
 func TestStalledReaderIsClosed(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "s.sock"), "")
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

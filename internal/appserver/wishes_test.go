@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 )
 
 // Errands are turns without a user's message, and without one of the agent's.
 func TestErrands(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{}`)
 	done := func(params, method string) (item msg, told []string) {
@@ -40,12 +40,14 @@ func TestErrands(t *testing.T) {
 	if slices.Contains(told, "item/agentMessage/delta") || !slices.Contains(told, "turn/started") || !slices.Contains(told, "item/commandExecution/outputDelta") {
 		t.Errorf("a command told %v", told)
 	}
+	heard := w.turn(id, "sim: say heard") // an agent that has heard nothing has nothing to compact
+	w.find(0, "its end", func(m msg) bool { return m.Method == "turn/completed" && m.field("turn", "id") == heard })
 	if item, told = done(`{"threadId":"`+id+`"}`, "thread/compact/start"); item.field("item", "type") != "contextCompaction" {
 		t.Errorf("a compaction told %v, %s", told, item.Params)
 	}
 	turns := w.ok("thread/turns/list", `{"threadId":"`+id+`","itemsView":"full"}`)["data"].([]any)
 	for _, turn := range turns {
-		if items := turn.(map[string]any)["items"].([]any); len(items) != 1 {
+		if items := turn.(map[string]any)["items"].([]any); len(items) != 1 && turn.(map[string]any)["id"] != heard {
 			t.Errorf("a turn has the items %v", items)
 		}
 	}
@@ -65,7 +67,7 @@ func TestErrands(t *testing.T) {
 // An errand waits behind a running turn and then comes before what a user's stop
 // holds back; what is said to a running one waits for its end.
 func TestErrandsAndOtherTurns(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w, other := join(t, rig, full), join(t, rig, full)
 	id := w.thread(`{}`)
 	other.ok("thread/resume", `{"threadId":"`+id+`"}`)
@@ -122,7 +124,7 @@ func TestErrandsAndOtherTurns(t *testing.T) {
 // What is added to what the agent knows is part of the thread's settings, within
 // bounds; a fork for an aside is not listed.
 func TestInjectedItems(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{"developerInstructions":"be brief"}`)
 	fork := w.ok("thread/fork", `{"threadId":"`+id+`","ephemeral":true}`)["thread"].(map[string]any)
@@ -152,7 +154,7 @@ func TestInjectedItems(t *testing.T) {
 
 // A review is a turn whose prompt says what to look at.
 func TestReview(t *testing.T) {
-	w := join(t, apptest.New(t, apptest.Options{}), full)
+	w := join(t, tholetest.New(t), full)
 	id := w.thread(`{}`)
 	for target, words := range map[string]string{
 		`{"type":"uncommittedChanges"}`:                       "uncommitted changes",

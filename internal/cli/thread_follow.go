@@ -62,7 +62,7 @@ func (e *Env) follow(cmd *cobra.Command, begin func(ctx context.Context, f *foll
 				return err
 			}
 		case <-ctx.Done():
-			if f.thread == "" {
+			if f.thread == "" || turn == "*" {
 				return ctx.Err()
 			}
 			return (&thole.Error{Err: ctx.Err()}).WithHint("the turn goes on: thole thread tail %s follows it, thole thread interrupt %s stops it", f.thread, f.thread)
@@ -142,7 +142,7 @@ func (f *follower) show(ctx context.Context, n appclient.Notification, turn stri
 	} else {
 		f.print(n.Method, p)
 	}
-	if n.Method == "thread/deleted" {
+	if n.Method == "thread/deleted" && p.ThreadID == f.thread { // everybody hears of every thread's end
 		return true, thole.Errorf(thole.CodeGone, "the thread was deleted")
 	}
 	if n.Method != "turn/completed" || p.Turn.ID != turn {

@@ -15,7 +15,7 @@ import (
 func TestFollowedCommands(t *testing.T) {
 	told := func(steps ...string) (out, errs string, err error) {
 		var o, e bytes.Buffer
-		f := &follower{env: &Env{Out: &o, Err: &e}, told: map[string]bool{}}
+		f := &follower{env: &Env{Out: &o, Err: &e}, thread: "X", told: map[string]bool{}}
 		for _, s := range steps {
 			method, params, _ := strings.Cut(s, " ")
 			if _, err = f.show(t.Context(), appclient.Notification{Method: method, Params: json.RawMessage(params)}, "T"); err != nil {
@@ -50,5 +50,8 @@ func TestFollowedCommands(t *testing.T) {
 	}
 	if _, _, err := told(`thread/deleted {"threadId":"X"}`); thole.CodeOf(err) != thole.CodeGone {
 		t.Errorf("a deleted thread: %v", err)
+	}
+	if _, _, err := told(`thread/deleted {"threadId":"another"}`, end); err != nil {
+		t.Errorf("another thread was deleted: %v", err)
 	}
 }

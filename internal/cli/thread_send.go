@@ -54,6 +54,7 @@ func newThreadTail(env *Env) *cobra.Command {
 		Long: "Prints what happens in a thread from now on, or from behind a cursor: the member seq of a line of --json output.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
+				f.thread = args[0]
 				p := app.AttachParams{ThreadID: args[0]}
 				if after >= 0 {
 					n := uint64(after)

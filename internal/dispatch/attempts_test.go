@@ -35,7 +35,7 @@ func TestRestartsEatNoAttempts(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		ctx := context.Background()
 		w, db := newWorld(t), open(t)
-		m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+		m, err := thread.New(thread.Config{Store: db.Threads()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func openPipeline(dir string, at sqldb.Config, change ...func(*dispatch.Config, 
 	if err != nil {
 		return nil, err
 	}
-	m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	m, err := thread.New(thread.Config{Store: db.Threads()})
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) rig(t testing.TB, db *store.DB, change ...func(*dispatch.Config)) *rig {
 	t.Helper()
-	m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	m, err := thread.New(thread.Config{Store: db.Threads()})
 	if err != nil {
 		t.Fatal(err)
 	}

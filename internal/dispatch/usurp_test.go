@@ -177,7 +177,7 @@ func TestParkedAndDefaultAnswersAreOurs(t *testing.T) {
 // machine is a thread machine whose turns nobody runs here.
 func machine(t *testing.T, db *store.DB) *thread.Machine {
 	t.Helper()
-	m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	m, err := thread.New(thread.Config{Store: db.Threads()})
 	if err != nil {
 		t.Fatal(err)
 	}

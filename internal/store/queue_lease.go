@@ -40,10 +40,10 @@ func (q *Queue) underLease(ctx context.Context, step, topic string, turn thole.T
 }
 
 // fenceTurn refuses a writer whose lease on a turn is over. Whoever changes a
-// turn under a lease calls it in the same transaction. An empty token is a
-// writer outside the queue.
+// turn under a lease calls it in the same transaction. Without a turn there is nothing
+// to be fenced: a user's wish, or a thread that is only being stored.
 func fenceTurn(tx *sqldb.Tx, turn thole.TurnID, token string) error {
-	if token == "" {
+	if turn == "" {
 		return nil
 	}
 	held := false

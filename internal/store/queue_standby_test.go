@@ -106,7 +106,7 @@ func TestStandbyShared(t *testing.T) {
 
 func newMachine(t *testing.T, db *store.DB) *thread.Machine {
 	t.Helper()
-	m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	m, err := thread.New(thread.Config{Store: db.Threads()})
 	if err == nil {
 		err = m.Start(context.Background())
 	}

@@ -12,21 +12,14 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// Threads implements thread.Store.
-type Threads struct {
-	db *DB
-	// queued: a turn's start, answer and end move its row of the turn queue in the
-	// same transaction. Off, an in-process runner takes turns from the log.
-	queued bool
-}
+// Threads implements thread.Store. A turn's start, answer and end move its row of
+// the turn queue in the same transaction.
+type Threads struct{ db *DB }
 
 var _ thread.Store = (*Threads)(nil)
 
-// Threads returns the thread store whose turns are run in this process.
+// Threads returns the thread store of this database.
 func (db *DB) Threads() *Threads { return &Threads{db: db} }
-
-// QueuedThreads returns the thread store whose turns go through the turn queue.
-func (db *DB) QueuedThreads() *Threads { return &Threads{db: db, queued: true} }
 
 const threadTopic = "threads"
 
@@ -72,10 +65,8 @@ func (s *Threads) commit(tx *sqldb.Tx, c *thread.Commit) error {
 			return err
 		}
 	}
-	if s.queued {
-		if err := s.moveQueue(tx, c); err != nil {
-			return err
-		}
+	if err := s.moveQueue(tx, c); err != nil {
+		return err
 	}
 	tx.Notify(threadTopic, string(id))
 	return nil
@@ -200,7 +191,7 @@ func (s *Threads) Delete(ctx context.Context, id thole.ThreadID, expected uint64
 		if err != nil {
 			return err
 		}
-		if s.queued && open != "" {
+		if open != "" {
 			if _, err := cancelTurn(tx, open); err != nil {
 				return err
 			}

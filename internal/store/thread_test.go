@@ -17,7 +17,7 @@ import (
 func TestTurnAndQueueRowMoveTogether(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		db, ctx, me := open(t), context.Background(), thole.LocalActor
-		m, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+		m, err := thread.New(thread.Config{Store: db.Threads()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,12 +38,14 @@ func TestTurnAndQueueRowMoveTogether(t *testing.T) {
 			t.Fatalf("claimed %+v, %v", leases, err)
 		}
 		note := []event.Event{{ID: "n", Kind: event.NoteReported, Data: event.Data{Text: "x"}}}
-		ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID, Token: "stale"}
-		if err := m.Apply(ctx, ref, note); thole.CodeOf(err) != thole.CodeConflict {
-			t.Fatalf("a stale token wrote: %v", err)
-		}
-		if err := m.SetPhase(ctx, ref, thole.PhaseClaimed, ""); thole.CodeOf(err) != thole.CodeConflict {
-			t.Fatalf("a stale token moved the turn: %v", err)
+		ref := thread.TurnRef{Thread: th.ID, Turn: turn.ID}
+		for _, ref.Token = range []string{"stale", ""} {
+			if err := m.Apply(ctx, ref, note); thole.CodeOf(err) != thole.CodeConflict {
+				t.Fatalf("token %q wrote: %v", ref.Token, err)
+			}
+			if err := m.SetPhase(ctx, ref, thole.PhaseClaimed, ""); thole.CodeOf(err) != thole.CodeConflict {
+				t.Fatalf("token %q moved the turn: %v", ref.Token, err)
+			}
 		}
 		ref.Token = "token"
 		if err := m.Apply(ctx, ref, note); err != nil {

@@ -36,7 +36,7 @@ type threads struct {
 }
 
 func newThreads(cfg *config.Config, db *store.DB, providers *registry, creds provider.Credentials, ws *workspaces, m *meter, box func(context.Context) (string, error), log *slog.Logger) (*threads, error) {
-	machine, err := thread.New(thread.Config{Store: db.QueuedThreads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: m.slow, Log: log})
+	machine, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: m.slow, Log: log})
 	if err != nil {
 		return nil, err
 	}

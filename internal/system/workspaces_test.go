@@ -62,7 +62,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	machine, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	machine, err := thread.New(thread.Config{Store: db.Threads()})
 	if err != nil {
 		t.Fatal(err)
 	}

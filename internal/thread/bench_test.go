@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
 	"go.uber.org/goleak"
 )
 
@@ -25,7 +26,7 @@ type bench struct {
 
 func newBench(t *testing.T, db *store.DB, policies thread.Policies) *bench {
 	b := &bench{t: t, now: time.UnixMilli(1_700_000_000_000).UTC()}
-	m, err := thread.New(thread.Config{Store: db.Threads(), Now: func() time.Time { return b.now }, Policies: policies})
+	m, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: db.Threads()}, Now: func() time.Time { return b.now }, Policies: policies})
 	if err != nil {
 		t.Fatal(err)
 	}

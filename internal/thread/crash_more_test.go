@@ -11,6 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
 )
 
 // deaf is a runner whose agent cannot be steered.
@@ -58,7 +59,7 @@ func refusedWork(w *crash.Work) error {
 		return fmt.Errorf("promote: %w", err)
 	}
 	w.Ack("returned")
-	again, err := thread.New(thread.Config{Store: db.Threads()})
+	again, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: db.Threads()}})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
 )
 
 const (
@@ -26,7 +27,7 @@ func openCrash(dir string, hook sqldb.Hook) (*store.DB, *thread.Machine, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := thread.New(thread.Config{Store: db.Threads(), Checkpoint: time.Hour})
+	m, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: db.Threads()}, Checkpoint: time.Hour})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -29,7 +29,7 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		m, err := thread.New(thread.Config{Store: &threadtest.Store{Next: db.Threads(), Plan: p}})
+		m, err := thread.New(thread.Config{Store: &threadtest.Store{Next: threadtest.Unfenced{Store: db.Threads()}, Plan: p}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 			return err
 		})
 
-		fresh, err := thread.New(thread.Config{Store: db.Threads()})
+		fresh, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: db.Threads()}})
 		if err != nil {
 			t.Fatal(err)
 		}

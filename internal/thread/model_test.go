@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
 	"pgregory.net/rapid"
 )
 
@@ -49,7 +50,7 @@ type agent struct {
 }
 
 func (w *world) machine() {
-	m, err := thread.New(thread.Config{Store: w.db.Threads(), Now: func() time.Time { return w.clock }})
+	m, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: w.db.Threads()}, Now: func() time.Time { return w.clock }})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ type Runner interface {
 }
 
 // TurnRef names one turn and the fence under which a driver may write it: the
-// queue's token, empty for the in-process runner.
+// queue's token.
 type TurnRef struct {
 	Thread   thole.ThreadID
 	Turn     thole.TurnID

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
 )
 
 // twins are two machines, each with a connection of its own to one PostgreSQL
@@ -24,7 +25,7 @@ func twins(t *testing.T) (a, b *thread.Machine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := thread.New(thread.Config{Store: db.Threads(), Checkpoint: 20 * time.Millisecond, Sweep: time.Hour})
+		m, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: db.Threads()}, Checkpoint: 20 * time.Millisecond, Sweep: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -85,7 +85,7 @@ type Commit struct {
 	Row      fold.Row // as it is after the events
 	Expected uint64
 	Create   bool
-	// Fence, when it has a token, must still hold its turn.
+	// Fence, when it names a turn, must still hold it: its token is the queue's.
 	Fence  TurnRef
 	Events []event.Event
 

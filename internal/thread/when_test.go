@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/thread/threadtest"
 )
 
 var errSeenOther = errors.New("not what was seen")
@@ -76,7 +77,7 @@ func TestOneOfManyConditionalChangesWins(t *testing.T) {
 		}
 	}
 	t.Run("one process", func(t *testing.T) {
-		m, err := thread.New(thread.Config{Store: storetest.SQLite(t).Threads()})
+		m, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: storetest.SQLite(t).Threads()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +92,7 @@ func TestOneOfManyConditionalChangesWins(t *testing.T) {
 // A thread that has turns stays with its provider; a new one takes another with
 // that one's own model.
 func TestThreadStaysWithItsProvider(t *testing.T) {
-	m, err := thread.New(thread.Config{Store: storetest.SQLite(t).Threads()})
+	m, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: storetest.SQLite(t).Threads()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -109,9 +109,12 @@ func (s *contractSide) fill(n int) {
 	}
 }
 
+// pathNote says what a turn of ours passes in this process.
+const pathNote = "In the path: queue, dispatcher, executord with its event log, and the sync behind the turn; executord is in the server's process."
+
 func ourSide(t testing.TB) *contractSide {
 	t.Helper()
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	return newSide(t, rig.Listen("unix://"+filepath.Join(t.TempDir(), "o.sock"), ""), 0)
 }
 

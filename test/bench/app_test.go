@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/transport/unix"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/protocol/app"
@@ -45,7 +45,7 @@ func TestTurnStart(t *testing.T) {
 	Case{
 		Name: "App server: turn/start to turn/started, p50", Unit: "µs", Peer: "codex app-server " + lab.CodexVersion,
 		Promise: 0.5, Loose: 2, Ours: p50(ours), Theirs: p50(theirs),
-		Note: "One client over a unix socket on each server. The thole figure includes the durable commit of the turn.",
+		Note: "One client over a unix socket on each server. The thole figure includes the durable commit of the turn. " + pathNote,
 	}.Run(t)
 }
 
@@ -95,7 +95,7 @@ func TestFanOut(t *testing.T) {
 
 func fanOut(t *testing.T, conns, words int) float64 {
 	t.Helper()
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	defer rig.Stop()
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "f.sock"), "")
 	s := newSide(t, addr, 0)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -97,7 +97,7 @@ func TestResumeMemory(t *testing.T) {
 	}
 	home := shortDir(t)
 	model, thread := longCodex(t, items)
-	rig := apptest.New(t, apptest.Options{Home: home})
+	rig := tholetest.New(t, tholetest.Home(home))
 	ours := newSide(t, rig.Listen("unix://"+filepath.Join(home, "r.sock"), ""), 0)
 	ours.fill(items)
 	ours.c.Close()

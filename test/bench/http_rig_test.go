@@ -15,19 +15,19 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/platform/httpapi/apitest"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
-// httpSide is the HTTP server over threads that run the scripted agent in this
+// httpSide is the HTTP server over the shipped pipeline, with executord in this
 // process.
 type httpSide struct {
-	*apitest.Site
+	*tholetest.Site
 	t testing.TB
 }
 
-func newHTTPSide(t testing.TB) *httpSide { return &httpSide{apitest.New(t), t} }
+func newHTTPSide(t testing.TB) *httpSide { return &httpSide{tholetest.New(t).Site(), t} }
 
 func (s *httpSide) create() thole.ThreadID {
 	s.t.Helper()

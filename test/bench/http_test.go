@@ -43,7 +43,7 @@ func TestFirstChunk(t *testing.T) {
 		Name: "http: first text after POST /api/chat on a warm thread", Unit: "µs",
 		Peer: "the same turn through the contract, turn/start to the first delta", Promise: 1.3, Loose: 3,
 		Ours: median(s.chat), Theirs: median(s.contract()),
-		Note: "Both are clients of one server on one thread, in turns: HTTP over loopback, the contract over a unix socket. Each round is the median of its turns.",
+		Note: "Both are clients of one server on one thread, in turns: HTTP over loopback, the contract over a unix socket. Each round is the median of its turns. " + pathNote,
 	}.Run(t)
 }
 
@@ -85,7 +85,7 @@ func TestEventReaders(t *testing.T) {
 			return float64(cpu()-from) / float64(time.Since(began))
 		},
 		Theirs: func() float64 { return 1 },
-		Note:   "Readers are in a process of their own. The server's share includes the scripted agent and the store. Half of it is in the system calls of the 20,000 writes a second.",
+		Note:   "Readers are in a process of their own. The server's share includes the scripted agent, its executord and the store. Half of it is in the system calls of the 20,000 writes a second.",
 	}.Run(t)
 }
 

@@ -67,7 +67,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 		}
 	}})
 	must(t, err)
-	machine, err := thread.New(thread.Config{Store: db.QueuedThreads()})
+	machine, err := thread.New(thread.Config{Store: db.Threads()})
 	must(t, err)
 	// A CLI that tells when it was started, and nothing else.
 	cli := filepath.Join(home, "claude")

@@ -12,7 +12,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/ownthread"
 	"github.com/tholehq/thole/internal/delivery"
@@ -20,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/thread"
 	"go.uber.org/goleak"
 )
@@ -33,7 +33,7 @@ var (
 
 // world is one home: threads run by the scripted agent, and deliveries to them.
 type world struct {
-	*apptest.Rig
+	*tholetest.Kit
 	t    *testing.T
 	db   *store.DB
 	run  *deliverytest.Run
@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 			}
 		}
 	})
-	w.Rig = apptest.New(t, apptest.Options{DB: w.db})
+	w.Kit = tholetest.New(t, tholetest.DB(w.db))
 	return w
 }
 

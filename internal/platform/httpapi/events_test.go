@@ -66,7 +66,7 @@ func TestHeadOfAStream(t *testing.T) {
 	id := g.me.session(obj{"execution_profile": "full"})
 	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: hang"}, nil)
 	for _, path := range []string{"/events", "/sessions/" + id + "/events", "/api/chat/" + id + "/stream"} {
-		conn, err := net.Dial("tcp", g.http.Listener.Addr().String())
+		conn, err := net.Dial("tcp", strings.TrimPrefix(g.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestDeletedAndShutdown(t *testing.T) {
 	u.until(func(e sseEvent) bool { return e.name == "ready" })
 	chat := g.me.stream("POST", "/api/chat", say("x", "sim: hang"))
 	chat.until(ofType("start"))
-	go func() { _ = g.server.Shutdown(ctx) }()
+	go func() { _ = g.HTTP.Shutdown(ctx) }()
 	all = u.until(func(e sseEvent) bool { return e.name == "end" })
 	if all[len(all)-1].data["reason"] != "shutdown" {
 		t.Fatalf("end = %+v", all)

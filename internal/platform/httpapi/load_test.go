@@ -57,7 +57,7 @@ func TestManyReadersOfABusySession(t *testing.T) {
 func TestEventsOverHTTP2(t *testing.T) {
 	g := newRig(t)
 	id, last := finished(g, "sim: say hello")
-	srv := httptest.NewUnstartedServer(g.server)
+	srv := httptest.NewUnstartedServer(g.HTTP)
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()

@@ -219,7 +219,7 @@ func TestLoginPage(t *testing.T) {
 		t.Error("an old link logs in")
 	}
 	for next, want := range map[string]string{"/c/1": "/c/1", "//evil.example": "/", "https://evil.example": "/", "/\\evil.example": "/", "": "/"} {
-		code, err := g.sessions.NewLogin(ctx, otherUser)
+		code, err := g.Sessions.NewLogin(ctx, otherUser)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,21 +7,17 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/httpapi"
-	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
-	"github.com/tholehq/thole/internal/store/storetest"
-	"github.com/tholehq/thole/internal/testkit/runner"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/thread"
 	"go.uber.org/goleak"
 )
@@ -36,51 +32,22 @@ const otherUser thole.UserID = "00000000-0000-7000-8000-0000000000aa"
 
 // rig is a whole server on a real store, with the scripted agent.
 type rig struct {
-	t        testing.TB
-	db       *store.DB
-	threads  *thread.Machine
-	sessions *session.Manager
-	server   *httpapi.Server
-	http     *httptest.Server
-	cookies  session.Cookies
-	me, you  *caller // two users
+	*tholetest.Site
+	t       testing.TB
+	db      *store.DB
+	threads *thread.Machine
+	me, you *caller // two users
 }
 
 func newRig(t testing.TB, change ...func(*httpapi.Config)) *rig {
 	t.Helper()
-	g := &rig{t: t, db: storetest.SQLite(t), cookies: session.NewCookies("/home/test", false)}
-	home := t.TempDir()
-	var err error
-	if g.threads, err = thread.New(thread.Config{Store: g.db.Threads()}); err != nil {
-		t.Fatal(err)
-	}
-	run := runner.New(g.threads, home, "here")
-	g.threads.Attach(run)
-	if err := g.threads.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
-	g.sessions = session.New(g.db.Sessions(), nil)
-	cfg := httpapi.Config{
-		Threads: g.threads, Index: g.db.Index(), Keys: g.db.Idempotency(), Sessions: g.sessions, Cookies: g.cookies, Guard: guard.New(guard.Config{}), Version: "test",
-		Providers: func() []provider.Info {
+	kit := tholetest.New(t)
+	site := kit.Site(append([]func(*httpapi.Config){func(c *httpapi.Config) {
+		c.Providers = func() []provider.Info {
 			return []provider.Info{testprovider.New().Probe(ctx), {Name: "opencode", Title: "opencode", Problem: "not installed", Fix: "npm install -g opencode-ai"}}
-		},
-	}
-	for _, f := range change {
-		f(&cfg)
-	}
-	if g.server, err = httpapi.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	g.http = httptest.NewServer(g.server)
-	t.Cleanup(func() {
-		stop, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_ = g.server.Shutdown(stop)
-		g.http.Close()
-		_ = run.Close(stop)
-		_ = g.threads.Close(stop)
-	})
+		}
+	}}, change...)...)
+	g := &rig{Site: site, t: t, db: kit.Store(), threads: kit.Threads}
 	if err := g.db.Update(ctx, "test.add_user", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into users (id, login, name, state, created_at) values ($1, 'you', 'You', 'active', 0)`, otherUser)
 		return err
@@ -100,11 +67,11 @@ type caller struct {
 
 func (g *rig) login(user thole.UserID) *caller {
 	g.t.Helper()
-	code, err := g.sessions.NewLogin(ctx, user)
+	code, err := g.Sessions.NewLogin(ctx, user)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	res, err := http.Get(g.http.URL + "/auth/login?code=" + code)
+	res, err := http.Get(g.URL + "/auth/login?code=" + code)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -125,7 +92,7 @@ func (c *caller) request(method, path string, body any) *http.Request {
 		}
 		in = bytes.NewReader(b)
 	}
-	r, err := http.NewRequest(method, c.g.http.URL+path, in)
+	r, err := http.NewRequest(method, c.g.URL+path, in)
 	if err != nil {
 		c.g.t.Fatal(err)
 	}
@@ -136,7 +103,7 @@ func (c *caller) request(method, path string, body any) *http.Request {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if c.cookie != "" {
-		r.AddCookie(&http.Cookie{Name: c.g.cookies.Name(), Value: c.cookie})
+		r.AddCookie(&http.Cookie{Name: c.g.Cookies.Name(), Value: c.cookie})
 	}
 	return r
 }

@@ -130,7 +130,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 		b, _ := io.ReadAll(res.Body)
 		return res.StatusCode, string(b)
 	}
-	routes := g.server.Routes()
+	routes := g.HTTP.Routes()
 	if len(routes) < 50 {
 		t.Fatalf("only %d routes", len(routes))
 	}
@@ -201,7 +201,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 		still["active_run"].(obj)["interrupt_requested"] != false {
 		t.Errorf("the refused requests had an effect: %v", still)
 	}
-	res, err := http.Get(g.http.URL + "/events?sessions=" + ids["session_id"])
+	res, err := http.Get(g.URL + "/events?sessions=" + ids["session_id"])
 	if err != nil || res.StatusCode != 401 {
 		t.Errorf("event stream without a login: %v %v", res.Status, err)
 	}

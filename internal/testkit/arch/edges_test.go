@@ -26,7 +26,7 @@ var (
 	}
 	adapters = []string{
 		"internal/provider/codex", "internal/provider/claude", "internal/provider/opencode",
-		"internal/executor/local", "internal/objects/s3", "internal/objects/dir",
+		"internal/executor/local", "internal/executor/inproc", "internal/objects/s3", "internal/objects/dir",
 		"internal/channel/turnstart", "internal/channel/turnsteer", "internal/channel/ownthread",
 	}
 	servers = []string{

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 	protocol "github.com/tholehq/thole/protocol/app"
 )
 
@@ -23,7 +23,7 @@ func TestRefusesLikeTheRecordedServer(t *testing.T) {
 	for _, m := range protocol.Methods() {
 		served[m.Name] = m.Direction == protocol.FromClient
 	}
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	compared := 0
 	type sent struct {
 		method string
@@ -77,7 +77,7 @@ func words(text string) string {
 }
 
 // ask sends one request on a connection of its own.
-func ask(t *testing.T, rig *apptest.Rig, ready bool, caps, method string, params json.RawMessage) message {
+func ask(t *testing.T, rig *tholetest.Kit, ready bool, caps, method string, params json.RawMessage) message {
 	t.Helper()
 	p := &player{t: t, s: rig.Stream(), book: book{}, asked: map[string]string{}, wake: make(chan struct{}, 1)}
 	p.wg.Go(p.read)

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/tholetest"
 	"go.uber.org/goleak"
 )
 
@@ -100,7 +100,7 @@ func (b book) take(asked map[string]string, id string, m message) {
 // ours plays a scenario that makes thole say everything it can.
 func ours(t *testing.T) book {
 	t.Helper()
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	p := &player{t: t, s: rig.Stream(), book: book{}, asked: map[string]string{}, wake: make(chan struct{}, 1)}
 	p.wg.Go(p.read)
 	defer func() { _ = p.s.Close("done"); p.wg.Wait() }()

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/tholetest"
 	wire "github.com/tholehq/thole/protocol/app"
 )
 
@@ -23,7 +23,7 @@ type listener struct {
 	done chan struct{}
 }
 
-func follow(t *testing.T, rig *apptest.Rig) *listener {
+func follow(t *testing.T, rig *tholetest.Kit) *listener {
 	t.Helper()
 	l := &listener{done: make(chan struct{}, 16)}
 	c, err := appclient.Over(context.Background(), rig.Stream(), appclient.Options{
@@ -62,19 +62,22 @@ func (l *listener) wait(t *testing.T) {
 }
 
 // Two processes on one PostgreSQL share a thread: a client of either sees the same
-// events in the same order, asks included, and may start turns. (The in-process
-// runner takes answers only where it runs; reaching a turn of another process is the
-// dispatcher's work.)
+// events in the same order, asks included, and may start turns and answer asks,
+// whichever process has the turn.
 func TestTwoProcessesShareAThread(t *testing.T) {
 	dsn := lab.Postgres(t)
-	rigs := make([]*apptest.Rig, 2)
+	rigs := make([]*tholetest.Kit, 2)
 	for i := range rigs {
 		db, err := store.Open(context.Background(), sqldb.Config{DSN: dsn})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		rigs[i] = apptest.New(t, apptest.Options{DB: db, Instance: []string{"one", "two"}[i]})
+		options := []tholetest.Option{tholetest.DB(db)}
+		if i > 0 {
+			options = append(options, tholetest.Beside(rigs[0]))
+		}
+		rigs[i] = tholetest.New(t, options...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -96,7 +99,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(asks) == 1 {
-			if _, err := one.c.Answer(ctx, id, asks[0].ID, wire.Answer{Decision: "allow"}); err != nil {
+			if _, err := two.c.Answer(ctx, id, asks[0].ID, wire.Answer{Decision: "allow"}); err != nil {
 				t.Fatal(err)
 			}
 			break

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tholehq/thole/internal/platform/httpapi/apitest"
 	"github.com/tholehq/thole/internal/testkit/parts"
+	"github.com/tholehq/thole/internal/tholetest"
 )
 
 // node finds node and the installed package, or ends the test.
@@ -36,7 +36,7 @@ func node(t *testing.T) string {
 
 func TestOfficialClient(t *testing.T) {
 	bin := node(t)
-	site := apitest.New(t)
+	site := tholetest.New(t).Site()
 	cmd := exec.Command(bin, "--test", "--test-timeout=30000", "--test-reporter=spec", "chat.test.mjs")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "THOLE_URL=" + site.URL, "THOLE_TOKEN=" + site.Token}
 	out, err := cmd.CombinedOutput()
@@ -50,7 +50,7 @@ func TestOfficialClient(t *testing.T) {
 // must see a broken line, not a short success.
 func TestServerStops(t *testing.T) {
 	bin := node(t)
-	site := apitest.New(t)
+	site := tholetest.New(t).Site()
 	cmd := exec.Command(bin, "--test", "--test-timeout=30000", "--test-name-pattern=the server stops", "--test-reporter=spec", "chat.test.mjs")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "THOLE_URL=" + site.URL, "THOLE_TOKEN=" + site.Token, "THOLE_LAST=1"}
 	out, err := cmd.StdoutPipe()

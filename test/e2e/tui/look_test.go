@@ -6,13 +6,13 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
 )
 
 // loaded is the id of the one thread that is no title helper.
-func loaded(t *testing.T, rig *apptest.Rig) string {
+func loaded(t *testing.T, rig *tholetest.Kit) string {
 	t.Helper()
 	page, err := rig.Threads.List(context.Background(), thole.LocalActor, thread.Filter{})
 	if err != nil {
@@ -25,7 +25,7 @@ func loaded(t *testing.T, rig *apptest.Rig) string {
 }
 
 // turnsOf reads a thread's turns through the contract.
-func turnsOf(t *testing.T, rig *apptest.Rig, id string) []app.Turn {
+func turnsOf(t *testing.T, rig *tholetest.Kit, id string) []app.Turn {
 	t.Helper()
 	c, err := appclient.Over(context.Background(), rig.Stream(), appclient.Options{Name: "look"})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
-	"github.com/tholehq/thole/internal/appserver/apptest"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/tholetest"
 	"github.com/tholehq/thole/protocol/app"
 	"github.com/tholehq/thole/test/e2e/home"
 	"go.uber.org/goleak"
@@ -24,9 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const ready = "Scripted agent: Scripted"
 
 // attach starts a server and a TUI with a new thread on it.
-func attach(t *testing.T) (*apptest.Rig, string, *screen) {
+func attach(t *testing.T) (*tholetest.Kit, string, *screen) {
 	t.Helper()
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "app.sock"), "")
 	s := open(t, nil, "--remote", addr)
 	s.wait(ready)
@@ -77,7 +77,7 @@ func TestOneThread(t *testing.T) {
 }
 
 func TestWebSocketWithToken(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	addr := rig.Listen("ws://127.0.0.1:0", "a-token-of-this-test")
 	s := open(t, []string{"TOKEN=a-token-of-this-test"}, "--remote", addr, "--remote-auth-token-env", "TOKEN")
 	s.wait(ready)
@@ -122,7 +122,7 @@ func TestQuitAndResume(t *testing.T) {
 }
 
 func TestReconnectAfterRestart(t *testing.T) {
-	rig := apptest.New(t, apptest.Options{})
+	rig := tholetest.New(t)
 	sock := "unix://" + filepath.Join(t.TempDir(), "app.sock")
 	rig.Listen(sock, "")
 	s := open(t, nil, "--remote", sock)

@@ -1,0 +1,236 @@
+// Package tholetest runs all of thole inside a test: a real store, the thread
+// machine, queue and dispatcher, executords in this process, the object store, the
+// contract server and the HTTP server, and listeners for real clients. Turns take the
+// way they take at a user's; only the agent is the scripted one. It is imported by
+// tests alone.
+package tholetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/appserver"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor/inproc"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/transport"
+	pipe "github.com/tholehq/thole/internal/transport/inproc"
+	"github.com/tholehq/thole/internal/transport/ws"
+)
+
+// Kit is one server process, as far as its clients can tell.
+type Kit struct {
+	t    testing.TB
+	Home string
+	// Server, Threads and Dispatcher are those of the present life; Restart replaces
+	// them. Executors and objects outlive it, as they do at a user's.
+	Server     *appserver.Server
+	Threads    *thread.Machine
+	Dispatcher *dispatch.Dispatcher
+	Executors  *inproc.Driver
+
+	db     *store.DB
+	own    bool // the store is ours to open and to close
+	files  *files
+	change []func(*dispatch.Config)
+	cancel context.CancelFunc // of the listeners
+	serves sync.WaitGroup
+	down   bool
+}
+
+// Option changes a kit.
+type Option func(*Kit)
+
+// DB uses a store instead of an SQLite file in the home; its owner closes it.
+func DB(db *store.DB) Option { return func(k *Kit) { k.db, k.own = db, false } }
+
+// Home keeps the kit's files there instead of in a temporary directory.
+func Home(dir string) Option { return func(k *Kit) { k.Home = dir } }
+
+// Beside is another process of the same deployment: it shares the other's executors
+// and objects, and its store if both were given one database.
+func Beside(other *Kit) Option {
+	return func(k *Kit) { k.Executors, k.files = other.Executors, other.files }
+}
+
+// Dispatch changes how turns are dispatched.
+func Dispatch(change func(*dispatch.Config)) Option {
+	return func(k *Kit) { k.change = append(k.change, change) }
+}
+
+// New starts a kit that ends with the test.
+func New(t testing.TB, options ...Option) *Kit {
+	t.Helper()
+	k := &Kit{t: t, own: true}
+	for _, o := range options {
+		o(k)
+	}
+	if k.Home == "" {
+		k.Home = t.TempDir()
+	}
+	if k.Executors == nil {
+		root, err := os.MkdirTemp("", "tt") // short: it holds sockets
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Executors, k.files = inproc.New(inproc.Config{Root: root, Providers: []provider.Provider{testprovider.New()}}), newFiles(t, filepath.Join(k.Home, "objects"))
+		t.Cleanup(func() {
+			if err := errors.Join(k.Executors.Close(), os.RemoveAll(root)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	k.start()
+	t.Cleanup(k.Stop)
+	return k
+}
+
+func (k *Kit) start() {
+	k.t.Helper()
+	ctx := context.Background()
+	var err error
+	if k.own {
+		if k.db, err = store.Open(ctx, sqldb.Config{Path: filepath.Join(k.Home, "thole.db")}); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	if k.Threads, err = thread.New(thread.Config{Store: k.db.Threads()}); err != nil {
+		k.t.Fatal(err)
+	}
+	agent := testprovider.New().Probe(ctx)
+	cfg := dispatch.Config{
+		Alone: k.db.Engine() == sqldb.SQLite, Owner: k.t.Name(), Queue: k.db.Queue(), Threads: k.Threads, Rows: k.db.Executors(), Driver: k.Executors,
+		Workspaces: k.files.of(k.db), Credentials: nobody{}, Limits: queue.Limits{Total: 64}, StartsPerSec: 1000,
+		Info: func(_ context.Context, name string) provider.Info {
+			if name != agent.Name {
+				return provider.Info{}
+			}
+			return agent
+		},
+	}
+	if testing.Verbose() {
+		cfg.Log = slog.New(slog.NewTextHandler(k.t.Output(), nil))
+	}
+	for _, change := range k.change {
+		change(&cfg)
+	}
+	k.Dispatcher = dispatch.New(cfg)
+	k.Threads.Attach(k.Dispatcher)
+	if err := errors.Join(k.Threads.Start(ctx), k.Dispatcher.Start(ctx)); err != nil {
+		k.t.Fatal(err)
+	}
+	k.Server, err = appserver.New(appserver.Config{
+		Threads: k.Threads, Providers: func() []provider.Info { return []provider.Info{agent} }, DefaultProvider: testprovider.Name, Defaults: k.db.Defaults(),
+		Home: k.Home, Dir: k.Home,
+	})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.down = false
+}
+
+// nobody has no credentials to give; the scripted agent needs none.
+type nobody struct{}
+
+func (nobody) For(context.Context, string) (provider.Grant, error) { return provider.Grant{}, nil }
+
+// Store is the kit's store.
+func (k *Kit) Store() *store.DB { return k.db }
+
+// Stream connects a client of the contract inside the process.
+func (k *Kit) Stream() jsonrpc.Stream {
+	a, b := pipe.Pipe()
+	k.serves.Go(func() { _ = k.Server.Serve(context.Background(), b, thole.LocalActor) })
+	return a
+}
+
+// Listen serves the contract on a ws or unix address and returns the one that clients
+// dial.
+func (k *Kit) Listen(addr, token string) string {
+	k.t.Helper()
+	a, err := transport.ParseListen(addr)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	ao := transport.AuthOptions{}
+	if a.Scheme == transport.WS {
+		ao.Mode = transport.ModeNone
+	}
+	if token != "" {
+		file := filepath.Join(k.Home, "token")
+		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+			k.t.Fatal(err)
+		}
+		ao = transport.AuthOptions{Mode: transport.ModeCapability, TokenFile: file}
+	}
+	auth, err := transport.NewAuth(ao)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	l, err := transport.Listen(a, auth)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	before := k.cancel
+	k.cancel = func() {
+		cancel()
+		if before != nil {
+			before()
+		}
+	}
+	server := k.Server
+	k.serves.Go(func() {
+		_ = ws.NewServer(ws.Options{Auth: auth, IgnoreBinary: true}, func(ctx context.Context, s jsonrpc.Stream) {
+			_ = server.Serve(ctx, s, thole.LocalActor)
+		}).Serve(ctx, l)
+	})
+	if a.Scheme == transport.Unix {
+		return addr
+	}
+	return "ws://" + l.Addr().String()
+}
+
+// Stop ends the server in the order of the program. Turns go on in their executors.
+// It may be repeated.
+func (k *Kit) Stop() {
+	if k.down {
+		return
+	}
+	k.down = true
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_ = k.Server.Close(ctx)
+	_ = k.Dispatcher.Stop(ctx)
+	_ = k.Threads.Close(ctx)
+	if k.cancel != nil {
+		k.cancel()
+		k.cancel = nil
+	}
+	k.serves.Wait()
+	if k.own {
+		if err := k.db.Close(); err != nil {
+			k.t.Errorf("close store: %v", err)
+		}
+	}
+}
+
+// Restart ends this life of the server and begins the next on the same home.
+func (k *Kit) Restart() {
+	k.t.Helper()
+	k.Stop()
+	k.start()
+}

@@ -1,0 +1,56 @@
+package tholetest
+
+import (
+	"context"
+	"net/http/httptest"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/guard"
+	"github.com/tholehq/thole/internal/platform/httpapi"
+	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/testprovider"
+)
+
+// Site is the HTTP server on a kit's threads.
+type Site struct {
+	*Kit
+	HTTP     *httpapi.Server
+	Sessions *session.Manager
+	Cookies  session.Cookies
+	URL      string
+	// Token is an API token of the local user.
+	Token string
+}
+
+// Site starts the HTTP server of this life; it ends with the test.
+func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
+	k.t.Helper()
+	ctx := context.Background()
+	s := &Site{Kit: k, Sessions: session.New(k.db.Sessions(), nil), Cookies: session.NewCookies(k.Home, false)}
+	var err error
+	if s.Token, _, err = s.Sessions.NewToken(ctx, thole.LocalUser, "test", 0); err != nil {
+		k.t.Fatal(err)
+	}
+	cfg := httpapi.Config{
+		Threads: k.Threads, Index: k.db.Index(), Keys: k.db.Idempotency(), Sessions: s.Sessions, Version: "test",
+		Cookies: s.Cookies, Guard: guard.New(guard.Config{}),
+		Providers: func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	if s.HTTP, err = httpapi.New(cfg); err != nil {
+		k.t.Fatal(err)
+	}
+	web := httptest.NewServer(s.HTTP)
+	s.URL = web.URL
+	k.t.Cleanup(func() {
+		stop, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_ = s.HTTP.Shutdown(stop)
+		web.Close()
+	})
+	return s
+}
