@@ -53,7 +53,7 @@ func (c *conn) listen(l listener) {
 func (c *conn) read() {
 	defer close(c.gone)
 	defer c.proc.Stdout.Close()
-	lines := process.NewLines(process.Gather(c.proc.Stdout))
+	lines := process.NewLines(c.proc.Stdout)
 	var l listener
 	var e ear
 	for {

@@ -61,7 +61,7 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 	if err != nil {
 		return err
 	}
-	conn := newClient(stdio.New(process.Gather(proc.Stdout), proc.Stdin, 0))
+	conn := newClient(stdio.New(proc.Stdout, proc.Stdin, 0))
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

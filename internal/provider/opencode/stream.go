@@ -190,7 +190,7 @@ func (f *feed) read(ctx context.Context, body io.ReadCloser, see func(*serverEve
 	defer body.Close()
 	quiet := time.AfterFunc(silence, func() { body.Close() })
 	defer quiet.Stop()
-	_ = decodeStream(process.Gather(body), func(batch []serverEvent) bool {
+	_ = decodeStream(body, func(batch []serverEvent) bool {
 		quiet.Stop() // a turn that is slow to listen is not the server's silence
 		defer quiet.Reset(silence)
 		for i := range batch {
