@@ -181,13 +181,8 @@ func (e *Emitter) Delta(id thole.ItemID, stream event.Stream, text string) {
 	case event.StreamOutput:
 		o.output.Write(text)
 	}
-	// The id is that of send, for the key id/stream/offset, made without garbage:
-	// deltas are nearly all events.
-	var room [256]byte
-	key := append(append(append(room[:0], "event\x00"...), e.turn...), "\x00item.delta\x00"...)
-	key = append(append(append(append(key, id...), '/'), stream...), '/')
-	key = append(append(strconv.AppendInt(key, off, 10), e.again...), 0)
-	e.emit(event.Event{ID: idOf[thole.EventID](key), Kind: event.ItemDelta, Turn: e.turn, Time: e.now().UTC(), Data: event.Data{ItemID: id, Stream: stream, Delta: text, Offset: off}})
+	e.send(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: id, Stream: stream, Delta: text, Offset: off}},
+		string(id)+"/"+string(stream)+"/"+strconv.FormatInt(off, 10)+e.again)
 }
 
 // Update replaces an open item's known fields.

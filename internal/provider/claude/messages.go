@@ -13,18 +13,8 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// hear handles one line of the CLI.
-func (r *run) hear(m said) {
-	if m.message != nil {
-		r.message(m.message)
-		return
-	}
-	r.d.delta(m.delta)
-	r.stall.Set(r.s.opts.Stall)
-}
-
-// message handles what is no delta. Unknown kinds are ignored.
-func (r *run) message(m *message) {
+// hear handles one message of the CLI. Unknown kinds are ignored.
+func (r *run) hear(m *message) {
 	switch m.Type {
 	case "stream_event":
 		if m.Event == nil || m.Parent != "" {

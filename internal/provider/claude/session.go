@@ -41,7 +41,7 @@ type session struct {
 	base    map[string]modelUsage
 	tasks   map[string]bool // background work of the CLI that has not ended
 	todos   *todoList
-	backlog []said           // came before a turn began
+	backlog []*message       // came before a turn began
 	parked  bool             // a question was deferred: only a new process asks it again
 	hello   *controlResponse // to initialize
 
@@ -157,9 +157,8 @@ func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[s
 	}
 	lead := provider.NewLead()
 	var answer *controlResponse
-	c.listen(listener{lead, func(m said) {
+	c.listen(listener{lead, func(m *message) {
 		switch {
-		case m.message == nil:
 		case m.Type == "result" && m.IsError:
 			lead.End(provider.Ended{})
 		case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:

@@ -45,14 +45,6 @@ func (r *run) turnID(ctx context.Context) (string, error) {
 	}
 }
 
-// delta feeds the running turn with text, on the connection's reader.
-func (s *session) delta(line []byte) bool {
-	s.mu.Lock()
-	r := s.run
-	s.mu.Unlock()
-	return r != nil && r.delta(line)
-}
-
 // handle feeds the running turn, on the connection's reader. Without one, news is
 // stale and questions are refused: nobody would answer them.
 func (s *session) handle(conn *client, m *jsonrpc.Message) {

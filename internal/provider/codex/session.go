@@ -65,7 +65,7 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		conn.read(s.delta, func(m *jsonrpc.Message) { s.handle(conn, m) })
+		conn.read(func(m *jsonrpc.Message) { s.handle(conn, m) })
 		s.lost(conn, proc)
 	}()
 	fail := func(step string, err error) error {
