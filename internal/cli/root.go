@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := &Env{In: in, Out: out, Err: errw}
-	root := newRoot(env, args)
+	root := newRoot(env)
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -45,8 +44,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return exitCode(err)
 }
 
-// commands are all commands by name. Building them all takes as long as the rest
-// of a short one, so that only the named one is built, if it is one.
+// commands are all commands by name.
 func commands() map[string]func(*Env) *cobra.Command {
 	return map[string]func(*Env) *cobra.Command{
 		"version": newVersion,
@@ -67,21 +65,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 	}
 }
 
-// named is the command that arguments name; "" if that takes more than a look.
-func named(args []string) string {
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case a == "--home":
-			i++
-		case a == "--json", strings.HasPrefix(a, "--json="), strings.HasPrefix(a, "--home="):
-		default:
-			return a
-		}
-	}
-	return ""
-}
-
-func newRoot(env *Env, args []string) *cobra.Command {
+func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "thole",
 		Short:         "Owns agent threads, runs them in isolated executors, delivers background results into them",
@@ -93,13 +77,8 @@ func newRoot(env *Env, args []string) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return (&thole.Error{Code: thole.CodeInvalid, Err: err}).WithHint("run the command with --help to see its flags")
 	})
-	all := commands()
-	if make, ok := all[named(args)]; ok {
-		root.AddCommand(make(env)) // the others are neither shown nor run
-	} else {
-		for _, make := range all {
-			root.AddCommand(make(env))
-		}
+	for _, make := range commands() {
+		root.AddCommand(make(env))
 	}
 	root.SetHelpCommand(newHelp(root))
 	refuseUnknown(root)
