@@ -28,9 +28,9 @@ type conn struct {
 	mu sync.Mutex // guards writes to stdin, one whole line each
 }
 
-// listener hears the CLI until its lead ends.
+// listener hears the CLI until its turn ends.
 type listener struct {
-	lead *provider.Lead
+	lock *provider.TurnLock
 	hear func(*message)
 }
 
@@ -66,7 +66,7 @@ func (c *conn) read() {
 		if err != nil {
 			continue // something printed to stdout
 		}
-		for l.lead == nil || !l.lead.Act(func() { l.hear(m) }) {
+		for l.lock == nil || !l.lock.Act(func() { l.hear(m) }) {
 			select {
 			case l = <-c.ears:
 			case <-c.quit:

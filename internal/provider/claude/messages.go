@@ -256,6 +256,7 @@ func (r *run) settle(p *pending, a event.Answer) error {
 	r.resolve(p.ask.ID, &a)
 	switch {
 	case a.Decision == event.DecisionCancel:
+		r.em.Interrupt()
 		r.halted = true
 		if p.hook || p.ask.Kind == event.AskElicitation { // else the answer itself interrupts
 			r.interrupt(r.s.opts.StopGrace)

@@ -224,7 +224,7 @@ func (r *run) answer(ctx context.Context, id thole.AskID, a event.Answer) error 
 	}
 	r.resolve(id, &a)
 	if a.Decision == event.DecisionCancel {
-		r.halted = true
+		r.em.Interrupt()
 		r.abort(r.s.opts.StopGrace)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (f *feed) to(r *run) { f.run.Store(r) }
 // deliver hands an event to the turn that listens, as fast as it takes them.
 func (f *feed) deliver(ctx context.Context, e serverEvent) bool {
 	if r := f.run.Load(); r != nil {
-		_ = r.lead.Do(ctx, func() error { r.hear(e); return nil }) // a turn that is over hears nothing
+		_ = r.lock.Do(ctx, func() error { r.hear(e); return nil }) // a turn that is over hears nothing
 	}
 	return ctx.Err() == nil
 }
