@@ -66,7 +66,7 @@ func TestExecServerServes(t *testing.T) {
 		r, w := io.Pipe()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		root := newRoot(&Env{In: strings.NewReader(""), Out: w, Err: io.Discard}, nil)
+		root := newRoot(&Env{In: strings.NewReader(""), Out: w, Err: io.Discard})
 		root.SetArgs(append([]string{"exec-server"}, args...))
 		done := make(chan error, 1)
 		go func() { done <- root.ExecuteContext(ctx) }()

@@ -36,7 +36,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if i := nameAt(args); i < len(args) && args[i] == "--version" {
 		args = slices.Replace(slices.Clone(args), i, i+1, "version") // the command, with its --json
 	}
-	root := newRoot(env, args)
+	root := newRoot(env)
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -49,8 +49,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return exitCode(err)
 }
 
-// commands are all commands by name. Building them all takes as long as the rest
-// of a short one, so that only the named one is built, if it is one.
+// commands are all commands by name.
 func commands() map[string]func(*Env) *cobra.Command {
 	return map[string]func(*Env) *cobra.Command{
 		"version": newVersion,
@@ -87,15 +86,7 @@ func nameAt(args []string) int {
 	return len(args)
 }
 
-// named is the command that arguments name; "" if that takes more than a look.
-func named(args []string) string {
-	if i := nameAt(args); i < len(args) {
-		return args[i]
-	}
-	return ""
-}
-
-func newRoot(env *Env, args []string) *cobra.Command {
+func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "thole",
 		Short:         "Owns agent threads, runs them in isolated executors, delivers background results into them",
@@ -108,13 +99,8 @@ func newRoot(env *Env, args []string) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return (&thole.Error{Code: thole.CodeInvalid, Err: err}).WithHint("run the command with --help to see its flags")
 	})
-	all := commands()
-	if make, ok := all[named(args)]; ok {
-		root.AddCommand(make(env)) // the others are neither shown nor run
-	} else {
-		for _, make := range all {
-			root.AddCommand(make(env))
-		}
+	for _, make := range commands() {
+		root.AddCommand(make(env))
 	}
 	root.SetHelpCommand(newHelp(root))
 	refuseUnknown(root)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -100,7 +101,7 @@ func Serve(ctx context.Context, cfg Config) (StopReason, error) {
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
-	trim()
+	debug.FreeOSMemory() // a daemon mostly waits, and starting needed more than that
 	var reason StopReason
 	select {
 	case <-ctx.Done():

@@ -13,7 +13,6 @@ import (
 	"context"
 	"log/slog"
 	"math"
-	"runtime"
 	"sync"
 	"time"
 
@@ -251,9 +250,6 @@ func (d *Dispatcher) claim(ctx context.Context, care bool) {
 		return
 	}
 	d.take(ctx, leases)
-	if len(leases) > 0 {
-		runtime.Gosched() // they go first
-	}
 }
 
 // take begins what was leased. With a turn's start it is called while the thread is

@@ -161,7 +161,6 @@ func (c *conn) initialize(req *jsonrpc.Request) {
 	}
 	c.ses = ses
 	_ = req.Reply(exec.InitializeResult{SessionID: ses.id, EnvironmentInfo: c.srv.info})
-	c.srv.started.Do(func() { c.wg.Go(trim) })
 }
 
 // processRequest runs in the dispatcher, in order, unless file requests that came

@@ -20,7 +20,6 @@ type Server struct {
 	cfg     Config
 	info    *exec.EnvironmentInfo
 	wrapper *sandbox.Wrapper
-	started sync.Once // by the first session
 
 	mu       sync.Mutex // guards sessions and closed
 	sessions map[string]*session

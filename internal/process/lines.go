@@ -34,12 +34,13 @@ func NewLines(r io.Reader) *Lines { return &Lines{r: r, buf: make([]byte, 0, 32<
 // reader's error.
 func (l *Lines) Next() ([]byte, error) {
 	for {
-		if l.Ready() {
-			line := l.buf[l.start:l.scan]
-			l.start = l.scan + 1
-			l.scan = l.start
+		if i := bytes.IndexByte(l.buf[l.scan:], '\n'); i >= 0 {
+			line := l.buf[l.start : l.scan+i]
+			l.scan += i + 1
+			l.start = l.scan
 			return bytes.TrimSuffix(line, []byte{'\r'}), nil
 		}
+		l.scan = len(l.buf)
 		if l.err != nil {
 			line := l.buf[l.start:]
 			l.start = len(l.buf)
@@ -50,16 +51,6 @@ func (l *Lines) Next() ([]byte, error) {
 		}
 		l.fill()
 	}
-}
-
-// Ready reports whether Next has a whole line without reading on.
-func (l *Lines) Ready() bool {
-	if i := bytes.IndexByte(l.buf[l.scan:], '\n'); i >= 0 {
-		l.scan += i
-		return true
-	}
-	l.scan = len(l.buf)
-	return false
 }
 
 // fill makes room behind the unread bytes and reads once.

@@ -59,7 +59,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	tree   *tree
 	stderr *tail
-	stdout *pipeReader
+	stdout *os.File
 
 	stopOnce sync.Once
 	done     chan struct{} // closed when the root is reaped and its tree is gone
@@ -92,10 +92,7 @@ func Start(spec Spec) (*Process, error) {
 		return r, w, err
 	}
 	inR, inW, err1 := pipe()
-	outR, outW, err2 := newPipe()
-	if err2 == nil {
-		files = append(files, outR, outW)
-	}
+	outR, outW, err2 := pipe()
 	errR, errW, err3 := pipe()
 	if err := errors.Join(err1, err2, err3); err != nil {
 		closeAll()
@@ -109,7 +106,7 @@ func Start(spec Spec) (*Process, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p.Stdin, p.Stdout, p.stdout = &stdin{File: inW, proc: p, patience: deaf}, outR, outR
+	p.Stdin, p.Stdout, p.stdout = &stdin{File: inW, proc: p, patience: deaf}, &stdout{outR}, outR
 
 	drained := make(chan struct{})
 	go func() {

@@ -3,6 +3,7 @@ package provider
 import (
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -28,6 +29,8 @@ type Emitter struct {
 	in    bool   // inside a step
 	again string // sets ids apart that are used again after a reset
 	ended bool
+
+	stopped atomic.Bool // we asked the CLI to stop
 }
 
 type pendingAsk struct {
@@ -186,13 +189,8 @@ func (e *Emitter) Delta(id thole.ItemID, stream event.Stream, text string) {
 	case event.StreamOutput:
 		o.output.Write(text)
 	}
-	// The id is that of send, for the key id/stream/offset, made without garbage:
-	// deltas are nearly all events.
-	var room [256]byte
-	key := append(append(append(room[:0], "event\x00"...), e.turn...), "\x00item.delta\x00"...)
-	key = append(append(append(append(key, id...), '/'), stream...), '/')
-	key = append(append(strconv.AppendInt(key, off, 10), e.again...), 0)
-	e.emit(event.Event{ID: idOf[thole.EventID](key), Kind: event.ItemDelta, Turn: e.turn, Time: e.now().UTC(), Data: event.Data{ItemID: id, Stream: stream, Delta: text, Offset: off}})
+	e.send(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: id, Stream: stream, Delta: text, Offset: off}},
+		string(id)+"/"+string(stream)+"/"+strconv.FormatInt(off, 10)+e.again)
 }
 
 // Update replaces an open item's known fields.
@@ -322,11 +320,24 @@ func (e *Emitter) Steered(item event.Item) {
 	e.send(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID))
 }
 
+// Interrupt notes that somebody asked the turn to stop. It may be called from
+// anywhere, before the CLI is told.
+func (e *Emitter) Interrupt() { e.stopped.Store(true) }
+
+// Interrupted reports whether somebody asked the turn to stop.
+func (e *Emitter) Interrupted() bool { return e.stopped.Load() }
+
 // End ends the turn: open items are cut, pending asks cancelled (except the
 // deferred one), then EventEnded. Later calls are ignored.
+//
+// A turn that was asked to stop and did not complete before that was interrupted,
+// whatever the CLI made of it: some report an error, some die.
 func (e *Emitter) End(ended Ended) {
 	if e.ended {
 		return
+	}
+	if e.Interrupted() && ended.Outcome != thole.OutcomeCompleted {
+		ended = Ended{Outcome: thole.OutcomeInterrupted}
 	}
 	state := event.StateFailed
 	if ended.Outcome == thole.OutcomeCompleted {

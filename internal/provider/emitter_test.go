@@ -155,3 +155,19 @@ func TestStableID(t *testing.T) {
 		t.Errorf("delta %+v, want id %s", last, want)
 	}
 }
+
+// A turn that was asked to stop was interrupted, unless it had completed: an error
+// that the CLI reports because of it is none.
+func TestInterruptedTurnEndsInterrupted(t *testing.T) {
+	for given, want := range map[thole.Outcome]thole.Outcome{
+		thole.OutcomeFailed: thole.OutcomeInterrupted, thole.OutcomeInterrupted: thole.OutcomeInterrupted, thole.OutcomeCompleted: thole.OutcomeCompleted,
+	} {
+		var last event.Event
+		em := provider.NewEmitter("turn", func(e event.Event) { last = e })
+		em.Interrupt()
+		em.End(provider.Ended{Outcome: given, Error: provider.Failure(thole.ErrProviderCrashed, "killed", 0)})
+		if got := provider.EndedOf(last); got.Outcome != want || want == thole.OutcomeInterrupted && got.Error != nil {
+			t.Errorf("%s after a stop: %+v", given, got)
+		}
+	}
+}

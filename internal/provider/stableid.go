@@ -2,6 +2,7 @@ package provider
 
 import (
 	"crypto/sha256"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -10,17 +11,7 @@ import (
 // over their hash. Drivers derive item, ask and event ids from a turn's id and
 // the CLI's own ids with it, so that a fact read twice has one id.
 func StableID[T ~string](parts ...string) T {
-	var room [256]byte // most ids need no more, and so no garbage
-	text := room[:0]
-	for _, p := range parts {
-		text = append(append(text, p...), 0)
-	}
-	return idOf[T](text)
-}
-
-// idOf is StableID for parts that end in a zero byte each.
-func idOf[T ~string](text []byte) T {
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00") + "\x00"))
 	sum[6] = sum[6]&0x0f | 0x80
 	sum[8] = sum[8]&0x3f | 0x80
 	return T(uuid.UUID(sum[:16]).String())

@@ -1,7 +1,5 @@
 package serial
 
-import "runtime"
-
 func (l *lane[K]) size() int { return len(l.queue) - l.head + l.running }
 
 // admits reports whether the head of the queue may run now.
@@ -47,29 +45,17 @@ func (q *Queues[K]) list(l *lane[K]) (hire bool) {
 	return hire
 }
 
-// patience is how often a worker that finds nothing lets others run and looks
-// again, which is cheaper than ending it and starting another.
-const patience = 2
-
-// work takes one task after the other. Before it runs one it sees to it that
-// somebody looks after what else is ready, since the task may block.
+// work takes one task after the other and ends when no lane is ready. Before it runs
+// a task it starts a worker for what else is ready, since the task may block.
 func (q *Queues[K]) work() {
-	idle := 0
 	q.mu.Lock()
 	for {
 		l := q.ready
 		if l == nil {
-			if idle++; idle > patience {
-				q.looking--
-				q.mu.Unlock()
-				return
-			}
+			q.looking--
 			q.mu.Unlock()
-			runtime.Gosched()
-			q.mu.Lock()
-			continue
+			return
 		}
-		idle = 0
 		q.ready, l.listed, l.next = l.next, false, nil
 		t := l.take()
 		q.looking--

@@ -176,7 +176,7 @@ func TestExecMemory(t *testing.T) {
 			return func() float64 { return float64(rss(t, s.pid)) / 1e6 }
 		}
 		Case{Name: fmt.Sprintf("exec: resident memory with %d processes", n), Unit: "MB", Peer: original, Promise: 0.25, Loose: 0.5,
-			Note: "VmRSS of the server alone; ours gives back the pages of its file that only the start needed when the first session begins",
+			Note: "VmRSS of the server alone",
 			Ours: arm(tholeServer(t)), Theirs: arm(codexServer(t))}.Run(t)
 	}
 }

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/modelsim"
@@ -139,67 +137,6 @@ func turnOf(t testing.TB, s provider.Session, prompt string, see func(event.Even
 	})
 	if err != nil || end.Outcome != thole.OutcomeCompleted {
 		t.Fatalf("turn: %v, %+v", err, end)
-	}
-}
-
-// ownCPU is this process's processor time in milliseconds.
-func ownCPU() float64 {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6
-}
-
-// cpuOf is another process's processor time in milliseconds, from its ticks.
-func cpuOf(pid int) float64 {
-	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	u, _ := strconv.ParseFloat(f[11], 64)
-	s, _ := strconv.ParseFloat(f[12], 64)
-	return (u + s) * 10
-}
-
-func TestProviderCPU(t *testing.T) {
-	url := model(t)
-	deltas := short(500, 2000)
-	prompt := "sim: slow 0ms 5 ;; say " + strings.Repeat("word ", deltas)
-	for _, d := range agentDrivers(t) {
-		s := d.session(t, url)
-		var theirs float64
-		var paces []float64 // microseconds between deltas
-		Case{
-			Name: d.name + ": processor time of a turn of 2,000 deltas", Unit: "ms", Peer: "the CLI's own process, " + d.cli,
-			Promise: 0.05, Loose: 0.5,
-			Ours: func() float64 {
-				pid := s.(interface{ PID() int }).PID()
-				ours, cli := ownCPU(), cpuOf(pid)
-				seen := 0
-				var first, last time.Time
-				turnOf(t, s, prompt, func(e event.Event) {
-					if e.Kind != event.ItemDelta {
-						return
-					}
-					if last = e.Time; seen == 0 {
-						first = last
-					}
-					seen += len(e.Delta)
-				})
-				if seen < 5*deltas*9/10 {
-					t.Fatalf("%d bytes of deltas, want about %d", seen, 5*deltas)
-				}
-				paces = append(paces, float64(last.Sub(first).Microseconds())/float64(deltas))
-				theirs = cpuOf(pid) - cli
-				return ownCPU() - ours
-			},
-			Theirs: func() float64 { return theirs },
-			Note: "processor time of this process during the turn (driver, decoder, events) against that of the CLI in the same turn; the model runs in a third process at full speed. " +
-				"What the driver waits to save it is the latency at that speed, measured in the same run",
-		}.Run(t)
-		name, _, _ := strings.Cut(d.name, " ")
-		pace, note := time.Duration(middle(paces)*float64(time.Microsecond)), "a stand-in CLI writes as many deltas a second as the real one told in the row before, each with the time of its writing; reads are gathered then"
-		if pace < 20*time.Microsecond {
-			pace, note = 100*time.Microsecond, "the real CLI tells all deltas of a fast answer in one lump; a stand-in writes 10,000 a second, each with the time of its writing. At 20,000 the median was 2 ms"
-		}
-		latency(t, name, "at full speed", pace, deltas, note)
 	}
 }
 

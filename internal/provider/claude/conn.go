@@ -13,9 +13,8 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// conn is one CLI process and its pipe. Its reader itself takes what the CLI says
-// to whoever listens, since handing it to another goroutine would cost more than
-// handling it; when nobody listens, the CLI waits.
+// conn is one CLI process and its pipe. Its reader takes every message to the turn
+// that listens; without one the CLI waits.
 type conn struct {
 	proc *process.Process
 	ears chan listener // holds the newest that the reader does not know yet
@@ -29,10 +28,10 @@ type conn struct {
 	mu sync.Mutex // guards writes to stdin, one whole line each
 }
 
-// listener hears the CLI until its lead ends.
+// listener hears the CLI until its turn ends.
 type listener struct {
-	lead *provider.Lead
-	hear func(said)
+	lock *provider.TurnLock
+	hear func(*message)
 }
 
 func newConn(p *process.Process) *conn {
@@ -53,9 +52,8 @@ func (c *conn) listen(l listener) {
 func (c *conn) read() {
 	defer close(c.gone)
 	defer c.proc.Stdout.Close()
-	lines := process.NewLines(process.Gather(c.proc.Stdout))
+	lines := process.NewLines(c.proc.Stdout)
 	var l listener
-	var e ear
 	for {
 		line, err := lines.Next()
 		if err != nil {
@@ -64,18 +62,11 @@ func (c *conn) read() {
 			}
 			return
 		}
-		told := func() {
-			for {
-				if m, err := e.parse(line); err == nil { // else something printed to stdout
-					l.hear(m)
-				}
-				if l.lead.Ended() || !lines.Ready() {
-					return
-				}
-				line, _ = lines.Next()
-			}
+		m, err := parse(line)
+		if err != nil {
+			continue // something printed to stdout
 		}
-		for l.lead == nil || !l.lead.Act(told) {
+		for l.lock == nil || !l.lock.Act(func() { l.hear(m) }) {
 			select {
 			case l = <-c.ears:
 			case <-c.quit:

@@ -68,7 +68,7 @@ func (d *decoder) streamEvent(e *streamEvent, abandoned bool) {
 		}
 	case "content_block_delta":
 		if e.Delta != nil {
-			d.delta(delta{e.Index, e.Delta.Type, e.Delta.Text + e.Delta.Thinking + e.Delta.JSON})
+			d.delta(e.Index, e.Delta.Type, e.Delta.Text+e.Delta.Thinking+e.Delta.JSON)
 		}
 	case "content_block_stop":
 		if d.step == nil {
@@ -139,24 +139,24 @@ func (d *decoder) prose(kind event.ItemKind, index int) event.Item {
 	return event.Item{ID: d.em.ItemID(d.step.id + "/" + strconv.Itoa(index)), Kind: kind}
 }
 
-func (d *decoder) delta(e delta) {
+func (d *decoder) delta(index int, kind, text string) {
 	if d.step == nil {
 		return
 	}
-	b := d.step.blocks[e.block]
+	b := d.step.blocks[index]
 	if b == nil || b.done {
 		return
 	}
 	stream := event.StreamText
-	switch e.kind {
+	switch kind {
 	case textDelta, thinkingDelta:
 	case inputDelta:
-		b.input.WriteString(e.text)
+		b.input.WriteString(text)
 		stream = event.StreamInput
 	default:
 		return
 	}
-	d.em.Delta(b.item.ID, stream, e.text)
+	d.em.Delta(b.item.ID, stream, text)
 }
 
 // finishBlock ends a block. What was streamed is its text.

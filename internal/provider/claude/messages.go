@@ -12,18 +12,8 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// hear handles one line of the CLI.
-func (r *run) hear(m said) {
-	if m.message != nil {
-		r.message(m.message)
-		return
-	}
-	r.d.delta(m.delta)
-	r.stall.Set(r.s.opts.Stall)
-}
-
-// message handles what is no delta. Unknown kinds are ignored.
-func (r *run) message(m *message) {
+// hear handles one message of the CLI. Unknown kinds are ignored.
+func (r *run) hear(m *message) {
 	switch m.Type {
 	case "stream_event":
 		if m.Event == nil || m.Parent != "" {
@@ -265,6 +255,7 @@ func (r *run) settle(p *pending, a event.Answer) error {
 	r.resolve(p.ask.ID, &a)
 	switch {
 	case a.Decision == event.DecisionCancel:
+		r.em.Interrupt()
 		r.halted = true
 		if p.hook || p.ask.Kind == event.AskElicitation { // else the answer itself interrupts
 			r.interrupt(r.s.opts.StopGrace)

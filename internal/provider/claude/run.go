@@ -16,7 +16,7 @@ import (
 // its own queue.
 const followUp = 3 * time.Second
 
-// run is one turn in progress. Everything but lead belongs to whoever acts by it,
+// run is one turn in progress. Everything but lock belongs to whoever acts by it,
 // which mostly is the reader of the CLI.
 type run struct {
 	s    *session
@@ -25,7 +25,7 @@ type run struct {
 	d    *decoder
 	turn provider.Turn
 
-	lead *provider.Lead
+	lock *provider.TurnLock
 
 	asks    map[thole.AskID]*pending
 	calls   map[string]func(*message) // answers to our control requests
@@ -37,7 +37,7 @@ type run struct {
 	grace  *provider.Alarm // an interrupt that is not obeyed
 	linger *provider.Alarm // a result is there, more may follow
 
-	halted   bool
+	halted   bool // the CLI was told to stop
 	stalled  bool
 	deferred thole.AskID
 	reply    *provider.Reply // not delivered yet
@@ -53,15 +53,15 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.E
 		return thole.Errorf(thole.CodeBusy, "claude: a turn is running")
 	}
 	r := &run{
-		s: s, turn: turn, lead: provider.NewLead(),
+		s: s, turn: turn, lock: provider.NewTurnLock(),
 		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*event.Item{},
 	}
-	r.stall = r.lead.NewAlarm(func() {
+	r.stall = r.lock.NewAlarm(func() {
 		r.stalled = true
 		r.interrupt(s.opts.StopGrace)
 	})
-	r.grace = r.lead.NewAlarm(func() { r.c.kill() })
-	r.linger = r.lead.NewAlarm(r.lingered)
+	r.grace = r.lock.NewAlarm(func() { r.c.kill() })
+	r.linger = r.lock.NewAlarm(r.lingered)
 	r.em = provider.NewEmitter(turn.ID, emit)
 	r.d = newDecoder(r.em, s.cfg.Dir, s.todos)
 	var content []any
@@ -91,19 +91,19 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.E
 	}
 	s.run = r
 	s.mu.Unlock()
-	r.lead.Act(func() {
+	r.lock.Act(func() {
 		r.em.Session(s.NativeID())
 		if r.reply != nil {
 			r.linger.Set(followUp)
 		}
-		for len(s.backlog) > 0 && !r.lead.Ended() {
+		for len(s.backlog) > 0 && !r.lock.Ended() {
 			m := s.backlog[0]
 			s.backlog = s.backlog[1:]
 			r.hear(m)
 		}
 	})
-	r.c.listen(listener{r.lead, r.hear})
-	ended := r.lead.Wait(ctx, r.c.gone, s.opts.StopGrace, r.halt, r.crashed)
+	r.c.listen(listener{r.lock, r.hear})
+	ended := r.lock.Wait(ctx, r.c.gone, s.opts.StopGrace, r.halt, r.crashed)
 	if ctx.Err() != nil {
 		s.drop(0)
 	}
@@ -197,6 +197,7 @@ func (r *run) say(id string, content []any) error {
 
 // halt stops the turn because somebody asked for it.
 func (r *run) halt(grace time.Duration) {
+	r.em.Interrupt()
 	r.halted = true
 	r.interrupt(grace)
 }
@@ -225,7 +226,7 @@ func (r *run) takenBack(m *message) {
 		Cancelled bool `json:"cancelled"`
 	}
 	if strictjson.Unmarshal(m.Response.Response, &b) == nil && b.Cancelled {
-		r.lead.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
+		r.lock.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	}
 }
 
@@ -257,14 +258,12 @@ func (r *run) crashed() {
 	}
 	r.s.drop(0)
 	switch {
-	case r.halted:
-		r.lead.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	case r.stalled:
-		r.lead.End(r.stallEnd())
+		r.lock.End(r.stallEnd())
 	case r.result != nil && r.linger.On():
 		r.conclude()
 	default:
-		r.lead.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)})
+		r.lock.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)})
 	}
 }
 
@@ -281,12 +280,10 @@ func (r *run) conclude() {
 	case r.result.Deferred != nil && r.deferred != "":
 		ended = provider.Ended{Outcome: thole.OutcomeCompleted, Deferred: r.deferred}
 		r.s.parked = true
-	case r.halted && ended.Outcome != thole.OutcomeCompleted:
-		ended = provider.Ended{Outcome: thole.OutcomeInterrupted}
 	case r.stalled:
 		ended = r.stallEnd()
 	}
-	r.lead.End(ended)
+	r.lock.End(ended)
 }
 
 // finish tells the end: calls that wait for a human first, then what was used.

@@ -40,7 +40,7 @@ type session struct {
 	base    map[string]modelUsage
 	tasks   map[string]bool // background work of the CLI that has not ended
 	todos   *todoList
-	backlog []said           // came before a turn began
+	backlog []*message       // came before a turn began
 	parked  bool             // a question was deferred: only a new process asks it again
 	hello   *controlResponse // to initialize
 
@@ -154,22 +154,21 @@ func (s *session) ask(ctx context.Context, c *conn, subtype string, fields map[s
 		cancel()
 		return nil, s.startFailure(c)
 	}
-	lead := provider.NewLead()
+	lock := provider.NewTurnLock()
 	var answer *controlResponse
-	c.listen(listener{lead, func(m said) {
+	c.listen(listener{lock, func(m *message) {
 		switch {
-		case m.message == nil:
 		case m.Type == "result" && m.IsError:
-			lead.End(provider.Ended{})
+			lock.End(provider.Ended{})
 		case m.Type == "control_response" && m.Response != nil && m.Response.RequestID == id:
 			answer = m.Response
-			lead.End(provider.Ended{})
+			lock.End(provider.Ended{})
 		default:
 			s.backlog = append(s.backlog, m)
 		}
 	}})
 	select {
-	case <-lead.Over():
+	case <-lock.Over():
 	case <-c.gone:
 	case <-ctx.Done():
 		return nil, thole.Errorf(thole.CodeUnavailable, "claude did not become ready: %w; %s", context.Cause(ctx), c.proc.Diagnosis()).
@@ -232,6 +231,7 @@ func (s *session) Close() error {
 	s.mu.Unlock()
 	if c != nil {
 		if r != nil {
+			r.em.Interrupt()
 			c.close(0)
 		} else {
 			c.close(closeGrace)
@@ -270,7 +270,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 	if err != nil {
 		return err
 	}
-	return r.lead.Do(ctx, func() error { return r.steer(input, content, clientID) })
+	return r.lock.Do(ctx, func() error { return r.steer(input, content, clientID) })
 }
 
 // Answer settles a pending ask.
@@ -279,7 +279,7 @@ func (s *session) Answer(ctx context.Context, ask thole.AskID, answer event.Answ
 	if err != nil {
 		return err
 	}
-	return r.lead.Do(ctx, func() error { return r.answer(ask, answer) })
+	return r.lock.Do(ctx, func() error { return r.answer(ask, answer) })
 }
 
 // Defer parks a pending question on disk.
@@ -291,7 +291,7 @@ func (s *session) Defer(ctx context.Context, ask thole.AskID) error {
 	if !s.keeps(ctx) {
 		return provider.ErrUnsupported
 	}
-	return r.lead.Do(ctx, func() error { return r.deferAsk(ask) })
+	return r.lock.Do(ctx, func() error { return r.deferAsk(ask) })
 }
 
 // Stop interrupts the running turn and does not wait for its end.
@@ -300,6 +300,7 @@ func (s *session) Stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.lead.Stop()
+	r.em.Interrupt()
+	r.lock.Stop()
 	return nil
 }

@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
 
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // message is one stdout line. The CLI's message kinds share one struct because a
 // line is decoded once, without knowing its kind: key order is not fixed.
 type message struct {
-	streamPart
+	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
 	UUID      string `json:"uuid"`
 	SessionID string `json:"session_id"`
@@ -22,6 +20,11 @@ type message struct {
 	RequestID string           `json:"request_id"`
 	Request   *request         `json:"request"`
 	Response  *controlResponse `json:"response"`
+
+	// stream_event
+	Parent    string          `json:"parent_tool_use_id"`
+	Event     *streamEvent    `json:"event"`
+	Abandoned json.RawMessage `json:"abandoned_blocks"` // on message_stop: the stream was cut, a repeat follows
 
 	// Conversation.
 	Message        *apiMessage     `json:"message"`
@@ -58,14 +61,6 @@ type message struct {
 	Patch          *struct {
 		Status string `json:"status"`
 	} `json:"patch"`
-}
-
-// streamPart is all that is read of a stream_event.
-type streamPart struct {
-	Type      string          `json:"type"`
-	Parent    string          `json:"parent_tool_use_id"`
-	Event     *streamEvent    `json:"event"`
-	Abandoned json.RawMessage `json:"abandoned_blocks"` // on message_stop: the stream was cut, a repeat follows
 }
 
 // request is a control request of the CLI to its host.
@@ -158,102 +153,15 @@ type controlResponse struct {
 	Error     string          `json:"error"`
 }
 
-// said is one line of the CLI: nearly always a delta, which has no message.
-type said struct {
-	*message
-	delta
-}
-
-// delta is a piece of a content block of the main agent.
-type delta struct {
-	block      int
-	kind, text string
-}
-
-// ear parses lines of the CLI.
-type ear struct {
-	last  delta // as alike is
-	alike provider.Alike
-}
-
 // parse decodes one line. A field of an unexpected type is skipped, not fatal:
 // unknown message kinds reuse field names with other types.
-func (e *ear) parse(line []byte) (said, error) {
-	if values, ok := e.alike.Match(line); ok {
-		d := e.last
-		d.text = provider.Unquote(values[0])
-		return said{delta: d}, nil
-	}
-	stream := bytes.HasPrefix(line, []byte(`{"type":"stream_event",`))
-	if stream && e.glance(line) {
-		return said{delta: e.last}, nil
-	}
+func parse(line []byte) (*message, error) {
 	m := &message{}
-	var into any = m
-	if stream { // a search among all the members costs more than the rest of its handling
-		into = &m.streamPart
+	var mismatch *json.UnmarshalTypeError
+	if err := strictjson.Unmarshal(line, m); err != nil && !errors.As(err, &mismatch) {
+		return nil, err
 	}
-	if err := strictjson.Unmarshal(line, into); err != nil {
-		var mismatch *json.UnmarshalTypeError
-		if !errors.As(err, &mismatch) {
-			return said{}, err
-		}
-	}
-	return said{message: m}, nil
-}
-
-// glance reads a stream_event that is a delta of the main agent.
-func (e *ear) glance(line []byte) bool {
-	var d delta
-	var main, is bool
-	var text, id []byte
-	plain := provider.Glance(line, func(in, key, value []byte) {
-		switch string(in) {
-		case "":
-			switch string(key) {
-			case "parent_tool_use_id":
-				main = string(value) == "null"
-			case "uuid":
-				id = value
-			}
-		case "event":
-			switch string(key) {
-			case "type":
-				is = string(value) == `"content_block_delta"`
-			case "index":
-				d.block, _ = strconv.Atoi(string(value))
-			}
-		case "delta":
-			switch string(key) {
-			case "type":
-				d.kind = deltaKind(value)
-			case "text", "thinking", "partial_json":
-				text = value
-			}
-		}
-	})
-	if !plain || !main || !is || d.kind == "" || len(text) == 0 {
-		return false
-	}
-	d.text = provider.Unquote(text)
-	e.last = d
-	if cap(id) < cap(text) && len(id) > 0 { // it stands behind the text
-		e.alike.Learn(line, text, id)
-	}
-	return true
-}
-
-// deltaKind is one of the kinds that are told, "" for any other.
-func deltaKind(value []byte) string {
-	switch string(bytes.Trim(value, `"`)) {
-	case textDelta:
-		return textDelta
-	case thinkingDelta:
-		return thinkingDelta
-	case inputDelta:
-		return inputDelta
-	}
-	return ""
+	return m, nil
 }
 
 const (

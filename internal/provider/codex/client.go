@@ -15,8 +15,8 @@ var errGone = errors.New("the connection to codex has ended")
 
 // client is the driver's end of the app-server's wire, on the codec and framing
 // of internal/jsonrpc. It is no jsonrpc.Conn because everything, from the bytes to
-// the event, happens on its reader: deltas are nearly all of the traffic, and two
-// more goroutines on the way would cost more than decoding them.
+// the event, happens on its reader: an event blocks as backpressure, and an answer
+// must not overtake the notifications before it.
 type client struct {
 	stream jsonrpc.Stream
 	totals wireTokens         // the thread's, as last told; the reader's own
@@ -36,18 +36,14 @@ func newClient(stream jsonrpc.Stream) *client {
 	return &client{stream: stream, calls: map[int64]func(json.RawMessage, error){}, done: make(chan struct{})}
 }
 
-// read serves the connection until it ends. taken looks at a line before it is
-// decoded and may keep it; handle gets notifications and requests, in order, with
-// callbacks of Go in between.
-func (c *client) read(taken func(line []byte) bool, handle func(*jsonrpc.Message)) {
+// read serves the connection until it ends. handle gets notifications and requests,
+// in order, with callbacks of Go in between.
+func (c *client) read(handle func(*jsonrpc.Message)) {
 	defer close(c.done)
 	for {
 		line, err := c.stream.Read(context.Background())
 		if err != nil {
 			break
-		}
-		if taken(line) {
-			continue
 		}
 		m, err := jsonrpc.Decode(line, jsonrpc.Limits{Values: -1, LastKeyWins: true})
 		if err != nil {

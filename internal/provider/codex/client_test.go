@@ -26,7 +26,7 @@ func TestALostRequestIsToldOnce(t *testing.T) {
 	d := dying{make(chan struct{}), make(chan struct{})}
 	c := newClient(d)
 	told := make(chan error, 2)
-	go c.read(func([]byte) bool { return false }, func(*jsonrpc.Message) {})
+	go c.read(func(*jsonrpc.Message) {})
 	err := c.Go("turn/start", nil, func(_ json.RawMessage, err error) {
 		told <- err
 		close(d.ended)

@@ -87,6 +87,7 @@ func (s *session) Stop(context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.em.Interrupt()
 	select {
 	case r.stop <- struct{}{}:
 	default: // somebody asked already

@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
@@ -25,19 +24,12 @@ type decoder struct {
 	users    int         // user messages seen; the first is the turn's own
 	tools    bool        // the step in progress called a tool
 	models   map[thole.ItemID]bool
-	summary  map[string]int          // reasoning summary part in progress, by native item id
-	ids      map[string]thole.ItemID // of items that grow, by native id
+	summary  map[string]int // reasoning summary part in progress, by native item id
 	failure  *thole.TurnError
-
-	alike   provider.Alike // the last delta's line, which extended
-	growing struct {
-		item   thole.ItemID
-		stream event.Stream
-	}
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
-	return &decoder{em: em, thread: thread, dir: dir, totals: &wireTokens{}, models: map[thole.ItemID]bool{}, summary: map[string]int{}, ids: map[string]thole.ItemID{}}
+	return &decoder{em: em, thread: thread, dir: dir, totals: &wireTokens{}, models: map[thole.ItemID]bool{}, summary: map[string]int{}}
 }
 
 // wants reports whether a notification can matter to a turn; the rest is not
@@ -51,65 +43,14 @@ func wants(method string) bool {
 const quiet = "thole-denial-"
 
 // growing says what a notification extends, "" when it brings no more text.
-func growing(method []byte) event.Stream {
-	switch string(method) {
+func growing(method string) event.Stream {
+	switch method {
 	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/textDelta":
 		return event.StreamText
 	case "item/commandExecution/outputDelta":
 		return event.StreamOutput
 	}
 	return ""
-}
-
-// delta applies a line that brings more text; it reports false for any other.
-func (d *decoder) delta(line []byte) bool {
-	if values, ok := d.alike.Match(line); ok {
-		d.em.Delta(d.growing.item, d.growing.stream, provider.Unquote(values[0]))
-		return true
-	}
-	if !bytes.Contains(line[:min(len(line), 64)], []byte(`elta"`)) {
-		return false
-	}
-	var method, thread, turn, item, text, at []byte
-	plain := provider.Glance(line, func(_, key, value []byte) {
-		switch string(key) {
-		case "method":
-			method = bytes.Trim(value, `"`)
-		case "threadId":
-			thread = bytes.Trim(value, `"`)
-		case "turnId":
-			turn = bytes.Trim(value, `"`)
-		case "itemId":
-			item = bytes.Trim(value, `"`)
-		case "delta":
-			text = value
-		case "emittedAtMs":
-			at = value
-		}
-	})
-	stream := growing(method)
-	if !plain || stream == "" || len(thread) == 0 || len(turn) == 0 || len(text) == 0 {
-		return false
-	}
-	if string(thread) == d.thread && string(turn) == d.turn {
-		id := d.known(item)
-		d.em.Delta(id, stream, provider.Unquote(text))
-		d.growing.item, d.growing.stream = id, stream
-		if cap(at) < cap(text) && len(at) > 0 { // it stands behind the text
-			d.alike.Learn(line, text, at)
-		}
-	}
-	return true
-}
-
-// known is the id of an item that grows.
-func (d *decoder) known(native []byte) thole.ItemID {
-	id, ok := d.ids[string(native)]
-	if !ok {
-		id = d.em.ItemID(string(native))
-		d.ids[string(native)] = id
-	}
-	return id
 }
 
 // notification applies one; it reports whether the turn is over.
@@ -131,8 +72,8 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 	if turn != "" && turn != d.turn {
 		return false // late news of an earlier turn
 	}
-	if stream := growing([]byte(method)); stream != "" {
-		d.em.Delta(d.known([]byte(n.ItemID)), stream, n.Delta)
+	if stream := growing(method); stream != "" {
+		d.em.Delta(d.em.ItemID(n.ItemID), stream, n.Delta)
 	}
 	switch method {
 	case "item/started":
@@ -140,7 +81,7 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 	case "item/completed":
 		d.completed(n.Item)
 	case "item/reasoning/summaryTextDelta":
-		id := d.known([]byte(n.ItemID))
+		id := d.em.ItemID(n.ItemID)
 		if last, ok := d.summary[n.ItemID]; ok && last != n.Index {
 			d.em.Delta(id, event.StreamSummary, "\n\n")
 		}

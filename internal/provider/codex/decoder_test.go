@@ -27,21 +27,10 @@ func replay(t testing.TB, name string) (providertest.Record, []event.Ask) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, asks := decode(data, true)
-	slow, _ := decode(data, false)
-	if len(r) != len(slow) {
-		t.Fatalf("%d events by a glance at deltas, %d by decoding them", len(r), len(slow))
-	}
-	for i := range r {
-		if a, b := r[i], slow[i]; a.ID != b.ID || a.Delta != b.Delta {
-			t.Errorf("by a glance:\n%+v\nby decoding:\n%+v", a, b)
-		}
-	}
-	return r, asks
+	return decode(data)
 }
 
-// decode takes deltas by a glance, as the driver does, when glance is set.
-func decode(data []byte, glance bool) (providertest.Record, []event.Ask) {
+func decode(data []byte) (providertest.Record, []event.Ask) {
 	var record providertest.Record
 	var asks []event.Ask
 	em := provider.NewEmitter(testTurn, func(e event.Event) { record = append(record, e) })
@@ -49,9 +38,6 @@ func decode(data []byte, glance bool) (providertest.Record, []event.Ask) {
 	in := bufio.NewScanner(bytes.NewReader(data))
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
-		if glance && d.delta(in.Bytes()) {
-			continue
-		}
 		m, err := jsonrpc.Decode(in.Bytes(), jsonrpc.Limits{})
 		if err != nil {
 			continue
@@ -222,7 +208,7 @@ func FuzzDecoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = append(data, "\n"+`{"method":"turn/completed","params":{"turn":{"id":"","status":"completed"}}}`...)
-		r, _ := decode(data, true)
+		r, _ := decode(data)
 		if len(r) > 0 && r[len(r)-1].Kind == event.TurnEnded {
 			if err := providertest.Check(testTurn, r); err != nil && !strings.Contains(err.Error(), "sum of its deltas") {
 				t.Fatalf("%v\n%s", err, r)

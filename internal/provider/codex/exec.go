@@ -172,8 +172,11 @@ func (s *execSession) ended(d *execDecoder, proc *process.Process) {
 	if d.total != nil {
 		s.keep(d.thread, *d.total)
 	}
+	if stopped {
+		d.em.Interrupt()
+	}
 	switch {
-	case d.done != nil && !stopped:
+	case d.done != nil:
 		d.em.End(*d.done)
 	case stopped:
 		d.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})

@@ -52,7 +52,7 @@ func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	})
 	d := newDecoder(em, "t", "/workspace")
 	d.turn = "u"
-	newClient(stdio.New(r, io.Discard, 0)).read(d.delta, func(m *jsonrpc.Message) { d.notification(m.Method, m.Params) })
+	newClient(stdio.New(r, io.Discard, 0)).read(func(m *jsonrpc.Message) { d.notification(m.Method, m.Params) })
 	if told != total {
 		t.Fatalf("%d bytes were told", told)
 	}

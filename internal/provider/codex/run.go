@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -27,7 +26,6 @@ type run struct {
 	refused  chan error    // holds the error answer to turn/start
 	finished chan struct{} // closed behind the last event
 	stop     chan struct{} // holds one: somebody asked to stop
-	stopping atomic.Bool
 
 	asked    map[string]thole.AskID       // by request id; the reader's own
 	pending  map[thole.AskID]pending      // guarded by session.mu
@@ -44,14 +42,6 @@ func (r *run) turnID(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-}
-
-// delta feeds the running turn with text, on the connection's reader.
-func (s *session) delta(line []byte) bool {
-	s.mu.Lock()
-	r := s.run
-	s.mu.Unlock()
-	return r != nil && r.delta(line)
 }
 
 // handle feeds the running turn, on the connection's reader. Without one, news is
@@ -166,9 +156,10 @@ func (s *session) drive(ctx context.Context, conn *client, r *run, served chan s
 	var grace <-chan time.Time
 	cancel, begun := ctx.Done(), r.begun
 	stop := func() {
-		if r.stopping.Swap(true) {
+		if grace != nil {
 			return
 		}
+		r.em.Interrupt()
 		grace = time.After(stopGrace)
 		if begun == nil {
 			s.interrupt(conn, r)
@@ -177,7 +168,7 @@ func (s *session) drive(ctx context.Context, conn *client, r *run, served chan s
 	for {
 		select {
 		case <-r.finished:
-			if r.stopping.Load() && conn.alive() {
+			if r.em.Interrupted() && conn.alive() {
 				s.cleanTerminals(conn, r)
 			}
 			return nil
@@ -194,7 +185,7 @@ func (s *session) drive(ctx context.Context, conn *client, r *run, served chan s
 			}
 		case <-begun:
 			begun = nil
-			if r.stopping.Load() {
+			if grace != nil {
 				s.interrupt(conn, r)
 			}
 		case <-r.stop:
@@ -203,7 +194,6 @@ func (s *session) drive(ctx context.Context, conn *client, r *run, served chan s
 			cancel = nil
 			stop()
 		case <-grace:
-			grace = nil
 			s.kill() // the reader sees the end and tells it
 		}
 	}
@@ -284,7 +274,10 @@ func (s *session) lost(conn *client, proc *process.Process) {
 		return
 	}
 	s.tellAnswers(r)
-	if r.stopping.Load() || closed {
+	if closed {
+		r.em.Interrupt()
+	}
+	if r.em.Interrupted() {
 		r.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	} else {
 		te := provider.Failure(thole.ErrProviderCrashed, "codex ended in the middle of the turn: "+proc.Diagnosis(), 0)

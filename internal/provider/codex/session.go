@@ -61,11 +61,11 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 	if err != nil {
 		return err
 	}
-	conn := newClient(stdio.New(process.Gather(proc.Stdout), proc.Stdin, 0))
+	conn := newClient(stdio.New(proc.Stdout, proc.Stdin, 0))
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		conn.read(s.delta, func(m *jsonrpc.Message) { s.handle(conn, m) })
+		conn.read(func(m *jsonrpc.Message) { s.handle(conn, m) })
 		s.lost(conn, proc)
 	}()
 	fail := func(step string, err error) error {

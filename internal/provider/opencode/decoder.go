@@ -180,15 +180,11 @@ func (d *decoder) prose(p *part) {
 	}
 }
 
-// delta extends a part that was begun. It reports whether the session is ours.
-func (d *decoder) delta(e delta) bool {
-	if !d.ours(e.session) {
-		return false
+// delta extends a part that was begun.
+func (d *decoder) delta(p *props) {
+	if t := d.parts[p.PartID]; t != nil && p.Field == "text" && !t.done {
+		d.grow(t, p.Delta)
 	}
-	if t := d.parts[e.part]; t != nil && e.field == "text" && !t.done {
-		d.grow(t, e.text)
-	}
-	return true
 }
 
 func (d *decoder) grow(t *piece, s string) {

@@ -11,28 +11,10 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// hear handles events of the server; what follows the turn's end is of no turn.
-func (r *run) hear(batch []serverEvent) {
+// hear handles one event of the server. It tells of all sessions in the directory;
+// unknown kinds and other sessions are ignored.
+func (r *run) hear(e serverEvent) {
 	r.doubt.Set(doubtful)
-	grown := false
-	for _, e := range batch {
-		switch {
-		case r.lead.Ended():
-			return
-		case e.Type == deltaType && e.Properties == nil:
-			grown = r.d.delta(e.delta) || grown
-		default:
-			r.event(e)
-		}
-	}
-	if grown && r.stall.On() {
-		r.stall.Set(r.s.opts.Stall)
-	}
-}
-
-// event handles one event of the server. It tells of all sessions in the
-// directory; unknown kinds and other sessions are ignored.
-func (r *run) event(e serverEvent) {
 	if e.Type == resync {
 		r.resync()
 		return
@@ -56,8 +38,8 @@ func (r *run) event(e serverEvent) {
 		if p.Part != nil {
 			r.d.part(p.Part)
 		}
-	case deltaType:
-		r.d.delta(delta{p.SessionID, p.PartID, p.Field, p.Delta})
+	case "message.part.delta":
+		r.d.delta(p)
 	case "todo.updated":
 		if main {
 			r.d.todos(p.Todos)
@@ -242,7 +224,7 @@ func (r *run) answer(ctx context.Context, id thole.AskID, a event.Answer) error 
 	}
 	r.resolve(id, &a)
 	if a.Decision == event.DecisionCancel {
-		r.halted = true
+		r.em.Interrupt()
 		r.abort(r.s.opts.StopGrace)
 	}
 	return nil

@@ -23,10 +23,6 @@ func play(stream string, twice bool) providertest.Record {
 	d := newDecoder(em, "/home/user/work/ws", "", "")
 	ended := provider.Ended{Outcome: thole.OutcomeInterrupted}
 	apply := func(e serverEvent) bool {
-		if e.Type == deltaType && e.Properties == nil {
-			d.delta(e.delta)
-			return true
-		}
 		p := decodeProps(e.Properties)
 		if d.session == "" && e.Type == "session.created" {
 			d.session = p.Info.ID
@@ -44,8 +40,8 @@ func play(stream string, twice bool) providertest.Record {
 			if p.Part != nil {
 				d.part(p.Part)
 			}
-		case deltaType:
-			d.delta(delta{p.SessionID, p.PartID, p.Field, p.Delta})
+		case "message.part.delta":
+			d.delta(p)
 		case "todo.updated":
 			d.todos(p.Todos)
 		case "permission.asked":
@@ -73,17 +69,12 @@ func play(stream string, twice bool) providertest.Record {
 		}
 		return true
 	}
-	decodeStream(strings.NewReader(stream), func(batch []serverEvent) bool {
-		for _, e := range batch {
-			if !apply(e) {
-				return false
-			}
-			// As after a reconnect.
-			if twice && e.Type != deltaType && e.Type != "session.status" && e.Type != "todo.updated" && e.Type != "permission.asked" && !apply(e) {
-				return false
-			}
+	decodeStream(strings.NewReader(stream), func(e serverEvent) bool {
+		if !apply(e) {
+			return false
 		}
-		return true
+		// As after a reconnect.
+		return !twice || e.Type == "message.part.delta" || e.Type == "session.status" || e.Type == "todo.updated" || e.Type == "permission.asked" || apply(e)
 	})
 	em.Usage(d.total())
 	em.End(ended)
@@ -191,12 +182,10 @@ func TestGoldenQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []event.Ask
-	decodeStream(strings.NewReader(string(raw)), func(batch []serverEvent) bool {
-		for _, e := range batch {
-			var a nativeAsk
-			if e.Type == "question.asked" && json.Unmarshal(e.Properties, &a) == nil {
-				asked = append(asked, questionAsk("item", a))
-			}
+	decodeStream(strings.NewReader(string(raw)), func(e serverEvent) bool {
+		var a nativeAsk
+		if e.Type == "question.asked" && json.Unmarshal(e.Properties, &a) == nil {
+			asked = append(asked, questionAsk("item", a))
 		}
 		return true
 	})
@@ -204,22 +193,6 @@ func TestGoldenQuestion(t *testing.T) {
 		len(asked[0].Questions[0].Options) != 2 {
 		t.Errorf("asks %+v", asked)
 	}
-}
-
-// FuzzGlance: what is taken for a delta by a glance is one when it is decoded.
-func FuzzGlance(f *testing.F) {
-	f.Add([]byte(`{"id":"evt_1","type":"message.part.delta","properties":{"sessionID":"ses_1","messageID":"msg_1","partID":"prt_1","field":"text","delta":"say \"hi\""}}`))
-	f.Add([]byte(` {"type": "message.part.delta", "properties": {"sessionID": "s", "partID": "p", "field": "text", "delta": "\u00e4"}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var d delta
-		if !d.glance(data) || !json.Valid(data) {
-			return
-		}
-		e, ok := decodeEvent(data)
-		if p := decodeProps(e.Properties); !ok || e.Type != deltaType || (d != delta{p.SessionID, p.PartID, p.Field, p.Delta}) {
-			t.Errorf("%s became %+v", data, d)
-		}
-	})
 }
 
 func FuzzDecoder(f *testing.F) {

@@ -20,7 +20,7 @@ const settle = 2 * time.Second
 // things stand.
 const doubtful = 20 * time.Second
 
-// run is one turn in progress. Everything but lead belongs to whoever acts by it,
+// run is one turn in progress. Everything but lock belongs to whoever acts by it,
 // which mostly is the reader of the event stream.
 type run struct {
 	s      *session
@@ -33,7 +33,7 @@ type run struct {
 	model  *modelRef
 	effort string
 
-	lead *provider.Lead
+	lock *provider.TurnLock
 
 	asks   map[thole.AskID]*pending
 	seen   map[string]bool        // permissions and questions that were handled
@@ -44,7 +44,6 @@ type run struct {
 	quiet *provider.Alarm // idle, but not everything has settled
 	doubt *provider.Alarm // no event for long: the stream is not trusted to be complete
 
-	halted  bool
 	stalled bool
 	begun   bool         // the server has the turn's message
 	failed  *nativeError // a session.error that belongs to no message
@@ -60,18 +59,18 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.E
 		return thole.Errorf(thole.CodeBusy, "opencode: a turn is running")
 	}
 	r := &run{
-		s: s, turn: turn, lead: provider.NewLead(), em: provider.NewEmitter(turn.ID, emit),
+		s: s, turn: turn, lock: provider.NewTurnLock(), em: provider.NewEmitter(turn.ID, emit),
 		asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*event.Item{},
 	}
-	r.stall = r.lead.NewAlarm(func() {
+	r.stall = r.lock.NewAlarm(func() {
 		if !r.d.busyTools() && len(r.asks) == 0 {
 			r.stalled = true
 			r.abort(s.opts.StopGrace)
 		}
 	})
-	r.grace = r.lead.NewAlarm(func() { r.srv.close(0) })
-	r.quiet = r.lead.NewAlarm(r.conclude)
-	r.doubt = r.lead.NewAlarm(func() {
+	r.grace = r.lock.NewAlarm(func() { r.srv.close(0) })
+	r.quiet = r.lock.NewAlarm(r.conclude)
+	r.doubt = r.lock.NewAlarm(func() {
 		r.doubt.Set(doubtful)
 		r.resync()
 	})
@@ -97,7 +96,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.E
 	s.mu.Unlock()
 	defer r.feed.to(nil)
 	stop := func() {}
-	r.lead.Act(func() {
+	r.lock.Act(func() {
 		r.feed.to(r)
 		if turn.Compacts() {
 			stop, err = r.compact(ctx)
@@ -105,7 +104,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.E
 			err = r.send(ctx, prompt, parts)
 		}
 		if err != nil {
-			r.lead.End(provider.Ended{})
+			r.lock.End(provider.Ended{})
 			return
 		}
 		r.em.Session(s.NativeID())
@@ -116,7 +115,7 @@ func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.E
 		r.stall.Set(s.opts.Stall)
 		r.doubt.Set(doubtful)
 	})
-	ended := r.lead.Wait(ctx, r.srv.proc.Done(), s.opts.StopGrace, r.halt, r.crashed)
+	ended := r.lock.Wait(ctx, r.srv.proc.Done(), s.opts.StopGrace, r.halt, r.crashed)
 	if ctx.Err() != nil {
 		s.drop(0)
 	}
@@ -191,7 +190,7 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 
 // halt stops the turn because somebody asked for it.
 func (r *run) halt(grace time.Duration) {
-	r.halted = true
+	r.em.Interrupt()
 	r.abort(grace)
 }
 
@@ -207,12 +206,10 @@ func (r *run) crashed() {
 	why := r.srv.proc.Diagnosis()
 	r.s.drop(0)
 	switch {
-	case r.halted:
-		r.lead.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	case r.stalled:
-		r.lead.End(r.stallEnd())
+		r.lock.End(r.stallEnd())
 	default:
-		r.lead.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)})
+		r.lock.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)})
 	}
 }
 
@@ -247,7 +244,7 @@ func (r *run) conclude() {
 		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: r.late}
 	case r.stalled:
 		ended = r.stallEnd()
-	case r.halted && (native != nil || last == nil || !last.over() || last.info.Finish != "stop"):
+	case r.em.Interrupted() && (native != nil || last == nil || !last.over() || last.info.Finish != "stop"):
 		ended.Outcome = thole.OutcomeInterrupted
 	case native != nil:
 		f, real := failureOf(native)
@@ -259,7 +256,7 @@ func (r *run) conclude() {
 	case last == nil:
 		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, "opencode ended the turn without an answer", 0)}
 	}
-	r.lead.End(ended)
+	r.lock.End(ended)
 }
 
 func (r *run) finish(ended provider.Ended) {

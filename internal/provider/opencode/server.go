@@ -42,9 +42,7 @@ func startServer(ctx context.Context, binary string, cfg provider.SessionConfig)
 	var secret [24]byte
 	rand.Read(secret[:])
 	s := &server{dir: cfg.Dir, password: hex.EncodeToString(secret[:]), drained: make(chan struct{}),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout,
-			ReadBufferSize: 64 << 10, // all that came during a nap is one read
-		}}}
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}}}
 	p, err := launch(binary, cfg, s.password)
 	if err != nil {
 		return nil, err

@@ -203,6 +203,9 @@ func (s *session) drop(grace time.Duration) {
 func (s *session) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	if s.run != nil {
+		s.run.em.Interrupt()
+	}
 	s.mu.Unlock()
 	s.drop(time.Second)
 	moveCredentials(s.cfg)
@@ -238,7 +241,7 @@ func (s *session) Steer(ctx context.Context, input []thole.Input, clientID strin
 	if err != nil {
 		return err
 	}
-	return r.lead.Do(ctx, func() error { return r.steer(ctx, input, parts, clientID) })
+	return r.lock.Do(ctx, func() error { return r.steer(ctx, input, parts, clientID) })
 }
 
 // Answer settles a pending ask.
@@ -247,7 +250,7 @@ func (s *session) Answer(ctx context.Context, ask thole.AskID, answer event.Answ
 	if err != nil {
 		return err
 	}
-	return r.lead.Do(ctx, func() error { return r.answer(ctx, ask, answer) })
+	return r.lock.Do(ctx, func() error { return r.answer(ctx, ask, answer) })
 }
 
 // Defer is not supported: the server forgets what it asks when it stops.
@@ -259,6 +262,7 @@ func (s *session) Stop(context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.lead.Stop()
+	r.em.Interrupt()
+	r.lock.Stop()
 	return nil
 }

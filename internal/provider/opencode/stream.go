@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/process"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -19,86 +17,19 @@ import (
 // every ten seconds.
 const silence = 35 * time.Second
 
-// deltaType is the type of events that are deltas.
-const deltaType = "message.part.delta"
-
-// decodeStream reads server-sent events and hands those of one read together to
-// emit, until the stream or emit ends it. Only data lines are used by the server;
-// what cannot be read is skipped.
-func decodeStream(r io.Reader, emit func([]serverEvent) bool) error {
-	lines := process.NewLines(r)
-	var batch []serverEvent
-	var last delta
-	for {
+// decodeStream reads server-sent events until the stream or emit ends it. Only data
+// lines are used by the server; what cannot be read is skipped.
+func decodeStream(r io.Reader, emit func(serverEvent) bool) error {
+	for lines := process.NewLines(r); ; {
 		line, err := lines.Next()
 		if err != nil {
 			return err
 		}
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			if last.glance(data) {
-				batch = append(batch, serverEvent{Type: deltaType, delta: last})
-			} else if e, ok := decodeEvent(data); ok {
-				batch = append(batch, e)
-			}
-		}
-		if len(batch) == 0 || lines.Ready() {
-			continue
-		}
-		if !emit(batch) {
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		var e serverEvent
+		if ok && strictjson.Unmarshal(data, &e) == nil && e.Type != "" && !emit(e) {
 			return nil
 		}
-		batch = nil
-	}
-}
-
-func decodeEvent(data []byte) (e serverEvent, ok bool) {
-	if strictjson.Unmarshal(data, &e) != nil || e.Type == "" {
-		return e, false
-	}
-	e.Properties = bytes.Clone(e.Properties)
-	return e, true
-}
-
-// glance reads an event that is a delta. Most of one is as the one before, which
-// d holds, and makes no garbage.
-func (d *delta) glance(data []byte) bool {
-	if !bytes.Contains(data[:min(len(data), 96)], []byte(deltaType)) {
-		return false
-	}
-	is, members := false, 0
-	var text []byte
-	plain := provider.Glance(data, func(in, key, value []byte) {
-		switch string(in) {
-		case "":
-			is = is || string(key) == "type" && string(bytes.Trim(value, `"`)) == deltaType
-		case "properties":
-			switch string(key) {
-			case "sessionID":
-				keep(&d.session, value)
-				members |= 1
-			case "partID":
-				keep(&d.part, value)
-				members |= 2
-			case "field":
-				keep(&d.field, value)
-				members |= 4
-			case "delta":
-				text = value
-				members |= 8
-			}
-		}
-	})
-	if !plain || !is || members != 15 {
-		return false
-	}
-	d.text = provider.Unquote(text)
-	return true
-}
-
-// keep makes s the value, unless it is already.
-func keep(s *string, value []byte) {
-	if string(bytes.Trim(value, `"`)) != *s {
-		*s = provider.Unquote(value)
 	}
 }
 
@@ -147,10 +78,10 @@ func (f *feed) stop() {
 // to directs events to a turn. Between turns they are dropped.
 func (f *feed) to(r *run) { f.run.Store(r) }
 
-// deliver tells events to the turn that listens, as fast as it takes them.
-func (f *feed) deliver(ctx context.Context, batch []serverEvent) bool {
-	if r := f.run.Load(); r != nil && len(batch) > 0 {
-		_ = r.lead.Do(ctx, func() error { r.hear(batch); return nil }) // a turn that is over hears nothing
+// deliver hands an event to the turn that listens, as fast as it takes them.
+func (f *feed) deliver(ctx context.Context, e serverEvent) bool {
+	if r := f.run.Load(); r != nil {
+		_ = r.lock.Do(ctx, func() error { r.hear(e); return nil }) // a turn that is over hears nothing
 	}
 	return ctx.Err() == nil
 }
@@ -186,12 +117,10 @@ func (f *feed) read(ctx context.Context, body io.ReadCloser, see func(*serverEve
 	defer body.Close()
 	quiet := time.AfterFunc(silence, func() { body.Close() })
 	defer quiet.Stop()
-	_ = decodeStream(process.Gather(body), func(batch []serverEvent) bool {
+	_ = decodeStream(body, func(e serverEvent) bool {
 		quiet.Stop() // a turn that is slow to listen is not the server's silence
 		defer quiet.Reset(silence)
-		for i := range batch {
-			see(&batch[i])
-		}
-		return f.deliver(ctx, slices.DeleteFunc(batch, func(e serverEvent) bool { return e.Type == "server.heartbeat" }))
+		see(&e)
+		return e.Type == "server.heartbeat" || f.deliver(ctx, e)
 	})
 }

@@ -2,17 +2,12 @@ package opencode
 
 import "encoding/json"
 
-// serverEvent is one line of the server's event stream: nearly always a delta, which has
-// no properties.
+// serverEvent is one line of the server's event stream.
 type serverEvent struct {
 	ID         string          `json:"id"`
 	Type       string          `json:"type"`
 	Properties json.RawMessage `json:"properties"`
-	delta      delta
 }
-
-// delta is a piece of a part.
-type delta struct{ session, part, field, text string }
 
 // props are the properties of the events we use, in one struct: which fields
 // count depends on the type.

@@ -59,6 +59,24 @@ func stopRows() []Row {
 			}
 			b.outcome(b.Play(s, "sim: say next"), thole.OutcomeCompleted)
 		}),
+		alone("stop of a CLI that dies of it", func(b *Bench) {
+			s := b.Open()
+			cli, ok := s.(processOf)
+			if !ok || b.Harness.NoModel {
+				b.Skip("no process of its own")
+			}
+			t := b.Start(s, "sim: slow 50ms 5 ;; say "+strings.Repeat("again and ", 2000))
+			t.Until("the turn's beginning", func(e event.Event) bool { return e.Kind == event.StepStarted || e.Kind == event.ThreadUpdated })
+			pid := cli.PID()
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // it neither obeys nor answers
+				b.Fatalf("hold the CLI: %v", err)
+			}
+			t.Stop()
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				b.Fatalf("kill the CLI: %v", err)
+			}
+			b.outcome(t.Wait(), thole.OutcomeInterrupted)
+		}),
 		together("stop without a turn", func(b *Bench) {
 			if err := b.Open().Stop(context.Background()); !errors.Is(err, provider.ErrNoTurn) {
 				b.Errorf("stop: %v", err)

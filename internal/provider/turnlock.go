@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Lead lets one at a time act on a turn: the reader of the CLI, callers of the
-// session, alarms. Whoever acts owns all of the turn's state meanwhile.
-type Lead struct {
-	hold chan struct{} // holds one while somebody acts
+// TurnLock serializes access to a turn's state between the CLI reader, session calls
+// and timers.
+type TurnLock struct {
+	hold chan struct{} // holds one token while the lock is held
 	over chan struct{} // closed when the turn takes no more
 	halt chan struct{} // closed when somebody asked to stop
 	once sync.Once
 	end  Ended // set before over is closed
 }
 
-// NewLead makes the lead of one turn.
-func NewLead() *Lead {
-	return &Lead{hold: make(chan struct{}, 1), over: make(chan struct{}), halt: make(chan struct{})}
+// NewTurnLock makes the lock of one turn.
+func NewTurnLock() *TurnLock {
+	return &TurnLock{hold: make(chan struct{}, 1), over: make(chan struct{}), halt: make(chan struct{})}
 }
 
 // Do runs fn and returns its error; ErrNoTurn when the turn is over.
-func (l *Lead) Do(ctx context.Context, fn func() error) error {
+func (l *TurnLock) Do(ctx context.Context, fn func() error) error {
 	select {
 	case l.hold <- struct{}{}:
 		defer func() { <-l.hold }()
@@ -36,13 +36,13 @@ func (l *Lead) Do(ctx context.Context, fn func() error) error {
 }
 
 // Act runs fn, however long others act before; false when the turn is over.
-func (l *Lead) Act(fn func()) bool {
+func (l *TurnLock) Act(fn func()) bool {
 	return l.Do(context.Background(), func() error { fn(); return nil }) == nil
 }
 
 // End says how the turn ended and that it takes no more. Whoever acts calls it;
 // only the first call counts.
-func (l *Lead) End(ended Ended) {
+func (l *TurnLock) End(ended Ended) {
 	if !l.Ended() {
 		l.end = ended
 		close(l.over)
@@ -50,10 +50,10 @@ func (l *Lead) End(ended Ended) {
 }
 
 // Over is closed at the End.
-func (l *Lead) Over() <-chan struct{} { return l.over }
+func (l *TurnLock) Over() <-chan struct{} { return l.over }
 
 // Ended reports whether End was called.
-func (l *Lead) Ended() bool {
+func (l *TurnLock) Ended() bool {
 	select {
 	case <-l.over:
 		return true
@@ -63,7 +63,7 @@ func (l *Lead) Ended() bool {
 }
 
 // Stop asks the turn to stop, from anywhere and any number of times.
-func (l *Lead) Stop() { l.once.Do(func() { close(l.halt) }) }
+func (l *TurnLock) Stop() { l.once.Do(func() { close(l.halt) }) }
 
 // hurried is the longest grace of a turn whose context has ended.
 const hurried = 2 * time.Second
@@ -71,7 +71,7 @@ const hurried = 2 * time.Second
 // Wait returns how the turn ended, when nobody acts on it any more. It acts when
 // somebody asks to stop or ctx ends, with how long that may take, and when the CLI
 // is gone.
-func (l *Lead) Wait(ctx context.Context, gone <-chan struct{}, grace time.Duration, stop func(grace time.Duration), lost func()) Ended {
+func (l *TurnLock) Wait(ctx context.Context, gone <-chan struct{}, grace time.Duration, stop func(grace time.Duration), lost func()) Ended {
 	halt, done := l.halt, ctx.Done()
 	for {
 		select {
@@ -94,7 +94,7 @@ func (l *Lead) Wait(ctx context.Context, gone <-chan struct{}, grace time.Durati
 
 // Alarm acts on a turn after a while. It belongs to whoever acts.
 type Alarm struct {
-	lead *Lead
+	lock *TurnLock
 	ring func()
 	due  time.Time // zero while it is off
 	t    *time.Timer
@@ -102,7 +102,7 @@ type Alarm struct {
 }
 
 // NewAlarm makes one that is off.
-func (l *Lead) NewAlarm(ring func()) *Alarm { return &Alarm{lead: l, ring: ring} }
+func (l *TurnLock) NewAlarm(ring func()) *Alarm { return &Alarm{lock: l, ring: ring} }
 
 // Set makes it ring after d, and not at any earlier time it was set to. Setting it
 // again and again to later times, as each delta does, costs next to nothing.
@@ -120,7 +120,7 @@ func (a *Alarm) Set(d time.Duration) {
 }
 
 func (a *Alarm) fire() {
-	a.lead.Act(func() {
+	a.lock.Act(func() {
 		a.at = time.Time{}
 		if !a.On() {
 			return

@@ -11,10 +11,10 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-// TestLead: one at a time acts, nobody after the end, and Wait returns behind the last.
-func TestLead(t *testing.T) {
-	l := NewLead()
-	acts, inside := 0, 0 // unguarded but by the lead: the race detector looks on
+// TestTurnLock: one at a time acts, nobody after the end, and Wait returns behind the last.
+func TestTurnLock(t *testing.T) {
+	l := NewTurnLock()
+	acts, inside := 0, 0 // unguarded but by the lock: the race detector looks on
 	act := func() error {
 		if inside++; inside > 1 {
 			t.Error("two act at once")
@@ -59,7 +59,7 @@ func TestLead(t *testing.T) {
 // TestAlarm rings once, when nothing has put it off for that long.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLead()
+		l := NewTurnLock()
 		began := time.Now()
 		var rang []time.Duration
 		a := l.NewAlarm(func() { rang = append(rang, time.Since(began)) })

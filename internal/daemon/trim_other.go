@@ -1,7 +1,0 @@
-//go:build !linux
-
-package daemon
-
-import "runtime/debug"
-
-func trim() { debug.FreeOSMemory() }
