@@ -1,4 +1,4 @@
-package attachment
+package keeper
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -23,13 +24,13 @@ const (
 	endTime = 5 * time.Second
 )
 
-func (k *Keeper) dir(a Attachment) string { return filepath.Join(k.cfg.Dir, string(a.ID)) }
+func (k *Keeper) dir(a attachment.Attachment) string { return filepath.Join(k.cfg.Dir, string(a.ID)) }
 
 // tree lists what runs of a server of ours: the session it was started as, which
 // holds launcher, server and helpers, and the server itself. Commands that a turn
 // put into sessions of their own are the user's.
-func (k *Keeper) tree(a Attachment) []procid.Identity {
-	if a.Kind != Owned {
+func (k *Keeper) tree(a attachment.Attachment) []procid.Identity {
+	if a.Kind != attachment.Owned {
 		return nil
 	}
 	var leader procid.Identity
@@ -47,7 +48,7 @@ func (k *Keeper) tree(a Attachment) []procid.Identity {
 }
 
 // end kills what runs of a server of ours, and returns when nothing does.
-func (k *Keeper) end(ctx context.Context, a Attachment) error {
+func (k *Keeper) end(ctx context.Context, a attachment.Attachment) error {
 	late := time.NewTimer(endTime)
 	defer late.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -74,17 +75,17 @@ func (k *Keeper) end(ctx context.Context, a Attachment) error {
 
 // bury ends what is left of an attachment's server and retires it, in this order:
 // whoever dies in between leaves a row by which his successor does it again.
-func (k *Keeper) bury(ctx context.Context, a Attachment, why string) (Attachment, error) {
+func (k *Keeper) bury(ctx context.Context, a attachment.Attachment, why string) (attachment.Attachment, error) {
 	if err := k.end(ctx, a); err != nil {
 		return a, err
 	}
 	k.clear(a)
-	return k.move(ctx, a.ID, Retired, why)
+	return k.move(ctx, a.ID, attachment.Retired, why)
 }
 
 // clear removes the files of a server of ours.
-func (k *Keeper) clear(a Attachment) {
-	if a.Kind != Owned {
+func (k *Keeper) clear(a attachment.Attachment) {
+	if a.Kind != attachment.Owned {
 		return
 	}
 	_ = os.RemoveAll(k.dir(a))
@@ -97,14 +98,14 @@ func (k *Keeper) clear(a Attachment) {
 
 // terminate asks a server of ours to finish. Only the server: its launcher would
 // ask it a second time, and then it cuts off the turn that it is finishing.
-func terminate(a Attachment) {
-	if a.Kind == Owned && a.Process.Alive() == nil {
+func terminate(a attachment.Attachment) {
+	if a.Kind == attachment.Owned && a.Process.Alive() == nil {
 		_ = syscall.Kill(a.Process.PID, syscall.SIGTERM)
 	}
 }
 
 // drain ends a server that a new one must replace: two cannot write one thread.
-func (k *Keeper) drain(ctx context.Context, a Attachment) error {
+func (k *Keeper) drain(ctx context.Context, a attachment.Attachment) error {
 	terminate(a)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

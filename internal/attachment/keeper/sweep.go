@@ -1,4 +1,4 @@
-package attachment
+package keeper
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -16,15 +17,15 @@ const (
 )
 
 // Leave says that the foreground of a session has ended.
-func (k *Keeper) Leave(ctx context.Context, user thole.UserID, id thole.AttachmentID) (Attachment, error) {
+func (k *Keeper) Leave(ctx context.Context, user thole.UserID, id thole.AttachmentID) (attachment.Attachment, error) {
 	a, err := k.ByID(ctx, id)
 	if err != nil || a.User != user {
-		return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
+		return attachment.Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
 	}
-	if a.State == Pending {
+	if a.State == attachment.Pending {
 		return k.finish(ctx, a, false) // it made no thread: there is nothing to follow
 	}
-	if a, err = k.move(ctx, id, Detached, "the foreground has ended"); err != nil {
+	if a, err = k.move(ctx, id, attachment.Detached, "the foreground has ended"); err != nil {
 		return a, err
 	}
 	return k.tend(ctx, a)
@@ -40,7 +41,7 @@ func (k *Keeper) Resume(ctx context.Context) error {
 		if a, err = k.relabel(ctx, a); err != nil {
 			return err
 		}
-		if a.State == Pending {
+		if a.State == attachment.Pending {
 			k.awaitThread(a)
 		}
 	}
@@ -50,8 +51,8 @@ func (k *Keeper) Resume(ctx context.Context) error {
 // relabel gives the row of an older version, which noted the launcher of its server,
 // the server's own process: the one on our socket, in the session that the launcher
 // leads. It is the same server, so the epoch stays.
-func (k *Keeper) relabel(ctx context.Context, a Attachment) (Attachment, error) {
-	if a.Kind != Owned || a.Process.Alive() != nil {
+func (k *Keeper) relabel(ctx context.Context, a attachment.Attachment) (attachment.Attachment, error) {
+	if a.Kind != attachment.Owned || a.Process.Alive() != nil {
 		return a, nil
 	}
 	leader := a.Process
@@ -62,7 +63,7 @@ func (k *Keeper) relabel(ctx context.Context, a Attachment) (Attachment, error) 
 	if err := note(filepath.Join(k.dir(a), launcherFile), leader); err != nil {
 		return a, err
 	}
-	return k.change(ctx, a.ID, func(a *Attachment) (bool, error) {
+	return k.change(ctx, a.ID, func(a *attachment.Attachment) (bool, error) {
 		did := a.Process == leader
 		if did {
 			a.Process = server
@@ -88,8 +89,8 @@ func (k *Keeper) Sweep(ctx context.Context) error {
 
 // tend moves one attachment on. A server of ours is ended only when nothing of its
 // thread is under way; what was accepted is followed first.
-func (k *Keeper) tend(ctx context.Context, a Attachment) (Attachment, error) {
-	if _, busy := k.busy.Load(a.ID); busy || a.State == Retired {
+func (k *Keeper) tend(ctx context.Context, a attachment.Attachment) (attachment.Attachment, error) {
+	if _, busy := k.busy.Load(a.ID); busy || a.State == attachment.Retired {
 		return a, nil
 	}
 	if a.Process.Zero() {
@@ -106,20 +107,20 @@ func (k *Keeper) tend(ctx context.Context, a Attachment) (Attachment, error) {
 	left := !a.Client.Zero() && a.Client.Alive() != nil
 	switch {
 	case gone != nil && tracked:
-		return k.move(ctx, a.ID, Stale, gone.Error())
+		return k.move(ctx, a.ID, attachment.Stale, gone.Error())
 	case gone != nil && held:
-		return k.move(ctx, a.ID, Parked, "a held result waits for a human")
+		return k.move(ctx, a.ID, attachment.Parked, "a held result waits for a human")
 	case gone != nil:
 		return k.bury(ctx, a, gone.Error())
-	case a.State == Pending && (left || a.Note == draining):
+	case a.State == attachment.Pending && (left || a.Note == draining):
 		return k.finish(ctx, a, false)
-	case a.State == Live && left:
+	case a.State == attachment.Live && left:
 		var err error
-		if a, err = k.move(ctx, a.ID, Detached, fmt.Sprintf("the foreground, process %d, is gone", a.Client.PID)); err != nil {
+		if a, err = k.move(ctx, a.ID, attachment.Detached, fmt.Sprintf("the foreground, process %d, is gone", a.Client.PID)); err != nil {
 			return a, err
 		}
 		fallthrough
-	case a.State == Detached || a.State == Parked:
+	case a.State == attachment.Detached || a.State == attachment.Parked:
 		if !tracked {
 			return k.finish(ctx, a, held)
 		}
@@ -129,11 +130,11 @@ func (k *Keeper) tend(ctx context.Context, a Attachment) (Attachment, error) {
 
 // finish lets go of a server that nothing needs. One of ours is told to drain, so
 // that a turn the user left running comes to its end, and killed when it does not.
-func (k *Keeper) finish(ctx context.Context, a Attachment, held bool) (Attachment, error) {
+func (k *Keeper) finish(ctx context.Context, a attachment.Attachment, held bool) (attachment.Attachment, error) {
 	switch {
-	case a.Kind != Owned && held:
-		return k.move(ctx, a.ID, Parked, "a held result waits for a human")
-	case a.Kind != Owned:
+	case a.Kind != attachment.Owned && held:
+		return k.move(ctx, a.ID, attachment.Parked, "a held result waits for a human")
+	case a.Kind != attachment.Owned:
 		return k.bury(ctx, a, "its foreground has ended")
 	case a.Note == draining && k.now().Sub(a.Updated) < drainTime:
 		return a, nil
@@ -141,8 +142,8 @@ func (k *Keeper) finish(ctx context.Context, a Attachment, held bool) (Attachmen
 		return a, k.end(ctx, a)
 	}
 	terminate(a)
-	return k.change(ctx, a.ID, func(a *Attachment) (bool, error) {
-		did := a.Note != draining && a.State != Retired
+	return k.change(ctx, a.ID, func(a *attachment.Attachment) (bool, error) {
+		did := a.Note != draining && a.State != attachment.Retired
 		a.Note = draining
 		return did, nil
 	})

@@ -1,10 +1,11 @@
-package attachment
+package keeper
 
 import (
 	"context"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -17,11 +18,11 @@ type Open struct {
 	Codex  string // the program
 	Env    []string
 	Client int // pid of the foreground
-	Trust  Trust
-	Wish   Wishes
+	Trust  attachment.Trust
+	Wish   attachment.Wishes
 	// Address names a server that is not ours. Server is its process, as the user
 	// knows it; it is needed only where the transport does not tell.
-	Kind    Kind
+	Kind    attachment.Kind
 	Address string
 	Server  int
 }
@@ -32,40 +33,40 @@ func (o *Open) check() error {
 		return err
 	}
 	if o.Trust == "" {
-		o.Trust = StrictSafe
+		o.Trust = attachment.StrictSafe
 	}
 	switch {
-	case o.Trust != StrictSafe && o.Trust != TrustedAll:
+	case o.Trust != attachment.StrictSafe && o.Trust != attachment.TrustedAll:
 		return thole.Errorf(thole.CodeInvalid, "delivery policy %q is not strict-safe or trusted-all", o.Trust)
 	case o.Home == "":
 		return thole.Errorf(thole.CodeInvalid, "no Codex home")
 	case o.Thread != "" && !thole.ValidUUID(string(o.Thread)):
 		return thole.Errorf(thole.CodeInvalid, "%q is no thread id", o.Thread)
-	case o.Kind == Owned && o.Codex == "":
+	case o.Kind == attachment.Owned && o.Codex == "":
 		return thole.Errorf(thole.CodeInvalid, "no codex program")
-	case o.Kind != Owned && (o.Address == "" || o.Thread == ""):
+	case o.Kind != attachment.Owned && (o.Address == "" || o.Thread == ""):
 		return thole.Errorf(thole.CodeInvalid, "a server that is not ours needs an address and a thread")
 	}
 	return nil
 }
 
 // Open starts or joins a server for a thread and holds it.
-func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
+func (k *Keeper) Open(ctx context.Context, o Open) (attachment.Attachment, error) {
 	if err := o.check(); err != nil {
-		return Attachment{}, err
+		return attachment.Attachment{}, err
 	}
 	var server procid.Identity
-	if o.Kind != Owned {
+	if o.Kind != attachment.Owned {
 		var err error
 		if server, err = behind(ctx, o.Address, o.Server); err != nil {
-			return Attachment{}, err
+			return attachment.Attachment{}, err
 		}
 	}
-	epoch, pinned := int64(1), (*Pin)(nil)
+	epoch, pinned := int64(1), (*attachment.Pin)(nil)
 	if o.Thread != "" {
 		old, err := k.cfg.Store.AttachmentOf(ctx, o.User, o.Home, o.Thread)
 		if err != nil {
-			return Attachment{}, err
+			return attachment.Attachment{}, err
 		}
 		if old != nil {
 			if back, done, err := k.replace(ctx, *old, o, server); err != nil || done {
@@ -74,16 +75,16 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 		}
 		last, err := k.cfg.Store.LastAttachment(ctx, o.User, o.Home, o.Thread)
 		if err != nil {
-			return Attachment{}, err
+			return attachment.Attachment{}, err
 		}
 		if last != nil {
 			epoch, pinned = last.Epoch+1, last.Pinned
 		}
 	}
 	now := k.now()
-	a := Attachment{
+	a := attachment.Attachment{
 		ID: thole.NewID[thole.AttachmentID](now), User: o.User, Home: o.Home, Thread: o.Thread, Kind: o.Kind, Address: o.Address,
-		State: Live, Epoch: epoch, Process: server, Dir: o.Dir, Program: o.Codex, Trust: o.Trust, Wish: o.Wish, Pinned: pinned, Created: now, Updated: now, Version: 1,
+		State: attachment.Live, Epoch: epoch, Process: server, Dir: o.Dir, Program: o.Codex, Trust: o.Trust, Wish: o.Wish, Pinned: pinned, Created: now, Updated: now, Version: 1,
 	}
 	if o.Client != 0 {
 		client, err := identify(o.Client)
@@ -92,7 +93,7 @@ func (k *Keeper) Open(ctx context.Context, o Open) (Attachment, error) {
 		}
 		a.Client = client
 	}
-	if o.Kind == Owned {
+	if o.Kind == attachment.Owned {
 		return k.start(ctx, a, o)
 	}
 	return a, k.cfg.Store.InsertAttachment(ctx, &a)
@@ -104,12 +105,12 @@ const starting = "its server is being started"
 
 // start makes a server of our own: the intent first, then the process, then the
 // session. What does not come to its end is ended again, by us or by our successor.
-func (k *Keeper) start(ctx context.Context, a Attachment, o Open) (Attachment, error) {
+func (k *Keeper) start(ctx context.Context, a attachment.Attachment, o Open) (attachment.Attachment, error) {
 	var err error
 	if a.Address, err = k.place(a); err != nil {
 		return a, err
 	}
-	a.State, a.Note = Stale, starting
+	a.State, a.Note = attachment.Stale, starting
 	k.busy.Store(a.ID, true)
 	defer k.busy.Delete(a.ID)
 	if err := k.cfg.Store.InsertAttachment(ctx, &a); err != nil {
@@ -118,13 +119,13 @@ func (k *Keeper) start(ctx context.Context, a Attachment, o Open) (Attachment, e
 	server, err := k.launch(ctx, a, o)
 	begun := a
 	if err == nil {
-		begun, err = k.change(ctx, a.ID, func(a *Attachment) (bool, error) {
-			if a.State == Retired {
+		begun, err = k.change(ctx, a.ID, func(a *attachment.Attachment) (bool, error) {
+			if a.State == attachment.Retired {
 				return false, thole.Errorf(thole.CodeConflict, "the session was ended while it began")
 			}
-			a.State, a.Process, a.Note = Live, server, ""
+			a.State, a.Process, a.Note = attachment.Live, server, ""
 			if a.Thread == "" {
-				a.State = Pending
+				a.State = attachment.Pending
 			}
 			return true, nil
 		})
@@ -136,7 +137,7 @@ func (k *Keeper) start(ctx context.Context, a Attachment, o Open) (Attachment, e
 		}
 		return a, err
 	}
-	if begun.State == Pending {
+	if begun.State == attachment.Pending {
 		k.awaitThread(begun)
 	}
 	return begun, nil
@@ -145,7 +146,7 @@ func (k *Keeper) start(ctx context.Context, a Attachment, o Open) (Attachment, e
 // replace decides about the attachment a thread already has: it is joined again,
 // retired so that a new one can be made, or in the way.
 // server is the process of one that is not ours: another than before is a new epoch.
-func (k *Keeper) replace(ctx context.Context, old Attachment, o Open, server procid.Identity) (Attachment, bool, error) {
+func (k *Keeper) replace(ctx context.Context, old attachment.Attachment, o Open, server procid.Identity) (attachment.Attachment, bool, error) {
 	if _, busy := k.busy.Load(old.ID); busy {
 		return old, false, thole.Errorf(thole.CodeBusy, "a session for thread %s is just being started", old.Thread).WithHint("try again in a moment")
 	}
@@ -179,13 +180,13 @@ func (k *Keeper) replace(ctx context.Context, old Attachment, o Open, server pro
 				return old, false, err
 			}
 		}
-		a, err := k.change(ctx, old.ID, func(a *Attachment) (bool, error) {
-			a.State, a.Client, a.Note = Live, client, ""
+		a, err := k.change(ctx, old.ID, func(a *attachment.Attachment) (bool, error) {
+			a.State, a.Client, a.Note = attachment.Live, client, ""
 			return true, nil
 		})
 		return a, true, err
 	}
-	if alive && old.Kind == Owned {
+	if alive && old.Kind == attachment.Owned {
 		if err := k.drain(ctx, old); err != nil {
 			return old, false, err
 		}
@@ -195,9 +196,9 @@ func (k *Keeper) replace(ctx context.Context, old Attachment, o Open, server pro
 }
 
 // move changes the state; repeating it changes nothing. Retired is for ever.
-func (k *Keeper) move(ctx context.Context, id thole.AttachmentID, to State, why string) (Attachment, error) {
-	return k.change(ctx, id, func(a *Attachment) (bool, error) {
-		if a.State == to || a.State == Retired {
+func (k *Keeper) move(ctx context.Context, id thole.AttachmentID, to attachment.State, why string) (attachment.Attachment, error) {
+	return k.change(ctx, id, func(a *attachment.Attachment) (bool, error) {
+		if a.State == to || a.State == attachment.Retired {
 			return false, nil
 		}
 		a.State, a.Note = to, why
@@ -206,7 +207,7 @@ func (k *Keeper) move(ctx context.Context, id thole.AttachmentID, to State, why 
 }
 
 // awaitThread binds a pending attachment when its foreground makes a thread.
-func (k *Keeper) awaitThread(a Attachment) {
+func (k *Keeper) awaitThread(a attachment.Attachment) {
 	k.wg.Go(func() {
 		for k.ctx.Err() == nil && a.Process.Alive() == nil {
 			thread, err := k.cfg.NewThread(k.ctx, a)

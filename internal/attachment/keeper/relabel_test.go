@@ -1,4 +1,4 @@
-package attachment_test
+package keeper_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/procid"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -25,7 +26,7 @@ func TestSessionOfAnOlderVersionGoesOn(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := storetest.SQLite(t).Attachments()
-	k := keeper(t, s, dir)
+	k := starter(t, s, dir)
 	home, id := filepath.Join(dir, "codex"), thole.NewID[thole.AttachmentID](time.Now())
 	own := filepath.Join(dir, "sessions", string(id))
 	for _, d := range []string{home, own} {
@@ -54,7 +55,7 @@ func TestSessionOfAnOlderVersionGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := k.ByID(bg, id)
-	if err != nil || a.State != attachment.Pending || a.Epoch != 3 || a.Process == old.Process || a.Serves(a.Process.PID) != nil {
+	if err != nil || a.State != attachment.Pending || a.Epoch != 3 || a.Process == old.Process || keeper.Serves(&a, a.Process.PID) != nil {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if _, err := k.Leave(bg, thole.LocalUser, id); err != nil {

@@ -1,4 +1,9 @@
-package attachment
+// Package keeper holds app-servers for attachments: it starts and ends those that
+// are ours, proves which process serves an address, and moves attachments to where
+// their processes and deliveries say they are. It talks to no server but to read
+// what a dead one of ours left; the channel does. It refuses two attachments that
+// are not retired for one thread.
+package keeper
 
 import (
 	"context"
@@ -7,11 +12,12 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/attachment"
 )
 
 // Config makes a Keeper.
 type Config struct {
-	Store Store
+	Store attachment.Store
 	// Dir keeps the sockets and logs of servers we own.
 	Dir string
 	// Work says what deliveries of a thread need its session: an attempt under
@@ -19,9 +25,9 @@ type Config struct {
 	Work func(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (tracked, held bool, err error)
 	// NewThread waits on a server until its foreground made a thread, and returns
 	// it. It ends with ctx.
-	NewThread func(ctx context.Context, a Attachment) (thole.ThreadID, error)
+	NewThread func(ctx context.Context, a attachment.Attachment) (thole.ThreadID, error)
 	// Drifted is told when a session's permissions move away from its cap, or back.
-	Drifted func(ctx context.Context, a Attachment, was, now string) error
+	Drifted func(ctx context.Context, a attachment.Attachment, was, now string) error
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -67,14 +73,14 @@ func (k *Keeper) now() time.Time { return k.cfg.Now().UTC().Truncate(time.Millis
 
 // change applies fn to the newest row until it sticks. fn returns false to leave
 // the row as it is.
-func (k *Keeper) change(ctx context.Context, id thole.AttachmentID, fn func(*Attachment) (bool, error)) (Attachment, error) {
+func (k *Keeper) change(ctx context.Context, id thole.AttachmentID, fn func(*attachment.Attachment) (bool, error)) (attachment.Attachment, error) {
 	for {
 		a, err := k.cfg.Store.Attachment(ctx, id)
 		if err != nil {
-			return Attachment{}, err
+			return attachment.Attachment{}, err
 		}
 		if a == nil {
-			return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
+			return attachment.Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
 		}
 		if did, err := fn(a); err != nil || !did {
 			return *a, err
@@ -87,41 +93,41 @@ func (k *Keeper) change(ctx context.Context, id thole.AttachmentID, fn func(*Att
 }
 
 // Of returns the attachment of a thread that is not retired.
-func (k *Keeper) Of(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (Attachment, error) {
+func (k *Keeper) Of(ctx context.Context, user thole.UserID, home string, thread thole.ThreadID) (attachment.Attachment, error) {
 	a, err := k.cfg.Store.AttachmentOf(ctx, user, home, thread)
 	if err != nil {
-		return Attachment{}, err
+		return attachment.Attachment{}, err
 	}
 	if a == nil {
-		return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session holds thread %s", thread)
+		return attachment.Attachment{}, thole.Errorf(thole.CodeNotFound, "no session holds thread %s", thread)
 	}
 	return *a, nil
 }
 
 // ByID returns an attachment in any state.
-func (k *Keeper) ByID(ctx context.Context, id thole.AttachmentID) (Attachment, error) {
+func (k *Keeper) ByID(ctx context.Context, id thole.AttachmentID) (attachment.Attachment, error) {
 	a, err := k.cfg.Store.Attachment(ctx, id)
 	if err != nil {
-		return Attachment{}, err
+		return attachment.Attachment{}, err
 	}
 	if a == nil {
-		return Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
+		return attachment.Attachment{}, thole.Errorf(thole.CodeNotFound, "no session %s", id)
 	}
 	return *a, nil
 }
 
 // List returns attachments, newest first.
-func (k *Keeper) List(ctx context.Context, all bool) ([]Attachment, error) {
+func (k *Keeper) List(ctx context.Context, all bool) ([]attachment.Attachment, error) {
 	return k.cfg.Store.Attachments(ctx, all)
 }
 
 // Saw records the permissions a session was seen with. The first ones become its
 // cap and never change; each difference is told before it is kept, so that none
 // stays untold.
-func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now Snapshot) (Snapshot, error) {
+func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error) {
 	a, err := k.ByID(ctx, id)
 	if err != nil {
-		return Snapshot{}, err
+		return attachment.Snapshot{}, err
 	}
 	if a.Current != nil && a.Current.Equal(now) {
 		return *a.Cap, nil
@@ -131,19 +137,19 @@ func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now Snapshot) (
 		limit := a.Wish.Bound(now)
 		a.Cap = &limit
 	} else if a.Current != nil {
-		was = Drift(*a.Cap, *a.Current)
+		was = attachment.Drift(*a.Cap, *a.Current)
 	}
 	a.Current = &now
-	if d := Drift(*a.Cap, now); d != was {
+	if d := attachment.Drift(*a.Cap, now); d != was {
 		k.cfg.Log.Warn("permissions of a session changed", "thread", a.Thread, "attachment", a.ID, "drift", d, "was", was)
 		if k.cfg.Drifted != nil {
 			if err := k.cfg.Drifted(ctx, a, was, d); err != nil {
-				return Snapshot{}, err
+				return attachment.Snapshot{}, err
 			}
 		}
 	}
 	limit := a.Cap
-	a, err = k.change(ctx, id, func(a *Attachment) (bool, error) {
+	a, err = k.change(ctx, id, func(a *attachment.Attachment) (bool, error) {
 		if a.Cap == nil {
 			a.Cap = limit
 		}
@@ -152,13 +158,13 @@ func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now Snapshot) (
 		return true, nil
 	})
 	if err != nil {
-		return Snapshot{}, err
+		return attachment.Snapshot{}, err
 	}
 	return *a.Cap, nil
 }
 
 // bind gives a pending attachment the thread its foreground made.
-func (k *Keeper) bind(ctx context.Context, id thole.AttachmentID, thread thole.ThreadID) (Attachment, error) {
+func (k *Keeper) bind(ctx context.Context, id thole.AttachmentID, thread thole.ThreadID) (attachment.Attachment, error) {
 	a, err := k.ByID(ctx, id)
 	if err != nil {
 		return a, err
@@ -171,11 +177,11 @@ func (k *Keeper) bind(ctx context.Context, id thole.AttachmentID, thread thole.T
 	if last != nil {
 		epoch = last.Epoch + 1
 	}
-	return k.change(ctx, id, func(a *Attachment) (bool, error) {
-		if a.State != Pending {
+	return k.change(ctx, id, func(a *attachment.Attachment) (bool, error) {
+		if a.State != attachment.Pending {
 			return false, nil
 		}
-		a.State, a.Thread, a.Epoch = Live, thread, epoch
+		a.State, a.Thread, a.Epoch = attachment.Live, thread, epoch
 		return true, nil
 	})
 }
@@ -187,9 +193,20 @@ func (k *Keeper) Staying(ctx context.Context) string {
 		return ""
 	}
 	for i := range list {
-		if s := list[i].State; s == Live || s == Pending {
+		if s := list[i].State; s == attachment.Live || s == attachment.Pending {
 			return "a Codex session is open"
 		}
 	}
 	return ""
+}
+
+// Pin records that a delivery is about to change a thread's settings, before it
+// does; nil that they are the user's own again.
+func (k *Keeper) Pin(ctx context.Context, id thole.AttachmentID, p *attachment.Pin) error {
+	_, err := k.change(ctx, id, func(a *attachment.Attachment) (bool, error) {
+		did := p != nil || a.Pinned != nil
+		a.Pinned = p
+		return did, nil
+	})
+	return err
 }

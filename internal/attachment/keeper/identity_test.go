@@ -1,4 +1,4 @@
-package attachment_test
+package keeper_test
 
 import (
 	"net"
@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 )
 
 // The identity of a server is who listens on its socket. A pid that is not that one,
@@ -24,11 +25,11 @@ func TestTheSocketNamesTheServer(t *testing.T) {
 	if a.Process.PID != server.pid {
 		t.Fatalf("process %d, want %d", a.Process.PID, server.pid)
 	}
-	if err := a.Serves(server.pid); err != nil {
+	if err := keeper.Serves(&a, server.pid); err != nil {
 		t.Error(err)
 	}
 	for _, peer := range []int{0, launcher} {
-		if a.Serves(peer) == nil {
+		if keeper.Serves(&a, peer) == nil {
 			t.Errorf("process %d was taken for the server", peer)
 		}
 	}
@@ -36,7 +37,7 @@ func TestTheSocketNamesTheServer(t *testing.T) {
 	// Started again on the same socket it is another server, in a higher epoch; while
 	// a delivery is under way to the old one it is refused.
 	again, _ := serveAt(t, server.path)
-	if err := a.Serves(again.pid); err == nil {
+	if err := keeper.Serves(&a, again.pid); err == nil {
 		t.Error("a server that took the socket over was taken for the old one")
 	}
 	b.tracked = true
@@ -61,21 +62,21 @@ func TestTCPServerMustHoldItsSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ws := func(o *attachment.Open) { o.Address = "ws://" + l.Addr().String() }
+	ws := func(o *keeper.Open) { o.Address = "ws://" + l.Addr().String() }
 	other, _ := process(t)
 	if _, err := b.open(served{pid: other}, 0, ws); thole.CodeOf(err) != thole.CodeConflict {
 		t.Fatalf("a process that does not listen there: %v", err)
 	}
 	a := b.must(b.open(served{pid: os.Getpid()}, 0, ws))
-	if err := a.Serves(0); err != nil || a.Process.PID != os.Getpid() {
+	if err := keeper.Serves(&a, 0); err != nil || a.Process.PID != os.Getpid() {
 		t.Fatal(a.Process, err)
 	}
 	l.Close()
-	if a.Serves(0) == nil {
+	if keeper.Serves(&a, 0) == nil {
 		t.Error("a process that listens no more was taken for the server")
 	}
 	for _, address := range []string{"ws://192.0.2.1:80", "wss://127.0.0.1:80", "ws://localhost:80"} {
-		if _, err := b.open(served{pid: os.Getpid()}, 0, func(o *attachment.Open) {
+		if _, err := b.open(served{pid: os.Getpid()}, 0, func(o *keeper.Open) {
 			o.Address, o.Thread = address, thole.ThreadID("01a1dd87-43ed-7176-ad96-f0dfb0acb3e3")
 		}); thole.CodeOf(err) != thole.CodeUnsupported {
 			t.Errorf("%s: %v", address, err)

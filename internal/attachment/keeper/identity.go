@@ -1,4 +1,4 @@
-package attachment
+package keeper
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/peercred"
 	"github.com/tholehq/thole/internal/procid"
 )
@@ -67,7 +68,7 @@ func listens(pid int, address string) error {
 
 // Serves proves that a connection to the attachment's address leads to its own
 // process. peer is whom the transport names, 0: nobody.
-func (a *Attachment) Serves(peer int) error {
+func Serves(a *attachment.Attachment, peer int) error {
 	if err := a.Process.Alive(); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package attachment
+package keeper
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/procid"
 )
@@ -32,7 +33,7 @@ const gate = `read -r go && exec "$@" </dev/null`
 
 // place chooses the socket of a server of ours, which its row names before it is
 // started.
-func (k *Keeper) place(a Attachment) (string, error) {
+func (k *Keeper) place(a attachment.Attachment) (string, error) {
 	for _, dir := range []string{k.dir(a), filepath.Join(os.TempDir(), "thole-"+string(a.ID))} {
 		if sock := filepath.Join(dir, "s"); len(sock) <= maxSocket {
 			return "unix://" + sock, nil
@@ -45,7 +46,7 @@ func (k *Keeper) place(a Attachment) (string, error) {
 // that a terminal on it does. Its row is there already; the process is noted
 // beside the socket before it may begin, so that a successor ends what we leave.
 // The identity it returns is the server's, whatever launcher started that.
-func (k *Keeper) launch(ctx context.Context, a Attachment, o Open) (procid.Identity, error) {
+func (k *Keeper) launch(ctx context.Context, a attachment.Attachment, o Open) (procid.Identity, error) {
 	none := procid.Identity{}
 	fail := func(err error) (procid.Identity, error) {
 		return none, thole.Errorf(thole.CodeUnavailable, "start app-server: %w", err)
@@ -153,8 +154,8 @@ func lastLine(b []byte) string {
 // Autopsy opens the stored threads of a dead server of ours with one that speaks
 // on pipes. Nobody else can have loaded them: they were reached by our socket
 // only, and the lock that a running server holds on a thread would refuse.
-func (k *Keeper) Autopsy(ctx context.Context, a Attachment, o appclient.Options) (*appclient.Client, func(), error) {
-	if a.Kind != Owned {
+func (k *Keeper) Autopsy(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, func(), error) {
+	if a.Kind != attachment.Owned {
 		return nil, nil, thole.Errorf(thole.CodeUnsupported, "the server was not ours: somebody may have started it again")
 	}
 	vars := map[string]string{"CODEX_HOME": a.Home, "HOME": os.Getenv("HOME"), "PATH": os.Getenv("PATH")}

@@ -1,4 +1,4 @@
-package attachment_test
+package keeper_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
@@ -55,9 +56,9 @@ func listening(t testing.TB, home string) map[int]string {
 	return all
 }
 
-// keeper starts servers of our own; no terminal makes a thread in them.
-func keeper(t testing.TB, s attachment.Store, dir string) *attachment.Keeper {
-	k := attachment.New(attachment.Config{
+// starter starts servers of our own; no terminal makes a thread in them.
+func starter(t testing.TB, s attachment.Store, dir string) *keeper.Keeper {
+	k := keeper.New(keeper.Config{
 		Store: s, Dir: filepath.Join(dir, "sessions"),
 		Work: func(context.Context, thole.UserID, string, thole.ThreadID) (bool, bool, error) {
 			return false, false, nil
@@ -71,15 +72,15 @@ func keeper(t testing.TB, s attachment.Store, dir string) *attachment.Keeper {
 	return k
 }
 
-func terminal(dir, codex string, client int) attachment.Open {
-	return attachment.Open{
+func terminal(dir, codex string, client int) keeper.Open {
+	return keeper.Open{
 		User: thole.LocalUser, Home: filepath.Join(dir, "codex"), Dir: "/", Kind: attachment.Owned, Codex: codex, Client: client,
 		Env: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")},
 	}
 }
 
 // swept waits until sweeps, as the daemon makes them, left no process of a home.
-func swept(t testing.TB, k *attachment.Keeper, home string) {
+func swept(t testing.TB, k *keeper.Keeper, home string) {
 	t.Helper()
 	poll.Until(t, "the end of every process", func() bool {
 		if err := k.Sweep(bg); err != nil {
@@ -102,7 +103,7 @@ func TestLauncherIsNotTheServer(t *testing.T) {
 	for name, codex := range map[string]func(testing.TB) string{"a launcher": lab.CodexLauncher, "npm's own": lab.NPMCodex} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			k := keeper(t, storetest.SQLite(t).Attachments(), dir)
+			k := starter(t, storetest.SQLite(t).Attachments(), dir)
 			home := filepath.Join(dir, "codex")
 			if err := os.Mkdir(home, 0o700); err != nil {
 				t.Fatal(err)
@@ -141,7 +142,7 @@ func TestLauncherIsNotTheServer(t *testing.T) {
 // whose server does not begin leaves none.
 func TestSessionThatNeverBegan(t *testing.T) {
 	dir := t.TempDir()
-	k := keeper(t, storetest.SQLite(t).Attachments(), dir)
+	k := starter(t, storetest.SQLite(t).Attachments(), dir)
 	codex := lab.CodexLauncher(t)
 	home := filepath.Join(dir, "codex")
 	if err := os.Mkdir(home, 0o700); err != nil {
@@ -199,7 +200,7 @@ func TestStarterKilledAtEveryStep(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(w.Dir, "codex"), 0o700); err != nil {
 			return err
 		}
-		k := keeper(t, db.Attachments(), w.Dir)
+		k := starter(t, db.Attachments(), w.Dir)
 		k.OnStep(func(name string) { w.Hook("at", name) })
 		a, err := k.Open(bg, terminal(w.Dir, codex, os.Getpid()))
 		if all := listening(t, filepath.Join(w.Dir, "codex")); err == nil && len(all) != 2 {
@@ -211,7 +212,7 @@ func TestStarterKilledAtEveryStep(t *testing.T) {
 	}, func(t *testing.T, dir string, _ []string, _ string) {
 		db := open(dir, nil)
 		defer db.Close()
-		k := keeper(t, db.Attachments(), dir)
+		k := starter(t, db.Attachments(), dir)
 		if err := k.Resume(bg); err != nil {
 			t.Fatal(err)
 		}

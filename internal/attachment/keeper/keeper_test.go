@@ -1,4 +1,4 @@
-package attachment_test
+package keeper_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/peercred"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -37,7 +38,7 @@ var bg = context.Background()
 
 // bench is a keeper whose servers are plain processes of the test.
 type bench struct {
-	*attachment.Keeper
+	*keeper.Keeper
 	t             *testing.T
 	store         attachment.Store
 	tracked, held bool
@@ -52,7 +53,7 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) start() {
-	b.Keeper = attachment.New(attachment.Config{
+	b.Keeper = keeper.New(keeper.Config{
 		Store: b.store, Dir: b.t.TempDir(),
 		Work: func(context.Context, thole.UserID, string, thole.ThreadID) (bool, bool, error) {
 			return b.tracked, b.held, nil
@@ -117,8 +118,8 @@ func serveAt(t *testing.T, path string) (s served, kill func()) {
 
 var thread = thole.NewID[thole.ThreadID](time.Now())
 
-func (b *bench) open(server served, client int, edit func(*attachment.Open)) (attachment.Attachment, error) {
-	o := attachment.Open{
+func (b *bench) open(server served, client int, edit func(*keeper.Open)) (attachment.Attachment, error) {
+	o := keeper.Open{
 		User: thole.LocalUser, Home: "/codex", Thread: thread, Kind: attachment.Endpoint, Address: "unix://" + server.path, Server: server.pid, Client: client, Dir: "/",
 	}
 	if edit != nil {
@@ -211,7 +212,7 @@ func TestProfileMismatch(t *testing.T) {
 	kill()
 	b.tracked = true
 	again, _ := process(t)
-	wider := func(o *attachment.Open) { o.Wish.Write = attachment.Yes }
+	wider := func(o *keeper.Open) { o.Wish.Write = attachment.Yes }
 	if _, err := b.open(server, again, wider); thole.CodeOf(err) != thole.CodeConflict {
 		t.Fatalf("another profile while a delivery is under way: %v", err)
 	}
@@ -281,10 +282,10 @@ func TestPinOutlivesItsServer(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	b := newBench(t)
 	server, _ := serve(t)
-	for name, edit := range map[string]func(*attachment.Open){
-		"thread": func(o *attachment.Open) { o.Thread = "x" }, "home": func(o *attachment.Open) { o.Home = "" },
-		"trust": func(o *attachment.Open) { o.Trust = "all" }, "wish": func(o *attachment.Open) { o.Wish.Network = "perhaps" },
-		"no address": func(o *attachment.Open) { o.Address = "" }, "TCP without a process": func(o *attachment.Open) { o.Address, o.Server = "ws://127.0.0.1:1", 0 },
+	for name, edit := range map[string]func(*keeper.Open){
+		"thread": func(o *keeper.Open) { o.Thread = "x" }, "home": func(o *keeper.Open) { o.Home = "" },
+		"trust": func(o *keeper.Open) { o.Trust = "all" }, "wish": func(o *keeper.Open) { o.Wish.Network = "perhaps" },
+		"no address": func(o *keeper.Open) { o.Address = "" }, "TCP without a process": func(o *keeper.Open) { o.Address, o.Server = "ws://127.0.0.1:1", 0 },
 	} {
 		if _, err := b.open(server, 0, edit); thole.CodeOf(err) != thole.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
