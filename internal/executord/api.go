@@ -138,10 +138,3 @@ type PendingAsk struct {
 type Pending struct {
 	Pending []PendingAsk `json:"pending"`
 }
-
-// Problem is the body of every error.
-type Problem struct {
-	Code    thole.Code `json:"code"`
-	Message string     `json:"message"`
-	Hint    string     `json:"hint,omitempty"`
-}

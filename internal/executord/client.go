@@ -14,6 +14,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
 // Client talks to one executord. Safe for concurrent use. An error of class
@@ -174,16 +175,7 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, refusal(resp)
-}
-
-// refusal is the error that an answer carries.
-func refusal(resp *http.Response) error {
-	var p Problem
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p); err != nil || p.Code == "" {
-		return thole.Errorf(thole.CodeUnavailable, "executor answered %s", resp.Status)
-	}
-	return &thole.Error{Code: p.Code, Message: p.Message, Hint: p.Hint}
+	return nil, jsonhttp.ReadError(resp)
 }
 
 // Terminal opens a login shell in the workspace. Each call has a shell of
@@ -194,5 +186,5 @@ func (c *Client) Terminal(ctx context.Context, size terminal.Size) (*terminal.Co
 
 // TerminalAt is Terminal at the path of somebody who passes it on.
 func (c *Client) TerminalAt(ctx context.Context, path string, size terminal.Size) (*terminal.Conn, error) {
-	return terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size, refusal)
+	return terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size, jsonhttp.ReadError)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
 // A call on an executord that was stopped ends by itself, before its answer as well
@@ -28,7 +29,7 @@ func TestCallsOnAnExecutordThatFallsSilent(t *testing.T) {
 			}
 		case r.URL.Path == "/status":
 			<-enough
-			writeJSON(w, http.StatusOK, Status{Boot: "b"})
+			jsonhttp.Write(w, http.StatusOK, Status{Boot: "b"})
 		default:
 			_ = http.NewResponseController(w).Flush()
 			silent.Store(1)

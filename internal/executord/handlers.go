@@ -12,6 +12,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -121,7 +122,7 @@ func (s *Server) ack(_ context.Context, req AckRequest) (struct{}, error) {
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	list := s.runs.list()
 	slices.SortFunc(list, func(a, b Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	writeJSON(w, http.StatusOK, Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
+	jsonhttp.Write(w, http.StatusOK, Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
 }
 
 // behind finds the run a request is for and the cursor behind which it reads.
@@ -145,7 +146,7 @@ func (s *Server) behind(req *http.Request, cursor string) (*run, uint64, error) 
 func (s *Server) events(w http.ResponseWriter, req *http.Request) {
 	r, after, err := s.behind(req, req.URL.Query().Get("after"))
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -187,12 +188,12 @@ func (s *Server) pending(w http.ResponseWriter, _ *http.Request) {
 			out.Pending = append(out.Pending, PendingAsk{r.info.ID, r.info.For, a.Ask})
 		}
 	})
-	writeJSON(w, http.StatusOK, out)
+	jsonhttp.Write(w, http.StatusOK, out)
 }
 
 // terminal gives a shell in the workspace.
 func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	if err := s.terminals.Serve(w, r); err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
 // PassTerminal passes a request for a terminal on to the executor, with the token,
@@ -14,7 +15,7 @@ import (
 func (c *Client) PassTerminal(w http.ResponseWriter, r *http.Request) {
 	base, err := url.Parse(c.base)
 	if err != nil {
-		writeError(w, thole.Errorf(thole.CodeInternal, "executor address: %w", err))
+		jsonhttp.Error(w, thole.Errorf(thole.CodeInternal, "executor address: %w", err))
 		return
 	}
 	proxy := &httputil.ReverseProxy{
@@ -25,11 +26,8 @@ func (c *Client) PassTerminal(w http.ResponseWriter, r *http.Request) {
 			p.Out.Header.Set("Authorization", "Bearer "+c.token)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			writeError(w, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err))
+			jsonhttp.Error(w, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err))
 		},
 	}
 	proxy.ServeHTTP(w, r)
 }
-
-// Refuse answers with an error as executord does.
-func Refuse(w http.ResponseWriter, err error) { writeError(w, err) }

@@ -1,12 +1,9 @@
 package executord
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -15,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -107,11 +105,11 @@ func (s *Server) Attended() bool { return s.terminals.Open() > 0 }
 // Handler serves the HTTP interface. Every route but /healthz wants the token.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /run", handle(s.run))
-	mux.Handle("POST /cancel", handle(s.cancel))
-	mux.Handle("POST /steer", handle(s.steer))
-	mux.Handle("POST /human-loop/reply", handle(s.reply))
-	mux.Handle("POST /ack", handle(s.ack))
+	mux.Handle("POST /run", jsonhttp.Handle(maxBody, s.run))
+	mux.Handle("POST /cancel", jsonhttp.Handle(maxBody, s.cancel))
+	mux.Handle("POST /steer", jsonhttp.Handle(maxBody, s.steer))
+	mux.Handle("POST /human-loop/reply", jsonhttp.Handle(maxBody, s.reply))
+	mux.Handle("POST /ack", jsonhttp.Handle(maxBody, s.ack))
 	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("GET /runs/{run}/events", s.events)
 	mux.HandleFunc("GET /human-loop/pending", s.pending)
@@ -138,7 +136,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		sum := sha256.Sum256([]byte(given))
 		if !ok || subtle.ConstantTimeCompare(sum[:], s.token[:]) != 1 {
-			writeError(w, thole.Errorf(thole.CodeUnauthorized, "missing or wrong executor token"))
+			jsonhttp.Error(w, thole.Errorf(thole.CodeUnauthorized, "missing or wrong executor token"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -147,44 +145,3 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 
 // maxBody bounds a request; a prompt may carry images.
 const maxBody = 64 << 20
-
-// handle decodes a JSON body strictly, calls fn and writes its result.
-func handle[In, Out any](fn func(ctx context.Context, in In) (Out, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in In
-		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&in); err != nil {
-			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: %w", err))
-			return
-		}
-		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: more than one value"))
-			return
-		}
-		out, err := fn(r.Context(), in)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		writeJSON(w, http.StatusOK, out)
-	})
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-func writeError(w http.ResponseWriter, err error) {
-	code := thole.CodeOf(err)
-	writeJSON(w, httpStatus[code], Problem{Code: code, Message: err.Error(), Hint: thole.HintOf(err)})
-}
-
-// The two directions of the error mapping between executord and its client.
-var httpStatus = map[thole.Code]int{
-	thole.CodeInvalid: 400, thole.CodeUnauthorized: 401, thole.CodeForbidden: 403, thole.CodeNotFound: 404,
-	thole.CodeConflict: 409, thole.CodeGone: 410, thole.CodeUnsupported: 422, thole.CodeBusy: 423, thole.CodeOverloaded: 429,
-	thole.CodeInternal: 500, thole.CodeUnavailable: 503, thole.CodeHeld: 409,
-}

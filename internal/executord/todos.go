@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
 // todoSilence is how long a stream may say nothing: proxies cut a silent one, and
@@ -30,13 +31,13 @@ type TodoEvents struct {
 func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
 	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	r.mu.Lock()
 	todos := r.state.Todos
 	r.mu.Unlock()
-	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
+	jsonhttp.Write(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
 }
 
 // todoEvents tells how a run's todos changed behind a cursor: so far, or for who
@@ -49,7 +50,7 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 	}
 	r, after, err := s.behind(req, cursor)
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	if stream {
@@ -60,13 +61,13 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 	for end, _ := r.log.End(); out.Cursor < end; {
 		recs, err := r.log.Read(req.Context(), out.Cursor)
 		if err != nil {
-			writeError(w, err)
+			jsonhttp.Error(w, err)
 			return
 		}
 		out.Cursor = recs[len(recs)-1].Cursor
 		out.Events = append(out.Events, todosOf(recs)...)
 	}
-	writeJSON(w, http.StatusOK, out)
+	jsonhttp.Write(w, http.StatusOK, out)
 }
 
 // todosOf picks what concerns todos.

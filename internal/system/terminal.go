@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
 // TerminalPath is where the home's socket passes a client on to a terminal in the
@@ -19,7 +20,7 @@ func TerminalPath(id thole.ThreadID) string { return "/threads/" + string(id) + 
 func (t *threads) terminal(w http.ResponseWriter, r *http.Request) {
 	info, err := t.running(r.Context(), thole.ThreadID(r.PathValue("thread")))
 	if err != nil {
-		executord.Refuse(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	t.terminals.Add(1)
