@@ -12,26 +12,27 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/provider"
 )
 
-func (s *Server) run(_ context.Context, req RunRequest) (Run, error) {
+func (s *Server) run(_ context.Context, req wire.RunRequest) (wire.Run, error) {
 	if !thole.ValidUUID(string(req.Turn.ID)) || !thole.ValidUUID(string(req.For)) || req.Thread == "" {
-		return Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
+		return wire.Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
 	}
 	r, err := s.runs.begin(req, s)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	runtime.Gosched() // the agent's start is waited for, this answer is not
 	return r.snapshot(), nil
 }
 
-func (s *Server) cancel(ctx context.Context, req CancelRequest) (Run, error) {
+func (s *Server) cancel(ctx context.Context, req wire.CancelRequest) (wire.Run, error) {
 	r, err := s.runs.find(req.Run)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	r.mu.Lock()
 	session := r.session
@@ -47,10 +48,10 @@ func (s *Server) cancel(ctx context.Context, req CancelRequest) (Run, error) {
 	return r.snapshot(), nil
 }
 
-func (s *Server) steer(ctx context.Context, req SteerRequest) (Run, error) {
+func (s *Server) steer(ctx context.Context, req wire.SteerRequest) (wire.Run, error) {
 	r, session, err := s.live(req.Run)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	r.mu.Lock()
 	repeat := r.steered[req.ID]
@@ -63,15 +64,15 @@ func (s *Server) steer(ctx context.Context, req SteerRequest) (Run, error) {
 		r.mu.Lock()
 		delete(r.steered, req.ID)
 		r.mu.Unlock()
-		return Run{}, portError(err)
+		return wire.Run{}, portError(err)
 	}
 	return r.snapshot(), nil
 }
 
-func (s *Server) reply(ctx context.Context, req ReplyRequest) (Run, error) {
+func (s *Server) reply(ctx context.Context, req wire.ReplyRequest) (wire.Run, error) {
 	r, session, err := s.live(req.Run)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	if req.Defer {
 		err = session.Defer(ctx, req.Ask)
@@ -79,7 +80,7 @@ func (s *Server) reply(ctx context.Context, req ReplyRequest) (Run, error) {
 		err = session.Answer(ctx, req.Ask, req.Answer)
 	}
 	if err != nil {
-		return Run{}, portError(err)
+		return wire.Run{}, portError(err)
 	}
 	return r.snapshot(), nil
 }
@@ -107,7 +108,7 @@ func portError(err error) error {
 	return err
 }
 
-func (s *Server) ack(_ context.Context, req AckRequest) (struct{}, error) {
+func (s *Server) ack(_ context.Context, req wire.AckRequest) (struct{}, error) {
 	r, err := s.runs.find(req.Run)
 	if err != nil {
 		return struct{}{}, err
@@ -121,8 +122,8 @@ func (s *Server) ack(_ context.Context, req AckRequest) (struct{}, error) {
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	list := s.runs.list()
-	slices.SortFunc(list, func(a, b Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	jsonhttp.Write(w, http.StatusOK, Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
+	slices.SortFunc(list, func(a, b wire.Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	jsonhttp.Write(w, http.StatusOK, wire.Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
 }
 
 // behind finds the run a request is for and the cursor behind which it reads.
@@ -180,12 +181,12 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request) {
 }
 
 func (s *Server) pending(w http.ResponseWriter, _ *http.Request) {
-	out := Pending{Pending: []PendingAsk{}}
+	out := wire.Pending{Pending: []wire.PendingAsk{}}
 	s.runs.each(func(r *run) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, a := range r.state.Asks {
-			out.Pending = append(out.Pending, PendingAsk{r.info.ID, r.info.For, a.Ask})
+			out.Pending = append(out.Pending, wire.PendingAsk{Run: r.info.ID, For: r.info.For, Ask: a.Ask})
 		}
 	})
 	jsonhttp.Write(w, http.StatusOK, out)

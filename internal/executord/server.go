@@ -1,3 +1,9 @@
+// Package executord is the resident service inside an executor, and the only
+// place that runs providers. It serves HTTP to the dispatcher behind one bearer
+// token: turns, their event logs, asks, the workspace, terminals, and an exec-server
+// on the same listener. It holds no truth beyond its event logs: the dispatcher reads
+// them by cursor and stores what they say. It never sees object-store
+// credentials, and it never decides which turn runs.
 package executord
 
 import (
@@ -11,7 +17,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/terminal/shell"
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
@@ -46,7 +52,7 @@ type Config struct {
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
 	// Terminals bounds the terminals; zero fields have their defaults.
-	Terminals terminal.Config
+	Terminals shell.Config
 }
 
 // Server is executord.
@@ -56,7 +62,7 @@ type Server struct {
 	now       func() time.Time
 	sessions  *sessions
 	runs      *runs
-	terminals *terminal.Server
+	terminals *shell.Server
 	token     [32]byte
 	boot      string
 	started   time.Time
@@ -85,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, cfg.Dirs.environ()
-	s.terminals = terminal.NewServer(cfg.Terminals)
+	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
 	return s, nil
 }

@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
@@ -23,7 +24,7 @@ const todoSilence = 15 * time.Second
 
 // TodoEvents is how a run's todos changed.
 type TodoEvents struct {
-	Events []LogEvent `json:"events"`
+	Events []wire.LogEvent `json:"events"`
 	// Cursor is where to go on reading.
 	Cursor uint64 `json:"cursor"`
 }
@@ -57,7 +58,7 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 		r.streamTodos(w, req, after)
 		return
 	}
-	out := TodoEvents{Events: []LogEvent{}, Cursor: after}
+	out := TodoEvents{Events: []wire.LogEvent{}, Cursor: after}
 	for end, _ := r.log.End(); out.Cursor < end; {
 		recs, err := r.log.Read(req.Context(), out.Cursor)
 		if err != nil {
@@ -71,9 +72,9 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 }
 
 // todosOf picks what concerns todos.
-func todosOf(recs []eventlog.Record) (out []LogEvent) {
+func todosOf(recs []eventlog.Record) (out []wire.LogEvent) {
 	for _, rec := range recs {
-		ev := LogEvent{Cursor: rec.Cursor}
+		ev := wire.LogEvent{Cursor: rec.Cursor}
 		var reported event.Reported
 		if json.Unmarshal(rec.Data, &reported) != nil {
 			continue

@@ -15,7 +15,8 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
@@ -124,15 +125,15 @@ func inside(t *testing.T, d *local.Driver, line string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
 	turn := thole.NewID[thole.TurnID](time.Now())
-	if _, err := c.Run(t.Context(), executord.RunRequest{Turn: provider.Turn{ID: turn, Input: thole.Text("sim: run " + line)}, For: turn,
-		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}}}); err != nil {
+	if _, err := c.Run(t.Context(), wire.RunRequest{Turn: provider.Turn{ID: turn, Input: thole.Text("sim: run " + line)}, For: turn,
+		Thread: "thread", Provider: "test", Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}}}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err = c.Events(t.Context(), turn, 0, func(batch []executord.LogEvent) error {
+	err = c.Events(t.Context(), turn, 0, func(batch []wire.LogEvent) error {
 		for _, ev := range batch {
 			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 				out.WriteString(it.Command.Output)

@@ -6,7 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
@@ -32,7 +32,7 @@ func (t *threads) terminal(w http.ResponseWriter, r *http.Request) {
 	}
 	touch()
 	defer touch()
-	client := executord.Dial(info.Endpoint, info.Token)
+	client := executorclient.Dial(info.Endpoint, info.Token)
 	defer client.Close()
 	client.PassTerminal(w, r)
 }

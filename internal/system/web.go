@@ -40,7 +40,7 @@ func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, se
 	methods := d.methods()
 	api, err := httpapi.New(httpapi.Config{
 		Threads: t.machine, Providers: t.providers.offered(o.Demo), Settle: t.providers.settle, Index: db.Index(), Keys: db.Idempotency(),
-		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: measured(db),
+		Sessions: sessions, Cookies: guard.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: measured(db),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
 		UI: o.UI, Version: version.Version, Log: o.Log,
 	})

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/wire"
 )
 
 // stopGrace is how long executord has to end its CLIs by itself.
@@ -106,7 +106,7 @@ func (d *Driver) around(pids []int) map[int]bool {
 	return out
 }
 
-func marker(id thole.ExecutorID) string { return executord.Mark + "=" + string(id) }
+func marker(id thole.ExecutorID) string { return wire.Mark + "=" + string(id) }
 
 // marked finds the processes of an executor by the marker in their environment.
 // A process whose environment cannot be read is not ours: ours run as our user.

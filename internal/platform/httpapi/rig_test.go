@@ -42,13 +42,13 @@ type rig struct {
 	sessions *session.Manager
 	server   *httpapi.Server
 	http     *httptest.Server
-	cookies  session.Cookies
+	cookies  guard.Cookies
 	me, you  *caller // two users
 }
 
 func newRig(t testing.TB, change ...func(*httpapi.Config)) *rig {
 	t.Helper()
-	g := &rig{t: t, db: storetest.SQLite(t), cookies: session.NewCookies("/home/test", false)}
+	g := &rig{t: t, db: storetest.SQLite(t), cookies: guard.NewCookies("/home/test", false)}
 	home := t.TempDir()
 	var err error
 	if g.threads, err = thread.New(thread.Config{Store: g.db.Threads()}); err != nil {

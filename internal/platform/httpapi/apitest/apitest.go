@@ -39,7 +39,7 @@ func New(t testing.TB) *Site {
 	}
 	s.HTTP, err = httpapi.New(httpapi.Config{
 		Threads: s.Threads, Index: db.Index(), Keys: db.Idempotency(), Sessions: sessions, Version: "test",
-		Cookies: session.NewCookies(s.Home, false), Guard: guard.New(guard.Config{}),
+		Cookies: guard.NewCookies(s.Home, false), Guard: guard.New(guard.Config{}),
 		Providers: func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },
 	})
 	if err != nil {

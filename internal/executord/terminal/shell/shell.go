@@ -1,4 +1,4 @@
-package terminal
+package shell
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
 
+	"github.com/tholehq/thole/internal/executord/terminal"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +37,7 @@ type shell struct {
 // shells are tried in this order.
 var shells = []string{"/bin/bash", "/bin/sh"}
 
-func startShell(dir string, env map[string]string, size Size) (*shell, error) {
+func startShell(dir string, env map[string]string, size terminal.Size) (*shell, error) {
 	path := shells[len(shells)-1]
 	for _, s := range shells {
 		if _, err := os.Stat(s); err == nil {
@@ -91,7 +92,7 @@ func (s *shell) Read(b []byte) (n int, err error) {
 
 func (s *shell) Write(b []byte) (int, error) { return s.master.Write(b) }
 
-func (s *shell) resize(size Size) error {
+func (s *shell) resize(size terminal.Size) error {
 	return process.Resize(s.master, uint16(size.Columns), uint16(size.Rows))
 }
 

@@ -1,4 +1,4 @@
-package session
+package guard
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package executord
+package executorclient
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
@@ -29,7 +30,7 @@ func TestCallsOnAnExecutordThatFallsSilent(t *testing.T) {
 			}
 		case r.URL.Path == "/status":
 			<-enough
-			jsonhttp.Write(w, http.StatusOK, Status{Boot: "b"})
+			jsonhttp.Write(w, http.StatusOK, wire.Status{Boot: "b"})
 		default:
 			_ = http.NewResponseController(w).Flush()
 			silent.Store(1)
@@ -47,7 +48,7 @@ func TestCallsOnAnExecutordThatFallsSilent(t *testing.T) {
 	if err := c.Events(t.Context(), "r", 0, nil); thole.CodeOf(err) != thole.CodeUnavailable {
 		t.Errorf("a stream that fell silent: %v", err)
 	}
-	if _, err := c.Run(t.Context(), RunRequest{}); !errors.Is(err, errSilent) {
+	if _, err := c.Run(t.Context(), wire.RunRequest{}); !errors.Is(err, errSilent) {
 		t.Errorf("a call on a silent executord: %v", err)
 	}
 }

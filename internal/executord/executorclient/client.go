@@ -1,4 +1,6 @@
-package executord
+// Package executorclient talks to an executord: calls, its event stream, its
+// terminals. It decides nothing and links nothing of the server.
+package executorclient
 
 import (
 	"bufio"
@@ -14,6 +16,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
@@ -53,39 +56,39 @@ func cutUnix(endpoint string) (string, bool) {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Run starts a run, or returns the one that is there.
-func (c *Client) Run(ctx context.Context, req RunRequest) (Run, error) {
-	return call[Run](ctx, c, "POST", "/run", req)
+func (c *Client) Run(ctx context.Context, req wire.RunRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/run", req)
 }
 
 // Cancel stops a run.
-func (c *Client) Cancel(ctx context.Context, req CancelRequest) (Run, error) {
-	return call[Run](ctx, c, "POST", "/cancel", req)
+func (c *Client) Cancel(ctx context.Context, req wire.CancelRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/cancel", req)
 }
 
 // Steer adds input to a run.
-func (c *Client) Steer(ctx context.Context, req SteerRequest) (Run, error) {
-	return call[Run](ctx, c, "POST", "/steer", req)
+func (c *Client) Steer(ctx context.Context, req wire.SteerRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/steer", req)
 }
 
 // Reply answers or parks an ask.
-func (c *Client) Reply(ctx context.Context, req ReplyRequest) (Run, error) {
-	return call[Run](ctx, c, "POST", "/human-loop/reply", req)
+func (c *Client) Reply(ctx context.Context, req wire.ReplyRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/human-loop/reply", req)
 }
 
 // Ack acknowledges events.
-func (c *Client) Ack(ctx context.Context, req AckRequest) error {
+func (c *Client) Ack(ctx context.Context, req wire.AckRequest) error {
 	_, err := call[struct{}](ctx, c, "POST", "/ack", req)
 	return err
 }
 
 // Status asks what the executor is doing.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	return call[Status](ctx, c, "GET", "/status", nil)
+func (c *Client) Status(ctx context.Context) (wire.Status, error) {
+	return call[wire.Status](ctx, c, "GET", "/status", nil)
 }
 
 // Pending lists the asks that wait for a human.
-func (c *Client) Pending(ctx context.Context) ([]PendingAsk, error) {
-	p, err := call[Pending](ctx, c, "GET", "/human-loop/pending", nil)
+func (c *Client) Pending(ctx context.Context) ([]wire.PendingAsk, error) {
+	p, err := call[wire.Pending](ctx, c, "GET", "/human-loop/pending", nil)
 	return p.Pending, err
 }
 
@@ -101,18 +104,18 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 // Events reads a run's log behind a cursor and calls fn for every event, batched
 // as they arrive. It returns nil when the run is over and fn has seen its last
 // event, and an error when the stream broke or fn returned one.
-func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn func([]LogEvent) error) error {
+func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn func([]wire.LogEvent) error) error {
 	resp, err := c.do(ctx, "GET", "/runs/"+string(run)+"/events?after="+strconv.FormatUint(after, 10), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	r := bufio.NewReaderSize(resp.Body, 64<<10)
-	var batch []LogEvent
+	var batch []wire.LogEvent
 	for {
 		line, err := r.ReadBytes('\n')
 		if err == nil {
-			var ev LogEvent
+			var ev wire.LogEvent
 			if err := json.Unmarshal(line, &ev); err != nil {
 				return thole.Errorf(thole.CodeInternal, "decode event: %w", err)
 			}

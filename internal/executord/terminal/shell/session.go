@@ -1,4 +1,4 @@
-package terminal
+package shell
 
 import (
 	"context"
@@ -8,22 +8,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coder/websocket"
+	"github.com/tholehq/thole/internal/executord/terminal"
 )
 
 const (
-	// chunk is the most that one message of output carries, and all that is held of
-	// it here.
-	chunk = 16 << 10
 	// closeGrace is how long a peer may take to answer a goodbye that is not the
 	// shell's end.
 	closeGrace = time.Second
-	// maxReason is what fits a close frame.
-	maxReason = 123
-	// exitReason begins the reason of a close frame that tells how a shell ended.
-	exitReason = "exit code "
 )
 
 // session is one connection with its shell. Three goroutines work for it: input
@@ -81,18 +74,18 @@ func run(base context.Context, cfg Config, ws *websocket.Conn, conn net.Conn) {
 }
 
 // hello waits for the client's first message.
-func (s *session) hello(base context.Context) (Size, error) {
+func (s *session) hello(base context.Context) (terminal.Size, error) {
 	ctx, cancel := context.WithTimeout(base, s.cfg.Patience)
 	defer cancel()
 	_, msg, err := s.ws.Read(ctx)
 	if err != nil {
-		return Size{}, err
+		return terminal.Size{}, err
 	}
-	c, err := decode(msg)
-	if err == nil && c.kind != cmdHello {
+	c, err := terminal.Decode(msg)
+	if err == nil && c.Kind != terminal.CmdHello {
 		err = fmt.Errorf("the first message must be a JSON object with columns and rows")
 	}
-	return c.size, err
+	return c.Size, err
 }
 
 // end names the reason to end; the first one counts.
@@ -106,19 +99,11 @@ func (s *session) end(code websocket.StatusCode, reason string) {
 // goodbye tells the client why, and hangs up. It may be repeated. Who has a shell's
 // last output to read before it comes to the goodbye has the time the library gives.
 func (s *session) goodbye() {
-	if !strings.HasPrefix(s.reason, exitReason) {
+	if !strings.HasPrefix(s.reason, terminal.ExitReason) {
 		t := time.AfterFunc(closeGrace, func() { s.net.Close() })
 		defer t.Stop()
 	}
-	_ = s.ws.Close(s.code, cut(s.reason))
-}
-
-// cut shortens a reason to what a close frame holds, at a rune boundary.
-func cut(s string) string {
-	for len(s) > maxReason || !utf8.ValidString(s) {
-		s = s[:min(maxReason, len(s)-1)]
-	}
-	return s
+	_ = s.ws.Close(s.code, terminal.Cut(s.reason))
 }
 
 // input takes what the client says. A program that reads nothing stops it: the
@@ -131,21 +116,21 @@ func (s *session) input() {
 			return
 		}
 		s.lives()
-		c, err := decode(msg)
+		c, err := terminal.Decode(msg)
 		if err != nil {
 			s.end(websocket.StatusPolicyViolation, err.Error())
 			return
 		}
-		switch c.kind {
-		case cmdInput:
+		switch c.Kind {
+		case terminal.CmdInput:
 			s.stalled.Store(true)
-			_, _ = s.shell.Write(c.data) // a shell that is gone is told of by output
+			_, _ = s.shell.Write(c.Data) // a shell that is gone is told of by output
 			s.lives()
 			s.stalled.Store(false)
-		case cmdResize:
-			_ = s.shell.resize(c.size)
-		case cmdPause, cmdResume:
-			s.pause(c.kind == cmdPause)
+		case terminal.CmdResize:
+			_ = s.shell.resize(c.Size)
+		case terminal.CmdPause, terminal.CmdResume:
+			s.pause(c.Kind == terminal.CmdPause)
 		}
 	}
 }
@@ -181,11 +166,11 @@ func (s *session) flows() bool {
 // output passes on what the program says, one piece after the other, and at its end
 // how it ended.
 func (s *session) output() {
-	if !s.send(append([]byte{outTitle}, s.shell.name+" in "+s.cfg.Dir...)) || !s.send([]byte{outPreferences, '{', '}'}) {
+	if !s.send(append([]byte{terminal.OutTitle}, s.shell.name+" in "+s.cfg.Dir...)) || !s.send([]byte{terminal.OutPreferences, '{', '}'}) {
 		return
 	}
-	buf := make([]byte, 1+chunk)
-	buf[0] = outOutput
+	buf := make([]byte, 1+terminal.Chunk)
+	buf[0] = terminal.OutOutput
 	for {
 		n, err := s.shell.Read(buf[1:])
 		if n > 0 && (!s.flows() || !s.send(buf[:1+n])) {
@@ -195,7 +180,7 @@ func (s *session) output() {
 			break
 		}
 	}
-	s.end(websocket.StatusNormalClosure, fmt.Sprint(exitReason, s.shell.exitCode()))
+	s.end(websocket.StatusNormalClosure, fmt.Sprint(terminal.ExitReason, s.shell.exitCode()))
 }
 
 func (s *session) send(msg []byte) bool {

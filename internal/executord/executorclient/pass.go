@@ -1,4 +1,4 @@
-package executord
+package executorclient
 
 import (
 	"net/http"

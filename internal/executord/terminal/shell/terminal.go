@@ -1,13 +1,12 @@
-// Package terminal gives a client a login shell on a terminal of its own, over a
-// WebSocket in the wire protocol of ttyd, so that its page and its other clients
-// attach too. It owns the shell's life: with the connection ends everything the
-// shell started, in the background or not, and nothing is kept for a client that
-// comes back. It authenticates nobody; that is done in front of it.
+// Package shell serves terminals: each is a login shell of its own, whose life it
+// owns. With the connection ends everything the shell started, in the background or
+// not, and nothing is kept for a client that comes back. It authenticates nobody;
+// that is done in front of it.
 //
 // It is bounded. A client that reads slowly slows the program down, since output is
 // read from the terminal only when the one before was taken; one that is silent for
 // Patience is gone.
-package terminal
+package shell
 
 import (
 	"bufio"
@@ -22,6 +21,7 @@ import (
 	thole "github.com/tholehq/thole"
 
 	"github.com/coder/websocket"
+	"github.com/tholehq/thole/internal/executord/terminal"
 )
 
 // Config makes a Server. Only Dir and Env have no default.
@@ -35,9 +35,6 @@ type Config struct {
 	// client has for its first message.
 	PingEvery, Patience time.Duration
 }
-
-// maxMessage bounds a client's message: what somebody pastes is one.
-const maxMessage = 1 << 20
 
 // Server holds the open terminals.
 type Server struct {
@@ -110,18 +107,18 @@ func (s *Server) leave() {
 // token for browsers passes Host on, or judges the Origin itself and drops it.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	if !offers(r) {
-		return thole.Errorf(thole.CodeInvalid, "a terminal is a WebSocket with the subprotocol %s", Subprotocol)
+		return thole.Errorf(thole.CodeInvalid, "a terminal is a WebSocket with the subprotocol %s", terminal.Subprotocol)
 	}
 	if err := s.admit(); err != nil {
 		return err
 	}
 	defer s.leave()
 	hijacked := &hijacked{ResponseWriter: w}
-	ws, err := websocket.Accept(hijacked, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, CompressionMode: websocket.CompressionDisabled})
+	ws, err := websocket.Accept(hijacked, r, &websocket.AcceptOptions{Subprotocols: []string{terminal.Subprotocol}, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil // Accept has answered
 	}
-	ws.SetReadLimit(maxMessage)
+	ws.SetReadLimit(terminal.MaxMessage)
 	run(s.base, s.cfg, ws, hijacked.conn)
 	return nil
 }
@@ -136,7 +133,7 @@ func offers(r *http.Request) bool {
 			all = append(all, strings.TrimSpace(name))
 		}
 	}
-	return slices.Contains(all, Subprotocol)
+	return slices.Contains(all, terminal.Subprotocol)
 }
 
 // hijacked remembers the connection below a WebSocket: closing that is the only way
