@@ -1,4 +1,4 @@
-package system
+package depot
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 	"github.com/tholehq/thole/internal/objects"
 )
 
-// depot knows whether the object store can be used. It looks now and then, more
+// watch knows whether the object store can be used. It looks now and then, more
 // often while the store is away, and says when that changes.
-type depot struct {
+type watch struct {
 	check func(context.Context) error
-	back  func(context.Context) // the store was away and is there again
 	log   *slog.Logger
 
 	mu    sync.Mutex // guards what follows
@@ -29,19 +28,19 @@ const (
 	checkEvery = 30 * time.Second // while it is there, and at most while it is away
 )
 
-func newDepot(check func(context.Context) error, log *slog.Logger) *depot {
-	return &depot{check: check, log: log, back: func(context.Context) {}, gone: make(chan struct{}), nudge: make(chan struct{}, 1)}
+func newWatch(check func(context.Context) error, log *slog.Logger) *watch {
+	return &watch{check: check, log: log, gone: make(chan struct{}), nudge: make(chan struct{}, 1)}
 }
 
 // away is why the store cannot be used, as far as is known; nil if it can.
-func (d *depot) away() error {
+func (d *watch) away() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.why
 }
 
 // look tries the store and returns why it cannot be used.
-func (d *depot) look(ctx context.Context) error {
+func (d *watch) look(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	err := d.check(within)
@@ -73,7 +72,7 @@ func (d *depot) look(ctx context.Context) error {
 
 // while returns a context that ends when the store goes away, so that nothing hangs
 // on a store that is known to, until release.
-func (d *depot) while(ctx context.Context) (held context.Context, release func()) {
+func (d *watch) while(ctx context.Context) (held context.Context, release func()) {
 	d.mu.Lock()
 	gone := d.gone
 	d.mu.Unlock()
@@ -90,15 +89,16 @@ func (d *depot) while(ctx context.Context) (held context.Context, release func()
 	return ctx, func() { cancel(nil); <-done }
 }
 
-func (d *depot) tell() {
+func (d *watch) tell() {
 	select {
 	case d.nudge <- struct{}{}:
 	default:
 	}
 }
 
-// run looks until ctx ends.
-func (d *depot) run(ctx context.Context) {
+// run looks until ctx ends. back is called when the store was away and is there
+// again.
+func (d *watch) run(ctx context.Context, back func(context.Context)) {
 	wait, before := time.Duration(0), false
 	for {
 		select {
@@ -112,7 +112,7 @@ func (d *depot) run(ctx context.Context) {
 		switch {
 		case !away:
 			if before {
-				d.back(ctx)
+				back(ctx)
 			}
 			wait = checkEvery
 		case !before:

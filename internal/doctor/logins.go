@@ -1,4 +1,4 @@
-package system
+package doctor
 
 import (
 	"encoding/json"
@@ -30,9 +30,9 @@ func readRefused(home string) map[string]refusedLogin {
 	return all
 }
 
-// noteLogins keeps for the doctor which logins that an executor left were refused,
+// NoteLogins keeps for the doctor which logins that an executor left were refused,
 // until one of the same agent is taken.
-func noteLogins(home string, log *slog.Logger) func(string, error) {
+func NoteLogins(home string, log *slog.Logger) func(string, error) {
 	var mu sync.Mutex
 	return func(provider string, refused error) {
 		mu.Lock()

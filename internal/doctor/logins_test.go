@@ -1,4 +1,4 @@
-package system
+package doctor
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 // A login that was refused is said by the doctor until one is taken.
 func TestTheDoctorKnowsRefusedLogins(t *testing.T) {
 	home := t.TempDir()
-	kept := noteLogins(home, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	kept := NoteLogins(home, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	kept("claude", nil)
 	if got := checkLogins(home); len(got) != 0 {
 		t.Errorf("nothing was refused: %+v", got)

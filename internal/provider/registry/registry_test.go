@@ -1,4 +1,4 @@
-package system
+package registry
 
 import (
 	"context"
@@ -50,9 +50,9 @@ func TestProbesAreKeptAndApart(t *testing.T) {
 		}
 	}
 	write("one")
-	start := func(list ...provider.Provider) *registry {
+	start := func(list ...provider.Provider) *Registry {
 		t.Helper()
-		r := newRegistry(list, openProbes(filepath.Join(dir, "probes.json")), slog.New(slog.DiscardHandler))
+		r := New(list, OpenProbes(filepath.Join(dir, "probes.json")), slog.New(slog.DiscardHandler))
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -61,31 +61,31 @@ func TestProbesAreKeptAndApart(t *testing.T) {
 	}
 	ctx, asked := t.Context(), &atomic.Int64{}
 	first := start(slow{name: "a", binary: binary, answers: true, asked: asked}, slow{name: "b", binary: filepath.Join(dir, "none"), asked: asked})
-	if got := first.info(ctx, "a"); got.Version != "1.2.3" {
+	if got := first.Info(ctx, "a"); got.Version != "1.2.3" {
 		t.Fatalf("beside one that hangs it said %+v", got)
 	}
 	again := start(slow{name: "a", binary: binary, asked: asked})
-	if got := again.info(ctx, "a"); got.Version != "1.2.3" || !got.Available {
+	if got := again.Info(ctx, "a"); got.Version != "1.2.3" || !got.Available {
 		t.Errorf("after a restart: %+v", got)
 	}
 	write("another")
 	other := start(slow{name: "a", binary: binary, asked: asked})
 	soon, cancel := context.WithCancel(ctx)
 	cancel()
-	if got := other.info(soon, "a"); got.Version != "" {
+	if got := other.Info(soon, "a"); got.Version != "" {
 		t.Errorf("another file was taken for the one that answered: %+v", got)
 	}
-	hung := newRegistry([]provider.Provider{slow{name: "a", binary: binary, asked: asked}}, nil, slog.New(slog.DiscardHandler))
+	hung := New([]provider.Provider{slow{name: "a", binary: binary, asked: asked}}, nil, slog.New(slog.DiscardHandler))
 	hung.limit = time.Millisecond
 	if err := hung.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
 	defer hung.Stop(ctx)
-	if got := hung.info(ctx, "a"); got.Available || !strings.Contains(got.Problem, "did not answer within") {
+	if got := hung.Info(ctx, "a"); got.Available || !strings.Contains(got.Problem, "did not answer within") {
 		t.Errorf("one that hangs: %+v", got)
 	}
 	before := asked.Load()
-	if hung.info(ctx, "a"); asked.Load() == before {
+	if hung.Info(ctx, "a"); asked.Load() == before {
 		t.Error("one that failed was not asked again")
 	}
 }

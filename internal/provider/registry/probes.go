@@ -1,4 +1,4 @@
-package system
+package registry
 
 import (
 	"encoding/json"
@@ -10,10 +10,10 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// probes keeps in the home what each CLI said of itself, by the file that said it
+// Probes keeps in the home what each CLI said of itself, by the file that said it
 // and by the program that asked: another version of either asks anew. A file that
 // cannot be read is no knowledge, and nothing worse.
-type probes struct {
+type Probes struct {
 	path string // "": nothing is kept
 	self stamp
 
@@ -47,8 +47,8 @@ func stampOf(path string) (stamp, bool) {
 	return s, true
 }
 
-func openProbes(path string) *probes {
-	k := &probes{path: path, all: map[string]probe{}}
+func OpenProbes(path string) *Probes {
+	k := &Probes{path: path, all: map[string]probe{}}
 	if exe, err := os.Executable(); err == nil {
 		k.self, _ = stampOf(exe)
 	}
@@ -58,7 +58,7 @@ func openProbes(path string) *probes {
 	return k
 }
 
-func (k *probes) get(name, binary string) (provider.Info, bool) {
+func (k *Probes) get(name, binary string) (provider.Info, bool) {
 	if k == nil {
 		return provider.Info{}, false
 	}
@@ -71,7 +71,7 @@ func (k *probes) get(name, binary string) (provider.Info, bool) {
 
 // put keeps what a binary said, if it is still the file that was there before it
 // was asked.
-func (k *probes) put(name string, before stamp, info provider.Info) error {
+func (k *Probes) put(name string, before stamp, info provider.Info) error {
 	now, there := stampOf(info.Binary)
 	if k == nil || !there || now != before {
 		return nil

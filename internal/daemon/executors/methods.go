@@ -1,4 +1,4 @@
-package system
+package executors
 
 import (
 	"context"
@@ -57,8 +57,8 @@ type CloseResult struct {
 	Asked   time.Time        `json:"asked_at"`
 }
 
-// careMethods are served on the home's socket.
-func (t *threads) careMethods() map[string]daemon.Method {
+// Methods are served on the home's socket.
+func (t *Service) Methods() map[string]daemon.Method {
 	return map[string]daemon.Method{
 		MethodCloseThread: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p CloseParams
@@ -82,17 +82,17 @@ func (t *threads) careMethods() map[string]daemon.Method {
 			return t.saved(ctx, actor, p)
 		},
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
-			return struct{}{}, t.dispatcher.Sweep(ctx)
+			return struct{}{}, t.cfg.Dispatcher.Sweep(ctx)
 		},
 		MethodExport: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p ExportParams
 			if err := json.Unmarshal(params, &p); err != nil || !filepath.IsAbs(p.Dir) {
 				return nil, thole.Errorf(thole.CodeInvalid, "export: a thread and an absolute directory are needed")
 			}
-			if _, err := t.machine.Get(ctx, actor, p.Thread); err != nil {
+			if _, err := t.cfg.Threads.Get(ctx, actor, p.Thread); err != nil {
 				return nil, err
 			}
-			s, x, err := t.workspaces.manager.ExportDir(ctx, p.Thread, p.Dir)
+			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir)
 			if err != nil {
 				return nil, err
 			}

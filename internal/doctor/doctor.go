@@ -1,13 +1,15 @@
-package system
+// Package doctor looks at a machine and says what thole finds there, what is
+// missing and what helps. It changes nothing and starts nothing that stays.
+package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,7 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/objects/s3"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 )
 
@@ -34,19 +36,26 @@ type Finding struct {
 	Needed bool `json:"needed,omitempty"`
 }
 
-// Doctor looks at this machine. It changes nothing and starts nothing that stays.
-func Doctor(ctx context.Context, cfg *config.Config) []Finding {
+// Config says what to look at.
+type Config struct {
+	*config.Config
+	Agents []provider.Provider
+	// Objects tries the object store that is a service; nil: it is a directory.
+	Objects func(context.Context) error
+}
+
+// Look looks at this machine.
+func Look(ctx context.Context, cfg Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	var out []Finding
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
-	out = append(out, checkProviders(ctx, cfg)...)
+	out = append(out, checkAgents(ctx, cfg.Agents)...)
 	out = append(out, checkLogins(cfg.Home)...)
-	return append(out, checkChannel(ctx, cfg), checkIsolation(ctx, cfg.Executor), checkLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
+	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
-func checkProviders(ctx context.Context, cfg *config.Config) []Finding {
-	list := Providers(cfg.Providers)
+func checkAgents(ctx context.Context, list []provider.Provider) []Finding {
 	out := make([]Finding, 0, len(list))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -66,16 +75,8 @@ func checkProviders(ctx context.Context, cfg *config.Config) []Finding {
 		})
 	}
 	wg.Wait()
-	sortFindings(out)
+	slices.SortFunc(out, func(a, b Finding) int { return strings.Compare(a.Part, b.Part) })
 	return out
-}
-
-func sortFindings(list []Finding) {
-	for i := range list {
-		for j := i; j > 0 && list[j].Part < list[j-1].Part; j-- {
-			list[j], list[j-1] = list[j-1], list[j]
-		}
-	}
 }
 
 func checkHome(home string) Finding {
@@ -146,7 +147,7 @@ func checkPort(listen string) Finding {
 // turn runs, unless a person typed so.
 func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
 	f := Finding{Part: "isolation", Disables: "turns: no agent runs without walls"}
-	if note := unwalled(cfg); note != "" {
+	if note := Unwalled(cfg); note != "" {
 		f.Problem, f.Disables, f.Fix = note, "every wall between agents and this machine", "remove executor.isolation from the configuration"
 		return f
 	}
@@ -162,18 +163,19 @@ func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
 	return f
 }
 
-func checkObjects(ctx context.Context, cfg *config.Config) Finding {
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
+// lookTime bounds one look at the object store.
+const lookTime = 5 * time.Second
+
+func checkObjects(ctx context.Context, cfg Config) Finding {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	at := filepath.Join(cfg.Home, "objects")
 	f := Finding{Part: "objects", Found: "directory in the home", Disables: "sync and restore of workspaces; they wait", Fix: "make " + at + " a directory that can be written, or put it back"}
 	var err error
-	if cfg.Objects.Kind == "s3" {
-		f.Found, f.Fix = "s3 "+cfg.Objects.Endpoint+"/"+cfg.Objects.Bucket, "start the S3 server, or correct objects.endpoint"
-		var s *s3.Store
-		if s, err = openS3(cfg.Objects); err == nil {
-			err = errors.Join(s.Check(ctx), s.Close())
-		}
+	if cfg.Objects != nil {
+		at := cfg.Config.Objects
+		f.Found, f.Fix = "s3 "+at.Endpoint+"/"+at.Bucket, "start the S3 server, or correct objects.endpoint"
+		err = cfg.Objects(ctx)
 	} else if _, stat := os.Stat(filepath.Join(cfg.Home, "thole.db")); stat == nil { // a fresh home has none
 		var st os.FileInfo
 		if st, err = os.Stat(at); err == nil && !st.IsDir() {

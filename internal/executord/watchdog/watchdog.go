@@ -1,4 +1,5 @@
-package system
+// Package watchdog ends an executord that nobody owns any more.
+package watchdog
 
 import (
 	"context"
@@ -12,28 +13,28 @@ import (
 // lonely is executor.orphan_timeout where nobody says it.
 const lonely = time.Hour
 
-// watchman ends an executord that nobody owns any more: its home is gone, or for
+// Dog ends an executord that nobody owns any more: its home is gone, or for
 // long no request came, whatever runs in it. Whoever needs the executor after that
 // starts it again. The owner asks for its status every minute, and every few seconds
 // while it follows a turn.
-type watchman struct {
+type Dog struct {
 	file  string // it goes with the home
-	after time.Duration
+	After time.Duration
 	last  atomic.Int64
 	every time.Duration
 }
 
-func newWatchman(file string, after time.Duration) *watchman {
+func New(file string, after time.Duration) *Dog {
 	if after <= 0 {
 		after = lonely
 	}
-	w := &watchman{file: file, after: after, every: min(5*time.Second, after/4+1)}
+	w := &Dog{file: file, After: after, every: min(5*time.Second, after/4+1)}
 	w.last.Store(time.Now().UnixNano())
 	return w
 }
 
-// note remembers that somebody asked.
-func (w *watchman) note(next http.Handler) http.Handler {
+// Note remembers that somebody asked.
+func (w *Dog) Note(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.last.Store(time.Now().UnixNano())
 		next.ServeHTTP(rw, r)
@@ -41,9 +42,9 @@ func (w *watchman) note(next http.Handler) http.Handler {
 	})
 }
 
-// run calls end when nobody owns executord any more. Who has a terminal open is
+// Run calls end when nobody owns executord any more. Who has a terminal open is
 // there.
-func (w *watchman) run(ctx context.Context, attended func() bool, end func()) {
+func (w *Dog) Run(ctx context.Context, attended func() bool, end func()) {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
 	for {
@@ -51,7 +52,7 @@ func (w *watchman) run(ctx context.Context, attended func() bool, end func()) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			if w.gone() || !attended() && now.Sub(time.Unix(0, w.last.Load())) > w.after {
+			if w.gone() || !attended() && now.Sub(time.Unix(0, w.last.Load())) > w.After {
 				end()
 				return
 			}
@@ -61,7 +62,7 @@ func (w *watchman) run(ctx context.Context, attended func() bool, end func()) {
 
 // gone reports whether the file was removed. Where a box shows it, it stays to be
 // seen, without a name outside.
-func (w *watchman) gone() bool {
+func (w *Dog) gone() bool {
 	fi, err := os.Stat(w.file)
 	if err != nil {
 		return os.IsNotExist(err)

@@ -1,22 +1,25 @@
-package system
+// Package registry knows what the providers of a machine can do, and where their
+// CLIs are. It probes; it runs no turn.
+package registry
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// registry knows what the providers of this machine can do. Each is probed by
+// Registry knows what the providers of this machine can do. Each is probed by
 // itself in the background, so one that hangs is in nobody else's way, and what a
 // binary said before is kept in the home: a restart asks again, but no turn waits
 // for it.
-type registry struct {
+type Registry struct {
 	list  []provider.Provider
-	kept  *probes
+	kept  *Probes
 	limit time.Duration // of one probe
 	log   *slog.Logger
 
@@ -34,15 +37,15 @@ type registry struct {
 // probeTime bounds how long a turn waits for its own provider's probe.
 const probeTime = 30 * time.Second
 
-func newRegistry(list []provider.Provider, kept *probes, log *slog.Logger) *registry {
-	return &registry{
+func New(list []provider.Provider, kept *Probes, log *slog.Logger) *Registry {
+	return &Registry{
 		list: list, kept: kept, limit: probeTime, log: log,
 		infos: map[string]provider.Info{}, known: map[string]bool{}, under: map[string]chan struct{}{},
 	}
 }
 
 // Start implements service.Part.
-func (r *registry) Start(ctx context.Context) error {
+func (r *Registry) Start(ctx context.Context) error {
 	r.ctx, r.stop = context.WithCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +61,7 @@ func (r *registry) Start(ctx context.Context) error {
 }
 
 // Stop implements service.Part.
-func (r *registry) Stop(context.Context) error {
+func (r *Registry) Stop(context.Context) error {
 	r.stop()
 	r.wg.Wait()
 	return nil
@@ -76,7 +79,7 @@ func locate(p provider.Provider) provider.Info {
 
 // look begins a probe, unless one is under way, and returns what is closed when it
 // ended. r.mu is held.
-func (r *registry) look(p provider.Provider) <-chan struct{} {
+func (r *Registry) look(p provider.Provider) <-chan struct{} {
 	if done := r.under[p.Name()]; done != nil {
 		return done
 	}
@@ -98,7 +101,7 @@ func (r *registry) look(p provider.Provider) <-chan struct{} {
 
 // learn takes what a probe found. One that failed says nothing against what the
 // same binary said before.
-func (r *registry) learn(name string, info provider.Info, before stamp, ended bool) {
+func (r *Registry) learn(name string, info provider.Info, before stamp, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.under[name] = nil
@@ -116,9 +119,9 @@ func (r *registry) learn(name string, info provider.Info, before stamp, ended bo
 	}
 }
 
-// info says what one provider can do. Where that is not known it waits for this
+// Info says what one provider can do. Where that is not known it waits for this
 // provider's probe, and for no other's; one that failed is tried again.
-func (r *registry) info(ctx context.Context, name string) provider.Info {
+func (r *Registry) Info(ctx context.Context, name string) provider.Info {
 	for _, p := range r.list {
 		if p.Name() != name {
 			continue
@@ -144,9 +147,9 @@ func (r *registry) info(ctx context.Context, name string) provider.Info {
 	return provider.Info{}
 }
 
-// all lists the providers in a fixed order, as far as they are known now. One that
+// All lists the providers in a fixed order, as far as they are known now. One that
 // has not answered yet may be chosen: its turn waits for it.
-func (r *registry) all() []provider.Info {
+func (r *Registry) All() []provider.Info {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make([]provider.Info, 0, len(r.list))
@@ -156,9 +159,9 @@ func (r *registry) all() []provider.Info {
 	return out
 }
 
-// settle has everything probed that is not known, for whoever lists what there is
+// Settle has everything probed that is not known, for whoever lists what there is
 // to choose from; it does not wait long for one that hangs.
-func (r *registry) settle() {
+func (r *Registry) Settle() {
 	r.mu.Lock()
 	var wait []<-chan struct{}
 	for _, p := range r.list {
@@ -180,3 +183,30 @@ func (r *registry) settle() {
 }
 
 const settleTime = 5 * time.Second
+
+// Binaries lists what a sandbox must see to run the CLIs.
+func (r *Registry) Binaries() []string {
+	var out []string
+	for _, binary := range r.Paths() {
+		out = append(out, provider.Shown(binary)...)
+	}
+	return out
+}
+
+// Paths are the CLIs by their providers, for executord: where their links lead, because a sandbox shows no links of the
+// user's directories.
+func (r *Registry) Paths() map[string]string {
+	out := map[string]string{}
+	for _, p := range r.list {
+		at := locate(p).Binary
+		if at == "" {
+			continue
+		}
+		binary, err := filepath.EvalSymlinks(at)
+		if err != nil {
+			binary = at // its start will say what is wrong with it
+		}
+		out[p.Name()] = binary
+	}
+	return out
+}

@@ -1,4 +1,4 @@
-package system
+package daemon
 
 import (
 	"context"
@@ -6,14 +6,13 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/platform/session"
 )
 
-// tokenMethods let the user of the home manage API tokens over its socket, also
+// TokenMethods let the user of the home manage API tokens over its socket, also
 // while no page is served.
-func tokenMethods(m *session.Manager) map[string]daemon.Method {
-	with := func(do func(ctx context.Context, user thole.UserID, p session.TokenParams) (any, error)) daemon.Method {
+func TokenMethods(m *session.Manager) map[string]Method {
+	with := func(do func(ctx context.Context, user thole.UserID, p session.TokenParams) (any, error)) Method {
 		return func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p session.TokenParams
 			if err := json.Unmarshal(params, &p); err != nil {
@@ -22,7 +21,7 @@ func tokenMethods(m *session.Manager) map[string]daemon.Method {
 			return do(ctx, actor.User, p)
 		}
 	}
-	return map[string]daemon.Method{
+	return map[string]Method{
 		session.MethodTokenCreate: with(func(ctx context.Context, user thole.UserID, p session.TokenParams) (any, error) {
 			secret, t, err := m.NewToken(ctx, user, p.Name, time.Duration(p.Life)*time.Second)
 			d := t.Describe()

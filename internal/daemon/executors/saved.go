@@ -1,4 +1,4 @@
-package system
+package executors
 
 import (
 	"context"
@@ -37,9 +37,9 @@ const lookAgain = 100 * time.Millisecond
 
 // until calls look until it is done. The queue's signals make it quick; most of
 // what is waited for ends with a row of it.
-func (t *threads) until(ctx context.Context, look func() (bool, error)) error {
+func (t *Service) until(ctx context.Context, look func() (bool, error)) error {
 	moved := make(chan struct{}, 1)
-	defer t.queue.Subscribe(func() {
+	defer t.cfg.Queue.Subscribe(func() {
 		select {
 		case moved <- struct{}{}:
 		default:
@@ -61,7 +61,7 @@ func (t *threads) until(ctx context.Context, look func() (bool, error)) error {
 }
 
 // saved answers once what is asked for has come.
-func (t *threads) saved(ctx context.Context, actor thole.Actor, p SavedParams) (s Saved, err error) {
+func (t *Service) saved(ctx context.Context, actor thole.Actor, p SavedParams) (s Saved, err error) {
 	if p.Wait != "" && p.Wait != "sync" && p.Wait != "turn" {
 		return s, thole.Errorf(thole.CodeInvalid, "wait for %q is unknown", p.Wait).WithHint("use sync or turn")
 	}
@@ -72,13 +72,13 @@ func (t *threads) saved(ctx context.Context, actor thole.Actor, p SavedParams) (
 	return s, err
 }
 
-func (t *threads) savedNow(ctx context.Context, actor thole.Actor, id thole.ThreadID) (s Saved, err error) {
-	th, err := t.machine.Get(ctx, actor, id)
+func (t *Service) savedNow(ctx context.Context, actor thole.Actor, id thole.ThreadID) (s Saved, err error) {
+	th, err := t.cfg.Threads.Get(ctx, actor, id)
 	if err != nil {
 		return s, err
 	}
 	s.Running = th.Open
-	if away := t.workspaces.depot.away(); away != nil {
+	if away := t.cfg.Files.Away(); away != nil {
 		s.Waits = away.Error()
 	}
 	last, err := t.lastPlaced(ctx, actor, id)
@@ -92,7 +92,7 @@ func (t *threads) savedNow(ctx context.Context, actor thole.Actor, id thole.Thre
 		s.Saving = true
 		return s, nil
 	}
-	row, err := t.rows.Get(ctx, last.Executor)
+	row, err := t.cfg.Rows.Get(ctx, last.Executor)
 	if thole.CodeOf(err) == thole.CodeNotFound {
 		return s, nil // a fork's turns ran in its parent's executors
 	}
@@ -111,9 +111,9 @@ func (t *threads) savedNow(ctx context.Context, actor thole.Actor, id thole.Thre
 }
 
 // lastPlaced is the newest turn that ended and was given to an executor.
-func (t *threads) lastPlaced(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Turn, error) {
+func (t *Service) lastPlaced(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Turn, error) {
 	for cursor := ""; ; {
-		page, err := t.machine.Turns(ctx, actor, id, thread.PageParams{Limit: 20, Desc: true, Cursor: cursor})
+		page, err := t.cfg.Threads.Turns(ctx, actor, id, thread.PageParams{Limit: 20, Desc: true, Cursor: cursor})
 		if err != nil {
 			return fold.Turn{}, err
 		}
@@ -137,16 +137,16 @@ type StoppedParams struct {
 // stopped answers once a thread's executors have stopped with their files saved,
 // and fails with the first reason why one could not. That is tried again without
 // anybody waiting.
-func (t *threads) stopped(ctx context.Context, actor thole.Actor, p StoppedParams) error {
-	if _, err := t.machine.Get(ctx, actor, p.Thread); err != nil {
+func (t *Service) stopped(ctx context.Context, actor thole.Actor, p StoppedParams) error {
+	if _, err := t.cfg.Threads.Get(ctx, actor, p.Thread); err != nil {
 		return err
 	}
 	return t.until(ctx, func() (bool, error) {
-		asked, err := t.queue.Newest(ctx, p.Thread, queue.Stop) // before the rows: it ends after they changed
+		asked, err := t.cfg.Queue.Newest(ctx, p.Thread, queue.Stop) // before the rows: it ends after they changed
 		if err != nil && thole.CodeOf(err) != thole.CodeNotFound {
 			return false, err
 		}
-		rows, err := t.rows.Of(ctx, p.Thread)
+		rows, err := t.cfg.Rows.Of(ctx, p.Thread)
 		if err != nil {
 			return false, err
 		}

@@ -1,4 +1,4 @@
-package system
+package watchdog
 
 import (
 	"context"
@@ -15,14 +15,14 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	watch := func(change func(*watchman)) {
-		w := newWatchman(token, 0)
+	watch := func(change func(*Dog)) {
+		w := New(token, 0)
 		w.every = time.Millisecond
 		change(w)
 		ctx, cancel := context.WithCancel(t.Context())
-		w.run(ctx, func() bool { return false }, func() { close(ended); cancel() })
+		w.Run(ctx, func() bool { return false }, func() { close(ended); cancel() })
 	}
-	go watch(func(*watchman) {})
+	go watch(func(*Dog) {})
 	select {
 	case <-ended:
 		t.Fatal("it ended with its home there")
@@ -34,7 +34,7 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 	if err := os.WriteFile(token, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	watch(func(w *watchman) { w.last.Store(time.Now().Add(-lonely - time.Second).UnixNano()) })
+	watch(func(w *Dog) { w.last.Store(time.Now().Add(-lonely - time.Second).UnixNano()) })
 	<-ended
 }
 
@@ -45,7 +45,7 @@ func TestAFileWithoutANameIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := newWatchman(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0)
+	w := New(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0)
 	if w.gone() {
 		t.Error("a file that is there is gone")
 	}

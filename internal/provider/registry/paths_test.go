@@ -1,4 +1,4 @@
-package system
+package registry
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -53,17 +52,17 @@ func TestSandboxesSeeWhereLinksLead(t *testing.T) {
 	native := put("versions/2.1/claude", "\x7fELF")
 	global := put("node/lib/node_modules/codex/bin/codex.js", "#!/usr/bin/env node\n")
 	own := put("project/node_modules/opencode/bin/opencode", "#!/usr/bin/env node\n")
-	r := newRegistry([]provider.Provider{
+	r := New([]provider.Provider{
 		found{name: "claude", binary: link(native, "claude")}, found{name: "codex", binary: link(global, "codex")}, found{name: "opencode", binary: own},
 	}, nil, slog.New(slog.DiscardHandler))
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Stop(t.Context())
-	if got := r.paths()[config.Variable("providers.claude")]; got != native {
+	if got := r.Paths()["claude"]; got != native {
 		t.Errorf("executord is told %s, want %s", got, native)
 	}
-	got := r.binaries()
+	got := r.Binaries()
 	for _, want := range []string{native, global, filepath.Join(dir, "node/lib/node_modules/codex"), own, filepath.Join(dir, "project/node_modules/opencode")} {
 		if !slices.Contains(got, want) {
 			t.Errorf("the sandbox does not see %s: %v", want, got)

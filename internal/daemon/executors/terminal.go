@@ -1,4 +1,4 @@
-package system
+package executors
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 // executor of a thread. The token stays with the owner.
 func TerminalPath(id thole.ThreadID) string { return "/threads/" + string(id) + "/terminal" }
 
-// terminal passes a WebSocket on to a thread's executor. It looks into none of the
+// Terminal passes a WebSocket on to a thread's executor. It looks into none of the
 // messages. What a human does there is activity: the executor is kept, and its files
 // are synced behind it.
-func (t *threads) terminal(w http.ResponseWriter, r *http.Request) {
+func (t *Service) Terminal(w http.ResponseWriter, r *http.Request) {
 	info, err := t.running(r.Context(), thole.ThreadID(r.PathValue("thread")))
 	if err != nil {
 		jsonhttp.Error(w, err)
@@ -26,8 +26,8 @@ func (t *threads) terminal(w http.ResponseWriter, r *http.Request) {
 	t.terminals.Add(1)
 	defer t.terminals.Add(-1)
 	touch := func() {
-		if err := t.rows.Touch(context.WithoutCancel(r.Context()), info.ID); err != nil {
-			t.log.Warn("a terminal's activity was not recorded", "executor", info.ID, "err", err)
+		if err := t.cfg.Rows.Touch(context.WithoutCancel(r.Context()), info.ID); err != nil {
+			t.cfg.Log.Warn("a terminal's activity was not recorded", "executor", info.ID, "err", err)
 		}
 	}
 	touch()
@@ -39,11 +39,11 @@ func (t *threads) terminal(w http.ResponseWriter, r *http.Request) {
 
 // running finds the executor of a thread in which a human can work: it runs, and the
 // files are in their places.
-func (t *threads) running(ctx context.Context, id thole.ThreadID) (executor.Info, error) {
-	if _, err := t.machine.Get(ctx, thole.LocalActor, id); err != nil {
+func (t *Service) running(ctx context.Context, id thole.ThreadID) (executor.Info, error) {
+	if _, err := t.cfg.Threads.Get(ctx, thole.LocalActor, id); err != nil {
 		return executor.Info{}, err
 	}
-	rows, err := t.rows.Of(ctx, id)
+	rows, err := t.cfg.Rows.Of(ctx, id)
 	if err != nil {
 		return executor.Info{}, err
 	}
@@ -51,7 +51,7 @@ func (t *threads) running(ctx context.Context, id thole.ThreadID) (executor.Info
 		if row.State != executor.RowRunning || !row.Restored {
 			continue
 		}
-		info, err := t.driver.Inspect(ctx, row.ID)
+		info, err := t.cfg.Driver.Inspect(ctx, row.ID)
 		if err == nil && info.State == executor.Running {
 			return info, nil
 		}

@@ -1,4 +1,4 @@
-package system
+package executors
 
 import (
 	"context"
@@ -19,10 +19,10 @@ type Left struct {
 	Waits bool
 }
 
-// left lists the executors that run.
-func (t *threads) left(ctx context.Context) (out []Left, err error) {
+// Left lists the executors that run.
+func (t *Service) Left(ctx context.Context) (out []Left, err error) {
 	for after := thole.ExecutorID(""); ; {
-		rows, err := t.rows.Live(ctx, after, 500)
+		rows, err := t.cfg.Rows.Live(ctx, after, 500)
 		if err != nil {
 			return out, err
 		}
@@ -44,8 +44,8 @@ func (t *threads) left(ctx context.Context) (out []Left, err error) {
 }
 
 // open is a thread's turn that has not ended.
-func (t *threads) open(ctx context.Context, id thole.ThreadID) (*fold.Turn, error) {
-	page, err := t.machine.Turns(ctx, thole.SystemActor, id, thread.PageParams{Limit: 1})
+func (t *Service) open(ctx context.Context, id thole.ThreadID) (*fold.Turn, error) {
+	page, err := t.cfg.Threads.Turns(ctx, thole.SystemActor, id, thread.PageParams{Limit: 1})
 	if err != nil || len(page.Items) == 0 || page.Items[0].Outcome != "" {
 		return nil, err
 	}
@@ -54,29 +54,29 @@ func (t *threads) open(ctx context.Context, id thole.ThreadID) (*fold.Turn, erro
 
 // close asks for threads' executors to be synced and stopped, behind the turns they
 // have.
-func (t *threads) close(ctx context.Context, actor thole.Actor, p CloseParams) (CloseResult, error) {
+func (t *Service) close(ctx context.Context, actor thole.Actor, p CloseParams) (CloseResult, error) {
 	out := CloseResult{Threads: []thole.ThreadID{p.Thread}}
 	if p.All {
 		out.Threads = []thole.ThreadID{}
-		list, err := t.left(ctx)
+		list, err := t.Left(ctx)
 		if err != nil {
 			return out, err
 		}
 		for _, l := range list {
-			if _, err := t.machine.Get(ctx, actor, l.Thread); err == nil {
+			if _, err := t.cfg.Threads.Get(ctx, actor, l.Thread); err == nil {
 				out.Threads = append(out.Threads, l.Thread)
 			}
 		}
 	}
 	var err error
-	if out.Asked, err = t.rows.Now(ctx); err != nil {
+	if out.Asked, err = t.cfg.Rows.Now(ctx); err != nil {
 		return out, err
 	}
 	for _, id := range out.Threads {
-		if _, err := t.machine.Get(ctx, actor, id); err != nil {
+		if _, err := t.cfg.Threads.Get(ctx, actor, id); err != nil {
 			return out, err
 		}
-		if err := t.dispatcher.Close(ctx, id); err != nil {
+		if err := t.cfg.Dispatcher.Close(ctx, id); err != nil {
 			return out, err
 		}
 		if !p.Interrupt {
@@ -84,7 +84,7 @@ func (t *threads) close(ctx context.Context, actor thole.Actor, p CloseParams) (
 		}
 		open, err := t.open(ctx, id)
 		if err == nil && open != nil {
-			err = t.machine.Interrupt(ctx, actor, id, open.ID)
+			err = t.cfg.Threads.Interrupt(ctx, actor, id, open.ID)
 		}
 		if code := thole.CodeOf(err); err != nil && code != thole.CodeConflict && code != thole.CodeNotFound { // it ended meanwhile
 			return out, err

@@ -1,10 +1,9 @@
-package system
+package doctor
 
 import (
 	"strings"
 
 	"github.com/tholehq/thole/internal/config"
-	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 )
 
@@ -21,13 +20,21 @@ func cgroupOf(cfg config.Executor) string {
 	return cfg.Cgroup
 }
 
-func room(cfg config.Executor) executor.Limits {
-	return executor.Limits{CPUs: cfg.CPUs, Memory: int64(cfg.MemoryMB) << 20, Pids: cfg.Pids}
+// Groups are the control groups that executors are limited by.
+func Groups(cfg config.Executor) local.Groups { return local.FindGroups(cgroupRoot, cgroupOf(cfg)) }
+
+// Unwalled is what everybody is told where a person typed that agents run without
+// walls, "" where they do not.
+func Unwalled(cfg config.Executor) string {
+	if cfg.Isolation != "none" {
+		return ""
+	}
+	return "executor.isolation is none: agents run without walls and can read and change everything that the user of this server can"
 }
 
-// checkLimits says which limits of executors hold here. One that cannot be
+// CheckLimits says which limits of executors hold here. One that cannot be
 // enforced is told, never passed over.
-func checkLimits(cfg config.Executor) Finding {
+func CheckLimits(cfg config.Executor) Finding {
 	f := Finding{Part: "limits", Fix: "run thole as a systemd service with Delegate=yes and DelegateSubgroup=main, or name a group it may use in executor.cgroup"}
 	path := cgroupOf(cfg)
 	missing := local.FindGroups(cgroupRoot, path).Missing()
