@@ -15,6 +15,9 @@ type stage struct {
 }
 
 func (s *stage) Helper()                   {}
+func (s *stage) Name() string              { return "example" }
+func (s *stage) Failed() bool              { return false }
+func (s *stage) Logf(string, ...any)       {}
 func (s *stage) Cleanup(f func())          { s.ends = append(s.ends, f) }
 func (s *stage) Fatal(args ...any)         { log.Fatal(args...) }
 func (s *stage) Errorf(f string, a ...any) { log.Fatalf(f, a...) }

@@ -8,8 +8,8 @@
 // cap taken at the start, and a delivery is allowed only while the present ones
 // are within it.
 //
-// The package starts and ends the servers it owns and talks to none of them; the
-// channel does. It refuses two attachments that are not retired for one thread.
+// It holds rows, their states and what permissions say, and starts no process;
+// package keeper does.
 package attachment
 
 import (

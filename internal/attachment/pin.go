@@ -1,10 +1,7 @@
 package attachment
 
 import (
-	"context"
 	"encoding/json"
-
-	thole "github.com/tholehq/thole"
 )
 
 // Pin is what a thread's settings were before a delivery tightened them, and the
@@ -52,15 +49,4 @@ func (limit Snapshot) Tighten(s Settings, now Snapshot) (Settings, error) {
 	var err error
 	out.Sandbox, err = json.Marshal(sandbox)
 	return out, err
-}
-
-// Pin records that a delivery is about to change a thread's settings, before it
-// does; nil that they are the user's own again.
-func (k *Keeper) Pin(ctx context.Context, id thole.AttachmentID, p *Pin) error {
-	_, err := k.change(ctx, id, func(a *Attachment) (bool, error) {
-		did := p != nil || a.Pinned != nil
-		a.Pinned = p
-		return did, nil
-	})
-	return err
 }

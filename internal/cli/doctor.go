@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/system"
 )
 
@@ -41,7 +42,7 @@ func newDoctor(env *Env) *cobra.Command {
 
 // sessionFindings asks the daemon, if one runs, whether results reach the open
 // Codex sessions.
-func (e *Env) sessionFindings(ctx context.Context) (out []system.Finding) {
+func (e *Env) sessionFindings(ctx context.Context) (out []doctor.Finding) {
 	home, err := e.home()
 	if err != nil {
 		return nil
@@ -55,7 +56,7 @@ func (e *Env) sessionFindings(ctx context.Context) (out []system.Finding) {
 		if err := c.Call(ctx, wire.SessionInspect, wire.SessionParams{SessionID: s.ID}, &s); err != nil {
 			s.Problem = err.Error()
 		}
-		out = append(out, system.Finding{
+		out = append(out, doctor.Finding{
 			Part: "codex session", OK: s.Problem == "", Found: "results reach thread " + s.ThreadID, Problem: fmt.Sprintf("thread %s: %s", dash(s.ThreadID), s.Problem),
 			Disables: "delivery into this terminal now", Fix: cmp.Or(s.Next, "thole cli sessions inspect "+s.ID),
 		})
@@ -63,7 +64,7 @@ func (e *Env) sessionFindings(ctx context.Context) (out []system.Finding) {
 	return out
 }
 
-func printFindings(w io.Writer, findings []system.Finding) {
+func printFindings(w io.Writer, findings []doctor.Finding) {
 	for _, f := range findings {
 		if f.OK {
 			fmt.Fprintf(w, "ok       %-15s %s\n", f.Part, f.Found)

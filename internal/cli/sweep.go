@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/system"
+	"github.com/tholehq/thole/internal/daemon/executors"
 )
 
 func newSweep(env *Env) *cobra.Command {
@@ -17,7 +17,7 @@ func newSweep(env *Env) *cobra.Command {
 			if !once {
 				return thole.Errorf(thole.CodeInvalid, "the owner of the home sweeps every minute by itself").WithHint("thole sweep --once sweeps now")
 			}
-			if err := env.ask(cmd.Context(), system.MethodSweep, struct{}{}, nil); err != nil {
+			if err := env.ask(cmd.Context(), executors.MethodSweep, struct{}{}, nil); err != nil {
 				return err
 			}
 			return env.print(map[string]bool{"swept": true}, func(w io.Writer) { fmt.Fprintln(w, "swept; what is due waits behind the running turns") })

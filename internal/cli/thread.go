@@ -15,7 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/daemon"
-	"github.com/tholehq/thole/internal/system"
+	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -237,7 +237,7 @@ func newThreadArchive(env *Env) *cobra.Command {
 // newThreadClose saves and stops what a thread runs in. The thread stays; the
 // next message wakes it.
 func newThreadClose(env *Env) *cobra.Command {
-	var p system.CloseParams
+	var p executors.CloseParams
 	var noWait bool
 	cmd := &cobra.Command{
 		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
@@ -251,8 +251,8 @@ func newThreadClose(env *Env) *cobra.Command {
 				p.Thread = thole.ThreadID(args[0])
 			}
 			ctx := cmd.Context()
-			var asked system.CloseResult
-			if err := env.ask(ctx, system.MethodCloseThread, p, &asked); err != nil {
+			var asked executors.CloseResult
+			if err := env.ask(ctx, executors.MethodCloseThread, p, &asked); err != nil {
 				return err
 			}
 			if err := env.print(asked, func(w io.Writer) {
@@ -280,14 +280,14 @@ func newThreadClose(env *Env) *cobra.Command {
 
 // awaitStop waits until a thread's executor has stopped with its files saved.
 func (e *Env) awaitStop(ctx context.Context, id thole.ThreadID, asked time.Time) error {
-	var now system.Saved
-	if err := e.ask(ctx, system.MethodSaved, system.SavedParams{Thread: id}, &now); err != nil {
+	var now executors.Saved
+	if err := e.ask(ctx, executors.MethodSaved, executors.SavedParams{Thread: id}, &now); err != nil {
 		return err
 	}
 	if now.Running != "" {
 		fmt.Fprintln(e.Err, "thole: a turn runs; the executor stops after it")
 	}
-	return e.ask(ctx, system.MethodStopped, system.StoppedParams{Thread: id, Asked: asked}, nil)
+	return e.ask(ctx, executors.MethodStopped, executors.StoppedParams{Thread: id, Asked: asked}, nil)
 }
 
 func newThreadDelete(env *Env) *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/system"
+	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -96,8 +96,8 @@ func newThreadShow(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var files system.Saved
-				if err := env.ask(ctx, system.MethodSaved, system.SavedParams{Thread: thole.ThreadID(args[0])}, &files); err != nil {
+				var files executors.Saved
+				if err := env.ask(ctx, executors.MethodSaved, executors.SavedParams{Thread: thole.ThreadID(args[0])}, &files); err != nil {
 					return err
 				}
 				all := map[string]any{"thread": th, "turns": page.Data, "asks": asks, "queue": queue, "files": files}

@@ -15,9 +15,9 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/daemon/executors"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
-	"github.com/tholehq/thole/internal/system"
 )
 
 func newThreadTerminal(env *Env) *cobra.Command {
@@ -36,8 +36,8 @@ func newThreadTerminal(env *Env) *cobra.Command {
 				return err
 			}
 			own, _ := env.In.(*os.File)
-			owner := executord.Dial("unix:"+daemon.Socket(b.home), "")
-			conn, err := owner.TerminalAt(cmd.Context(), system.TerminalPath(thole.ThreadID(args[0])), sizeOf(own))
+			owner := executorclient.Dial("unix:"+daemon.Socket(b.home), "")
+			conn, err := owner.TerminalAt(cmd.Context(), executors.TerminalPath(thole.ThreadID(args[0])), sizeOf(own))
 			if err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/web"
@@ -91,7 +92,7 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			openBrowser(page.URL)
 		}
 	}
-	o.Leaves = func(left []system.Left) { sayLeft(env.Err, left, o.Config.Executor.OrphanTimeout, time.Now()) }
+	o.Leaves = func(left []executors.Left) { sayLeft(env.Err, left, o.Config.Executor.OrphanTimeout, time.Now()) }
 	_, err := system.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -100,7 +101,7 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 }
 
 // sayLeft says what goes on without us, until when, and how to end it.
-func sayLeft(w io.Writer, left []system.Left, after time.Duration, now time.Time) {
+func sayLeft(w io.Writer, left []executors.Left, after time.Duration, now time.Time) {
 	if len(left) == 0 {
 		return
 	}

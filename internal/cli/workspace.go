@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/system"
+	"github.com/tholehq/thole/internal/daemon/executors"
 )
 
 func newWorkspace(env *Env) *cobra.Command {
@@ -32,14 +32,14 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 			if err != nil {
 				return thole.Errorf(thole.CodeInvalid, "export: %w", err)
 			}
-			var now system.Saved
+			var now executors.Saved
 			if !noWait {
 				if now, err = env.filesSaved(cmd.Context(), id, wait); err != nil {
 					return err
 				}
 			}
-			var got system.ExportResult
-			err = env.ask(cmd.Context(), system.MethodExport, system.ExportParams{Thread: id, Dir: dir}, &got)
+			var got executors.ExportResult
+			err = env.ask(cmd.Context(), executors.MethodExport, executors.ExportParams{Thread: id, Dir: dir}, &got)
 			if thole.CodeOf(err) == thole.CodeNotFound && now.Running != "" {
 				return thole.Errorf(thole.CodeNotFound, "the thread's first turn still runs: no files are saved yet").WithHint("add --wait")
 			}
@@ -64,12 +64,12 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 }
 
 // filesSaved waits until the files of a thread's last turn are saved.
-func (e *Env) filesSaved(ctx context.Context, id thole.ThreadID, turnToo bool) (now system.Saved, err error) {
-	p := system.SavedParams{Thread: id, Wait: "sync"}
+func (e *Env) filesSaved(ctx context.Context, id thole.ThreadID, turnToo bool) (now executors.Saved, err error) {
+	p := executors.SavedParams{Thread: id, Wait: "sync"}
 	if turnToo {
 		p.Wait = "turn"
 	}
-	if err := e.ask(ctx, system.MethodSaved, p, &now); err != nil {
+	if err := e.ask(ctx, executors.MethodSaved, p, &now); err != nil {
 		return now, err
 	}
 	if now.Unsaved != "" {

@@ -5,12 +5,13 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/daemon/wire"
 )
 
 // Sessions answers the methods about managed sessions.
 type Sessions struct {
-	Keeper *attachment.Keeper
+	Keeper *keeper.Keeper
 	// Probe asks the channel why nothing could be delivered now; "" if it could.
 	Probe func(ctx context.Context, a attachment.Attachment) string
 }
@@ -26,7 +27,7 @@ func (s *Sessions) Methods() map[string]Method {
 }
 
 func (s *Sessions) open(ctx context.Context, actor thole.Actor, p wire.SessionOpenParams) (wire.Session, error) {
-	a, err := s.Keeper.Open(ctx, attachment.Open{
+	a, err := s.Keeper.Open(ctx, keeper.Open{
 		User: actor.User, Home: p.CodexHome, Thread: thole.ThreadID(p.ThreadID), Dir: p.Dir, Codex: p.Program, Env: p.Env, Client: p.ClientPID,
 		Trust: attachment.Trust(p.Trust), Kind: attachment.Kind(p.Kind), Address: p.Address, Server: p.ServerPID,
 		Wish: attachment.Wishes{Approval: attachment.Wish(p.AllowApproval), Network: attachment.Wish(p.AllowNetwork), Write: attachment.Wish(p.AllowWrite), Pin: p.PinPermissions},

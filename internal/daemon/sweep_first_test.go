@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
@@ -51,13 +52,17 @@ func TestSweptBeforeServed(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	cfg, err := config.Load(home, func(string) string { return "" }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	sweeping, swept, ready, done := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	run, stop := context.WithCancel(t.Context())
 	defer stop()
 	began := sync.OnceFunc(func() { close(sweeping) }) // a sweep may come to a batch again
 	go func() {
-		_, err := system.RunDaemon(run, system.DaemonConfig{
-			Home: home, Limits: delivery.DefaultLimits(), Ready: func(err error) { ready <- err },
+		_, err := system.Run(run, system.Options{
+			Config: cfg, Role: "daemon", Demo: true, Ready: func(err error) { ready <- err },
 			Hook: func(p sqldb.Point, step string) {
 				if p == sqldb.BeforeCommit && step == "delivery.sweep_batch" {
 					began()

@@ -9,7 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
@@ -116,7 +116,7 @@ func (w *worker) sync(ctx context.Context, th fold.Thread, id thole.ExecutorID, 
 			return err
 		}
 		if info.State == executor.Running {
-			p.client = executord.Dial(info.Endpoint, info.Token)
+			p.client = executorclient.Dial(info.Endpoint, info.Token)
 			defer p.client.Close()
 		}
 	}
@@ -190,7 +190,7 @@ func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if err != nil || info.State != executor.Running {
 		return false, err
 	}
-	client := executord.Dial(info.Endpoint, info.Token)
+	client := executorclient.Dial(info.Endpoint, info.Token)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

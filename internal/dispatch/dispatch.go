@@ -19,7 +19,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
@@ -53,7 +53,7 @@ type Target struct {
 	Thread   fold.Thread
 	Turn     thole.TurnID
 	Executor thole.ExecutorID
-	Client   *executord.Client
+	Client   *executorclient.Client
 	Dir      string
 	// Token fences the snapshot pointer: the queue's lease.
 	Token string

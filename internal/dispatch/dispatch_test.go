@@ -14,8 +14,9 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -265,7 +266,7 @@ func TestAnOpenTerminalIsActivity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
 	conn, err := c.Terminal(ctx, terminal.DefaultSize)
 	if err != nil {
@@ -307,11 +308,11 @@ func TestATurnThatCannotRunFailsWithANote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
 	waitFor(t, func() bool {
 		st, err := c.Status(context.Background())
-		return err == nil && (len(st.Runs) == 0 || st.Runs[0].State == executord.RunEnded)
+		return err == nil && (len(st.Runs) == 0 || st.Runs[0].State == wire.RunEnded)
 	})
 }
 

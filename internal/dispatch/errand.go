@@ -9,12 +9,12 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 // errand says what to run for a turn that is one, or refuses it for good.
-func (w *worker) errand(ctx context.Context, e thole.Errand, th fold.Thread, t fold.Turn, req *executord.RunRequest) error {
+func (w *worker) errand(ctx context.Context, e thole.Errand, th fold.Thread, t fold.Turn, req *wire.RunRequest) error {
 	if e == thole.ErrandShell {
 		if t.Run == 0 {
 			return nil

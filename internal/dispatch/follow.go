@@ -10,14 +10,14 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/measure"
 )
 
 // follow brings a run's events into the thread and the thread's wishes to the
 // run, until the run is over. It returns errParked when the run ended on a
 // question, errLost when its end will never come.
-func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again int) error {
+func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sub, err := w.watch(ctx)
@@ -40,20 +40,20 @@ func (w *worker) follow(ctx context.Context, p *place, r executord.Run, again in
 		pump.asked = time.Now()
 	}
 	for {
-		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []executord.LogEvent) error { return pump.apply(ctx, batch) })
+		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []wire.LogEvent) error { return pump.apply(ctx, batch) })
 		switch {
 		case pump.ended:
 			return pump.close(ctx)
 		case errors.Is(err, errLost):
-			_ = p.client.Ack(ctx, executord.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
+			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return err
 		case err == nil:
 			// The log is sealed without an end: executord restarted under the run.
-			_ = p.client.Ack(ctx, executord.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
+			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return errLost
 		case ctx.Err() != nil:
 			if errors.Is(context.Cause(ctx), errTooLong) {
-				_, err = p.client.Cancel(context.WithoutCancel(ctx), executord.CancelRequest{Run: r.ID, Kill: true})
+				_, err = p.client.Cancel(context.WithoutCancel(ctx), wire.CancelRequest{Run: r.ID, Kill: true})
 			}
 			return errors.Join(context.Cause(ctx), err)
 		case thole.CodeOf(err) != thole.CodeUnavailable:
@@ -105,7 +105,7 @@ type pump struct {
 
 // apply stores a batch, then acknowledges it: a crash in between reads it again,
 // and the thread drops what it knows by its id.
-func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
+func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 	events := make([]event.Event, len(batch))
 	waiting := p.waiting
 	for i, ev := range batch {
@@ -156,7 +156,7 @@ func (p *pump) apply(ctx context.Context, batch []executord.LogEvent) error {
 	if p.ended {
 		return nil
 	}
-	return p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor})
+	return p.place.client.Ack(ctx, wire.AckRequest{Run: p.run, Cursor: p.cursor})
 }
 
 // vouch gives answers their receipts that an older executor could not give them.
@@ -219,7 +219,7 @@ func (p *pump) stillborn(ctx context.Context, events []event.Event) error {
 
 // close lets executord forget a run that the thread has whole.
 func (p *pump) close(ctx context.Context) error {
-	err := p.place.client.Ack(ctx, executord.AckRequest{Run: p.run, Cursor: p.cursor, Forget: true})
+	err := p.place.client.Ack(ctx, wire.AckRequest{Run: p.run, Cursor: p.cursor, Forget: true})
 	if err != nil {
 		// It keeps a log nobody reads; the executor's removal takes it along.
 		p.log.Debug("forget run", "turn", p.lease.Turn, "err", err)

@@ -11,7 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -65,12 +65,12 @@ func (d *Dispatcher) Recover(ctx context.Context, _ fold.Thread, turn fold.Turn)
 // forward sends the thread's wishes to the run: first those recorded before we
 // came, then each as it is recorded. It returns an error when the thread can be
 // watched no more.
-func (w *worker) forward(ctx context.Context, p *place, run executord.Run, sub *thread.Subscription) error {
+func (w *worker) forward(ctx context.Context, p *place, run wire.Run, sub *thread.Subscription) error {
 	f := &forwarder{worker: w, place: p, run: run.ID, timers: map[thole.AskID]*time.Timer{}, due: make(chan func())}
 	defer f.stopTimers()
 	defer func() { sub.Close() }()
 	// What the run asks from now on is recorded while we watch.
-	f.catchUp(ctx, sub.Snapshot, run.State == executord.RunWaiting)
+	f.catchUp(ctx, sub.Snapshot, run.State == wire.RunWaiting)
 	for {
 		select {
 		case <-ctx.Done():
@@ -263,7 +263,7 @@ const tellAgain = 100 * time.Millisecond
 func (f *forwarder) tell(ctx context.Context) {
 	for len(f.unheard) > 0 {
 		m := f.unheard[0]
-		_, err := f.place.client.Steer(ctx, executord.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
+		_, err := f.place.client.Steer(ctx, wire.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
 		if code := thole.CodeOf(err); (code == thole.CodeConflict || code == thole.CodeUnavailable) && ctx.Err() == nil {
 			f.again = f.later(ctx, tellAgain, func() { f.tell(ctx) })
 			return
@@ -277,7 +277,7 @@ func (f *forwarder) tell(ctx context.Context) {
 // that the thread knows it again, and tells it from one that the agent gave itself.
 func (f *forwarder) answer(ctx context.Context, id thole.AskID, a event.Answer, receipt thole.EventID) {
 	f.insist(ctx, "answer", func() error {
-		_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: id, Answer: a, Receipted: executord.Receipted{Receipt: receipt}})
+		_, err := f.place.client.Reply(ctx, wire.ReplyRequest{Run: f.run, Ask: id, Answer: a, Receipted: wire.Receipted{Receipt: receipt}})
 		return err
 	})
 }
@@ -298,13 +298,13 @@ const cancelGrace = 15 * time.Second
 
 func (f *forwarder) cancel(ctx context.Context) {
 	f.insist(ctx, "interrupt", func() error {
-		_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run})
+		_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run})
 		return err
 	})
 	if f.kill == nil {
 		f.kill = f.later(ctx, cancelGrace, func() {
 			f.insist(ctx, "kill", func() error {
-				_, err := f.place.client.Cancel(ctx, executord.CancelRequest{Run: f.run, Kill: true})
+				_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run, Kill: true})
 				return err
 			})
 		})
@@ -320,7 +320,7 @@ func (f *forwarder) parkLater(ctx context.Context, ask event.Ask) {
 	}
 	f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() {
 		f.insist(ctx, "park", func() error {
-			_, err := f.place.client.Reply(ctx, executord.ReplyRequest{Run: f.run, Ask: ask.ID, Defer: true})
+			_, err := f.place.client.Reply(ctx, wire.ReplyRequest{Run: f.run, Ask: ask.ID, Defer: true})
 			return err
 		})
 	})

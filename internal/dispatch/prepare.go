@@ -9,7 +9,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/measure"
 )
 
@@ -17,7 +18,7 @@ import (
 type place struct {
 	row    executor.Row
 	info   executor.Info
-	client *executord.Client
+	client *executorclient.Client
 	// starved is how often it had run out of memory before.
 	starved int
 	// spoken is the number of the thread's last turn that was given to an agent here
@@ -29,7 +30,7 @@ type place struct {
 // earlier worker began. Where the thread's last turn ran is asked first: an
 // executord that takes the token of its start is the one that was prepared, and
 // anything else is looked at from the beginning.
-func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req executord.RunRequest) (*place, executord.Run, error) {
+func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req wire.RunRequest) (*place, wire.Run, error) {
 	usable := w.usable(t)
 	if p, ok := w.recall(th.ID); ok && usable == nil && !moved(t, p.row.ID) {
 		run, err := p.client.Run(ctx, req)
@@ -42,26 +43,26 @@ func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req exe
 	}
 	p, err := w.prepare(ctx, th, t)
 	if err != nil {
-		return nil, executord.Run{}, err
+		return nil, wire.Run{}, err
 	}
 	if moved(t, p.row.ID) {
 		p.client.Close()
-		return nil, executord.Run{}, errLost
+		return nil, wire.Run{}, errLost
 	}
 	if usable != nil { // but a run that is there goes on, whatever its CLI says now
 		status, err := p.client.Status(ctx)
-		if err == nil && !slices.ContainsFunc(status.Runs, func(r executord.Run) bool { return r.ID == req.Turn.ID }) {
+		if err == nil && !slices.ContainsFunc(status.Runs, func(r wire.Run) bool { return r.ID == req.Turn.ID }) {
 			err = usable
 		}
 		if err != nil {
 			p.client.Close()
-			return nil, executord.Run{}, err
+			return nil, wire.Run{}, err
 		}
 	}
 	run, err := p.client.Run(ctx, req)
 	if err != nil {
 		p.client.Close()
-		return nil, executord.Run{}, fmt.Errorf("run turn: %w", err)
+		return nil, wire.Run{}, fmt.Errorf("run turn: %w", err)
 	}
 	w.remember(p, t)
 	return p, run, nil
@@ -209,7 +210,7 @@ func (w *worker) start(ctx context.Context, p *place, th fold.Thread) error {
 		p.row.State = executor.RowRunning
 	}
 	p.info, p.starved = info, w.starvations(p.row.ID)
-	p.client = executord.Dial(info.Endpoint, info.Token)
+	p.client = executorclient.Dial(info.Endpoint, info.Token)
 	return nil
 }
 

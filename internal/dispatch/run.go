@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/thread"
@@ -152,12 +152,12 @@ func runID(t fold.Turn) thole.TurnID {
 
 // request says what to run. A turn that is taken up again after a loss resumes
 // the agent's own session and asks it to go on.
-func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id thole.TurnID) (executord.RunRequest, error) {
+func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id thole.TurnID) (wire.RunRequest, error) {
 	s := t.Settings
-	req := executord.RunRequest{
+	req := wire.RunRequest{
 		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Settings: s},
 		For:  t.ID, Thread: th.ID, Provider: s.Provider,
-		Session: executord.SessionSettings{Resume: th.NativeID, Settings: s},
+		Session: wire.SessionSettings{Resume: th.NativeID, Settings: s},
 	}
 	if th.NativeID == "" && th.Origin != "" {
 		req.Session.Resume, req.Session.Fork = th.Origin, true
@@ -196,7 +196,7 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 // afresh lets a thread's first turn that was lost before its agent showed or asked
 // anything begin with a new session: agents write their record when they begin to
 // work, so there may be none to resume.
-func (w *worker) afresh(ctx context.Context, t fold.Turn, req *executord.RunRequest) error {
+func (w *worker) afresh(ctx context.Context, t fold.Turn, req *wire.RunRequest) error {
 	if t.Number != 1 {
 		return nil
 	}

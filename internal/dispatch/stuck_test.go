@@ -16,7 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
@@ -54,7 +54,7 @@ func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
 	conn, err := c.Terminal(ctx, terminal.DefaultSize)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -39,11 +40,11 @@ func TestWhatADeadExecutordHadRecordedIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
 	waitFor(t, func() bool {
 		st, err := c.Status(ctx)
-		return err == nil && len(st.Runs) == 1 && st.Runs[0].State == executord.RunEnded
+		return err == nil && len(st.Runs) == 1 && st.Runs[0].State == wire.RunEnded
 	})
 	if err := d.Driver.Stop(ctx, row.ID); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
@@ -19,7 +20,7 @@ import (
 
 // intruder is what an agent can be inside its executor: it has read the socket and
 // the token there and speaks to executord as a dispatcher does.
-func (r *rig) intruder(id thole.ThreadID) *executord.Client {
+func (r *rig) intruder(id thole.ThreadID) *executorclient.Client {
 	r.t.Helper()
 	list, err := r.driver.List(context.Background())
 	if err != nil {
@@ -34,7 +35,7 @@ func (r *rig) intruder(id thole.ThreadID) *executord.Client {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		c := executord.Dial("unix:"+filepath.Join(run, "d.sock"), string(token))
+		c := executorclient.Dial("unix:"+filepath.Join(run, "d.sock"), string(token))
 		r.t.Cleanup(c.Close)
 		return c
 	}
@@ -43,13 +44,13 @@ func (r *rig) intruder(id thole.ThreadID) *executord.Client {
 }
 
 // allow answers what waits, as the agent.
-func allow(t *testing.T, c *executord.Client) {
+func allow(t *testing.T, c *executorclient.Client) {
 	t.Helper()
 	pending, err := c.Pending(context.Background())
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("pending %+v, %v", pending, err)
 	}
-	if _, err := c.Reply(context.Background(), executord.ReplyRequest{Run: pending[0].Run, Ask: pending[0].Ask.ID, Answer: event.Answer{Decision: event.DecisionAllow}}); err != nil {
+	if _, err := c.Reply(context.Background(), wire.ReplyRequest{Run: pending[0].Run, Ask: pending[0].Ask.ID, Answer: event.Answer{Decision: event.DecisionAllow}}); err != nil {
 		t.Fatal(err)
 	}
 }

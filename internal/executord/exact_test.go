@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/strictjson/exacttest"
 )
 
 // A request is known by the exact names of its members.
 func TestRequestsAreKnownByTheirExactNames(t *testing.T) {
-	for _, typ := range []reflect.Type{reflect.TypeFor[RunRequest](), reflect.TypeFor[ReplyRequest](), reflect.TypeFor[CancelRequest](), reflect.TypeFor[SteerRequest](), reflect.TypeFor[AckRequest]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[wire.RunRequest](), reflect.TypeFor[wire.ReplyRequest](), reflect.TypeFor[wire.CancelRequest](), reflect.TypeFor[wire.SteerRequest](), reflect.TypeFor[wire.AckRequest]()} {
 		t.Run(typ.Name(), func(t *testing.T) {
 			exacttest.Variants(t, typ, func(raw []byte) (any, error) {
 				p := reflect.New(typ)
@@ -22,7 +24,7 @@ func TestRequestsAreKnownByTheirExactNames(t *testing.T) {
 			})
 		})
 	}
-	h := handle(func(_ context.Context, in CancelRequest) (CancelRequest, error) { return in, nil })
+	h := jsonhttp.Handle(1<<20, func(_ context.Context, in wire.CancelRequest) (wire.CancelRequest, error) { return in, nil })
 	for body, want := range map[string]int{`{"run":"r"}`: 200, `{"run":"r","Kill":true}`: 400, `{"run":"r","kill":false,"KILL":true}`: 400, `{"run":"r","k\u0049ll":true}`: 400} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/cancel", strings.NewReader(body)))

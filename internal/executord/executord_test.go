@@ -15,7 +15,9 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
-	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/terminal/shell"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"go.uber.org/goleak"
@@ -24,12 +26,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve starts an executord in dir; the caller may stop it and serve again.
-func serve(t *testing.T, dir string, providers ...provider.Provider) (client *executord.Client, stop func()) {
+func serve(t *testing.T, dir string, providers ...provider.Provider) (client *executorclient.Client, stop func()) {
 	t.Helper()
-	return serveWith(t, dir, terminal.Config{}, providers...)
+	return serveWith(t, dir, shell.Config{}, providers...)
 }
 
-func serveWith(t *testing.T, dir string, terminals terminal.Config, providers ...provider.Provider) (client *executord.Client, stop func()) {
+func serveWith(t *testing.T, dir string, terminals shell.Config, providers ...provider.Provider) (client *executorclient.Client, stop func()) {
 	t.Helper()
 	dirs := executord.Dirs{Workspace: dir + "/workspace", State: dir + "/state", Auth: dir + "/auth", Home: dir + "/home", Tmp: dir + "/tmp"}
 	for _, d := range []string{dirs.Workspace, dirs.State, dirs.Auth, dirs.Home, dirs.Tmp} {
@@ -51,7 +53,7 @@ func serveWith(t *testing.T, dir string, terminals terminal.Config, providers ..
 	}
 	srv := &http.Server{Handler: s.Handler()}
 	go srv.Serve(ln)
-	client = executord.Dial("unix:"+sock, "secret")
+	client = executorclient.Dial("unix:"+sock, "secret")
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -78,14 +80,14 @@ func home(t *testing.T) string {
 
 func newID() thole.TurnID { return thole.NewID[thole.TurnID](time.Now()) }
 
-func request(prompt string) executord.RunRequest {
-	return executord.RunRequest{
+func request(prompt string) wire.RunRequest {
+	return wire.RunRequest{
 		Turn: provider.Turn{ID: newID(), Input: thole.Text(prompt)}, For: newID(), Thread: "t", Provider: "test",
-		Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileAsk}},
+		Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileAsk}},
 	}
 }
 
-func start(t *testing.T, c *executord.Client, req executord.RunRequest) thole.TurnID {
+func start(t *testing.T, c *executorclient.Client, req wire.RunRequest) thole.TurnID {
 	t.Helper()
 	if _, err := c.Run(t.Context(), req); err != nil {
 		t.Fatal(err)
@@ -94,10 +96,10 @@ func start(t *testing.T, c *executord.Client, req executord.RunRequest) thole.Tu
 }
 
 // collect reads a run to its end and checks the port's promises on the way.
-func collect(t *testing.T, c *executord.Client, run thole.TurnID, after uint64, each func(executord.LogEvent)) []executord.LogEvent {
+func collect(t *testing.T, c *executorclient.Client, run thole.TurnID, after uint64, each func(wire.LogEvent)) []wire.LogEvent {
 	t.Helper()
-	var out []executord.LogEvent
-	err := c.Events(t.Context(), run, after, func(batch []executord.LogEvent) error {
+	var out []wire.LogEvent
+	err := c.Events(t.Context(), run, after, func(batch []wire.LogEvent) error {
 		for _, ev := range batch {
 			if after++; ev.Cursor != after {
 				t.Fatalf("cursor %d, want %d", ev.Cursor, after)
@@ -120,7 +122,7 @@ func collect(t *testing.T, c *executord.Client, run thole.TurnID, after uint64, 
 	return out
 }
 
-func text(events []executord.LogEvent) string {
+func text(events []wire.LogEvent) string {
 	var b strings.Builder
 	for _, ev := range events {
 		if ev.Event.Kind == event.ItemCompleted && ev.Event.Item.Kind == event.ItemMessage {
@@ -145,7 +147,7 @@ func TestARunIsReadFromAnyCursorAndRepeatsChangeNothing(t *testing.T) {
 	if tail := collect(t, c, run, all[len(all)-2].Cursor, nil); len(tail) != 1 {
 		t.Fatalf("tail has %d events", len(tail))
 	}
-	if err := c.Ack(t.Context(), executord.AckRequest{Run: run, Cursor: all[len(all)-1].Cursor, Forget: true}); err != nil {
+	if err := c.Ack(t.Context(), wire.AckRequest{Run: run, Cursor: all[len(all)-1].Cursor, Forget: true}); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := c.Status(t.Context()); err != nil || len(st.Runs) != 0 {
@@ -156,15 +158,15 @@ func TestARunIsReadFromAnyCursorAndRepeatsChangeNothing(t *testing.T) {
 func TestAskIsAnsweredOnce(t *testing.T) {
 	c, _ := serve(t, home(t))
 	run := start(t, c, request("sim: ask Which? | red | blue ;; say thanks"))
-	events := collect(t, c, run, 0, func(ev executord.LogEvent) {
+	events := collect(t, c, run, 0, func(ev wire.LogEvent) {
 		if ev.Event.Kind != event.AskRequested {
 			return
 		}
 		st, err := c.Status(t.Context())
-		if err != nil || st.Runs[0].State != executord.RunWaiting {
+		if err != nil || st.Runs[0].State != wire.RunWaiting {
 			t.Errorf("status while asking: %+v, %v", st, err)
 		}
-		reply := executord.ReplyRequest{Run: run, Ask: ev.Event.Ask.ID, Answer: event.Answer{Answers: map[string][]string{ev.Event.Ask.Questions[0].ID: {"blue"}}}}
+		reply := wire.ReplyRequest{Run: run, Ask: ev.Event.Ask.ID, Answer: event.Answer{Answers: map[string][]string{ev.Event.Ask.Questions[0].ID: {"blue"}}}}
 		if _, err := c.Reply(t.Context(), reply); err != nil {
 			t.Error(err)
 		}
@@ -181,12 +183,12 @@ func TestCancelAndSecondTurn(t *testing.T) {
 	c, _ := serve(t, home(t))
 	run := start(t, c, request("sim: ask Which? | a | b"))
 	busy := request("sim: say x")
-	events := collect(t, c, run, 0, func(ev executord.LogEvent) {
+	events := collect(t, c, run, 0, func(ev wire.LogEvent) {
 		if ev.Event.Kind == event.AskRequested {
 			if _, err := c.Run(t.Context(), busy); thole.CodeOf(err) != thole.CodeBusy {
 				t.Errorf("a second run beside the first: %v", err)
 			}
-			if _, err := c.Cancel(t.Context(), executord.CancelRequest{Run: run}); err != nil {
+			if _, err := c.Cancel(t.Context(), wire.CancelRequest{Run: run}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -212,8 +214,8 @@ func restart(t *testing.T, killed bool) {
 	req := request("sim: say before ;; ask Which? | a | b")
 	run := start(t, c, req)
 	ctx, cancel := context.WithCancel(t.Context())
-	var seen []executord.LogEvent
-	_ = c.Events(ctx, run, 0, func(batch []executord.LogEvent) error {
+	var seen []wire.LogEvent
+	_ = c.Events(ctx, run, 0, func(batch []wire.LogEvent) error {
 		seen = append(seen, batch...)
 		if seen[len(seen)-1].Event.Kind == event.AskRequested {
 			cancel()
@@ -233,11 +235,11 @@ func restart(t *testing.T, killed bool) {
 	}
 	c, _ = serve(t, dir)
 	st, err := c.Status(t.Context())
-	if err != nil || len(st.Runs) != 1 || st.Runs[0].State != executord.RunLost || st.Runs[0].For != req.For || st.Runs[0].NativeID == "" {
+	if err != nil || len(st.Runs) != 1 || st.Runs[0].State != wire.RunLost || st.Runs[0].For != req.For || st.Runs[0].NativeID == "" {
 		t.Fatalf("%+v, %v", st, err)
 	}
 	n := 0
-	if err := c.Events(t.Context(), run, 0, func(b []executord.LogEvent) error { n += len(b); return nil }); err != nil || n < len(seen) {
+	if err := c.Events(t.Context(), run, 0, func(b []wire.LogEvent) error { n += len(b); return nil }); err != nil || n < len(seen) {
 		t.Fatalf("read %d of %d events back: %v", n, len(seen), err)
 	}
 	next := request("sim: say after")
@@ -250,7 +252,7 @@ func restart(t *testing.T, killed bool) {
 func TestRefusals(t *testing.T) {
 	dir := home(t)
 	c, _ := serve(t, dir)
-	if _, err := executord.Dial("unix:"+dir+"/d.sock", "wrong").Status(t.Context()); thole.CodeOf(err) != thole.CodeUnauthorized {
+	if _, err := executorclient.Dial("unix:"+dir+"/d.sock", "wrong").Status(t.Context()); thole.CodeOf(err) != thole.CodeUnauthorized {
 		t.Errorf("wrong token: %v", err)
 	}
 	bad := request("x")
@@ -310,7 +312,7 @@ func TestAStopBeforeTheSessionIsOpen(t *testing.T) {
 	c, stop := serve(t, home(t), l)
 	run := start(t, c, request("sim: say never"))
 	<-l.opening
-	if _, err := c.Cancel(t.Context(), executord.CancelRequest{Run: run}); err != nil {
+	if _, err := c.Cancel(t.Context(), wire.CancelRequest{Run: run}); err != nil {
 		t.Fatal(err)
 	}
 	close(l.let)
@@ -330,7 +332,7 @@ func TestARunIsOverWhenItsLogEnds(t *testing.T) {
 	for range 30 {
 		run := start(t, c, request("sim: say hi"))
 		events := collect(t, c, run, 0, nil)
-		if err := c.Ack(t.Context(), executord.AckRequest{Run: run, Cursor: uint64(len(events)), Forget: true}); err != nil {
+		if err := c.Ack(t.Context(), wire.AckRequest{Run: run, Cursor: uint64(len(events)), Forget: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,24 +11,26 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/provider"
 )
 
-func (s *Server) run(_ context.Context, req RunRequest) (Run, error) {
+func (s *Server) run(_ context.Context, req wire.RunRequest) (wire.Run, error) {
 	if !thole.ValidUUID(string(req.Turn.ID)) || !thole.ValidUUID(string(req.For)) || req.Thread == "" {
-		return Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
+		return wire.Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
 	}
 	r, err := s.runs.begin(req, s)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	return r.snapshot(), nil
 }
 
-func (s *Server) cancel(ctx context.Context, req CancelRequest) (Run, error) {
+func (s *Server) cancel(ctx context.Context, req wire.CancelRequest) (wire.Run, error) {
 	r, err := s.runs.find(req.Run)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	r.mu.Lock()
 	session := r.session
@@ -44,10 +46,10 @@ func (s *Server) cancel(ctx context.Context, req CancelRequest) (Run, error) {
 	return r.snapshot(), nil
 }
 
-func (s *Server) steer(ctx context.Context, req SteerRequest) (Run, error) {
+func (s *Server) steer(ctx context.Context, req wire.SteerRequest) (wire.Run, error) {
 	r, session, err := s.live(req.Run)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	r.mu.Lock()
 	repeat := r.steered[req.ID]
@@ -60,15 +62,15 @@ func (s *Server) steer(ctx context.Context, req SteerRequest) (Run, error) {
 		r.mu.Lock()
 		delete(r.steered, req.ID)
 		r.mu.Unlock()
-		return Run{}, portError(err)
+		return wire.Run{}, portError(err)
 	}
 	return r.snapshot(), nil
 }
 
-func (s *Server) reply(ctx context.Context, req ReplyRequest) (Run, error) {
+func (s *Server) reply(ctx context.Context, req wire.ReplyRequest) (wire.Run, error) {
 	r, session, err := s.live(req.Run)
 	if err != nil {
-		return Run{}, err
+		return wire.Run{}, err
 	}
 	if req.Defer {
 		err = session.Defer(ctx, req.Ask)
@@ -76,14 +78,14 @@ func (s *Server) reply(ctx context.Context, req ReplyRequest) (Run, error) {
 		err = r.answer(ctx, session, req)
 	}
 	if err != nil {
-		return Run{}, portError(err)
+		return wire.Run{}, portError(err)
 	}
 	return r.snapshot(), nil
 }
 
 // answer gives the session one answer to an ask and remembers with which receipt
 // it came: whoever reads the log sees whose it was. A repeat is harmless.
-func (r *run) answer(ctx context.Context, session provider.Session, req ReplyRequest) error {
+func (r *run) answer(ctx context.Context, session provider.Session, req wire.ReplyRequest) error {
 	r.replies.Lock()
 	defer r.replies.Unlock()
 	r.mu.Lock()
@@ -131,7 +133,7 @@ func portError(err error) error {
 	return err
 }
 
-func (s *Server) ack(_ context.Context, req AckRequest) (struct{}, error) {
+func (s *Server) ack(_ context.Context, req wire.AckRequest) (struct{}, error) {
 	r, err := s.runs.find(req.Run)
 	if err != nil {
 		return struct{}{}, err
@@ -145,8 +147,8 @@ func (s *Server) ack(_ context.Context, req AckRequest) (struct{}, error) {
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	list := s.runs.list()
-	slices.SortFunc(list, func(a, b Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	writeJSON(w, http.StatusOK, Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
+	slices.SortFunc(list, func(a, b wire.Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	jsonhttp.Write(w, http.StatusOK, wire.Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
 }
 
 // behind finds the run a request is for and the cursor behind which it reads.
@@ -170,7 +172,7 @@ func (s *Server) behind(req *http.Request, cursor string) (*run, uint64, error) 
 func (s *Server) events(w http.ResponseWriter, req *http.Request) {
 	r, after, err := s.behind(req, req.URL.Query().Get("after"))
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -204,20 +206,20 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request) {
 }
 
 func (s *Server) pending(w http.ResponseWriter, _ *http.Request) {
-	out := Pending{Pending: []PendingAsk{}}
+	out := wire.Pending{Pending: []wire.PendingAsk{}}
 	s.runs.each(func(r *run) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, a := range r.state.Asks {
-			out.Pending = append(out.Pending, PendingAsk{r.info.ID, r.info.For, a.Ask})
+			out.Pending = append(out.Pending, wire.PendingAsk{Run: r.info.ID, For: r.info.For, Ask: a.Ask})
 		}
 	})
-	writeJSON(w, http.StatusOK, out)
+	jsonhttp.Write(w, http.StatusOK, out)
 }
 
 // terminal gives a shell in the workspace.
 func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	if err := s.terminals.Serve(w, r); err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 	}
 }

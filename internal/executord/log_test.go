@@ -11,6 +11,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -71,7 +72,7 @@ func TestAnAgentStopsWhenItsLogFails(t *testing.T) {
 			}
 			defer s.Close()
 			id := thole.NewID[thole.TurnID](time.Now())
-			if _, err := s.run(t.Context(), RunRequest{Turn: provider.Turn{ID: id}, For: id, Thread: "t", Provider: "test"}); err != nil {
+			if _, err := s.run(t.Context(), wire.RunRequest{Turn: provider.Turn{ID: id}, For: id, Thread: "t", Provider: "test"}); err != nil {
 				t.Fatal(err)
 			}
 			<-agent.said
@@ -95,7 +96,7 @@ func TestAnAgentStopsWhenItsLogFails(t *testing.T) {
 				end, sealed = r.log.End()
 				return sealed
 			})
-			if r.snapshot().State != RunEnded {
+			if r.snapshot().State != wire.RunEnded {
 				t.Errorf("%+v", r.snapshot())
 			}
 			if tc.ended {
@@ -112,7 +113,7 @@ func TestAnAgentStopsWhenItsLogFails(t *testing.T) {
 			if again, err := openRuns(s.runs.dir); err != nil || len(again.by) != 0 {
 				t.Errorf("a new life finds %v, %v", again.by, err)
 			}
-			if _, err := s.ack(t.Context(), AckRequest{Run: id, Forget: true}); thole.CodeOf(err) != thole.CodeNotFound {
+			if _, err := s.ack(t.Context(), wire.AckRequest{Run: id, Forget: true}); thole.CodeOf(err) != thole.CodeNotFound {
 				t.Errorf("forget it again: %v", err)
 			}
 		})

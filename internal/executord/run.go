@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -22,7 +23,7 @@ type run struct {
 	done   chan struct{} // closed when drive returned
 
 	mu      sync.Mutex // guards what follows
-	info    Run
+	info    wire.Run
 	session provider.Session // nil until open and after the end
 	state   fold.State       // of what the run reported
 	steered map[thole.MessageID]bool
@@ -45,7 +46,7 @@ func (r *run) cut(end thole.Outcome) bool {
 
 // drive takes the turn to its end. Whatever happens but executord's own end, the
 // log ends with exactly one EventEnded and is sealed.
-func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
+func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 	defer r.log.Seal() // last: whoever has read to the end may have the run forgotten
 	defer close(r.done)
 	ended := false
@@ -75,11 +76,11 @@ func (r *run) drive(ctx context.Context, s *Server, req RunRequest) {
 		emit(endEvent(req.Turn.ID, s.now(), err, ctx.Err() != nil))
 	}
 	r.mu.Lock()
-	r.info.State, r.session = RunEnded, nil
+	r.info.State, r.session = wire.RunEnded, nil
 	r.mu.Unlock()
 }
 
-func (r *run) runTurn(ctx context.Context, s *Server, req RunRequest, emit func(event.Event)) error {
+func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit func(event.Event)) error {
 	if errand, line := thole.ErrandOf(req.Turn.Input); errand == thole.ErrandShell {
 		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
 		return nil
@@ -124,9 +125,9 @@ func (r *run) note(ev *event.Event) {
 	case ev.Kind == event.ThreadUpdated:
 		r.info.NativeID = ev.NativeID
 	case len(r.state.Asks) > 0:
-		r.info.State = RunWaiting
-	case r.info.State == RunWaiting:
-		r.info.State = RunRunning
+		r.info.State = wire.RunWaiting
+	case r.info.State == wire.RunWaiting:
+		r.info.State = wire.RunRunning
 	}
 }
 
@@ -150,7 +151,7 @@ func (r *run) current() provider.Session {
 	return r.session
 }
 
-func (r *run) snapshot() Run {
+func (r *run) snapshot() wire.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info := r.info

@@ -11,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -58,7 +59,7 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: Run{ID: id, For: turn, State: RunLost, Receipts: true}}
+	r := &run{log: log, cancel: func() {}, done: make(chan struct{}), info: wire.Run{ID: id, For: turn, State: wire.RunLost, Receipts: true}}
 	close(r.done)
 	log.Seal()
 	for after := uint64(0); ; {
@@ -75,25 +76,25 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 			ev := reported.Current()
 			r.note(&ev)
 			if ev.Kind == event.TurnEnded {
-				r.info.State = RunEnded
+				r.info.State = wire.RunEnded
 			}
 		}
 	}
-	if r.info.State != RunEnded {
-		r.info.State = RunLost
+	if r.info.State != wire.RunEnded {
+		r.info.State = wire.RunLost
 	}
 	return r, nil
 }
 
 // begin registers a run and its empty log, or returns the one that is there.
-func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
+func (rs *runs) begin(req wire.RunRequest, s *Server) (*run, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if r, ok := rs.by[req.Turn.ID]; ok {
 		return r, nil
 	}
 	for _, other := range rs.by {
-		if info := other.snapshot(); info.Thread == req.Thread && (info.State == RunRunning || info.State == RunWaiting) {
+		if info := other.snapshot(); info.Thread == req.Thread && (info.State == wire.RunRunning || info.State == wire.RunWaiting) {
 			return nil, thole.Errorf(thole.CodeBusy, "run %s of turn %s is still going", info.ID, info.For)
 		}
 	}
@@ -104,7 +105,7 @@ func (rs *runs) begin(req RunRequest, s *Server) (*run, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
 		log: log, cancel: cancel, done: make(chan struct{}), steered: map[thole.MessageID]bool{}, receipts: map[thole.AskID]thole.EventID{},
-		info: Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: RunRunning, Started: s.now(), Receipts: true},
+		info: wire.Run{ID: req.Turn.ID, For: req.For, Thread: req.Thread, Provider: req.Provider, State: wire.RunRunning, Started: s.now(), Receipts: true},
 	}
 	if req.Turn.Reply != nil {
 		r.receipts[req.Turn.Reply.Ask.ID] = req.Receipt
@@ -123,10 +124,10 @@ func (rs *runs) find(id thole.TurnID) (*run, error) {
 	return nil, thole.Errorf(thole.CodeNotFound, "no run %s in this executor", id)
 }
 
-func (rs *runs) list() []Run {
+func (rs *runs) list() []wire.Run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	out := make([]Run, 0, len(rs.by))
+	out := make([]wire.Run, 0, len(rs.by))
 	for _, r := range rs.by {
 		out = append(out, r.snapshot())
 	}

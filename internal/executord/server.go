@@ -1,10 +1,14 @@
+// Package executord is the resident service inside an executor, and the only
+// place that runs providers. It serves HTTP to the dispatcher behind one bearer
+// token: turns, their event logs, asks, the workspace, terminals, and an exec-server
+// on the same listener. It holds no truth beyond its event logs: the dispatcher reads
+// them by cursor and stores what they say. It never sees object-store
+// credentials, and it never decides which turn runs.
 package executord
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -13,10 +17,10 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/terminal/shell"
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Dirs are an executor's directories. Workspace is the same path for the
@@ -48,7 +52,7 @@ type Config struct {
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
 	// Terminals bounds the terminals; zero fields have their defaults.
-	Terminals terminal.Config
+	Terminals shell.Config
 }
 
 // Server is executord.
@@ -58,7 +62,7 @@ type Server struct {
 	now       func() time.Time
 	sessions  *sessions
 	runs      *runs
-	terminals *terminal.Server
+	terminals *shell.Server
 	token     [32]byte
 	boot      string
 	started   time.Time
@@ -87,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, cfg.Dirs.environ()
-	s.terminals = terminal.NewServer(cfg.Terminals)
+	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
 	return s, nil
 }
@@ -107,11 +111,11 @@ func (s *Server) Attended() bool { return s.terminals.Open() > 0 }
 // Handler serves the HTTP interface. Every route but /healthz wants the token.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /run", handle(s.run))
-	mux.Handle("POST /cancel", handle(s.cancel))
-	mux.Handle("POST /steer", handle(s.steer))
-	mux.Handle("POST /human-loop/reply", handle(s.reply))
-	mux.Handle("POST /ack", handle(s.ack))
+	mux.Handle("POST /run", jsonhttp.Handle(maxBody, s.run))
+	mux.Handle("POST /cancel", jsonhttp.Handle(maxBody, s.cancel))
+	mux.Handle("POST /steer", jsonhttp.Handle(maxBody, s.steer))
+	mux.Handle("POST /human-loop/reply", jsonhttp.Handle(maxBody, s.reply))
+	mux.Handle("POST /ack", jsonhttp.Handle(maxBody, s.ack))
 	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("GET /runs/{run}/events", s.events)
 	mux.HandleFunc("GET /human-loop/pending", s.pending)
@@ -138,7 +142,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		sum := sha256.Sum256([]byte(given))
 		if !ok || subtle.ConstantTimeCompare(sum[:], s.token[:]) != 1 {
-			writeError(w, thole.Errorf(thole.CodeUnauthorized, "missing or wrong executor token"))
+			jsonhttp.Error(w, thole.Errorf(thole.CodeUnauthorized, "missing or wrong executor token"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -147,41 +151,3 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 
 // maxBody bounds a request; a prompt may carry images.
 const maxBody = 64 << 20
-
-// handle decodes a JSON body strictly, calls fn and writes its result.
-func handle[In, Out any](fn func(ctx context.Context, in In) (Out, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in In
-		if err := strictjson.ReadKnown(http.MaxBytesReader(w, r.Body, maxBody), &in); err != nil {
-			writeError(w, thole.Errorf(thole.CodeInvalid, "decode request: %w", err))
-			return
-		}
-		if to, ok := any(&in).(interface{ setReceipt(thole.EventID) }); ok {
-			to.setReceipt(thole.EventID(r.Header.Get(receiptHeader)))
-		}
-		out, err := fn(r.Context(), in)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		writeJSON(w, http.StatusOK, out)
-	})
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-func writeError(w http.ResponseWriter, err error) {
-	code := thole.CodeOf(err)
-	writeJSON(w, httpStatus[code], Problem{Code: code, Message: err.Error(), Hint: thole.HintOf(err)})
-}
-
-// The two directions of the error mapping between executord and its client.
-var httpStatus = map[thole.Code]int{
-	thole.CodeInvalid: 400, thole.CodeUnauthorized: 401, thole.CodeForbidden: 403, thole.CodeNotFound: 404,
-	thole.CodeConflict: 409, thole.CodeGone: 410, thole.CodeUnsupported: 422, thole.CodeBusy: 423, thole.CodeOverloaded: 429,
-	thole.CodeInternal: 500, thole.CodeUnavailable: 503, thole.CodeHeld: 409,
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
@@ -28,13 +29,13 @@ type sessions struct {
 
 type warmSession struct {
 	provider string
-	settings SessionSettings
+	settings wire.SessionSettings
 	session  provider.Session
 }
 
 // open returns the thread's warm session if it fits the request, otherwise it
 // closes that one and opens another.
-func (s *sessions) open(ctx context.Context, req RunRequest) (provider.Session, error) {
+func (s *sessions) open(ctx context.Context, req wire.RunRequest) (provider.Session, error) {
 	p, ok := s.providers[req.Provider]
 	if !ok {
 		return nil, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
@@ -89,15 +90,15 @@ func claim(workspace, dir string) error {
 // environ is what every program in the executor finds, without any credentials.
 func (d Dirs) environ() map[string]string {
 	env := map[string]string{"HOME": d.Home, "PATH": os.Getenv("PATH"), "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": d.Tmp}
-	if mark := os.Getenv(Mark); mark != "" {
-		env[Mark] = mark // whatever is started is found by it
+	if mark := os.Getenv(wire.Mark); mark != "" {
+		env[wire.Mark] = mark // whatever is started is found by it
 	}
 	return env
 }
 
 // fits reports whether a warm session can run the request. Model, effort and
 // profile travel with each turn, so only what is fixed at start-up counts.
-func (w warmSession) fits(req RunRequest) bool {
+func (w warmSession) fits(req wire.RunRequest) bool {
 	return w.provider == req.Provider && !req.Session.Fork &&
 		(req.Session.Resume == "" || req.Session.Resume == w.session.NativeID()) &&
 		req.Session.Instructions == w.settings.Instructions && maps.Equal(req.Session.Options, w.settings.Options) &&
@@ -105,7 +106,7 @@ func (w warmSession) fits(req RunRequest) bool {
 }
 
 // finished keeps the session warm unless its turn could not begin.
-func (s *sessions) finished(req RunRequest, session provider.Session, err error) {
+func (s *sessions) finished(req wire.RunRequest, session provider.Session, err error) {
 	if err != nil {
 		session.Close()
 		return

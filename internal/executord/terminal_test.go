@@ -20,8 +20,9 @@ import (
 	"github.com/coder/websocket"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/terminal/shell"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
@@ -32,7 +33,7 @@ type tty struct {
 	said []byte
 }
 
-func openTerminal(t *testing.T, c *executord.Client) *tty {
+func openTerminal(t *testing.T, c *executorclient.Client) *tty {
 	t.Helper()
 	conn, err := c.Terminal(t.Context(), terminal.DefaultSize)
 	if err != nil {
@@ -101,7 +102,7 @@ func runs(t *testing.T, word string) bool {
 // seconds is a number nobody else sleeps, to find a process by.
 func seconds() string { return strconv.FormatInt(1e6+time.Now().UnixNano()%1e9, 10) }
 
-func open(t *testing.T, c *executord.Client) int {
+func open(t *testing.T, c *executorclient.Client) int {
 	t.Helper()
 	st, err := c.Status(t.Context())
 	if err != nil {
@@ -273,8 +274,8 @@ func TestAStoppingExecutordSaysSo(t *testing.T) {
 
 func TestTerminalRefusals(t *testing.T) {
 	dir := home(t)
-	c, _ := serveWith(t, dir, terminal.Config{Max: 2})
-	wrong := executord.Dial("unix:"+dir+"/d.sock", "wrong")
+	c, _ := serveWith(t, dir, shell.Config{Max: 2})
+	wrong := executorclient.Dial("unix:"+dir+"/d.sock", "wrong")
 	if _, err := wrong.Terminal(t.Context(), terminal.DefaultSize); thole.CodeOf(err) != thole.CodeUnauthorized {
 		t.Errorf("wrong token: %v", err)
 	}
@@ -358,7 +359,7 @@ func TestASilentClient(t *testing.T) {
 	tty := []string{"tty"}
 	t.Run("answers", func(t *testing.T) {
 		dir := home(t)
-		serveWith(t, dir, terminal.Config{PingEvery: time.Millisecond})
+		serveWith(t, dir, shell.Config{PingEvery: time.Millisecond})
 		pings := make(chan struct{}, 3)
 		ws, err := raw(t, dir, websocket.DialOptions{Subprotocols: tty, OnPingReceived: func(context.Context, []byte) bool {
 			select {
@@ -384,7 +385,7 @@ func TestASilentClient(t *testing.T) {
 	})
 	t.Run("is gone", func(t *testing.T) {
 		dir := home(t)
-		c, _ := serveWith(t, dir, terminal.Config{PingEvery: 10 * time.Millisecond, Patience: 300 * time.Millisecond})
+		c, _ := serveWith(t, dir, shell.Config{PingEvery: 10 * time.Millisecond, Patience: 300 * time.Millisecond})
 		ws, err := raw(t, dir, websocket.DialOptions{Subprotocols: tty})
 		if err != nil {
 			t.Fatal(err)
@@ -397,7 +398,7 @@ func TestASilentClient(t *testing.T) {
 	})
 	t.Run("says nothing at first", func(t *testing.T) {
 		dir := home(t)
-		c, _ := serveWith(t, dir, terminal.Config{Patience: 50 * time.Millisecond})
+		c, _ := serveWith(t, dir, shell.Config{Patience: 50 * time.Millisecond})
 		if _, err := raw(t, dir, websocket.DialOptions{Subprotocols: tty}); err != nil {
 			t.Fatal(err)
 		}
@@ -405,7 +406,7 @@ func TestASilentClient(t *testing.T) {
 	})
 	t.Run("takes no output", func(t *testing.T) {
 		dir := home(t)
-		c, _ := serveWith(t, dir, terminal.Config{PingEvery: 10 * time.Millisecond, Patience: 300 * time.Millisecond})
+		c, _ := serveWith(t, dir, shell.Config{PingEvery: 10 * time.Millisecond, Patience: 300 * time.Millisecond})
 		ws, err := raw(t, dir, websocket.DialOptions{Subprotocols: tty})
 		if err != nil {
 			t.Fatal(err)

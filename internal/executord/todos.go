@@ -14,6 +14,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
+	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -23,7 +25,7 @@ const todoSilence = 15 * time.Second
 
 // TodoEvents is how a run's todos changed.
 type TodoEvents struct {
-	Events []LogEvent `json:"events"`
+	Events []wire.LogEvent `json:"events"`
 	// Cursor is where to go on reading.
 	Cursor uint64 `json:"cursor"`
 }
@@ -31,13 +33,13 @@ type TodoEvents struct {
 func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
 	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	r.mu.Lock()
 	todos := r.state.Todos
 	r.mu.Unlock()
-	writeJSON(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
+	jsonhttp.Write(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
 }
 
 // todoEvents tells how a run's todos changed behind a cursor: so far, or for who
@@ -50,30 +52,30 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 	}
 	r, after, err := s.behind(req, cursor)
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	if stream {
 		r.streamTodos(w, req, after)
 		return
 	}
-	out := TodoEvents{Events: []LogEvent{}, Cursor: after}
+	out := TodoEvents{Events: []wire.LogEvent{}, Cursor: after}
 	for end, _ := r.log.End(); out.Cursor < end; {
 		recs, err := r.log.Read(req.Context(), out.Cursor)
 		if err != nil {
-			writeError(w, err)
+			jsonhttp.Error(w, err)
 			return
 		}
 		out.Cursor = recs[len(recs)-1].Cursor
 		out.Events = append(out.Events, todosOf(recs)...)
 	}
-	writeJSON(w, http.StatusOK, out)
+	jsonhttp.Write(w, http.StatusOK, out)
 }
 
 // todosOf picks what concerns todos.
-func todosOf(recs []eventlog.Record) (out []LogEvent) {
+func todosOf(recs []eventlog.Record) (out []wire.LogEvent) {
 	for _, rec := range recs {
-		ev := LogEvent{Cursor: rec.Cursor}
+		ev := wire.LogEvent{Cursor: rec.Cursor}
 		var reported event.Reported
 		if strictjson.Unmarshal(rec.Data, &reported) != nil {
 			continue

@@ -11,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
@@ -67,7 +68,7 @@ func TestTodoStream(t *testing.T) {
 		t.Fatalf("%+v, %v", first, ok)
 	}
 	// The run waits for an answer, so this came while it went on.
-	var asked executord.PendingAsk
+	var asked wire.PendingAsk
 	poll.Until(t, "the question", func() bool {
 		asks, err := c.Pending(t.Context())
 		if err != nil {
@@ -79,7 +80,7 @@ func TestTodoStream(t *testing.T) {
 		return len(asks) > 0
 	})
 	answer := event.Answer{Answers: map[string][]string{asked.Ask.Questions[0].ID: {"a"}}}
-	if _, err := c.Reply(t.Context(), executord.ReplyRequest{Run: run, Ask: asked.Ask.ID, Answer: answer}); err != nil {
+	if _, err := c.Reply(t.Context(), wire.ReplyRequest{Run: run, Ask: asked.Ask.ID, Answer: answer}); err != nil {
 		t.Fatal(err)
 	}
 	rest := []sent{first}

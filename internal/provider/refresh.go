@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -75,6 +76,9 @@ func refreshed(provider string, given, left []byte) ([]byte, error) {
 }
 
 func decodeLogin(data []byte) (map[string]any, error) {
+	if err := strictjson.Unmarshal(data, new(map[string]any)); err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v map[string]any

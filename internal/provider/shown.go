@@ -2,13 +2,14 @@ package provider
 
 import (
 	"bufio"
-	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Shown lists what a box must show to run a CLI, given by the path to which its
@@ -84,13 +85,16 @@ func (s *shown) depend(pkg string) {
 	if pkg == "" {
 		return
 	}
-	var about struct{ Dependencies, OptionalDependencies map[string]string }
+	var about struct {
+		Dependencies         map[string]string `json:"dependencies"`
+		OptionalDependencies map[string]string `json:"optionalDependencies"`
+	}
 	f, err := os.Open(filepath.Join(pkg, "package.json"))
 	if err != nil {
 		return // a package without it depends on nothing we could find
 	}
 	defer f.Close()
-	if json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(&about) != nil {
+	if strictjson.Read(io.LimitReader(f, 1<<20), &about) != nil {
 		return
 	}
 	for _, names := range []map[string]string{about.Dependencies, about.OptionalDependencies} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // note wakes the subscribers of a topic. Notes carry no facts: a subscriber
@@ -112,7 +114,7 @@ func encodeNotes(notes []note) string {
 
 func decodeNotes(payload string) []note {
 	var notes []note
-	if json.Unmarshal([]byte(payload), &notes) != nil {
+	if strictjson.Unmarshal([]byte(payload), &notes) != nil {
 		return []note{{}} // an unknown form from a newer process: read everything again
 	}
 	return notes

@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/message"
 	"github.com/tholehq/thole/internal/channel/ownthread"
@@ -23,7 +24,7 @@ import (
 
 // channels are the ways by which this process reaches threads.
 type channels struct {
-	keeper *attachment.Keeper
+	keeper *keeper.Keeper
 	codex  *turnstart.Channel
 	own    *ownthread.Channel
 	work   func(ctx context.Context, user thole.UserID, home string, id thole.ThreadID) (tracked, held bool, err error)
@@ -38,7 +39,7 @@ const sweepSessions = 5 * time.Second
 
 func newChannels(cfg *config.Config, db *store.DB, d *deliveries, threads *thread.Machine, log *slog.Logger) *channels {
 	c := &channels{own: &ownthread.Channel{Threads: threads, Home: cfg.Home}, work: d.work, log: log}
-	c.keeper = attachment.New(attachment.Config{
+	c.keeper = keeper.New(keeper.Config{
 		Store: db.Attachments(), Dir: filepath.Join(cfg.Home, "sessions"), Work: d.work, NewThread: turnstart.NewThread, Drifted: d.drifted, Log: log,
 	})
 	c.codex = turnstart.New(c.keeper, log)

@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -107,4 +108,21 @@ func environ(list []string) map[string]string {
 		env[key] = value
 	}
 	return env
+}
+
+// credentials are the user's own logins, or the scripted model's.
+func (s *System) credentials(o Options) (provider.Credentials, error) {
+	if !o.Demo {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
+		}
+		return provider.Login{Home: home, Getenv: os.Getenv, Kept: doctor.NoteLogins(o.Config.Home, o.Log)}, nil
+	}
+	d, err := startDemo(o.Config.Home)
+	if err != nil {
+		return nil, err
+	}
+	s.closes(d.stop)
+	return d, nil
 }

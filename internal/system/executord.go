@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/watchdog"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
@@ -73,15 +74,15 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := newWatchman(cmp.Or(cfg.While, cfg.TokenFile), cfg.Orphan)
-	go seen.run(ctx, server.Attended, func() {
-		cfg.Logger.Info("no owner came; executord ends", "after", seen.after)
+	seen := watchdog.New(cmp.Or(cfg.While, cfg.TokenFile), cfg.Orphan)
+	go seen.Run(ctx, server.Attended, func() {
+		cfg.Logger.Info("no owner came; executord ends", "after", seen.After)
 		parking, done := context.WithTimeout(ctx, parkTime)
 		server.Park(parking)
 		done()
 		cancel()
 	})
-	srv := &http.Server{Handler: seen.note(server.Handler()), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
+	srv := &http.Server{Handler: seen.Note(server.Handler()), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

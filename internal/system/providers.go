@@ -4,13 +4,12 @@
 package system
 
 import (
-	"path/filepath"
-
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
 	"github.com/tholehq/thole/internal/provider/codex"
 	"github.com/tholehq/thole/internal/provider/opencode"
+	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 )
 
@@ -24,30 +23,19 @@ func Providers(cfg config.Providers) []provider.Provider {
 	}
 }
 
-// binaries lists what a sandbox must see to run the CLIs.
-func (r *registry) binaries() []string {
-	var out []string
-	for _, binary := range r.paths() {
-		out = append(out, provider.Shown(binary)...)
-	}
-	return out
-}
-
-// paths tells executord where the CLIs are, in the variables of the
-// configuration: where their links lead, because a sandbox shows no links of the
-// user's directories.
-func (r *registry) paths() map[string]string {
-	out := map[string]string{}
-	for _, p := range r.list {
-		at := locate(p).Binary
-		if at == "" {
-			continue
+// offered lists what a user may choose: the agents, and in a demo the scripted
+// one. The models that codex names are not there in a demo.
+func offered(r *registry.Registry, demo bool) func() []provider.Info {
+	return func() []provider.Info {
+		var out []provider.Info
+		for _, info := range r.All() {
+			if info.Name != testprovider.Name || demo {
+				if info.Name == codex.Name && demo {
+					info.Models = nil
+				}
+				out = append(out, info)
+			}
 		}
-		binary, err := filepath.EvalSymlinks(at)
-		if err != nil {
-			binary = at // its start will say what is wrong with it
-		}
-		out[config.Variable("providers."+p.Name())] = binary
+		return out
 	}
-	return out
 }

@@ -15,8 +15,10 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
@@ -94,19 +96,19 @@ func boxShowsTheCLIAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ln.Close()
-			r := newRegistry([]provider.Provider{found{name: "codex", binary: filepath.Join(l.home, c.run)}}, nil, slog.New(slog.DiscardHandler))
+			r := registry.New([]provider.Provider{found{name: "codex", binary: filepath.Join(l.home, c.run)}}, nil, slog.New(slog.DiscardHandler))
 			if err := r.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			defer r.Stop(t.Context())
 			d := local.New(local.Config{Root: filepath.Join(l.home, ".thole/x"), Binary: binary, Bwrap: bwrap,
-				Tools: func() local.Tools { return local.Tools{Readable: r.binaries(), Env: r.paths()} }})
-			got := inside(t, d, r.paths()["THOLE_PROVIDERS_CODEX"]+" --version 2>&1; cat $(find "+l.home+" -name 'canary*' 2>/dev/null) </dev/null; find "+l.home+" -type s; echo end")
+				Tools: func() local.Tools { return local.Tools{Readable: r.Binaries(), Env: located(r)} }})
+			got := inside(t, d, r.Paths()["codex"]+" --version 2>&1; cat $(find "+l.home+" -name 'canary*' 2>/dev/null) </dev/null; find "+l.home+" -type s; echo end")
 			if strings.Contains(got, "canary") || strings.Contains(got, "thole.sock") || !strings.HasSuffix(got, "end\n") {
 				t.Errorf("inside: %q", got)
 			}
 			if !strings.Contains(got, "version seven") && !strings.Contains(got, "coreutils") && !strings.Contains(got, lab.CodexVersion) {
-				t.Errorf("the CLI does not run: %q; shown %v", got, r.binaries())
+				t.Errorf("the CLI does not run: %q; shown %v", got, r.Binaries())
 			}
 		})
 	}
@@ -124,15 +126,15 @@ func inside(t *testing.T, d *local.Driver, line string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
 	turn := thole.NewID[thole.TurnID](time.Now())
-	if _, err := c.Run(t.Context(), executord.RunRequest{Turn: provider.Turn{ID: turn, Input: thole.Text("sim: run " + line)}, For: turn,
-		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}}}); err != nil {
+	if _, err := c.Run(t.Context(), wire.RunRequest{Turn: provider.Turn{ID: turn, Input: thole.Text("sim: run " + line)}, For: turn,
+		Thread: "thread", Provider: "test", Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}}}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err = c.Events(t.Context(), turn, 0, func(batch []executord.LogEvent) error {
+	err = c.Events(t.Context(), turn, 0, func(batch []wire.LogEvent) error {
 		for _, ev := range batch {
 			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 				out.WriteString(it.Command.Output)
@@ -144,6 +146,17 @@ func inside(t *testing.T, d *local.Driver, line string) string {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+type found struct {
+	provider.Provider
+	name, binary string
+}
+
+func (f found) Name() string          { return f.name }
+func (f found) Locate() provider.Info { return f.Probe(context.Background()) }
+func (f found) Probe(context.Context) provider.Info {
+	return provider.Info{Name: f.name, Binary: f.binary, Available: true}
 }
 
 // layout is a user's home directory.

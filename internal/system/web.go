@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,11 +13,13 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/platform/session"
-	"github.com/tholehq/thole/internal/service"
+	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/version"
 )
 
@@ -29,56 +33,87 @@ type Page struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// startWeb serves the page and the REST interface. It returns the page and the
-// method that makes another login link.
-func startWeb(ctx context.Context, g *service.Group, o Options, db *store.DB, sessions *session.Manager, t *threads, d *deliveries, m *meter) (page Page, login daemon.Method, err error) {
+// web serves the page and the REST interface.
+type web struct {
+	api      *httpapi.Server
+	srv      *http.Server
+	ln       net.Listener
+	at       address
+	sessions *session.Manager
+	note     string // a warning
+	log      *slog.Logger
+	page     Page // the first
+	done     chan struct{}
+}
+
+// openWeb binds the address and builds what answers there.
+func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions *session.Manager, threads *thread.Machine, agents *registry.Registry, d *deliveries, methods map[string]daemon.Method, m *meter) (*web, error) {
 	m.watch(db)
 	ln, err := listenWeb(ctx, o.Config.HTTP, sessions)
 	if err != nil {
-		return page, nil, err
+		return nil, err
 	}
+	s.closes(func() error { _ = ln.Close(); return nil }) // again, where it was served
 	at := addressOf(o.Config.HTTP, ln.Addr())
-	methods := d.methods()
 	api, err := httpapi.New(httpapi.Config{
-		Threads: t.machine, Providers: t.providers.offered(o.Demo), Settle: t.providers.settle, Index: db.Index(), Keys: db.Idempotency(),
-		Sessions: sessions, Cookies: session.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
+		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Index: db.Index(), Keys: db.Idempotency(),
+		Sessions: sessions, Cookies: guard.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
 		UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
-		return page, nil, errors.Join(err, ln.Close())
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	done := make(chan struct{})
-	start := func(context.Context) error {
-		go func() {
-			defer close(done)
-			if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-				o.Log.Error("the page is served no longer", "err", err)
-			}
-		}()
-		return nil
-	}
-	stop := func(ctx context.Context) error {
-		err := api.Shutdown(ctx)
-		if e := srv.Shutdown(ctx); e != nil {
-			err = errors.Join(err, srv.Close())
-		}
-		<-done
+	return &web{
+		api: api, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, ln: ln, at: at, sessions: sessions,
+		note: joinWarnings(doctor.Unwalled(o.Config.Executor), at.warning), log: o.Log, done: make(chan struct{}),
+	}, nil
+}
+
+func (p *web) start(ctx context.Context) (err error) {
+	if p.page, err = p.link(ctx); err != nil {
 		return err
 	}
-	if err := g.Start("http", &part{start: start, stop: stop}); err != nil {
-		return page, nil, err
+	go func() {
+		defer close(p.done)
+		if err := p.srv.Serve(p.ln); !errors.Is(err, http.ErrServerClosed) {
+			p.log.Error("the page is served no longer", "err", err)
+		}
+	}()
+	return nil
+}
+
+func (p *web) stop(ctx context.Context) error {
+	err := p.api.Shutdown(ctx)
+	if e := p.srv.Shutdown(ctx); e != nil {
+		err = errors.Join(err, p.srv.Close())
 	}
-	link := func(ctx context.Context) (Page, error) {
-		code, err := sessions.NewLogin(ctx, thole.LocalUser)
-		return Page{URL: at.base + "/auth/login?code=" + code, Base: at.base, Listen: ln.Addr().String(), Warning: joinWarnings(unwalled(o.Config.Executor), at.warning)}, err
+	<-p.done
+	return err
+}
+
+// link makes a page that logs a browser in once.
+func (p *web) link(ctx context.Context) (Page, error) {
+	code, err := p.sessions.NewLogin(ctx, thole.LocalUser)
+	return Page{URL: p.at.base + "/auth/login?code=" + code, Base: p.at.base, Listen: p.ln.Addr().String(), Warning: p.note}, err
+}
+
+// methods are served on the home's socket where there is a page.
+func (p *web) methods() map[string]daemon.Method {
+	if p == nil {
+		return nil
 	}
-	page, err = link(ctx)
-	return page, func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return link(ctx) }, err
+	return map[string]daemon.Method{MethodLogin: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return p.link(ctx) }}
+}
+
+// tell tells where the page is, if there is one.
+func (p *web) tell(to func(Page)) {
+	if p != nil {
+		to(p.page)
+	}
 }
 
 // MethodLogin asks the home's owner for a page that logs a browser in.

@@ -15,7 +15,8 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
-	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/depot"
+	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/objects/late"
@@ -24,33 +25,21 @@ import (
 	"github.com/tholehq/thole/internal/workspace"
 )
 
-// workspaces is the part of the graph that restores and syncs files. It is the
-// dispatcher's dispatch.Workspaces.
-type workspaces struct {
-	manager *workspace.Manager
-	rows    *store.Workspaces
-	objects objects.Store
-	depot   *depot
-	client  *http.Client
-	close   func() error
-}
-
-var _ dispatch.Workspaces = (*workspaces)(nil)
-
-// newWorkspaces opens the object store the configuration names. A directory is
-// served to executors on a loopback port of its own, by signed links alone.
-func newWorkspaces(cfg *config.Config, db *store.DB, log *slog.Logger) (*workspaces, error) {
-	w := &workspaces{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}}
-	if err := w.openObjects(cfg, db, log); err != nil {
+// openFiles opens the object store the configuration names. A directory is served
+// to executors on a loopback port of its own, by signed links alone.
+func (s *System) openFiles(cfg *config.Config, db *store.DB, log *slog.Logger) (*depot.Depot, error) {
+	at, check, err := s.openObjects(cfg, db, log)
+	if err != nil {
 		return nil, err
 	}
 	manifests, err := manifests(cfg.Workspace, db)
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, err
 	}
-	w.rows = db.Workspaces()
-	w.manager = workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: w.objects, Manifests: manifests, Client: w.client, Log: log})
-	return w, nil
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
+	s.closes(func() error { client.CloseIdleConnections(); return nil })
+	manager := workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: at, Manifests: manifests, Client: client, Log: log})
+	return depot.New(depot.Config{Manager: manager, Rows: db.Workspaces(), Objects: at, Check: check, Log: log}), nil
 }
 
 // manifests is where runtime manifests come from: the file the configuration
@@ -74,20 +63,19 @@ func manifests(cfg config.Workspace, db *store.DB) (workspace.ManifestSource, er
 }
 
 // openObjects makes the object store the configuration names. It need not be there:
-// what needs it waits.
-func (w *workspaces) openObjects(cfg *config.Config, db *store.DB, log *slog.Logger) error {
+// what needs it waits. check tries it.
+func (s *System) openObjects(cfg *config.Config, db *store.DB, log *slog.Logger) (_ objects.Store, check func(context.Context) error, _ error) {
 	if cfg.Objects.Kind == "s3" {
-		s, err := openS3(cfg.Objects)
+		bucket, err := openS3(cfg.Objects)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		w.keep(late.New(func() (late.Backend, error) { return s, nil }), s.Check, log)
-		w.close = s.Close
-		return nil
+		s.closes(bucket.Close)
+		return late.New(func() (late.Backend, error) { return bucket, nil }), bucket.Check, nil
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "serve objects: %w", err)
+		return nil, nil, thole.Errorf(thole.CodeUnavailable, "serve objects: %w", err)
 	}
 	at := filepath.Join(cfg.Home, "objects")
 	objects := late.New(func() (late.Backend, error) {
@@ -109,17 +97,12 @@ func (w *workspaces) openObjects(cfg *config.Config, db *store.DB, log *slog.Log
 			log.Error("serve objects", "err", err)
 		}
 	}()
-	w.keep(objects, objects.Check, log)
-	w.close = func() error {
+	s.closes(func() error {
 		err := srv.Close()
 		<-done
 		return errors.Join(err, objects.Close())
-	}
-	return nil
-}
-
-func (w *workspaces) keep(s objects.Store, check func(context.Context) error, log *slog.Logger) {
-	w.objects, w.depot = s, newDepot(check, log)
+	})
+	return objects, objects.Check, nil
 }
 
 func openS3(cfg config.Objects) (*s3.Store, error) {
@@ -134,119 +117,17 @@ func openS3(cfg config.Objects) (*s3.Store, error) {
 	return s3.Open(s3.Config{Endpoint: cfg.Endpoint, Region: cfg.Region, Bucket: cfg.Bucket, Style: s3.Style(cfg.Style), Keys: keys})
 }
 
-// Close releases the object store.
-func (w *workspaces) Close() error {
-	w.client.CloseIdleConnections()
-	return w.close()
-}
-
-func target(t dispatch.Target) workspace.Target {
-	out := workspace.Target{
-		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
-	}
-	if t.Client != nil {
-		out.Side = workspace.Remote(t.Client)
-	}
-	return out
-}
-
-// Restore implements dispatch.Workspaces. A thread that has nothing stored may do
-// without the store.
-func (w *workspaces) Restore(ctx context.Context, t dispatch.Target) error {
-	away := w.depot.away()
-	if away != nil {
-		if _, _, err := w.rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
-			return errors.Join(err, away)
-		}
-		within, cancel := context.WithTimeout(ctx, checkEvery)
-		defer cancel()
-		ctx = within
-	}
-	return w.try(ctx, func(ctx context.Context) error { return w.manager.Restore(ctx, target(t)) }, away == nil)
-}
-
-// Away implements dispatch.Depot.
-func (w *workspaces) Away() error { return w.depot.away() }
-
-// try does what needs the object store, and says of a failure whether the store is
-// why. It is given up when the store is found away, if it was there before.
-func (w *workspaces) try(ctx context.Context, do func(context.Context) error, there bool) error {
-	held, release := ctx, func() {}
-	if there {
-		held, release = w.depot.while(ctx)
-	}
-	err := do(held)
-	given := errors.Is(context.Cause(held), objects.ErrAway)
-	release()
-	if err == nil || ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
-		return err
-	}
-	away := w.depot.away()
-	if away == nil || !given {
-		away = w.depot.look(context.WithoutCancel(ctx))
-	}
-	if away != nil {
-		return away
-	}
-	return err
-}
-
-// Link implements dispatch.Workspaces.
-func (w *workspaces) Link(ctx context.Context, t dispatch.Target) error {
-	return w.manager.Link(ctx, target(t))
-}
-
-// Validate implements dispatch.Workspaces.
-func (w *workspaces) Validate(ctx context.Context, t dispatch.Target) error {
-	return w.manager.Validate(ctx, target(t))
-}
-
-// Sync implements dispatch.Workspaces.
-func (w *workspaces) Sync(ctx context.Context, t dispatch.Target, reason string) (string, error) {
-	if away := w.depot.away(); away != nil {
-		return "", away
-	}
-	var id workspace.SnapshotID
-	err := w.try(ctx, func(ctx context.Context) (err error) {
-		id, err = w.manager.Sync(ctx, target(t), reason)
-		return err
-	}, true)
-	return string(id), err
-}
-
-// Verify implements dispatch.Workspaces.
-func (w *workspaces) Verify(ctx context.Context, t dispatch.Target, snapshot string) error {
-	return w.try(ctx, func(ctx context.Context) error {
-		return w.manager.Verify(ctx, target(t), workspace.SnapshotID(snapshot))
-	}, true)
-}
-
-// collectGrace is how long an object that nothing refers to is kept, and
-// collectEvery how often they are looked for.
-const (
-	collectGrace = 24 * time.Hour
-	collectEvery = time.Hour
-)
-
-// collect removes objects that nothing refers to any more, until ctx ends.
-func (w *workspaces) collect(ctx context.Context, log *slog.Logger) {
-	ticker := time.NewTicker(collectEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if w.depot.away() != nil {
-				continue
+// Doctor looks at this machine.
+func Doctor(ctx context.Context, cfg *config.Config) []doctor.Finding {
+	look := doctor.Config{Config: cfg, Agents: Providers(cfg.Providers)}
+	if cfg.Objects.Kind == "s3" {
+		look.Objects = func(ctx context.Context) error {
+			s, err := openS3(cfg.Objects)
+			if err != nil {
+				return err
 			}
-			_, err := w.manager.Collect(ctx, collectGrace)
-			if sweeper, ok := w.objects.(interface{ Sweep(time.Time) error }); ok {
-				err = errors.Join(err, sweeper.Sweep(now.Add(-collectGrace)))
-			}
-			if err != nil && ctx.Err() == nil {
-				log.Warn("collect objects", "err", err)
-			}
+			return errors.Join(s.Check(ctx), s.Close())
 		}
 	}
+	return doctor.Look(ctx, look)
 }

@@ -57,11 +57,12 @@ func goesOn(t *testing.T, binary, bwrap string) {
 	if err := os.WriteFile(cfg.Workspace.Manifest, []byte(recipe), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ws, err := newWorkspaces(&cfg, db, slog.New(slog.DiscardHandler))
+	open := &System{}
+	ws, err := open.openFiles(&cfg, db, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ws.Close() })
+	t.Cleanup(func() { open.Close() })
 	machine, err := thread.New(thread.Config{Store: db.Threads()})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ type Site struct {
 	*Kit
 	HTTP     *httpapi.Server
 	Sessions *session.Manager
-	Cookies  session.Cookies
+	Cookies  guard.Cookies
 	URL      string
 	// Token is an API token of the local user.
 	Token string
@@ -28,7 +28,7 @@ type Site struct {
 func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 	k.t.Helper()
 	ctx := context.Background()
-	s := &Site{Kit: k, Sessions: session.New(k.db.Sessions(), nil), Cookies: session.NewCookies(k.Home, false)}
+	s := &Site{Kit: k, Sessions: session.New(k.db.Sessions(), nil), Cookies: guard.NewCookies(k.Home, false)}
 	var err error
 	if s.Token, _, err = s.Sessions.NewToken(ctx, thole.LocalUser, "test", 0); err != nil {
 		k.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -19,7 +20,7 @@ func (l *Local) download(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query().Get("path")
 	dir, name, err := l.at(p)
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	defer func() { dir.Close() }()
@@ -28,7 +29,7 @@ func (l *Local) download(w http.ResponseWriter, r *http.Request) {
 		as = path.Base(p)
 		st, err := dir.Lstat(name)
 		if err != nil {
-			writeError(w, fileError(p, err))
+			jsonhttp.Error(w, fileError(p, err))
 			return
 		}
 		if st.Kind == beneath.File {
@@ -38,7 +39,7 @@ func (l *Local) download(w http.ResponseWriter, r *http.Request) {
 		}
 		sub, err := dir.Sub(name)
 		if err != nil {
-			writeError(w, fileError(p, err))
+			jsonhttp.Error(w, fileError(p, err))
 			return
 		}
 		dir.Close()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -146,14 +147,14 @@ func (l *Local) serveTree(w http.ResponseWriter, r *http.Request) {
 	if d := r.URL.Query().Get("depth"); d != "" {
 		n, err := strconv.Atoi(d)
 		if err != nil || n < 1 {
-			writeError(w, thole.Errorf(thole.CodeInvalid, "depth %q is not a positive number", d))
+			jsonhttp.Error(w, thole.Errorf(thole.CodeInvalid, "depth %q is not a positive number", d))
 			return
 		}
 		depth = n
 	}
 	out, err := l.List(r.URL.Query().Get("path"), depth)
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -164,23 +165,23 @@ func (l *Local) serveFile(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Query().Get("path")
 	dir, name, err := l.at(path)
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	defer dir.Close()
 	if name == "" {
-		writeError(w, thole.Errorf(thole.CodeInvalid, "say which file"))
+		jsonhttp.Error(w, thole.Errorf(thole.CodeInvalid, "say which file"))
 		return
 	}
 	f, err := dir.Open(name)
 	if err != nil {
-		writeError(w, fileError(path, err))
+		jsonhttp.Error(w, fileError(path, err))
 		return
 	}
 	defer f.Close()
 	st, err := beneath.StatFile(f)
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	w.Header().Set("ETag", etag(st))
@@ -201,21 +202,21 @@ func (l *Local) writeFile(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Query().Get("path")
 	dir, name, err := l.at(path)
 	if err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	defer dir.Close()
 	if name == "" {
-		writeError(w, thole.Errorf(thole.CodeInvalid, "say which file"))
+		jsonhttp.Error(w, thole.Errorf(thole.CodeInvalid, "say which file"))
 		return
 	}
 	if _, err := replaceable(dir, name, path, r.Header); err != nil {
-		writeError(w, err)
+		jsonhttp.Error(w, err)
 		return
 	}
 	st, err := l.replace(dir, name, path, r)
 	if err != nil {
-		writeError(w, fileError(path, err))
+		jsonhttp.Error(w, fileError(path, err))
 		return
 	}
 	w.Header().Set("ETag", etag(st))

@@ -15,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/turnstart"
 	"github.com/tholehq/thole/internal/delivery"
@@ -117,11 +118,11 @@ func TestDeliveryIntoCodex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	keeper := attachment.New(attachment.Config{Store: db.Attachments(), Dir: t.TempDir(), Work: func(context.Context, thole.UserID, string, thole.ThreadID) (bool, bool, error) {
+	held := keeper.New(keeper.Config{Store: db.Attachments(), Dir: t.TempDir(), Work: func(context.Context, thole.UserID, string, thole.ThreadID) (bool, bool, error) {
 		return false, false, nil
 	}})
-	defer keeper.Close()
-	if _, err := keeper.Open(t.Context(), attachment.Open{
+	defer held.Close()
+	if _, err := held.Open(t.Context(), keeper.Open{
 		User: thole.LocalUser, Home: home, Thread: thole.ThreadID(u.thread), Kind: attachment.Endpoint, Address: address, Server: pid, Dir: "/", Trust: attachment.TrustedAll,
 	}); err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func TestDeliveryIntoCodex(t *testing.T) {
 	l.WaitWindow, l.MinInterval = 0, 0
 	var d *driver.Driver
 	m := delivery.New(delivery.Config{Store: db.Delivery(), Limits: l, Wake: func(c *delivery.Candidate) { d.Wake(c) }})
-	ch := turnstart.New(keeper, nil)
+	ch := turnstart.New(held, nil)
 	defer ch.Close()
 	d = driver.New(driver.Config{Machine: m, Channels: map[thole.Target]channel.Channel{thole.TargetCLI: ch}, Sole: true, Holder: "b"})
 	ctx, cancel := context.WithCancel(context.Background())

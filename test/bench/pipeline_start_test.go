@@ -18,7 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
@@ -136,7 +136,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 	}
 	list, err := driver.List(ctx)
 	must(t, err)
-	theirs := parts(t, db, home, executord.Dial(list[0].Endpoint, list[0].Token))
+	theirs := parts(t, db, home, executorclient.Dial(list[0].Endpoint, list[0].Token))
 	Case{
 		Name: "pipeline: turn start to the agent's process in a warm executor, p50", Unit: "µs", Peer: "4 durable commits, 2 loopback round trips, one bare spawn",
 		Promise: 1, Loose: 10, Ours: ours, Theirs: theirs,
@@ -178,7 +178,7 @@ const rest = 10 * time.Millisecond
 
 // parts does one after another what a start cannot do without. Its round trips go
 // where ours go, to the executor's process, for what costs that the least.
-func parts(t *testing.T, db *store.DB, home string, executor *executord.Client) func() float64 {
+func parts(t *testing.T, db *store.DB, home string, executor *executorclient.Client) func() float64 {
 	ctx := context.Background()
 	must(t, db.Update(ctx, "bench.table", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("create table bench (id bigint primary key, body text not null)")

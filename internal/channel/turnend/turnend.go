@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Read is a turn as a server showed it once: in its history, or in the
@@ -31,7 +32,7 @@ func (r *Read) UnmarshalJSON(b []byte) error {
 		Status    string          `json:"status"`
 		Completed json.RawMessage `json:"completedAt"`
 	}
-	if err := json.Unmarshal(b, &w); err != nil {
+	if err := strictjson.Unmarshal(b, &w); err != nil {
 		return err
 	}
 	*r = Read{id: w.ID, status: w.Status}

@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/channel/turnend"
 	"github.com/tholehq/thole/internal/version"
 )
@@ -149,7 +150,7 @@ func (c *Channel) dial(ctx context.Context, a attachment.Attachment, o appclient
 	if c.behind != nil {
 		peer = c.behind(peer)
 	}
-	if err := a.Serves(peer); err != nil {
+	if err := keeper.Serves(&a, peer); err != nil {
 		client.Close()
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -42,7 +43,7 @@ func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, er
 		return "", fmt.Errorf("connect to the app-server: %w", err)
 	}
 	defer client.Close()
-	if err := a.Serves(client.PeerPID()); err != nil {
+	if err := keeper.Serves(&a, client.PeerPID()); err != nil {
 		return "", err
 	}
 	if err := loaded(dial, client, tell); err != nil {

@@ -22,7 +22,9 @@ import (
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -103,7 +105,7 @@ func (d *Driver) label(id thole.ExecutorID) (l label, err error) {
 	if err != nil {
 		return l, err
 	}
-	return l, json.Unmarshal(data, &l)
+	return l, strictjson.Unmarshal(data, &l)
 }
 
 // Start implements executor.Driver.
@@ -153,7 +155,7 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 		defer close(run.served)
 		_ = run.http.Serve(ln)
 	}()
-	client := executord.Dial(run.info.Endpoint, run.info.Token)
+	client := executorclient.Dial(run.info.Endpoint, run.info.Token)
 	defer client.Close()
 	status, err := client.Status(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/inproc"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"go.uber.org/goleak"
@@ -65,18 +66,18 @@ func (b *bench) start() executor.Info {
 // run begins a turn and returns its id and what reads its events to the end.
 func (b *bench) run(info executor.Info, prompt string) (thole.TurnID, func() (said string, outcome thole.Outcome)) {
 	b.Helper()
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	b.Cleanup(c.Close)
-	req := executord.RunRequest{
+	req := wire.RunRequest{
 		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, For: thole.NewID[thole.TurnID](time.Now()),
-		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
+		Thread: "thread", Provider: "test", Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 	}
 	if _, err := c.Run(b.Context(), req); err != nil {
 		b.Fatal(err)
 	}
 	return req.Turn.ID, func() (said string, outcome thole.Outcome) {
 		b.Helper()
-		err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []executord.LogEvent) error {
+		err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
 			for _, ev := range batch {
 				if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 					said += it.Command.Output
@@ -145,13 +146,13 @@ func TestStopUnderATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := b.start()
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
 	status, err := c.Status(t.Context())
 	if err != nil || len(status.Runs) != 1 || status.Runs[0].ID != turn {
 		t.Fatalf("%+v, %v", status, err)
 	}
-	wrong := executord.Dial(info.Endpoint, "wrong")
+	wrong := executorclient.Dial(info.Endpoint, "wrong")
 	defer wrong.Close()
 	if _, err := wrong.Status(context.Background()); thole.CodeOf(err) != thole.CodeUnauthorized {
 		t.Errorf("a wrong token: %v", err)

@@ -23,7 +23,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/executor"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -234,7 +234,7 @@ func (d *Driver) reach(ctx context.Context, info executor.Info) (executor.Info, 
 		return info, fmt.Errorf("read executor token: %w", err)
 	}
 	info.Endpoint, info.Token = "unix:"+d.dir(info.ID, own, "d.sock"), token
-	client := executord.Dial(info.Endpoint, info.Token)
+	client := executorclient.Dial(info.Endpoint, info.Token)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

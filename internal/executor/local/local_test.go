@@ -18,12 +18,13 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/forks"
 	"github.com/tholehq/thole/internal/testkit/lab"
-	wire "github.com/tholehq/thole/protocol/exec"
+	execwire "github.com/tholehq/thole/protocol/exec"
 )
 
 var binary string
@@ -75,17 +76,17 @@ func (b *bench) start() executor.Info {
 // run takes one prompt to its end and returns what the commands printed.
 func (b *bench) run(info executor.Info, prompt string) string {
 	b.Helper()
-	c := executord.Dial(info.Endpoint, info.Token)
+	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
-	req := executord.RunRequest{
+	req := wire.RunRequest{
 		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, For: thole.NewID[thole.TurnID](time.Now()),
-		Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
+		Thread: "thread", Provider: "test", Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 	}
 	if _, err := c.Run(b.Context(), req); err != nil {
 		b.Fatal(err)
 	}
 	var out strings.Builder
-	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []executord.LogEvent) error {
+	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
 		for _, ev := range batch {
 			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
 				out.WriteString(it.Command.Output)
@@ -165,11 +166,11 @@ func TestStopReachesEveryDescendant(t *testing.T) {
 			}
 			return strings.Contains(string(out), "sleep "+mark)
 		}
-		client := executord.Dial(info.Endpoint, info.Token)
+		client := executorclient.Dial(info.Endpoint, info.Token)
 		defer client.Close()
-		req := executord.RunRequest{
+		req := wire.RunRequest{
 			Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run setsid sleep " + mark + " & echo up; wait")},
-			For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
+			For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 		}
 		if _, err := client.Run(t.Context(), req); err != nil {
 			t.Fatal(err)
@@ -209,12 +210,12 @@ func TestStopEndsAChainOfForks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t, "")
 			info := b.start()
-			client := executord.Dial(info.Endpoint, info.Token)
+			client := executorclient.Dial(info.Endpoint, info.Token)
 			defer client.Close()
 			chain := forks.New(t)
-			req := executord.RunRequest{
+			req := wire.RunRequest{
 				Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text("sim: run " + chain.Command() + " wait; sleep 600")},
-				For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: executord.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
+				For:  thole.NewID[thole.TurnID](time.Now()), Thread: "thread", Provider: "test", Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
 			}
 			if _, err := client.Run(t.Context(), req); err != nil {
 				t.Fatal(err)
@@ -300,7 +301,7 @@ func TestProcessesThroughTheSameListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	p, err := c.Start(t.Context(), wire.StartParams{ProcessID: "p1", Argv: []string{"/bin/sh", "-c", "pwd"}, Cwd: wire.FormatURI("/workspace"), Env: map[string]string{}})
+	p, err := c.Start(t.Context(), execwire.StartParams{ProcessID: "p1", Argv: []string{"/bin/sh", "-c", "pwd"}, Cwd: execwire.FormatURI("/workspace"), Env: map[string]string{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +374,7 @@ func TestTerminal(t *testing.T) {
 	each(t, func(t *testing.T, bwrap string) {
 		b := setup(t, bwrap)
 		info := b.start()
-		c := executord.Dial(info.Endpoint, info.Token)
+		c := executorclient.Dial(info.Endpoint, info.Token)
 		defer c.Close()
 		conn, err := c.Terminal(t.Context(), terminal.DefaultSize)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/process"
 )
 
@@ -71,7 +71,7 @@ func (d *Driver) around(pid int) bool {
 	return slices.ContainsFunc(strings.Fields(string(children)), is)
 }
 
-func marker(id thole.ExecutorID) string { return executord.Mark + "=" + string(id) }
+func marker(id thole.ExecutorID) string { return wire.Mark + "=" + string(id) }
 
 // marked finds the processes of an executor by the marker in their environment.
 // A process whose environment cannot be read is not ours: ours run as our user.

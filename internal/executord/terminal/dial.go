@@ -39,7 +39,7 @@ func Dial(ctx context.Context, client *http.Client, url string, header http.Head
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
 	}
-	ws.SetReadLimit(maxMessage)
+	ws.SetReadLimit(MaxMessage)
 	hello, _ := json.Marshal(size)
 	if err := ws.Write(ctx, websocket.MessageText, hello); err != nil {
 		_ = ws.CloseNow()
@@ -56,7 +56,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, c.ended(err)
 		}
-		if len(msg) > 0 && msg[0] == outOutput {
+		if len(msg) > 0 && msg[0] == OutOutput {
 			c.rest = msg[1:]
 		}
 	}
@@ -70,7 +70,7 @@ func (c *Conn) ended(err error) error {
 	if !errors.As(err, &ce) {
 		return thole.Errorf(thole.CodeUnavailable, "the terminal was lost: %w", err)
 	}
-	code, told := strings.CutPrefix(ce.Reason, exitReason)
+	code, told := strings.CutPrefix(ce.Reason, ExitReason)
 	n, err := strconv.Atoi(code)
 	if !told || err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "the terminal was closed: %s", ce.Reason)
@@ -85,8 +85,8 @@ func (c *Conn) ExitCode() int { return c.exit }
 // Write sends input.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
-		part := b[:min(len(b), chunk)]
-		if err := c.send(append([]byte{cmdInput}, part...)); err != nil {
+		part := b[:min(len(b), Chunk)]
+		if err := c.send(append([]byte{CmdInput}, part...)); err != nil {
 			return n, err
 		}
 		n += len(part)
@@ -98,14 +98,14 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 // Resize tells the terminal's new size.
 func (c *Conn) Resize(size Size) error {
 	body, _ := json.Marshal(size)
-	return c.send(append([]byte{cmdResize}, body...))
+	return c.send(append([]byte{CmdResize}, body...))
 }
 
 // Pause asks for no more output; what is under way still comes.
-func (c *Conn) Pause() error { return c.send([]byte{cmdPause}) }
+func (c *Conn) Pause() error { return c.send([]byte{CmdPause}) }
 
 // Resume asks for output again.
-func (c *Conn) Resume() error { return c.send([]byte{cmdResume}) }
+func (c *Conn) Resume() error { return c.send([]byte{CmdResume}) }
 
 func (c *Conn) send(msg []byte) error {
 	if err := c.ws.Write(context.Background(), websocket.MessageBinary, msg); err != nil {

@@ -1,6 +1,11 @@
+// Package terminal is what is said about a terminal over a WebSocket, in the wire
+// protocol of ttyd, so that its page and its other clients attach too, and the
+// client's end of it. Package shell serves it. It starts no process.
 package terminal
 
 import (
+	"unicode/utf8"
+
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -11,16 +16,35 @@ const Subprotocol = "tty"
 // A message is one byte that says what it is, and the rest. The client's first
 // message is a JSON object instead, whose brace is that byte.
 const (
-	cmdHello  = '{'
-	cmdInput  = '0' // bytes for the program
-	cmdResize = '1' // a Size
-	cmdPause  = '2' // no more output, until
-	cmdResume = '3'
+	CmdHello  = '{'
+	CmdInput  = '0' // bytes for the program
+	CmdResize = '1' // a Size
+	CmdPause  = '2' // no more output, until
+	CmdResume = '3'
 
-	outOutput      = '0' // bytes of the program
-	outTitle       = '1'
-	outPreferences = '2' // settings of the client's own, a JSON object
+	OutOutput      = '0' // bytes of the program
+	OutTitle       = '1'
+	OutPreferences = '2' // settings of the client's own, a JSON object
 )
+
+const (
+	// MaxMessage bounds a client's message: what somebody pastes is one.
+	MaxMessage = 1 << 20
+	// Chunk is the most that one message of output carries.
+	Chunk = 16 << 10
+	// MaxReason is what fits a close frame.
+	MaxReason = 123
+	// ExitReason, with the code behind it, is the reason of a shell's end.
+	ExitReason = "exit code "
+)
+
+// Cut shortens a reason to what a close frame holds, at a rune boundary.
+func Cut(s string) string {
+	for len(s) > MaxReason || !utf8.ValidString(s) {
+		s = s[:min(MaxReason, len(s)-1)]
+	}
+	return s
+}
 
 // maxSide bounds a terminal: programs make room for all of it.
 const maxSide = 4096
@@ -41,39 +65,39 @@ func (s Size) check() error {
 	return nil
 }
 
-// command is a message of a client.
-type command struct {
-	kind byte
-	data []byte // of cmdInput; a part of the message
-	size Size   // of cmdHello and cmdResize
+// Command is a message of a client.
+type Command struct {
+	Kind byte
+	Data []byte // of cmdInput; a part of the message
+	Size Size   // of cmdHello and cmdResize
 }
 
-// decode reads a client's message. A hello that lacks a size has the default one,
+// Decode reads a client's message. A hello that lacks a size has the default one,
 // and may carry what other servers ask for.
-func decode(msg []byte) (command, error) {
+func Decode(msg []byte) (Command, error) {
 	if len(msg) == 0 {
-		return command{}, thole.Errorf(thole.CodeInvalid, "an empty message")
+		return Command{}, thole.Errorf(thole.CodeInvalid, "an empty message")
 	}
-	c := command{kind: msg[0]}
-	switch c.kind {
-	case cmdInput:
-		c.data = msg[1:]
+	c := Command{Kind: msg[0]}
+	switch c.Kind {
+	case CmdInput:
+		c.Data = msg[1:]
 		return c, nil
-	case cmdPause, cmdResume:
+	case CmdPause, CmdResume:
 		return c, nil
-	case cmdHello:
-		if err := strictjson.Unmarshal(msg, &c.size); err != nil {
+	case CmdHello:
+		if err := strictjson.Unmarshal(msg, &c.Size); err != nil {
 			return c, thole.Errorf(thole.CodeInvalid, "the first message: %w", err)
 		}
-		if c.size == (Size{}) {
-			c.size = DefaultSize
+		if c.Size == (Size{}) {
+			c.Size = DefaultSize
 		}
-		return c, c.size.check()
-	case cmdResize:
-		if err := strictjson.Unmarshal(msg[1:], &c.size); err != nil {
+		return c, c.Size.check()
+	case CmdResize:
+		if err := strictjson.Unmarshal(msg[1:], &c.Size); err != nil {
 			return c, thole.Errorf(thole.CodeInvalid, "a resize: %w", err)
 		}
-		return c, c.size.check()
+		return c, c.Size.check()
 	}
-	return c, thole.Errorf(thole.CodeInvalid, "unknown command %q", c.kind)
+	return c, thole.Errorf(thole.CodeInvalid, "unknown command %q", c.Kind)
 }

@@ -1,6 +1,7 @@
 // Package guard keeps browsers honest in front of the HTTP side: which Host names
 // count as ours (against DNS rebinding), which Origins may act, what a page of
-// ours may load, and on which addresses a server may listen at all. It decides
+// ours may load, how the session cookie is shaped, and on which addresses a server
+// may listen at all. It decides
 // by headers alone; who the user is belongs to the session package.
 //
 // It sends no CORS header, ever: no other origin may read an answer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/jsonhttp"
 )
 
 // Problem is an error on the wire (RFC 9457).
@@ -43,27 +44,7 @@ func statusOf(err error) int {
 	case errors.Is(err, errStale):
 		return http.StatusPreconditionFailed
 	}
-	switch thole.CodeOf(err) {
-	case thole.CodeInvalid:
-		return http.StatusBadRequest
-	case thole.CodeNotFound:
-		return http.StatusNotFound
-	case thole.CodeConflict, thole.CodeBusy, thole.CodeHeld:
-		return http.StatusConflict
-	case thole.CodeForbidden:
-		return http.StatusForbidden
-	case thole.CodeUnauthorized:
-		return http.StatusUnauthorized
-	case thole.CodeOverloaded:
-		return http.StatusTooManyRequests
-	case thole.CodeUnavailable:
-		return http.StatusServiceUnavailable
-	case thole.CodeUnsupported:
-		return http.StatusNotImplemented
-	case thole.CodeGone:
-		return http.StatusGone
-	}
-	return http.StatusInternalServerError
+	return jsonhttp.Status(thole.CodeOf(err))
 }
 
 // problem tells an error. What went wrong inside is logged, not shown.

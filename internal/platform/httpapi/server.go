@@ -59,7 +59,7 @@ type Config struct {
 	Index           Index
 	Keys            Keys
 	Sessions        *session.Manager
-	Cookies         session.Cookies
+	Cookies         guard.Cookies
 	Guard           *guard.Guard
 	// Deliveries finds a delivery method by its wire name; nil: there are none.
 	Deliveries func(method string) Method

@@ -2,8 +2,6 @@ package session_test
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -159,29 +157,4 @@ func TestTokenLimit(t *testing.T) {
 		_, _, err = m.NewToken(ctx, thole.LocalUser, "t", 0)
 	}
 	code(t, err, thole.CodeOverloaded)
-}
-
-func TestCookie(t *testing.T) {
-	for _, secure := range []bool{false, true} {
-		c := session.NewCookies("/home/a", secure)
-		if c.Name() == session.NewCookies("/home/b", secure).Name() {
-			t.Error("two homes share a cookie")
-		}
-		w := httptest.NewRecorder()
-		c.Set(w, "v", time.Hour)
-		got := w.Result().Cookies()[0]
-		if !got.HttpOnly || got.SameSite != http.SameSiteStrictMode || got.Path != "/" || got.Domain != "" ||
-			got.Secure != secure || strings.HasPrefix(got.Name, "__Host-") != secure {
-			t.Errorf("cookie = %+v", got)
-		}
-		r := httptest.NewRequest("GET", "/", nil)
-		r.AddCookie(got)
-		if c.Value(r) != "v" {
-			t.Error("the cookie does not come back")
-		}
-		r.AddCookie(&http.Cookie{Name: c.Name(), Value: "planted"})
-		if c.Value(r) != "" {
-			t.Error("a planted second cookie counted")
-		}
-	}
 }

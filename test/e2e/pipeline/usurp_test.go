@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 )
 
 // intrude is the variable that makes this program the agent's own: it looks for
@@ -39,14 +40,14 @@ func answerMyself() error {
 	if err != nil {
 		return err
 	}
-	c := executord.Dial(socket, token)
+	c := executorclient.Dial(socket, token)
 	for {
 		pending, err := c.Pending(ctx)
 		if err != nil {
 			return err
 		}
 		for _, p := range pending {
-			_, err := c.Reply(ctx, executord.ReplyRequest{Run: p.Run, Ask: p.Ask.ID, Answer: event.Answer{Decision: event.DecisionAllow}})
+			_, err := c.Reply(ctx, wire.ReplyRequest{Run: p.Run, Ask: p.Ask.ID, Answer: event.Answer{Decision: event.DecisionAllow}})
 			return err
 		}
 		if ctx.Err() != nil {

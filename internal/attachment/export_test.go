@@ -1,4 +1,0 @@
-package attachment
-
-// OnStep tells of each step of the start of a server that is no durable change.
-func (k *Keeper) OnStep(f func(string)) { k.onStep = f }

@@ -1,0 +1,47 @@
+// Package executors answers what people ask the owner of a home about threads'
+// executors and their files: stop them, wait until files are saved, write files out,
+// open a terminal. It decides no turn and moves no file itself: the dispatcher and
+// the depot do.
+package executors
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/tholehq/thole/internal/depot"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
+)
+
+// Config makes a Service.
+type Config struct {
+	Threads    *thread.Machine
+	Dispatcher *dispatch.Dispatcher
+	Rows       executor.Rows
+	Queue      *store.Queue
+	Driver     executor.Driver
+	Files      *depot.Depot
+	Log        *slog.Logger
+}
+
+// Service answers on the home's socket. Safe for concurrent use.
+type Service struct {
+	cfg       Config
+	terminals atomic.Int64 // open ones
+}
+
+// New makes a service.
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
+
+// Staying says whether turns or terminals need this process, "" if none does.
+func (t *Service) Staying() string {
+	if t.cfg.Dispatcher.Busy() {
+		return "a turn is running"
+	}
+	if t.terminals.Load() > 0 {
+		return "a terminal is open"
+	}
+	return ""
+}

@@ -1,0 +1,103 @@
+package executors
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/strictjson"
+)
+
+// Methods of the home's owner for executors.
+const (
+	// MethodCloseThread asks for a thread's executor to be synced and stopped, behind
+	// its running turn; its removal is due a day later. MethodStopped waits for it.
+	MethodCloseThread = "thole/executor/close"
+	MethodStopped     = "thole/executor/stopped"
+	// MethodSweep does at once what is overdue.
+	MethodSweep = "thole/sweep"
+	// MethodExport writes the files a thread's last sync stored into a directory.
+	MethodExport = "thole/workspace/export"
+	// MethodSaved says how far a thread's files are saved, and may wait until they are.
+	MethodSaved = "thole/workspace/saved"
+)
+
+// ExportParams names a thread and an absolute directory.
+type ExportParams struct {
+	Thread thole.ThreadID `json:"thread_id"`
+	Dir    string         `json:"dir"`
+}
+
+// ExportResult says what was written and what has no place in a directory.
+type ExportResult struct {
+	Dir      string    `json:"dir"`
+	Snapshot string    `json:"snapshot_id"`
+	Runtime  string    `json:"runtime_version"`
+	Synced   time.Time `json:"synced_at"`
+	Files    int       `json:"files"`
+	Links    int       `json:"links"`
+	Bytes    int64     `json:"bytes"`
+	Skipped  []string  `json:"skipped"`
+}
+
+// CloseParams names a thread, or all that have a running executor. Interrupt ends a
+// turn that is under way instead of waiting for it.
+type CloseParams struct {
+	Thread    thole.ThreadID `json:"thread_id,omitempty"`
+	All       bool           `json:"all,omitempty"`
+	Interrupt bool           `json:"interrupt,omitempty"`
+}
+
+// CloseResult names the threads whose executors stop, and when they were asked to, by
+// the store's clock.
+type CloseResult struct {
+	Threads []thole.ThreadID `json:"threads"`
+	Asked   time.Time        `json:"asked_at"`
+}
+
+// Methods are served on the home's socket.
+func (t *Service) Methods() map[string]daemon.Method {
+	return map[string]daemon.Method{
+		MethodCloseThread: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p CloseParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "close thread: %w", err)
+			}
+			return t.close(ctx, actor, p)
+		},
+		MethodStopped: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p StoppedParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "wait for stop: %w", err)
+			}
+			return struct{}{}, t.stopped(ctx, actor, p)
+		},
+		MethodSaved: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p SavedParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "saved files: %w", err)
+			}
+			return t.saved(ctx, actor, p)
+		},
+		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
+			return struct{}{}, t.cfg.Dispatcher.Sweep(ctx)
+		},
+		MethodExport: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p ExportParams
+			if err := strictjson.Unmarshal(params, &p); err != nil || !filepath.IsAbs(p.Dir) {
+				return nil, thole.Errorf(thole.CodeInvalid, "export: a thread and an absolute directory are needed")
+			}
+			if _, err := t.cfg.Threads.Get(ctx, actor, p.Thread); err != nil {
+				return nil, err
+			}
+			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir)
+			if err != nil {
+				return nil, err
+			}
+			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Links: x.Links, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...)}, nil
+		},
+	}
+}

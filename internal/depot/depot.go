@@ -1,0 +1,159 @@
+// Package depot is the dispatcher's way to threads' files: it restores and syncs
+// them through the workspace manager, knows whether the object store can be used,
+// and removes what nothing refers to. What fails while the store is away waits for
+// it and blames nothing else.
+package depot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/workspace"
+)
+
+// Config makes a Depot.
+type Config struct {
+	Manager *workspace.Manager
+	Rows    *store.Workspaces
+	Objects objects.Store
+	// Check tries the object store.
+	Check func(context.Context) error
+	Log   *slog.Logger
+}
+
+// Depot is the dispatcher's dispatch.Workspaces.
+type Depot struct {
+	cfg   Config
+	watch *watch
+}
+
+var _ dispatch.Workspaces = (*Depot)(nil)
+
+// New makes a depot whose store is taken to be there.
+func New(cfg Config) *Depot { return &Depot{cfg: cfg, watch: newWatch(cfg.Check, cfg.Log)} }
+
+// Watch looks at the object store until ctx ends. back is called when it was away
+// and is there again.
+func (w *Depot) Watch(ctx context.Context, back func(context.Context)) { w.watch.run(ctx, back) }
+
+// ExportDir writes the files of a thread's last sync into a directory.
+func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (workspace.Snapshot, workspace.Exported, error) {
+	return w.cfg.Manager.ExportDir(ctx, id, dir)
+}
+
+func target(t dispatch.Target) workspace.Target {
+	out := workspace.Target{
+		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
+	}
+	if t.Client != nil {
+		out.Side = workspace.Remote(t.Client)
+	}
+	return out
+}
+
+// Restore implements dispatch.Workspaces. A thread that has nothing stored may do
+// without the store.
+func (w *Depot) Restore(ctx context.Context, t dispatch.Target) error {
+	away := w.watch.away()
+	if away != nil {
+		if _, _, err := w.cfg.Rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
+			return errors.Join(err, away)
+		}
+		within, cancel := context.WithTimeout(ctx, checkEvery)
+		defer cancel()
+		ctx = within
+	}
+	return w.try(ctx, func(ctx context.Context) error { return w.cfg.Manager.Restore(ctx, target(t)) }, away == nil)
+}
+
+// Away implements dispatch.Depot.
+func (w *Depot) Away() error { return w.watch.away() }
+
+// try does what needs the object store, and says of a failure whether the store is
+// why. It is given up when the store is found away, if it was there before.
+func (w *Depot) try(ctx context.Context, do func(context.Context) error, there bool) error {
+	held, release := ctx, func() {}
+	if there {
+		held, release = w.watch.while(ctx)
+	}
+	err := do(held)
+	given := errors.Is(context.Cause(held), objects.ErrAway)
+	release()
+	if err == nil || ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
+		return err
+	}
+	away := w.watch.away()
+	if away == nil || !given {
+		away = w.watch.look(context.WithoutCancel(ctx))
+	}
+	if away != nil {
+		return away
+	}
+	return err
+}
+
+// Link implements dispatch.Workspaces.
+func (w *Depot) Link(ctx context.Context, t dispatch.Target) error {
+	return w.cfg.Manager.Link(ctx, target(t))
+}
+
+// Validate implements dispatch.Workspaces.
+func (w *Depot) Validate(ctx context.Context, t dispatch.Target) error {
+	return w.cfg.Manager.Validate(ctx, target(t))
+}
+
+// Sync implements dispatch.Workspaces.
+func (w *Depot) Sync(ctx context.Context, t dispatch.Target, reason string) (string, error) {
+	if away := w.watch.away(); away != nil {
+		return "", away
+	}
+	var id workspace.SnapshotID
+	err := w.try(ctx, func(ctx context.Context) (err error) {
+		id, err = w.cfg.Manager.Sync(ctx, target(t), reason)
+		return err
+	}, true)
+	return string(id), err
+}
+
+// Verify implements dispatch.Workspaces.
+func (w *Depot) Verify(ctx context.Context, t dispatch.Target, snapshot string) error {
+	return w.try(ctx, func(ctx context.Context) error {
+		return w.cfg.Manager.Verify(ctx, target(t), workspace.SnapshotID(snapshot))
+	}, true)
+}
+
+// collectGrace is how long an object that nothing refers to is kept, and
+// collectEvery how often they are looked for.
+const (
+	collectGrace = 24 * time.Hour
+	collectEvery = time.Hour
+)
+
+// Collect removes objects that nothing refers to any more, until ctx ends.
+func (w *Depot) Collect(ctx context.Context) {
+	ticker := time.NewTicker(collectEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if w.watch.away() != nil {
+				continue
+			}
+			_, err := w.cfg.Manager.Collect(ctx, collectGrace)
+			if sweeper, ok := w.cfg.Objects.(interface{ Sweep(time.Time) error }); ok {
+				err = errors.Join(err, sweeper.Sweep(now.Add(-collectGrace)))
+			}
+			if err != nil && ctx.Err() == nil {
+				w.cfg.Log.Warn("collect objects", "err", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package executorclient talks to an executord: calls, its event stream, its
+// terminals. It decides nothing and links nothing of the server.
+package executorclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/jsonhttp"
+	"github.com/tholehq/thole/internal/strictjson"
+)
+
+// Client talks to one executord. Safe for concurrent use. An error of class
+// CodeUnavailable means that nobody knows whether the call had an effect; every
+// call but Terminal is idempotent, so it may be repeated. A call takes as long as it
+// takes, but not longer than executord answers at all.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+	probe time.Duration
+}
+
+// Dial makes a client for "unix:PATH" or "http://HOST:PORT". It connects lazily.
+func Dial(endpoint, token string) *Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true}
+	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport}, probe: probeEvery}
+	if path, ok := cutUnix(endpoint); ok {
+		c.base = "http://executord"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+	}
+	return c
+}
+
+func cutUnix(endpoint string) (string, bool) {
+	const prefix = "unix:"
+	if len(endpoint) > len(prefix) && endpoint[:len(prefix)] == prefix {
+		return endpoint[len(prefix):], true
+	}
+	return "", false
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Run starts a run, or returns the one that is there.
+func (c *Client) Run(ctx context.Context, req wire.RunRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/run", req)
+}
+
+// Cancel stops a run.
+func (c *Client) Cancel(ctx context.Context, req wire.CancelRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/cancel", req)
+}
+
+// Steer adds input to a run.
+func (c *Client) Steer(ctx context.Context, req wire.SteerRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/steer", req)
+}
+
+// Reply answers or parks an ask.
+func (c *Client) Reply(ctx context.Context, req wire.ReplyRequest) (wire.Run, error) {
+	return call[wire.Run](ctx, c, "POST", "/human-loop/reply", req)
+}
+
+// Ack acknowledges events.
+func (c *Client) Ack(ctx context.Context, req wire.AckRequest) error {
+	_, err := call[struct{}](ctx, c, "POST", "/ack", req)
+	return err
+}
+
+// Status asks what the executor is doing.
+func (c *Client) Status(ctx context.Context) (wire.Status, error) {
+	return call[wire.Status](ctx, c, "GET", "/status", nil)
+}
+
+// Pending lists the asks that wait for a human.
+func (c *Client) Pending(ctx context.Context) ([]wire.PendingAsk, error) {
+	p, err := call[wire.Pending](ctx, c, "GET", "/human-loop/pending", nil)
+	return p.Pending, err
+}
+
+// Post calls a workspace endpoint with a JSON body and decodes its answer.
+func (c *Client) Post(ctx context.Context, path string, in, out any) error {
+	raw, err := call[json.RawMessage](ctx, c, "POST", path, in)
+	if err != nil || out == nil {
+		return err
+	}
+	return strictjson.Unmarshal(raw, out)
+}
+
+// Events reads a run's log behind a cursor and calls fn for every event, batched
+// as they arrive. It returns nil when the run is over and fn has seen its last
+// event, and an error when the stream broke or fn returned one.
+func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn func([]wire.LogEvent) error) error {
+	resp, err := c.do(ctx, "GET", "/runs/"+string(run)+"/events?after="+strconv.FormatUint(after, 10), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	r := bufio.NewReaderSize(resp.Body, 64<<10)
+	var batch []wire.LogEvent
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == nil {
+			var ev wire.LogEvent
+			if err := strictjson.Unmarshal(line, &ev); err != nil {
+				return thole.Errorf(thole.CodeInternal, "decode event: %w", err)
+			}
+			batch = append(batch, ev)
+		}
+		// Hand over what is there before waiting for more.
+		if len(batch) > 0 && (err != nil || r.Buffered() == 0 || len(batch) >= 256) {
+			if err := fn(batch); err != nil {
+				return err
+			}
+			batch = nil
+		}
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return nil
+		}
+		if err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "event stream broke: %w", err)
+		}
+	}
+}
+
+func call[Out any](ctx context.Context, c *Client, method, path string, in any) (out Out, err error) {
+	resp, err := c.do(ctx, method, path, in)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	if err := strictjson.Read(resp.Body, &out); err != nil {
+		return out, thole.Errorf(thole.CodeUnavailable, "decode executor answer: %w", err)
+	}
+	return out, nil
+}
+
+func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	ctx, release := c.guard(ctx)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if r, ok := in.(interface{ WriteHeader(http.Header) }); ok {
+		r.WriteHeader(req.Header)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		defer release()
+		if errors.Is(context.Cause(ctx), errSilent) {
+			return nil, errSilent
+		}
+		return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
+	}
+	resp.Body = guarded{resp.Body, release}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, jsonhttp.ReadError(resp)
+}
+
+// Terminal opens a login shell in the workspace. Each call has a shell of
+// its own, which ends with the connection.
+func (c *Client) Terminal(ctx context.Context, size terminal.Size) (*terminal.Conn, error) {
+	return c.TerminalAt(ctx, "/terminal", size)
+}
+
+// TerminalAt is Terminal at the path of somebody who passes it on.
+func (c *Client) TerminalAt(ctx context.Context, path string, size terminal.Size) (*terminal.Conn, error) {
+	return terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size, jsonhttp.ReadError)
+}

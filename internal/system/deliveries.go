@@ -1,0 +1,145 @@
+package system
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/message"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/supervise"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/delivery"
+	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/store"
+)
+
+// deliveries is the delivery part of the graph.
+type deliveries struct {
+	meter   *meter
+	machine *delivery.Machine
+	keeper  *artifact.Keeper
+	runs    *supervise.Runs
+	compose *message.Writer
+	db      *store.DB
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next commit
+	wake    func(*delivery.Candidate)
+}
+
+func newDeliveries(cfg *config.Config, db *store.DB, m *meter, log *slog.Logger) (_ *deliveries, err error) {
+	d := &deliveries{db: db, meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
+	if d.keeper, err = artifact.New(artifact.Config{Dir: filepath.Join(cfg.Home, "artifacts"), Store: db.Artifacts()}); err != nil {
+		return nil, err
+	}
+	if d.compose, err = messages(cfg.Delivery.Template, cfg.Delivery.MessageBytes); err != nil {
+		return nil, err
+	}
+	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: limits(cfg.Delivery), Wake: d.tell, Held: m.held})
+	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, d.keeper, sqldb.OutcomeUnknown)
+	return d, err
+}
+
+// newDriver makes what delivers by these channels, and is woken by every commit.
+func (d *deliveries) newDriver(by map[thole.Target]channel.Channel) *driver.Driver {
+	out := driver.New(driver.Config{
+		Machine: d.machine, Channels: by, Compose: d.compose.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Meter: d.meter, Log: d.log,
+	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wake = out.Wake
+	return out
+}
+
+// tell wakes the driver and everyone who waits for a change.
+func (d *deliveries) tell(ready *delivery.Candidate) {
+	d.mu.Lock()
+	close(d.changed)
+	d.changed = make(chan struct{})
+	wake := d.wake
+	d.mu.Unlock()
+	wake(ready)
+}
+
+func (d *deliveries) nextChange() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+func (d *deliveries) methods(by *driver.Driver) map[string]daemon.Method {
+	api := &daemon.Delivery{
+		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: forecast(by),
+		Cancelled: d.runs.Cancel, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
+		Check: func(ctx context.Context) ([]wire.Violation, error) {
+			found, err := d.db.CheckDelivery(ctx)
+			var out []wire.Violation
+			for _, v := range found {
+				out = append(out, wire.Violation{Rule: v.Rule, Row: v.Row})
+			}
+			return out, err
+		},
+	}
+	return api.Methods()
+}
+
+// forecast asks the channel what it would do now; without one, or where the policy
+// is not strictly safe, a human will be needed.
+func forecast(by *driver.Driver) func(context.Context, delivery.Address, thole.Target, thole.DeliveryPolicy) wire.Forecast {
+	return func(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) wire.Forecast {
+		f := by.Forecast(ctx, a, t, p)
+		return wire.Forecast{Automatic: f.Automatic, Reasons: f.Reasons}
+	}
+}
+
+func (d *deliveries) sweep(ctx context.Context) error {
+	if _, err := d.machine.Sweep(ctx); err != nil {
+		return err
+	}
+	if _, err := d.keeper.Sweep(ctx); err != nil {
+		return err
+	}
+	return d.runs.Sweep(ctx)
+}
+
+// sweepAlways repeats what the driver's own passes do not cover.
+func (d *deliveries) sweepAlways(ctx context.Context) {
+	t := time.NewTicker(15 * time.Second)
+	defer t.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		err := d.runs.Sweep(ctx)
+		if err == nil && n%40 == 0 {
+			_, err = d.keeper.Sweep(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("sweep failed", "err", err)
+		}
+	}
+}
+
+func (d *deliveries) staying(ctx context.Context, by *driver.Driver, idle time.Duration) (string, error) {
+	if by.Busy() {
+		return "a delivery is under way", nil
+	}
+	p, err := d.machine.Pending(ctx)
+	if err != nil {
+		return "", err
+	}
+	return daemon.Staying(p, time.Now(), idle, by.Serves), nil
+}

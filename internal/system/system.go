@@ -1,0 +1,258 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/appserver"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/executors"
+	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider/registry"
+	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/service"
+	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/tracing"
+	"github.com/tholehq/thole/internal/version"
+)
+
+// Options say which parts of the graph run.
+type Options struct {
+	Config *config.Config
+	Role   string // "daemon", started on demand, or "up"
+	// Idle ends the process after this long with nothing to do; 0: never.
+	Idle     time.Duration
+	Takeover bool
+	// Demo puts the scripted model in place of the user's own.
+	Demo bool
+	Log  *slog.Logger
+	// Ready is called once: with nil when the home's socket answers.
+	Ready func(error)
+	// Web is told where the page is once the home's socket answers, because it names
+	// commands that ask there; nil: no HTTP. UI is the built page.
+	Web func(Page)
+	UI  fs.FS
+	// Leaves is told at the end which executors go on; nil: nobody asks.
+	Leaves func([]executors.Left)
+	// Hook observes durable steps, for crash tests.
+	Hook sqldb.Hook
+}
+
+// System is the whole program of one home, built and not yet running.
+type System struct {
+	sweep  func(context.Context) error // of what is overdue, before anybody is heard
+	parts  []named                     // in the order in which they start
+	socket daemon.Config
+	ready  func()         // called when the socket answers
+	open   []func() error // closed in reverse
+}
+
+type named struct {
+	name string
+	service.Part
+}
+
+// New builds the graph, each part from those above it. What it opens, Close closes;
+// nothing runs before Run.
+func New(ctx context.Context, o Options) (_ *System, err error) {
+	cfg, log, s := o.Config, o.Log, &System{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	box := isolation(context.WithoutCancel(ctx), cfg.Executor)
+	spans, err := tracing.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.closes(func() error { // the end does not wait long for a collector that is away
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = spans.Stop(ctx)
+		return nil
+	})
+	meter := newMeter(spans)
+
+	// The home and its store.
+	owner, err := own(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.closes(owner.Release)
+	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Home, "thole.db"), Log: log, Took: meter.commit, Hook: o.Hook})
+	if err != nil {
+		return nil, err
+	}
+	s.closes(db.Close)
+
+	// Machines.
+	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	results, err := newDeliveries(cfg, db, meter, log)
+	if err != nil {
+		return nil, err
+	}
+	sessions := session.New(db.Sessions(), nil)
+
+	// Ports.
+	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
+	creds, err := s.credentials(o)
+	if err != nil {
+		return nil, err
+	}
+	files, err := s.openFiles(cfg, db, log)
+	if err != nil {
+		return nil, err
+	}
+	driver, err := localDriver(cfg, agents, box, log)
+	if err != nil {
+		return nil, err
+	}
+
+	// What moves turns and results.
+	dispatcher := dispatch.New(dispatch.Config{
+		Alone: true, // this process owns the home, and the store is the home's
+		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: threads, Rows: db.Executors(), Driver: driver,
+		Workspaces: files, Credentials: creds, Info: agents.Info,
+		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
+		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, RemoveAfter: cfg.Executor.RemoveAfter,
+		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Meter: meter, Log: log,
+	})
+	threads.Attach(dispatcher)
+	channels := newChannels(cfg, db, results, threads, log)
+	deliver := results.newDriver(channels.byTarget())
+
+	// Servers.
+	contract, err := appserver.New(appserver.Config{
+		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Defaults: db.Defaults(), Home: cfg.Home, Version: version.Version, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Log: log})
+	methods := results.methods(deliver)
+	var page *web
+	if o.Web != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, meter); err != nil {
+			return nil, err
+		}
+	}
+	beside := http.NewServeMux()
+	beside.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
+	methods = maps.Clone(methods)
+	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), page.methods()} {
+		maps.Copy(methods, more)
+	}
+
+	s.sweep = results.sweep
+	s.runs("providers", agents)
+	s.runs("collection", background(files.Collect))
+	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
+	s.runs("object store", background(func(ctx context.Context) {
+		files.Watch(ctx, func(ctx context.Context) {
+			if err := dispatcher.Resync(ctx); err != nil {
+				log.Warn("sync what waited for the object store", "err", err)
+			}
+		})
+	}))
+	s.runs("contract", &part{stop: contract.Close})
+	s.runs("channels", &part{start: channels.start, stop: channels.stop})
+	if page != nil {
+		s.runs("http", &part{start: page.start, stop: page.stop})
+	}
+	s.runs("deliveries", background(func(ctx context.Context) { _ = deliver.Run(ctx) }))
+	s.runs("sweep of results", background(results.sweepAlways))
+	s.ready = func() { page.tell(o.Web) }
+	s.socket = daemon.Config{
+		Owner: owner, Role: o.Role, Methods: methods, Beside: beside, Idle: o.Idle, Log: log,
+		Waiting: map[string]bool{wire.JobWait: true, executors.MethodSaved: true, executors.MethodStopped: true},
+		Attach:  func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },
+		Staying: func(ctx context.Context, idle time.Duration) (string, error) {
+			if why := asked.Staying(); why != "" {
+				return why, nil
+			}
+			if contract.Connections() > 0 {
+				return "a client is attached", nil
+			}
+			if why := channels.keeper.Staying(ctx); why != "" {
+				return why, nil
+			}
+			return results.staying(ctx, deliver, idle)
+		},
+	}
+	return s, nil
+}
+
+// closes has something closed at the end, before what was opened earlier.
+func (s *System) closes(f func() error) { s.open = append(s.open, f) }
+
+// runs has a part run, from behind the parts before it until before they end.
+func (s *System) runs(name string, p service.Part) { s.parts = append(s.parts, named{name, p}) }
+
+// Run does what is overdue, starts the parts in order, and serves the home until it
+// is idle, stopped or handed over. Then it stops them in reverse.
+func (s *System) Run(ctx context.Context, ready func()) (reason daemon.StopReason, err error) {
+	if err := s.sweep(ctx); err != nil {
+		return "", err
+	}
+	alive := context.WithoutCancel(ctx) // parts end by being stopped
+	g := service.New(alive)
+	defer func() { err = errors.Join(err, g.Stop(alive)) }()
+	for _, p := range s.parts {
+		if err := g.Start(p.name, p); err != nil {
+			return "", err
+		}
+	}
+	socket := s.socket
+	socket.Ready = func() { s.ready(); ready() }
+	return daemon.Serve(ctx, socket)
+}
+
+// Close closes what New opened.
+func (s *System) Close() error {
+	var err error
+	for i := len(s.open) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.open[i]())
+	}
+	s.open = nil
+	return err
+}
+
+// Run builds a system and runs it to its end.
+func Run(ctx context.Context, o Options) (reason daemon.StopReason, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	ready := sync.OnceFunc(func() {
+		if o.Ready != nil {
+			o.Ready(err)
+		}
+	})
+	defer ready()
+	s, err := New(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return s.Run(ctx, ready)
+}
