@@ -114,12 +114,15 @@ func (f *follower) started(v app.ThreadView) {
 
 // notice is what is read of a notification.
 type notice struct {
-	ThreadID, ItemID, Delta, Message string
-	Turn                             app.Turn
-	Item                             app.Item
-	Error                            app.TurnError
-	WillRetry                        bool
-	Plan                             []app.PlanStep
+	ThreadID  string         `json:"threadId"`
+	ItemID    string         `json:"itemId"`
+	Delta     string         `json:"delta"`
+	Message   string         `json:"message"`
+	Turn      app.Turn       `json:"turn"`
+	Item      app.Item       `json:"item"`
+	Error     app.TurnError  `json:"error"`
+	WillRetry bool           `json:"willRetry"`
+	Plan      []app.PlanStep `json:"plan"`
 }
 
 // show prints one notification and reports whether the turn is over.

@@ -78,7 +78,11 @@ func newTerminal(t *testing.T, address, dir string) *terminal {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Cleanup(u.Close)
-	var out struct{ Thread struct{ ID string } }
+	var out struct {
+		Thread struct {
+			ID string `json:"id"`
+		} `json:"thread"`
+	}
 	u.call("thread/start", map[string]any{"cwd": dir, "sandbox": "read-only", "approvalPolicy": "never"}, &out)
 	u.thread = out.Thread.ID
 	u.add("sim: say hello")

@@ -45,7 +45,11 @@ func TestChangesAreHeard(t *testing.T) {
 		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "readOnly"}}, nil)
 		idle()
 	}
-	var out struct{ Turn struct{ ID string } } // by what is given with a turn, which stays
+	var out struct {
+		Turn struct {
+			ID string `json:"id"`
+		} `json:"turn"`
+	} // by what is given with a turn, which stays
 	r.must("turn/start", map[string]any{"input": []any{map[string]any{"type": "text", "text": "sim: wait 1s ;; say hello"}}, "approvalPolicy": "on-request"}, &out)
 	r.asked("say hello")
 	if got := probe(); got.Verdict != channel.NotNow {

@@ -96,7 +96,9 @@ func TestPinIsPutBackLate(t *testing.T) {
 	}
 	for running := true; running; {
 		var out struct {
-			Data []struct{ Status string }
+			Data []struct {
+				Status string `json:"status"`
+			} `json:"data"`
 		}
 		r.must("thread/turns/list", map[string]any{"limit": 1, "sortDirection": "desc", "itemsView": "notLoaded"}, &out)
 		running = out.Data[0].Status == "inProgress"

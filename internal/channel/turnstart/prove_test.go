@@ -29,7 +29,11 @@ func TestTheQueueIsTriedFirst(t *testing.T) {
 		}
 		return got
 	}
-	var left struct{ Thread struct{ ID string } } // by a deliverer that was killed
+	var left struct {
+		Thread struct {
+			ID string `json:"id"`
+		} `json:"thread"`
+	} // by a deliverer that was killed
 	died := c.dial()
 	died.must("thread/start", map[string]any{"cwd": c.work, "threadSource": "thole_probe"}, &left)
 	died.thread = left.Thread.ID
@@ -48,7 +52,11 @@ func TestTheQueueIsTriedFirst(t *testing.T) {
 	if n := len(c.sim.Requests()) - asked; n != 0 {
 		t.Errorf("the model was asked %d times", n)
 	}
-	var list struct{ Data []struct{ ID string } }
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
 	if err := r.Call(bg, "thread/list", map[string]any{"limit": 100}, &list); err != nil {
 		t.Fatal(err)
 	}

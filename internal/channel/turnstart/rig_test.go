@@ -113,7 +113,9 @@ func (c *codex) join() *user {
 	c.t.Helper()
 	u := c.dial()
 	var started struct {
-		Thread struct{ ID string }
+		Thread struct {
+			ID string `json:"id"`
+		} `json:"thread"`
 	}
 	u.must("thread/start", map[string]any{"cwd": c.work, "sandbox": "read-only", "approvalPolicy": "never"}, &started)
 	u.thread = started.Thread.ID
@@ -161,7 +163,11 @@ func (u *user) must(method string, params map[string]any, out any) {
 
 func (u *user) say(text string) string {
 	u.t.Helper()
-	var out struct{ Turn struct{ ID string } }
+	var out struct {
+		Turn struct {
+			ID string `json:"id"`
+		} `json:"turn"`
+	}
 	u.must("turn/start", map[string]any{"input": appclient.Text(text)}, &out)
 	return out.Turn.ID
 }
@@ -170,7 +176,12 @@ func (u *user) notified(n appclient.Notification) {
 	if n.Method != "turn/completed" {
 		return
 	}
-	var p struct{ Turn struct{ ID, Status string } }
+	var p struct {
+		Turn struct {
+			ID     string `json:"id"`
+			Status string `json:"status"`
+		} `json:"turn"`
+	}
 	if err := jsonUnmarshal(n.Params, &p); err != nil {
 		return
 	}
@@ -358,8 +369,11 @@ func (r *rig) carrying() (n int) {
 	r.t.Helper()
 	var page struct {
 		Data []struct {
-			Item struct{ Type, ClientID string }
-		}
+			Item struct {
+				Type     string `json:"type"`
+				ClientID string `json:"clientId"`
+			} `json:"item"`
+		} `json:"data"`
 	}
 	r.must("thread/items/list", map[string]any{"limit": 100}, &page)
 	for _, d := range page.Data {

@@ -88,12 +88,18 @@ func (d *desk) loaded(addr string) string {
 		d.t.Fatal(err)
 	}
 	defer c.Close()
-	var list struct{ Data []string }
+	var list struct {
+		Data []string `json:"data"`
+	}
 	if err := c.Call(d.t.Context(), "thread/loaded/list", struct{}{}, &list); err != nil {
 		d.t.Fatal(err)
 	}
 	for _, id := range list.Data {
-		var r struct{ Thread struct{ Ephemeral bool } }
+		var r struct {
+			Thread struct {
+				Ephemeral bool `json:"ephemeral"`
+			} `json:"thread"`
+		}
 		if err := c.Call(d.t.Context(), "thread/read", map[string]string{"threadId": id}, &r); err == nil && !r.Thread.Ephemeral {
 			return id
 		}

@@ -116,7 +116,11 @@ func (h *host) thread(t *testing.T) (*appclient.Client, string) {
 		c, err = appclient.Dial(t.Context(), h.addr, o)
 		return err == nil
 	})
-	var out struct{ Thread struct{ ID string } }
+	var out struct {
+		Thread struct {
+			ID string `json:"id"`
+		} `json:"thread"`
+	}
 	err := c.Call(t.Context(), "thread/start", map[string]any{"cwd": "/", "sandbox": "read-only", "approvalPolicy": "never"}, &out)
 	if err == nil {
 		err = c.Call(t.Context(), "turn/start", map[string]any{"threadId": out.Thread.ID, "input": appclient.Text("sim: say hello")}, new(json.RawMessage))
@@ -178,8 +182,11 @@ func (h *host) deliver(t *testing.T, kill string) []string {
 	thole(nil, "check")
 	var page struct {
 		Data []struct {
-			Item struct{ Type, ClientID string }
-		}
+			Item struct {
+				Type     string `json:"type"`
+				ClientID string `json:"clientId"`
+			} `json:"item"`
+		} `json:"data"`
 	}
 	if err := user.Call(t.Context(), "thread/items/list", map[string]any{"threadId": thread, "limit": 100}, &page); err != nil {
 		t.Fatal(err)
