@@ -143,6 +143,7 @@ func (w *worker) care(ctx context.Context) error {
 		if w.lease.Kind == queue.Stop && w.lease.Priority == whenDue && (row.LastActive.After(now.Add(-w.cfg.IdleStop)) || w.attended(ctx, row)) {
 			continue // active again since the sweep looked
 		}
+		//exhaustive:enforce
 		switch w.lease.Kind {
 		case queue.Sync:
 			err = errors.Join(err, w.sync(ctx, th, row.ID, "catch-up"))
@@ -150,6 +151,7 @@ func (w *worker) care(ctx context.Context) error {
 			err = errors.Join(err, w.stop(ctx, th, row.ID))
 		case queue.Remove:
 			err = errors.Join(err, w.remove(ctx, th, row.ID))
+		case queue.Turn: // no care, and never here
 		}
 	}
 	return w.tried(err)

@@ -53,6 +53,7 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 	// The answer is recorded even when we were told to stop meanwhile.
 	rec, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
+	//exhaustive:enforce
 	switch answer.Acceptance {
 	case thole.Accepted:
 		if answer.Turn == "" {
@@ -70,6 +71,7 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 		d.stopFollowing(parcel.Attempt.ID)
 		_, err := m.Reject(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence, answer.RetryAfter)
 		return err
+	case thole.AcceptanceUnknown: // held below
 	}
 	if w.Turn == "" {
 		if _, err := m.Unsettled(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence); err != nil {
