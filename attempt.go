@@ -30,9 +30,11 @@ var AttemptStates = []AttemptState{
 // Open reports whether the attempt is not over. A thread has at most one open
 // attempt.
 func (s AttemptState) Open() bool {
+	//exhaustive:enforce
 	switch s {
 	case AttemptPrepared, AttemptAcceptPending, AttemptArmPending, AttemptCooldown:
 		return true
+	case AttemptClosed, AttemptSuperseded, AttemptAbandoned:
 	}
 	return false
 }

@@ -22,11 +22,13 @@ func (o Outcome) Positive() bool { return o == OutcomeCompleted }
 
 // Phase is where the pipeline ends with this outcome.
 func (o Outcome) Phase() Phase {
+	//exhaustive:enforce
 	switch o {
 	case OutcomeCompleted:
 		return PhaseSucceeded
 	case OutcomeInterrupted:
 		return PhaseCanceled
+	case OutcomeFailed, OutcomeReplaced:
 	}
 	return PhaseFailed
 }

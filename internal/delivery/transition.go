@@ -24,6 +24,7 @@ var Moves = []Move{MoveBeginAccept, MoveAccept, MoveReject, MoveBeginArm, MoveAr
 // Next is the whole attempt machine: the state after m, or false if m is not legal
 // in from. The CHECK constraints and triggers of the store know the same states.
 func Next(from thole.AttemptState, m Move) (thole.AttemptState, bool) {
+	//exhaustive:enforce
 	switch from {
 	case thole.AttemptPrepared:
 		switch m {
@@ -47,6 +48,7 @@ func Next(from thole.AttemptState, m Move) (thole.AttemptState, bool) {
 		if m == MoveClose {
 			return thole.AttemptClosed, true
 		}
+	case thole.AttemptClosed, thole.AttemptSuperseded, thole.AttemptAbandoned: // over
 	}
 	if from.Open() {
 		switch m {

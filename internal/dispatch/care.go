@@ -163,6 +163,7 @@ func (w *worker) care(ctx context.Context) error {
 				continue // active again since the sweep looked
 			}
 		}
+		//exhaustive:enforce
 		switch w.lease.Kind {
 		case queue.Sync:
 			err = errors.Join(err, w.sync(ctx, th, row.ID, "catch-up"))
@@ -170,6 +171,7 @@ func (w *worker) care(ctx context.Context) error {
 			err = errors.Join(err, w.stop(ctx, th, row.ID))
 		case queue.Remove:
 			err = errors.Join(err, w.remove(ctx, th, row.ID))
+		case queue.Turn: // no care, and never here
 		}
 	}
 	return w.tried(err)

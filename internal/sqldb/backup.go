@@ -25,7 +25,7 @@ type Report struct {
 // Backup writes a consistent copy of the SQLite store at path to dest, which
 // must not exist, while its owner may go on writing. The copy is compact, mode
 // 0600, checked and durable when Backup returns.
-func (schema Schema) Backup(ctx context.Context, path, dest string) (*Report, error) {
+func (s Schema) Backup(ctx context.Context, path, dest string) (*Report, error) {
 	if err := mustExist(path); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (schema Schema) Backup(ctx context.Context, path, dest string) (*Report, er
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeOf(classify(err)), "back up %s: %w", path, classify(err))
 	}
-	r, err := schema.Check(ctx, tmp)
+	r, err := s.Check(ctx, tmp)
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +63,11 @@ func (schema Schema) Backup(ctx context.Context, path, dest string) (*Report, er
 // while a process owns the store, and a backup that is damaged or newer than this
 // binary. What was there before is kept beside it; kept is its name, "" when
 // there was nothing. Killed at any point it leaves the old store or the new one.
-func (schema Schema) Restore(ctx context.Context, path, backup string, now time.Time) (kept string, err error) {
+func (s Schema) Restore(ctx context.Context, path, backup string, now time.Time) (kept string, err error) {
 	if err := mustExist(backup); err != nil {
 		return "", err
 	}
-	r, err := schema.Check(ctx, backup)
+	r, err := s.Check(ctx, backup)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func setAside(ctx context.Context, path string, now time.Time) (kept string, err
 // Check reads the whole SQLite store at path and reports what is wrong with it.
 // It changes nothing and works beside a running owner. An error means that it
 // could not look, or that the store is newer than this binary.
-func (schema Schema) Check(ctx context.Context, path string) (*Report, error) {
+func (s Schema) Check(ctx context.Context, path string) (*Report, error) {
 	if err := mustExist(path); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (schema Schema) Check(ctx context.Context, path string) (*Report, error) {
 		return nil, fileError("look at", path, err)
 	}
 	r := &Report{Path: path, Bytes: info.Size(), Problems: []string{}}
-	err = withReader(ctx, path, func(conn *sql.Conn) error { return r.inspect(ctx, conn, schema) })
+	err = withReader(ctx, path, func(conn *sql.Conn) error { return r.inspect(ctx, conn, s) })
 	if code := thole.CodeOf(err); err != nil && code != thole.CodeUnsupported {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -133,7 +133,7 @@ func listening(ctx context.Context, sock string, exited <-chan struct{}) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if c, err := net.Dial("unix", sock); err == nil {
+		if c, err := (&net.Dialer{}).DialContext(ctx, "unix", sock); err == nil {
 			return c.Close()
 		}
 		select {

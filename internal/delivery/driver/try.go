@@ -62,6 +62,7 @@ func (d *Driver) deliver(ctx, run context.Context, ch channel.Channel, c deliver
 	// The answer is recorded even when we were told to stop meanwhile.
 	rec, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
+	//exhaustive:enforce
 	switch answer.Acceptance {
 	case thole.Accepted:
 		if answer.Turn == "" {
@@ -79,6 +80,7 @@ func (d *Driver) deliver(ctx, run context.Context, ch channel.Channel, c deliver
 		d.stopFollowing(parcel.Attempt.ID)
 		_, err := m.Reject(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence, answer.RetryAfter)
 		return err
+	case thole.AcceptanceUnknown: // held below
 	}
 	if w.Turn == "" {
 		if _, err := m.Unsettled(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence); err != nil {

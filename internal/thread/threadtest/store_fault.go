@@ -4,13 +4,12 @@ package threadtest
 
 import (
 	"context"
-	"time"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/thread"
+	"time"
 )
 
 // Store is a thread.Store whose calls fail as Plan says.

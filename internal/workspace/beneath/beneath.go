@@ -62,6 +62,7 @@ type Stat struct {
 const ModeBits = 0o1777
 
 func statOf(st *unix.Stat_t) Stat {
+	//nolint:unconvert // the mode has 16 bits on macOS
 	s := Stat{Kind: Other, Mode: uint32(st.Mode) & ModeBits, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Inode: st.Ino}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:

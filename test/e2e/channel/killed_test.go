@@ -168,14 +168,15 @@ func (h *host) deliver(t *testing.T, kill string) []string {
 	thole(&j, "job", "submit", "--target", "cli", "--thread-id", thread, "--summary", "outside work")
 	thole(nil, "job", "complete", "--job-id", j.JobID, "--summary", "sim: wait 100ms ;; say got it")
 	var b []batch
-	for deadline := time.Now().Add(2 * time.Minute); len(b) != 1 || b[0].CloseReason == ""; time.Sleep(50 * time.Millisecond) {
-		if len(b) == 1 && b[0].HeldFor != "" || time.Now().After(deadline) {
+	poll.Until(t, "the end of the batch", func() bool {
+		thole(&b, "batch", "list")
+		if len(b) == 1 && b[0].HeldFor != "" {
 			var story json.RawMessage
 			thole(&story, "audit", "list", "--job-id", j.JobID)
 			t.Fatalf("the result is %+v\n%s", b, story)
 		}
-		thole(&b, "batch", "list")
-	}
+		return len(b) == 1 && b[0].CloseReason != ""
+	})
 	if b[0].CloseReason != "delivered" || b[0].Attempts != 1 {
 		t.Errorf("%+v", b[0])
 	}
