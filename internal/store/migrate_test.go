@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,7 +56,8 @@ func TestStoresMadeWithEarlierFormsOpen(t *testing.T) {
 	}
 }
 
-// upTo is the migrations up to a number, that one with another content.
+// upTo is the migrations up to a number, that one with another content, if there is
+// a path to it.
 func upTo(t *testing.T, number, path string) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -68,7 +70,7 @@ func upTo(t *testing.T, number, path string) fs.FS {
 			continue
 		}
 		body, err := fs.ReadFile(migrationFiles, name)
-		if strings.HasPrefix(name, "migrations/"+number) {
+		if path != "" && strings.HasPrefix(name, "migrations/"+number) {
 			body, err = os.ReadFile(path)
 		}
 		if err != nil {
@@ -104,42 +106,66 @@ func TestMigrationsAreNeverChanged(t *testing.T) {
 
 // TestAsksOfOlderStoresStay: the table of asks was made anew, with all that it held.
 func TestAsksOfOlderStoresStay(t *testing.T) {
-	all, err := loadMigrations(migrationFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(all, func(m migration) bool { return m.name == "ask_self_answered" })
-	for _, d := range []dialect{sqliteDialect{}, postgresDialect{}} {
-		t.Run(d.engine(), func(t *testing.T) {
-			ctx, conn := context.Background(), emptyDatabase(t, d)
-			if err := migrateTo(ctx, conn, d, time.Now, all[:at]); err != nil {
+	const before = "0129" // 0130 makes it
+	for _, engine := range []string{sqldb.SQLite, sqldb.Postgres} {
+		t.Run(engine, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "home", FileName)
+			cfg, driver, source := sqldb.Config{Path: path}, "sqlite", "file:"+path
+			if engine == sqldb.Postgres {
+				dsn := lab.Postgres(t)
+				cfg, driver, source = sqldb.Config{DSN: dsn}, "pgx", dsn
+			}
+			cfg.Schema.Files = upTo(t, before, "")
+			ctx := context.Background()
+			old, err := sqldb.Open(ctx, cfg)
+			if err != nil {
 				t.Fatal(err)
 			}
-			do := func(query string) error {
-				_, err := conn.ExecContext(ctx, query)
-				return err
-			}
-			// The thread of these asks is of no interest.
-			if err := do(map[string]string{engineSQLite: `pragma foreign_keys = off`, enginePostgres: `set session_replication_role = replica`}[d.engine()]); err != nil {
+			if err := old.Close(); err != nil {
 				t.Fatal(err)
 			}
-			const row = `insert into asks (thread_id, ask_id, turn_id, kind, state, body, answer, actor, deadline, asked_at, resolved_at) values `
-			if err := do(row + `('t', 'a', 'u', 'command', 'answered', '{}', '{}', '{}', 0, 1, 2), ('t', 'b', 'u', 'input', 'pending', '{}', '', '', 9, 1, 0)`); err != nil {
+			raw := func(f func(do func(string) error, conn *sql.Conn)) {
+				t.Helper()
+				pool, err := sql.Open(driver, source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer pool.Close()
+				conn, err := pool.Conn(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				do := func(query string) error { _, err := conn.ExecContext(ctx, query); return err }
+				f(do, conn)
+			}
+			raw(func(do func(string) error, _ *sql.Conn) {
+				// With the default app, project and user, which the first migration makes.
+				if err := do(`insert into threads (id, app_id, project_id, user_id, name, preview, provider, dir, settings, native_id, origin, source, client, ephemeral, archived,
+					forked_from, parent_id, created_at, updated_at, seq, floor, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage)
+					select 't', p.app_id, p.id, u.id, '', '', '', '', '{}', '', '', '', '', false, false, '', '', 1, 1, 1, 0, 0, '', 0, 0, '', false, 0, '{}' from projects p, users u limit 1`); err != nil {
+					t.Fatal(err)
+				}
+				const row = `insert into asks (thread_id, ask_id, turn_id, kind, state, body, answer, actor, deadline, asked_at, resolved_at) values `
+				if err := do(row + `('t', 'a', 'u', 'command', 'answered', '{}', '{}', '{}', 0, 1, 2), ('t', 'b', 'u', 'input', 'pending', '{}', '', '', 9, 1, 0)`); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if err := reopen(t, cfg).Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := migrate(ctx, conn, d, time.Now); err != nil {
-				t.Fatal(err)
-			}
-			var n int
-			if err := conn.QueryRowContext(ctx, `select count(*) from asks where receipt = '' and state in ('answered', 'pending')`).Scan(&n); err != nil || n != 2 {
-				t.Fatalf("%d asks are left, %v", n, err)
-			}
-			if err := do(`update asks set state = 'self_answered', receipt = 'e' where ask_id = 'a'`); err != nil {
-				t.Error(err)
-			}
-			if do(`update asks set state = 'nothing' where ask_id = 'a'`) == nil || do(`update asks set answer = '{}' where ask_id = 'b'`) == nil {
-				t.Error("the checks are gone")
-			}
+			raw(func(do func(string) error, conn *sql.Conn) {
+				var n int
+				if err := conn.QueryRowContext(ctx, `select count(*) from asks where receipt = '' and state in ('answered', 'pending')`).Scan(&n); err != nil || n != 2 {
+					t.Fatalf("%d asks are left, %v", n, err)
+				}
+				if err := do(`update asks set state = 'self_answered', receipt = 'e' where ask_id = 'a'`); err != nil {
+					t.Error(err)
+				}
+				if do(`update asks set state = 'nothing' where ask_id = 'a'`) == nil || do(`update asks set answer = '{}' where ask_id = 'b'`) == nil {
+					t.Error("the checks are gone")
+				}
+			})
 		})
 	}
 }
