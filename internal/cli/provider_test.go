@@ -63,7 +63,7 @@ func TestProviderTry(t *testing.T) {
 	if code, _, errs = try("", "sim: http 401 bad key"); code != 7 || !strings.Contains(errs, "bad key") || !strings.Contains(errs, "try: log in again") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	if code, out, _ = try("", "sim: say x", "--json"); code != 0 || !strings.Contains(out, `"kind":"ended"`) {
+	if code, out, _ = try("", "sim: say x", "--json"); code != 0 || !strings.Contains(out, `"kind":"turn.ended"`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	if code, _, errs = try("", "x", "--profile", "nonsense"); code != 2 {

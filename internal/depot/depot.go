@@ -85,7 +85,7 @@ func (w *Depot) try(ctx context.Context, do func(context.Context) error, there b
 	err := do(held)
 	given := errors.Is(context.Cause(held), objects.ErrAway)
 	release()
-	if err == nil || ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
+	if err == nil || ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return err
 	}
 	away := w.watch.away()

@@ -124,7 +124,7 @@ func TestKillAtATenthOfTheProcessor(t *testing.T) {
 func killAChain(t *testing.T, dir string) {
 	looks := 0
 	p, links := startChain(t, `setsid "$LINK" & exec sleep 300`, dir, func() { looks++ })
-	fmt.Println("killing")
+	fmt.Println("killing") //nolint:forbidigo // the test that started this one waits for it
 	p.Kill()
 	if n := len(ofChain(links)); n > 0 || looks > manyLooks {
 		t.Errorf("%d processes of the chain live after %d looks", n, looks)

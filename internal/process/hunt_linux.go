@@ -203,7 +203,7 @@ func (h *hunt) signal(p *proc, sig unix.Signal) bool {
 	if sig == 0 || h.sent[id] == sig || sig == unix.SIGTERM && h.spare != nil && h.spare(p.pid) {
 		return false
 	}
-	if err := p.signal(sig); err != nil && err != unix.ESRCH {
+	if err := p.signal(sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		h.err = fmt.Errorf("signal %d: %w", p.pid, err)
 		return false // and tries again
 	}

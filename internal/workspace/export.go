@@ -117,7 +117,7 @@ func (m *Manager) export(ctx context.Context, id SnapshotID, put func(e Entry, b
 			x.Skipped = append(x.Skipped, e.Path)
 			continue
 		}
-		body := io.ReadCloser(io.NopCloser(strings.NewReader("")))
+		var body io.ReadCloser = io.NopCloser(strings.NewReader(""))
 		if e.Kind == beneath.File {
 			if body, _, err = v.Open(ctx, e.Path, 0, -1); err != nil {
 				return x, fmt.Errorf("export %q: %w", e.Path, err)

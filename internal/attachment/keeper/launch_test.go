@@ -148,7 +148,7 @@ func TestSessionThatNeverBegan(t *testing.T) {
 	if err := os.Mkdir(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	gone, kill := process(t)
+	gone, _ := process(t)
 	a, err := k.Open(bg, terminal(dir, codex, gone))
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestSessionThatNeverBegan(t *testing.T) {
 	}
 	swept(t, k, home)
 
-	gone, kill = process(t)
+	gone, kill := process(t)
 	if _, err = k.Open(bg, terminal(dir, codex, gone)); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (k *Keeper) Resume(ctx context.Context) error {
 // leads. It is the same server, so the epoch stays.
 func (k *Keeper) relabel(ctx context.Context, a attachment.Attachment) (attachment.Attachment, error) {
 	if a.Kind != attachment.Owned || a.Process.Alive() != nil {
-		return a, nil
+		return a, nil //nolint:nilerr // one that is gone is not the launcher of anything
 	}
 	leader := a.Process
 	server, err := behind(ctx, a.Address, 0)

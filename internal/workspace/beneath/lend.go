@@ -74,7 +74,7 @@ func (d *Dir) Relend() (*Loan, error) {
 	if err := retry(func() error { return unix.Fstat(d.fd(), &st) }); err != nil {
 		return nil, fail("stat", d.f.Name(), err)
 	}
-	loan := &Loan{inode: st.Ino, had: uint32(st.Mode) & 0o7777}
+	loan := &Loan{inode: st.Ino, had: uint32(st.Mode) & 0o7777} //nolint:unconvert // it is uint16 on darwin
 	if loan.lent = loan.had | 0o500; loan.lent == loan.had {
 		return nil, nil
 	}
