@@ -4,11 +4,10 @@ package dispatchtest
 
 import (
 	"context"
-	"time"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/testkit/fault"
+	"time"
 )
 
 // Store is a queue.Store whose calls fail as Plan says.

@@ -4,7 +4,6 @@ package workspacetest
 
 import (
 	"context"
-
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/workspace"
 )
