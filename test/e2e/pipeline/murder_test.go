@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
 // client asks a program that is killed and begun again under it: a request without
@@ -78,21 +80,45 @@ func TestKilledAtRandom(t *testing.T) {
 	threads, each := 6, 10
 	if os.Getenv("THOLE_SOAK") != "" {
 		threads, each = 10, 20
-		for range 2 {
-			busy := exec.Command("/bin/sh", "-c", "while :; do :; done")
-			if err := busy.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = busy.Process.Kill(); _ = busy.Wait() })
-		}
+		keepBusy(t)
 	}
+	r := newRig(t, "THOLE_EXECUTOR_STARTS_PER_SECOND=100")
+	r.murders(t, []string{"test"}, threads, each, 20*time.Millisecond, 600*time.Millisecond)
+}
+
+// The same with the real agents, codex as npm installs it: a script that stays the
+// parent of the program. It takes many minutes, so only with THOLE_SOAK=1.
+func TestRealAgentsKilledAtRandom(t *testing.T) {
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("set THOLE_SOAK=1")
+	}
+	keepBusy(t)
+	r := newRig(t, "THOLE_PROVIDERS_CODEX="+lab.NPMCodex(t), "THOLE_PROVIDERS_CLAUDE="+lab.Claude(t), "THOLE_PROVIDERS_OPENCODE="+lab.Opencode(t))
+	r.murders(t, []string{"codex", "claude", "opencode"}, 6, 34, time.Second, 6*time.Second)
+}
+
+// keepBusy has two processes compete for the machine.
+func keepBusy(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		busy := exec.Command("/bin/sh", "-c", "while :; do :; done")
+		if err := busy.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = busy.Process.Kill(); _ = busy.Wait() })
+	}
+}
+
+// murders plays turns in threads of these agents, and kills the program every while
+// between least and least+span.
+func (r *rig) murders(t *testing.T, agents []string, threads, each int, least, span time.Duration) {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if v, err := strconv.ParseUint(os.Getenv("THOLE_SEED"), 10, 64); err == nil {
 		seed = v
 	}
 	t.Logf("THOLE_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	r := newRig(t, "THOLE_EXECUTOR_STARTS_PER_SECOND=100")
 	r.begin(t)
 	stop := make(chan struct{})
 	c := &client{base: r.base, token: r.token, stop: stop}
@@ -101,7 +127,7 @@ func TestKilledAtRandom(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range threads {
 		wg.Go(func() {
-			if err := c.converse(n, each, results); err != nil {
+			if err := c.converse(agents[n%len(agents)], n, each, results); err != nil {
 				fails <- fmt.Errorf("thread %d: %w", n, err)
 			}
 		})
@@ -116,7 +142,7 @@ func TestKilledAtRandom(t *testing.T) {
 		case <-limit:
 			t.Error("the turns do not end")
 			over = true
-		case <-time.After(time.Duration(20+random.IntN(600)) * time.Millisecond):
+		case <-time.After(least + time.Duration(random.Int64N(int64(span)))):
 			r.murder(t)
 			kills++
 			r.begin(t)
@@ -138,16 +164,16 @@ func TestKilledAtRandom(t *testing.T) {
 }
 
 // converse plays the turns of one thread, one after another. Each appends its own
-// line to a file; every fifth asks a question in between.
-func (c *client) converse(n, each int, results chan<- played) error {
+// line to a file; every fifth of the scripted agent asks a question in between.
+func (c *client) converse(agent string, n, each int, results chan<- played) error {
 	var made struct{ ID string }
-	if err := c.ask("POST", "/sessions", fmt.Sprintf("session-%d", n), map[string]any{"provider": "test", "execution_profile": "full"}, &made); err != nil {
+	if err := c.ask("POST", "/sessions", fmt.Sprintf("session-%d", n), map[string]any{"provider": agent, "execution_profile": "full"}, &made); err != nil {
 		return err
 	}
 	for i := range each {
 		marker := fmt.Sprintf("marker-%d-%d.", n, i)
 		question := ""
-		if i%5 == 4 {
+		if i%5 == 4 && agent == "test" {
 			question = "ask Go on? | yes | no ;; "
 		}
 		prompt := "sim: run echo " + marker + " >> log.txt ;; " + question + "wait 300ms ;; say said-" + marker
