@@ -110,3 +110,24 @@ func TestWhatIsNotStored(t *testing.T) {
 		}
 	}
 }
+
+// Copies are folded on beside one another and the original.
+func TestCopiesDoNotShareWhatTheyAppend(t *testing.T) {
+	s := &fold.State{}
+	for _, e := range story()[:9] { // a turn runs
+		s.Follow(e)
+	}
+	s.Items = append(make([]fold.ItemRecord, 0, 8), s.Items...) // with room to append in place
+	add := func(s *fold.State, id thole.ItemID) {
+		s.Follow(event.Event{Kind: event.ItemStarted, Turn: "t1", Data: event.Data{Item: &event.Item{ID: id, Kind: event.ItemMessage}}})
+	}
+	one, two := s.Copy(), s.Copy()
+	add(one, "one")
+	add(two, "two")
+	add(s, "original")
+	for want, s := range map[thole.ItemID]*fold.State{"one": one, "two": two, "original": s} {
+		if len(s.Items) != 1 || s.Items[0].Item.ID != want {
+			t.Errorf("%s has %+v", want, s.Items)
+		}
+	}
+}

@@ -29,6 +29,15 @@ func (s *State) Clone() *State {
 	return &c
 }
 
+// Copy returns a state that can be folded further beside the original and its other
+// copies: what is appended to one is not written where another may append.
+func (s *State) Copy() *State {
+	c := *s
+	c.Items, c.Asks, c.Settled = slices.Clip(s.Items), slices.Clip(s.Asks), slices.Clip(s.Settled)
+	c.Todos, c.Queue = slices.Clip(s.Todos), slices.Clip(s.Queue)
+	return &c
+}
+
 // Seq is the sequence number of the last event folded.
 func (s *State) Seq() uint64 { return s.Row.Thread.Seq }
 

@@ -80,7 +80,7 @@ func (s *Server) adopt(ctx context.Context, c *conn, t fold.Thread, w wish) erro
 func (s *Server) replay(p *peer, snap thread.Snapshot) []jsonrpc.Frame {
 	var frames []*frame
 	if t := snap.Open; t != nil {
-		tr := &translator{srv: s, state: snap.Fold.Clone()}
+		tr := &translator{srv: s, state: snap.Fold.Copy()}
 		for _, it := range t.Items {
 			if !it.Stamp.Ended.IsZero() {
 				continue

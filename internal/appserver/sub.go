@@ -37,7 +37,7 @@ func (c *conn) subscribe(ctx context.Context, id thole.ThreadID, o thread.Subscr
 		conn: c, thread: id, in: in, gone: make(chan struct{}),
 	}
 	if o.After != nil {
-		s.old = &translator{srv: c.srv, state: in.Snapshot.Fold.Clone(), replay: true, usage: in.Snapshot.Thread.Usage}
+		s.old = &translator{srv: c.srv, state: in.Snapshot.Fold.Copy(), replay: true, usage: in.Snapshot.Thread.Usage}
 		s.inFlight = map[thole.ItemID]bool{}
 		if in.Snapshot.Open != nil {
 			for _, it := range in.Snapshot.Open.Items {
@@ -136,7 +136,7 @@ func (s *sub) frames(batch *thread.Batch) []*frame {
 		return s.old.frames(events)
 	}
 	return batch.Encode(s.conn.srv, func() any {
-		t := &translator{srv: s.conn.srv, state: batch.Before.Clone()}
+		t := &translator{srv: s.conn.srv, state: batch.Before.Copy()}
 		return t.frames(batch.Events)
 	}).([]*frame)
 }
