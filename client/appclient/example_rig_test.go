@@ -1,6 +1,8 @@
 package appclient_test
 
 import (
+	"context"
+	"io"
 	"log"
 	"os"
 	"slices"
@@ -17,6 +19,8 @@ type stage struct {
 func (s *stage) Helper()                   {}
 func (s *stage) Name() string              { return "example" }
 func (s *stage) Failed() bool              { return false }
+func (s *stage) Output() io.Writer         { return io.Discard }
+func (s *stage) Context() context.Context  { return context.Background() }
 func (s *stage) Logf(string, ...any)       {}
 func (s *stage) Cleanup(f func())          { s.ends = append(s.ends, f) }
 func (s *stage) Fatal(args ...any)         { log.Fatal(args...) }

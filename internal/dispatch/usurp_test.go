@@ -2,8 +2,6 @@ package dispatch_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +16,8 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// intruder is what an agent can be inside its executor: it has read the socket and
-// the token there and speaks to executord as a dispatcher does.
+// intruder is what an agent may become inside its executor, where executord is the
+// same user: it has the socket and the token and speaks as a dispatcher does.
 func (r *rig) intruder(id thole.ThreadID) *executorclient.Client {
 	r.t.Helper()
 	list, err := r.driver.List(context.Background())
@@ -30,12 +28,11 @@ func (r *rig) intruder(id thole.ThreadID) *executorclient.Client {
 		if info.Thread != id {
 			continue
 		}
-		run := filepath.Join(r.root, "x", string(info.ID), "run")
-		token, err := os.ReadFile(filepath.Join(run, "token"))
+		info, err := r.driver.Inspect(context.Background(), info.ID)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		c := executorclient.Dial("unix:"+filepath.Join(run, "d.sock"), string(token))
+		c := executorclient.Dial(info.Endpoint, info.Token)
 		r.t.Cleanup(c.Close)
 		return c
 	}

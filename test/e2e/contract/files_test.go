@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -144,6 +145,9 @@ func TestFilesThatAreNotSaved(t *testing.T) {
 	if err := os.Rename(incoming, incoming+"-away"); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(incoming, nil, 0o600); err != nil { // or it would be made again
+		t.Fatal(err)
+	}
 	tail := a.h.Command("thread", "tail", "--after", "0", a.id)
 	heard, err := tail.StderrPipe()
 	if err != nil {
@@ -172,14 +176,16 @@ func TestFilesThatAreNotSaved(t *testing.T) {
 	if out := a.thole(0, "thread", "show", a.id); !strings.Contains(out, "files of the last turn are not saved:") {
 		t.Errorf("show: %s", out)
 	}
-	if out := a.thole(anyFailure, "thread", "close", a.id); !strings.Contains(out, "not saved") || !strings.Contains(out, "store object") {
+	if out := a.thole(anyFailure, "thread", "close", a.id); !strings.Contains(out, "not saved") || !strings.Contains(out, "object store is away") {
 		t.Errorf("close: %s", out)
 	}
-	dir, _ = a.export(0, "--no-wait")
-	a.holds(filepath.Join(dir, "f"), "old\n")
-	if err := os.Rename(incoming+"-away", incoming); err != nil {
+	if _, said := a.export(anyFailure, "--no-wait"); !strings.Contains(said, "object directory") { // what was saved is out of reach too
+		t.Errorf("export --no-wait said %s", said)
+	}
+	if err := errors.Join(os.Remove(incoming), os.Rename(incoming+"-away", incoming)); err != nil {
 		t.Fatal(err)
 	}
+	poll.Until(t, "the object store", func() bool { return !strings.Contains(a.thole(0, "thread", "show", a.id), "restores wait") })
 	a.thole(0, "thread", "close", a.id)
 	dir, _ = a.export(0)
 	a.holds(filepath.Join(dir, "f"), "new\n")

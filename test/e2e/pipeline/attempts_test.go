@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,9 +17,14 @@ import (
 // turn's executor was reached. The turn has all its attempts left: two starts that
 // fail behind that do not end it.
 func TestKilledBeforeTheExecutorIsReached(t *testing.T) {
-	r := newRig(t, "THOLE_EXECUTOR_BUBBLEWRAP=on")
-	dir := filepath.Join(r.home, "bin")
-	starts, gate := filepath.Join(r.home, "starts"), filepath.Join(r.home, "gate")
+	r := newRig(t)
+	// Where the user that agents of root run as may look and write; /tmp is its own.
+	dir, err := os.MkdirTemp("/var/tmp", "bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	starts, gate := filepath.Join(dir, "starts"), filepath.Join(dir, "gate")
 	// A bubblewrap that never gets to the executor, then fails twice, then works.
 	script := `#!/bin/sh
 case "$*" in
@@ -30,10 +36,7 @@ case "$*" in
 esac
 exec ` + lab.Bwrap(t) + ` "$@"
 `
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(script), 0o700); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(filepath.Join(dir, "bwrap"), []byte(script), 0o700), os.Chmod(filepath.Join(dir, "bwrap"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	r.env = append(r.env, "PATH="+dir+":/usr/local/bin:/usr/bin:/bin")
@@ -48,7 +51,7 @@ exec ` + lab.Bwrap(t) + ` "$@"
 		poll.Until(t, "start "+strconv.Itoa(n+1), func() bool { return begun() > n })
 		r.murder(t)
 		if n == queue.MaxAttempts+1 {
-			if err := os.WriteFile(gate, []byte("2\n"), 0o600); err != nil {
+			if err := errors.Join(os.WriteFile(gate, []byte("2\n"), 0o600), os.Chmod(gate, 0o666)); err != nil {
 				t.Fatal(err)
 			}
 		}

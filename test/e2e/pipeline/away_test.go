@@ -158,7 +158,7 @@ func TestUpWithoutItsObjectStore(t *testing.T) {
 			if open.settle(asks, "completed"); !strings.Contains(open.said(asks), "answered") {
 				t.Errorf("said %q", open.said(asks))
 			}
-			if said := r.says(t, "thread", "show", open.id); !strings.Contains(said, "files not stored yet") || !strings.Contains(said, "the object store is away") {
+			if said := r.says(t, "thread", "show", open.id); !strings.Contains(said, "files of the last turn are not saved") || !strings.Contains(said, "the object store is away") {
 				t.Errorf("thread show does not say that files wait:\n%s", said)
 			}
 			if said := r.says(t, "doctor"); !strings.Contains(said, "sync and restore of workspaces") {

@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // intrude is the variable that makes this program the agent's own: it looks for
@@ -85,10 +86,10 @@ func findExecutord() (socket, token string, err error) {
 	return "", "", os.ErrNotExist
 }
 
-// An agent that answers its own approval, from inside its box and with what it
-// finds there, is stopped, and the record names it and no person. executord is in
-// its reach, so that the command runs cannot be helped here.
-func TestAnAgentAnswersItsOwnApproval(t *testing.T) {
+// An agent that looks for executord from inside its box, as it could when token and
+// socket were files there, finds nothing to answer its own approval with: the question
+// stays the human's.
+func TestAnAgentCannotAnswerItsOwnApproval(t *testing.T) {
 	r := up(t)
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) {
@@ -102,20 +103,24 @@ func TestAnAgentAnswersItsOwnApproval(t *testing.T) {
 			copyProgram(t, filepath.Join(workspace, "intruder"))
 			// It goes on behind the turn that started it.
 			s.play("sim: run " + intrude + "=$PWD/intruded setsid ./intruder </dev/null >/dev/null 2>&1 & ;; say started")
-			id := s.start("sim: run echo x > granted.txt ;; run timeout 20 tail -f /dev/null ;; say done", "ask")
-			s.settle(id, "interrupted")
-			if said, err := os.ReadFile(filepath.Join(workspace, "intruded")); err != nil || string(said) != "answered" {
-				t.Fatalf("the intruder said %q, %v", said, err)
+			id := s.start("sim: run echo x > granted.txt ;; say done", "ask")
+			asked := s.asked(id)
+			var said []byte
+			poll.Until(t, "the intruder's report", func() (there bool) {
+				var err error
+				said, err = os.ReadFile(filepath.Join(workspace, "intruded"))
+				return err == nil && len(said) > 0
+			})
+			if string(said) == "answered" {
+				t.Fatal("the agent answered its own approval")
 			}
-			var page struct {
-				Items []struct {
-					State      string
-					AnsweredBy string `json:"answered_by"`
-				}
+			if got := s.get(id); got.Phase != "waiting_human" {
+				t.Fatalf("the run does not wait for a human: %+v", got)
 			}
-			s.call(t, "GET", "/runs/"+id+"/human-loop", nil, &page)
-			if len(page.Items) == 0 || page.Items[0].State != "self_answered" || page.Items[0].AnsweredBy != "agent" {
-				t.Errorf("questions %+v", page.Items)
+			s.reply(asked, map[string]any{"decision": "deny"})
+			s.settle(id, "completed")
+			if _, err := os.Stat(filepath.Join(workspace, "granted.txt")); err == nil {
+				t.Error("what was denied was done")
 			}
 		})
 	}
