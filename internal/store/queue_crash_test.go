@@ -76,6 +76,8 @@ func pipelineWork(w *crash.Work) error {
 	do("parked", q.Park(ctx, a, l.Token))
 	ok, err := q.Unpark(ctx, a)
 	changed("unparked", ok, err)
+	l = claim("claimed untried", time.Hour, false)
+	do("put back", q.PutBack(ctx, a, l.Token, 0, "the store is away"))
 	l = claim("claimed again", time.Hour, false)
 	do("released", q.Release(ctx, a, l.Token, 0, "why"))
 	ok, err = q.Cancel(ctx, a)
@@ -127,7 +129,8 @@ func TestPipelineRowsSurviveAKill(t *testing.T) {
 		}
 		for ack, bad := range map[string]bool{
 			"claimed":   !has("parked") && has("claimed") && row.State == queue.Ready,
-			"waiting":   has("waiting") && !has("claimed again") && row.State == queue.Leased && !row.Waiting,
+			"put back":  has("put back") && !has("released") && !strings.Contains(killed, "queue.release") && row.Attempt != 0,
+			"waiting":   has("waiting") && !has("claimed untried") && row.State == queue.Leased && !row.Waiting,
 			"cancelled": has("cancelled") && !row.Cancel,
 			"completed": has("completed") && row.State != queue.Done,
 		} {
