@@ -20,7 +20,8 @@ func newAPI(mux *router, version string) huma.API {
 		OpenAPI: &huma.OpenAPI{
 			Info: &huma.Info{Title: "thole", Version: version, Description: "Sessions, runs, questions and background jobs. The schema of a text/event-stream is that of the data of each event; docs/protocol/http.md tells their order."},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				Responses: map[string]*huma.Response{},
+				Schemas:   huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"token":   {Type: "http", Scheme: "bearer"},
 					"session": {Type: "apiKey", In: "cookie", Name: "thole_…"},
@@ -58,7 +59,7 @@ func op[I, O any](s *Server, method, path, summary string, status int, h func(co
 	o.DefaultStatus, o.MaxBodyBytes = status, maxBody
 	_, body := reflect.TypeFor[I]().FieldByName("Body")
 	_, match := reflect.TypeFor[I]().FieldByName("MatchIn")
-	o.Errors = refusals(body, match)
+	o.Responses = s.refused(Route{}, body, match)
 	huma.Register(s.api, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err == nil {

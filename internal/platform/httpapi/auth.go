@@ -89,7 +89,7 @@ func accountOf(u session.User, via string, expires time.Time) account {
 }
 
 func (s *Server) authRoutes() {
-	s.serve("GET /auth/login", page{Route: Route{Public: true}, summary: "Log in with the code of a link", query: []string{"code", "next"}, status: 200, media: "text/html", shapes: []any{""}}, s.followLink)
+	s.serve("GET /auth/login", page{Route: Route{Public: true, HTML: true}, summary: "Log in with the code of a link", query: []string{"code", "next"}, status: 200, media: "text/html", shapes: []any{""}}, s.followLink)
 	s.serve("POST /auth/login", page{Route: Route{Public: true}, summary: "Log in with an API token", body: loginIn{}, status: 200, media: "application/json", shapes: []any{account{}}}, s.exchange)
 	s.serve("POST /auth/logout", page{summary: "End this login", status: 204}, s.logout)
 	op(s, "GET", "/auth/session", "Who is logged in", 200, func(ctx context.Context, _ *struct{}) (*body[account], error) {

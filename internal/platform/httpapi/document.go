@@ -50,16 +50,7 @@ func (s *Server) serve(pattern string, p page, h http.HandlerFunc) {
 	if p.nothing {
 		op.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: "Nothing runs"}
 	}
-	refused := s.content("application/problem+json", Problem{})
-	if p.Text {
-		refused = s.content("text/plain", "")
-	}
-	if p.media == "text/html" { // a person reads it; what is refused before the handler is still JSON
-		maps.Copy(refused, s.content(p.media, ""))
-	}
-	for _, status := range refusals(op.RequestBody != nil, false) {
-		op.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: refused}
-	}
+	maps.Copy(op.Responses, s.refused(p.Route, p.body != nil, false))
 	s.api.OpenAPI().AddOperation(&op)
 }
 
@@ -84,15 +75,29 @@ func operation(method, path, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}}
 }
 
-// refusals are the statuses of errors: any that a machine may give, and those of
-// what the request has.
-func refusals(body, match bool) []int {
-	out := jsonhttp.Statuses()
+// refused are the answers of errors: any that a machine may give, and those of what
+// the request has.
+func (s *Server) refused(rt Route, body, match bool) map[string]*huma.Response {
+	statuses := append(jsonhttp.Statuses(), http.StatusUnprocessableEntity)
 	if body {
-		out = append(out, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		statuses = append(statuses, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	if match {
-		out = append(out, http.StatusPreconditionFailed)
+		statuses = append(statuses, http.StatusPreconditionFailed)
+	}
+	kind, content := "Problem", s.content("application/problem+json", Problem{})
+	if rt.Text {
+		kind, content = "Text", s.content("text/plain", "")
+	}
+	if rt.HTML { // what is refused before the handler is still JSON
+		kind = "Page"
+		maps.Copy(content, s.content("text/html", ""))
+	}
+	known, out := s.api.OpenAPI().Components.Responses, map[string]*huma.Response{}
+	for _, status := range statuses {
+		name := kind + strconv.Itoa(status)
+		known[name] = &huma.Response{Description: http.StatusText(status), Content: content}
+		out[strconv.Itoa(status)] = &huma.Response{Ref: "#/components/responses/" + name}
 	}
 	return out
 }

@@ -25,11 +25,15 @@ type document struct {
 	Paths map[string]map[string]struct {
 		Parameters []struct{ In, Name string }
 		Body       map[string]any `json:"requestBody"`
-		Responses  map[string]struct {
-			Content map[string]any
-		}
+		Responses  map[string]response
 	}
-	compiler *jsonschema.Compiler
+	Components struct{ Responses map[string]response }
+	compiler   *jsonschema.Compiler
+}
+
+type response struct {
+	Ref     string `json:"$ref"`
+	Content map[string]any
 }
 
 func readDocument(t testing.TB, s *httpapi.Server) *document {
@@ -74,6 +78,11 @@ func (d *document) check(method, template string, status int, kind string, body 
 	if !known {
 		return fmt.Errorf("the document has no status %d", status)
 	}
+	at := []string{"paths", template, strings.ToLower(method), "responses", strconv.Itoa(status)}
+	if answer.Ref != "" {
+		at = strings.Split(answer.Ref, "/")[1:]
+		answer = d.Components.Responses[at[2]]
+	}
 	media, _, _ := mime.ParseMediaType(kind)
 	if len(body) == 0 && (len(answer.Content) == 0 || media == "text/event-stream") {
 		return nil
@@ -81,11 +90,11 @@ func (d *document) check(method, template string, status int, kind string, body 
 	if _, known := answer.Content[media]; !known {
 		return fmt.Errorf("the document has no %q for status %d, only %v", kind, status, slices.Collect(maps.Keys(answer.Content)))
 	}
-	at := "openapi.json#/paths"
-	for _, key := range []string{template, strings.ToLower(method), "responses", strconv.Itoa(status), "content", media, "schema"} {
-		at += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(key)
+	where := "openapi.json#"
+	for _, key := range append(at, "content", media, "schema") {
+		where += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(key)
 	}
-	schema, err := d.compiler.Compile(at)
+	schema, err := d.compiler.Compile(where)
 	if err != nil {
 		return err
 	}

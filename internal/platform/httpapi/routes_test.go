@@ -83,7 +83,7 @@ func deliveries(owner thole.UserID) func(*httpapi.Config) {
 				switch method {
 				case wire.JobList:
 					if own {
-						return []wire.Job{{TaskSummary: secret}}, nil
+						return []wire.Job{{Status: "running", TaskSummary: secret}}, nil
 					}
 					return []wire.Job{}, nil
 				case wire.BatchList:
@@ -95,9 +95,9 @@ func deliveries(owner thole.UserID) func(*httpapi.Config) {
 					return nil, thole.Errorf(thole.CodeNotFound, "nothing")
 				}
 				if strings.Contains(method, "batch") {
-					return wire.Batch{Summary: secret}, nil
+					return wire.Batch{ReplayPolicy: "automatic", Summary: secret}, nil
 				}
-				return wire.Job{TaskSummary: secret}, nil
+				return wire.Job{Status: "running", TaskSummary: secret}, nil
 			}
 		}
 	}
