@@ -38,10 +38,11 @@ func (s *Server) serve(pattern string, p page, h http.HandlerFunc) {
 			op.Parameters = append(op.Parameters, &huma.Param{In: "path", Name: strings.TrimSuffix(name, "}"), Required: true, Schema: &huma.Schema{Type: "string"}})
 		}
 	}
-	for in, names := range map[string][]string{"query": p.query, "header": p.header} {
-		for _, name := range names {
-			op.Parameters = append(op.Parameters, &huma.Param{In: in, Name: name, Schema: &huma.Schema{Type: "string"}})
-		}
+	for _, name := range p.query {
+		op.Parameters = append(op.Parameters, &huma.Param{In: "query", Name: name, Schema: &huma.Schema{Type: "string"}})
+	}
+	for _, name := range p.header {
+		op.Parameters = append(op.Parameters, &huma.Param{In: "header", Name: name, Schema: &huma.Schema{Type: "string"}})
 	}
 	if p.body != nil {
 		op.RequestBody = &huma.RequestBody{Content: s.content("application/json", p.body)}
