@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"encoding/binary"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -19,13 +20,13 @@ import (
 // the tree the caller names, so an index of a sync that was never committed does
 // no harm.
 type index struct {
-	tree  *Tree
+	tree  *workspace.Tree
 	name  objects.Sum
 	stats map[string]beneath.Stat // only of files that cannot have changed since
 	at    map[string]int          // path to entry
 }
 
-func newIndex(t *Tree, name objects.Sum, stats map[string]beneath.Stat) *index {
+func newIndex(t *workspace.Tree, name objects.Sum, stats map[string]beneath.Stat) *index {
 	x := &index{tree: t, name: name, stats: stats, at: make(map[string]int, len(t.Entries))}
 	for i, e := range t.Entries {
 		x.at[e.Path] = i
@@ -34,17 +35,17 @@ func newIndex(t *Tree, name objects.Sum, stats map[string]beneath.Stat) *index {
 }
 
 // entry returns what the tree says of a file if it still looks the same.
-func (x *index) entry(path string, st beneath.Stat) (Entry, bool) {
+func (x *index) entry(path string, st beneath.Stat) (workspace.Entry, bool) {
 	if x == nil {
-		return Entry{}, false
+		return workspace.Entry{}, false
 	}
 	have, ok := x.stats[path]
 	if !ok || have != st {
-		return Entry{}, false
+		return workspace.Entry{}, false
 	}
 	i, ok := x.at[path]
 	if !ok || x.tree.Entries[i].Unsettled {
-		return Entry{}, false
+		return workspace.Entry{}, false
 	}
 	return x.tree.Entries[i], true
 }
@@ -92,7 +93,7 @@ func loadIndex(dir string, name objects.Sum) *index {
 		return nil
 	}
 	r := &decoder{b: data[len(name):]}
-	t, err := DecodeTree(r.bytes())
+	t, err := workspace.DecodeTree(r.bytes())
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"context"
@@ -13,26 +13,27 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Scan implements Side.
-func (l *Local) Scan(ctx context.Context, req ScanRequest) (ScanResult, error) {
+func (l *Local) Scan(ctx context.Context, req workspace.ScanRequest) (workspace.ScanResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	base, err := l.base(ctx, req.Base)
 	if err != nil {
-		return ScanResult{}, err
+		return workspace.ScanResult{}, err
 	}
 	st, err := l.newStage()
 	if err != nil {
-		return ScanResult{}, thole.Errorf(thole.CodeUnavailable, "prepare sync: %w", err)
+		return workspace.ScanResult{}, thole.Errorf(thole.CodeUnavailable, "prepare sync: %w", err)
 	}
 	l.staged = st
 	s := newScan(ctx, l, req, base)
 	s.packs = &packer{dir: st.dir}
 	if err := s.run(); err != nil {
-		return ScanResult{}, errors.Join(err, s.packs.abandon(), l.dropStage())
+		return workspace.ScanResult{}, errors.Join(err, s.packs.abandon(), l.dropStage())
 	}
 	for _, src := range s.sources {
 		st.sources[src.object.ID] = src
@@ -40,8 +41,8 @@ func (l *Local) Scan(ctx context.Context, req ScanRequest) (ScanResult, error) {
 	return l.finishScan(s)
 }
 
-func (l *Local) finishScan(s *scan) (ScanResult, error) {
-	res := ScanResult{Files: s.files, Bytes: s.bytes, Skipped: s.skipped, Unsettled: s.unsettled}
+func (l *Local) finishScan(s *scan) (workspace.ScanResult, error) {
+	res := workspace.ScanResult{Files: s.files, Bytes: s.bytes, Skipped: s.skipped, Unsettled: s.unsettled}
 	for _, o := range s.tree.Objects {
 		if src, ok := l.staged.sources[o.ID]; ok {
 			res.New = append(res.New, src.object)
@@ -56,7 +57,7 @@ func (l *Local) finishScan(s *scan) (ScanResult, error) {
 	}
 	encoded, sum, err := s.tree.Encode()
 	if err != nil {
-		return ScanResult{}, err
+		return workspace.ScanResult{}, err
 	}
 	l.staged.tree, l.staged.encoded = sum, encoded
 	res.Tree, res.TreeSize = sum, int64(len(encoded))
@@ -67,7 +68,7 @@ func (l *Local) finishScan(s *scan) (ScanResult, error) {
 			keep = s.base.name
 		}
 		if err := x.save(l.cfg.State, encoded, keep); err != nil {
-			return ScanResult{}, thole.Errorf(thole.CodeUnavailable, "write index: %w", err)
+			return workspace.ScanResult{}, thole.Errorf(thole.CodeUnavailable, "write index: %w", err)
 		}
 	}
 	l.index = x
@@ -76,7 +77,7 @@ func (l *Local) finishScan(s *scan) (ScanResult, error) {
 
 // sameEntry compares an entry of the new tree with one of the base, whose
 // objects are numbered otherwise.
-func (s *scan) sameEntry(a, b Entry) bool {
+func (s *scan) sameEntry(a, b workspace.Entry) bool {
 	if a.Stored() && b.Stored() {
 		if s.tree.Objects[a.Object].ID != s.base.tree.Objects[b.Object].ID {
 			return false
@@ -90,17 +91,17 @@ func (s *scan) sameEntry(a, b Entry) bool {
 type scan struct {
 	ctx   context.Context
 	local *Local
-	req   ScanRequest
+	req   workspace.ScanRequest
 	base  *index
 	packs *packer // nil only compares
 
-	tree      *Tree
+	tree      *workspace.Tree
 	numbers   map[string]int // object id to its place in the tree
 	stats     map[string]beneath.Stat
-	old       map[objects.Sum]Entry // where the base has bytes
-	fresh     map[objects.Sum]Entry // where this scan put bytes
-	worn      map[string]bool       // objects of the base that are being replaced
-	once      map[string]reading    // what files were that have been read once
+	old       map[objects.Sum]workspace.Entry // where the base has bytes
+	fresh     map[objects.Sum]workspace.Entry // where this scan put bytes
+	worn      map[string]bool                 // objects of the base that are being replaced
+	once      map[string]reading              // what files were that have been read once
 	buf       []byte
 	sources   []source
 	later     []int // entries to read again
@@ -111,9 +112,9 @@ type scan struct {
 	lent      []lent // the innermost last
 }
 
-func newScan(ctx context.Context, l *Local, req ScanRequest, base *index) *scan {
-	return &scan{ctx: ctx, local: l, req: req, base: base, tree: &Tree{Version: treeVersion, Template: req.Template},
-		numbers: map[string]int{}, stats: map[string]beneath.Stat{}, fresh: map[objects.Sum]Entry{}, worn: map[string]bool{}, once: map[string]reading{}}
+func newScan(ctx context.Context, l *Local, req workspace.ScanRequest, base *index) *scan {
+	return &scan{ctx: ctx, local: l, req: req, base: base, tree: &workspace.Tree{Version: workspace.TreeVersion, Template: req.Template},
+		numbers: map[string]int{}, stats: map[string]beneath.Stat{}, fresh: map[objects.Sum]workspace.Entry{}, worn: map[string]bool{}, once: map[string]reading{}}
 }
 
 func (s *scan) run() (err error) {
@@ -214,7 +215,7 @@ func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 	}
 	for _, name := range names {
 		path := prefix + name
-		if excluded(path) || within(path, s.req.Exclude) || dbs.sidecar(name) {
+		if workspace.Excluded(path) || beneath.Within(path, s.req.Exclude) || dbs.sidecar(name) {
 			continue
 		}
 		sub, err := s.entry(dir, name, path, dbs.has(name))
@@ -257,12 +258,12 @@ func (s *scan) entry(dir *beneath.Dir, name, path string, database bool) (*benea
 			return nil, err
 		}
 		s.lend(path, loan)
-		s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode})
+		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode})
 		return sub, nil
 	case beneath.Link:
 		target, err := dir.Readlink(name)
 		if err == nil {
-			s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.Link, Link: target})
+			s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.Link, Link: target})
 		}
 		return nil, err
 	case beneath.File:
@@ -284,7 +285,7 @@ func (s *scan) file(dir *beneath.Dir, name, path string, st beneath.Stat) error 
 	}
 	e, err := s.read(dir, name, path)
 	if errors.Is(err, errChanging) {
-		s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.File})
+		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.File})
 		s.later = append(s.later, len(s.tree.Entries)-1)
 		return nil
 	}
@@ -295,7 +296,7 @@ func (s *scan) file(dir *beneath.Dir, name, path string, st beneath.Stat) error 
 }
 
 // keep adds an entry of the base as it is.
-func (s *scan) keep(e Entry, st beneath.Stat) {
+func (s *scan) keep(e workspace.Entry, st beneath.Stat) {
 	if e.Stored() {
 		e.Object = s.number(s.base.tree.Objects[e.Object])
 	}
@@ -304,7 +305,7 @@ func (s *scan) keep(e Entry, st beneath.Stat) {
 }
 
 // number returns an object's place in the tree.
-func (s *scan) number(o Object) int {
+func (s *scan) number(o workspace.Object) int {
 	n, ok := s.numbers[o.ID]
 	if !ok {
 		n = len(s.tree.Objects)
@@ -351,12 +352,12 @@ func (s *scan) settle(root *beneath.Dir) error {
 		s.unsettled = append(s.unsettled, path)
 	}
 	s.later = nil
-	s.tree.Entries = slices.DeleteFunc(s.tree.Entries, func(e Entry) bool { return e.Kind == beneath.Other })
+	s.tree.Entries = slices.DeleteFunc(s.tree.Entries, func(e workspace.Entry) bool { return e.Kind == beneath.Other })
 	return nil
 }
 
 // mark is the entry of a file that never held still.
-func (s *scan) mark(path string) Entry {
+func (s *scan) mark(path string) workspace.Entry {
 	if s.base != nil {
 		if i, ok := s.base.at[path]; ok {
 			if e := s.base.tree.Entries[i]; e.Kind == beneath.File && (!e.Unsettled || e.Known) {
@@ -368,5 +369,5 @@ func (s *scan) mark(path string) Entry {
 			}
 		}
 	}
-	return Entry{Path: path, Kind: beneath.File, Mode: 0o600, Unsettled: true}
+	return workspace.Entry{Path: path, Kind: beneath.File, Mode: 0o600, Unsettled: true}
 }

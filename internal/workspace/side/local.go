@@ -1,4 +1,8 @@
-package workspace
+// Package side is the end of a workspace that is near the files: it lays layers,
+// links the agent CLIs' data, checks what the manifest requires, scans, and moves
+// bytes by links. It never decides what a snapshot is. Nothing here follows a
+// symbolic link, and nothing is read or written outside the workspace.
+package side
 
 import (
 	"context"
@@ -13,11 +17,12 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // LocalConfig places a Local.
-type LocalConfig struct {
+type Config struct {
 	Dir string // the workspace
 	// State keeps the index and what waits to be pushed, outside the workspace. ""
 	// means a temporary directory and no index.
@@ -32,7 +37,7 @@ type LocalConfig struct {
 
 // Local is the Side on the machine that has the files. Calls take turns.
 type Local struct {
-	cfg LocalConfig
+	cfg Config
 
 	writes sync.Mutex // held while a person's file is replaced; never with mu
 
@@ -41,10 +46,10 @@ type Local struct {
 	staged *stage
 }
 
-var _ Side = (*Local)(nil)
+var _ workspace.Side = (*Local)(nil)
 
 // NewLocal makes a Local; it touches nothing.
-func NewLocal(cfg LocalConfig) *Local {
+func New(cfg Config) *Local {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: transfers, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
 	}
@@ -87,7 +92,7 @@ type stage struct {
 
 // source is where an object's bytes are until they are pushed.
 type source struct {
-	object Object
+	object workspace.Object
 	staged string // a file in the stage, or
 	path   string // a file in the workspace, which may still change
 }
@@ -115,7 +120,7 @@ func (l *Local) newStage() (*stage, error) {
 }
 
 // base returns the index of a tree, or the bare tree when there is none.
-func (l *Local) base(ctx context.Context, link *TreeLink) (*index, error) {
+func (l *Local) base(ctx context.Context, link *workspace.TreeLink) (*index, error) {
 	if link == nil {
 		return nil, nil
 	}
@@ -134,10 +139,10 @@ func (l *Local) base(ctx context.Context, link *TreeLink) (*index, error) {
 	return newIndex(t, link.Sum, nil), nil
 }
 
-func (l *Local) fetchTree(ctx context.Context, link TreeLink) (*Tree, error) {
+func (l *Local) fetchTree(ctx context.Context, link workspace.TreeLink) (*workspace.Tree, error) {
 	var data []byte
 	err := l.get(ctx, link.Link, 0, -1, func(r io.Reader) (err error) {
-		data, err = io.ReadAll(io.LimitReader(r, maxTree))
+		data, err = io.ReadAll(io.LimitReader(r, workspace.MaxTree))
 		return err
 	})
 	if err != nil {
@@ -146,5 +151,5 @@ func (l *Local) fetchTree(ctx context.Context, link TreeLink) (*Tree, error) {
 	if objects.SumOf(data) != link.Sum {
 		return nil, thole.Errorf(thole.CodeInternal, "stored tree %s is damaged", link.Sum)
 	}
-	return DecodeTree(data)
+	return workspace.DecodeTree(data)
 }

@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"bytes"
@@ -13,21 +13,22 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 	"golang.org/x/sync/errgroup"
 )
 
 // Push implements Side. The tree goes last.
-func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
+func (l *Local) Push(ctx context.Context, req workspace.PushRequest) (workspace.PushResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st := l.staged
 	if st == nil || st.tree != req.Tree.Sum {
-		return PushResult{}, thole.Errorf(thole.CodeConflict, "tree %s is not waiting to be pushed", req.Tree.Sum)
+		return workspace.PushResult{}, thole.Errorf(thole.CodeConflict, "tree %s is not waiting to be pushed", req.Tree.Sum)
 	}
 	root, err := l.root()
 	if err != nil {
-		return PushResult{}, err
+		return workspace.PushResult{}, err
 	}
 	defer root.Close()
 	type job struct {
@@ -35,25 +36,25 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 		src  source
 		at   int64
 		part int
-		sum  PartSum
+		sum  workspace.PartSum
 		link objects.Link
 	}
 	var jobs []job // all are checked before the first begins
 	for id, links := range req.Links {
 		src, ok := st.sources[id]
 		if !ok {
-			return PushResult{}, thole.Errorf(thole.CodeInvalid, "object %s is not part of the tree", id)
+			return workspace.PushResult{}, thole.Errorf(thole.CodeInvalid, "object %s is not part of the tree", id)
 		}
 		parts := src.object.Parts
 		if len(parts) == 0 {
 			sum, err := objects.ParseSum(id)
 			if err != nil {
-				return PushResult{}, err
+				return workspace.PushResult{}, err
 			}
-			parts = []PartSum{{Size: src.object.Size, Sum: sum}}
+			parts = []workspace.PartSum{{Size: src.object.Size, Sum: sum}}
 		}
 		if len(links) != len(parts) {
-			return PushResult{}, thole.Errorf(thole.CodeInvalid, "object %s has %d parts and %d links", id, len(parts), len(links))
+			return workspace.PushResult{}, thole.Errorf(thole.CodeInvalid, "object %s has %d parts and %d links", id, len(parts), len(links))
 		}
 		off := int64(0)
 		for i, p := range parts {
@@ -62,7 +63,7 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 		}
 	}
 	var mu sync.Mutex // guards res
-	res := PushResult{Parts: map[string][]objects.Part{}}
+	res := workspace.PushResult{Parts: map[string][]objects.Part{}}
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(transfers)
 	for _, j := range jobs {
@@ -82,21 +83,21 @@ func (l *Local) Push(ctx context.Context, req PushRequest) (PushResult, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return PushResult{}, err
+		return workspace.PushResult{}, err
 	}
 	if len(res.Changed) > 0 {
 		return res, l.dropStage()
 	}
 	_, err = l.put(ctx, req.Tree.Link, int64(len(st.encoded)), func() (io.Reader, error) { return bytes.NewReader(st.encoded), nil })
 	if err != nil {
-		return PushResult{}, fmt.Errorf("push tree: %w", err)
+		return workspace.PushResult{}, fmt.Errorf("push tree: %w", err)
 	}
 	return res, nil
 }
 
 // pushPart moves one part. The store refuses bytes that do not have the part's
 // sum; when it does, and the file is not what the scan read, the file changed.
-func (l *Local) pushPart(ctx context.Context, root *beneath.Dir, src source, off int64, p PartSum, link objects.Link) (string, error) {
+func (l *Local) pushPart(ctx context.Context, root *beneath.Dir, src source, off int64, p workspace.PartSum, link objects.Link) (string, error) {
 	f, err := src.open(root)
 	if err != nil {
 		return "", err

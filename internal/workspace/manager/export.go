@@ -1,4 +1,4 @@
-package workspace
+package manager
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -24,12 +25,12 @@ type Exported struct {
 // Export writes a snapshot's files below a prefix, one object each, under their
 // paths: the layout that other tools read, and that restores as a plain layer.
 // Modes and links have no place in it.
-func (m *Manager) Export(ctx context.Context, id SnapshotID, prefix string) (x Exported, err error) {
+func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix string) (x Exported, err error) {
 	prefix = strings.TrimSuffix(prefix, "/")
 	if err := objects.CheckKey(prefix); err != nil {
 		return x, err
 	}
-	return m.export(ctx, id, func(e Entry, body io.Reader) (bool, error) {
+	return m.export(ctx, id, func(e workspace.Entry, body io.Reader) (bool, error) {
 		if e.Kind != beneath.File {
 			return e.Kind == beneath.Folder, nil // keys imply directories
 		}
@@ -44,7 +45,7 @@ func (m *Manager) Export(ctx context.Context, id SnapshotID, prefix string) (x E
 // ExportDir writes the files of the snapshot that a thread is at into a directory
 // that is empty or not there yet, links as they are. It follows none: directories
 // and files come first, opened name by name, and links last.
-func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (s Snapshot, x Exported, err error) {
+func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (s workspace.Snapshot, x Exported, err error) {
 	if s, _, err = m.cfg.Rows.Head(ctx, id); err != nil {
 		return s, x, err
 	}
@@ -59,15 +60,15 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 	if have, err := root.Names(); err != nil || len(have) > 0 {
 		return s, x, errors.Join(err, thole.Errorf(thole.CodeConflict, "%s is not empty", dir).WithHint("name a directory that is not there yet"))
 	}
-	at := &cursor{root: root}
-	defer at.close()
-	var links []Entry
-	x, err = m.export(ctx, s.ID, func(e Entry, body io.Reader) (bool, error) {
+	at := &beneath.Cursor{Root: root}
+	defer at.Close()
+	var links []workspace.Entry
+	x, err = m.export(ctx, s.ID, func(e workspace.Entry, body io.Reader) (bool, error) {
 		if e.Kind == beneath.Link {
 			links = append(links, e)
 			return true, nil
 		}
-		in, name, err := at.parent(e.Path, true)
+		in, name, err := at.Parent(e.Path, true)
 		if err != nil {
 			return false, err
 		}
@@ -85,7 +86,7 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 		return s, x, err
 	}
 	for _, e := range links {
-		in, name, err := at.parent(e.Path, true)
+		in, name, err := at.Parent(e.Path, true)
 		if err == nil {
 			err = in.Symlink(e.Link, name)
 		}
@@ -98,7 +99,7 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 
 // export hands every entry of a snapshot to put, directories before what is in them,
 // which says whether it has a place for it.
-func (m *Manager) export(ctx context.Context, id SnapshotID, put func(e Entry, body io.Reader) (bool, error)) (x Exported, err error) {
+func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, put func(e workspace.Entry, body io.Reader) (bool, error)) (x Exported, err error) {
 	holder := "export " + thole.NewID[string](m.cfg.Now())
 	if err := m.cfg.Rows.Pin(ctx, holder, id, m.cfg.Now().Add(restoreTime)); err != nil {
 		return x, err

@@ -1,23 +1,24 @@
-package workspace
+package side
 
 import (
 	"context"
 	"fmt"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Compare implements Side: it reads every file again, whatever an index says,
 // and names the first difference.
-func (l *Local) Compare(ctx context.Context, req CompareRequest) error {
+func (l *Local) Compare(ctx context.Context, req workspace.CompareRequest) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	want, err := l.fetchTree(ctx, req.Tree)
 	if err != nil {
 		return err
 	}
-	s := newScan(ctx, l, ScanRequest{Quiet: true, Exclude: req.Exclude}, nil)
+	s := newScan(ctx, l, workspace.ScanRequest{Quiet: true, Exclude: req.Exclude}, nil)
 	if err := s.run(); err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
-package workspace
+package side
 
 import (
 	"context"
 	"net/http"
 
 	"github.com/tholehq/thole/internal/jsonhttp"
+	"github.com/tholehq/thole/internal/workspace"
 )
 
 // Handler serves a Local to Remote, and its files to people. Whoever mounts it
@@ -16,10 +17,10 @@ func Handler(l *Local) http.Handler {
 	mux.Handle("POST /workspace/sync", jsonhttp.Handle(maxRequest, l.Scan))
 	mux.Handle("POST /workspace/sync/push", jsonhttp.Handle(maxRequest, l.Push))
 	mux.Handle("POST /workspace/link-agent-data", jsonhttp.Handle(maxRequest, func(ctx context.Context, _ struct{}) (struct{}, error) { return struct{}{}, l.Link(ctx) }))
-	mux.Handle("POST /workspace/validate", jsonhttp.Handle(maxRequest, func(ctx context.Context, req ValidateRequest) (struct{}, error) {
+	mux.Handle("POST /workspace/validate", jsonhttp.Handle(maxRequest, func(ctx context.Context, req workspace.ValidateRequest) (struct{}, error) {
 		return struct{}{}, l.Validate(ctx, req)
 	}))
-	mux.Handle("POST /workspace/compare", jsonhttp.Handle(maxRequest, func(ctx context.Context, req CompareRequest) (struct{}, error) {
+	mux.Handle("POST /workspace/compare", jsonhttp.Handle(maxRequest, func(ctx context.Context, req workspace.CompareRequest) (struct{}, error) {
 		return struct{}{}, l.Compare(ctx, req)
 	}))
 	mux.HandleFunc("GET /workspace/tree", l.serveTree)

@@ -1,4 +1,4 @@
-package workspace
+package manager
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 )
 
 // rounds is how often a sync begins again because files, or executord, changed
@@ -16,7 +17,7 @@ import (
 const rounds = 3
 
 // Sync stores the tree and returns its snapshot, the old one if nothing changed.
-func (m *Manager) Sync(ctx context.Context, t Target, reason string) (SnapshotID, error) {
+func (m *Manager) Sync(ctx context.Context, t Target, reason string) (workspace.SnapshotID, error) {
 	side, quiet, release, err := m.side(t)
 	if err != nil {
 		return "", err
@@ -30,7 +31,7 @@ func (m *Manager) Sync(ctx context.Context, t Target, reason string) (SnapshotID
 	if err != nil {
 		return "", err
 	}
-	req := ScanRequest{Reason: reason, Template: manifest.RuntimeVersion, Exclude: readOnlyMounts(manifest.MountPoints), Quiet: quiet}
+	req := workspace.ScanRequest{Reason: reason, Template: manifest.RuntimeVersion, Exclude: workspace.ReadOnlyMounts(manifest.MountPoints), Quiet: quiet}
 	if head != nil {
 		if req.Base, err = m.treeLink(ctx, *head, refs); err != nil {
 			return "", err
@@ -49,24 +50,24 @@ func (m *Manager) Sync(ctx context.Context, t Target, reason string) (SnapshotID
 // errAgain says that a sync may succeed when it begins again at once.
 var errAgain = errors.New("the workspace changed during the sync")
 
-func (m *Manager) syncOnce(ctx context.Context, t Target, side Side, head *Snapshot, refs []Ref, req ScanRequest) (SnapshotID, error) {
+func (m *Manager) syncOnce(ctx context.Context, t Target, side workspace.Side, head *workspace.Snapshot, refs []workspace.Ref, req workspace.ScanRequest) (workspace.SnapshotID, error) {
 	scan, err := side.Scan(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	c := Commit{Lease: t.Lease, Token: t.Token}
+	c := workspace.Commit{Lease: t.Lease, Token: t.Token}
 	if head != nil {
 		if scan.Tree == head.Tree {
 			return head.ID, nil
 		}
 		c.Base = head.ID
 	}
-	c.Snapshot = Snapshot{
-		ID: thole.NewID[SnapshotID](m.cfg.Now()), Thread: t.Thread, Turn: t.Lease, Executor: t.Executor, Reason: req.Reason,
+	c.Snapshot = workspace.Snapshot{
+		ID: thole.NewID[workspace.SnapshotID](m.cfg.Now()), Thread: t.Thread, Turn: t.Lease, Executor: t.Executor, Reason: req.Reason,
 		Tree: scan.Tree, RuntimeVersion: req.Template, Files: scan.Files, Bytes: scan.Bytes, Unsettled: len(scan.Unsettled),
 	}
 	for _, id := range scan.Old {
-		i := slices.IndexFunc(refs, func(r Ref) bool { return r.ID == id })
+		i := slices.IndexFunc(refs, func(r workspace.Ref) bool { return r.ID == id })
 		if i < 0 {
 			return "", thole.Errorf(thole.CodeInternal, "the executor's tree names object %s, which the last snapshot does not have", id)
 		}
@@ -88,12 +89,12 @@ func (m *Manager) syncOnce(ctx context.Context, t Target, side Side, head *Snaps
 
 // objectPrefix is where a sync puts its objects. The snapshot's id makes every key
 // new: no key is ever written by two syncs.
-func (m *Manager) objectPrefix(t Target, id SnapshotID) (string, error) {
+func (m *Manager) objectPrefix(t Target, id workspace.SnapshotID) (string, error) {
 	if t.Owner == (thole.Owner{}) {
 		key, err := objects.Key("session", string(t.Thread), "workspace", "snapshots", string(id))
 		return key + "/", err
 	}
-	p, err := PrefixesOf(t.Owner, t.Thread)
+	p, err := workspace.PrefixesOf(t.Owner, t.Thread)
 	if err != nil {
 		return "", err
 	}
@@ -101,17 +102,17 @@ func (m *Manager) objectPrefix(t Target, id SnapshotID) (string, error) {
 }
 
 // push lets the side store what the scan found and returns where it is.
-func (m *Manager) push(ctx context.Context, t Target, side Side, id SnapshotID, scan ScanResult) ([]Ref, error) {
+func (m *Manager) push(ctx context.Context, t Target, side workspace.Side, id workspace.SnapshotID, scan workspace.ScanResult) ([]workspace.Ref, error) {
 	prefix, err := m.objectPrefix(t, id)
 	if err != nil {
 		return nil, err
 	}
-	tree := Ref{ID: treeRef(scan.Tree), Key: prefix + "tree", Size: scan.TreeSize}
-	req := PushRequest{Tree: TreeLink{Sum: scan.Tree}, Links: map[string][]objects.Link{}}
+	tree := workspace.Ref{ID: treeRef(scan.Tree), Key: prefix + "tree", Size: scan.TreeSize}
+	req := workspace.PushRequest{Tree: workspace.TreeLink{Sum: scan.Tree}, Links: map[string][]objects.Link{}}
 	if req.Tree.Link, err = m.cfg.Objects.SignPut(ctx, tree.Key, tree.Size, scan.Tree, linkTTL); err != nil {
 		return nil, err
 	}
-	refs := []Ref{tree}
+	refs := []workspace.Ref{tree}
 	uploads := uploads{store: m.cfg.Objects}
 	defer uploads.abort(context.WithoutCancel(ctx))
 	for _, o := range scan.New {
@@ -119,7 +120,7 @@ func (m *Manager) push(ctx context.Context, t Target, side Side, id SnapshotID, 
 		if err != nil {
 			return nil, err
 		}
-		r := Ref{ID: o.ID, Key: prefix + sum.String(), Size: o.Size}
+		r := workspace.Ref{ID: o.ID, Key: prefix + sum.String(), Size: o.Size}
 		refs = append(refs, r)
 		if len(o.Parts) == 0 {
 			link, err := m.cfg.Objects.SignPut(ctx, r.Key, r.Size, sum, linkTTL)
@@ -157,7 +158,7 @@ type upload struct {
 	parts           int
 }
 
-func (u *uploads) begin(ctx context.Context, key string, o Object) ([]objects.Link, error) {
+func (u *uploads) begin(ctx context.Context, key string, o workspace.Object) ([]objects.Link, error) {
 	store, ok := u.store.(objects.Parts)
 	if !ok {
 		return nil, thole.Errorf(thole.CodeUnsupported, "the object store cannot take files of %d bytes", o.Size)

@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider/snapshot"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -27,7 +28,7 @@ func (l *Local) Link(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	for _, pair := range dataLinks {
+	for _, pair := range workspace.DataLinks {
 		if err := l.link(ctx, root, filepath.Join(l.cfg.Home, pair[0]), pair[1]); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "link ~/%s: %w", pair[0], err)
 		}
@@ -95,7 +96,7 @@ func (l *Local) migrate(ctx context.Context, dir *beneath.Dir, name, link string
 }
 
 // Validate implements Side.
-func (l *Local) Validate(_ context.Context, req ValidateRequest) error {
+func (l *Local) Validate(_ context.Context, req workspace.ValidateRequest) error {
 	root, err := l.root()
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (l *Local) Validate(_ context.Context, req ValidateRequest) error {
 	defer root.Close()
 	var errs []error
 	for _, p := range req.RequiredPaths {
-		rel, err := relative(p)
+		rel, err := workspace.Relative(p)
 		if err != nil {
 			return err
 		}

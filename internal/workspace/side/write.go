@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -19,14 +20,14 @@ import (
 type writer struct {
 	*laying
 	ctx context.Context
-	at  *cursor
+	at  *beneath.Cursor
 	buf []byte
 }
 
 // object reads an object once, from the first byte needed to the last, and
 // writes the files in it. The list is in the order of offsets; several files may
 // share bytes.
-func (w *writer) object(o Object, list []Entry) error {
+func (w *writer) object(o workspace.Object, list []workspace.Entry) error {
 	link, ok := w.links[o.ID]
 	if !ok {
 		return thole.Errorf(thole.CodeInvalid, "no link to object %s", o.ID)
@@ -72,8 +73,8 @@ func damaged(path string) error {
 
 // create opens a new file where decide made room. A try that broke off may have
 // left one.
-func (w *writer) create(e Entry) (*os.File, error) {
-	dir, name, err := w.at.parent(w.path(e), false)
+func (w *writer) create(e workspace.Entry) (*os.File, error) {
+	dir, name, err := w.at.Parent(w.path(e), false)
 	if err != nil {
 		return nil, refused(w.path(e), err)
 	}
@@ -90,7 +91,7 @@ func (w *writer) create(e Entry) (*os.File, error) {
 }
 
 // finish sets mode and time of a written file and closes it.
-func (w *writer) finish(f *os.File, e Entry) error {
+func (w *writer) finish(f *os.File, e workspace.Entry) error {
 	mode := fs.FileMode(e.Mode & 0o777)
 	if e.Mode&0o1000 != 0 {
 		mode |= fs.ModeSticky
@@ -109,7 +110,7 @@ func (w *writer) finish(f *os.File, e Entry) error {
 	return nil
 }
 
-func (w *writer) writeBytes(e Entry, data []byte) error {
+func (w *writer) writeBytes(e workspace.Entry, data []byte) error {
 	f, err := w.create(e)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (w *writer) writeBytes(e Entry, data []byte) error {
 	return w.finish(f, e)
 }
 
-func (w *writer) write(e Entry, r io.Reader) error {
+func (w *writer) write(e workspace.Entry, r io.Reader) error {
 	f, err := w.create(e)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (w *writer) write(e Entry, r io.Reader) error {
 
 // large writes one file of a large object part by part, so that a broken stream
 // costs one part.
-func (w *writer) large(o Object, link objects.Link, e Entry) (err error) {
+func (w *writer) large(o workspace.Object, link objects.Link, e workspace.Entry) (err error) {
 	f, err := w.create(e)
 	if err != nil {
 		return err
@@ -145,7 +146,7 @@ func (w *writer) large(o Object, link objects.Link, e Entry) (err error) {
 	}()
 	parts := o.Parts
 	if len(parts) == 0 || e.Size != o.Size {
-		parts = []PartSum{{Size: e.Size, Sum: e.Sum}}
+		parts = []workspace.PartSum{{Size: e.Size, Sum: e.Sum}}
 	}
 	off := int64(0)
 	for _, p := range parts {
@@ -169,16 +170,16 @@ func (w *writer) large(o Object, link objects.Link, e Entry) (err error) {
 }
 
 // seed writes a seed file.
-func (r *restore) seed(s SeedContent) error {
-	rel, err := relative(s.To)
+func (r *restore) seed(s workspace.SeedContent) error {
+	rel, err := workspace.Relative(s.To)
 	if err != nil || rel == "" {
-		return thole.Errorf(thole.CodeInvalid, "%q is not below %s", s.To, Root)
+		return thole.Errorf(thole.CodeInvalid, "%q is not below %s", s.To, workspace.Root)
 	}
 	parent := parentOf(rel)
 	if err := r.root.OpenUp(parent); err != nil {
 		return err
 	}
-	yields := s.IfMissingOnly || within(parent, r.protected) // to the thread's own files
+	yields := s.IfMissingOnly || beneath.Within(parent, r.protected) // to the thread's own files
 	if parent != "" && !yields {
 		moved, err := claim(r.root, []string{parent}, 0o755)
 		if r.result.Moved = append(r.result.Moved, moved...); err != nil {
@@ -194,7 +195,7 @@ func (r *restore) seed(s SeedContent) error {
 	}
 	defer dir.Close()
 	if st, err := dir.Lstat(name); err == nil {
-		if s.IfMissingOnly || within(rel, r.protected) {
+		if s.IfMissingOnly || beneath.Within(rel, r.protected) {
 			return nil
 		}
 		if st.Kind == beneath.Folder {
@@ -202,17 +203,17 @@ func (r *restore) seed(s SeedContent) error {
 			if err != nil {
 				return err
 			}
-			r.result.Moved = append(r.result.Moved, Moved{rel, strings.TrimPrefix(parent+"/"+to, "/")})
+			r.result.Moved = append(r.result.Moved, workspace.Moved{From: rel, To: strings.TrimPrefix(parent+"/"+to, "/")})
 		} else if err := dir.Remove(name); err != nil {
 			return err
 		}
 	}
-	e := Entry{Path: rel, Kind: beneath.File, Mode: 0o644, Mtime: r.local.cfg.Now().UnixNano(), Size: s.Size}
+	e := workspace.Entry{Path: rel, Kind: beneath.File, Mode: 0o644, Mtime: r.local.cfg.Now().UnixNano(), Size: s.Size}
 	a := &laying{restore: r}
-	w := &writer{laying: a, ctx: r.ctx, at: &cursor{root: r.root}}
-	defer w.at.close()
+	w := &writer{laying: a, ctx: r.ctx, at: &beneath.Cursor{Root: r.root}}
+	defer w.at.Close()
 	if s.Size == 0 {
 		return w.writeBytes(e, nil)
 	}
-	return w.large(Object{Size: s.Size}, s.Link, e)
+	return w.large(workspace.Object{Size: s.Size}, s.Link, e)
 }

@@ -1,9 +1,8 @@
-package workspace
+package side
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -14,48 +13,12 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonhttp"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
-// FileInfo is one name as people see it. A name that is no UTF-8 is in RawPath,
-// in base64, and Path shows what can be shown.
-type FileInfo struct {
-	Path     string    `json:"path"`
-	RawPath  string    `json:"raw_path,omitempty"`
-	Kind     string    `json:"kind"` // file, directory, link, other
-	Mode     string    `json:"mode"`
-	Size     int64     `json:"size"`
-	Modified time.Time `json:"modified"`
-	ETag     string    `json:"etag,omitempty"`
-	Link     string    `json:"link,omitempty"`
-}
-
-// TreeListing is what /workspace/tree answers.
-type TreeListing struct {
-	Entries   []FileInfo `json:"entries"`
-	Truncated bool       `json:"truncated,omitempty"`
-}
-
-// maxListing bounds a listing, maxDepth how deep it goes.
-const (
-	maxListing = 10_000
-	maxDepth   = 64
-)
-
-var kindNames = map[beneath.Kind]string{beneath.File: "file", beneath.Folder: "directory", beneath.Link: "link", beneath.Other: "other"}
-
-func etag(st beneath.Stat) string {
-	return fmt.Sprintf(`"%x-%x-%x-%x"`, st.Inode, st.Mtime, st.Ctime, st.Size)
-}
-
-func describe(path string, st beneath.Stat) FileInfo {
-	_, raw := textOrRaw(path)
-	info := FileInfo{Path: path, RawPath: raw, Kind: kindNames[st.Kind], Mode: strconv.FormatUint(uint64(st.Mode), 8), Modified: time.Unix(0, st.Mtime).UTC()}
-	if st.Kind == beneath.File {
-		info.Size, info.ETag = st.Size, etag(st)
-	}
-	return info
-}
+// maxDepth is how deep a listing goes.
+const maxDepth = 64
 
 // at opens the directory and the name that a request's path means. The empty path
 // is the workspace, with an empty name.
@@ -87,33 +50,33 @@ func fileError(path string, err error) error {
 }
 
 // List describes a directory down to depth levels, names in order.
-func (l *Local) List(path string, depth int) (TreeListing, error) {
+func (l *Local) List(path string, depth int) (workspace.TreeListing, error) {
 	dir, name, err := l.at(path)
 	if err != nil {
-		return TreeListing{}, err
+		return workspace.TreeListing{}, err
 	}
 	defer func() { dir.Close() }()
 	prefix := ""
 	if name != "" {
 		sub, err := dir.Sub(name)
 		if err != nil {
-			return TreeListing{}, fileError(path, err)
+			return workspace.TreeListing{}, fileError(path, err)
 		}
 		dir.Close()
 		dir, prefix = sub, path+"/"
 	}
-	out := TreeListing{Entries: []FileInfo{}}
-	return out, out.add(dir, prefix, min(depth, maxDepth))
+	out := workspace.TreeListing{Entries: []workspace.FileInfo{}}
+	return out, addTo(&out, dir, prefix, min(depth, maxDepth))
 }
 
-func (t *TreeListing) add(dir *beneath.Dir, prefix string, depth int) error {
+func addTo(t *workspace.TreeListing, dir *beneath.Dir, prefix string, depth int) error {
 	names, err := dir.Names()
 	if err != nil {
 		return err
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if len(t.Entries) == maxListing {
+		if len(t.Entries) == workspace.MaxListing {
 			t.Truncated = true
 			return nil
 		}
@@ -121,7 +84,7 @@ func (t *TreeListing) add(dir *beneath.Dir, prefix string, depth int) error {
 		if err != nil {
 			continue
 		}
-		info := describe(prefix+name, st)
+		info := workspace.Describe(prefix+name, st)
 		if st.Kind == beneath.Link {
 			info.Link, _ = dir.Readlink(name)
 		}
@@ -133,7 +96,7 @@ func (t *TreeListing) add(dir *beneath.Dir, prefix string, depth int) error {
 		if err != nil {
 			continue
 		}
-		err = t.add(sub, prefix+name+"/", depth-1)
+		err = addTo(t, sub, prefix+name+"/", depth-1)
 		sub.Close()
 		if err != nil || t.Truncated {
 			return err
@@ -184,7 +147,7 @@ func (l *Local) serveFile(w http.ResponseWriter, r *http.Request) {
 		jsonhttp.Error(w, err)
 		return
 	}
-	w.Header().Set("ETag", etag(st))
+	w.Header().Set("ETag", workspace.ETagOf(st))
 	safeContent(w)
 	http.ServeContent(w, r, "", time.Unix(0, st.Mtime), f)
 }
@@ -219,9 +182,9 @@ func (l *Local) writeFile(w http.ResponseWriter, r *http.Request) {
 		jsonhttp.Error(w, fileError(path, err))
 		return
 	}
-	w.Header().Set("ETag", etag(st))
+	w.Header().Set("ETag", workspace.ETagOf(st))
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(describe(path, st))
+	_ = json.NewEncoder(w).Encode(workspace.Describe(path, st))
 }
 
 // replaceable returns the mode that a file is to have, if the caller expects what
@@ -233,7 +196,7 @@ func replaceable(dir *beneath.Dir, name, path string, h http.Header) (mode uint3
 	case err == nil && st.Kind != beneath.File:
 		return 0, thole.Errorf(thole.CodeForbidden, "%q is not a file", path)
 	case err == nil:
-		mode, have = st.Mode, etag(st)
+		mode, have = st.Mode, workspace.ETagOf(st)
 	case !errors.Is(err, fs.ErrNotExist):
 		return 0, err
 	}

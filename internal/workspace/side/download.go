@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"archive/zip"

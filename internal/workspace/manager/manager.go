@@ -1,4 +1,7 @@
-package workspace
+// Package manager restores threads' files into executors and syncs them into
+// snapshots: it has the rows and the object store, makes the links, and asks the
+// side that is near the files to do the rest.
+package manager
 
 import (
 	"context"
@@ -10,14 +13,16 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/side"
 	"golang.org/x/sync/errgroup"
 )
 
 // Config makes a Manager.
 type Config struct {
-	Rows      Rows
+	Rows      workspace.Rows
 	Objects   objects.Store
-	Manifests ManifestSource // default BuiltIn
+	Manifests workspace.ManifestSource // default BuiltIn
 	// Client moves objects of stopped executors.
 	Client *http.Client
 	Log    *slog.Logger
@@ -33,7 +38,7 @@ type Manager struct {
 // New makes a Manager.
 func New(cfg Config) *Manager {
 	if cfg.Manifests == nil {
-		cfg.Manifests = BuiltIn{}
+		cfg.Manifests = workspace.BuiltIn{}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -50,7 +55,7 @@ type Target struct {
 	Thread   thole.ThreadID
 	Owner    thole.Owner // empty once the thread was deleted
 	Executor thole.ExecutorID
-	Side     Side
+	Side     workspace.Side
 	Dir      string
 	// Lease and Token are the queue's claim under which the caller works.
 	Lease thole.TurnID
@@ -65,14 +70,14 @@ type Target struct {
 const linkTTL = time.Hour
 
 // side returns the end near the files and a function that releases it.
-func (m *Manager) side(t Target) (Side, bool, func(), error) {
+func (m *Manager) side(t Target) (workspace.Side, bool, func(), error) {
 	if t.Side != nil {
 		return t.Side, false, func() {}, nil
 	}
 	if t.Dir == "" {
 		return nil, false, nil, thole.Errorf(thole.CodeUnavailable, "executor %s is stopped and its files are not on this machine", t.Executor)
 	}
-	l := NewLocal(LocalConfig{Dir: t.Dir, Client: m.cfg.Client, Now: m.cfg.Now})
+	l := side.New(side.Config{Dir: t.Dir, Client: m.cfg.Client, Now: m.cfg.Now})
 	return l, true, func() {
 		if err := l.Close(); err != nil {
 			m.cfg.Log.Warn("drop staged files", "executor", t.Executor, "err", err)
@@ -81,10 +86,10 @@ func (m *Manager) side(t Target) (Side, bool, func(), error) {
 }
 
 // manifest returns the manifest an executor lives by.
-func (m *Manager) manifest(ctx context.Context, t Target) (Manifest, error) {
+func (m *Manager) manifest(ctx context.Context, t Target) (workspace.Manifest, error) {
 	version, err := m.cfg.Rows.Runtime(ctx, t.Executor)
 	if err != nil {
-		return Manifest{}, err
+		return workspace.Manifest{}, err
 	}
 	if version == "" {
 		version = t.RuntimeVersion
@@ -117,12 +122,12 @@ func (m *Manager) Validate(ctx context.Context, t Target) error {
 		return err
 	}
 	defer release()
-	return side.Validate(ctx, ValidateRequest{RequiredPaths: manifest.RequiredPaths})
+	return side.Validate(ctx, workspace.ValidateRequest{RequiredPaths: manifest.RequiredPaths})
 }
 
 // Verify compares a workspace with a snapshot, byte for byte, and makes sure that
 // the store has every object of it.
-func (m *Manager) Verify(ctx context.Context, t Target, id SnapshotID) error {
+func (m *Manager) Verify(ctx context.Context, t Target, id workspace.SnapshotID) error {
 	snap, refs, err := m.cfg.Rows.Snapshot(ctx, id)
 	if err != nil {
 		return err
@@ -143,11 +148,11 @@ func (m *Manager) Verify(ctx context.Context, t Target, id SnapshotID) error {
 		return err
 	}
 	defer release()
-	return side.Compare(ctx, CompareRequest{Tree: *tree, Exclude: readOnlyMounts(manifest.MountPoints)})
+	return side.Compare(ctx, workspace.CompareRequest{Tree: *tree, Exclude: workspace.ReadOnlyMounts(manifest.MountPoints)})
 }
 
 // present checks that objects are there in their size.
-func (m *Manager) present(ctx context.Context, refs []Ref) error {
+func (m *Manager) present(ctx context.Context, refs []workspace.Ref) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for _, r := range refs {
@@ -168,18 +173,18 @@ func (m *Manager) present(ctx context.Context, refs []Ref) error {
 // treeRef is what the ref of a snapshot's tree is called among its refs.
 func treeRef(sum objects.Sum) string { return "tree-" + sum.String() }
 
-func (m *Manager) treeLink(ctx context.Context, s Snapshot, refs []Ref) (*TreeLink, error) {
+func (m *Manager) treeLink(ctx context.Context, s workspace.Snapshot, refs []workspace.Ref) (*workspace.TreeLink, error) {
 	for _, r := range refs {
 		if r.ID == treeRef(s.Tree) {
 			link, err := m.cfg.Objects.SignGet(ctx, r.Key, linkTTL)
-			return &TreeLink{Sum: s.Tree, Link: link}, err
+			return &workspace.TreeLink{Sum: s.Tree, Link: link}, err
 		}
 	}
 	return nil, thole.Errorf(thole.CodeInternal, "snapshot %s has no tree", s.ID)
 }
 
 // head returns a thread's snapshot, nil if it has none.
-func (m *Manager) head(ctx context.Context, id thole.ThreadID) (*Snapshot, []Ref, error) {
+func (m *Manager) head(ctx context.Context, id thole.ThreadID) (*workspace.Snapshot, []workspace.Ref, error) {
 	s, refs, err := m.cfg.Rows.Head(ctx, id)
 	if thole.CodeOf(err) == thole.CodeNotFound {
 		return nil, nil, nil

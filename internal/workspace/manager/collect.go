@@ -1,4 +1,4 @@
-package workspace
+package manager
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/workspace"
 )
 
 // Collected counts what a collection removed.
@@ -17,13 +18,10 @@ type Collected struct {
 	Bytes     int64
 }
 
-// TurnsKept is how long the files that a turn ended with can be forked.
-const TurnsKept = 30 * 24 * time.Hour
-
 // Collect removes snapshots that no thread has been at for the grace period, and
 // objects older than it that no snapshot needs. A thread that was deleted, and its
 // executor, is at none. Heads of forks, turns of the last
-// TurnsKept and running restores hold their snapshots.
+// workspace.TurnsKept and running restores hold their snapshots.
 //
 // It cannot take an object that a running sync relies on: a sync uses objects of
 // the snapshot it began from, which it must still find as the thread's when it
@@ -39,7 +37,7 @@ func (m *Manager) Collect(ctx context.Context, grace time.Duration) (c Collected
 	}
 	before := now.Add(-grace)
 	for {
-		n, err := m.cfg.Rows.Prune(ctx, before, now.Add(-TurnsKept), 100)
+		n, err := m.cfg.Rows.Prune(ctx, before, now.Add(-workspace.TurnsKept), 100)
 		if err != nil {
 			return c, fmt.Errorf("drop old snapshots: %w", err)
 		}

@@ -1,4 +1,4 @@
-package workspace
+package manager
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -23,11 +24,11 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 	if _, err := m.cfg.Rows.Bind(ctx, t.Executor, manifest.RuntimeVersion); err != nil {
 		return err
 	}
-	prefixes, err := PrefixesOf(t.Owner, t.Thread)
+	prefixes, err := workspace.PrefixesOf(t.Owner, t.Thread)
 	if err != nil {
 		return err
 	}
-	plan, err := Compile(manifest, prefixes)
+	plan, err := workspace.Compile(manifest, prefixes)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 			}
 		}()
 	}
-	req := RestoreRequest{Plan: plan, Cleanup: manifest.CleanupRules, Mounts: manifest.MountPoints}
+	req := workspace.RestoreRequest{Plan: plan, Cleanup: manifest.CleanupRules, Mounts: manifest.MountPoints}
 	for _, e := range plan.Entries {
 		c, err := m.content(ctx, e, plan, head, refs)
 		if err != nil {
@@ -68,37 +69,37 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 }
 
 // content finds what a layer holds.
-func (m *Manager) content(ctx context.Context, e PlanEntry, plan RestorePlan, head *Snapshot, refs []Ref) (LayerContent, error) {
+func (m *Manager) content(ctx context.Context, e workspace.PlanEntry, plan workspace.RestorePlan, head *workspace.Snapshot, refs []workspace.Ref) (workspace.LayerContent, error) {
 	switch e.Layer {
-	case SessionOverlay:
+	case workspace.SessionOverlay:
 		if head == nil {
-			return LayerContent{}, nil
+			return workspace.LayerContent{}, nil
 		}
 		tree, err := m.treeLink(ctx, *head, refs)
 		if err != nil {
-			return LayerContent{}, err
+			return workspace.LayerContent{}, err
 		}
-		c := LayerContent{Stored: tree, Links: map[string]objects.Link{}}
+		c := workspace.LayerContent{Stored: tree, Links: map[string]objects.Link{}}
 		for _, r := range refs {
 			if c.Links[r.ID], err = m.cfg.Objects.SignGet(ctx, r.Key, linkTTL); err != nil {
-				return LayerContent{}, err
+				return workspace.LayerContent{}, err
 			}
 		}
 		return c, nil
-	case RegistryBase:
+	case workspace.RegistryBase:
 		// What the thread deleted of a template stays deleted, as long as it is the
 		// same template.
-		if head != nil && head.RuntimeVersion == plan.RuntimeVersion && plan.ConflictPolicy == KeepSession {
-			return LayerContent{Plain: &Tree{Version: treeVersion}}, nil
+		if head != nil && head.RuntimeVersion == plan.RuntimeVersion && plan.ConflictPolicy == workspace.KeepSession {
+			return workspace.LayerContent{Plain: &workspace.Tree{Version: workspace.TreeVersion}}, nil
 		}
 	}
 	return m.plain(ctx, e.FromPrefix)
 }
 
 // plain describes the objects below a prefix as a tree: one object per file.
-func (m *Manager) plain(ctx context.Context, prefix string) (LayerContent, error) {
-	t := &Tree{Version: treeVersion}
-	c := LayerContent{Links: map[string]objects.Link{}}
+func (m *Manager) plain(ctx context.Context, prefix string) (workspace.LayerContent, error) {
+	t := &workspace.Tree{Version: workspace.TreeVersion}
+	c := workspace.LayerContent{Links: map[string]objects.Link{}}
 	made := map[string]bool{}
 	for after := ""; ; {
 		page, err := m.cfg.Objects.List(ctx, prefix, after, 1000)
@@ -119,13 +120,13 @@ func (m *Manager) plain(ctx context.Context, prefix string) (LayerContent, error
 			for i := range len(path) {
 				if path[i] == '/' && !made[path[:i]] {
 					made[path[:i]] = true
-					t.Entries = append(t.Entries, Entry{Path: path[:i], Kind: beneath.Folder, Mode: 0o755})
+					t.Entries = append(t.Entries, workspace.Entry{Path: path[:i], Kind: beneath.Folder, Mode: 0o755})
 				}
 			}
 			if folder {
 				if !made[path] {
 					made[path] = true
-					t.Entries = append(t.Entries, Entry{Path: path, Kind: beneath.Folder, Mode: 0o755})
+					t.Entries = append(t.Entries, workspace.Entry{Path: path, Kind: beneath.Folder, Mode: 0o755})
 				}
 				continue
 			}
@@ -133,21 +134,21 @@ func (m *Manager) plain(ctx context.Context, prefix string) (LayerContent, error
 			if c.Links[id], err = m.cfg.Objects.SignGet(ctx, info.Key, linkTTL); err != nil {
 				return c, err
 			}
-			t.Entries = append(t.Entries, Entry{Path: path, Kind: beneath.File, Mode: 0o644, Mtime: info.Modified.UnixNano(), Size: info.Size, Object: len(t.Objects)})
-			t.Objects = append(t.Objects, Object{ID: id, Size: info.Size})
+			t.Entries = append(t.Entries, workspace.Entry{Path: path, Kind: beneath.File, Mode: 0o644, Mtime: info.Modified.UnixNano(), Size: info.Size, Object: len(t.Objects)})
+			t.Objects = append(t.Objects, workspace.Object{ID: id, Size: info.Size})
 		}
 		if len(page) < 1000 {
 			break
 		}
 	}
 	if len(t.Entries) == 0 {
-		return LayerContent{}, nil
+		return workspace.LayerContent{}, nil
 	}
 	c.Plain = t
 	return c, t.Check()
 }
 
-func (m *Manager) seeds(ctx context.Context, manifest Manifest, req *RestoreRequest) error {
+func (m *Manager) seeds(ctx context.Context, manifest workspace.Manifest, req *workspace.RestoreRequest) error {
 	for _, s := range manifest.SeedFiles {
 		missing := thole.Errorf(thole.CodeNotFound, "seed file %s is not stored", s.From).WithHint("publish it with the app's runtime version")
 		if strings.HasSuffix(s.From, "/") {
@@ -160,7 +161,7 @@ func (m *Manager) seeds(ctx context.Context, manifest Manifest, req *RestoreRequ
 			}
 			for _, e := range c.Plain.Entries {
 				if e.Kind == beneath.File {
-					req.Seeds = append(req.Seeds, SeedContent{To: strings.TrimSuffix(s.To, "/") + "/" + e.Path, Size: e.Size,
+					req.Seeds = append(req.Seeds, workspace.SeedContent{To: strings.TrimSuffix(s.To, "/") + "/" + e.Path, Size: e.Size,
 						Link: c.Links[c.Plain.Objects[e.Object].ID], IfMissingOnly: s.IfMissingOnly})
 				}
 			}
@@ -177,7 +178,7 @@ func (m *Manager) seeds(ctx context.Context, manifest Manifest, req *RestoreRequ
 		if err != nil {
 			return err
 		}
-		req.Seeds = append(req.Seeds, SeedContent{To: s.To, Size: info.Size, Link: link, IfMissingOnly: s.IfMissingOnly})
+		req.Seeds = append(req.Seeds, workspace.SeedContent{To: s.To, Size: info.Size, Link: link, IfMissingOnly: s.IfMissingOnly})
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 	"golang.org/x/sync/errgroup"
 )
@@ -19,9 +20,9 @@ import (
 // pack, then links, then the modes of directories.
 type laying struct {
 	*restore
-	layer  Layer
+	layer  workspace.Layer
 	to     string
-	tree   *Tree
+	tree   *workspace.Tree
 	links  map[string]objects.Link
 	mirror bool // the place belongs to this layer alone
 
@@ -29,7 +30,7 @@ type laying struct {
 	mu    sync.Mutex        // guards result while packs are read at once
 }
 
-func (a *laying) path(e Entry) string {
+func (a *laying) path(e workspace.Entry) string {
 	if a.to == "" {
 		return e.Path
 	}
@@ -55,10 +56,10 @@ func (a *laying) run() error {
 	if err := a.files(files); err != nil {
 		return err
 	}
-	at := &cursor{root: a.root}
-	defer at.close()
+	at := &beneath.Cursor{Root: a.root}
+	defer at.Close()
 	for _, e := range links {
-		dir, name, err := at.parent(a.path(e), false)
+		dir, name, err := at.Parent(a.path(e), false)
 		if err != nil {
 			return refused(a.path(e), err)
 		}
@@ -71,7 +72,7 @@ func (a *laying) run() error {
 		if !ok {
 			continue
 		}
-		dir, name, err := at.parent(a.path(e), false)
+		dir, name, err := at.Parent(a.path(e), false)
 		if err == nil {
 			err = dir.Chmod(name, mode&beneath.ModeBits)
 		}
@@ -90,7 +91,7 @@ func (a *laying) clearMirror() error {
 		return refused(a.to, err)
 	}
 	defer dir.Close()
-	if overlaps(a.to, a.protected) {
+	if workspace.Overlaps(a.to, a.protected) {
 		return thole.Errorf(thole.CodeInvalid, "read-only mount %q meets a protected path", a.to)
 	}
 	return dir.RemoveAll(name)
@@ -98,19 +99,19 @@ func (a *laying) clearMirror() error {
 
 // decide makes the directories and room for what will be written, and returns
 // the files and links to write.
-func (a *laying) decide() (files, links []Entry, err error) {
-	at := &cursor{root: a.root}
-	defer at.close()
+func (a *laying) decide() (files, links []workspace.Entry, err error) {
+	at := &beneath.Cursor{Root: a.root}
+	defer at.Close()
 	skipped := ""
 	for _, e := range a.tree.Entries {
 		path := a.path(e)
-		if skipped != "" && within(path, []string{skipped}) {
+		if skipped != "" && beneath.Within(path, []string{skipped}) {
 			continue
 		}
 		if e.Kind == beneath.File && e.Unsettled && !e.Known {
 			continue
 		}
-		dir, name, err := at.parent(path, false)
+		dir, name, err := at.Parent(path, false)
 		if err != nil {
 			return nil, nil, refused(path, err)
 		}
@@ -121,7 +122,7 @@ func (a *laying) decide() (files, links []Entry, err error) {
 		exists := err == nil
 		if exists && e.Kind == beneath.Folder && st.Kind == beneath.Folder {
 			// Objects have no modes: only the thread's own directories say theirs.
-			if a.modes[path] = st.Mode; a.layer == SessionOverlay {
+			if a.modes[path] = st.Mode; a.layer == workspace.SessionOverlay {
 				a.modes[path] = e.Mode
 			}
 			if err := dir.Chmod(name, st.Mode|0o700); err != nil {
@@ -134,10 +135,10 @@ func (a *laying) decide() (files, links []Entry, err error) {
 			continue
 		}
 		if exists {
-			if st.Kind == beneath.Folder && a.layer != SessionOverlay && overlaps(path, a.protected) {
+			if st.Kind == beneath.Folder && a.layer != workspace.SessionOverlay && workspace.Overlaps(path, a.protected) {
 				return nil, nil, thole.Errorf(thole.CodeInvalid, "%q would replace a protected path", path)
 			}
-			at.forget(path)
+			at.Forget(path)
 			if err := dir.RemoveAll(name); err != nil {
 				return nil, nil, err
 			}
@@ -158,32 +159,32 @@ func (a *laying) decide() (files, links []Entry, err error) {
 }
 
 // wins reports whether this layer's entry replaces what is there.
-func (a *laying) wins(path string, e Entry, have beneath.Stat) bool {
-	protected := within(path, a.protected)
+func (a *laying) wins(path string, e workspace.Entry, have beneath.Stat) bool {
+	protected := beneath.Within(path, a.protected)
 	switch {
 	case a.mirror:
 		return true
-	case a.layer == SessionOverlay && (protected || e.Kind == beneath.Folder && overlaps(path, a.protected)):
+	case a.layer == workspace.SessionOverlay && (protected || e.Kind == beneath.Folder && workspace.Overlaps(path, a.protected)):
 		return true
-	case protected, a.layer == RegistryBase:
+	case protected, a.layer == workspace.RegistryBase:
 		return false // only what is there before any layer can stand here
 	}
 	switch a.req.Plan.ConflictPolicy {
-	case PreferRegistry:
-		return a.layer != SessionOverlay || !a.registry[path]
-	case Merge:
+	case workspace.PreferRegistry:
+		return a.layer != workspace.SessionOverlay || !a.registry[path]
+	case workspace.Merge:
 		if e.Kind == beneath.File && have.Kind == beneath.File {
 			return e.Mtime >= have.Mtime
 		}
 		// Directories and links have no times of their own: the thread's work stays.
 	}
-	return a.layer == SessionOverlay
+	return a.layer == workspace.SessionOverlay
 }
 
 // files writes the contents, a few objects at once.
-func (a *laying) files(files []Entry) error {
-	byObject := map[int][]Entry{}
-	var empty []Entry
+func (a *laying) files(files []workspace.Entry) error {
+	byObject := map[int][]workspace.Entry{}
+	var empty []workspace.Entry
 	for _, e := range files {
 		if e.Stored() {
 			byObject[e.Object] = append(byObject[e.Object], e)
@@ -194,63 +195,21 @@ func (a *laying) files(files []Entry) error {
 	group, ctx := errgroup.WithContext(a.ctx)
 	group.SetLimit(transfers)
 	for n, list := range byObject {
-		slices.SortFunc(list, func(x, y Entry) int {
+		slices.SortFunc(list, func(x, y workspace.Entry) int {
 			return cmp.Or(cmp.Compare(x.Offset, y.Offset), cmp.Compare(x.Size, y.Size), strings.Compare(x.Path, y.Path))
 		})
 		group.Go(func() error {
-			w := &writer{laying: a, ctx: ctx, at: &cursor{root: a.root}}
-			defer w.at.close()
+			w := &writer{laying: a, ctx: ctx, at: &beneath.Cursor{Root: a.root}}
+			defer w.at.Close()
 			return w.object(a.tree.Objects[n], list)
 		})
 	}
-	w := &writer{laying: a, ctx: a.ctx, at: &cursor{root: a.root}}
-	defer w.at.close()
+	w := &writer{laying: a, ctx: a.ctx, at: &beneath.Cursor{Root: a.root}}
+	defer w.at.Close()
 	for _, e := range empty {
 		if err := w.write(e, strings.NewReader("")); err != nil {
 			return errors.Join(err, group.Wait())
 		}
 	}
 	return group.Wait()
-}
-
-// cursor opens parents of paths that come in order of directories.
-type cursor struct {
-	root *beneath.Dir
-	path string
-	dir  *beneath.Dir
-}
-
-func (c *cursor) parent(path string, create bool) (*beneath.Dir, string, error) {
-	prefix, name := "", path
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		prefix, name = path[:i], path[i+1:]
-	}
-	if c.dir != nil && c.path == prefix {
-		return c.dir, name, beneath.CheckPath(path)
-	}
-	from, rest := c.root, path
-	if c.dir != nil && within(prefix, []string{c.path}) { // deeper still
-		from, rest = c.dir, path[len(c.path)+1:]
-	}
-	dir, name, err := from.Parent(rest, create)
-	if err != nil {
-		return nil, "", err
-	}
-	c.close()
-	c.path, c.dir = prefix, dir
-	return dir, name, nil
-}
-
-// forget drops a directory that is about to be replaced.
-func (c *cursor) forget(path string) {
-	if c.dir != nil && within(c.path, []string{path}) {
-		c.close()
-	}
-}
-
-func (c *cursor) close() {
-	if c.dir != nil {
-		c.dir.Close()
-		c.dir = nil
-	}
 }

@@ -1,4 +1,4 @@
-package workspace
+package manager
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -16,9 +17,9 @@ import (
 // does not run. It does not change; the snapshot is held by the grace period of
 // collection.
 type View struct {
-	Snapshot Snapshot
+	Snapshot workspace.Snapshot
 	store    objects.Store
-	tree     *Tree
+	tree     *workspace.Tree
 	at       map[string]int
 	keys     map[string]string
 }
@@ -33,7 +34,7 @@ func (m *Manager) View(ctx context.Context, id thole.ThreadID) (*View, error) {
 }
 
 // ViewSnapshot opens one snapshot.
-func (m *Manager) ViewSnapshot(ctx context.Context, id SnapshotID) (*View, error) {
+func (m *Manager) ViewSnapshot(ctx context.Context, id workspace.SnapshotID) (*View, error) {
 	s, refs, err := m.cfg.Rows.Snapshot(ctx, id)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (m *Manager) ViewSnapshot(ctx context.Context, id SnapshotID) (*View, error
 	return m.view(ctx, s, refs)
 }
 
-func (m *Manager) view(ctx context.Context, s Snapshot, refs []Ref) (*View, error) {
+func (m *Manager) view(ctx context.Context, s workspace.Snapshot, refs []workspace.Ref) (*View, error) {
 	v := &View{Snapshot: s, store: m.cfg.Objects, at: map[string]int{}, keys: map[string]string{}}
 	for _, r := range refs {
 		v.keys[r.ID] = r.Key
@@ -51,14 +52,14 @@ func (m *Manager) view(ctx context.Context, s Snapshot, refs []Ref) (*View, erro
 		return nil, fmt.Errorf("read tree: %w", err)
 	}
 	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, maxTree))
+	data, err := io.ReadAll(io.LimitReader(body, workspace.MaxTree))
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "read tree: %w", err)
 	}
 	if objects.SumOf(data) != s.Tree {
 		return nil, thole.Errorf(thole.CodeInternal, "the stored tree of snapshot %s is damaged", s.ID)
 	}
-	if v.tree, err = DecodeTree(data); err != nil {
+	if v.tree, err = workspace.DecodeTree(data); err != nil {
 		return nil, err
 	}
 	for i, e := range v.tree.Entries {
@@ -67,8 +68,8 @@ func (m *Manager) view(ctx context.Context, s Snapshot, refs []Ref) (*View, erro
 	return v, nil
 }
 
-func (v *View) info(e Entry) FileInfo {
-	f := describe(e.Path, beneath.Stat{Kind: e.Kind, Mode: e.Mode, Size: e.Size, Mtime: e.Mtime})
+func (v *View) info(e workspace.Entry) workspace.FileInfo {
+	f := workspace.Describe(e.Path, beneath.Stat{Kind: e.Kind, Mode: e.Mode, Size: e.Size, Mtime: e.Mtime})
 	f.ETag = `"` + e.Sum.String() + `"`
 	if e.Kind != beneath.File {
 		f.ETag, f.Modified = "", time.Time{} // neither has a time of its own
@@ -78,25 +79,25 @@ func (v *View) info(e Entry) FileInfo {
 }
 
 // List describes what lies directly in a directory; "" is the workspace.
-func (v *View) List(path string) (TreeListing, error) {
+func (v *View) List(path string) (workspace.TreeListing, error) {
 	prefix := ""
 	if path != "" {
 		e, err := v.entry(path)
 		if err != nil {
-			return TreeListing{}, err
+			return workspace.TreeListing{}, err
 		}
 		if e.Kind != beneath.Folder {
-			return TreeListing{}, thole.Errorf(thole.CodeInvalid, "%q is not a directory", path)
+			return workspace.TreeListing{}, thole.Errorf(thole.CodeInvalid, "%q is not a directory", path)
 		}
 		prefix = path + "/"
 	}
-	out := TreeListing{Entries: []FileInfo{}}
+	out := workspace.TreeListing{Entries: []workspace.FileInfo{}}
 	for _, e := range v.tree.Entries {
 		rest, ok := strings.CutPrefix(e.Path, prefix)
 		if !ok || rest == "" || strings.Contains(rest, "/") {
 			continue
 		}
-		if len(out.Entries) == maxListing {
+		if len(out.Entries) == workspace.MaxListing {
 			out.Truncated = true
 			break
 		}
@@ -105,28 +106,28 @@ func (v *View) List(path string) (TreeListing, error) {
 	return out, nil
 }
 
-func (v *View) entry(path string) (Entry, error) {
+func (v *View) entry(path string) (workspace.Entry, error) {
 	i, ok := v.at[path]
 	if !ok {
-		return Entry{}, thole.Errorf(thole.CodeNotFound, "there is no %q", path)
+		return workspace.Entry{}, thole.Errorf(thole.CodeNotFound, "there is no %q", path)
 	}
 	return v.tree.Entries[i], nil
 }
 
 // Stat describes one name. Links are not followed.
-func (v *View) Stat(path string) (FileInfo, error) {
+func (v *View) Stat(path string) (workspace.FileInfo, error) {
 	e, err := v.entry(path)
 	if err != nil {
-		return FileInfo{}, err
+		return workspace.FileInfo{}, err
 	}
 	return v.info(e), nil
 }
 
 // Open reads n bytes of a file from off, with n < 0 all that follow.
-func (v *View) Open(ctx context.Context, path string, off, n int64) (io.ReadCloser, FileInfo, error) {
+func (v *View) Open(ctx context.Context, path string, off, n int64) (io.ReadCloser, workspace.FileInfo, error) {
 	e, err := v.entry(path)
 	if err != nil {
-		return nil, FileInfo{}, err
+		return nil, workspace.FileInfo{}, err
 	}
 	info := v.info(e)
 	if e.Kind != beneath.File || e.Unsettled && !e.Known {

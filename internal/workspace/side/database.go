@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/provider/snapshot"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -72,7 +73,7 @@ func (s *scan) database(dir *beneath.Dir, name, path string, st beneath.Stat) er
 	}
 	e, err := s.readDatabase(dir, name, path)
 	if errors.Is(err, errChanging) {
-		s.tree.Entries = append(s.tree.Entries, Entry{Path: path, Kind: beneath.File})
+		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.File})
 		s.later = append(s.later, len(s.tree.Entries)-1)
 		return nil
 	}
@@ -99,7 +100,7 @@ func (s *scan) sameLogs(dir *beneath.Dir, name, path string) bool {
 	return true
 }
 
-func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (Entry, error) {
+func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (workspace.Entry, error) {
 	looks := func() (all [3]beneath.Stat) {
 		for i, end := range []string{"", "-wal", "-journal"} {
 			all[i], _ = dir.Lstat(name + end)
@@ -111,19 +112,19 @@ func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (Entry, error) 
 	copied, err := copyDatabase(s.ctx, filepath.Join(s.local.cfg.Dir, path))
 	if err != nil {
 		if s.ctx.Err() != nil {
-			return Entry{}, err
+			return workspace.Entry{}, err
 		}
-		return Entry{}, errChanging // locked, or in a state only its owner understands
+		return workspace.Entry{}, errChanging // locked, or in a state only its owner understands
 	}
 	defer os.RemoveAll(copied)
 	from, err := beneath.Open(copied)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	defer from.Close()
 	e, err := s.readCopy(from, name, path)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	e.Mode, e.Mtime = before[0].Mode, before[0].Mtime
 	if after := looks(); after == before && start-before[0].Ctime > granularity && start-before[1].Ctime > granularity {
@@ -150,21 +151,21 @@ func copyDatabase(ctx context.Context, path string) (string, error) {
 }
 
 // readCopy places a copy that nobody else writes.
-func (s *scan) readCopy(dir *beneath.Dir, name, path string) (Entry, error) {
+func (s *scan) readCopy(dir *beneath.Dir, name, path string) (workspace.Entry, error) {
 	f, err := dir.Open(name)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	defer f.Close()
 	st, err := beneath.StatFile(f)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
-	e := Entry{Path: path, Kind: beneath.File, Size: st.Size}
+	e := workspace.Entry{Path: path, Kind: beneath.File, Size: st.Size}
 	if st.Size <= smallFile {
 		buf := s.buffer(st.Size)
 		if _, err := io.ReadFull(f, buf); err != nil {
-			return Entry{}, err
+			return workspace.Entry{}, err
 		}
 		e.Sum = objects.SumOf(buf)
 		return e, s.placeSmall(&e, buf)
@@ -174,10 +175,10 @@ func (s *scan) readCopy(dir *beneath.Dir, name, path string) (Entry, error) {
 	o, staged, err := s.readLarge(f, st.Size)
 	s.req.Copy = kept
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	if e.Sum, err = objects.ParseSum(o.ID); err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	s.placeLarge(&e, o, source{object: o, staged: staged})
 	return e, nil

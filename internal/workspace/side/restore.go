@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"context"
@@ -10,37 +10,38 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Restore implements Side: the layers in order, then cleanup rules, seed files
 // and mount points. A restore that was cut off begins again with an empty
 // workspace; no agent has run in it yet.
-func (l *Local) Restore(ctx context.Context, req RestoreRequest) (RestoreResult, error) {
+func (l *Local) Restore(ctx context.Context, req workspace.RestoreRequest) (workspace.RestoreResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(req.Layers) != len(req.Plan.Entries) {
-		return RestoreResult{}, thole.Errorf(thole.CodeInvalid, "restore plan has %d entries and %d layers", len(req.Plan.Entries), len(req.Layers))
+		return workspace.RestoreResult{}, thole.Errorf(thole.CodeInvalid, "restore plan has %d entries and %d layers", len(req.Plan.Entries), len(req.Layers))
 	}
 	root, err := l.root()
 	if err != nil {
-		return RestoreResult{}, err
+		return workspace.RestoreResult{}, err
 	}
 	defer root.Close()
-	r := &restore{ctx: ctx, local: l, root: root, req: req, readOnly: readOnlyMounts(req.Mounts)}
+	r := &restore{ctx: ctx, local: l, root: root, req: req, readOnly: workspace.ReadOnlyMounts(req.Mounts)}
 	for _, p := range req.Plan.ProtectedPaths {
-		rel, err := relative(p)
+		rel, err := workspace.Relative(p)
 		if err != nil || rel == "" {
-			return RestoreResult{}, thole.Errorf(thole.CodeInvalid, "protected path %q is not below %s", p, Root)
+			return workspace.RestoreResult{}, thole.Errorf(thole.CodeInvalid, "protected path %q is not below %s", p, workspace.Root)
 		}
 		r.protected = append(r.protected, rel)
 	}
 	done, err := l.beginRestore(root)
 	if err != nil {
-		return RestoreResult{}, err
+		return workspace.RestoreResult{}, err
 	}
 	if err := r.run(); err != nil {
-		return RestoreResult{}, fmt.Errorf("restore workspace: %w", err)
+		return workspace.RestoreResult{}, fmt.Errorf("restore workspace: %w", err)
 	}
 	return r.result, done(r.result.Files > 0)
 }
@@ -81,17 +82,17 @@ type restore struct {
 	ctx       context.Context
 	local     *Local
 	root      *beneath.Dir
-	req       RestoreRequest
+	req       workspace.RestoreRequest
 	protected []string
 	readOnly  []string
-	result    RestoreResult
+	result    workspace.RestoreResult
 
 	registry map[string]bool // paths of the template
 	session  *index          // of the session layer, for the scans to come
 }
 
 func (r *restore) run() error {
-	rank := map[Layer]int{RegistryBase: 0, SessionOverlay: 1, KnowledgeOverlay: 2, UserOverlay: 3}
+	rank := map[workspace.Layer]int{workspace.RegistryBase: 0, workspace.SessionOverlay: 1, workspace.KnowledgeOverlay: 2, workspace.UserOverlay: 3}
 	last := 0
 	for i, e := range r.req.Plan.Entries {
 		n, ok := rank[e.Layer]
@@ -99,7 +100,7 @@ func (r *restore) run() error {
 			return thole.Errorf(thole.CodeInvalid, "layer %q is unknown or out of order", e.Layer)
 		}
 		last = n
-		if n > rank[SessionOverlay] { // it comes to the platform's names, whatever the thread's files have there
+		if n > rank[workspace.SessionOverlay] { // it comes to the platform's names, whatever the thread's files have there
 			if err := r.claim(); err != nil {
 				return err
 			}
@@ -127,7 +128,7 @@ func (r *restore) run() error {
 // claim makes the mount points directories.
 func (r *restore) claim() error {
 	for _, m := range r.req.Mounts {
-		rel, err := relative(m.TargetPath)
+		rel, err := workspace.Relative(m.TargetPath)
 		if err != nil {
 			return err
 		}
@@ -140,8 +141,8 @@ func (r *restore) claim() error {
 }
 
 // layer lays one layer.
-func (r *restore) layer(e PlanEntry, c LayerContent) error {
-	to, err := relative(e.ToPath)
+func (r *restore) layer(e workspace.PlanEntry, c workspace.LayerContent) error {
+	to, err := workspace.Relative(e.ToPath)
 	if err != nil {
 		return err
 	}
@@ -161,17 +162,17 @@ func (r *restore) layer(e PlanEntry, c LayerContent) error {
 		}
 		return nil
 	}
-	a := &laying{restore: r, layer: e.Layer, to: to, tree: t, links: c.Links, mirror: e.Layer != SessionOverlay && within(to, r.readOnly)}
+	a := &laying{restore: r, layer: e.Layer, to: to, tree: t, links: c.Links, mirror: e.Layer != workspace.SessionOverlay && beneath.Within(to, r.readOnly)}
 	if err := a.run(); err != nil {
 		return err
 	}
-	if e.Layer == RegistryBase {
+	if e.Layer == workspace.RegistryBase {
 		r.registry = make(map[string]bool, len(t.Entries))
 		for _, e := range t.Entries {
 			r.registry[a.path(e)] = true
 		}
 	}
-	if e.Layer == SessionOverlay && c.Stored != nil {
+	if e.Layer == workspace.SessionOverlay && c.Stored != nil {
 		r.session = newIndex(t, c.Stored.Sum, nil)
 	}
 	return nil
@@ -186,13 +187,13 @@ func (r *restore) remember() error {
 	x := r.session
 	x.stats = make(map[string]beneath.Stat, len(x.tree.Entries))
 	recent := r.local.cfg.Now().Add(-2e9).UnixNano()
-	at := &cursor{root: r.root}
-	defer at.close()
+	at := &beneath.Cursor{Root: r.root}
+	defer at.Close()
 	for _, e := range x.tree.Entries {
 		if e.Kind != beneath.File || e.Unsettled || e.Mtime > recent {
 			continue
 		}
-		dir, name, err := at.parent(e.Path, false)
+		dir, name, err := at.Parent(e.Path, false)
 		if err != nil {
 			continue
 		}
@@ -235,9 +236,9 @@ func refused(rel string, err error) error {
 	return err
 }
 
-func (r *restore) cleanup(c CleanupRule) error {
-	rel, err := relative(c.Path)
-	if err != nil || rel == "" || overlaps(rel, r.protected) {
+func (r *restore) cleanup(c workspace.CleanupRule) error {
+	rel, err := workspace.Relative(c.Path)
+	if err != nil || rel == "" || workspace.Overlaps(rel, r.protected) {
 		return thole.Errorf(thole.CodeInvalid, "%q is outside the workspace or protected", c.Path)
 	}
 	if err := r.root.OpenUp(parentOf(rel)); err != nil {
@@ -252,9 +253,9 @@ func (r *restore) cleanup(c CleanupRule) error {
 	}
 	defer dir.Close()
 	switch c.Action {
-	case RemoveIfExists:
+	case workspace.RemoveIfExists:
 		return dir.RemoveAll(name)
-	case TruncateIfExists:
+	case workspace.TruncateIfExists:
 		st, err := dir.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind != beneath.File {
 			return nil

@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -32,37 +33,37 @@ type packer struct {
 
 type packed struct {
 	number string // as add called it
-	object Object
+	object workspace.Object
 	file   string
 }
 
 func (p *packer) number() string { return fmt.Sprintf("pack %d", len(p.done)) }
 
 // add appends data and says where it is.
-func (p *packer) add(data []byte) (Object, int64, error) {
+func (p *packer) add(data []byte) (workspace.Object, int64, error) {
 	if p.size > 0 && p.size+int64(len(data)) > packSize {
 		if err := p.finish(); err != nil {
-			return Object{}, 0, err
+			return workspace.Object{}, 0, err
 		}
 	}
 	if p.file == nil {
 		f, err := os.OpenFile(filepath.Join(p.dir, p.number()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			return Object{}, 0, err
+			return workspace.Object{}, 0, err
 		}
 		p.file, p.sum, p.size = f, sha256.New(), 0
 	}
 	if _, err := p.file.Write(data); err != nil {
-		return Object{}, 0, err
+		return workspace.Object{}, 0, err
 	}
 	p.sum.Write(data)
 	off := p.size
 	p.size += int64(len(data))
-	return Object{ID: p.number()}, off, nil
+	return workspace.Object{ID: p.number()}, off, nil
 }
 
 func (p *packer) finish() error {
-	o := Object{ID: objects.Sum(p.sum.Sum(nil)).String(), Size: p.size}
+	o := workspace.Object{ID: objects.Sum(p.sum.Sum(nil)).String(), Size: p.size}
 	name := p.file.Name()
 	err := p.file.Close()
 	p.done = append(p.done, packed{p.number(), o, name})
@@ -145,7 +146,7 @@ func (s *scan) repack(root *beneath.Dir) error {
 // compact drops objects that no entry uses any more.
 func (s *scan) compact() {
 	used := map[int]int{}
-	var kept []Object
+	var kept []workspace.Object
 	for i := range s.tree.Entries {
 		e := &s.tree.Entries[i]
 		if !e.Stored() {

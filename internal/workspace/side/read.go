@@ -1,4 +1,4 @@
-package workspace
+package side
 
 import (
 	"crypto/sha256"
@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 	"golang.org/x/sync/errgroup"
 )
@@ -29,10 +30,10 @@ const settleTime = 2e9 // nanoseconds
 // smallFile is up to where files go into packs.
 const smallFile = 2 << 20
 
-func (s *scan) readPath(root *beneath.Dir, path string) (Entry, error) {
+func (s *scan) readPath(root *beneath.Dir, path string) (workspace.Entry, error) {
 	dir, name, err := root.ParentLent(path, s.lend)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	defer dir.Close()
 	if !s.req.Quiet {
@@ -46,21 +47,21 @@ func (s *scan) readPath(root *beneath.Dir, path string) (Entry, error) {
 // read takes a file's bytes at one instant and places them. That it was one
 // instant is proven by old times that do not move, by the kernel's word that
 // nobody can write, or by a second reading some time later that finds the same.
-func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
+func (s *scan) read(dir *beneath.Dir, name, path string) (workspace.Entry, error) {
 	start := s.local.cfg.Now().UnixNano()
 	f, lent, err := dir.OpenLent(name)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	defer f.Close()
 	before, err := beneath.StatFile(f)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	// A stamp from the future is a clock that was set back, which says nothing.
 	age := start - before.Ctime
 	if age < granularity && age > -granularity && !lent {
-		return Entry{}, errChanging
+		return workspace.Entry{}, errChanging
 	}
 	sure := age > settleTime && !lent
 	unguard := func() bool { return false }
@@ -69,20 +70,20 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 			unguard = end
 		}
 	}
-	e := Entry{Path: path, Kind: beneath.File, Mode: before.Mode, Mtime: before.Mtime, Size: before.Size}
+	e := workspace.Entry{Path: path, Kind: beneath.File, Mode: before.Mode, Mtime: before.Mtime, Size: before.Size}
 	place, err := s.take(f, &e)
 	if unguard() {
 		sure = true
 	}
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	after, err := beneath.StatFile(f)
 	if err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	if after != before {
-		return Entry{}, errChanging
+		return workspace.Entry{}, errChanging
 	}
 	once := reading{before, e.Sum}
 	if lent {
@@ -90,10 +91,10 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (Entry, error) {
 	}
 	if !sure && s.once[path] != once {
 		s.once[path] = once
-		return Entry{}, errChanging
+		return workspace.Entry{}, errChanging
 	}
 	if err := place(); err != nil {
-		return Entry{}, err
+		return workspace.Entry{}, err
 	}
 	s.stats[path] = before
 	return e, nil
@@ -106,7 +107,7 @@ type reading struct {
 }
 
 // take reads a file to its end and returns what places its bytes.
-func (s *scan) take(f *os.File, e *Entry) (place func() error, err error) {
+func (s *scan) take(f *os.File, e *workspace.Entry) (place func() error, err error) {
 	if e.Size <= smallFile {
 		buf := s.buffer(e.Size)
 		if _, err := io.ReadFull(f, buf); err != nil {
@@ -134,7 +135,7 @@ func changing(err error) error {
 	return err
 }
 
-func (s *scan) placeSmall(e *Entry, data []byte) error {
+func (s *scan) placeSmall(e *workspace.Entry, data []byte) error {
 	if s.packs == nil || len(data) == 0 || s.reuse(e) {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (s *scan) placeSmall(e *Entry, data []byte) error {
 	return nil
 }
 
-func (s *scan) placeLarge(e *Entry, o Object, src source) {
+func (s *scan) placeLarge(e *workspace.Entry, o workspace.Object, src source) {
 	if s.packs == nil || s.reuse(e) {
 		return
 	}
@@ -157,13 +158,13 @@ func (s *scan) placeLarge(e *Entry, o Object, src source) {
 }
 
 // reuse points an entry to bytes that this scan, or the base, has already.
-func (s *scan) reuse(e *Entry) bool {
+func (s *scan) reuse(e *workspace.Entry) bool {
 	if have, ok := s.fresh[e.Sum]; ok && have.Size == e.Size {
 		e.Object, e.Offset = have.Object, have.Offset
 		return true
 	}
 	if s.old == nil && s.base != nil {
-		s.old = make(map[objects.Sum]Entry, len(s.base.tree.Entries))
+		s.old = make(map[objects.Sum]workspace.Entry, len(s.base.tree.Entries))
 		for _, old := range s.base.tree.Entries {
 			if old.Stored() {
 				s.old[old.Sum] = old
@@ -187,23 +188,23 @@ func (s *scan) buffer(n int64) []byte {
 }
 
 // readLarge sums a large file by parts and, when asked to, copies it aside.
-func (s *scan) readLarge(f *os.File, size int64) (Object, string, error) {
+func (s *scan) readLarge(f *os.File, size int64) (workspace.Object, string, error) {
 	var aside *os.File
 	staged := ""
 	if s.req.Copy && s.packs != nil {
 		var err error
 		if aside, err = os.CreateTemp(s.packs.dir, "large-"); err != nil {
-			return Object{}, "", err
+			return workspace.Object{}, "", err
 		}
 		defer aside.Close()
 		staged = aside.Name()
 	}
-	o := Object{Size: size, Parts: make([]PartSum, (size+PartSize-1)/PartSize)}
+	o := workspace.Object{Size: size, Parts: make([]workspace.PartSum, (size+workspace.PartSize-1)/workspace.PartSize)}
 	group, ctx := errgroup.WithContext(s.ctx)
 	group.SetLimit(min(runtime.GOMAXPROCS(0), transfers))
 	for i := range o.Parts {
-		off := int64(i) * PartSize
-		n := min(PartSize, size-off)
+		off := int64(i) * workspace.PartSize
+		n := min(workspace.PartSize, size-off)
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -216,12 +217,12 @@ func (s *scan) readLarge(f *os.File, size int64) (Object, string, error) {
 			if _, err := io.CopyN(to, io.NewSectionReader(f, off, n), n); err != nil {
 				return changing(err)
 			}
-			o.Parts[i] = PartSum{Size: n, Sum: objects.Sum(h.Sum(nil))}
+			o.Parts[i] = workspace.PartSum{Size: n, Sum: objects.Sum(h.Sum(nil))}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return Object{}, "", err
+		return workspace.Object{}, "", err
 	}
 	o.ID = rootSum(o.Parts).String()
 	if len(o.Parts) == 1 {
@@ -232,7 +233,7 @@ func (s *scan) readLarge(f *os.File, size int64) (Object, string, error) {
 
 // rootSum names an object in parts: the sum of its one part, or the sum of their
 // sums.
-func rootSum(parts []PartSum) objects.Sum {
+func rootSum(parts []workspace.PartSum) objects.Sum {
 	if len(parts) == 1 {
 		return parts[0].Sum
 	}
