@@ -48,6 +48,10 @@ func (p *turnPrinter) event(e event.Event) {
 		}
 	case event.NoteReported:
 		p.line("note: " + e.Text)
+	case event.LimitsUpdated:
+		for _, l := range e.Limits {
+			p.line("note: " + l.String())
+		}
 	case event.UsageUpdated:
 	case event.TurnEnded:
 		p.line("")
