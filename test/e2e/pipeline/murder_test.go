@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
@@ -94,6 +95,9 @@ func TestRealAgentsKilledAtRandom(t *testing.T) {
 	}
 	keepBusy(t)
 	r := newRig(t, "THOLE_PROVIDERS_CODEX="+lab.NPMCodex(t), "THOLE_PROVIDERS_CLAUDE="+lab.Claude(t), "THOLE_PROVIDERS_OPENCODE="+lab.Opencode(t))
+	// The model is elsewhere, as real ones are. One that dies in the middle of a call
+	// makes an agent ask again, and its tools run twice by the agent's own decision.
+	r.model = modelsim.Start(t, modelsim.Options{Demo: true, Pace: 15 * time.Millisecond}).URL()
 	r.murders(t, []string{"codex", "claude", "opencode"}, 6, 34, time.Second, 6*time.Second)
 }
 
