@@ -55,7 +55,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"version": newVersion,
 		"job":     newJob, "batch": newBatch, "artifact": newArtifact, "audit": newAudit, "check": newCheck, "daemon": newDaemon,
 		"app-server": newAppServer, "thread": newThread, "tui": newTUI,
-		"cli":         newCLI,
+		"codex":       newCodex,
 		"exec-server": newExecServer, "exec-as": newExecAs,
 		"executor": newExecutor,
 		"up":       newUp,

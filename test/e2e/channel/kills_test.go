@@ -105,7 +105,7 @@ func (s *storm) session() (found wire.Session) {
 	return found
 }
 
-// open asks for a session, as cli run does for its terminal.
+// open asks for a session, as codex run does for its terminal.
 func (s *storm) open() (a wire.Session, err error) {
 	err = s.ask(wire.SessionOpen, wire.SessionOpenParams{
 		CodexHome: s.path("codex"), ThreadID: s.thread, Dir: s.dir, Program: s.codex, Env: s.env(), ClientPID: os.Getpid(), Trust: "trusted-all", Kind: "owned",

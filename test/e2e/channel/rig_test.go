@@ -201,7 +201,7 @@ type session struct {
 
 func (d *desk) sessions(args ...string) (list []session) {
 	d.t.Helper()
-	d.thole(&list, append([]string{"cli", "sessions", "list"}, args...)...)
+	d.thole(&list, append([]string{"codex", "sessions", "list"}, args...)...)
 	return list
 }
 

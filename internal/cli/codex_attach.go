@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-func newCLIAttach(env *Env) *cobra.Command {
+func newCodexAttach(env *Env) *cobra.Command {
 	var p wire.SessionOpenParams
 	cmd := &cobra.Command{
 		Use:   "attach --thread-id ID [--address ADDR --server-pid PID]",
