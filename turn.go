@@ -137,7 +137,7 @@ const (
 
 // Input is one part of what a user (or a job) says to a turn.
 type Input struct {
-	Type string `json:"type"` // "text" or "image"; an Errand's stands alone
+	Type string `json:"type"` // "text" or "image"; that of a TurnCommand stands alone
 	Text string `json:"text,omitempty"`
 	// URL is a data: URL or a path inside the workspace, for images.
 	URL string `json:"url,omitempty"`

@@ -89,7 +89,7 @@ func required(t reflect.Type) []member {
 	return all
 }
 
-// missing names the first of them that an object has not.
+// missing reports the first required member that raw lacks.
 func missing(raw json.RawMessage, all []member) *jsonrpc.Error {
 	if len(all) == 0 {
 		return nil

@@ -66,7 +66,7 @@ func TestRandomClients(t *testing.T) {
 			}
 		}
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{
-			"join", "join", "break", "continue", "continue", "start", "start", "start", "errand", "add", "interrupt", "answer", "answer", "name", "queue",
+			"join", "join", "break", "continue", "continue", "start", "start", "start", "command", "add", "interrupt", "answer", "answer", "name", "queue",
 		}), 6, 18).Draw(rt, "steps")
 		for i, step := range steps {
 			var one *modelClient
@@ -91,7 +91,7 @@ func TestRandomClients(t *testing.T) {
 				driver.call("turn/start", input(id, rapid.SampledFrom([]string{
 					"sim: say hello", "sim: think hm ;; say one two ;; say three", "sim: run true ;; say ran", "sim: ask Q? | a | b ;; say %tool%", "sim: fail broken",
 				}).Draw(rt, "script")))
-			case "errand":
+			case "command":
 				driver.ok("thread/shellCommand", `{"threadId":"`+id+`","command":"echo by hand"}`)
 			case "add":
 				driver.call("thread/queue/add", input(id, "sim: say queued")[:len(input(id, "sim: say queued"))-1]+`,"clientUserMessageId":"q"}`)

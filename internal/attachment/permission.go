@@ -44,7 +44,7 @@ func Read(s Settings) (Snapshot, error) {
 		WritableRoots []string        `json:"writableRoots"`
 	}
 	if err := strictjson.Unmarshal(s.Sandbox, &box); err != nil {
-		return Snapshot{}, thole.Errorf(thole.CodeUnsupported, "the server tells no sandbox: %w", err)
+		return Snapshot{}, thole.Errorf(thole.CodeUnsupported, "server did not report its sandbox: %w", err)
 	}
 	out := Snapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: box.Type}
 	if len(s.ApprovalPolicy) == 0 || string(s.ApprovalPolicy) == "null" {

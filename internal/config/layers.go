@@ -112,7 +112,7 @@ func (c *Config) overlay(getenv func(string) string, flags map[string]string) er
 	}
 	for key := range flags {
 		if !known[key] {
-			return thole.Errorf(thole.CodeInvalid, "unknown config key %s", key).WithHint("thole config show lists the keys there are")
+			return thole.Errorf(thole.CodeInvalid, "unknown config key %s", key).WithHint("thole config show lists the valid keys")
 		}
 	}
 	return nil

@@ -105,7 +105,7 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 // stays behind its barrier until its channel has proof, and is told of again.
 func (m *Machine) overdue(o *op, a *Attempt) error {
 	was := a.DeliveryDeadline
-	a.DeliveryDeadline, a.UpdatedAt = o.now.Add(m.limits.overdueAgain()), o.now
+	a.DeliveryDeadline, a.UpdatedAt = o.now.Add(m.limits.overdueInterval()), o.now
 	if err := o.UpdateAttempt(a); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (m *Machine) pullBack(o *op, a *Attempt) (stale bool, err error) {
 	before := a.Deadline()
 	switch {
 	case a.State == thole.AttemptAcceptPending:
-		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.overdueAgain())
+		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.overdueInterval())
 	case a.State == thole.AttemptArmPending:
 		a.Arm.Deadline = clampAhead(a.Arm.Deadline, o.now, m.limits.ArmTimeout)
 	case a.Tracked():

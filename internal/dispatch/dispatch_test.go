@@ -236,7 +236,7 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 		t.Fatal("stopped without a sync")
 	}
 	r.shelf.set(nil)
-	waitFor(t, state(executor.RowStopped)) // the care that failed is tried again
+	waitFor(t, state(executor.RowStopped)) // the maintenance that failed is retried
 	waitFor(t, func() bool {               // a sweep in the same millisecond as the stop finds it too young
 		if err := r.disp.Sweep(ctx); err != nil {
 			t.Fatal(err)

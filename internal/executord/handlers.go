@@ -18,7 +18,7 @@ import (
 
 func (s *Server) run(_ context.Context, req wire.RunRequest) (wire.Run, error) {
 	if !thole.ValidUUID(string(req.Turn.ID)) || !thole.ValidUUID(string(req.For)) || req.Thread == "" {
-		return wire.Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
+		return wire.Run{}, thole.Errorf(thole.CodeInvalid, "run, turn and thread ids are required")
 	}
 	r, err := s.runs.begin(req, s)
 	if err != nil {

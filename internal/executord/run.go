@@ -81,7 +81,7 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 }
 
 func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit func(event.Event)) error {
-	if errand, line := thole.ErrandOf(req.Turn.Input); errand == thole.ErrandShell {
+	if command, line := thole.TurnCommandOf(req.Turn.Input); command == thole.TurnCommandShell {
 		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
 		return nil
 	}

@@ -42,8 +42,8 @@ func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
 	jsonhttp.Write(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
 }
 
-// todoEvents tells how a run's todos changed behind a cursor: so far, or for who
-// accepts an event stream on and on, until the run is over.
+// todoEvents returns the todo changes after a cursor; clients that accept
+// text/event-stream keep receiving them until the run ends.
 func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 	stream := strings.Contains(req.Header.Get("Accept"), "text/event-stream")
 	cursor := cmp.Or(req.URL.Query().Get("after"), "0")

@@ -57,7 +57,7 @@
 //
 // A prompt without directives gets a canned answer that does what simple wishes
 // ask (run …, write …, plan …, ask me …) and otherwise repeats the prompt. A
-// request that offers no tools but has a system prompt is a CLI's side errand,
+// request that offers no tools but has a system prompt is a CLI's side request,
 // such as naming the conversation, and gets a short title.
 //
 // The package refuses to listen anywhere but where it is told and knows nothing

@@ -237,7 +237,7 @@ func TestCloseEndsAHungAnswer(t *testing.T) {
 	}
 }
 
-func TestSideErrandsGetATitle(t *testing.T) {
+func TestSideRequestsGetATitle(t *testing.T) {
 	s := Start(t)
 	for _, api := range allAPIs {
 		got := s.request(t, api, nil, true, message{role: "user", text: "fix the broken oar of the boat today\nsim: run rm -rf x"})
@@ -246,7 +246,7 @@ func TestSideErrandsGetATitle(t *testing.T) {
 		}
 	}
 	if turns := s.Turns(); len(turns) != 0 {
-		t.Errorf("side errands count as turns: %v", turns)
+		t.Errorf("side requests count as turns: %v", turns)
 	}
 }
 

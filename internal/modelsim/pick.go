@@ -9,7 +9,7 @@ import (
 const (
 	KindScript = "script" // by directives or a named script
 	KindCanned = "canned" // a plain prompt
-	KindSide   = "side"   // a CLI's own errand, such as a title
+	KindSide   = "side"   // a CLI's own request, such as a title
 	KindOther  = "other"  // not a model request
 )
 

@@ -180,7 +180,7 @@ func askInput(k Call, _ *conversation) any {
 
 func agentInput(kind string) func(Call, *conversation) any {
 	return func(k Call, _ *conversation) any {
-		return map[string]any{"description": "A scripted errand", "prompt": k.Text, "subagent_type": kind}
+		return map[string]any{"description": "A scripted task", "prompt": k.Text, "subagent_type": kind}
 	}
 }
 

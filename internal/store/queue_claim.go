@@ -82,7 +82,7 @@ type round struct {
 
 func (q *Queue) round(c queue.Claim, want int) *round {
 	total, perUser := unlimited(c.Limits.Total), unlimited(c.Limits.PerUser)
-	if c.Care {
+	if c.Maintenance {
 		total, perUser = math.MaxInt32, math.MaxInt32
 	}
 	args := []any{c.Owner, c.Lease.Milliseconds(), c.Token}
@@ -155,7 +155,7 @@ func (r *round) more() bool { return r.fair && len(r.leases) > 0 && r.candidates
 
 // claimable is what a claim looks for.
 func claimable(c queue.Claim) string {
-	if c.Care {
+	if c.Maintenance {
 		return `state = 'ready' and head and kind <> 'turn'`
 	}
 	return `state = 'ready' and head and kind = 'turn'`

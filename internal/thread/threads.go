@@ -203,7 +203,7 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 }
 
 // Update implements Service. Archiving a thread asks its running turn to stop.
-func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[fold.Thread]) (fold.Thread, error) {
+func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...Precondition[fold.Thread]) (fold.Thread, error) {
 	if p.Name != nil {
 		if err := checkText("name", *p.Name, maxName); err != nil {
 			return fold.Thread{}, err
@@ -211,7 +211,7 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 	}
 	var t fold.Thread
 	err := m.change(ctx, actor, id, "thread.update", func(l *live, w *writer) error {
-		if err := held(w.s.Row.View(w.loaded), when); err != nil {
+		if err := check(w.s.Row.View(w.loaded), when); err != nil {
 			return err
 		}
 		now, d := w.s.Row.Thread, event.Data{}
@@ -246,7 +246,7 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 
 // Delete implements Service. A running turn loses its thread; its runner is told
 // to stop and finds nothing to write to.
-func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[fold.Thread]) error {
+func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...Precondition[fold.Thread]) error {
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.Thread
 	w := m.writer(l, actor)
 	ref, open := w.ref(), l.st.Open != nil
 	for range maxTries {
-		if err = held(l.st.Row.View(l.attached.Load()), when); err != nil {
+		if err = check(l.st.Row.View(l.attached.Load()), when); err != nil {
 			break
 		}
 		if err = m.store.Delete(ctx, id, l.st.Seq()); !errors.Is(err, ErrStale) {

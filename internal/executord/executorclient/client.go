@@ -191,7 +191,7 @@ func (c *Client) Terminal(ctx context.Context, size terminal.Size) (*terminal.Co
 	return c.TerminalAt(ctx, "/terminal", size)
 }
 
-// TerminalAt is Terminal at the path of somebody who passes it on.
+// TerminalAt opens a terminal through a proxy at path.
 func (c *Client) TerminalAt(ctx context.Context, path string, size terminal.Size) (*terminal.Conn, error) {
 	return terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size, jsonhttp.ReadError)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// lonely is executor.orphan_timeout where nobody says it.
-const lonely = time.Hour
+// orphanTimeout is the default of executor.orphan_timeout.
+const orphanTimeout = time.Hour
 
 // Dog ends an executord that nobody owns any more: its home is gone, or for
 // long no request came, whatever runs in it. Whoever needs the executor after that
@@ -26,7 +26,7 @@ type Dog struct {
 
 func New(file string, after time.Duration) *Dog {
 	if after <= 0 {
-		after = lonely
+		after = orphanTimeout
 	}
 	w := &Dog{file: file, After: after, every: min(5*time.Second, after/4+1)}
 	w.last.Store(time.Now().UnixNano())

@@ -183,5 +183,5 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := objects.CheckKey(key); err != nil {
 		return err
 	}
-	return gone("delete object", key, s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
+	return ignoreNotFound("delete object", key, s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
 }
