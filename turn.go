@@ -39,7 +39,7 @@ func (o Outcome) Phase() Phase {
 //	       → syncing → exported → succeeded | failed | canceled
 //
 // A turn is over for clients when the provider ends (its Outcome is recorded);
-// syncing and exported follow behind it.
+// syncing and exported follow.
 type Phase string
 
 const (
