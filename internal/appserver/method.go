@@ -32,7 +32,7 @@ type method struct {
 	run    func(ctx context.Context, c *conn, params any) (answer, error)
 }
 
-// answer is what a processor gives back: the result, frames right behind it, and
+// answer is what a processor gives back: the result, frames right after it, and
 // what happens once they are queued. undo runs instead when it failed.
 type answer struct {
 	result any

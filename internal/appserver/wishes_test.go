@@ -64,7 +64,7 @@ func TestCommandTurns(t *testing.T) {
 	}
 }
 
-// A command turn waits behind a running turn and then comes before what a user's stop
+// A command turn waits after a running turn and then comes before what a user's stop
 // holds back; what is said to a running one waits for its end.
 func TestCommandTurnsAndOtherTurns(t *testing.T) {
 	rig := tholetest.New(t)

@@ -11,7 +11,7 @@ const sweepPage = 100
 
 // Sweep does everything that is overdue and returns how many rows it moved. Each
 // item is a transaction of its own that looks again before it changes anything,
-// so sweeps may run at any time, twice, and beside every other writer.
+// so sweeps may run at any time, twice, and concurrently with every other writer.
 func (m *Machine) Sweep(ctx context.Context) (int, error) {
 	moved := 0
 	for _, pass := range []func(context.Context) (int, error){m.sweepAttempts, m.sweepBatches, m.sweepLanes} {
@@ -100,9 +100,9 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 	return true, nil
 }
 
-// overdue tells that a call is still neither proven in nor out. Time proves nothing:
+// overdue reports that a call is still neither proven in nor out. Time proves nothing:
 // what was sent may start a turn as long as its receiver lives, so the attempt
-// stays behind its barrier until its channel has proof, and is told of again.
+// keeps its barrier until its channel has proof, and is reported again.
 func (m *Machine) overdue(o *op, a *Attempt) error {
 	was := a.DeliveryDeadline
 	a.DeliveryDeadline, a.UpdatedAt = o.now.Add(m.limits.overdueInterval()), o.now

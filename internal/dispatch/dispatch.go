@@ -169,7 +169,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 }
 
 // Stop implements service.Part: it ends claiming and lets go of what it works
-// on. Runs go on in their executors; whoever claims their turns next follows
+// on. Runs go on in their executors; the dispatcher that claims their turns next follows
 // them.
 func (d *Dispatcher) Stop(context.Context) error {
 	d.mu.Lock()

@@ -252,7 +252,7 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 	}
 }
 
-// An executor is not idle while somebody has a terminal open in it.
+// An executor is not idle while a user has a terminal open in it.
 func TestAnOpenTerminalIsActivity(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop = time.Nanosecond })
 	ctx := context.Background()

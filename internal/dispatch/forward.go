@@ -167,7 +167,7 @@ type forwarder struct {
 	kill   *time.Timer                 // ends a run that does not stop by itself
 
 	pendingSteers []event.Message // steers that the agent has not got, oldest first
-	again         *time.Timer     // tells them
+	again         *time.Timer     // sends them
 
 	due chan func() // what timers ask for; forward does it, so that nothing outlives it
 }
@@ -182,7 +182,7 @@ func (f *forwarder) later(ctx context.Context, d time.Duration, do func()) *time
 	})
 }
 
-// catchUp delivers what was recorded while nobody followed: steers are told apart
+// catchUp delivers what was recorded while nobody followed: steers are distinguished
 // by their id, so a repeat is harmless; an ask that the run waits on and the
 // thread has settled gets its answer.
 func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot, asks bool) {
@@ -274,7 +274,7 @@ func (f *forwarder) sendSteers(ctx context.Context) {
 }
 
 // answer brings the run an answer with its receipt: the event that recorded it. By
-// that the thread knows it again, and tells it from one that the agent gave itself.
+// that the thread knows it again, and distinguishes it from one that the agent gave itself.
 func (f *forwarder) answer(ctx context.Context, id thole.AskID, a event.Answer, receipt thole.EventID) {
 	f.retryUntilSent(ctx, "answer", func() error {
 		_, err := f.place.client.Reply(ctx, wire.ReplyRequest{Run: f.run, Ask: id, Answer: a, Receipted: wire.Receipted{Receipt: receipt}})

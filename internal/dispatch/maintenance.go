@@ -182,7 +182,7 @@ func (w *worker) maintain(ctx context.Context) error {
 // is kept for nobody.
 const maxLooks = 3
 
-// attended reports whether somebody has a terminal open in an executor, and notes
+// attended reports whether a user has a terminal open in an executor, and notes
 // that as its activity. An error says that nobody knows.
 func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if row.State != executor.RowRunning {

@@ -201,7 +201,7 @@ func (w *worker) start(ctx context.Context, p *place, th fold.Thread) error {
 			return err
 		}
 	}
-	// The row may be behind: whoever started it did not live to say so.
+	// The row may lag: the process that started it did not live to say so.
 	if p.row.State != executor.RowRunning {
 		ok, err := w.cfg.Rows.MarkRunning(ctx, p.row.ID)
 		if err := expect(ok, err, "record start: the executor was deleted meanwhile"); err != nil {

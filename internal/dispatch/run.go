@@ -58,7 +58,7 @@ func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 }
 
 // again takes a lost turn back to the start of the pipeline: what was open is
-// closed with the text it has, and the next run is told apart by its number.
+// closed with the text it has, and the next run is distinguished by its number.
 func (w *worker) again(ctx context.Context, t fold.Turn, lost error) error {
 	why := "the executor was lost; taking the turn up again"
 	switch {

@@ -179,7 +179,7 @@ func (d *Dispatcher) empty(id thole.ExecutorID) bool {
 	return err == nil && len(entries) == 0
 }
 
-// busy reports whether a worker of ours has the thread.
+// busy reports whether a worker of this dispatcher has the thread.
 func (d *Dispatcher) busy(id thole.ThreadID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

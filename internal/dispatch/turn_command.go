@@ -36,7 +36,7 @@ func (w *worker) turnCommand(ctx context.Context, e thole.TurnCommand, th fold.T
 	return nil
 }
 
-// Bounds of what the agent is told of commands that the user ran.
+// Bounds of what the agent is sent about commands that the user ran.
 const (
 	maxHeard     = 20 // commands
 	maxHeardText = 8 << 10
@@ -44,7 +44,7 @@ const (
 
 // heard is what the agent must know before it reads a turn's input: the commands
 // that the user ran by hand since it was last spoken to. Agents have no common
-// way to be told of one when it happens, and none would act on it before the next
+// way to receive one when it happens, and none would act on it before the next
 // message.
 func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thole.Input, error) {
 	if p, ok := w.recall(th.ID); ok && p.spoken == t.Number-1 {

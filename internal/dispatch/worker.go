@@ -63,7 +63,7 @@ func (d *Dispatcher) admit(w *worker) bool {
 }
 
 // hold renews the lease until letGo. The context it returns dies when the lease
-// is lost, because from then on somebody else may be writing: when a renewal is
+// is lost, because from then on another worker may be writing: when a renewal is
 // refused, or when none came back for the length of a lease.
 func (w *worker) hold(ctx context.Context) (held context.Context, letGo func()) {
 	held, cancel := context.WithCancelCause(ctx)

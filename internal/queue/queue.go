@@ -23,7 +23,7 @@ import (
 //	leased → parked           park: a human must answer and nothing runs meanwhile
 //	parked → ready            unpark, cancel
 //	leased → done             complete
-//	ready  → done             only with cancel, through a claim: someone must tell the thread
+//	ready  → done             only with cancel, through a claim: a worker must record it in the thread
 type State string
 
 const (
@@ -33,7 +33,7 @@ const (
 	Done   State = "done"
 )
 
-// ErrLeaseLost: the token is not the row's, or its time is over. Whoever gets it
+// ErrLeaseLost: the token is not the row's, or its time is over. A caller that gets it
 // stops writing at once.
 var ErrLeaseLost = errors.New("queue: lease lost")
 

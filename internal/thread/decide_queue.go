@@ -12,7 +12,7 @@ import (
 const maxQueue = 100
 
 // drain starts the queue's head on an idle thread. A user's interrupt holds the
-// queue until a turn completes or fails, or somebody starts a message by hand:
+// queue until a turn completes or fails, or a user starts a message by hand:
 // who pressed stop does not want the next thing to begin by itself.
 func (w *writer) drain() {
 	th := w.s.Row.Thread
@@ -43,7 +43,7 @@ func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 }
 
 // startQueued takes a message out of the queue and begins a turn with it, in
-// the name of whoever wrote it.
+// the name of its author.
 func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	if w.s.Open != nil {
 		return "", errBusy(w.s)
@@ -163,7 +163,7 @@ func (w *writer) unqueue(id thole.MessageID, when []Precondition[event.Message])
 // cannot take it.
 func steerNow(ctx context.Context, r Runner, ref TurnRef, m event.Message) error {
 	if r == nil {
-		return nil // whoever takes the turn finds it in Turn.Steers
+		return nil // the process that takes the turn finds it in Turn.Steers
 	}
 	return r.Steer(ctx, ref, m.Input, m.ClientID)
 }

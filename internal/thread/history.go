@@ -141,7 +141,7 @@ func checkAfter(t fold.Thread, after uint64) error {
 }
 
 func errGap(after uint64) error {
-	return thole.Errorf(thole.CodeGone, "events behind %d are no longer kept", after).WithHint("take a snapshot instead of resuming")
+	return thole.Errorf(thole.CodeGone, "events after %d are no longer kept", after).WithHint("take a snapshot instead of resuming")
 }
 
 // Compact removes the events of turns that have ended, up to and including

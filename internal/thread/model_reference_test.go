@@ -34,7 +34,7 @@ type reference struct {
 
 	command  bool                     // the open turn is one
 	commands map[thole.MessageID]bool // by queued message
-	stopped  bool                     // somebody interrupted the open turn
+	stopped  bool                     // a client interrupted the open turn
 	paused   bool                     // a user's stop holds the queue
 	draining bool                     // a turn has just ended, and the queue must go on
 	broken   string                   // a rule that the log itself breaks

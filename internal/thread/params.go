@@ -102,7 +102,7 @@ type Steer struct {
 	ClientID string
 }
 
-// Enqueue adds a message behind the thread's running turn.
+// Enqueue adds a message after the thread's running turn.
 type Enqueue struct {
 	Thread   thole.ThreadID
 	Input    []thole.Input
@@ -111,13 +111,13 @@ type Enqueue struct {
 	Start bool
 	// Command says that Input is a thole.TurnCommand; elsewhere they are refused, so
 	// that no edge lets one in by passing on what it was sent. It starts also while
-	// the queue is paused: somebody asks for it now.
+	// the queue is paused: a user asks for it now.
 	Command bool
 }
 
 // SubscribeOptions say where a subscription begins and how much it may lag.
 type SubscribeOptions struct {
-	// After resumes behind a sequence number; nil takes a snapshot.
+	// After resumes after a sequence number; nil takes a snapshot.
 	After *uint64
 	// NoDeltas leaves out ephemeral deltas.
 	NoDeltas bool

@@ -27,14 +27,14 @@ func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (fold
 		owner = thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: actor.User}
 	}
 	if !m.cfg.Access(actor).Sees(owner) {
-		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for somebody else")
+		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for another user")
 	}
 	born := event.Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent}
 	return m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &p.Settings, Name: &p.Name}, 0,
 		func(c *Commit) error { return m.store.Commit(ctx, "thread.create", c) })
 }
 
-// birth commits a thread's first event, behind base for a fork.
+// birth commits a thread's first event, after base for a fork.
 func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadID, d event.Data, base uint64, commit func(*Commit) error) (fold.Thread, error) {
 	l, err := m.lockLive(ctx, id)
 	if err != nil {
@@ -160,7 +160,7 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[f
 	return paged(threads, limit, f.PageParams, back, threadKey(q.ByCreated)), nil
 }
 
-// Fork implements Service. The fork's log begins behind the parent's: what was
+// Fork implements Service. The fork's log begins after the parent's: what was
 // copied is history, not news.
 func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error) {
 	if p.ID == "" {
@@ -244,7 +244,7 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 	return t, err
 }
 
-// Delete implements Service. A running turn loses its thread; its runner is told
+// Delete implements Service. A running turn loses its thread; its runner learns of it
 // to stop and finds nothing to write to.
 func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...Precondition[fold.Thread]) error {
 	l, err := m.hold(ctx, actor, id)
