@@ -118,7 +118,7 @@ func foreground(env *Env, p wire.SessionOpenParams, s wire.Session, args []strin
 	return 0, nil
 }
 
-// leave tells the daemon that the terminal has ended. If that fails the daemon
+// leave reports to the daemon that the terminal has ended. If that fails the daemon
 // finds out by itself.
 func (e *Env) leave(s wire.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

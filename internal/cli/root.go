@@ -71,7 +71,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 	}
 }
 
-// nameAt is where arguments name a command, behind global flags; their number if
+// nameAt is where arguments name a command, after global flags; their number if
 // they do not.
 func nameAt(args []string) int {
 	for i := 0; i < len(args); i++ {

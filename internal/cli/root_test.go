@@ -21,7 +21,7 @@ func run(args ...string) (out, errs string, code int) {
 	return o.String(), e.String(), code
 }
 
-// Every command says what it is for, and nonsense behind it is refused before
+// Every command says what it is for, and nonsense after it is refused before
 // anything happens.
 func TestEveryCommand(t *testing.T) {
 	t.Setenv("THOLE_HOME", t.TempDir()+"/home")

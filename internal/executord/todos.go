@@ -50,7 +50,7 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 	if stream { // a reader that comes back asks for the same address
 		cursor = cmp.Or(req.Header.Get("Last-Event-ID"), cursor)
 	}
-	r, after, err := s.behind(req, cursor)
+	r, after, err := s.runAfter(req, cursor)
 	if err != nil {
 		jsonhttp.Error(w, err)
 		return
@@ -90,7 +90,7 @@ func todosOf(recs []eventlog.Record) (out []wire.LogEvent) {
 
 // streamTodos sends server-sent events, each with its cursor as id and its kind as
 // name, and at the end of the run one called "end". A stream that ends without it
-// broke. Who has read to the end and comes back is answered 204, which tells a
+// broke. Who has read to the end and comes back is answered 204, which makes a
 // browser not to come again.
 func (r *run) streamTodos(w http.ResponseWriter, req *http.Request, after uint64) {
 	if end, sealed := r.log.End(); sealed && after == end {

@@ -1,5 +1,5 @@
 // Package measure names what is worth measuring and is how a part of the program
-// tells of it without knowing who listens. It keeps nothing, and no part changes
+// reports it without knowing who listens. It keeps nothing, and no part changes
 // what it does by it.
 package measure
 
@@ -26,7 +26,7 @@ const (
 	Deliver     What = "deliver"     // from the barrier to the recorded answer
 )
 
-// Times are told when they are over.
+// Times are reported when they are over.
 const (
 	Commit    What = "commit"     // of one durable change
 	ModelWait What = "model wait" // until an agent shows the first of its answer

@@ -84,7 +84,7 @@ func TestASteerInTheToolLoopKeepsTheScript(t *testing.T) {
 }
 
 // The shapes are claude's: what nobody answered is joined into one message, and a
-// message that steers is told inside the result of a tool.
+// message that steers is sent inside the result of a tool.
 func TestClaudeJoinsMessages(t *testing.T) {
 	const opening = "The user sent a new message while you were working:\n"
 	user := func(blocks ...any) map[string]any { return map[string]any{"role": "user", "content": blocks} }

@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/version"
 )
 
-// meter makes spans and metrics of what the parts tell.
+// meter makes spans and metrics of what the parts report.
 type meter struct {
 	spans  *tracing.Tracer
 	set    *metrics.Set
@@ -66,7 +66,7 @@ func (m *meter) Took(w measure.What, d time.Duration) { m.took[w](d) }
 // Count implements measure.Meter.
 func (m *meter) Count(w measure.What) { m.counts[w]() }
 
-// commit, held and slow are what the machines and the store tell, which know no
+// commit, held and slow are what the machines and the store report, which know no
 // meter.
 func (m *meter) commit(d time.Duration) { m.Took(measure.Commit, d) }
 func (m *meter) held()                  { m.Count(measure.Held) }

@@ -22,7 +22,7 @@ type Open struct {
 	Trust  attachment.Trust
 	Wish   attachment.Wishes
 	// Address names a server that is not ours. Server is its process, as the user
-	// knows it; it is needed only where the transport does not tell.
+	// knows it; it is needed only where the transport does not report it.
 	Kind    attachment.Kind
 	Address string
 	Server  int
@@ -59,7 +59,7 @@ func (k *Keeper) Open(ctx context.Context, o Open) (attachment.Attachment, error
 	var server procid.Identity
 	if o.Kind != attachment.Owned {
 		var err error
-		if server, err = behind(ctx, o.Address, o.Server); err != nil {
+		if server, err = serverOf(ctx, o.Address, o.Server); err != nil {
 			return attachment.Attachment{}, err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 const orphanTimeout = time.Hour
 
 // Dog ends an executord that nobody owns any more: its home is gone, or for
-// long no request came, whatever runs in it. Whoever needs the executor after that
+// long no request came, whatever runs in it. A dispatcher that needs the executor after that
 // starts it again. The owner asks for its status every minute, and every few seconds
 // while it follows a turn.
 type Dog struct {
@@ -33,7 +33,7 @@ func New(file string, after time.Duration) *Dog {
 	return w
 }
 
-// Note remembers that somebody asked.
+// Note records when a request came.
 func (w *Dog) Note(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.last.Store(time.Now().UnixNano())

@@ -69,7 +69,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	lookup, ok := lookups[cfg.Style]
 	if !ok {
-		return nil, thole.Errorf(thole.CodeInvalid, "objects.style: %q is none of auto, path, host", cfg.Style)
+		return nil, thole.Errorf(thole.CodeInvalid, "objects.style: unknown style %q; use auto, path or host", cfg.Style)
 	}
 	transport := cfg.Transport
 	if transport == nil {
