@@ -168,7 +168,7 @@ func (d *desk) screen() string {
 	return strings.TrimRight(string(out), "\n ")
 }
 
-// shows polls the screen, which tells nobody of a change.
+// shows polls the screen, which signals no change.
 func (d *desk) shows(text string) {
 	d.t.Helper()
 	d.until("the screen to show "+text, func() bool { return strings.Contains(d.screen(), text) })

@@ -48,7 +48,7 @@ func TestAttachToTheSharedDaemon(t *testing.T) {
 	}
 }
 
-// other runs codex beside the terminal.
+// other runs codex next to the terminal.
 func (d *desk) other(args ...string) (string, error) {
 	cmd := exec.Command(d.codex, args...)
 	cmd.Env, cmd.Dir = d.env(), d.path("work")
