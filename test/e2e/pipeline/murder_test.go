@@ -56,7 +56,7 @@ func (c *client) ask(method, path, key string, body, into any) error {
 			req.Header.Set("Idempotency-Key", key)
 		}
 		err = do(req, into)
-		// Refused is an answer; a connection that broke, or half of one, is none.
+		// Refused is an answer; a connection that broke, or half of one, is not.
 		if err == nil || strings.Contains(err.Error(), ": 4") {
 			return err
 		}
