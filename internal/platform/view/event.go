@@ -139,7 +139,7 @@ func OfEvent(e event.Event) Event {
 		q := OfAsk(fold.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: event.AskPending, Asked: e.Time})
 		v.Data.Question = &q
 	case event.AskResolved:
-		v.Data.AnsweredBy = by(e.Actor)
+		v.Data.AnsweredBy = e.Actor.Who()
 		if d.Answer != nil { // only the verdict: texts may be secret
 			v.Data.Answer = &Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
 		}
