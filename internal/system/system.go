@@ -42,7 +42,10 @@ type Options struct {
 	Takeover bool
 	// Demo puts the scripted model in place of the user's own.
 	Demo bool
-	Log  *slog.Logger
+	// DemoModel is the URL of a scripted model that runs elsewhere; if empty, a demo
+	// starts its own, which ends with this process and breaks the calls in progress.
+	DemoModel string
+	Log       *slog.Logger
 	// Ready is called once: with nil when the home's socket answers.
 	Ready func(error)
 	// Web receives where the page is once the home's socket answers, because it names
