@@ -20,7 +20,7 @@ type turnPrinter struct {
 
 	mu    sync.Mutex // guards what follows
 	out   io.Writer
-	item  thole.ItemID // whose text the cursor is behind
+	item  thole.ItemID // after whose text the cursor is
 	fresh bool         // the cursor is at the start of a line
 }
 
