@@ -25,7 +25,7 @@ import (
 
 func newUp(env *Env) *cobra.Command {
 	var demo, noBrowser bool
-	var listen string
+	var listen, demoModel string
 	cmd := &cobra.Command{
 		Use: "up", Args: cobra.NoArgs,
 		Short: "Start everything on this machine and print the address of the web page",
@@ -42,10 +42,11 @@ func newUp(env *Env) *cobra.Command {
 				return err
 			}
 			log := env.logger(cfg)
-			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo, Log: log, UI: web.Dist()}, !noBrowser)
+			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo || demoModel != "", DemoModel: demoModel, Log: log, UI: web.Dist()}, !noBrowser)
 		},
 	}
 	cmd.Flags().BoolVar(&demo, "demo", false, "use the scripted model: no agent login, no network, no key")
+	cmd.Flags().StringVar(&demoModel, "demo-model", "", "URL of a running `thole demo-model` to use; implies --demo")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
 	cmd.Flags().StringVar(&listen, "listen", "", "address of the web page (default http.listen, 127.0.0.1:7433)")
 	return cmd

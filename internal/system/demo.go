@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,14 @@ func (s *System) credentials(o Options) (provider.Credentials, error) {
 			return nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 		}
 		return provider.Login{Home: home, Getenv: os.Getenv, Kept: doctor.NoteLogins(o.Config.Home, o.Log)}, nil
+	}
+	if o.DemoModel != "" {
+		u, err := url.Parse(o.DemoModel)
+		if err != nil || u.Scheme != "http" || u.Host == "" {
+			return nil, thole.Errorf(thole.CodeInvalid, "invalid URL of a scripted model %q", o.DemoModel).
+				WithHint("start one with thole demo-model and pass the URL that it prints")
+		}
+		return &demo{url: strings.TrimSuffix(o.DemoModel, "/")}, nil
 	}
 	d, err := startDemo(o.Config.Home)
 	if err != nil {

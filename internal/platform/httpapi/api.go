@@ -140,7 +140,7 @@ type MatchIn struct {
 
 // unless refuses a change of what the caller has not seen: it goes with the
 // change, so that comparing and changing are one step.
-func unless[T any](m MatchIn, tag func(T) string) thread.When[T] {
+func unless[T any](m MatchIn, tag func(T) string) thread.Precondition[T] {
 	return func(now T) error {
 		if m.Match == "" || m.Match == "*" {
 			return nil

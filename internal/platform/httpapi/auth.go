@@ -139,7 +139,7 @@ func (s *Server) followLink(w http.ResponseWriter, r *http.Request) {
 	var page struct{ Next, Problem, Hint string }
 	value, v, err := s.cfg.Sessions.Redeem(r.Context(), r.URL.Query().Get("code"), client(r))
 	if err != nil {
-		if s.cfg.Cookies.Value(r) != "" { // an old link opened again by somebody who is logged in
+		if s.cfg.Cookies.Value(r) != "" { // an old link opened again by a user who is logged in
 			if _, rerr := s.cfg.Sessions.Resolve(r.Context(), s.cfg.Cookies.Value(r)); rerr == nil {
 				page.Next = next(r)
 				_ = loginPage().Execute(w, page)
@@ -157,7 +157,7 @@ func (s *Server) followLink(w http.ResponseWriter, r *http.Request) {
 	_ = loginPage().Execute(w, page)
 }
 
-// next is a path of ours to go on to, never another place.
+// next is a path of this server to go on to, never another place.
 func next(r *http.Request) string {
 	n := r.URL.Query().Get("next")
 	if !strings.HasPrefix(n, "/") || strings.HasPrefix(n, "//") || strings.ContainsAny(n, "\\\x00\r\n;'\"") {

@@ -200,7 +200,7 @@ func (f *follower) add(src *source, fresh []frame) {
 	}
 }
 
-// news writes what the watch told, but for the sessions that are followed.
+// news writes what the watch reported, but for the sessions that are followed.
 func (f *follower) news(batch *thread.Batch) {
 	for _, fr := range frames(batch) {
 		if f.named(fr.event.Thread) == nil {
@@ -229,7 +229,7 @@ func (f *follower) over(sub *thread.Subscription) bool {
 	err := sub.Err()
 	switch {
 	case errors.Is(err, thread.ErrSlow):
-		f.event("behind", map[string]string{"hint": "reconnect with the last id"})
+		f.event("behind", map[string]string{"hint": "reconnect with the last id"}) // the event's public name, words:ok
 		_ = f.flush()
 	case thole.CodeOf(err) == thole.CodeGone && f.watch != nil && sub != f.watch:
 		return false

@@ -47,7 +47,8 @@ func statusOf(err error) int {
 	return jsonhttp.Status(thole.CodeOf(err))
 }
 
-// problem tells an error. What went wrong inside is logged, not shown.
+// problem converts err to a response body. Internal errors are logged and not
+// exposed.
 func (s *Server) problem(r *http.Request, trace string, err error) *Problem {
 	p := &Problem{Type: "about:blank", Status: statusOf(err), Detail: err.Error(), Code: string(thole.CodeOf(err)), Hint: thole.HintOf(err), TraceID: trace}
 	p.Title = http.StatusText(p.Status)

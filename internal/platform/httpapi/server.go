@@ -71,7 +71,7 @@ type Config struct {
 	UI      fs.FS
 	Version string
 	// KeepAlive is the longest time that a stream writes nothing, and that it goes
-	// on for somebody who may not read it any more; default 15 s.
+	// on for a user who may not read it any more; default 15 s.
 	KeepAlive time.Duration
 	Now       func() time.Time
 	Log       *slog.Logger

@@ -48,7 +48,7 @@ func (in Settings) any() bool {
 	return in.Provider != nil || in.Model != nil || in.Effort != nil || in.ExecutionProfile != nil || in.Instructions != nil || in.ProviderOptions != nil
 }
 
-// usable refuses a provider that does not exist or cannot run, while somebody
+// usable refuses a provider that does not exist or cannot run, while a user
 // is there to read why.
 func (s *Server) usable(name string) error {
 	if name == "" {

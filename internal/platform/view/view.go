@@ -159,7 +159,7 @@ func Shown(a event.Ask, answer *event.Answer) *event.Answer {
 	return &shown
 }
 
-// AskQuestion is one thing to be told by a human.
+// AskQuestion is one thing that a human is asked for.
 type AskQuestion struct {
 	ID      string      `json:"id"`
 	Header  string      `json:"header,omitempty"`

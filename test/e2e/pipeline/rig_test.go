@@ -30,6 +30,7 @@ type rig struct {
 	path              string
 	home, base, token string
 	warning           string
+	model             string // URL of a scripted model that outlives the program; empty for its own
 	env               []string
 	driver            *local.Driver
 	log               *lockedBuffer
@@ -97,7 +98,7 @@ func newRig(t testing.TB, settings ...string) *rig {
 // logs in.
 func (r *rig) begin(t testing.TB) {
 	t.Helper()
-	cmd := exec.Command(r.path, "up", "--demo", "--no-browser", "--json", "--listen", "127.0.0.1:0")
+	cmd := exec.Command(r.path, "up", "--demo", "--demo-model", r.model, "--no-browser", "--json", "--listen", "127.0.0.1:0")
 	cmd.Env, cmd.Stderr = r.env, r.log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

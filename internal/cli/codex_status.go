@@ -8,18 +8,18 @@ import (
 	"github.com/tholehq/thole/internal/daemon/wire"
 )
 
-// cliStatus is what `thole cli status --json` prints.
-type cliStatus struct {
+// codexStatus is what `thole codex status --json` prints.
+type codexStatus struct {
 	Sessions []wire.Session `json:"sessions"`
 	Held     []wire.Batch   `json:"held"`
 }
 
-func newCLIStatus(env *Env) *cobra.Command {
+func newCodexStatus(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Say for every open session whether results reach it, and what waits for you", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			var st cliStatus
+			var st codexStatus
 			if err := env.ask(ctx, wire.SessionList, wire.SessionListParams{}, &st.Sessions); err != nil {
 				return err
 			}
@@ -33,7 +33,7 @@ func newCLIStatus(env *Env) *cobra.Command {
 			}
 			return env.print(st, func(w io.Writer) {
 				if len(st.Sessions) == 0 {
-					fmt.Fprintln(w, "no sessions; open one with: thole cli run --new-thread")
+					fmt.Fprintln(w, "no sessions; open one with: thole codex run --new-thread")
 				}
 				for i, s := range st.Sessions {
 					if i > 0 {

@@ -2,63 +2,63 @@ package delivery
 
 import thole "github.com/tholehq/thole"
 
-// desk holds the batches, attempts and ledger rows that a transaction works on:
+// unitOfWork holds the batches, attempts and ledger rows that a transaction works on:
 // each is read once and written once, when the transaction ends, however often
-// its decisions change it. Whoever asks for a row twice gets the same one.
-type desk struct {
-	batches  pile[thole.BatchID, Batch]
-	attempts pile[thole.AttemptID, Attempt]
+// its decisions change it. Reading a row twice returns the same pointer.
+type unitOfWork struct {
+	batches  rowSet[thole.BatchID, Batch]
+	attempts rowSet[thole.AttemptID, Attempt]
 	ledger   []Audit
 
-	head memo[Batch]
-	open memo[Attempt]
+	head answer[Batch]
+	open answer[Attempt]
 }
 
-// memo is an answer that stays true while its row is open.
-type memo[R any] struct {
+// answer is an answer that stays true while its row is open.
+type answer[R any] struct {
 	row   *R
 	known bool
 }
 
-func (m *memo[R]) set(r *R) *R {
+func (m *answer[R]) set(r *R) *R {
 	m.row, m.known = r, true
 	return r
 }
 
-// pile is the rows of one table, in the order they were taken up.
-type pile[K comparable, R any] struct {
-	held  map[K]*held[R]
-	order []*held[R]
+// rowSet is the rows of one table, in the order they were taken up.
+type rowSet[K comparable, R any] struct {
+	rows  map[K]*tracked[R]
+	order []*tracked[R]
 }
 
-type held[R any] struct {
+type tracked[R any] struct {
 	row          *R
 	fresh, dirty bool
 }
 
-// take puts a row on the pile, or returns the one that is there already.
-func (p *pile[K, R]) take(id K, row *R) *held[R] {
-	if h := p.held[id]; h != nil {
+// take puts a row into the set, or returns the one that is there already.
+func (p *rowSet[K, R]) take(id K, row *R) *tracked[R] {
+	if h := p.rows[id]; h != nil {
 		return h
 	}
-	if p.held == nil {
-		p.held = map[K]*held[R]{}
+	if p.rows == nil {
+		p.rows = map[K]*tracked[R]{}
 	}
-	h := &held[R]{row: row}
-	p.held[id] = h
+	h := &tracked[R]{row: row}
+	p.rows[id] = h
 	p.order = append(p.order, h)
 	return h
 }
 
-// add puts down a row that does not exist yet.
-func (p *pile[K, R]) add(id K, row *R) {
+// add takes up a row that does not exist yet.
+func (p *rowSet[K, R]) add(id K, row *R) {
 	h := p.take(id, row)
 	h.fresh, h.dirty = true, true
 }
 
-// change marks a row that the pile gave out.
-func (p *pile[K, R]) change(id K, row *R) error {
-	h := p.held[id]
+// change marks a row that the set gave out.
+func (p *rowSet[K, R]) change(id K, row *R) error {
+	h := p.rows[id]
 	if h == nil || h.row != row {
 		return thole.Errorf(thole.CodeInternal, "row %v is not the one in hand", id)
 	}
@@ -68,7 +68,7 @@ func (p *pile[K, R]) change(id K, row *R) error {
 
 // put writes what changed: first the rows that exist, so that one which made
 // room for a new one has done so.
-func (p *pile[K, R]) put(update, insert func(*R) error) error {
+func (p *rowSet[K, R]) put(update, insert func(*R) error) error {
 	for _, fresh := range []bool{false, true} {
 		for _, h := range p.order {
 			if !h.dirty || h.fresh != fresh {
@@ -87,7 +87,7 @@ func (p *pile[K, R]) put(update, insert func(*R) error) error {
 	return nil
 }
 
-// put writes the desk back. Attempts refer to batches.
+// put writes the unit of work. Attempts refer to batches.
 func (o *op) put() error {
 	if err := o.putBatches(); err != nil {
 		return err
@@ -106,14 +106,14 @@ func (o *op) put() error {
 func (o *op) putBatches() error { return o.batches.put(o.Tx.UpdateBatch, o.Tx.InsertBatch) }
 
 func (o *op) Batch(id thole.BatchID) (*Batch, error) {
-	if h := o.batches.held[id]; h != nil {
+	if h := o.batches.rows[id]; h != nil {
 		return h.row, nil
 	}
 	b, err := o.Tx.Batch(id)
-	return o.onDesk(b), err
+	return o.track(b), err
 }
 
-func (o *op) onDesk(b *Batch) *Batch {
+func (o *op) track(b *Batch) *Batch {
 	if b == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (o *op) HeadBatch(lane string) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.head.set(o.onDesk(b)), nil
+	return o.head.set(o.track(b)), nil
 }
 
 func (o *op) TailBatch(lane string) (*Batch, error) {
@@ -142,7 +142,7 @@ func (o *op) TailBatch(lane string) (*Batch, error) {
 	if err == nil && b == nil {
 		o.head.set(nil)
 	}
-	return o.onDesk(b), err
+	return o.track(b), err
 }
 
 func (o *op) InsertBatch(b *Batch) error {
@@ -156,7 +156,7 @@ func (o *op) InsertBatch(b *Batch) error {
 func (o *op) UpdateBatch(b *Batch) error { return o.batches.change(b.ID, b) }
 
 func (o *op) Attempt(id thole.AttemptID) (*Attempt, error) {
-	if h := o.attempts.held[id]; h != nil {
+	if h := o.attempts.rows[id]; h != nil {
 		return h.row, nil
 	}
 	a, err := o.Tx.Attempt(id)

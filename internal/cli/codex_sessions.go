@@ -9,7 +9,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon/wire"
 )
 
-func newCLISessions(env *Env) *cobra.Command {
+func newCodexSessions(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "sessions", Short: "Look at managed sessions"}
 	var all bool
 	list := &cobra.Command{
@@ -42,7 +42,7 @@ func (e *Env) listSessions(ctx context.Context, all bool) error {
 	}
 	return e.print(list, func(w io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintln(w, "no sessions; open one with: thole cli run --new-thread")
+			fmt.Fprintln(w, "no sessions; open one with: thole codex run --new-thread")
 		}
 		for _, s := range list {
 			fmt.Fprintf(w, "%s  %-8s %-8s thread %-36s epoch %d  %s\n", s.ID, s.State, s.Kind, dash(s.ThreadID), s.Epoch, s.Trust)

@@ -10,7 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-// A result that cannot be stored is told until the owner has it: nobody else knows
+// A result that cannot be stored is reported until the owner has it: nobody else knows
 // it. One that is stored is left to the owner in the end.
 func TestTellUntilItIsKnown(t *testing.T) {
 	for name, c := range map[string]struct{ unstorable, left bool }{"stored": {false, true}, "not stored": {true, false}} {
@@ -28,7 +28,7 @@ func TestTellUntilItIsKnown(t *testing.T) {
 			const until = 3 * tries
 			told := 0
 			synctest.Test(t, func(t *testing.T) {
-				err := tell(context.Background(), Spec{Home: home, Job: job, Report: func(_ context.Context, r Result) error {
+				err := reportResult(context.Background(), Spec{Home: home, Job: job, Report: func(_ context.Context, r Result) error {
 					if told++; told < until {
 						return errors.New("the disk is full")
 					}

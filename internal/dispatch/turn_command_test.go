@@ -11,10 +11,10 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// errand starts one on an idle thread and returns its turn.
-func (r *rig) errand(id thole.ThreadID, input []thole.Input) thole.TurnID {
+// turnCommand starts a command turn on an idle thread and returns its id.
+func (r *rig) turnCommand(id thole.ThreadID, input []thole.Input) thole.TurnID {
 	r.t.Helper()
-	if _, err := r.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: input, Errand: true, Start: true}); err != nil {
+	if _, err := r.Enqueue(context.Background(), me, thread.Enqueue{Thread: id, Input: input, Command: true, Start: true}); err != nil {
 		r.t.Fatal(err)
 	}
 	th, err := r.Get(context.Background(), me, id)
@@ -29,11 +29,11 @@ func (r *rig) errand(id thole.ThreadID, input []thole.Input) thole.TurnID {
 func TestTheAgentHearsOfCommands(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
-	first := r.errand(id, thole.Shell("echo by hand > made; cat made"))
+	first := r.turnCommand(id, thole.Shell("echo by hand > made; cat made"))
 	if got := r.settled(id, first); got.Outcome != thole.OutcomeCompleted {
 		t.Fatalf("%+v", got)
 	}
-	r.settled(id, r.errand(id, thole.Shell("echo twice; exit 7")))
+	r.settled(id, r.turnCommand(id, thole.Shell("echo twice; exit 7")))
 	next := r.start(id, "sim: run cat made ;; say heard: %user%")
 	r.settled(id, next)
 	said := r.said(id, next)
@@ -56,7 +56,7 @@ func TestTheAgentHearsOfCommands(t *testing.T) {
 func TestALostCommandIsNotRepeated(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
-	turn := r.errand(id, thole.Shell("echo once >> times; echo begun; sleep 600"))
+	turn := r.turnCommand(id, thole.Shell("echo once >> times; echo begun; sleep 600"))
 	r.until(id, func(e event.Event) bool { return strings.Contains(e.Data.Delta, "begun") })
 	row, err := r.db.Executors().OfThread(context.Background(), id)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestALostCommandIsNotRepeated(t *testing.T) {
 	if got.Outcome != thole.OutcomeFailed || !strings.Contains(got.Error.Message, "cut off") {
 		t.Fatalf("%+v", got)
 	}
-	look := r.errand(id, thole.Shell("wc -l < times"))
+	look := r.turnCommand(id, thole.Shell("wc -l < times"))
 	if r.settled(id, look); strings.TrimSpace(r.said(id, look)) != "1" {
 		t.Errorf("it ran %s times", r.said(id, look))
 	}
@@ -79,11 +79,11 @@ func TestALostCommandIsNotRepeated(t *testing.T) {
 func TestCompaction(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
-	if got := r.settled(id, r.errand(id, thole.Compact())); got.Outcome != thole.OutcomeFailed || !strings.Contains(got.Error.Message, "heard nothing yet") {
+	if got := r.settled(id, r.turnCommand(id, thole.Compact())); got.Outcome != thole.OutcomeFailed || !strings.Contains(got.Error.Message, "heard nothing yet") {
 		t.Errorf("%+v", got)
 	}
 	r.settled(id, r.start(id, "sim: say something"))
-	turn := r.errand(id, thole.Compact())
+	turn := r.turnCommand(id, thole.Compact())
 	got := r.settled(id, turn)
 	page, err := r.Items(context.Background(), me, id, turn, thread.PageParams{Limit: 10})
 	if err != nil || got.Outcome != thole.OutcomeCompleted || len(page.Items) != 1 || page.Items[0].Item.Kind != event.ItemCompaction {

@@ -15,14 +15,15 @@ import (
 	"github.com/tholehq/thole/internal/daemon/wire"
 )
 
-func newCLI(env *Env) *cobra.Command {
+func newCodex(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cli",
-		Short: "Codex terminals that results are delivered into",
+		Use:     "codex",
+		Aliases: []string{"cli"}, // its name in earlier versions
+		Short:   "Manage Codex sessions that receive job results",
 		Long: "A managed session is a Codex terminal on an app-server that thole holds. Results of jobs for its thread\n" +
 			"(thole job submit --target cli) become turns in it when it is idle.",
 	}
-	cmd.AddCommand(newCLIRun(env), newCLIAttach(env), newCLIStatus(env), newCLISessions(env))
+	cmd.AddCommand(newCodexRun(env), newCodexAttach(env), newCodexStatus(env), newCodexSessions(env))
 	return cmd
 }
 
@@ -36,13 +37,13 @@ func sessionFlags(cmd *cobra.Command, p *wire.SessionOpenParams) {
 	f.StringVar(&p.AllowWrite, "session-allows-write-access", "auto", "whether delivered turns may write: auto, true or false")
 }
 
-func newCLIRun(env *Env) *cobra.Command {
+func newCodexRun(env *Env) *cobra.Command {
 	var p wire.SessionOpenParams
 	var fresh bool
 	var codex string
 	cmd := &cobra.Command{
 		Use:   "run (--bind-thread-id ID | --new-thread) [flags] [-- CODEX-ARGUMENTS]",
-		Short: "Open a Codex terminal that results are delivered into",
+		Short: "Open a Codex session that receives job results",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if fresh == (p.ThreadID != "") {
 				return thole.Errorf(thole.CodeInvalid, "say which thread: --bind-thread-id ID or --new-thread")
@@ -117,7 +118,7 @@ func foreground(env *Env, p wire.SessionOpenParams, s wire.Session, args []strin
 	return 0, nil
 }
 
-// leave tells the daemon that the terminal has ended. If that fails the daemon
+// leave reports to the daemon that the terminal has ended. If that fails the daemon
 // finds out by itself.
 func (e *Env) leave(s wire.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

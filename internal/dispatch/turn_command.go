@@ -13,9 +13,9 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// errand says what to run for a turn that is one, or refuses it for good.
-func (w *worker) errand(ctx context.Context, e thole.Errand, th fold.Thread, t fold.Turn, req *wire.RunRequest) error {
-	if e == thole.ErrandShell {
+// turnCommand fills in what to run for a command turn, or refuses it for good.
+func (w *worker) turnCommand(ctx context.Context, e thole.TurnCommand, th fold.Thread, t fold.Turn, req *wire.RunRequest) error {
+	if e == thole.TurnCommandShell {
 		if t.Run == 0 {
 			return nil
 		}
@@ -36,7 +36,7 @@ func (w *worker) errand(ctx context.Context, e thole.Errand, th fold.Thread, t f
 	return nil
 }
 
-// Bounds of what the agent is told of commands that the user ran.
+// Bounds of what the agent is sent about commands that the user ran.
 const (
 	maxHeard     = 20 // commands
 	maxHeardText = 8 << 10
@@ -44,7 +44,7 @@ const (
 
 // heard is what the agent must know before it reads a turn's input: the commands
 // that the user ran by hand since it was last spoken to. Agents have no common
-// way to be told of one when it happens, and none would act on it before the next
+// way to receive one when it happens, and none would act on it before the next
 // message.
 func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thole.Input, error) {
 	if p, ok := w.recall(th.ID); ok && p.spoken == t.Number-1 {
@@ -58,12 +58,12 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 			return nil, err
 		}
 		for _, b := range page.Items {
-			errand, line := thole.ErrandOf(b.Input)
-			if b.Number < t.Number && errand == "" {
+			command, line := thole.TurnCommandOf(b.Input)
+			if b.Number < t.Number && command == "" {
 				seen = maxHeard
 				break
 			}
-			if errand != thole.ErrandShell {
+			if command != thole.TurnCommandShell {
 				continue
 			}
 			seen++

@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-func newCLIAttach(env *Env) *cobra.Command {
+func newCodexAttach(env *Env) *cobra.Command {
 	var p wire.SessionOpenParams
 	cmd := &cobra.Command{
 		Use:   "attach --thread-id ID [--address ADDR --server-pid PID]",
@@ -66,9 +66,9 @@ func sharedDaemon(home string) (int, error) {
 		} `json:"processIdentity"`
 	}
 	if err := strictjson.Unmarshal(b, &d); err != nil || d.PID == 0 {
-		return 0, thole.Errorf(thole.CodeUnsupported, "the Codex daemon of %s does not tell its process", home)
+		return 0, thole.Errorf(thole.CodeUnsupported, "the Codex daemon of %s does not report its process", home)
 	}
-	// The file outlives a killed daemon, and its pid may be somebody else's now.
+	// The file outlives a killed daemon, and its pid may be another process's now.
 	id := procid.Identity{PID: d.PID, Boot: d.Identity.Boot, Start: d.Identity.Start.String()}
 	if err := id.Alive(); err != nil {
 		return 0, thole.Errorf(thole.CodeUnavailable, "the Codex daemon of %s does not run: %w", home, err).WithHint("start codex, or: codex app-server daemon start")

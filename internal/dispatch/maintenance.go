@@ -15,10 +15,10 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// aftermath follows a turn's outcome, with which it entered the phase syncing: sync, then the end of the pipeline. A sync
+// finishPipeline follows a turn's outcome, with which it entered the phase syncing: sync, then the end of the pipeline. A sync
 // that fails never changes the answer; it stands in the executor's row, where it
 // blocks stop and removal until one succeeds.
-func (w *worker) aftermath(ctx context.Context, th fold.Thread, t fold.Turn) error {
+func (w *worker) finishPipeline(ctx context.Context, th fold.Thread, t fold.Turn) error {
 	if t.Executor != "" && !t.Phase.Terminal() {
 		reason := "run.finished"
 		if t.Outcome == thole.OutcomeInterrupted {
@@ -88,11 +88,11 @@ func (w *worker) leave(ctx context.Context, th fold.Thread) {
 // tried gives up what failed too often: the next sweep asks again.
 func (w *worker) tried(err error) error {
 	if isAway(err) {
-		w.log.Debug("care waits for the object store", "thread", w.lease.Thread, "kind", w.lease.Kind)
+		w.log.Debug("maintenance waits for the object store", "thread", w.lease.Thread, "kind", w.lease.Kind)
 		return nil // a row that waits would hold up the thread's turns
 	}
 	if err != nil && w.lease.Attempt >= queue.MaxAttempts {
-		w.log.Warn("care given up for now", "thread", w.lease.Thread, "err", err)
+		w.log.Warn("maintenance given up for now", "thread", w.lease.Thread, "err", err)
 		return nil
 	}
 	return err
@@ -138,9 +138,9 @@ func (w *worker) sync(ctx context.Context, th fold.Thread, id thole.ExecutorID, 
 	return failure
 }
 
-// care gives a thread's executors what was asked for, if it still makes sense
+// maintain does what was asked for to a thread's executors, if it still makes sense
 // when its turn has come.
-func (w *worker) care(ctx context.Context) error {
+func (w *worker) maintain(ctx context.Context) error {
 	rows, err := w.cfg.Rows.Of(ctx, w.lease.Thread)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (w *worker) care(ctx context.Context) error {
 			err = errors.Join(err, w.stop(ctx, th, row.ID))
 		case queue.Remove:
 			err = errors.Join(err, w.remove(ctx, th, row.ID))
-		case queue.Turn: // no care, and never here
+		case queue.Turn: // never here
 		}
 	}
 	return w.tried(err)
@@ -182,7 +182,7 @@ func (w *worker) care(ctx context.Context) error {
 // is kept for nobody.
 const maxLooks = 3
 
-// attended reports whether somebody has a terminal open in an executor, and notes
+// attended reports whether a user has a terminal open in an executor, and notes
 // that as its activity. An error says that nobody knows.
 func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if row.State != executor.RowRunning {
