@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -14,12 +15,14 @@ import (
 // name that says so, and stays part of the thread's files.
 
 // dataLinks are the CLIs' data directories: names in the home, and where in the
-// workspace they lead. Nothing links ~/.opencode: it holds no conversation, and
-// opencode installs packages into it.
-var dataLinks = [][2]string{
-	{".codex", AgentData + "/codex"},
-	{".claude", AgentData + "/claude/claude"},
-	{".local/share/opencode", AgentData + "/opencode/opencode/data/opencode"},
+// workspace they lead.
+func dataLinks() (out [][2]string) {
+	for _, c := range table.CLIs {
+		if c.Home != "" {
+			out = append(out, [2]string{c.Home, AgentData + "/" + c.Data})
+		}
+	}
+	return out
 }
 
 // owned are the platform's directories in a workspace with these mount points.
@@ -29,7 +32,7 @@ func owned(mounts []MountPoint) (out []string) {
 			out = append(out, rel)
 		}
 	}
-	for _, l := range dataLinks {
+	for _, l := range dataLinks() {
 		out = append(out, l[1])
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -20,7 +21,13 @@ var chatHeader = map[string]string{"X-Vercel-Ai-Ui-Message-Stream": "v1"}
 
 func (s *Server) chatRoutes() {
 	text := Route{Text: true}
-	for base, provider := range map[string]string{"/api/chat": "", "/api/chat-opencode": "opencode"} {
+	bases := map[string]string{"/api/chat": ""}
+	for _, c := range table.CLIs {
+		if c.Chat {
+			bases["/api/chat-"+c.Name] = c.Name
+		}
+	}
+	for base, provider := range bases {
 		s.mux.add(text, "POST "+base, func(w http.ResponseWriter, r *http.Request) { s.postChat(w, r, provider) })
 		s.mux.add(text, "GET "+base+"/{chat_id}/stream", s.resumeChat)
 		s.mux.add(text, "POST "+base+"/{chat_id}/stop", s.stopChat)

@@ -19,10 +19,14 @@ import (
 
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/base"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
+// Name is the provider's name.
+const Name = "claude"
+
 const (
-	name   = "claude"
+	name   = Name
 	pinned = "2.1.325"
 )
 
@@ -65,7 +69,7 @@ func New(cfg Config) *Provider {
 	p.Provider.Binary = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
 		Models: []provider.Model{{ID: "default", Title: "Default", Default: true}, {ID: "opus", Title: "Opus"}, {ID: "sonnet", Title: "Sonnet"}, {ID: "haiku", Title: "Haiku"}},
 		Query:  provider.Query{Homes: []string{"CLAUDE_CONFIG_DIR"}, Env: map[string]string{"DISABLE_AUTOUPDATER": "1"}},
-		Binary: provider.Binary{Title: "Claude Code", Name: name, Install: "npm install -g @anthropic-ai/claude-code@" + pinned,
+		Binary: provider.Binary{Title: "Claude Code", Name: name, Install: table.Of(Name).Install + "@" + pinned,
 			Homes:  []string{".local/bin/claude", ".claude/local/claude"},
 			Beside: []string{beside + "/claude", beside + "-musl/claude"}}}
 	return p

@@ -14,11 +14,12 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/base"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 const (
 	// Name is the provider's name.
-	Name = "codex"
+	Name = table.Contract
 	// Pinned is the version that the conformance suite ran against.
 	Pinned = "0.166.0"
 )
@@ -37,7 +38,7 @@ func New(path string) *Provider {
 	vendor := "vendor/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "-*/bin/codex"
 	p := &Provider{sandbox: map[string]bool{}}
 	p.Binary = provider.Probe{Path: path, Pinned: Pinned, Tested: p.tested, Ask: p.ask, List: p.models, Query: provider.Query{Homes: []string{"CODEX_HOME"}},
-		Binary: provider.Binary{Title: "Codex", Name: Name, Install: "npm install -g @openai/codex@" + Pinned,
+		Binary: provider.Binary{Title: "Codex", Name: Name, Install: table.Of(Name).Install + "@" + Pinned,
 			Beside: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor}}}
 	return p
 }

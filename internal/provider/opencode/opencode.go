@@ -20,10 +20,14 @@ import (
 
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/base"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
+// Name is the provider's name.
+const Name = "opencode"
+
 const (
-	name   = "opencode"
+	name   = Name
 	pinned = "1.18.33"
 )
 
@@ -65,7 +69,7 @@ func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg}
 	p.Provider.Binary = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
 		Query: provider.Query{Env: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1"}, Homes: []string{"XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}},
-		Binary: provider.Binary{Title: name, Name: name, Install: "npm install -g opencode-ai@" + pinned,
+		Binary: provider.Binary{Title: name, Name: name, Install: table.Of(Name).Install + "@" + pinned,
 			Homes:  []string{".opencode/bin/opencode"},
 			Beside: []string{beside + "/bin/opencode", beside + "-baseline/bin/opencode", beside + "-musl/bin/opencode"}}}
 	return p
