@@ -101,6 +101,7 @@ mutants: ## break the rules of delivery one by one; a test must notice each
 .PHONY: gen
 gen: ## regenerate generated files
 	$(GO) generate ./...
+	@scripts/web types
 
 .PHONY: verify
 verify: ## fail on stale generated files, unformatted code, untidy modules and bad workflows

@@ -28,6 +28,8 @@ type Route struct {
 	Public bool
 	// Text routes return errors as short plain text.
 	Text bool
+	// HTML routes tell errors as a page.
+	HTML bool
 }
 
 // router is the standard mux that knows its routes, so that tests can walk them

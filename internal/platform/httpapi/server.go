@@ -7,6 +7,8 @@
 // without bound, and readers that do not keep up.
 package httpapi
 
+//go:generate go run github.com/tholehq/thole/scripts/gen/openapi ../../../docs/protocol/openapi.json
+
 import (
 	"context"
 	"crypto/rand"

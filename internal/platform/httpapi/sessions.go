@@ -220,7 +220,7 @@ type snapshotOut struct {
 	Seq       uint64               `json:"seq"`
 	ActiveRun *view.Run            `json:"active_run,omitempty"`
 	Questions []view.Question      `json:"questions"`
-	Todos     []event.Todo         `json:"todos"`
+	Todos     []view.Todo          `json:"todos"`
 	Queue     []view.QueuedMessage `json:"queue"`
 }
 
@@ -232,10 +232,7 @@ func (s *Server) snapshot(ctx context.Context, in *SessionID) (*body[snapshotOut
 	defer sub.Close()
 	snap := sub.Snapshot
 	out := snapshotOut{
-		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: snap.Todos, Queue: view.Each(snap.Queue, view.OfMessage),
-	}
-	if out.Todos == nil {
-		out.Todos = []event.Todo{}
+		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: append([]view.Todo{}, view.OfTodos(snap.Todos)...), Queue: view.Each(snap.Queue, view.OfMessage),
 	}
 	if snap.Open != nil {
 		run := view.OfTurn(*snap.Open)
