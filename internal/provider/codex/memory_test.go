@@ -17,8 +17,10 @@ import (
 func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	const total, piece = 10 << 20, 16 << 10
 	r, w := io.Pipe()
+	ready := make(chan struct{})
 	go func() {
 		fmt.Fprintln(w, `{"id":1,"result":{"userAgent":"x"}}`)
+		<-ready
 		fmt.Fprintln(w, `{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"commandExecution","id":"c","command":"cat big","status":"inProgress"}}}`)
 		line := `{"method":"item/commandExecution/outputDelta","params":{"threadId":"t","turnId":"u","itemId":"c","delta":"` + strings.Repeat("x", piece) + "\"}}\n"
 		for range total / piece {
@@ -56,6 +58,7 @@ func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	close(ready)
 	<-c.Done()
 	if told != total {
 		t.Fatalf("%d bytes were told", told)
