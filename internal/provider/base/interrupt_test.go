@@ -105,15 +105,15 @@ func playCodex(interrupted func(func())) {
 		method := func(name string) bool { return strings.Contains(line, `"method":"`+name+`"`) }
 		switch {
 		case method("thread/start"):
-			fmt.Printf("{\"id\":%s,\"result\":{\"thread\":{\"id\":\"t\"},\"model\":\"m\"}}\n", id)
+			fmt.Fprintf(os.Stdout, "{\"id\":%s,\"result\":{\"thread\":{\"id\":\"t\"},\"model\":\"m\"}}\n", id)
 		case method("turn/start"):
-			fmt.Printf("{\"id\":%s,\"result\":{\"turn\":{\"id\":\"u\",\"status\":\"inProgress\"}}}\n", id)
+			fmt.Fprintf(os.Stdout, "{\"id\":%s,\"result\":{\"turn\":{\"id\":\"u\",\"status\":\"inProgress\"}}}\n", id)
 		case method("turn/interrupt"):
 			interrupted(func() {
-				fmt.Println(`{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"failed","error":{"message":"stream disconnected"}}}}`)
+				fmt.Fprintln(os.Stdout, `{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"failed","error":{"message":"stream disconnected"}}}}`)
 			})
 		case id != nil:
-			fmt.Printf("{\"id\":%s,\"result\":{}}\n", id)
+			fmt.Fprintf(os.Stdout, "{\"id\":%s,\"result\":{}}\n", id)
 		}
 	})
 }
@@ -121,22 +121,22 @@ func playCodex(interrupted func(func())) {
 func playExec(interrupted func(func())) {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt)
-	fmt.Println(`{"type":"thread.started","thread_id":"t"}`)
+	fmt.Fprintln(os.Stdout, `{"type":"thread.started","thread_id":"t"}`)
 	<-stop
-	interrupted(func() { fmt.Println(`{"type":"turn.failed","error":{"message":"stream disconnected"}}`) })
+	interrupted(func() { fmt.Fprintln(os.Stdout, `{"type":"turn.failed","error":{"message":"stream disconnected"}}`) })
 }
 
 func playClaude(interrupted func(func())) {
 	hear(func(line string, id json.RawMessage) {
 		switch {
 		case strings.Contains(line, `"type":"user"`):
-			fmt.Println(`{"type":"system","subtype":"init","model":"m"}`)
+			fmt.Fprintln(os.Stdout, `{"type":"system","subtype":"init","model":"m"}`)
 		case strings.Contains(line, `"subtype":"interrupt"`):
 			interrupted(func() {
-				fmt.Println(`{"type":"result","subtype":"error_during_execution","is_error":true,"api_error_status":500,"errors":["stream disconnected"]}`)
+				fmt.Fprintln(os.Stdout, `{"type":"result","subtype":"error_during_execution","is_error":true,"api_error_status":500,"errors":["stream disconnected"]}`)
 			})
 		default:
-			fmt.Printf("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":%s,\"response\":{}}}\n", id)
+			fmt.Fprintf(os.Stdout, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":%s,\"response\":{}}}\n", id)
 		}
 	})
 }
@@ -172,6 +172,6 @@ func playOpencode(interrupted func(func())) {
 		fmt.Fprint(w, "true")
 	})
 	web := httptest.NewServer(mux)
-	fmt.Println("listening on " + web.URL)
+	fmt.Fprintln(os.Stdout, "listening on "+web.URL)
 	select {}
 }

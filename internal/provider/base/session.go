@@ -158,7 +158,7 @@ func (s *Session[C]) Close() error {
 	s.mu.Unlock()
 	grace := s.CloseGrace
 	if run != nil {
-		run.turn().Em.Interrupt()
+		run.Base().Em.Interrupt()
 		grace = s.CutGrace
 	}
 	s.Drop(grace)
@@ -241,7 +241,7 @@ func (s *Session[C]) act(ctx context.Context, do func(Running) error) error {
 	if run == nil {
 		return provider.ErrNoTurn
 	}
-	return run.turn().Lock.Do(ctx, func() error { return do(run) })
+	return run.Base().Lock.Do(ctx, func() error { return do(run) })
 }
 
 // Stop interrupts the running turn and does not wait for its end.
@@ -250,7 +250,7 @@ func (s *Session[C]) Stop(context.Context) error {
 	if run == nil {
 		return provider.ErrNoTurn
 	}
-	run.turn().Em.Interrupt()
-	run.turn().Lock.Stop()
+	run.Base().Em.Interrupt()
+	run.Base().Lock.Stop()
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // Running is a CLI's own part of a turn, with Turn embedded. All but Gone, Steer
 // and Finish are called by whoever acts by the turn's lock.
 type Running interface {
-	turn() *Turn
+	Base() *Turn
 	// Begin hands the turn to the CLI; with an error it did not begin.
 	Begin(ctx context.Context) error
 	// Interrupt asks the CLI to stop; what it does not do within grace ends by Kill.
@@ -60,7 +60,8 @@ func newTurn(o *Options, turn provider.Turn, emit func(event.Event)) *Turn {
 	return t
 }
 
-func (t *Turn) turn() *Turn { return t }
+// Base is what every driver has of a turn.
+func (t *Turn) Base() *Turn { return t }
 
 // Listen makes a silent model call fail the turn, after a wait that is known.
 func (t *Turn) Listen(wait time.Duration) { t.Stall.Set(max(wait, 0) + t.opts.Stall) }
