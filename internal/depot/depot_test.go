@@ -62,8 +62,8 @@ func TestTheStoreGoesAwayAndComesBack(t *testing.T) {
 	}()
 	t.Cleanup(func() { stop(); <-over; web.Close(); _ = kept.Close(); _ = db.Close() })
 
-	target := func() dispatch.Target {
-		return dispatch.Target{
+	target := func() dispatch.ExecutorWorkspace {
+		return dispatch.ExecutorWorkspace{
 			Thread: fold.Thread{ID: thole.NewID[thole.ThreadID](time.Now()), Owner: thole.DefaultOwner}, Executor: thole.NewID[thole.ExecutorID](time.Now()), Dir: t.TempDir(),
 		}
 	}
