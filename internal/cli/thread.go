@@ -184,7 +184,7 @@ func newThreadStart(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&id, "id", "", "the thread's id, a UUID of your choice")
-	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (claude/…, opencode/…, codex's own)")
+	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
 	cmd.Flags().StringVar(&dir, "dir", "", "directory the thread is listed under; its turns run in a workspace of their own")
 	cmd.Flags().StringVar(&profile, "profile", "", "plan, ask, edit or full")
 	return cmd

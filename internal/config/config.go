@@ -167,6 +167,11 @@ type Providers struct {
 	Opencode string `toml:"opencode"`
 }
 
+// ProvidersOf reads them from an environment alone, as an executor does.
+func ProvidersOf(getenv func(string) string) Providers {
+	return Providers{getenv(Variable("providers.codex")), getenv(Variable("providers.claude")), getenv(Variable("providers.opencode"))}
+}
+
 // Default is the configuration of a fresh home.
 func Default() Config {
 	return Config{

@@ -28,7 +28,7 @@ func (l *Local) Link(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	for _, pair := range workspace.DataLinks {
+	for _, pair := range workspace.DataLinks() {
 		if err := l.link(ctx, root, filepath.Join(l.cfg.Home, pair[0]), pair[1]); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "link ~/%s: %w", pair[0], err)
 		}
