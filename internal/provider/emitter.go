@@ -84,7 +84,7 @@ func (e *Emitter) send(ev event.Event, key string) {
 	e.emit(ev)
 }
 
-// clone copies an item with what it points to: events are facts, and whoever
+// clone copies an item with what it points to: events are facts, and a reader that
 // has one reads it while the driver works on.
 func clone(item *event.Item) *event.Item {
 	if item == nil {
@@ -164,7 +164,7 @@ func (e *Emitter) Start(item event.Item) {
 	e.send(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+e.again)
 }
 
-// Opened returns the item as it was last told, if it is open.
+// Opened returns the item as it was last emitted, if it is open.
 func (e *Emitter) Opened(id thole.ItemID) (event.Item, bool) {
 	if o, ok := e.open[id]; ok {
 		return o.item, true
@@ -325,11 +325,11 @@ func (e *Emitter) Steered(item event.Item) {
 	e.send(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID))
 }
 
-// Interrupt notes that somebody asked the turn to stop. It may be called from
-// anywhere, before the CLI is told.
+// Interrupt notes that a user asked the turn to stop. It may be called from
+// anywhere, before the CLI is asked.
 func (e *Emitter) Interrupt() { e.stopped.Store(true) }
 
-// Interrupted reports whether somebody asked the turn to stop.
+// Interrupted reports whether a user asked the turn to stop.
 func (e *Emitter) Interrupted() bool { return e.stopped.Load() }
 
 // End ends the turn: open items are cut, pending asks cancelled (except the

@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/process"
 )
 
-// Shell runs the command of a started item, tells its output as it comes, both
+// Shell runs the command of a started item, emits its output as it comes, both
 // streams as one, and completes the item. It returns what was kept of the output;
 // an error means that ctx ended the command, and then the item is left to End.
 func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]string) (string, error) {

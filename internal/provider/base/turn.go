@@ -11,7 +11,7 @@ import (
 )
 
 // Running is a CLI's own part of a turn, with Turn embedded. All but Gone, Steer
-// and Finish are called by whoever acts by the turn's lock.
+// and Finish are called by the holder of the turn's lock.
 type Running interface {
 	Base() *Turn
 	// Begin hands the turn to the CLI; with an error it did not begin.
@@ -27,11 +27,11 @@ type Running interface {
 	Steer(ctx context.Context, input []thole.Input, clientID string) error
 	Answer(ctx context.Context, ask thole.AskID, answer event.Answer) error
 	Defer(ctx context.Context, ask thole.AskID) error
-	// Finish tells what there is to tell before the end.
+	// Finish emits what is left before the end.
 	Finish(ended provider.Ended)
 }
 
-// Turn is one turn in progress. Everything but Lock belongs to whoever acts by it.
+// Turn is one turn in progress. Everything but Lock belongs to its holder.
 type Turn struct {
 	provider.Turn // with the session's settings where it says none
 	Em            *provider.Emitter
@@ -72,7 +72,7 @@ func (t *Turn) Refuse(err error) {
 	t.Lock.End(provider.Ended{})
 }
 
-// Cancel stops the turn because somebody asked for it.
+// Cancel stops the turn because a caller asked for it.
 func (t *Turn) Cancel() { t.halt(t.opts.StopGrace) }
 
 func (t *Turn) halt(grace time.Duration) {

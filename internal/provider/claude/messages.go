@@ -102,7 +102,7 @@ func (r *run) system(m *message) {
 func (r *run) taskOver(id string) {
 	delete(r.s.tasks, id)
 	if r.result != nil && r.linger.On() && len(r.s.tasks) == 0 {
-		r.linger.Set(followUp) // the CLI wakes up to tell the model
+		r.linger.Set(followUp) // the CLI wakes up to inform the model
 	}
 }
 
@@ -233,7 +233,7 @@ func (r *run) Answer(_ context.Context, id thole.AskID, a event.Answer) error {
 	return r.settle(p, a)
 }
 
-// settle sends an answer and tells it.
+// settle sends an answer and emits it.
 func (r *run) settle(p *pending, a event.Answer) error {
 	var body map[string]any
 	switch {

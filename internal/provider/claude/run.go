@@ -209,7 +209,7 @@ func (r *run) conclude() {
 	r.Lock.End(ended)
 }
 
-// Finish tells calls that wait for a human, then what was used.
+// Finish emits calls that wait for a human, then what was used.
 func (r *run) Finish(ended provider.Ended) {
 	for id, p := range r.asks {
 		if t := r.d.tools[p.toolUse]; t != nil && id != ended.Deferred {

@@ -48,7 +48,7 @@ func (m mode) guard() mode {
 	return m
 }
 
-// wire is what codex is told.
+// wire is what codex is sent.
 func (m mode) wire() (approval string, policy app.SandboxPolicy) {
 	if m.guarded {
 		return "untrusted", app.SandboxPolicy{Type: "dangerFullAccess"}
@@ -79,7 +79,7 @@ func (m mode) verdict(kind event.AskKind, changes []event.FileChange) event.Deci
 	return ""
 }
 
-// inside reports whether every change stays in the workspace: the decoder tells
+// inside reports whether every change stays in the workspace: the decoder emits
 // such paths relative to it.
 func inside(changes []event.FileChange) bool {
 	for _, c := range changes {

@@ -32,10 +32,10 @@ type run struct {
 
 	asked    map[string]thole.AskID // by request id
 	pending  map[thole.AskID]pending
-	answered map[thole.AskID]event.Answer // told when codex confirms
+	answered map[thole.AskID]event.Answer // emitted when codex confirms
 }
 
-// Prepare brings a server and what the turn is to be told.
+// Prepare brings a server and what the turn is to be sent.
 func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
 	if t.Reply != nil {
 		return nil, thole.Errorf(thole.CodeUnsupported, "%w: a codex question does not survive its process", provider.ErrUnsupported)
@@ -200,7 +200,7 @@ func (r *run) steering(input []thole.Input, clientID string) app.TurnSteerParams
 	return app.TurnSteerParams{ThreadID: r.thread, ExpectedTurnID: r.id, Input: r.input(input), ClientUserMessageID: &clientID}
 }
 
-// resolved tells how an ask was settled: by our answer, or withdrawn by codex.
+// resolved emits how an ask was settled: by our answer, or withdrawn by codex.
 func (r *run) resolved(params json.RawMessage) {
 	var n app.Resolved
 	if strictjson.Unmarshal(params, &n) != nil {
@@ -250,7 +250,7 @@ func (r *run) Lost() string {
 	return r.link.Diagnosis()
 }
 
-// Finish ends commands that codex would keep running behind an interrupted turn.
+// Finish ends commands that codex would keep running after an interrupted turn.
 func (r *run) Finish(provider.Ended) {
 	if r.Em.Interrupted() && !r.link.Dead() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
@@ -259,9 +259,9 @@ func (r *run) Finish(provider.Ended) {
 	}
 }
 
-// turnStart is the whole of a turn's settings: codex keeps what it was told by
+// turnStart is the whole of a turn's settings: codex keeps what it was sent by
 // an earlier turn, so nothing may be left unsaid. Only the collaboration mode is,
-// when this process was told the same before: hearing it again costs codex a third
+// when this process was sent the same before: receiving it again costs codex a third
 // of the start of a turn.
 func (r *run) turnStart() app.TurnStartParams {
 	cfg := r.s.Cfg

@@ -37,13 +37,13 @@ type session struct {
 	model string // the thread's own model
 }
 
-// link is one app-server. What follows the client belongs to whoever handles what
+// link is one app-server. What follows the client belongs to the code that handles what
 // it says.
 type link struct {
 	base.Process
 	client *appclient.Client
-	totals app.TokenUsage         // the thread's, as last told
-	collab *app.CollaborationMode // as last told to codex; of the turn that runs
+	totals app.TokenUsage         // the thread's, as last reported
+	collab *app.CollaborationMode // as last sent to codex; of the turn that runs
 }
 
 // Dead reports whether it says no more.

@@ -188,7 +188,7 @@ func (r *run) conclude() {
 	r.Lock.End(ended)
 }
 
-// Finish tells what was used.
+// Finish emits what was used.
 func (r *run) Finish(provider.Ended) {
 	r.srv.feed.to(nil)
 	r.stop()

@@ -1,5 +1,5 @@
 // Package table is what is written down of each agent CLI: one row each, data
-// only. Whoever needs a difference between them reads a member of a row; nobody
+// only. Code that needs a difference between them reads a member of a row; nobody
 // outside of internal/provider asks for a provider by its name.
 package table
 

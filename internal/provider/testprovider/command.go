@@ -32,7 +32,7 @@ func (r *run) command(line string, escalate bool) error {
 }
 
 // permit decides by profile whether something may be done. The text it returns
-// is what the agent is told when it may not.
+// is what the agent receives when it may not.
 func (r *run) permit(ask event.Ask, asks bool, kind string) (string, error) {
 	if r.profile == thole.ProfilePlan {
 		return "denied: plan mode changes nothing", nil
