@@ -18,7 +18,7 @@ const (
 	Running Slot = "running" // the agent works
 	Waiting Slot = "waiting" // the agent works and at least one ask is pending
 	Parked  Slot = "parked"  // waits for a human and no process holds it
-	Over    Slot = "over"    // has its outcome; the pipeline may still be behind it
+	Over    Slot = "over"    // has its outcome; the pipeline may still go on
 )
 
 // Slots lists every slot once.
@@ -85,7 +85,7 @@ func movesOf(k event.Kind) map[Slot][]Slot {
 			Waiting: {Running, Waiting},
 			Parked:  {Queued, Parked},
 		}
-	case event.StepStarted, event.StepEnded, event.StepReset, event.ItemUpdated, event.TodoSnapshot, event.TodoUpdate, event.UsageUpdated, event.ErrorReported:
+	case event.StepStarted, event.StepEnded, event.StepReset, event.ItemUpdated, event.TodoSnapshot, event.TodoUpdate, event.UsageUpdated, event.ErrorReported, event.LimitsUpdated:
 		return stay(Running, Waiting)
 	case event.ItemStarted, event.ItemCompleted:
 		// Our own items (the user's message, the rest of a turn that was cut off) also

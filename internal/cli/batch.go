@@ -14,7 +14,7 @@ import (
 )
 
 func newBatch(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "batch", Short: "See and end deliveries"}
+	cmd := &cobra.Command{Use: "batch", Short: "List, inspect and close batches of results"}
 	cmd.AddCommand(newBatchInspect(env), newBatchInspectHead(env), newBatchCloseHead(env), newBatchList(env))
 	return cmd
 }
@@ -22,7 +22,7 @@ func newBatch(env *Env) *cobra.Command {
 func newBatchInspect(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "inspect", Short: "Tell the story of a batch: its jobs, its attempts and the proof of every step", Args: cobra.NoArgs,
+		Use: "inspect", Short: "Show a batch's jobs, attempts and audit trail", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.BatchID == "" {
 				return thole.Errorf(thole.CodeInvalid, "no batch").WithHint("pass --batch-id; thole batch list shows them")
@@ -37,7 +37,7 @@ func newBatchInspect(env *Env) *cobra.Command {
 func newBatchInspectHead(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "inspect-head", Short: "Tell the story of the batch that is first for a thread", Args: cobra.NoArgs,
+		Use: "inspect-head", Short: "Show the first batch of a thread", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.showBatch(cmd, wire.BatchHead, p) },
 	}
 	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)
@@ -47,7 +47,7 @@ func newBatchInspectHead(env *Env) *cobra.Command {
 func newBatchCloseHead(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "close-head", Short: "End the batch that is first for a thread, so that the next one can go", Args: cobra.NoArgs,
+		Use: "close-head", Short: "Close the first batch of a thread, so that the next one can go", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.Reason == "" {
 				return thole.Errorf(thole.CodeInvalid, "no reason").WithHint("pass --reason operator_closed_unconfirmed or operator_confirmed_delivery")

@@ -158,7 +158,7 @@ func newJobFail(env *Env) *cobra.Command {
 func newJobCancel(env *Env) *cobra.Command {
 	var p wire.FinishParams
 	cmd := &cobra.Command{
-		Use: "cancel", Short: "End a job and its children without a result; a supervised command is killed", Args: cobra.NoArgs,
+		Use: "cancel", Short: "Cancel a job and its children without a result; a supervised command is killed", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.finish(cmd.Context(), wire.JobCancel, p) },
 	}
 	cmd.Flags().StringVar(&p.JobID, "job-id", "", "job")
@@ -193,7 +193,7 @@ func (e *Env) finish(ctx context.Context, method string, p wire.FinishParams) er
 	return e.print(out, func(w io.Writer) { printJob(w, out) })
 }
 
-// spool keeps standard input in a file of ours until the daemon has copied it.
+// spool keeps standard input in a temporary file until the daemon has copied it.
 func (e *Env) spool() (string, error) {
 	f, err := os.CreateTemp("", "thole-result-*")
 	if err != nil {
@@ -274,7 +274,7 @@ func (e *Env) wait(ctx context.Context, ids []string, timeout time.Duration) err
 		}
 		return err
 	}
-	signal.Ignore(syscall.SIGPIPE) // whoever stopped reading still gets the exit status
+	signal.Ignore(syscall.SIGPIPE) // a user who stopped reading still gets the exit status
 	printed := e.print(out, func(w io.Writer) {
 		for _, j := range out {
 			printJob(w, j)

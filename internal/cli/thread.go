@@ -142,7 +142,7 @@ func oneLine(s string, n int) string {
 func newThreadStart(env *Env) *cobra.Command {
 	var id, model, dir, profile string
 	cmd := &cobra.Command{
-		Use: "start [MESSAGE]", Short: "Make a thread, and send it a message", Args: cobra.MaximumNArgs(1),
+		Use: "start [MESSAGE]", Short: "Start a thread, and send it a message", Args: cobra.MaximumNArgs(1),
 		Long: "Makes a thread and prints its id. With a message it follows the turn to its end as thole thread send does.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := app.ThreadStartParams{}
@@ -219,7 +219,7 @@ func newThreadInterrupt(env *Env) *cobra.Command {
 func newThreadArchive(env *Env) *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
-		Use: "archive THREAD", Short: "Put a thread away; its history stays", Args: cobra.ExactArgs(1),
+		Use: "archive THREAD", Short: "Archive a thread; its history stays", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			method := "thread/archive"
 			if undo {
@@ -241,7 +241,7 @@ func newThreadClose(env *Env) *cobra.Command {
 	var noWait bool
 	cmd := &cobra.Command{
 		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
-		Long: "Asks for the thread's files to be saved and its executor to be stopped, behind the turn that runs, and waits until that is done.\n" +
+		Long: "Asks for the thread's files to be saved and its executor to be stopped, after the turn that runs, and waits until that is done.\n" +
 			"If the files cannot be saved it says why; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.All == (len(args) == 1) {

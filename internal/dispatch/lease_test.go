@@ -42,7 +42,7 @@ type slow struct {
 	n     atomic.Int64
 }
 
-func (s *slow) Restore(ctx context.Context, _ dispatch.Target) error {
+func (s *slow) Restore(ctx context.Context, _ dispatch.ExecutorWorkspace) error {
 	n := int(s.n.Add(1))
 	s.begun <- n
 	<-ctx.Done()
@@ -83,7 +83,7 @@ func TestARenewalThatHangsLosesTheLease(t *testing.T) {
 		if !r.disp.Busy() {
 			t.Fatal("the second worker is forgotten")
 		}
-		time.Sleep(5 * time.Millisecond) // for the first worker's end, which nothing tells
+		time.Sleep(5 * time.Millisecond) // for the first worker's end, which nothing signals
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
-	"pgregory.net/rapid"
 )
 
 func uuid(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", n) }
@@ -204,39 +203,39 @@ func TestQueue(t *testing.T) {
 				t.Fatal("cancelled a turn that is done", err)
 			}
 		})
-		t.Run("care stands in line with turns and has no limit", func(t *testing.T) {
+		t.Run("maintenance stands in line with turns and has no limit", func(t *testing.T) {
 			q := open(t).Queue()
 			turn := add(t, q, 1, 1, 1, 0)
-			care := func(n, thread int, kind queue.Kind) thole.TurnID {
+			maintain := func(n, thread int, kind queue.Kind) thole.TurnID {
 				it := queue.Item{Kind: kind, Turn: thole.TurnID(uuid(n)), Thread: thole.ThreadID(uuid(thread)), User: thole.UserID(uuid(1))}
 				if err := q.Enqueue(ctx, it); err != nil {
 					t.Fatal(err)
 				}
 				return it.Turn
 			}
-			stop := care(2, 1, queue.Stop)
-			care(3, 1, queue.Stop) // the thread waits for one already
+			stop := maintain(2, 1, queue.Stop)
+			maintain(3, 1, queue.Stop) // the thread waits for one already
 			urgent := queue.Item{Kind: queue.Stop, Turn: thole.TurnID(uuid(6)), Thread: thole.ThreadID(uuid(1)), User: thole.UserID(uuid(1)), Priority: 1}
 			if err := q.Enqueue(ctx, urgent); err != nil {
 				t.Fatal(err)
 			}
 			if row, err := q.Get(ctx, stop); err != nil || row.Priority != 1 {
-				t.Fatalf("the care that waits has priority %d, %v", row.Priority, err)
+				t.Fatalf("the maintenance that waits has priority %d, %v", row.Priority, err)
 			}
 			if _, err := q.Get(ctx, urgent.Turn); thole.CodeOf(err) != thole.CodeNotFound {
 				t.Fatalf("a second one of its kind: %v", err)
 			}
-			other := care(4, 2, queue.Sync)
+			other := maintain(4, 2, queue.Sync)
 			next := add(t, q, 5, 1, 1, 9)
-			claimCare := func() []queue.Lease {
-				got, err := q.Claim(ctx, queue.Claim{Owner: "test", Token: thole.NewID[string](time.Now()), Max: 9, Lease: hour, Care: true, Limits: queue.Limits{Total: 1}})
+			claimMaintenance := func() []queue.Lease {
+				got, err := q.Claim(ctx, queue.Claim{Owner: "test", Token: thole.NewID[string](time.Now()), Max: 9, Lease: hour, Maintenance: true, Limits: queue.Limits{Total: 1}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				return got
 			}
-			if got := claimCare(); !slices.Equal(turns(got), []thole.TurnID{other}) || got[0].Kind != queue.Sync {
-				t.Fatalf("care: %+v", got)
+			if got := claimMaintenance(); !slices.Equal(turns(got), []thole.TurnID{other}) || got[0].Kind != queue.Sync {
+				t.Fatalf("maintenance: %+v", got)
 			}
 			l := claim(t, q, 9, hour, queue.Limits{Total: 1})
 			if !slices.Equal(turns(l), []thole.TurnID{turn}) {
@@ -245,15 +244,15 @@ func TestQueue(t *testing.T) {
 			if err := q.Complete(ctx, turn, l[0].Token); err != nil {
 				t.Fatal(err)
 			}
-			got := claimCare()
+			got := claimMaintenance()
 			if !slices.Equal(turns(got), []thole.TurnID{stop}) || len(claim(t, q, 9, hour, queue.Limits{})) != 0 {
-				t.Fatalf("care after the turn: %+v", got)
+				t.Fatalf("maintenance after the turn: %+v", got)
 			}
 			if err := q.Complete(ctx, stop, got[0].Token); err != nil {
 				t.Fatal(err)
 			}
 			if l := claim(t, q, 9, hour, queue.Limits{}); !slices.Equal(turns(l), []thole.TurnID{next}) {
-				t.Fatalf("turn after the care: %+v", l)
+				t.Fatalf("turn after the maintenance: %+v", l)
 			}
 		})
 		t.Run("claims wake up", func(t *testing.T) {
@@ -358,146 +357,5 @@ func TestQueueHandsEachTurnToOneWorker(t *testing.T) {
 				t.Errorf("%s ran %d times", turn, times)
 			}
 		}
-	})
-}
-
-// The queue against a plain model: same choices, same refusals, whatever happens
-// in whatever order.
-func TestQueueModel(t *testing.T) {
-	type row struct {
-		thread, state, token string
-		cancel, waiting      bool
-		live                 bool // the lease is not over
-	}
-	rapid.Check(t, func(rt *rapid.T) {
-		q := storetest.SQLite(t).Queue()
-		ctx := context.Background()
-		model := map[thole.TurnID]*row{}
-		var order []thole.TurnID
-		head := func(thread string) thole.TurnID {
-			for _, id := range order {
-				if r := model[id]; r.thread == thread && r.state != "done" {
-					return id
-				}
-			}
-			return ""
-		}
-		pick := func(rt *rapid.T) thole.TurnID {
-			if len(order) == 0 {
-				rt.Skip("no turn")
-			}
-			return rapid.SampledFrom(order).Draw(rt, "turn")
-		}
-		lease := func(rt *rapid.T, do func(turn thole.TurnID, token string) error, then func(*row)) {
-			id := pick(rt)
-			r := model[id]
-			token := r.token
-			if rapid.IntRange(0, 4).Draw(rt, "wrong token") == 0 || token == "" {
-				token = "stale"
-			}
-			err := do(id, token)
-			if token == r.token && r.state == "leased" && r.live {
-				if err != nil {
-					rt.Fatalf("refused a live lease: %v", err)
-				}
-				then(r)
-			} else if !errors.Is(err, queue.ErrLeaseLost) {
-				rt.Fatalf("accepted a dead lease: %v", err)
-			}
-		}
-		rt.Repeat(map[string]func(*rapid.T){
-			"enqueue": func(rt *rapid.T) {
-				thread := rapid.IntRange(1, 3).Draw(rt, "thread")
-				id := add(t, q, len(order)+1, thread, 1, 0)
-				order = append(order, id)
-				model[id] = &row{thread: uuid(thread), state: "ready"}
-			},
-			"claim": func(rt *rapid.T) {
-				length := rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(rt, "lease")
-				want := rapid.IntRange(1, 3).Draw(rt, "want")
-				var expect []thole.TurnID
-				for _, id := range order {
-					if r := model[id]; r.state == "ready" && head(r.thread) == id && len(expect) < want {
-						expect = append(expect, id)
-					}
-				}
-				got := claim(t, q, want, length, queue.Limits{})
-				if !slices.Equal(turns(got), expect) {
-					rt.Fatalf("claimed %v, want %v", turns(got), expect)
-				}
-				for _, l := range got {
-					r := model[l.Turn]
-					if l.Cancel != r.cancel {
-						rt.Fatalf("cancel = %v", l.Cancel)
-					}
-					r.state, r.token, r.live = "leased", l.Token, length > 0
-				}
-			},
-			"renew": func(rt *rapid.T) {
-				lease(rt, func(id thole.TurnID, tok string) error {
-					cancel, err := q.Renew(ctx, id, tok, time.Hour)
-					if err == nil && cancel != model[id].cancel {
-						rt.Fatalf("renew said cancel = %v", cancel)
-					}
-					return err
-				}, func(*row) {})
-			},
-			"wait": func(rt *rapid.T) {
-				w := rapid.Bool().Draw(rt, "waiting")
-				lease(rt, func(id thole.TurnID, tok string) error { return q.Wait(ctx, id, tok, w) }, func(r *row) { r.waiting = w })
-			},
-			"park": func(rt *rapid.T) {
-				lease(rt, func(id thole.TurnID, tok string) error { return q.Park(ctx, id, tok) }, func(r *row) { r.state, r.token, r.waiting = "parked", "", false })
-			},
-			"release": func(rt *rapid.T) {
-				lease(rt, func(id thole.TurnID, tok string) error { return q.Release(ctx, id, tok, 0, "x") }, func(r *row) { r.state, r.token, r.waiting = "ready", "", false })
-			},
-			"complete": func(rt *rapid.T) {
-				lease(rt, func(id thole.TurnID, tok string) error { return q.Complete(ctx, id, tok) }, func(r *row) { r.state, r.token, r.waiting = "done", "", false })
-			},
-			"unpark": func(rt *rapid.T) {
-				id := pick(rt)
-				ok, err := q.Unpark(ctx, id)
-				if err != nil || ok != (model[id].state == "parked") {
-					rt.Fatal(ok, err)
-				}
-				if ok {
-					model[id].state = "ready"
-				}
-			},
-			"cancel": func(rt *rapid.T) {
-				id := pick(rt)
-				r := model[id]
-				ok, err := q.Cancel(ctx, id)
-				if err != nil || ok != (r.state != "done") {
-					rt.Fatal(ok, err)
-				}
-				r.cancel = r.cancel || ok
-				if r.state == "parked" {
-					r.state = "ready"
-				}
-			},
-			"reap": func(rt *rapid.T) {
-				if _, err := q.Reap(ctx, false, 100); err != nil {
-					rt.Fatal(err)
-				}
-				for _, r := range model {
-					if r.state == "leased" && !r.live {
-						r.state, r.token, r.waiting = "ready", "", false
-					}
-				}
-			},
-			"": func(rt *rapid.T) {
-				for id, r := range model {
-					got, err := q.Get(ctx, id)
-					if err != nil {
-						rt.Fatal(err)
-					}
-					if string(got.State) != r.state || got.Cancel != r.cancel || got.Waiting != r.waiting || (got.State != queue.Done && got.Head != (head(r.thread) == id)) {
-						rt.Fatalf("row %+v, model %+v", got, *r)
-					}
-				}
-			},
-		})
 	})
 }

@@ -40,6 +40,7 @@ var want = map[event.Kind][6]string{
 	event.UsageUpdated:   {"-", "-", "r", "w", "-", "-"},
 	event.ErrorReported:  {"-", "-", "r", "w", "-", "-"},
 	event.NoteReported:   {"i", "q", "r", "w", "p", "-"},
+	event.LimitsUpdated:  {"-", "-", "r", "w", "-", "-"},
 	event.QueueAdded:     {"i", "q", "r", "w", "p", "o"},
 	event.QueueEdited:    {"i", "q", "r", "w", "p", "o"},
 	event.QueueRemoved:   {"i", "q", "r", "w", "p", "o"},
@@ -106,7 +107,7 @@ func in(t *testing.T, sl fold.Slot) *writer {
 		w.add(event.TurnPhase, "turn", event.Data{Phase: thole.PhaseWaitingHuman, AskID: "a1"})
 	case fold.Over:
 		start()
-		w.s.Queue = nil // nothing may start behind it
+		w.s.Queue = nil // nothing may start after it
 		w.add(event.SteerRefused, "turn", event.Data{MessageID: "s1"})
 		w.endTurn(thole.OutcomeCompleted, nil)
 		w.s.Queue = []event.Message{{ID: "m1"}, {ID: "m2"}}
@@ -129,7 +130,7 @@ func TestFoldObeysTable(t *testing.T) {
 		event.TodoSnapshot:  {Todos: []event.Todo{{ID: "1"}}}, event.TodoUpdate: {Todos: []event.Todo{{ID: "1"}}},
 		event.AskRequested: {Ask: &event.Ask{ID: "a2", Kind: event.AskInput}},
 		event.AskResolved:  {AskID: "a1", AskState: event.AskAnswered, Answer: &event.Answer{Decision: event.DecisionAllow}},
-		event.UsageUpdated: {Usage: &thole.Usage{Input: 1}}, event.ErrorReported: {Error: &thole.TurnError{}}, event.NoteReported: {},
+		event.UsageUpdated: {Usage: &thole.Usage{Input: 1}}, event.ErrorReported: {Error: &thole.TurnError{}}, event.NoteReported: {}, event.LimitsUpdated: {},
 		event.QueueAdded: {Message: &event.Message{ID: "m3"}}, event.QueueEdited: {Message: &event.Message{ID: "m1"}},
 		event.QueueRemoved: {MessageID: "m1"}, event.QueueReordered: {Order: []thole.MessageID{"m2", "m1"}},
 		event.TurnPhase: {Phase: thole.PhaseClaimed}, event.TurnEnded: {Outcome: thole.OutcomeCompleted},
@@ -175,7 +176,7 @@ func TestFoldObeysTable(t *testing.T) {
 					allowed = false // a note about a turn needs the turn
 				}
 				if k == event.TurnStarted && from == fold.Over {
-					allowed = true // another turn: behind one that is over the thread is idle
+					allowed = true // another turn: after one that is over the thread is idle
 				}
 				if k == event.TurnPhase && from == fold.Idle {
 					allowed = true // a turn that is over is not in memory; the store refuses one that never was

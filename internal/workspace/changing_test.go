@@ -15,10 +15,11 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // The writes to one file are numbered and go round its blocks in a scattered
-// order; each fills its block with its number. So a file tells whether it is a
+// order; each fills its block with its number. So a file shows whether it is a
 // state that ever was: the highest number it holds is the time, and every other
 // block must hold its last write before that.
 const block = 4096
@@ -131,7 +132,7 @@ func TestAFileThatNeverHoldsStillIsMarked(t *testing.T) {
 	b.put(t, "still", "still")
 	r.sync(b)
 	// To this side every file was stamped just now.
-	restless := workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, Client: r.client, Now: func() time.Time {
+	restless := side.New(side.Config{Dir: b.dir, Client: r.client, Now: func() time.Time {
 		dir, err := beneath.Open(b.dir)
 		if err != nil {
 			t.Fatal(err)

@@ -31,12 +31,14 @@ import (
 // sync.
 type noFiles struct{}
 
-func (noFiles) Restore(context.Context, dispatch.Target) error                { return nil }
-func (noFiles) Link(context.Context, dispatch.Target) error                   { return nil }
-func (noFiles) Validate(context.Context, dispatch.Target) error               { return nil }
-func (noFiles) Sync(context.Context, dispatch.Target, string) (string, error) { return "s", nil }
-func (noFiles) Verify(context.Context, dispatch.Target, string) error         { return nil }
-func (noFiles) For(context.Context, string) (provider.Grant, error)           { return provider.Grant{}, nil }
+func (noFiles) Restore(context.Context, dispatch.ExecutorWorkspace) error  { return nil }
+func (noFiles) Link(context.Context, dispatch.ExecutorWorkspace) error     { return nil }
+func (noFiles) Validate(context.Context, dispatch.ExecutorWorkspace) error { return nil }
+func (noFiles) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string, error) {
+	return "s", nil
+}
+func (noFiles) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
+func (noFiles) For(context.Context, string) (provider.Grant, error)              { return provider.Grant{}, nil }
 
 // spawned is when the CLI was first started.
 func spawned(t *testing.T, home string) time.Time {
@@ -69,7 +71,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 	must(t, err)
 	machine, err := thread.New(thread.Config{Store: db.Threads()})
 	must(t, err)
-	// A CLI that tells when it was started, and nothing else.
+	// A CLI that reports when it was started, and nothing else.
 	cli := filepath.Join(home, "claude")
 	must(t, os.WriteFile(cli, []byte("#!/bin/sh\ndate +%s%N >> "+home+"/spawns\nexit 1\n"), 0o755))
 	driver := local.New(local.Config{Root: filepath.Join(home, "x"), Binary: binary, Tools: func() local.Tools {
@@ -172,7 +174,7 @@ func (j *journal) between(from, to time.Time) (out []string) {
 	return out
 }
 
-// rest lies before each start, ours and the peer's: whoever sends a message finds
+// rest lies before each start, ours and the peer's: a user who sends a message finds
 // a server that does nothing.
 const rest = 10 * time.Millisecond
 

@@ -146,6 +146,12 @@ func (e *Encoder) Event(ev event.Event) {
 		}
 	case event.NoteReported:
 		e.note(string(ev.ID), "note", d.Text)
+	case event.LimitsUpdated:
+		for _, l := range d.Limits {
+			if l.Near() {
+				e.note("limit-"+l.Name, "note", l.String())
+			}
+		}
 	case event.TurnEnded:
 		e.end(ev)
 	}
@@ -190,7 +196,7 @@ func (e *Encoder) openStep() {
 }
 
 // closeStep ends the step. The client looks for a call's input only in the step
-// it began in, so one that is not known by now is told as empty: its output still
+// it began in, so one that is not known by now is sent as empty: its output still
 // finds it.
 func (e *Encoder) closeStep() {
 	if e.step {

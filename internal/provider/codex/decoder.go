@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,7 @@ type decoder struct {
 	models   map[thole.ItemID]bool
 	summary  map[string]int // reasoning summary part in progress, by native item id
 	failure  *thole.TurnError
+	limits   []event.Limit // as last told
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
@@ -36,7 +38,7 @@ func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
 // even parsed.
 func wants(method string) bool {
 	return strings.HasPrefix(method, "item/") || strings.HasPrefix(method, "turn/") ||
-		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "serverRequest/resolved"
+		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "account/rateLimits/updated" || method == "serverRequest/resolved"
 }
 
 // quiet begins the client id of input that is ours, not a user's.
@@ -93,6 +95,11 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 		d.usage(n.Usage)
 	case "warning":
 		d.em.Note(n.Message)
+	case "account/rateLimits/updated":
+		if l := n.Limits.list(); len(l) > 0 && !slices.Equal(l, d.limits) {
+			d.limits = l
+			d.em.Limits(l)
+		}
 	case "error":
 		d.error(n.Error, n.WillRetry)
 	case "turn/completed":

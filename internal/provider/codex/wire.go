@@ -3,6 +3,9 @@ package codex
 import (
 	"encoding/json"
 	"reflect"
+	"time"
+
+	"github.com/tholehq/thole/event"
 )
 
 // The part of the app-server's wire that the driver reads and writes. Unknown
@@ -114,6 +117,34 @@ type note struct {
 	Message   string          `json:"message"`
 	Summary   string          `json:"summary"`
 	RequestID json.RawMessage `json:"requestId"`
+	Limits    wireLimits      `json:"rateLimits"`
+}
+
+type wireLimits struct {
+	Primary   *wireLimit `json:"primary"`
+	Secondary *wireLimit `json:"secondary"`
+}
+
+type wireLimit struct {
+	Used   int   `json:"usedPercent"`
+	Window int   `json:"windowDurationMins"`
+	Resets int64 `json:"resetsAt"`
+}
+
+func (w wireLimits) list() (out []event.Limit) {
+	add := func(name string, l *wireLimit) {
+		if l == nil {
+			return
+		}
+		e := event.Limit{Name: name, Used: l.Used, Window: l.Window}
+		if l.Resets > 0 {
+			e.Resets = time.Unix(l.Resets, 0).UTC()
+		}
+		out = append(out, e)
+	}
+	add("primary", w.Primary)
+	add("secondary", w.Secondary)
+	return out
 }
 
 type wirePlanStep struct {

@@ -14,7 +14,7 @@ import (
 
 // Steps finds the durable steps of the program in the non-test files under root:
 // the second argument of every Update(ctx, step, fn), followed back through
-// functions that hand on a parameter, also behind a constant prefix. It maps a
+// functions that hand on a parameter, also after a constant prefix. It maps a
 // step's name to a place that uses it. It reads syntax only, so a step that
 // reaches Update in another way is an error in a file that uses the store.
 func Steps(root string) (map[string]token.Position, error) {
@@ -137,7 +137,7 @@ func (s *scan) argument(f function, c carrier, arg ast.Expr) error {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(a.Value)
 		if err != nil || !s.named.MatchString(prefix+text) {
-			return fmt.Errorf("%s: %s is no name of a durable step (want noun.verb)", at, a.Value)
+			return fmt.Errorf("%s: %s does not name a durable step (want noun.verb)", at, a.Value)
 		}
 		s.steps[prefix+text] = at
 		return nil

@@ -109,7 +109,7 @@ func busy(path string) error {
 		WithHint("stop it or choose another path")
 }
 
-// clearStale removes a socket of ours that nobody answers on.
+// clearStale removes a socket of thole's that nobody answers on.
 func clearStale(path string) error {
 	fi, err := os.Lstat(path)
 	switch {
@@ -118,7 +118,7 @@ func clearStale(path string) error {
 	case err != nil:
 		return thole.Errorf(thole.CodeUnavailable, "listen on %s: %w", path, err)
 	case fi.Mode()&fs.ModeSocket == 0:
-		return thole.Errorf(thole.CodeConflict, "listen on %s: a file that is no socket is in the way", path).
+		return thole.Errorf(thole.CodeConflict, "listen on %s: a file that is not a socket is in the way", path).
 			WithHint("move it away or choose another path")
 	case uid(fi) != os.Geteuid():
 		return thole.Errorf(thole.CodeForbidden, "listen on %s: the socket belongs to another user (uid %d)", path, uid(fi)).
