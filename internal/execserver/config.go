@@ -26,7 +26,7 @@ type Config struct {
 	// Own are files and directories of the server that no sandbox shows: sockets
 	// that it answers on, tokens, its home.
 	Own []string
-	Log    *slog.Logger
+	Log *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"encoding/json"
+	"bufio"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Stays is what a sandbox leaves on the machine for as long as it runs: empty
@@ -117,7 +119,9 @@ func (s *Stays) Started() {
 	var info struct {
 		PID int `json:"child-pid"`
 	}
-	if json.NewDecoder(s.info).Decode(&info) != nil || info.PID <= 0 {
+	// One flat object; its end, because the program may hold the pipe open.
+	text, err := bufio.NewReader(s.info).ReadBytes('}')
+	if err != nil || strictjson.Unmarshal(text, &info) != nil || info.PID <= 0 {
 		return
 	}
 	if fd, err := unix.PidfdOpen(info.PID, unix.PIDFD_NONBLOCK); err == nil {
