@@ -35,7 +35,7 @@ func (b *Box) Pass(f *os.File) string {
 	return strconv.Itoa(2 + len(b.files))
 }
 
-// Files become descriptors 3 and up; whoever starts the command closes them then.
+// Files become descriptors 3 and up; the caller that starts the command closes them then.
 func (b *Box) Files() []*os.File { return b.files }
 
 // Filter takes system calls from the program.
