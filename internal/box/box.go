@@ -24,9 +24,9 @@ type Command struct {
 	Dir  string
 	// Files are its stdin, stdout and stderr, which stay the caller's.
 	Files [3]*os.File
-	// Terminal makes it the leader of a session with its stdin as controlling terminal,
-	// instead of a process group.
-	Terminal bool
+	// Session makes it the leader of a session instead of a process group, Terminal of
+	// one with its stdin as controlling terminal.
+	Session, Terminal bool
 	// Tag, if not 0, is its soft limit of message queue bytes from its birth on, by
 	// which its descendants are known (internal/process).
 	Tag uint64

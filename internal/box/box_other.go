@@ -27,6 +27,7 @@ func (*Box) Spawn(Command) (*Child, error)                  { return nil, errOth
 func (*Box) Listen(uint16) (net.Listener, error)            { return nil, errOther }
 func (*Box) Dial(context.Context, uint16) (net.Conn, error) { return nil, errOther }
 func (*Box) Pty() (master, slave *os.File, err error)       { return nil, nil, errOther }
+func (*Box) Stat(string) (os.FileInfo, error)               { return nil, errOther }
 func (*Child) Pid() int                                     { return 0 }
 func (*Child) Done() <-chan struct{}                        { return nil }
 func (*Child) Wait() (Exit, error)                          { return Exit{}, errOther }

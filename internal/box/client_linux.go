@@ -272,7 +272,7 @@ func (b *Box) Spawn(c Command) (*Child, error) {
 		fds = append(fds, fd)
 	}
 	child := &Child{done: make(chan struct{})}
-	_, err := b.ask(request{Op: opSpawn, Path: []byte(c.Path), Argv: words(c.Argv), Env: words(c.Env), Dir: []byte(c.Dir), Terminal: c.Terminal, Tag: c.Tag}, child, 0, fds...)
+	_, err := b.ask(request{Op: opSpawn, Path: []byte(c.Path), Argv: words(c.Argv), Env: words(c.Env), Dir: []byte(c.Dir), Session: c.Session, Terminal: c.Terminal, Tag: c.Tag}, child, 0, fds...)
 	if err != nil {
 		return nil, err
 	}
@@ -325,6 +325,16 @@ func (b *Box) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 	}
 }
 
+// Stat says what a path of the inside leads to, without following a link at its end.
+func (b *Box) Stat(path string) (os.FileInfo, error) {
+	files, err := b.ask(request{Op: opOpen, Path: []byte(path)}, nil, 1)
+	if err != nil {
+		return nil, &os.PathError{Op: "stat in the box", Path: path, Err: err}
+	}
+	defer closeAll(files)
+	return files[0].Stat()
+}
+
 // Pty opens a terminal inside. Its master is pollable.
 func (b *Box) Pty() (master, slave *os.File, err error) {
 	files, err := b.ask(request{Op: opPty}, nil, 2)
@@ -360,6 +370,7 @@ func (c *Child) begin(pidfd *os.File) (err error) {
 	if c.pid, err = pidOf(pidfd); err != nil {
 		pidfd.Close()
 	}
+	c.pid = max(c.pid, 0)
 	return err
 }
 
@@ -369,8 +380,8 @@ func (c *Child) finish(exit Exit, err error) {
 	c.pidfd.Close()
 }
 
-// Pid is the program's, as it is seen here. Once it has ended, the number may be
-// another's.
+// Pid is the program's, as it is seen here, 0 of one that ended at once. Once it has
+// ended, the number may be another's.
 func (c *Child) Pid() int { return c.pid }
 
 // Done is closed when the program has ended.

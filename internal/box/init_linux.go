@@ -134,6 +134,13 @@ func (n *first) serve(req request, files []*os.File) {
 		} else {
 			done(nil, fd)
 		}
+	case opOpen:
+		fd, err := unix.Open(string(req.Path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			done(err)
+		} else {
+			done(nil, fd)
+		}
 	case opPty:
 		master, slave, err := openPty()
 		if err != nil {
@@ -161,10 +168,11 @@ func (n *first) spawn(req request, files []*os.File) (int, error) {
 	if len(files) != 3 {
 		return -1, unix.EBADF
 	}
+	session := req.Session || req.Terminal
 	pidfd := -1
 	attr := syscall.ProcAttr{
 		Dir: string(req.Dir), Env: text(req.Env), Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
-		Sys: &syscall.SysProcAttr{Setpgid: !req.Terminal, Setsid: req.Terminal, Setctty: req.Terminal, PidFD: &pidfd},
+		Sys: &syscall.SysProcAttr{Setpgid: !session, Setsid: session, Setctty: req.Terminal, PidFD: &pidfd},
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

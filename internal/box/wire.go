@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // A message is a length, of four bytes, and so much JSON. Descriptors travel with its
@@ -26,6 +28,7 @@ const (
 	opListen operation = "listen"
 	opDial   operation = "dial"
 	opPty    operation = "pty"
+	opOpen   operation = "open"
 )
 
 // request is what the owner asks. Words are bytes, since nobody promises UTF-8.
@@ -36,6 +39,7 @@ type request struct {
 	Argv     [][]byte  `json:"argv,omitempty"`
 	Env      [][]byte  `json:"env,omitempty"`
 	Dir      []byte    `json:"dir,omitempty"`
+	Session  bool      `json:"session,omitempty"`
 	Terminal bool      `json:"terminal,omitempty"`
 	Tag      uint64    `json:"tag,omitempty"`
 	Port     uint16    `json:"port,omitempty"`
@@ -107,7 +111,7 @@ func receive(c *net.UnixConn, limit uint32, m any) (files []*os.File, err error)
 	if _, err := io.ReadFull(c, body); err != nil {
 		return files, err
 	}
-	return files, json.Unmarshal(body, m)
+	return files, strictjson.Unmarshal(body, m)
 }
 
 func rights(oob []byte) (files []*os.File, err error) {

@@ -82,13 +82,17 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 
 func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit func(event.Event)) error {
 	if errand, line := thole.ErrandOf(req.Turn.Input); errand == thole.ErrandShell {
-		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
-		return nil
+		in, err := s.boxes.shared()
+		if err == nil {
+			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), in, emit)
+		}
+		return err
 	}
-	session, err := s.sessions.open(ctx, req)
+	opened, err := s.sessions.open(ctx, req)
 	if err != nil {
 		return err
 	}
+	session := opened.session
 	r.mu.Lock()
 	r.session = session
 	stopped := r.stopped
@@ -98,7 +102,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 	native := r.info.NativeID
 	r.mu.Unlock()
 	if stopped {
-		s.sessions.finished(req, session, nil)
+		s.sessions.finished(req, opened, nil)
 		return context.Canceled
 	}
 	if native != "" {
@@ -108,7 +112,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 		emit(noteEvent(req.Turn.ID, s.now(), s.cfg.Note))
 	}
 	err = session.Run(ctx, req.Turn, emit)
-	s.sessions.finished(req, session, err)
+	s.sessions.finished(req, opened, err)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/executord/terminal/shell"
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/process"
@@ -51,6 +52,8 @@ type Config struct {
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
+	// Box is how to make the box in which all but executord runs; nil is none.
+	Box *BoxConfig
 	// Terminals bounds the terminals; zero fields have their defaults.
 	Terminals shell.Config
 }
@@ -63,6 +66,7 @@ type Server struct {
 	sessions  *sessions
 	runs      *runs
 	terminals *shell.Server
+	boxes     *boxes
 	token     [32]byte
 	boot      string
 	started   time.Time
@@ -83,14 +87,16 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, logger: cfg.Logger, now: cfg.Now, token: sha256.Sum256([]byte(cfg.Token)),
-		sessions: &sessions{providers: byName, dirs: cfg.Dirs, warm: map[thole.ThreadID]warmSession{}},
-		boot:     thole.NewID[string](cfg.Now()), started: cfg.Now(),
+		boxes: newBoxes(cfg.Box, cfg.Dirs),
+		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(),
 	}
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, warm: map[thole.ThreadID]warmSession{}}
 	var err error
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
 	}
 	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, cfg.Dirs.environ()
+	cfg.Terminals.Box = s.boxes.shared
 	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
 	return s, nil
@@ -101,9 +107,13 @@ func (s *Server) Close() error {
 	s.terminals.Close()
 	s.runs.stopAll()
 	s.sessions.closeAll()
+	s.boxes.close()
 	s.release()
 	return s.runs.closeAll()
 }
+
+// Box is where programs of this executor run, nil where there are no walls.
+func (s *Server) Box() (*box.Box, error) { return s.boxes.shared() }
 
 // Attended reports whether a terminal is open.
 func (s *Server) Attended() bool { return s.terminals.Open() > 0 }

@@ -89,7 +89,7 @@ func launch(binary string, cfg provider.SessionConfig, args []string) (*process.
 			return nil, thole.Errorf(thole.CodeUnavailable, "claude: make the data directory: %w", err)
 		}
 	}
-	return process.Start(process.Spec{Path: binary, Args: args, Dir: cfg.Dir, Env: env, Secrets: provider.Secrets(env)})
+	return process.Start(process.Spec{Path: binary, Args: args, Dir: cfg.Dir, Env: env, Secrets: provider.Secrets(env), Box: cfg.Box})
 }
 
 // moveCredentials takes a login out of the synced directory: versions that do

@@ -123,7 +123,7 @@ func (s *execSession) Run(ctx context.Context, turn provider.Turn, emit func(eve
 	}
 	env := s.base.environ()
 	model := first(turn.Model, s.cfg.Model)
-	proc, err := process.Start(process.Spec{Path: s.base.binary, Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env),
+	proc, err := process.Start(process.Spec{Path: s.base.binary, Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env), Box: s.cfg.Box,
 		Args: s.args(m, model, first(turn.Effort, s.cfg.Effort), s.native, s.fork)})
 	if err != nil {
 		s.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *session) connect(ctx context.Context, open func(ctx context.Context, c 
 		return err
 	}
 	env := s.environ()
-	proc, err := process.Start(process.Spec{Path: s.binary, Args: append(serverArgs(), "app-server"), Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env)})
+	proc, err := process.Start(process.Spec{Path: s.binary, Args: append(serverArgs(), "app-server"), Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env), Box: s.cfg.Box})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func launch(binary string, cfg provider.SessionConfig, password string) (*proces
 	linkCredentials(cfg)
 	return process.Start(process.Spec{
 		Path: binary, Args: []string{"serve", "--hostname", "127.0.0.1", "--port", "0"},
-		Dir: cfg.Dir, Env: env, Secrets: provider.Secrets(env),
+		Dir: cfg.Dir, Env: env, Secrets: provider.Secrets(env), Box: cfg.Box,
 	})
 }
 

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -32,6 +35,7 @@ type server struct {
 	base     string
 	dir      string
 	password string
+	in       *box.Box // where it listens, nil here
 	client   *http.Client
 	drained  chan struct{} // closed when stdout ended
 }
@@ -41,8 +45,8 @@ type server struct {
 func startServer(ctx context.Context, binary string, cfg provider.SessionConfig) (*server, error) {
 	var secret [24]byte
 	rand.Read(secret[:])
-	s := &server{dir: cfg.Dir, password: hex.EncodeToString(secret[:]), drained: make(chan struct{}),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}}}
+	s := &server{dir: cfg.Dir, password: hex.EncodeToString(secret[:]), in: cfg.Box, drained: make(chan struct{})}
+	s.client = &http.Client{Transport: &http.Transport{DialContext: s.dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}}
 	p, err := launch(binary, cfg, s.password)
 	if err != nil {
 		return nil, err
@@ -78,6 +82,23 @@ func startServer(ctx context.Context, binary string, cfg provider.SessionConfig)
 		return nil, thole.Errorf(thole.CodeUnavailable, "opencode did not become ready: %w; %s", context.Cause(ctx), why).
 			WithHint("run `opencode serve` by hand and check that the machine is not overloaded")
 	}
+}
+
+// dial reaches the server: its loopback is that of its box. Whatever address it says,
+// nothing outside is dialled for it.
+func (s *server) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if s.in == nil {
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	return s.in.Dial(ctx, uint16(n))
 }
 
 // close ends the process and everything it left behind. The server stops without
@@ -143,7 +164,7 @@ func (s *server) call(ctx context.Context, method, path string, body, out any) e
 
 // wait is call without a bound of its own, for what waits for a model.
 func (s *server) wait(ctx context.Context, method, path string, body, out any) error {
-	patient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	patient := &http.Client{Transport: &http.Transport{DialContext: s.dial, DisableKeepAlives: true}}
 	return s.exchange(ctx, patient, method, path, body, out)
 }
 
