@@ -39,8 +39,7 @@ var refused = []uint32{
 // what a filter can look into.
 var absent = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
-// inspecting reaches into other processes, bubblewrap's own first one included:
-// stopped by a tracer it never tells that the program ended.
+// inspecting reaches into other processes.
 var inspecting = []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP}
 
 // reaching finds somebody to talk to.
@@ -60,9 +59,6 @@ func (p Profile) program() []bpf.Instruction {
 	b.answer(unix.ENOSYS, absent)
 	b.answer(unix.EPERM, refused)
 	b.answer(unix.EPERM, machine)
-	if p != Box {
-		b.answer(unix.EPERM, inspecting)
-	}
 	b.on(unix.SYS_CLONE, low(0), refuseBits(namespaces))
 	b.on(unix.SYS_UNSHARE, low(0), refuseBits(timeToo))
 	// Typing into a terminal that somebody else reads.
@@ -71,12 +67,18 @@ func (p Profile) program() []bpf.Instruction {
 	case Box:
 		b.on(unix.SYS_SOCKET, low(0), allowValues(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))
 	case Networked:
+		// Debuggers work, but not on the first process. That is bubblewrap's, and
+		// stopped by a tracer it never tells that the program ended.
+		b.on(unix.SYS_PTRACE, low(1), refuseValues(1))
+		b.on(unix.SYS_PROCESS_VM_READV, low(0), refuseValues(1))
+		b.on(unix.SYS_PROCESS_VM_WRITEV, low(0), refuseValues(1))
 		// Of netlink only what tells addresses and routes, which resolvers ask for.
 		b.on(unix.SYS_SOCKET, low(0),
 			[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 3},
 				low(2)[0], bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipFalse: 1}, allow},
 			allowValues(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6))
 	case Restricted:
+		b.answer(unix.EPERM, inspecting)
 		b.answer(unix.EPERM, reaching)
 		// send is sendto without an address.
 		b.on(unix.SYS_SENDTO, low(4), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, fail(unix.EPERM)}, high(4), allowValues(0))
