@@ -27,6 +27,9 @@ type Config struct {
 	Helper []string
 	// Box is where processes run, nil here. The paths are the same inside.
 	Box func() (*box.Box, error)
+	// Own are files and directories of the server that no sandbox shows: sockets
+	// that it answers on, tokens, its home.
+	Own []string
 	Log *slog.Logger
 }
 

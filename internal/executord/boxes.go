@@ -98,7 +98,7 @@ func (b *boxes) get(plan bool, ports []uint16) (*box.Box, error) {
 func (b *boxes) make(plan bool) (*box.Box, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), boxTimeout, errors.New("it was not ready in time"))
 	defer cancel()
-	filter, err := seccomp.File(seccomp.Box)
+	filter, err := seccomp.Box.File()
 	if err != nil {
 		return nil, err
 	}
