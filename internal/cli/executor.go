@@ -9,13 +9,16 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/system"
 )
 
 func newExecutor(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "executor", Short: "Run the service inside an executor"}
 	cfg := system.ExecutordConfig{}
+	var box string
 	serve := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve turns, files and terminals of one executor to the dispatcher",
@@ -33,6 +36,12 @@ func newExecutor(env *Env) *cobra.Command {
 				}
 				cfg.Orphan = after
 			}
+			if box != "" {
+				cfg.Box = &wire.Box{}
+				if err := strictjson.Unmarshal([]byte(box), cfg.Box); err != nil {
+					return thole.Errorf(thole.CodeInvalid, "--box: %w", err)
+				}
+			}
 			cfg.Logger = slog.New(slog.NewJSONHandler(env.Err, nil))
 			return system.ServeExecutord(cmd.Context(), cfg)
 		},
@@ -47,6 +56,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Dirs.Auth, "auth", "/run/thole/auth", "credentials; never synced")
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
+	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run beside executord")
 	_ = serve.MarkFlagRequired("token-file")
 	cmd.AddCommand(serve, newBox())
 	return cmd

@@ -10,25 +10,17 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/box"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
-
-// BoxConfig is how the driver lets executord make its box.
-type BoxConfig struct {
-	// Bwrap is bubblewrap, Args its arguments but for the workspace and the program,
-	// Init the program of thole, each as executord sees them.
-	Bwrap string   `json:"bwrap"`
-	Args  []string `json:"args"`
-	Init  string   `json:"init"`
-}
 
 // boxes are where everything runs that is not executord: one box that agents, shells
 // and terminals share, and one for agents who only plan, in which the workspace is
 // read-only. A box that ended is made anew for whoever comes next; nil is no box at
 // all, where a person typed so.
 type boxes struct {
-	cfg  BoxConfig
+	cfg  wire.Box
 	dirs Dirs
 
 	mu     sync.Mutex // guards what follows, and is held while a box is made
@@ -45,7 +37,7 @@ type walled struct {
 // boxTimeout bounds the making of a box.
 const boxTimeout = 20 * time.Second
 
-func newBoxes(cfg *BoxConfig, dirs Dirs) *boxes {
+func newBoxes(cfg *wire.Box, dirs Dirs) *boxes {
 	if cfg == nil {
 		return nil
 	}

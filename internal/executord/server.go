@@ -19,6 +19,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/executord/terminal/shell"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
@@ -53,7 +54,7 @@ type Config struct {
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
 	// Box is how to make the box in which all but executord runs; nil is none.
-	Box *BoxConfig
+	Box *wire.Box
 	// Terminals bounds the terminals; zero fields have their defaults.
 	Terminals shell.Config
 }

@@ -126,6 +126,14 @@ func (d Dirs) environ() map[string]string {
 	return env
 }
 
+// Environ is the same as a list.
+func (d Dirs) Environ() (env []string) {
+	for k, v := range d.environ() {
+		env = append(env, k+"="+v)
+	}
+	return env
+}
+
 // fits reports whether a warm session can run the request. Model, effort and
 // profile travel with each turn, so only what is fixed at start-up counts.
 func (w warmSession) fits(req wire.RunRequest) bool {

@@ -160,7 +160,7 @@ func TestTerminal(t *testing.T) {
 			gone(t, orphan, p.Pid())
 			noZombies(t, p)
 			var exit *ExitError
-			if err := p.Wait(t.Context()); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGHUP {
+			if err := p.Wait(t.Context()); !errors.As(err, &exit) || exit.Status.Signal() != syscall.SIGHUP {
 				t.Errorf("ended with %v", err)
 			}
 		})

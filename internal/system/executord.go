@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/watchdog"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
@@ -34,6 +35,8 @@ type ExecutordConfig struct {
 	Note      string // said in every turn
 	Dirs      executord.Dirs
 	Providers config.Providers
+	// Box is how to make the agent's box; without one agents run beside executord.
+	Box *wire.Box
 	// Orphan is executor.orphan_timeout; 0 is its default.
 	Orphan time.Duration
 	Logger *slog.Logger
@@ -54,20 +57,33 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
+	if cfg.Box != nil {
+		if err := ownTmp(filepath.Join(cfg.Dirs.State, "tmp")); err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
+		}
+	}
 	files := workspace.NewLocal(workspace.LocalConfig{Dir: cfg.Dirs.Workspace, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
 	defer files.Close()
-	processes := execserver.New(execserver.Config{Version: version.Codex})
-	defer processes.Close()
+	var processes *execserver.Server
 	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
 	defer commands.Stop()
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: workspace.Handler(files), Exec: commands,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: workspace.Handler(files), Exec: commands, Box: cfg.Box,
 	})
 	if err != nil {
 		return err
 	}
 	defer server.Close()
+	shape := execserver.Config{Version: version.Codex}
+	if cfg.Box != nil {
+		if _, err := server.Box(); err != nil {
+			return err
+		}
+		shape.Box, shape.Environ, shape.Own = server.Box, cfg.Dirs.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth}
+	}
+	processes = execserver.New(shape)
+	defer processes.Close()
 	ln, err := listenExecutord(cfg.Listen)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "listen: %w", err)
@@ -89,6 +105,18 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		return err
 	}
 	return nil
+}
+
+// ownTmp gives executord temporary files of its own: those of the agent it must not
+// meet.
+func ownTmp(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Setenv("TMPDIR", dir)
 }
 
 func readToken(path string) ([]byte, error) {
