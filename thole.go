@@ -16,7 +16,7 @@ type Actor struct {
 	// Via names the edge that authenticated the actor: "socket", "cookie",
 	// "token", "system"; "agent" is what acts inside an executor and is nobody.
 	Via string `json:"via,omitempty"`
-	// Client is the program behind the connection, for the audit trail only.
+	// Client is the program of the connection, for the audit trail only.
 	Client string `json:"client,omitempty"`
 }
 
@@ -51,6 +51,15 @@ var SystemActor = Actor{User: LocalUser, Via: "system"}
 // AgentActor is an agent in its executor. It is no user, so it may do nothing and
 // nothing it did is a person's.
 var AgentActor = Actor{Via: "agent", Client: "agent"}
+
+// Who names the one who acted: "agent" and "system" are no person, whatever user
+// they act for.
+func (a Actor) Who() string {
+	if a.Via == AgentActor.Via || a.Via == SystemActor.Via {
+		return a.Via
+	}
+	return string(a.User)
+}
 
 // Millis is the wire and row form of time: Unix milliseconds, UTC.
 func Millis(t time.Time) int64 { return t.UnixMilli() }

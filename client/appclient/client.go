@@ -46,7 +46,7 @@ type Options struct {
 type Notification struct {
 	Method string
 	Params json.RawMessage
-	// Seq is the cursor behind it, 0 when the server told none.
+	// Seq is the cursor after it, 0 when the server sent none.
 	Seq uint64
 	// ID is set by callers that keep server requests in the same list.
 	ID json.RawMessage
@@ -68,6 +68,11 @@ func (r *Request) ID() json.RawMessage {
 
 // Reply answers.
 func (r *Request) Reply(result any) error { return r.req.Reply(result) }
+
+// Refuse answers with an error.
+func (r *Request) Refuse(code int64, message string) error {
+	return r.req.Error(jsonrpc.Errorf(code, "%s", message))
+}
 
 // Error is a server's refusal. Code is the JSON-RPC number, Class and Hint are
 // thole's own and empty for other servers.
@@ -117,7 +122,8 @@ func open(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) {
 		c.peer = p.PeerPID()
 	}
 	c.conn = jsonrpc.NewConn(s, jsonrpc.Options{
-		Handler: c, Overflow: jsonrpc.OverflowBlock,
+		Handler: c, Overflow: jsonrpc.OverflowBlock, Lossless: true, IngressLimit: 16,
+		Limits:      jsonrpc.Limits{Values: -1, LastKeyWins: true},
 		OnMalformed: func(*jsonrpc.DecodeError) jsonrpc.Reaction { return jsonrpc.Ignore() },
 	})
 	go func() {
@@ -150,13 +156,24 @@ func open(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) {
 func (c *Client) Server() app.InitializeResult { return c.server }
 
 // PeerPID is the process that listens at the other end of a unix socket, 0 where the
-// transport does not tell. Only with its start time it is one process for ever.
+// transport does not report. Only with its start time it is one process for ever.
 func (c *Client) PeerPID() int { return c.peer }
 
 // Call sends a request and waits. A refusal is an *Error, a connection that ended
 // is ErrClosed.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
-	err := c.conn.Call(ctx, method, params, result)
+	return refusal(c.conn.Call(ctx, method, params, result))
+}
+
+// Go sends a request and returns when it is on its way. answer runs once, unless Go
+// failed: before anything is handled that the server sent behind it. It may take its
+// time, but must not call the server and wait.
+func (c *Client) Go(ctx context.Context, method string, params any, answer func(json.RawMessage, error)) error {
+	_, err := c.conn.Go(ctx, method, params, func(raw json.RawMessage, err error) { answer(raw, refusal(err)) })
+	return err
+}
+
+func refusal(err error) error {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) {
 		return err
@@ -205,5 +222,5 @@ func (c *Client) Notification(n *jsonrpc.Notification) {
 	c.opts.OnNotification(out)
 }
 
-// Over initializes on a stream that somebody else connected.
+// Over initializes on a stream that the caller connected.
 func Over(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) { return open(ctx, s, o) }

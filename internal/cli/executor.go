@@ -24,11 +24,7 @@ func newExecutor(env *Env) *cobra.Command {
 		Short: "Serve turns, files and terminals of one executor to the dispatcher",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg.Providers = config.Providers{
-				Codex:    os.Getenv(config.Variable("providers.codex")),
-				Claude:   os.Getenv(config.Variable("providers.claude")),
-				Opencode: os.Getenv(config.Variable("providers.opencode")),
-			}
+			cfg.Providers = config.ProvidersOf(os.Getenv)
 			if v := os.Getenv(config.Variable("executor.orphan_timeout")); v != "" {
 				after, err := time.ParseDuration(v)
 				if err != nil {

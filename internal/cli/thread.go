@@ -184,7 +184,7 @@ func newThreadStart(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&id, "id", "", "the thread's id, a UUID of your choice")
-	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (claude/…, opencode/…, codex's own)")
+	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
 	cmd.Flags().StringVar(&dir, "dir", "", "directory the thread is listed under; its turns run in a workspace of their own")
 	cmd.Flags().StringVar(&profile, "profile", "", "plan, ask, edit or full")
 	return cmd
@@ -241,7 +241,7 @@ func newThreadClose(env *Env) *cobra.Command {
 	var noWait bool
 	cmd := &cobra.Command{
 		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
-		Long: "Asks for the thread's files to be saved and its executor to be stopped, behind the turn that runs, and waits until that is done.\n" +
+		Long: "Asks for the thread's files to be saved and its executor to be stopped, after the turn that runs, and waits until that is done.\n" +
 			"If the files cannot be saved it says why; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.All == (len(args) == 1) {

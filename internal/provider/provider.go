@@ -1,7 +1,7 @@
 // Package provider is the port to agent CLIs: one small interface to run turns
 // on a CLI, one event model, capabilities as data. Drivers (provider/codex,
-// provider/claude, provider/opencode) import it and nothing of ours beyond
-// kernels and internal/process. They run only inside executord, next to the CLI.
+// provider/claude, provider/opencode) import it, what they share (provider/base),
+// and nothing of ours beyond kernels and the public clients. They run only inside executord, next to the CLI.
 // Nothing outside a driver branches on a provider's name: it reads Capabilities.
 package provider
 
@@ -140,12 +140,12 @@ type Turn struct {
 	Reply *Reply
 }
 
-// Compacts reports whether the turn is the errand of that name: the CLI shortens
+// Compacts reports whether the turn is the command turn of that name: the CLI shortens
 // its context by its own means, and EventItemCompleted of an ItemCompaction tells
-// that it did. Shell errands never reach a driver.
+// that it did. Shell command turns never reach a driver.
 func (t Turn) Compacts() bool {
-	errand, _ := thole.ErrandOf(t.Input)
-	return errand == thole.ErrandCompact
+	command, _ := thole.TurnCommandOf(t.Input)
+	return command == thole.TurnCommandCompact
 }
 
 // Reply pairs a deferred ask with its answer.

@@ -72,7 +72,7 @@ func (b *Box) Kernel() *Box {
 // Args are the arguments so far.
 func (b *Box) Args() []string { return slices.Clone(b.args) }
 
-// Command is the whole command line behind bubblewrap's own name.
+// Command is the whole command line after bubblewrap's own name.
 func (b *Box) Command(dir string, argv ...string) []string {
 	return slices.Concat(b.args, []string{"--chdir", dir, "--"}, argv)
 }

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
@@ -93,10 +94,16 @@ func (BuiltIn) Manifest(_ context.Context, app thole.AppID, version string) (Man
 	if version != "" && version != builtInVersion {
 		return Manifest{}, thole.Errorf(thole.CodeNotFound, "app %s has no runtime version %q", app, version)
 	}
+	protected := []string{Root + "/" + AgentData}
+	for _, c := range table.CLIs {
+		if c.Project != "" {
+			protected = append(protected, Root+"/"+c.Project)
+		}
+	}
 	return Manifest{
 		AppID: string(app), RuntimeVersion: builtInVersion, ConflictPolicy: KeepSession,
 		RequiredPaths:  []string{Root + "/" + AgentData},
-		ProtectedPaths: []string{Root + "/" + AgentData, Root + "/.codex", Root + "/.claude", Root + "/.opencode"},
+		ProtectedPaths: protected,
 		MountPoints: []MountPoint{
 			{MountAppKB, Root + "/.kb/app", true}, {MountProjectKB, Root + "/.kb/project", true},
 			{MountUserFiles, Root + "/.user-files", false}, {MountAgentData, Root + "/" + AgentData, false},
@@ -126,7 +133,7 @@ func (m Manifest) Validate() error {
 		}
 	}
 	path := func(field, p string, rootToo bool) string {
-		rel, err := relative(p)
+		rel, err := Relative(p)
 		check(err == nil && (rel != "" || rootToo), "%s: %q is not a clean path below %s", field, p, Root)
 		return rel
 	}
@@ -158,16 +165,16 @@ func (m Manifest) Validate() error {
 		names[mp.Name] = true
 		rel := path("mountPoints", mp.TargetPath, false)
 		check(mp.Name != MountAgentData || rel == AgentData && !mp.ReadOnly, "mountPoints: agent_data is always writable and at %s/%s", Root, AgentData)
-		check(!mp.ReadOnly || !overlaps(rel, protected), "mountPoints: %q is read-only and meets a protected path", mp.TargetPath)
+		check(!mp.ReadOnly || !Overlaps(rel, protected), "mountPoints: %q is read-only and meets a protected path", mp.TargetPath)
 		// What is read-only is one source's alone: laying it would take the other's away.
-		check(!overlaps(rel, readOnly) && (!mp.ReadOnly || !overlaps(rel, mounts)), "mountPoints: %q meets another, and one of them is read-only", mp.TargetPath)
+		check(!Overlaps(rel, readOnly) && (!mp.ReadOnly || !Overlaps(rel, mounts)), "mountPoints: %q meets another, and one of them is read-only", mp.TargetPath)
 		if mounts = append(mounts, rel); mp.ReadOnly {
 			readOnly = append(readOnly, rel)
 		}
 	}
 	for _, c := range m.CleanupRules {
 		check(c.Action == RemoveIfExists || c.Action == TruncateIfExists, "cleanupRules: action %q is unknown", c.Action)
-		check(!overlaps(path("cleanupRules", c.Path, false), protected), "cleanupRules: %q meets a protected path", c.Path)
+		check(!Overlaps(path("cleanupRules", c.Path, false), protected), "cleanupRules: %q meets a protected path", c.Path)
 	}
 	return errors.Join(errs...)
 }
@@ -179,18 +186,18 @@ func (m Manifest) owns(key string) bool {
 	return ok && objects.CheckKey(strings.TrimSuffix(rest, "/")) == nil
 }
 
-// overlaps reports whether one path contains the other.
-func overlaps(path string, others []string) bool {
+// Overlaps reports whether one path contains the other.
+func Overlaps(path string, others []string) bool {
 	for _, o := range others {
-		if within(path, []string{o}) || within(o, []string{path}) {
+		if beneath.Within(path, []string{o}) || beneath.Within(o, []string{path}) {
 			return true
 		}
 	}
 	return false
 }
 
-// relative turns /workspace/a/b into a/b and /workspace into "".
-func relative(p string) (string, error) {
+// Relative turns /workspace/a/b into a/b and /workspace into "".
+func Relative(p string) (string, error) {
 	if p == Root || p == Root+"/" {
 		return "", nil
 	}

@@ -62,7 +62,7 @@ type UserInputRequest struct {
 	AutoResolutionMs *int64     `json:"autoResolutionMs"`
 }
 
-// Question is one thing to be told.
+// Question is one thing that the user is asked for.
 type Question struct {
 	ID       string           `json:"id"`
 	Header   string           `json:"header"`
@@ -96,6 +96,7 @@ type Elicitation struct {
 	Mode            string          `json:"mode"`
 	Message         string          `json:"message"`
 	RequestedSchema json.RawMessage `json:"requestedSchema"`
+	URL             string          `json:"url,omitempty"`
 }
 
 // ElicitationAnswer accepts with content, declines or cancels.

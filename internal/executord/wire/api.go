@@ -1,7 +1,8 @@
-// Package wire is what is said over HTTP between executord and whoever drives it.
+// Package wire is the HTTP interface between executord and the dispatcher.
 package wire
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -92,7 +93,7 @@ type CancelRequest struct {
 	Kill bool         `json:"kill,omitempty"`
 }
 
-// Receipted names the event that recorded what a request brings. It travels beside
+// Receipted names the event that recorded what a request brings. It travels next to
 // the body: an executord that does not know of it takes the rest.
 type Receipted struct {
 	Receipt thole.EventID `json:"-"`
@@ -136,14 +137,22 @@ type LogEvent struct {
 // UnmarshalJSON also reads what executors of earlier versions write.
 func (l *LogEvent) UnmarshalJSON(data []byte) error {
 	var raw struct {
-		Cursor uint64         `json:"cursor"`
-		Event  event.Reported `json:"event"`
+		Cursor uint64          `json:"cursor"`
+		Event  json.RawMessage `json:"event"`
 	}
-	if err := strictjson.Unmarshal(data, &raw); err != nil {
-		return err
+	err := strictjson.Unmarshal(data, &raw)
+	if err == nil {
+		l.Cursor = raw.Cursor
+		l.Event, err = ReadEvent(raw.Event)
 	}
-	l.Cursor, l.Event = raw.Cursor, raw.Event.Current()
-	return nil
+	return err
+}
+
+// ReadEvent reads an event of an executor's log, of this version or an earlier one.
+func ReadEvent(data []byte) (event.Event, error) {
+	var reported event.Reported
+	err := strictjson.Unmarshal(data, &reported)
+	return reported.Current(), err
 }
 
 // PendingAsk is an ask that a run waits on.

@@ -9,53 +9,49 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Request is what a client posts. Fields we do not know are the client's own.
 type Request struct {
-	ID               string                     `json:"id"`
-	ChatID           string                     `json:"chatId"`
-	Messages         []ClientMessage            `json:"messages"`
-	Trigger          string                     `json:"trigger"`
-	MessageID        string                     `json:"messageId"`
-	Provider         string                     `json:"provider"`
-	Model            string                     `json:"model"`
-	Effort           string                     `json:"effort"`
-	ExecutionProfile string                     `json:"executionProfile"`
-	ProviderOptions  map[string]json.RawMessage `json:"providerOptions"`
-	Agent            string                     `json:"agent"`
-	Approvals        string                     `json:"approvals"`
+	_                struct{}                   `additionalProperties:"true"`
+	ID               string                     `json:"id,omitempty"`
+	ChatID           string                     `json:"chatId,omitempty"`
+	Messages         []ClientMessage            `json:"messages,omitempty"`
+	Trigger          string                     `json:"trigger,omitempty"`
+	MessageID        string                     `json:"messageId,omitempty"`
+	Provider         string                     `json:"provider,omitempty"`
+	Model            string                     `json:"model,omitempty"`
+	Effort           string                     `json:"effort,omitempty"`
+	ExecutionProfile string                     `json:"executionProfile,omitempty"`
+	ProviderOptions  map[string]json.RawMessage `json:"providerOptions,omitempty"`
+	Agent            string                     `json:"agent,omitempty"`
+	Approvals        string                     `json:"approvals,omitempty"`
 }
 
 // ClientMessage is a UIMessage as far as we read it.
 type ClientMessage struct {
-	ID      string       `json:"id"`
-	Role    string       `json:"role"`
-	RawMeta rawMeta      `json:"metadata"`
-	Parts   []ClientPart `json:"parts"`
-}
-
-// rawMeta keeps foreign metadata from being an error.
-type rawMeta json.RawMessage
-
-func (m *rawMeta) UnmarshalJSON(b []byte) error {
-	*m = append(rawMeta(nil), b...)
-	return nil
+	_       struct{}        `additionalProperties:"true"`
+	ID      string          `json:"id,omitempty"`
+	Role    string          `json:"role,omitempty"`
+	RawMeta json.RawMessage `json:"metadata,omitempty"`
+	Parts   []ClientPart    `json:"parts,omitempty"`
 }
 
 // ClientPart is a part as far as we read it.
 type ClientPart struct {
-	Type      string `json:"type"`
-	Text      string `json:"text"`
-	URL       string `json:"url"`
-	MediaType string `json:"mediaType"`
-	State     string `json:"state"`
+	_         struct{} `additionalProperties:"true"`
+	Type      string   `json:"type,omitempty"`
+	Text      string   `json:"text,omitempty"`
+	URL       string   `json:"url,omitempty"`
+	MediaType string   `json:"mediaType,omitempty"`
+	State     string   `json:"state,omitempty"`
 	Approval  *struct {
-		ID       string `json:"id"`
-		Approved *bool  `json:"approved"`
-		Reason   string `json:"reason"`
-	} `json:"approval"`
+		ID       string `json:"id,omitempty"`
+		Approved *bool  `json:"approved,omitempty"`
+		Reason   string `json:"reason,omitempty"`
+	} `json:"approval,omitempty"`
 }
 
 // Decode reads a request.
@@ -118,7 +114,7 @@ func NamedID(words ...string) string {
 
 // Settings are what the request says about how to run; nil for nothing.
 func (r *Request) Settings() (*event.Settings, error) {
-	s := event.Settings{Provider: ProviderName(r.Provider), Model: r.Model, Effort: r.Effort, Profile: thole.Profile(r.ExecutionProfile)}
+	s := event.Settings{Provider: table.Named(r.Provider), Model: r.Model, Effort: r.Effort, Profile: thole.Profile(r.ExecutionProfile)}
 	if s.Profile == "" && r.Agent != "" {
 		if r.Agent != "build" && r.Agent != "plan" {
 			return nil, thole.Errorf(thole.CodeInvalid, "agent is %q, want build or plan", r.Agent).WithHint("use executionProfile")
@@ -130,17 +126,6 @@ func (r *Request) Settings() (*event.Settings, error) {
 		return nil, nil
 	}
 	return &s, nil
-}
-
-// ProviderName takes the long names some clients use.
-func ProviderName(name string) string {
-	switch name {
-	case "codex-cli":
-		return "codex"
-	case "claude-code":
-		return "claude"
-	}
-	return name
 }
 
 // Options flattens provider options: texts as they are, the rest as JSON.

@@ -47,6 +47,7 @@ func newRig(t testing.TB, change ...func(*httpapi.Config)) *rig {
 			return []provider.Info{testprovider.New().Probe(ctx), {Name: "opencode", Title: "opencode", Problem: "not installed", Fix: "npm install -g opencode-ai"}}
 		}
 	}}, change...)...)
+	answers.watch(t, site.URL, site.HTTP)
 	g := &rig{Site: site, t: t, db: kit.Store(), threads: kit.Threads}
 	if err := g.db.Update(ctx, "test.add_user", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into users (id, login, name, state, created_at) values ($1, 'you', 'You', 'active', 0)`, otherUser)

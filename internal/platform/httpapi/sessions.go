@@ -11,6 +11,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/platform/view"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -33,7 +34,7 @@ func put[T ~string](to *T, from *string) {
 // over returns the settings with the request's laid over them.
 func (in Settings) over(t event.Settings) event.Settings {
 	put(&t.Provider, in.Provider)
-	t.Provider = chat.ProviderName(t.Provider)
+	t.Provider = table.Named(t.Provider)
 	put(&t.Model, in.Model)
 	put(&t.Effort, in.Effort)
 	put(&t.Profile, in.ExecutionProfile)
@@ -48,7 +49,7 @@ func (in Settings) any() bool {
 	return in.Provider != nil || in.Model != nil || in.Effort != nil || in.ExecutionProfile != nil || in.Instructions != nil || in.ProviderOptions != nil
 }
 
-// usable refuses a provider that does not exist or cannot run, while somebody
+// usable refuses a provider that does not exist or cannot run, while a user
 // is there to read why.
 func (s *Server) usable(name string) error {
 	if name == "" {
@@ -144,7 +145,7 @@ func (s *Server) sessionRoutes() {
 	}) (*body[list[view.Session]], error) {
 		f := thread.Filter{Archived: in.Archived, Search: in.Search, Sort: in.Sort, PageParams: PageIn{in.Cursor, in.Limit, "desc"}.params()}
 		if in.Provider != "" {
-			f.Providers = []string{chat.ProviderName(in.Provider)}
+			f.Providers = []string{table.Named(in.Provider)}
 		}
 		page, err := s.cfg.Threads.List(ctx, actorOf(ctx), f)
 		return answer(paged(page, view.OfThread), err)
@@ -219,7 +220,7 @@ type snapshotOut struct {
 	Seq       uint64               `json:"seq"`
 	ActiveRun *view.Run            `json:"active_run,omitempty"`
 	Questions []view.Question      `json:"questions"`
-	Todos     []event.Todo         `json:"todos"`
+	Todos     []view.Todo          `json:"todos"`
 	Queue     []view.QueuedMessage `json:"queue"`
 }
 
@@ -231,10 +232,7 @@ func (s *Server) snapshot(ctx context.Context, in *SessionID) (*body[snapshotOut
 	defer sub.Close()
 	snap := sub.Snapshot
 	out := snapshotOut{
-		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: snap.Todos, Queue: view.Each(snap.Queue, view.OfMessage),
-	}
-	if out.Todos == nil {
-		out.Todos = []event.Todo{}
+		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: append([]view.Todo{}, view.OfTodos(snap.Todos)...), Queue: view.Each(snap.Queue, view.OfMessage),
 	}
 	if snap.Open != nil {
 		run := view.OfTurn(*snap.Open)

@@ -215,6 +215,7 @@ export type Elicitation = {
   mode: string;
   message: string;
   requestedSchema: unknown | null;
+  url?: string;
 };
 
 export type ElicitationAnswer = {
@@ -622,6 +623,7 @@ export type ThreadForkParams = {
   approvalsReviewer?: string;
   permissions?: string;
   sandbox?: string;
+  developerInstructions?: string;
   lastTurnId?: string;
   excludeTurns?: boolean;
   ephemeral?: boolean;
@@ -878,6 +880,7 @@ export type TurnStartParams = {
   permissions?: string;
   sandboxPolicy?: SandboxPolicy;
   effort?: string;
+  summary?: string;
   collaborationMode?: CollaborationMode;
   idempotencyKey?: string;
 };
