@@ -1,0 +1,105 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// Environment returns the Upstream that HTTP_PROXY, HTTPS_PROXY and NO_PROXY describe, in
+// either case, or nil if neither proxy is set.
+func Environment(getenv func(string) string) func(*url.URL) (*url.URL, error) {
+	either := func(upper, lower string) string {
+		if v := getenv(upper); v != "" {
+			return v
+		}
+		return getenv(lower)
+	}
+	c := httpproxy.Config{HTTPProxy: either("HTTP_PROXY", "http_proxy"), HTTPSProxy: either("HTTPS_PROXY", "https_proxy"), NoProxy: either("NO_PROXY", "no_proxy")}
+	if c.HTTPProxy == "" && c.HTTPSProxy == "" {
+		return nil
+	}
+	return c.ProxyFunc()
+}
+
+func (p *Proxy) upstream(t target, plainHTTP bool) (*url.URL, error) {
+	if p.c.Upstream == nil {
+		return nil, nil
+	}
+	u := &url.URL{Scheme: "https", Host: t.String()}
+	if plainHTTP {
+		u.Scheme = "http"
+	}
+	via, err := p.c.Upstream(u)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("invalid HTTP_PROXY or HTTPS_PROXY of the server: %w", err)
+	case via != nil && via.Scheme != "http" && via.Scheme != "https":
+		return nil, fmt.Errorf("unsupported scheme %q in HTTP_PROXY or HTTPS_PROXY of the server: must be http or https", via.Scheme)
+	}
+	return via, nil
+}
+
+// dialVia connects to t through an upstream, which a person named: its own address is not judged.
+func (p *Proxy) dialVia(ctx context.Context, via *url.URL, t target, plainHTTP bool) (*stream, error) {
+	address := via.Host
+	if via.Port() == "" {
+		address = net.JoinHostPort(via.Hostname(), map[string]string{"http": "80", "https": "443"}[via.Scheme])
+	}
+	conn, err := p.c.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the server's own proxy %s: %w", address, err)
+	}
+	s := &stream{Conn: conn, address: address}
+	if plainHTTP {
+		s.via = via
+		return s, nil
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	err = s.connect(ctx, via, t)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = s.Conn.Close()
+		return nil, fmt.Errorf("connect to %s through the server's own proxy %s: %w", t, address, err)
+	}
+	return s, nil
+}
+
+func (s *stream) connect(ctx context.Context, via *url.URL, t target) error {
+	if via.Scheme == "https" {
+		c := tls.Client(s.Conn, &tls.Config{ServerName: via.Hostname(), NextProtos: []string{"http/1.1"}})
+		if err := c.HandshakeContext(ctx); err != nil {
+			return err
+		}
+		s.Conn = c
+	}
+	request := "CONNECT " + t.String() + " HTTP/1.1\r\nHost: " + t.String() + "\r\n"
+	if via.User != nil {
+		password, _ := via.User.Password()
+		request += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(via.User.Username()+":"+password)) + "\r\n"
+	}
+	if _, err := io.WriteString(s.Conn, request+"\r\n"); err != nil {
+		return err
+	}
+	r := bufio.NewReader(io.LimitReader(s.Conn, maxHead))
+	answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answered %d", answer.StatusCode)
+	}
+	s.early, _ = r.Peek(r.Buffered())
+	return nil
+}
