@@ -8,6 +8,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"maps"
@@ -73,7 +74,8 @@ type Proxy struct {
 	accepted chan net.Conn // by the HTTP server
 	ctx      context.Context
 	cancel   context.CancelFunc
-	tick     time.Duration // how often byte counts of running connections are taken
+	roots    *x509.CertPool // that vouch for an upstream; nil: the system's
+	tick     time.Duration  // how often byte counts of running connections are taken
 
 	mu      sync.Mutex
 	closed  bool

@@ -47,6 +47,7 @@ func newWorld(t *testing.T) *world {
 		"localhost":          {"127.0.0.1", "::1"},
 		"db.company":         {"10.9.9.9"},
 		"gitmeta.company":    {"169.254.169.254"},
+		"mapmeta.company":    {"::ffff:169.254.169.254"},
 	}}
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
@@ -311,7 +312,7 @@ func TestRefusedNameIsNotResolved(t *testing.T) {
 // Metadata stays out of reach when a person named it by mistake, by name or through a name.
 func TestMetadataNeverReachable(t *testing.T) {
 	w := newWorld(t)
-	hosts := append(slices.Clone(forbidden["metadata"]), "gitmeta.company")
+	hosts := append(slices.Clone(forbidden["metadata"]), "gitmeta.company", "mapmeta.company")
 	var named []string
 	for _, h := range hosts {
 		named = append(named, net.JoinHostPort(h, "80"))

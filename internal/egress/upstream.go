@@ -60,12 +60,16 @@ func (p *Proxy) dialVia(ctx context.Context, via *url.URL, t target, plainHTTP b
 		return nil, fmt.Errorf("connect to the server's own proxy %s: %w", address, err)
 	}
 	s := &stream{Conn: conn, address: address}
-	if plainHTTP {
-		s.via = via
-		return s, nil
-	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	err = s.connect(ctx, via, t)
+	if via.Scheme == "https" {
+		secure := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), RootCAs: p.roots})
+		s.Conn, err = secure, secure.HandshakeContext(ctx)
+	}
+	if plainHTTP {
+		s.via = &url.URL{Scheme: "http", Host: via.Host, User: via.User}
+	} else if err == nil {
+		err = s.connect(via, t)
+	}
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -76,14 +80,8 @@ func (p *Proxy) dialVia(ctx context.Context, via *url.URL, t target, plainHTTP b
 	return s, nil
 }
 
-func (s *stream) connect(ctx context.Context, via *url.URL, t target) error {
-	if via.Scheme == "https" {
-		c := tls.Client(s.Conn, &tls.Config{ServerName: via.Hostname(), NextProtos: []string{"http/1.1"}})
-		if err := c.HandshakeContext(ctx); err != nil {
-			return err
-		}
-		s.Conn = c
-	}
+// connect asks the upstream at the other end of s for a tunnel.
+func (s *stream) connect(via *url.URL, t target) error {
 	request := "CONNECT " + t.String() + " HTTP/1.1\r\nHost: " + t.String() + "\r\n"
 	if via.User != nil {
 		password, _ := via.User.Password()

@@ -36,10 +36,10 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.running.Done()
-	protocol, hostport := "http", r.URL.Host
+	protocol, hostport, ctx := "http", r.URL.Host, r.Context()
 	switch {
 	case r.Method == http.MethodConnect && r.URL.Path == "":
-		protocol = "connect"
+		protocol, ctx = "connect", p.ctx // the request's ends when the client ends its direction, which may be early
 	case r.Method == http.MethodConnect || r.URL.Scheme != "http":
 		http.Error(w, "this is thole's egress proxy: send CONNECT, an absolute http:// URL, or SOCKS5", http.StatusBadRequest)
 		return
@@ -52,7 +52,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	s, f, err := p.begin(r.Context(), protocol, t)
+	s, f, err := p.begin(ctx, protocol, t)
 	if err != nil {
 		w.Header().Set("Connection", "close")
 		http.Error(w, err.Error(), status(err))
