@@ -51,6 +51,8 @@ type Config struct {
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
+	// Network counts what the executor's processes send over the network; nil: nobody does.
+	Network Network
 	// Terminals bounds the terminals; zero fields have their defaults.
 	Terminals shell.Config
 }
@@ -117,6 +119,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /human-loop/reply", jsonhttp.Handle(maxBody, s.reply))
 	mux.Handle("POST /ack", jsonhttp.Handle(maxBody, s.ack))
 	mux.HandleFunc("GET /status", s.status)
+	mux.HandleFunc("GET /network", s.network)
 	mux.HandleFunc("GET /runs/{run}/events", s.events)
 	mux.HandleFunc("GET /human-loop/pending", s.pending)
 	mux.HandleFunc("GET /runs/{run}/todos", s.todos)

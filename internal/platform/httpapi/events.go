@@ -21,6 +21,7 @@ func (s *Server) eventRoutes() {
 	s.mux.HandleFunc("GET /sessions/{session_id}/events", s.sessionEvents)
 	s.mux.HandleFunc("GET /events", s.userEvents)
 	s.todoRoutes()
+	s.networkRoutes()
 }
 
 // source is one session on a stream.
