@@ -62,7 +62,7 @@ web: ## build the web UI, if it is there
 setup: ## get the real parts that tests run on (needs root for some)
 	@scripts/lab install
 
-# What set-up could not get is told there; the tests that need it skip, or fail
+# What set-up could not get is listed there; the tests that need it skip, or fail
 # with CI=true.
 .PHONY: test
 test: ## set up, then run all tests and show the real parts they ran on
@@ -99,8 +99,9 @@ mutants: ## break the rules of delivery one by one; a test must notice each
 	THOLE_MUTANTS=1 $(GO) test -count=1 -timeout 60m -v ./test/mutants
 
 .PHONY: gen
-gen: ## make generated files anew
+gen: ## regenerate generated files
 	$(GO) generate ./...
+	@scripts/web types
 
 .PHONY: verify
 verify: ## fail on stale generated files, unformatted code, untidy modules and bad workflows

@@ -8,7 +8,7 @@ package thole
 //	any open state → abandoned | superseded
 //
 // accept_pending and arm_pending are durable before the channel is called: what
-// happened behind them is proven, or a human decides.
+// happened after them is proven, or a human decides.
 type AttemptState string
 
 const (
@@ -45,7 +45,7 @@ func (s AttemptState) Barrier() bool {
 	return s == AttemptAcceptPending || s == AttemptArmPending
 }
 
-// RPCState is what is known of the call behind accept_pending.
+// RPCState is what is known of the call that accept_pending stands for.
 type RPCState string
 
 const (

@@ -52,7 +52,7 @@ func (r CloseReason) Operator() bool {
 	return r == CloseOperatorConfirmed || r == CloseOperatorUnconfirmed || r == CloseCancelled
 }
 
-// BoundaryState tells whether a receiver was let past the point from which the
+// BoundaryState records whether a receiver was let past the point from which the
 // batch may have had effects.
 type BoundaryState string
 

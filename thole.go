@@ -16,7 +16,7 @@ type Actor struct {
 	// Via names the edge that authenticated the actor: "socket", "cookie",
 	// "token", "system"; "agent" is what acts inside an executor and is nobody.
 	Via string `json:"via,omitempty"`
-	// Client is the program behind the connection, for the audit trail only.
+	// Client is the program of the connection, for the audit trail only.
 	Client string `json:"client,omitempty"`
 }
 

@@ -39,7 +39,7 @@ func (o Outcome) Phase() Phase {
 //	       → syncing → exported → succeeded | failed | canceled
 //
 // A turn is over for clients when the provider ends (its Outcome is recorded);
-// syncing and exported follow behind it.
+// syncing and exported follow.
 type Phase string
 
 const (
@@ -137,7 +137,7 @@ const (
 
 // Input is one part of what a user (or a job) says to a turn.
 type Input struct {
-	Type string `json:"type"` // "text" or "image"; an Errand's stands alone
+	Type string `json:"type"` // "text" or "image"; that of a TurnCommand stands alone
 	Text string `json:"text,omitempty"`
 	// URL is a data: URL or a path inside the workspace, for images.
 	URL string `json:"url,omitempty"`

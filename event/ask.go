@@ -41,7 +41,7 @@ const (
 	AskAnswered AskState = "answered"
 	AskExpired  AskState = "expired"
 	AskCanceled AskState = "canceled"
-	// AskSelfAnswered: the agent went on without an answer of ours. No person said
+	// AskSelfAnswered: the agent went on without an answer of thole's. No person said
 	// so, whatever was answered here.
 	AskSelfAnswered AskState = "self_answered"
 )
@@ -78,7 +78,7 @@ type Ask struct {
 	Deadline  time.Time       `json:"deadline,omitzero"`
 }
 
-// Question is one thing to be told by a human.
+// Question is one thing that a human is asked for.
 type Question struct {
 	ID      string   `json:"id"`
 	Header  string   `json:"header,omitempty"`

@@ -19,7 +19,7 @@ const (
 	ItemFileChange  ItemKind = "file_change" // edits with diffs
 	ItemTool        ItemKind = "tool"        // any other tool call
 	ItemCompaction  ItemKind = "compaction"  // the provider shortened its context
-	ItemSystem      ItemKind = "system"      // a note of ours, e.g. why a turn was failed
+	ItemSystem      ItemKind = "system"      // a note of thole's, e.g. why a turn was failed
 )
 
 // ItemState is how far a command, file change or tool call got.
@@ -106,7 +106,7 @@ type Todo struct {
 }
 
 // MergeTodos returns a list with the changed todos, by their ids, and the new ones
-// behind it.
+// after it.
 func MergeTodos(list, changed []Todo) []Todo {
 	out := append([]Todo{}, list...)
 	for _, c := range changed {

@@ -3,7 +3,7 @@
 // policy belong to the HTTP server.
 //
 // dist is committed, so that `go build` and `go install` work without npm;
-// `npm run build` in this folder makes it anew.
+// `npm run build` in this folder makes it again.
 package web
 
 import (

@@ -22,7 +22,7 @@ func (c *Client) Resume(ctx context.Context, p app.ThreadResumeParams) (app.Thre
 	return call[app.ThreadResumeResult](ctx, c, "thread/resume", p)
 }
 
-// Attach subscribes, behind a cursor if one is given. It needs Extended.
+// Attach subscribes, after a cursor if one is given. It needs Extended.
 func (c *Client) Attach(ctx context.Context, p app.AttachParams) (app.AttachResult, error) {
 	return call[app.AttachResult](ctx, c, "thole/thread/attach", p)
 }
@@ -75,7 +75,7 @@ func (c *Client) Interrupt(ctx context.Context, thread, turn string) error {
 	return c.Call(ctx, "turn/interrupt", app.TurnInterruptParams{ThreadID: thread, TurnID: turn}, nil)
 }
 
-// Enqueue puts a message behind the running turn. It needs Experimental.
+// Enqueue queues a message after the running turn. It needs Experimental.
 func (c *Client) Enqueue(ctx context.Context, p app.QueueAddParams) (app.QueuedSubmission, error) {
 	r, err := call[app.QueueResult](ctx, c, "thread/queue/add", p)
 	return r.QueuedSubmission, err

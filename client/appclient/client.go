@@ -46,7 +46,7 @@ type Options struct {
 type Notification struct {
 	Method string
 	Params json.RawMessage
-	// Seq is the cursor behind it, 0 when the server told none.
+	// Seq is the cursor after it, 0 when the server sent none.
 	Seq uint64
 	// ID is set by callers that keep server requests in the same list.
 	ID json.RawMessage
@@ -150,7 +150,7 @@ func open(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) {
 func (c *Client) Server() app.InitializeResult { return c.server }
 
 // PeerPID is the process that listens at the other end of a unix socket, 0 where the
-// transport does not tell. Only with its start time it is one process for ever.
+// transport does not report. Only with its start time it is one process for ever.
 func (c *Client) PeerPID() int { return c.peer }
 
 // Call sends a request and waits. A refusal is an *Error, a connection that ended
@@ -205,5 +205,5 @@ func (c *Client) Notification(n *jsonrpc.Notification) {
 	c.opts.OnNotification(out)
 }
 
-// Over initializes on a stream that somebody else connected.
+// Over initializes on a stream that the caller connected.
 func Over(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) { return open(ctx, s, o) }

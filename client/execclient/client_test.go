@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stub is a server that says what a test tells it to.
+// stub is a server that says what a test wants.
 type stub struct {
 	mu       sync.Mutex
 	conn     *jsonrpc.Conn

@@ -36,7 +36,7 @@ func (p *Process) advance() {
 		if !ok {
 			break
 		}
-		if ev.Kind == Exited && ev.legacy { // an old server: one read tells the rest
+		if ev.Kind == Exited && ev.legacy { // an old server: one read returns the rest
 			p.repairLocked()
 			break
 		}

@@ -3,7 +3,7 @@ package main
 import "golang.org/x/sys/unix"
 
 // keepFiles keeps what this process was started with from what it starts: an
-// agent must not read through a file that somebody's shell had open. Kernels
+// agent must not read through a file that a user's shell had open. Kernels
 // before 5.11 cannot mark a range; there each file is marked.
 func keepFiles() {
 	if unix.CloseRange(3, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC) == nil {

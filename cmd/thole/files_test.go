@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// An agent sees no file that whoever started thole had open.
+// An agent sees no file that the process which started thole had open.
 func TestAgentsInheritNoFiles(t *testing.T) {
 	home := t.TempDir()
 	open, err := os.Create(filepath.Join(home, "opened-by-a-shell"))

@@ -121,7 +121,7 @@ func (s *State) endTurn(e event.Event, c *Changes) error {
 	c.Settled = append(c.Settled, t)
 	s.Row.Thread.Usage = s.Row.Thread.Usage.Plus(t.Usage)
 	s.Row.Thread.Open = ""
-	if errand, _ := thole.ErrandOf(t.Input); errand == "" || !s.Row.Paused { // an errand does not say that what a stop holds may go on
+	if command, _ := thole.TurnCommandOf(t.Input); command == "" || !s.Row.Paused { // a command turn does not say that what a stop holds may go on
 		s.Row.LastOutcome = t.Outcome
 		s.Row.Paused = t.Outcome == thole.OutcomeInterrupted && t.Interrupted
 	}

@@ -111,7 +111,7 @@ func TestWhatIsNotStored(t *testing.T) {
 	}
 }
 
-// Copies are folded on beside one another and the original.
+// Copies are folded on independently of one another and the original.
 func TestCopiesDoNotShareWhatTheyAppend(t *testing.T) {
 	s := &fold.State{}
 	for _, e := range story()[:9] { // a turn runs

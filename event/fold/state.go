@@ -29,7 +29,7 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// Copy returns a state that can be folded further beside the original and its other
+// Copy returns a state that can be folded further independently of the original and its other
 // copies: what is appended to one is not written where another may append.
 func (s *State) Copy() *State {
 	c := *s

@@ -18,7 +18,7 @@ const (
 	Running Slot = "running" // the agent works
 	Waiting Slot = "waiting" // the agent works and at least one ask is pending
 	Parked  Slot = "parked"  // waits for a human and no process holds it
-	Over    Slot = "over"    // has its outcome; the pipeline may still be behind it
+	Over    Slot = "over"    // has its outcome; the pipeline may still go on
 )
 
 // Slots lists every slot once.

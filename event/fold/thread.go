@@ -63,7 +63,7 @@ type Turn struct {
 	// Number counts the thread's turns from 1. Seq is where the turn starts in the log.
 	Number int
 	Seq    uint64
-	// Interrupted says that somebody asked for the end; Stop is set when we did,
+	// Interrupted says that a user asked for the end; Stop is set when we did,
 	// and then becomes the turn's error.
 	Interrupted bool
 	Stop        *thole.TurnError

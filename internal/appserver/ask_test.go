@@ -12,7 +12,7 @@ import (
 
 const askApproval = "item/commandExecution/requestApproval"
 
-// An ask goes to every subscriber under one id, is replayed to whoever comes, and
+// An ask goes to every subscriber under one id, is replayed to every joiner, and
 // is answered once; an error or garbage from an observer is no answer.
 func TestAskIsSharedAndAnsweredOnce(t *testing.T) {
 	rig := tholetest.New(t)

@@ -163,7 +163,7 @@ func (c *conn) answer(id thole.ThreadID, askID thole.AskID, raw json.RawMessage)
 	}
 }
 
-// warn tells this connection alone.
+// warn sends a warning to this connection alone.
 func (c *conn) warn(id thole.ThreadID, text string) {
 	t := string(id)
 	if f := note("warning", thole.Millis(c.srv.cfg.Now()), app.Warning{ThreadID: &t, Message: text}); f != nil {

@@ -21,7 +21,7 @@ type conn struct {
 	id    uint64
 
 	// order puts an answer before the notifications it causes: a request that may
-	// cause some holds it for reading until its answer is queued, and whoever
+	// cause some holds it for reading until its answer is queued, and a caller that
 	// sends notifications takes it for writing.
 	order    sync.RWMutex
 	inFlight atomic.Int32
@@ -84,7 +84,7 @@ func (c *conn) Request(req *jsonrpc.Request) {
 	p := c.peer()
 	call, bad := m.decode(req.Params)
 	switch {
-	case bad != nil: // told first, as upstream does
+	case bad != nil: // sent first, as upstream does
 	case p != nil:
 		bad = m.gate(p, req.Params)
 	case req.Method != "initialize":
@@ -100,7 +100,7 @@ func (c *conn) Request(req *jsonrpc.Request) {
 		return
 	}
 	if p == nil {
-		// At once, so that a client may send its first requests right behind it.
+		// At once, so that a client may send its first requests right after it.
 		c.run(m, req, call)
 		c.inFlight.Add(-1)
 		return

@@ -51,7 +51,7 @@ func (s *Server) defaults(ctx context.Context, c *conn) (event.Settings, error) 
 	return event.Settings{}, nil
 }
 
-// configRead tells what a new thread starts with.
+// configRead returns what a new thread starts with.
 func (s *Server) configRead(ctx context.Context, c *conn, _ *app.ConfigReadParams) (answer, error) {
 	def, err := s.defaults(ctx, c)
 	name := cmp.Or(def.Provider, s.catalog.provider())

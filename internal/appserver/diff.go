@@ -8,8 +8,8 @@ import (
 	"github.com/tholehq/thole/event"
 )
 
-// maxDiff bounds what a turn's whole diff is told with; a turn that changes more
-// is told by its items only.
+// maxDiff bounds a turn's whole diff; a turn that changes more
+// is sent as its items only.
 const maxDiff = 256 << 10
 
 // turnDiff is changes in their order as one patch, "" when it is too large. A file

@@ -55,7 +55,7 @@ func TestTurnDiffApplies(t *testing.T) {
 	}
 }
 
-// A thread that this server lets go of is told as closed; one that another process
+// A thread that this server lets go of is reported as closed; one that another process
 // has is not.
 func TestClosedThreads(t *testing.T) {
 	s := &Server{}

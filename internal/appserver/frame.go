@@ -21,7 +21,7 @@ type frame struct {
 	thread thole.ThreadID
 	birth  bool
 
-	// seq is the cursor behind the event whose last frame this is, 0 for none.
+	// seq is the cursor after the event whose last frame this is, 0 for none.
 	// Extended connections get it as a member, in an encoding of its own that is
 	// made when the first of them needs it.
 	seq      uint64

@@ -22,7 +22,7 @@ func (s *Server) registerHistory() {
 	on(s, "thread/items/list", s.itemsList)
 }
 
-// maxFull bounds how many turns of a history are told at once where a client asks
+// maxFull bounds how many turns of a history are returned at once where a client asks
 // for all of it: the newest ones. Paging has no such bound.
 const maxFull = 200
 
@@ -144,7 +144,7 @@ func (s *Server) turnItems(ctx context.Context, c *conn, id thole.ThreadID, turn
 	return summary, nil
 }
 
-// maxTurnItems bounds the items of one turn that are told inside the turn.
+// maxTurnItems bounds the items of one turn that are returned inside the turn.
 const maxTurnItems = 5000
 
 func (s *Server) walkItems(ctx context.Context, c *conn, id thole.ThreadID, turn thole.TurnID) ([]app.Item, error) {
@@ -164,8 +164,8 @@ func (s *Server) walkItems(ctx context.Context, c *conn, id thole.ThreadID, turn
 	}
 }
 
-// itemsList tells items that are complete. What is in flight a subscriber hears of
-// as started and growing; telling it here too would show it twice.
+// itemsList returns items that are complete. What is in flight a subscriber receives
+// as started and growing; returning it here too would show it twice.
 func (s *Server) itemsList(ctx context.Context, c *conn, p *app.ItemsListParams) (answer, error) {
 	id, err := threadID(p.ThreadID)
 	if err != nil {

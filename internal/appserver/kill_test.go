@@ -98,7 +98,7 @@ func (s *site) hear(ctx context.Context, method string) (appclient.Notification,
 	}
 }
 
-// contractWork acknowledges what a client was told, in the order it was told.
+// contractWork acknowledges what a client received, in the order it received it.
 func contractWork(w *crash.Work) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
 	defer cancel()
@@ -163,9 +163,9 @@ func contractWork(w *crash.Work) error {
 	return nil
 }
 
-// A server killed at any durable step has told its client nothing that the next
+// A server killed at any durable step has sent its client nothing that the next
 // one does not know: threads, turns, queued messages, and asks, which come again
-// under their id until somebody has answered.
+// under their id until a client has answered.
 func TestContractSurvivesAKill(t *testing.T) {
 	crash.Enumerate(t, contractWork, func(t *testing.T, dir string, acked []string, _ string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

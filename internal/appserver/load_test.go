@@ -55,7 +55,7 @@ func TestManyRejoinAtOnce(t *testing.T) {
 			}
 			desc, limit := "desc", 100
 			page, err := c.Items(ctx, app.ItemsListParams{ThreadID: id, PageParams: app.PageParams{Cursor: r.ItemsBackwardsCursor, SortDirection: &desc, Limit: &limit}})
-			if err != nil || len(page.Data) < 99 { // the item in flight is told otherwise
+			if err != nil || len(page.Data) < 99 { // the item in flight is sent otherwise
 				t.Errorf("%d items: %v", len(page.Data), err)
 			}
 			if r.Thread.Status.Type != app.StatusActive {

@@ -32,7 +32,7 @@ type method struct {
 	run    func(ctx context.Context, c *conn, params any) (answer, error)
 }
 
-// answer is what a processor gives back: the result, frames right behind it, and
+// answer is what a processor gives back: the result, frames right after it, and
 // what happens once they are queued. undo runs instead when it failed.
 type answer struct {
 	result any
@@ -89,7 +89,7 @@ func required(t reflect.Type) []member {
 	return all
 }
 
-// missing names the first of them that an object has not.
+// missing reports the first required member that raw lacks.
 func missing(raw json.RawMessage, all []member) *jsonrpc.Error {
 	if len(all) == 0 {
 		return nil

@@ -19,7 +19,7 @@ type modelClient struct {
 	heard []string // by connections that ended
 }
 
-// last is the cursor behind what the client has.
+// last is the cursor after what the client has.
 func (c *modelClient) last() uint64 {
 	all := c.all()
 	if len(all) == 0 {
@@ -35,7 +35,7 @@ func (c *modelClient) all() []string {
 	return append(append([]string(nil), c.heard...), c.w.durable(0)...)
 }
 
-// TestRandomClients lets clients come, go, break off, continue behind their
+// TestRandomClients lets clients come, go, break off, continue after their
 // cursors, start, steer, interrupt and answer. Whatever they do, each has every
 // durable event of its time once and in order. With THOLE_SOAK there are as many as
 // rapid's flag says.
@@ -66,7 +66,7 @@ func TestRandomClients(t *testing.T) {
 			}
 		}
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{
-			"join", "join", "break", "continue", "continue", "start", "start", "start", "errand", "add", "interrupt", "answer", "answer", "name", "queue",
+			"join", "join", "break", "continue", "continue", "start", "start", "start", "command", "add", "interrupt", "answer", "answer", "name", "queue",
 		}), 6, 18).Draw(rt, "steps")
 		for i, step := range steps {
 			var one *modelClient
@@ -91,7 +91,7 @@ func TestRandomClients(t *testing.T) {
 				driver.call("turn/start", input(id, rapid.SampledFrom([]string{
 					"sim: say hello", "sim: think hm ;; say one two ;; say three", "sim: run true ;; say ran", "sim: ask Q? | a | b ;; say %tool%", "sim: fail broken",
 				}).Draw(rt, "script")))
-			case "errand":
+			case "command":
 				driver.ok("thread/shellCommand", `{"threadId":"`+id+`","command":"echo by hand"}`)
 			case "add":
 				driver.call("thread/queue/add", input(id, "sim: say queued")[:len(input(id, "sim: say queued"))-1]+`,"clientUserMessageId":"q"}`)
@@ -136,7 +136,7 @@ func lastOf(lines []string) uint64 {
 	return seqOf(lines[len(lines)-1])
 }
 
-// upTo waits for the newest notification at or before a cursor; events that tell
+// upTo waits for the newest notification at or before a cursor; events that send
 // nothing leave holes, so the thread's end is probed with one that does.
 func upTo(w *wire, end uint64) []string {
 	if end > 1 {
@@ -146,7 +146,7 @@ func upTo(w *wire, end uint64) []string {
 }
 
 // settle answers and interrupts until the thread is idle with an empty queue, and
-// then makes one last event that every subscriber is told of.
+// then makes one last event that every subscriber receives.
 func settle(w *wire, id string) {
 	for {
 		th := w.ok("thread/read", `{"threadId":"`+id+`"}`)["thread"].(map[string]any)["status"].(map[string]any)

@@ -92,7 +92,7 @@ func TestJoinerHearsItemInFlight(t *testing.T) {
 	}
 }
 
-// Whatever the cut, a client that continues behind its cursor has every durable
+// Whatever the cut, a client that continues after its cursor has every durable
 // event once.
 func TestContinueBehindCursor(t *testing.T) {
 	rig := tholetest.New(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // follow sends what a subscription brings until it ends, and then returns false;
-// true means that the connection is over or was told to finish.
+// true means that the connection is over or is to finish.
 func (c *conn) follow(in *thread.Subscription, frames func(*thread.Batch) []*frame) (over bool) {
 	for {
 		var batch *thread.Batch
@@ -56,7 +56,7 @@ func (c *conn) last(in *thread.Subscription, frames func(*thread.Batch) []*frame
 // subscription still lives.
 const patience = 250 * time.Millisecond
 
-// send queues frames behind everything queued so far. It waits while the client
+// send queues frames after everything queued so far. It waits while the client
 // has more than the backlog to read, and reports false when there is no point in
 // going on.
 func (c *conn) send(in *thread.Subscription, frames []*frame) bool {
@@ -85,7 +85,7 @@ func (c *conn) send(in *thread.Subscription, frames []*frame) bool {
 }
 
 // watch sends what every connection hears of all threads. Threads it is
-// subscribed to tell the same in their own order.
+// subscribed to send the same in their own order.
 func (c *conn) watch() error {
 	in, err := c.srv.cfg.Threads.Watch(context.Background(), c.actor)
 	if err != nil {

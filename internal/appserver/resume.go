@@ -59,7 +59,7 @@ func (s *Server) threadResume(ctx context.Context, c *conn, p *app.ThreadResumeP
 }
 
 // adopt applies overrides given with a resume, but only to a thread that nobody
-// else works with: settings of a live thread belong to whoever runs it.
+// else works with: settings of a live thread belong to the client that runs it.
 func (s *Server) adopt(ctx context.Context, c *conn, t fold.Thread, w wish) error {
 	set, _, err := s.settings(w, t.Settings)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) adopt(ctx context.Context, c *conn, t fold.Thread, w wish) erro
 	return err
 }
 
-// replay tells a joiner what is in flight: items as started with their text so
+// replay sends a joiner what is in flight: items as started with their text so
 // far, then the asks that wait.
 func (s *Server) replay(p *peer, snap thread.Snapshot) []jsonrpc.Frame {
 	var frames []*frame

@@ -24,20 +24,20 @@ import (
 // Config makes a Server. Threads is needed.
 type Config struct {
 	Threads thread.Service
-	// Providers tells what the agent CLIs here can do. It is asked often and must
+	// Providers returns what the agent CLIs here can do. It is asked often and must
 	// be cheap; nil means that none is known.
 	Providers func() []provider.Info
 	// Settle waits, not for long, until the providers can be listed; nil does not.
 	Settle func()
 	// DefaultProvider runs threads that name none; "" lets the server choose.
 	DefaultProvider string
-	// DefaultProfile is what new threads may do unless told; default ask.
+	// DefaultProfile is what new threads may do by default; ask if empty.
 	DefaultProfile thole.Profile
 	// Defaults keep what new threads start with; nil: config writes are refused.
 	Defaults Defaults
 	// Dir is the directory of threads that name none; default "/".
 	Dir string
-	// Home is told to clients; Version too.
+	// Home is sent to clients; Version too.
 	Home    string
 	Version string
 	Now     func() time.Time
@@ -47,7 +47,7 @@ type Config struct {
 // Bounds of the contract.
 const (
 	// maxInFlight is how many requests of one connection may be unanswered; the
-	// next one is told -32001 and has no effect.
+	// next one is answered -32001 and has no effect.
 	maxInFlight = 128
 	// backlog is how many bytes wait for a slow reader before its notifications
 	// stay with the thread, which merges deltas and then gives the reader up.

@@ -212,7 +212,7 @@ func str(p *string) string {
 	return *p
 }
 
-// ptr is nil for "", which the wire tells as null.
+// ptr is nil for "", which is null on the wire.
 func ptr[T ~string](s T) *string {
 	if s == "" {
 		return nil

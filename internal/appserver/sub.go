@@ -17,7 +17,7 @@ type sub struct {
 	conn   *conn
 	thread thole.ThreadID
 	in     *thread.Subscription
-	// old translates events up to the snapshot, for a client that resumed behind a
+	// old translates events up to the snapshot, for a client that resumed after a
 	// cursor; inFlight are the items whose text the snapshot has.
 	old      *translator
 	inFlight map[thole.ItemID]bool

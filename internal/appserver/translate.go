@@ -175,7 +175,7 @@ func started(id, turnID string, i event.Item) app.ItemStarted {
 	return app.ItemStarted{Item: w, ThreadID: id, TurnID: turnID, StartedAtMs: at}
 }
 
-// unfinished is an item as its start would have told it.
+// unfinished is an item as its start would have shown it.
 func unfinished(i event.Item) event.Item {
 	switch i.Kind {
 	case event.ItemCommand, event.ItemFileChange, event.ItemTool:
@@ -191,7 +191,7 @@ func unfinished(i event.Item) event.Item {
 	return i
 }
 
-// delta tells growing text. What the item is decides the notification's name.
+// delta sends growing text. What the item is decides the notification's name.
 func (t *translator) delta(out []*frame, e *event.Event, at int64) []*frame {
 	it, open := t.open(e.Data.ItemID)
 	if !open {
@@ -231,7 +231,7 @@ func (t *translator) delta(out []*frame, e *event.Event, at int64) []*frame {
 	return append(out, note(method, at, p))
 }
 
-// coarse tells what every connection hears of a thread. Settings are for
+// coarse is what every connection receives about a thread. Settings are for
 // subscribers only.
 func (s *Server) coarse(out []*frame, e *event.Event, subscriber bool) []*frame {
 	at, id, d := thole.Millis(e.Time), string(e.Thread), &e.Data
@@ -264,16 +264,16 @@ func (s *Server) coarse(out []*frame, e *event.Event, subscriber bool) []*frame 
 // soFar is the text that an item in flight has, as one delta.
 func (t *translator) soFar(turn *fold.Turn, it event.Item, now time.Time) []*frame {
 	var out []*frame
-	tell := func(stream event.Stream, text string) {
+	add := func(stream event.Stream, text string) {
 		if text != "" {
 			e := event.Event{Thread: turn.Thread, Turn: turn.ID, Kind: event.ItemDelta, Data: event.Data{ItemID: it.ID, Stream: stream, Delta: text}}
 			out = t.delta(out, &e, thole.Millis(now))
 		}
 	}
-	tell(event.StreamSummary, it.Summary)
-	tell(event.StreamText, it.Text)
+	add(event.StreamSummary, it.Summary)
+	add(event.StreamText, it.Text)
 	if it.Command != nil {
-		tell(event.StreamOutput, it.Command.Output)
+		add(event.StreamOutput, it.Command.Output)
 	}
 	return out
 }

@@ -48,7 +48,7 @@ func (s *Server) begin(ctx context.Context, c *conn, p *app.TurnStartParams) (th
 	return out, err
 }
 
-// toolOutput is the result of something that ran outside, told to the agent in
+// toolOutput is the result of something that ran outside, given to the agent in
 // words: threads have no other form for it.
 func toolOutput(o *app.ToolOutput) []thole.Input {
 	text := plainText(o.Output)

@@ -82,7 +82,7 @@ func turn(t fold.Turn) app.Turn {
 	return out
 }
 
-// accepted is a turn as the answer to its start tells it: nothing has happened.
+// accepted is a turn as the answer to its start shows it: nothing has happened.
 func accepted(t fold.Turn) app.Turn {
 	out := turn(t)
 	out.StartedAt, out.CompletedAt, out.DurationMs, out.Error, out.Status = nil, nil, nil, nil, app.TurnInProgress
@@ -156,7 +156,7 @@ func millis(t time.Time) *int64 {
 	return new(thole.Millis(t))
 }
 
-// inputs reads what a client says. Kinds that threads do not carry are told as
+// inputs reads what a client says. Kinds that threads do not carry are sent as
 // text or refused, never dropped.
 func inputs(in []app.UserInput) ([]thole.Input, error) {
 	out := make([]thole.Input, 0, len(in))

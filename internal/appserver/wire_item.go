@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/protocol/app"
 )
 
-// item is an item as the contract tells it.
+// item is an item in the shape of the contract.
 func item(i event.Item) app.Item {
 	out := app.Item{ID: string(i.ID), StartedAtMs: millis(i.Stamp.Started), CompletedAtMs: millis(i.Stamp.Ended)}
 	var extra app.ItemExtra
@@ -95,7 +95,7 @@ func changes(list []event.FileChange) []app.FileChange {
 	return out
 }
 
-// tool is a call of an MCP server's tool or of any other; the latter are told as
+// tool is a call of an MCP server's tool or of any other; the latter are sent as
 // dynamicToolCall, which clients show by name.
 func tool(out *app.Item, i event.Item) {
 	t := i.Tool

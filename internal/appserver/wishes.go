@@ -17,10 +17,10 @@ import (
 // registerWishes serves what is done in a turn without a message of the user's.
 func (s *Server) registerWishes() {
 	compact := inThread(on(s, "thread/compact/start", func(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
-		return s.errand(ctx, c, p.ThreadID, thole.Compact())
+		return s.turnCommand(ctx, c, p.ThreadID, thole.Compact())
 	}), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID })
 	shell := inThread(on(s, "thread/shellCommand", func(ctx context.Context, c *conn, p *app.ShellCommandParams) (answer, error) {
-		return s.errand(ctx, c, p.ThreadID, thole.Shell(p.Command))
+		return s.turnCommand(ctx, c, p.ThreadID, thole.Shell(p.Command))
 	}), serial.Exclusive, func(p *app.ShellCommandParams) string { return p.ThreadID })
 	review := inThread(on(s, "review/start", s.reviewStart), serial.Exclusive, func(p *app.ReviewStartParams) string { return p.ThreadID })
 	compact.causes, shell.causes, review.causes = true, true, true
@@ -33,10 +33,10 @@ func (s *Server) registerWishes() {
 	inThread(on(s, "thread/backgroundTerminals/clean", s.cleanTerminals), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID })
 }
 
-// cleanTerminals tells its caller that nothing was ended, and why: the TUI ends
+// cleanTerminals answers that nothing was ended, and why: the TUI ends
 // itself when this request fails.
 func (s *Server) cleanTerminals(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
-	return answer{result: app.Empty{}, after: s.warning(c, p.ThreadID, "What an agent leaves running ends with its executor; tell the agent to end it sooner.")}, s.exists(ctx, c, p.ThreadID)
+	return answer{result: app.Empty{}, after: s.warning(c, p.ThreadID, "What an agent leaves running ends with its executor; ask the agent to end it sooner.")}, s.exists(ctx, c, p.ThreadID)
 }
 
 // exists refuses a thread that is not there.
@@ -53,14 +53,14 @@ func (s *Server) warning(c *conn, thread, text string) []jsonrpc.Frame {
 	return pick(c.peer(), []*frame{note("warning", thole.Millis(s.cfg.Now()), app.Warning{ThreadID: &thread, Message: text})})
 }
 
-// errand starts a turn that does one, or lets it wait behind the running turn and
-// tells the caller so: upstream would cut that turn off for a compaction.
-func (s *Server) errand(ctx context.Context, c *conn, name string, input []thole.Input) (answer, error) {
+// turnCommand starts a command turn, or lets it wait after the running turn and
+// says so to the caller: upstream would cut that turn off for a compaction.
+func (s *Server) turnCommand(ctx context.Context, c *conn, name string, input []thole.Input) (answer, error) {
 	id, err := threadID(name)
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := s.cfg.Threads.Enqueue(ctx, c.who(), thread.Enqueue{Thread: id, Input: input, Errand: true, Start: true})
+	m, err := s.cfg.Threads.Enqueue(ctx, c.who(), thread.Enqueue{Thread: id, Input: input, Command: true, Start: true})
 	if err != nil {
 		return answer{}, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tholehq/thole/internal/tholetest"
 )
 
-// Errands are turns without a user's message, and without one of the agent's.
-func TestErrands(t *testing.T) {
+// Command turns are turns without a user's message, and without one of the agent's.
+func TestCommandTurns(t *testing.T) {
 	rig := tholetest.New(t)
 	w := join(t, rig, full)
 	id := w.thread(`{}`)
@@ -64,9 +64,9 @@ func TestErrands(t *testing.T) {
 	}
 }
 
-// An errand waits behind a running turn and then comes before what a user's stop
+// A command turn waits after a running turn and then comes before what a user's stop
 // holds back; what is said to a running one waits for its end.
-func TestErrandsAndOtherTurns(t *testing.T) {
+func TestCommandTurnsAndOtherTurns(t *testing.T) {
 	rig := tholetest.New(t)
 	w, other := join(t, rig, full), join(t, rig, full)
 	id := w.thread(`{}`)
@@ -80,10 +80,10 @@ func TestErrandsAndOtherTurns(t *testing.T) {
 	queue := w.ok("thread/queue/list", `{"threadId":"`+id+`"}`)["data"].([]any)
 	queued := queue[0].(map[string]any)["id"].(string)
 	if e := w.refused("thread/queue/update", `{"threadId":"`+id+`","queuedSubmissionId":"`+queued+`","input":[{"type":"text","text":"x"}]}`); !strings.Contains(e.Message, "cannot be edited") {
-		t.Errorf("an edit of an errand: %s", e.Message)
+		t.Errorf("an edit of a command turn: %s", e.Message)
 	}
 	if e := w.refused("thole/queue/promote", `{"threadId":"`+id+`","queuedSubmissionId":"`+queued+`"}`); !strings.Contains(e.Message, "cannot steer a shell turn") {
-		t.Errorf("an errand as a steer: %s", e.Message)
+		t.Errorf("a command turn as a steer: %s", e.Message)
 	}
 	w.ok("turn/interrupt", `{"threadId":"`+id+`","turnId":"`+running+`"}`)
 	stop, _ := w.find(at, "the end", func(m msg) bool { return m.Method == "turn/completed" && m.field("turn", "id") == running })
@@ -107,7 +107,7 @@ func TestErrandsAndOtherTurns(t *testing.T) {
 		t.Errorf("a stopped command is %s", m.Params)
 	}
 	w.ok("thread/queue/start", `{"threadId":"`+id+`"}`)
-	end, _ = w.find(end, "the errand", func(m msg) bool {
+	end, _ = w.find(end, "the command turn", func(m msg) bool {
 		return m.Method == "item/completed" && m.field("item", "aggregatedOutput") == "later\n"
 	})
 	end, _ = w.note(end, "turn/completed") // it is not the user's word that the rest may go on

@@ -74,7 +74,7 @@ type Ingested struct {
 	ReadNeeded bool
 }
 
-// manifest is what stands beside the bytes, so that they can be proven without
+// manifest is what is stored next to the bytes, so that they can be proven without
 // the database.
 type manifest struct {
 	ID          thole.ArtifactID `json:"artifact_id"`

@@ -128,7 +128,7 @@ func (k *Keeper) Pin(ctx context.Context, actor thole.Actor, id thole.ArtifactID
 }
 
 // Sweep removes what retention lets go and copies that no job ever took. It may
-// run at any time, twice, and beside readers: an open file outlives its name.
+// run at any time, twice, and concurrently with readers: an open file outlives its name.
 func (k *Keeper) Sweep(ctx context.Context) (removed int, err error) {
 	now, err := k.store.Now(ctx)
 	if err != nil {

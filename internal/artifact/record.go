@@ -5,7 +5,7 @@
 // Ingest makes the bytes durable before the job that owns them may complete; from
 // then on the caller's file does not matter. Sweep removes what retention lets
 // go. Reads of large artifacts go in chunks under a short lease. The package does
-// not know batches: delivery tells it when the last one that refers to an
+// not know batches: delivery reports when the last one that refers to an
 // artifact closed.
 package artifact
 

@@ -1,6 +1,6 @@
 // Package atomicfile replaces files whole: after a crash or a power loss a reader
 // finds the old content or the new, never a mix, and what Write acknowledged is
-// there. The new content is written beside the file, synced, renamed over it, and
+// there. The new content is written next to the file, synced, renamed over it, and
 // the directory is synced. Symbolic links are followed, so that a linked
 // configuration stays linked.
 package atomicfile

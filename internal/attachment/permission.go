@@ -11,12 +11,12 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// Snapshot is what a session allows its turns, as an app-server told it.
+// Snapshot is what a session allows its turns, as an app-server reported it.
 type Snapshot struct {
 	Approval bool     `json:"approval"` // a turn may ask the user
 	Network  bool     `json:"network"`
 	Write    bool     `json:"write"`
-	Roots    []string `json:"roots,omitempty"` // writable ones beside the directory, cleaned
+	Roots    []string `json:"roots,omitempty"` // writable ones besides the directory, cleaned
 	All      bool     `json:"all,omitempty"`   // writes anywhere
 	Policy   string   `json:"policy"`          // the server's own words
 	Sandbox  string   `json:"sandbox"`
@@ -44,11 +44,11 @@ func Read(s Settings) (Snapshot, error) {
 		WritableRoots []string        `json:"writableRoots"`
 	}
 	if err := strictjson.Unmarshal(s.Sandbox, &box); err != nil {
-		return Snapshot{}, thole.Errorf(thole.CodeUnsupported, "the server tells no sandbox: %w", err)
+		return Snapshot{}, thole.Errorf(thole.CodeUnsupported, "server did not report its sandbox: %w", err)
 	}
 	out := Snapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: box.Type}
 	if len(s.ApprovalPolicy) == 0 || string(s.ApprovalPolicy) == "null" {
-		return out, thole.Errorf(thole.CodeUnsupported, "the server tells no approval policy")
+		return out, thole.Errorf(thole.CodeUnsupported, "server did not report its approval policy")
 	}
 	out.Approval = out.Policy != "never"
 	network := string(box.NetworkAccess)
@@ -176,7 +176,7 @@ type Wishes struct {
 	Pin bool `json:"pin,omitempty"`
 }
 
-// Check refuses words that are none; an empty one is Auto.
+// Check refuses unknown words; an empty one is Auto.
 func (w Wishes) Check() (Wishes, error) {
 	for name, p := range map[string]*Wish{"approval": &w.Approval, "network": &w.Network, "write-access": &w.Write} {
 		switch *p {

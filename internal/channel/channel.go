@@ -68,7 +68,7 @@ type Readiness struct {
 	RetryAfter time.Duration // for NotNow; 0 lets the machine choose
 }
 
-// Proposal is one call behind the barrier.
+// Proposal is one call after the barrier.
 type Proposal struct {
 	User       thole.UserID
 	Thread     thole.ThreadID

@@ -22,7 +22,7 @@ func newBatch(env *Env) *cobra.Command {
 func newBatchInspect(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "inspect", Short: "Tell the story of a batch: its jobs, its attempts and the proof of every step", Args: cobra.NoArgs,
+		Use: "inspect", Short: "Show a batch's jobs, attempts and audit trail", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.BatchID == "" {
 				return thole.Errorf(thole.CodeInvalid, "no batch").WithHint("pass --batch-id; thole batch list shows them")
@@ -37,7 +37,7 @@ func newBatchInspect(env *Env) *cobra.Command {
 func newBatchInspectHead(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "inspect-head", Short: "Tell the story of the batch that is first for a thread", Args: cobra.NoArgs,
+		Use: "inspect-head", Short: "Show the batch that is first for a thread", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.showBatch(cmd, wire.BatchHead, p) },
 	}
 	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)

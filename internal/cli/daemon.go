@@ -16,7 +16,7 @@ import (
 )
 
 func newDaemon(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "daemon", Short: "The process behind a home; commands start it by themselves"}
+	cmd := &cobra.Command{Use: "daemon", Short: "Manage the process that owns a home; commands start it by themselves"}
 	cmd.AddCommand(newDaemonRun(env), newDaemonStatus(env), newDaemonStop(env))
 	return cmd
 }

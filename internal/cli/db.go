@@ -14,7 +14,7 @@ import (
 )
 
 // newDB looks after the SQLite store of a home. Its commands work on the file:
-// backup and check also beside a running owner, restore only without one.
+// backup and check also while an owner runs, restore only without one.
 func newDB(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "db", Short: "Back up, restore and check the SQLite store of a home"}
 	cmd.AddCommand(newDBBackup(env), newDBRestore(env), newDBCheck(env))
@@ -48,7 +48,7 @@ func newDBBackup(env *Env) *cobra.Command {
 func newDBRestore(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup in the place of the store, keeping the old one beside it; thole must be stopped",
+		Short: "Put a backup in the place of the store, keeping the old one next to it; thole must be stopped",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := env.storePath()

@@ -20,7 +20,7 @@ import (
 func newDoctor(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Args: cobra.NoArgs,
-		Short: "Say what this machine has, what is missing, what that disables and how to get it",
+		Short: "Check dependencies and explain how to fix what is missing",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := env.config(nil)
 			if err != nil {
@@ -58,7 +58,7 @@ func (e *Env) sessionFindings(ctx context.Context) (out []doctor.Finding) {
 		}
 		out = append(out, doctor.Finding{
 			Part: "codex session", OK: s.Problem == "", Found: "results reach thread " + s.ThreadID, Problem: fmt.Sprintf("thread %s: %s", dash(s.ThreadID), s.Problem),
-			Disables: "delivery into this terminal now", Fix: cmp.Or(s.Next, "thole cli sessions inspect "+s.ID),
+			Disables: "delivery into this terminal now", Fix: cmp.Or(s.Next, "thole codex sessions inspect "+s.ID),
 		})
 	}
 	return out

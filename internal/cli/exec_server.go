@@ -32,7 +32,7 @@ func newExecServer(env *Env) *cobra.Command {
 		Use:   "exec-server",
 		Short: "Run processes and serve files for clients of the exec-server protocol",
 		Long: "Serves the exec-server protocol, which Codex speaks through CODEX_EXEC_SERVER_URL and environments.toml.\n" +
-			"The first line on standard output is the bound address. Whoever connects runs programs as this user.",
+			"The first line on standard output is the bound address. Every client that connects runs programs as this user.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if concurrent < 1 {

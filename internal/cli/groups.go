@@ -50,7 +50,7 @@ func unknown(group *cobra.Command, name string) error {
 	return thole.Errorf(thole.CodeInvalid, "unknown command %q for %q", name, group.CommandPath()).WithHint("%s", hint)
 }
 
-// newHelp explains a command, and refuses a name that is none.
+// newHelp explains a command, and rejects unknown command names.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about any command",

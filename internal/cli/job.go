@@ -193,7 +193,7 @@ func (e *Env) finish(ctx context.Context, method string, p wire.FinishParams) er
 	return e.print(out, func(w io.Writer) { printJob(w, out) })
 }
 
-// spool keeps standard input in a file of ours until the daemon has copied it.
+// spool keeps standard input in a temporary file until the daemon has copied it.
 func (e *Env) spool() (string, error) {
 	f, err := os.CreateTemp("", "thole-result-*")
 	if err != nil {
@@ -274,7 +274,7 @@ func (e *Env) wait(ctx context.Context, ids []string, timeout time.Duration) err
 		}
 		return err
 	}
-	signal.Ignore(syscall.SIGPIPE) // whoever stopped reading still gets the exit status
+	signal.Ignore(syscall.SIGPIPE) // a user who stopped reading still gets the exit status
 	printed := e.print(out, func(w io.Writer) {
 		for _, j := range out {
 			printJob(w, j)

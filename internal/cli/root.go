@@ -55,7 +55,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"version": newVersion,
 		"job":     newJob, "batch": newBatch, "artifact": newArtifact, "audit": newAudit, "check": newCheck, "daemon": newDaemon,
 		"app-server": newAppServer, "thread": newThread, "tui": newTUI,
-		"cli":         newCLI,
+		"codex":       newCodex,
 		"exec-server": newExecServer, "exec-as": newExecAs,
 		"executor": newExecutor,
 		"up":       newUp,
@@ -71,7 +71,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 	}
 }
 
-// nameAt is where arguments name a command, behind global flags; their number if
+// nameAt is where arguments name a command, after global flags; their number if
 // they do not.
 func nameAt(args []string) int {
 	for i := 0; i < len(args); i++ {

@@ -21,11 +21,11 @@ func run(args ...string) (out, errs string, code int) {
 	return o.String(), e.String(), code
 }
 
-// Every command says what it is for, and nonsense behind it is refused before
+// Every command says what it is for, and nonsense after it is refused before
 // anything happens.
 func TestEveryCommand(t *testing.T) {
 	t.Setenv("THOLE_HOME", t.TempDir()+"/home")
-	open := []string{"thole help", "thole cli run", "thole job run", "thole job supervise", "thole job wait"} // take any arguments
+	open := []string{"thole help", "thole codex run", "thole job run", "thole job supervise", "thole job wait"} // take any arguments
 	var walk func(c *cobra.Command, path []string)
 	walk = func(c *cobra.Command, path []string) {
 		if !c.Hidden && c.Short == "" || strings.HasSuffix(c.Short, ".") {
@@ -68,7 +68,7 @@ func TestEveryCommand(t *testing.T) {
 // What a command lacks is said with how it is used, as the user's mistake.
 func TestMissingArguments(t *testing.T) {
 	t.Setenv("THOLE_HOME", t.TempDir()+"/home")
-	for _, args := range [][]string{{"thread", "show"}, {"thread", "send", "x"}, {"token", "create"}, {"cli", "attach"}, {"executor", "serve"}, {"db", "backup"}} {
+	for _, args := range [][]string{{"thread", "show"}, {"thread", "send", "x"}, {"token", "create"}, {"codex", "attach"}, {"executor", "serve"}, {"db", "backup"}} {
 		_, errs, code := run(args...)
 		if use := "  try: thole " + strings.Join(args[:2], " "); code != 2 || !strings.Contains(errs, use) {
 			t.Errorf("thole %s: exit %d: %s", strings.Join(args, " "), code, errs)
@@ -84,6 +84,17 @@ func TestMissingArguments(t *testing.T) {
 		if _, errs, code := run("thread", "start", text); code != 2 || !strings.Contains(errs, "empty") {
 			t.Errorf("a thread with the message %q: exit %d: %s", text, code, errs)
 		}
+	}
+}
+
+// Scripts that call thole codex by its earlier name go on working; the help lists
+// only the new one.
+func TestCodexAnswersToItsEarlierName(t *testing.T) {
+	if out, errs, code := run("cli", "sessions", "--help"); code != 0 || !strings.Contains(out, "thole codex sessions") {
+		t.Errorf("thole cli sessions --help: exit %d: %s%s", code, out, errs)
+	}
+	if out, _, _ := run("--help"); !strings.Contains(out, "\n  codex ") || strings.Contains(out, "\n  cli ") {
+		t.Errorf("thole --help:\n%s", out)
 	}
 }
 

@@ -109,7 +109,7 @@ func (e *Env) serviceStatus(ctx context.Context, u unit) error {
 	return e.print(status, func(w io.Writer) {
 		fmt.Fprintln(w, "installed at "+u.path)
 		if !status.Current {
-			fmt.Fprintln(w, "it differs from what this thole would write: thole service install writes it anew")
+			fmt.Fprintln(w, "it differs from what this thole would write: thole service install writes it again")
 		}
 		switch {
 		case status.Owner == nil:
@@ -136,7 +136,7 @@ func (u unit) read() ([]byte, error) {
 	return text, nil
 }
 
-// ours refuses a file that somebody else wrote.
+// ours refuses a file that thole did not write.
 func (u unit) ours(text []byte) error {
 	if text == nil || bytes.Contains(text, []byte(unitMark)) {
 		return nil

@@ -106,8 +106,8 @@ func TestSystemdUnit(t *testing.T) {
 }
 
 // Install writes, says what to type and starts nothing; --print writes nothing;
-// status tells of drift; uninstall takes away what enabling made too. A file of
-// somebody else stays.
+// status reports drift; uninstall takes away what enabling made too. A file that
+// thole did not write stays.
 func TestService(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the paths are those of systemd")

@@ -241,7 +241,7 @@ func newThreadClose(env *Env) *cobra.Command {
 	var noWait bool
 	cmd := &cobra.Command{
 		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
-		Long: "Asks for the thread's files to be saved and its executor to be stopped, behind the turn that runs, and waits until that is done.\n" +
+		Long: "Asks for the thread's files to be saved and its executor to be stopped, after the turn that runs, and waits until that is done.\n" +
 			"If the files cannot be saved it says why; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.All == (len(args) == 1) {

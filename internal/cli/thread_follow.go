@@ -23,7 +23,7 @@ type follower struct {
 	thread string          // whose turn was started
 	inText bool            // the last thing printed was a piece of a message
 	told   map[string]bool // asks, and what of which item was printed
-	retry  string          // the error that was told last
+	retry  string          // the error that was printed last
 }
 
 // follow connects, lets begin start something, and prints until the turn that it
@@ -94,7 +94,7 @@ func (e *Env) message(arg string) (string, error) {
 	return arg, nil
 }
 
-// send starts a turn or, with queue, waits behind the running one.
+// send starts a turn or, with queue, waits after the running one.
 func (f *follower) send(ctx context.Context, thread, text string, queue bool) (string, error) {
 	f.thread = thread
 	if queue {
@@ -168,7 +168,7 @@ func (f *follower) show(ctx context.Context, n appclient.Notification, turn stri
 	return true, e
 }
 
-// first reports whether a thing is told for the first time.
+// first reports whether a thing is printed for the first time.
 func (f *follower) first(what, id string) bool {
 	key := what + " " + id
 	told := f.told[key]
@@ -207,7 +207,7 @@ func (f *follower) print(method string, p notice) {
 	case "item/completed":
 		f.head(it)
 		for _, whole := range []*string{it.AggregatedOutput, it.Text} {
-			// Some agents tell output only when it is whole.
+			// Some agents emit output only when it is whole.
 			if whole != nil && (it.Type == app.ItemCommandExecution || it.Type == app.ItemAgentMessage) && f.first("text", it.ID) {
 				f.text(*whole)
 				f.line()
@@ -249,7 +249,7 @@ func (f *follower) head(it app.Item) {
 	}
 }
 
-// waits tells of an ask that came; it stays open for whoever answers first.
+// waits prints an ask that came; it stays open for the client that answers first.
 func (f *follower) waits(ctx context.Context, thread string) {
 	pending, err := f.c.Asks(ctx, thread, true)
 	if err != nil {

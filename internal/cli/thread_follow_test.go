@@ -10,7 +10,7 @@ import (
 	"github.com/tholehq/thole/client/appclient"
 )
 
-// A reader sees each command and its output once, however the agent tells them:
+// A reader sees each command and its output once, however the agent emits them:
 // written before it begins or while, its output in pieces or whole.
 func TestFollowedCommands(t *testing.T) {
 	told := func(steps ...string) (out, errs string, err error) {

@@ -42,7 +42,7 @@ func newThreadSend(env *Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&queue, "queue", false, "wait behind the running turn instead of steering it")
+	cmd.Flags().BoolVar(&queue, "queue", false, "wait after the running turn instead of steering it")
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the turn's id and do not follow it")
 	return cmd
 }
@@ -51,7 +51,7 @@ func newThreadTail(env *Env) *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
 		Use: "tail THREAD", Short: "Follow a thread", Args: cobra.ExactArgs(1),
-		Long: "Prints what happens in a thread from now on, or from behind a cursor: the member seq of a line of --json output.",
+		Long: "Prints what happens in a thread from now on, or after a cursor: the member seq of a line of --json output.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
 				f.thread = args[0]
@@ -65,7 +65,7 @@ func newThreadTail(env *Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&after, "after", -1, "continue behind this cursor; 0 is the beginning")
+	cmd.Flags().Int64Var(&after, "after", -1, "continue after this cursor; 0 is the beginning")
 	return cmd
 }
 
@@ -228,7 +228,7 @@ func newThreadAnswer(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&decision, "decision", "", "allow, always, deny or cancel")
-	cmd.Flags().StringVar(&message, "message", "", "what the agent is told with a denial")
+	cmd.Flags().StringVar(&message, "message", "", "message for the agent with a denial")
 	cmd.Flags().StringArrayVar(&answers, "answer", nil, "QUESTION=TEXT, once per choice")
 	cmd.Flags().StringVar(&raw, "result", "", "JSON: a tool's output or an elicitation's content")
 	return cmd

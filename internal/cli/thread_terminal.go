@@ -24,7 +24,7 @@ func newThreadTerminal(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "terminal THREAD", Short: "Open a shell where a thread's agent works",
 		Long: "Opens a login shell in the workspace of a thread whose executor runs, inside the same sandbox as the agent\n" +
-			"and beside it. Everything that was started in it, nohup or not, ends with it; files stay. The exit code is\n" +
+			"and next to it. Everything that was started in it, nohup or not, ends with it; files stay. The exit code is\n" +
 			"the shell's. An executor with an open terminal is not stopped for being idle.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -147,7 +147,7 @@ func sizeOf(tty *os.File) terminal.Size {
 	return terminal.DefaultSize
 }
 
-// followSize tells each change of the user's terminal until it is stopped.
+// followSize sends each change of the user's terminal until it is stopped.
 func followSize(tty *os.File, conn *terminal.Conn) (stop func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)

@@ -65,7 +65,7 @@ func day(at time.Time) string {
 
 func newTokenRevoke(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "End a token; whoever uses it is refused from now on", Args: cobra.ExactArgs(1),
+		Use: "revoke ID", Short: "End a token; its clients are refused from now on", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
 				return err

@@ -207,7 +207,7 @@ func (c *Config) Validate() error {
 		checks = append(checks, c.bad("objects.endpoint", "and objects.bucket are needed when objects.kind is s3"))
 	}
 	if c.Executor.UIDBase > 1<<31-1<<16 {
-		checks = append(checks, c.bad("executor.uid_base", "must leave room for the users behind it, not %d", c.Executor.UIDBase))
+		checks = append(checks, c.bad("executor.uid_base", "must leave room for the users after it, not %d", c.Executor.UIDBase))
 	}
 	if c.Executor.OrphanTimeout < 30*time.Second {
 		checks = append(checks, c.bad("executor.orphan_timeout", "must be at least 30s: who follows a turn asks every 10 s"))

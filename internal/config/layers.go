@@ -59,7 +59,7 @@ func (c *Config) decode(file, text string) error {
 		break
 	}
 	if len(unknown) > 0 {
-		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("%s", c.beside(unknown[0].String()))
+		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("%s", c.siblings(unknown[0].String()))
 	}
 	for _, key := range meta.Keys() {
 		c.origin[key.String()] = file
@@ -67,9 +67,9 @@ func (c *Config) decode(file, text string) error {
 	return nil
 }
 
-// beside names the keys that stand where an unknown one does: those of its table,
+// siblings names the keys that stand where an unknown one does: those of its table,
 // or the tables.
-func (c *Config) beside(unknown string) string {
+func (c *Config) siblings(unknown string) string {
 	table, _, _ := strings.Cut(unknown, ".")
 	var keys, tables []string
 	_ = c.walk(func(key string, _ reflect.Value) error {
@@ -112,7 +112,7 @@ func (c *Config) overlay(getenv func(string) string, flags map[string]string) er
 	}
 	for key := range flags {
 		if !known[key] {
-			return thole.Errorf(thole.CodeInvalid, "unknown config key %s", key).WithHint("thole config show lists the keys there are")
+			return thole.Errorf(thole.CodeInvalid, "unknown config key %s", key).WithHint("thole config show lists the valid keys")
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func (s *site) ended(out string) wire.Job {
 const incomplete = "output is incomplete"
 
 // A command whose output fills the disk goes on to its end. Its exit status stands,
-// and everyone who is told of the result is told that it is not all.
+// and every answer with the result says that it is not all.
 func TestOutputFillsTheDisk(t *testing.T) {
 	for status, state := range map[int]string{0: "ready", 3: "failed"} {
 		t.Run(fmt.Sprint("exit status ", status), func(t *testing.T) {

@@ -1,8 +1,8 @@
 // Package daemon owns a home: its lock, its socket, and the life of the process
-// behind them. One process owns a home at a time; every other thole command talks
+// of it. One process owns a home at a time; every other thole command talks
 // to it.
 //
-// Own takes the lock, Serve answers on the socket until the process is told to
+// Own takes the lock, Serve answers on the socket until the process is asked to
 // stop, hands over, or has had nothing to do for the idle timeout. What it answers
 // is given from outside as methods; the package holds no durable truth and serves
 // nobody whose uid it cannot prove.

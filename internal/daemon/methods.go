@@ -22,12 +22,12 @@ type Delivery struct {
 	Forecast func(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) wire.Forecast
 	// Changed returns a channel that is closed at the next committed change.
 	Changed func() <-chan struct{}
-	// Cancelled is told of a cancelled job whose command must end.
+	// Cancelled receives a cancelled job whose command must end.
 	Cancelled func(job thole.JobID)
 	// Output is where a supervised command's output is captured; nobody writes to
 	// it any more when it is handed in, so that it is taken and not copied.
 	Output func(job thole.JobID) string
-	// Unsure tells an error that leaves open whether a change was committed.
+	// Unsure reports an error that leaves open whether a change was committed.
 	Unsure func(error) bool
 	Check  func(ctx context.Context) ([]wire.Violation, error)
 	Now    func() time.Time

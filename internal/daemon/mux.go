@@ -16,7 +16,7 @@ import (
 // firstByte is how long a client may take to say which wire it speaks.
 const firstByte = 10 * time.Second
 
-// mux tells two wires on one socket apart by their first byte: a JSON line (our
+// mux distinguishes two wires on one socket by their first byte: a JSON line (our
 // own commands, which save the handshake) or an HTTP upgrade.
 type mux struct {
 	l     net.Listener
@@ -26,11 +26,11 @@ type mux struct {
 	wg    sync.WaitGroup
 }
 
-func newMux(l net.Listener, lines func(jsonrpc.Stream), attach func(context.Context, jsonrpc.Stream), beside *http.ServeMux) *mux {
+func newMux(l net.Listener, lines func(jsonrpc.Stream), attach func(context.Context, jsonrpc.Stream), others *http.ServeMux) *mux {
 	m := &mux{l: l, lines: lines, web: &webListener{addr: l.Addr(), conns: make(chan net.Conn), done: make(chan struct{})}}
 	m.serve = func(context.Context) { <-m.web.done }
 	if attach != nil {
-		srv := ws.NewServer(ws.Options{Beside: beside}, func(ctx context.Context, s jsonrpc.Stream) { attach(ctx, s) })
+		srv := ws.NewServer(ws.Options{OtherPaths: others}, func(ctx context.Context, s jsonrpc.Stream) { attach(ctx, s) })
 		m.serve = func(ctx context.Context) { _ = srv.Serve(ctx, m.web) }
 	} else {
 		m.web.Close()

@@ -90,7 +90,7 @@ func TestNothingLostWhileStopping(t *testing.T) {
 	s.must(nil, "check")
 }
 
-// kill -9 at any moment: what a command was told is there afterwards.
+// kill -9 at any moment: what a command was answered is there afterwards.
 func TestDaemonKilled(t *testing.T) {
 	s := newSite(t)
 	s.must(nil, "job", "list")
@@ -120,7 +120,7 @@ func TestDaemonKilled(t *testing.T) {
 				out, _, code := s.run("job", "submit", "--thread-id", "t", "--json")
 				var r wire.Submitted
 				if code != 0 || json.Unmarshal([]byte(out), &r) != nil {
-					continue // nobody was told anything
+					continue // no command was answered
 				}
 				if _, _, code := s.run("job", "complete", "--job-id", r.JobID, "--result-file", result); code == 0 {
 					mu.Lock()

@@ -37,8 +37,8 @@ type Config struct {
 	Waiting map[string]bool
 	// Attach serves WebSocket connections on the same socket; nil refuses them.
 	Attach func(ctx context.Context, s jsonrpc.Stream)
-	// Beside serves paths of its own where WebSocket connections are served.
-	Beside *http.ServeMux
+	// OtherPaths serves paths of its own where WebSocket connections are served.
+	OtherPaths *http.ServeMux
 	// Idle ends the process after this long without clients and work; 0: never.
 	Idle time.Duration
 	// Staying says why the process must live on for longer than the idle timeout,
@@ -53,7 +53,7 @@ type Config struct {
 type StopReason string
 
 const (
-	StopContext  StopReason = "told to stop"
+	StopContext  StopReason = "asked to stop"
 	StopRequest  StopReason = "stopped by a client"
 	StopIdle     StopReason = "idle"
 	StopHandover StopReason = "handed over"
@@ -94,7 +94,7 @@ func Serve(ctx context.Context, cfg Config) (StopReason, error) {
 	defer killAll()
 	s.accept, s.kill = accept, kill
 
-	mux := newMux(l, s.serveLines, cfg.Attach, cfg.Beside)
+	mux := newMux(l, s.serveLines, cfg.Attach, cfg.OtherPaths)
 	var run sync.WaitGroup
 	run.Go(func() { mux.run(kill) })
 	run.Go(s.watchIdle)
@@ -273,7 +273,7 @@ func (s *server) watchIdle() {
 				if s.accept.Err() != nil {
 					return
 				}
-				why = "cannot tell what is open: " + err.Error()
+				why = "cannot read what is open: " + err.Error()
 			}
 		}
 		s.mu.Lock()

@@ -62,7 +62,7 @@ func (s *Sessions) inspect(ctx context.Context, actor thole.Actor, p wire.Sessio
 	id := thole.AttachmentID(p.SessionID)
 	a, err := s.Keeper.ByID(ctx, id)
 	if err != nil || a.User != actor.User {
-		return wire.Session{}, thole.Errorf(thole.CodeNotFound, "no session %s", id).WithHint("thole cli sessions list")
+		return wire.Session{}, thole.Errorf(thole.CodeNotFound, "no session %s", id).WithHint("thole codex sessions list")
 	}
 	problem := ""
 	if a.Usable() {
@@ -90,7 +90,7 @@ func sessionView(a attachment.Attachment) wire.Session {
 		v.Effective = permissionsView(&effective)
 		v.Drift = attachment.Drift(*a.Cap, *a.Current)
 	}
-	again := "thole cli run --bind-thread-id " + string(a.Thread)
+	again := "thole codex run --bind-thread-id " + string(a.Thread)
 	switch a.State {
 	case attachment.Pending:
 		v.Problem = "no thread was made in the terminal yet"

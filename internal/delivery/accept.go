@@ -66,7 +66,7 @@ func (o *op) counted(b *Batch, a *Attempt, mv Move, proof map[string]string) err
 }
 
 // Reject settles a call as proven not accepted: the attempt is prepared again, no
-// attempt is counted, and the lane queues behind the others after a pause.
+// attempt is counted, and the lane queues after the others after a pause.
 func (m *Machine) Reject(ctx context.Context, actor thole.Actor, f Fence, why string, retryAfter time.Duration) (stale bool, err error) {
 	return m.onAttempt(ctx, "reject", actor, f, func(o *op, b *Batch, a *Attempt) (bool, error) {
 		if f.Request != a.RPC.RequestID || a.State != thole.AttemptAcceptPending {
@@ -80,7 +80,7 @@ func (m *Machine) Reject(ctx context.Context, actor thole.Actor, f Fence, why st
 }
 
 // Unsettled records what is known of a call whose answer is missing. The attempt
-// stays behind its barrier and its channel goes on looking for proof.
+// keeps its barrier and its channel goes on looking for proof.
 func (m *Machine) Unsettled(ctx context.Context, actor thole.Actor, f Fence, why string) (stale bool, err error) {
 	return m.onAttempt(ctx, "unsettled", actor, f, func(o *op, b *Batch, a *Attempt) (bool, error) {
 		if f.Request != a.RPC.RequestID || a.State != thole.AttemptAcceptPending {
@@ -125,7 +125,7 @@ func (o *op) fail(b *Batch, a *Attempt, heldFor string, proof map[string]string)
 }
 
 // Defer records that a candidate could not even be tried (its thread is busy, no
-// channel is attached): it queues behind the others after a pause.
+// channel is attached): it queues after the others after a pause.
 func (m *Machine) Defer(ctx context.Context, actor thole.Actor, laneID string, batch thole.BatchID, why string, retryAfter time.Duration) error {
 	return m.onHead(ctx, "defer", actor, laneID, batch, func(o *op, b *Batch) error {
 		if o.lane.Ticket == 0 {

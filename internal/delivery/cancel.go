@@ -45,7 +45,7 @@ func (m *Machine) Cancel(ctx context.Context, actor thole.Actor, id thole.JobID,
 	return job, err
 }
 
-// withdraw closes the batch of a finished job that nobody was told about yet.
+// withdraw closes the batch of a finished job that was not delivered yet.
 func (o *op) withdraw(j *Job, reason string) error {
 	refuse := func(why string) error {
 		return thole.Errorf(thole.CodeConflict, "job %s is %s and %s", j.ID, j.State, why).

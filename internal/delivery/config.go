@@ -45,8 +45,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// overdueAgain is how long after an overdue call was told of it is told of again.
-func (l Limits) overdueAgain() time.Duration { return max(l.AcceptTimeout, l.Observation) }
+// overdueInterval is how often an overdue call is reported.
+func (l Limits) overdueInterval() time.Duration { return max(l.AcceptTimeout, l.Observation) }
 
 // backoff is the pause after the n-th failure before acceptance (n from 1).
 func (l Limits) backoff(n int64) time.Duration {

@@ -6,7 +6,7 @@
 // delivery side of a thread), decided by pure functions of the rows and the
 // transaction's time, fenced by generation, and recorded as an audit row with its
 // proof. The barriers accept_pending and arm_pending are part of the machine: a
-// channel is called only behind one, and what cannot be proven afterwards is held
+// channel is called only after one, and what cannot be proven afterwards is held
 // for a human, never guessed and never sent again.
 //
 // The package knows no wire, no agent CLI and nothing of package thread. It calls

@@ -9,7 +9,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 )
 
-// The ledger is told in the order in which it was written, whatever the clock did
+// The ledger is listed in the order in which it was written, whatever the clock did
 // meanwhile: by batch, by job, by thread and of all threads, and so are the newest
 // rows of it.
 func TestLedgerUnderAClockThatGoesBack(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
-// Pages of a list, one behind the other, are the list; a cursor of somebody else or
+// Pages of a list, one after the other, are the list; a cursor of another user or
 // of nothing is refused.
 func TestListsAreWalkedByPages(t *testing.T) {
 	exercise(t, func(t *testing.T, r *rig) {
 		for i := range 5 {
 			r.ready("a", thole.TargetCLI)
 			if i == 0 {
-				r.begin("a") // later results are a batch behind this one
+				r.begin("a") // later results are a batch after this one
 			}
 			r.ready("b", thole.TargetCLI)
 		}

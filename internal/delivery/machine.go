@@ -55,7 +55,7 @@ type op struct {
 	now   time.Time
 	actor thole.Actor
 	lane  *Lane
-	desk
+	unitOfWork
 }
 
 // update runs fn as one durable step. Its function may run more than once.

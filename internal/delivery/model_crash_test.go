@@ -14,7 +14,7 @@ import (
 var errDied = errors.New("the process died")
 
 // dying is a store whose process ends in a chosen transaction: before its commit,
-// so that nothing of it remains, or behind it, so that only the answer is lost.
+// so that nothing of it remains, or after it, so that only the answer is lost.
 type dying struct {
 	delivery.Store
 	in   int // transactions until then; negative: none

@@ -170,7 +170,7 @@ func (p *player) step() string {
 		p.m.now = p.c.Now()
 		return "clock " + d.String()
 	default:
-		for { // a sweep that was cut short anywhere is begun anew
+		for { // a sweep that was cut short anywhere is started again
 			_, err := p.Sweep(ctx)
 			if !errors.Is(err, errDied) {
 				p.ok(err)
@@ -183,7 +183,7 @@ func (p *player) step() string {
 	}
 }
 
-// compare reads the whole stored state and puts it beside the model's.
+// compare reads the whole stored state and compares it with the model's.
 func (p *player) compare(i int, what string) {
 	fmt.Fprintf(&p.trace, "%d %s\n", i, what)
 	if !p.judge {

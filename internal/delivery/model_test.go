@@ -120,7 +120,7 @@ func (m *model) rise(id thole.JobID) {
 	}
 	l, w := j.lane, m.weight(id)
 	var last *mBatch
-	for _, b := range l.batches { // the last open one: behind it may be cancelled ones
+	for _, b := range l.batches { // the last open one: after it may be cancelled ones
 		if b.state != thole.BatchClosed {
 			last = b
 		}

@@ -62,5 +62,5 @@ func unsettledHint(b *Batch, a *Attempt) string {
 	if b.Target != thole.TargetCLI || a.Observation.Attachment == "" {
 		return "thole daemon status   # it is settled by itself while the daemon runs"
 	}
-	return fmt.Sprintf("thole cli sessions inspect %s   # it is settled when that server answers, or when its process is ended", a.Observation.Attachment)
+	return fmt.Sprintf("thole codex sessions inspect %s   # it is settled when that server answers, or when its process is ended", a.Observation.Attachment)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // life is what commands, a driver and a sweep do to three threads, with a name for
-// what each is told afterwards.
+// what each is shown afterwards.
 func life(r *rig, ack func(string)) {
 	job := r.submit("a", thole.TargetCLI)
 	ack("submit")
@@ -65,7 +65,7 @@ var kept = map[string]func(a *delivery.BatchView, jobs map[thole.ThreadID]delive
 }
 
 // The power fails at every operation on the disk of a whole life. What a caller was
-// told is there, every rule of stored state holds, and what was not told is whole
+// acknowledged is there, every rule of stored state holds, and what was not acknowledged is whole
 // or absent.
 func TestLifeSurvivesPowerLoss(t *testing.T) {
 	if os.Getenv("THOLE_SOAK") == "" {

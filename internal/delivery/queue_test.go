@@ -22,7 +22,7 @@ func TestBatchLimits(t *testing.T) {
 		if len(v.Jobs) != 3 || v.Jobs[0].ID != ids[0] || v.Jobs[2].ID != ids[2] {
 			t.Fatalf("first batch has %d jobs", len(v.Jobs))
 		}
-		for range 3 { // behind it the same: the fourth job, two more, and one in a third batch
+		for range 3 { // after it the same: the fourth job, two more, and one in a third batch
 			r.finish(r.submit("a", thole.TargetCLI), thole.JobReady, "x")
 		}
 		all, err := r.Batches(ctx, actor, delivery.BatchFilter{Thread: "a"})
@@ -48,7 +48,7 @@ func TestBatchLimits(t *testing.T) {
 	})
 }
 
-// A candidate that fails goes behind every other one.
+// A candidate that fails goes after every other one.
 func TestFairOrder(t *testing.T) {
 	exercise(t, func(t *testing.T, r *rig) {
 		ctx := context.Background()

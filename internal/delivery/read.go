@@ -36,7 +36,7 @@ func (m *Machine) Job(ctx context.Context, actor thole.Actor, id thole.JobID) (J
 	return job, batch, err
 }
 
-// StateOf is the state of a job, whoever owns it; "" if there is none.
+// StateOf is the state of a job, whichever user owns it; "" if there is none.
 func (m *Machine) StateOf(ctx context.Context, id thole.JobID) (state thole.JobState, err error) {
 	err = m.store.View(ctx, func(tx Tx) error {
 		j, err := tx.Job(id)
@@ -63,7 +63,7 @@ func (m *Machine) Jobs(ctx context.Context, actor thole.Actor, f JobFilter) (job
 	return jobs, err
 }
 
-// overtaken refuses to continue behind a row that is not there any more.
+// overtaken refuses to continue after a row that is not there any more.
 func overtaken(err error) error {
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ type BatchView struct {
 	Ledger   []Audit
 }
 
-// Inspect tells the story of one batch.
+// Inspect returns one batch's jobs, attempts and audit trail.
 func (m *Machine) Inspect(ctx context.Context, actor thole.Actor, id thole.BatchID) (v BatchView, err error) {
 	err = m.store.View(ctx, func(tx Tx) error {
 		b, err := tx.Batch(id)
@@ -138,7 +138,7 @@ func (m *Machine) Inspect(ctx context.Context, actor thole.Actor, id thole.Batch
 	return v, err
 }
 
-// InspectHead tells the story of the batch that is first for a thread.
+// InspectHead is Inspect of the batch that is first for a thread.
 func (m *Machine) InspectHead(ctx context.Context, actor thole.Actor, laneID string) (v BatchView, err error) {
 	err = m.store.View(ctx, func(tx Tx) error {
 		b, err := tx.HeadBatch(laneID)

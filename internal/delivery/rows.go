@@ -57,7 +57,7 @@ type Lane struct {
 }
 
 // Scope is one fair order. Cursor is the ticket served last; tickets are given in
-// rising order, so a lane that was served or failed queues behind all others.
+// rising order, so a lane that was served or failed queues after all others.
 type Scope struct {
 	Target     thole.Target
 	Cursor     int64
@@ -85,7 +85,7 @@ type Job struct {
 	Metadata    string // the submitted metadata document, as given
 	DedupeKey   string
 	Policy      thole.DeliveryPolicy
-	// Supervised: the command runs under a supervisor of ours, which reports it.
+	// Supervised: the command runs under thole's supervisor, which reports it.
 	Supervised bool
 
 	// Settled is the outcome of a job that still waits for open children.
@@ -191,7 +191,7 @@ type Attempt struct {
 	Version          int64
 }
 
-// RPC is the call behind accept_pending.
+// RPC is the call that accept_pending stands for.
 type RPC struct {
 	RequestID string
 	Kind      thole.DeliveryMode

@@ -98,7 +98,7 @@ func (o *op) materialize(b *Batch) error {
 	}})
 }
 
-// rejoin makes the lane queue again behind all others, not before a pause. It is
+// rejoin makes the lane queue again after all others, not before a pause. It is
 // what a failure before acceptance costs.
 func (o *op) rejoin(retryAfter time.Duration) {
 	o.lane.Failures++

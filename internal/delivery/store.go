@@ -63,7 +63,7 @@ type Tx interface {
 	AttemptsOf(batch thole.BatchID) ([]Attempt, error)
 	// OverdueAttempts lists open attempts by Deadline, like DueLanes.
 	OverdueAttempts(now, far time.Time, after Position, limit int) ([]Attempt, error)
-	// LiveAttempts lists the attempts a driver must follow, by id, a page behind after.
+	// LiveAttempts lists the attempts a driver must follow, by id, a page following after.
 	LiveAttempts(after thole.AttemptID, limit int) ([]Attempt, error)
 
 	InsertArtifact(*artifact.Record) error
@@ -90,7 +90,7 @@ type JobFilter struct {
 	Thread thole.ThreadID
 	State  thole.JobState
 	Limit  int
-	// After continues behind the last job of a page.
+	// After continues after the last job of a page.
 	After thole.JobID
 	// Supervised selects running jobs that some supervisor must end, by id.
 	Supervised bool
@@ -103,7 +103,7 @@ type BatchFilter struct {
 	Open   bool
 	Held   bool
 	Limit  int
-	// After continues behind the last batch of a page.
+	// After continues after the last batch of a page.
 	After thole.BatchID
 }
 

@@ -22,7 +22,7 @@ type Submit struct {
 	Metadata  string
 	DedupeKey string
 	Policy    thole.DeliveryPolicy
-	// Supervised jobs are ended by their supervisor, or by whoever finds it dead.
+	// Supervised jobs are ended by their supervisor, or by the sweep that finds it dead.
 	Supervised bool
 }
 

@@ -11,7 +11,7 @@ const sweepPage = 100
 
 // Sweep does everything that is overdue and returns how many rows it moved. Each
 // item is a transaction of its own that looks again before it changes anything,
-// so sweeps may run at any time, twice, and beside every other writer.
+// so sweeps may run at any time, twice, and concurrently with every other writer.
 func (m *Machine) Sweep(ctx context.Context) (int, error) {
 	moved := 0
 	for _, pass := range []func(context.Context) (int, error){m.sweepAttempts, m.sweepBatches, m.sweepLanes} {
@@ -100,12 +100,12 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 	return true, nil
 }
 
-// overdue tells that a call is still neither proven in nor out. Time proves nothing:
+// overdue reports that a call is still neither proven in nor out. Time proves nothing:
 // what was sent may start a turn as long as its receiver lives, so the attempt
-// stays behind its barrier until its channel has proof, and is told of again.
+// keeps its barrier until its channel has proof, and is reported again.
 func (m *Machine) overdue(o *op, a *Attempt) error {
 	was := a.DeliveryDeadline
-	a.DeliveryDeadline, a.UpdatedAt = o.now.Add(m.limits.overdueAgain()), o.now
+	a.DeliveryDeadline, a.UpdatedAt = o.now.Add(m.limits.overdueInterval()), o.now
 	if err := o.UpdateAttempt(a); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (m *Machine) pullBack(o *op, a *Attempt) (stale bool, err error) {
 	before := a.Deadline()
 	switch {
 	case a.State == thole.AttemptAcceptPending:
-		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.overdueAgain())
+		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.overdueInterval())
 	case a.State == thole.AttemptArmPending:
 		a.Arm.Deadline = clampAhead(a.Arm.Deadline, o.now, m.limits.ArmTimeout)
 	case a.Tracked():

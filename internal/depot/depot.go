@@ -15,11 +15,12 @@ import (
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
 // Config makes a Depot.
 type Config struct {
-	Manager *workspace.Manager
+	Manager *manager.Manager
 	Rows    *store.Workspaces
 	Objects objects.Store
 	// Check tries the object store.
@@ -43,12 +44,12 @@ func New(cfg Config) *Depot { return &Depot{cfg: cfg, watch: newWatch(cfg.Check,
 func (w *Depot) Watch(ctx context.Context, back func(context.Context)) { w.watch.run(ctx, back) }
 
 // ExportDir writes the files of a thread's last sync into a directory.
-func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (workspace.Snapshot, workspace.Exported, error) {
+func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (workspace.Snapshot, manager.Exported, error) {
 	return w.cfg.Manager.ExportDir(ctx, id, dir)
 }
 
-func target(t dispatch.Target) workspace.Target {
-	out := workspace.Target{
+func target(t dispatch.Target) manager.Target {
+	out := manager.Target{
 		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
 	}
 	if t.Client != nil {

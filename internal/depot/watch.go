@@ -53,13 +53,13 @@ func (d *watch) look(ctx context.Context) error {
 	case err == nil && d.why != nil:
 		d.log.Info("the object store is there again; what waited goes on", "after", time.Since(d.since).Round(time.Second))
 		d.why, d.gone = nil, make(chan struct{})
-		d.tell()
+		d.announce()
 	case err != nil:
 		if d.why == nil {
 			d.log.Warn("the object store is away; syncs and restores wait", "err", err)
 			d.since = time.Now()
 			close(d.gone)
-			d.tell()
+			d.announce()
 		}
 		hint := thole.HintOf(err)
 		if hint == "" {
@@ -89,7 +89,7 @@ func (d *watch) while(ctx context.Context) (held context.Context, release func()
 	return ctx, func() { cancel(nil); <-done }
 }
 
-func (d *watch) tell() {
+func (d *watch) announce() {
 	select {
 	case d.nudge <- struct{}{}:
 	default:

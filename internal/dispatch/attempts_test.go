@@ -30,7 +30,7 @@ func (f *fragile) Start(ctx context.Context, id thole.ExecutorID) (executor.Info
 }
 
 // Dispatchers that die or stop over a turn before they reached an executor leave
-// it all its attempts: a failure behind them is the first.
+// it all its attempts: a failure after them is the first.
 func TestRestartsEatNoAttempts(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		ctx := context.Background()

@@ -4,8 +4,8 @@
 // queue, in the executor rows, in the thread's log and in executord's, so another
 // dispatcher goes on where one stopped, without losing or repeating an event.
 //
-// It also gives executors their care (sync, stop, remove) and sweeps for what is
-// overdue. Care stands in the queue behind the thread's turns, so it never meets
+// It also maintains executors (sync, stop, remove) and sweeps for what is
+// overdue. Maintenance is queued after the thread's turns, so it never meets
 // one.
 package dispatch
 
@@ -169,7 +169,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 }
 
 // Stop implements service.Part: it ends claiming and lets go of what it works
-// on. Runs go on in their executors; whoever claims their turns next follows
+// on. Runs go on in their executors; the dispatcher that claims their turns next follows
 // them.
 func (d *Dispatcher) Stop(context.Context) error {
 	d.mu.Lock()
@@ -202,21 +202,21 @@ func (d *Dispatcher) wake() {
 // leases of dead workers are looked for.
 const pollEvery = time.Second
 
-// careAfter is how long care waits behind turns that came with it: nobody waits
+// maintenanceDelay is how long maintenance waits after turns that came with it: nobody waits
 // for it, and a turn that starts needs the processor.
-const careAfter = 25 * time.Millisecond
+const maintenanceDelay = 25 * time.Millisecond
 
 func (d *Dispatcher) claimLoop(intake context.Context) {
-	ticker, care := time.NewTicker(pollEvery), time.NewTimer(0)
+	ticker, maintenance := time.NewTicker(pollEvery), time.NewTimer(0)
 	defer ticker.Stop()
-	defer care.Stop()
-	asked := true // care is going to be looked for
+	defer maintenance.Stop()
+	asked := true // maintenance is going to be looked for
 	d.claim(intake, false)
 	for {
 		select {
 		case <-intake.Done():
 			return
-		case <-care.C:
+		case <-maintenance.C:
 			asked = false
 			d.claim(intake, true)
 			continue
@@ -229,7 +229,7 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 		d.claim(intake, false)
 		if !asked {
 			asked = true
-			care.Reset(careAfter)
+			maintenance.Reset(maintenanceDelay)
 		}
 	}
 }
@@ -237,12 +237,12 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 // batch is how many turns one claim asks for.
 const batch = 16
 
-func (d *Dispatcher) wanted(care bool) queue.Claim {
-	return queue.Claim{Owner: d.cfg.Owner, Care: care, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits}
+func (d *Dispatcher) wanted(maintenance bool) queue.Claim {
+	return queue.Claim{Owner: d.cfg.Owner, Maintenance: maintenance, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits}
 }
 
-func (d *Dispatcher) claim(ctx context.Context, care bool) {
-	leases, err := d.cfg.Queue.Claim(ctx, d.wanted(care))
+func (d *Dispatcher) claim(ctx context.Context, maintenance bool) {
+	leases, err := d.cfg.Queue.Claim(ctx, d.wanted(maintenance))
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.Warn("claim turns", "err", err)

@@ -236,7 +236,7 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 		t.Fatal("stopped without a sync")
 	}
 	r.shelf.set(nil)
-	waitFor(t, state(executor.RowStopped)) // the care that failed is tried again
+	waitFor(t, state(executor.RowStopped)) // the maintenance that failed is retried
 	waitFor(t, func() bool {               // a sweep in the same millisecond as the stop finds it too young
 		if err := r.disp.Sweep(ctx); err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 	}
 }
 
-// An executor is not idle while somebody has a terminal open in it.
+// An executor is not idle while a user has a terminal open in it.
 func TestAnOpenTerminalIsActivity(t *testing.T) {
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop = time.Nanosecond })
 	ctx := context.Background()

@@ -197,7 +197,7 @@ func (p *pump) explain(end *thole.TurnError) *thole.TurnError {
 	return &te
 }
 
-// stillborn is errStillborn when a turn's first run ended with its agent's death
+// stillborn is errDiedBeforeOutput when a turn's first run ended with its agent's death
 // before the agent showed anything. It may have died while it was idle, and then
 // the turn's message only came at the wrong moment.
 func (p *pump) stillborn(ctx context.Context, events []event.Event) error {
@@ -212,7 +212,7 @@ func (p *pump) stillborn(ctx context.Context, events []event.Event) error {
 	}
 	begun, err := p.begun(ctx)
 	if err == nil && !begun {
-		err = errStillborn
+		err = errDiedBeforeOutput
 	}
 	return err
 }

@@ -166,8 +166,8 @@ type forwarder struct {
 	timers map[thole.AskID]*time.Timer // park a question nobody answers
 	kill   *time.Timer                 // ends a run that does not stop by itself
 
-	unheard []event.Message // steers that the agent has not got, oldest first
-	again   *time.Timer     // tells them
+	pendingSteers []event.Message // steers that the agent has not got, oldest first
+	again         *time.Timer     // sends them
 
 	due chan func() // what timers ask for; forward does it, so that nothing outlives it
 }
@@ -182,7 +182,7 @@ func (f *forwarder) later(ctx context.Context, d time.Duration, do func()) *time
 	})
 }
 
-// catchUp delivers what was recorded while nobody followed: steers are told apart
+// catchUp delivers what was recorded while nobody followed: steers are distinguished
 // by their id, so a repeat is harmless; an ask that the run waits on and the
 // thread has settled gets its answer.
 func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot, asks bool) {
@@ -197,7 +197,7 @@ func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot, asks bool) {
 		f.steer(ctx, m)
 	}
 	if asks {
-		f.insist(ctx, "settled asks", func() error { return f.settle(ctx) })
+		f.retryUntilSent(ctx, "settled asks", func() error { return f.settle(ctx) })
 	}
 }
 
@@ -246,48 +246,48 @@ func (f *forwarder) event(ctx context.Context, ev event.Event) {
 
 // steer gives the agent a message, after those before it.
 func (f *forwarder) steer(ctx context.Context, m event.Message) {
-	if slices.ContainsFunc(f.unheard, func(have event.Message) bool { return have.ID == m.ID }) {
+	if slices.ContainsFunc(f.pendingSteers, func(have event.Message) bool { return have.ID == m.ID }) {
 		return // read in the record once more
 	}
-	if f.unheard = append(f.unheard, m); len(f.unheard) == 1 {
-		f.tell(ctx)
+	if f.pendingSteers = append(f.pendingSteers, m); len(f.pendingSteers) == 1 {
+		f.sendSteers(ctx)
 	}
 }
 
-// tellAgain is how long after an agent could not listen it is asked again.
-const tellAgain = 100 * time.Millisecond
+// steerRetry is the delay before a rejected steer is sent again.
+const steerRetry = 100 * time.Millisecond
 
-// tell says what was not heard yet. An agent that is still starting, or between
-// two things, is asked again; what it never takes goes back to the queue when the
-// turn ends.
-func (f *forwarder) tell(ctx context.Context) {
-	for len(f.unheard) > 0 {
-		m := f.unheard[0]
+// sendSteers sends the pending steers. An agent that is still starting, or between
+// two things, is asked again; a steer it never takes goes back to the queue when
+// the turn ends.
+func (f *forwarder) sendSteers(ctx context.Context) {
+	for len(f.pendingSteers) > 0 {
+		m := f.pendingSteers[0]
 		_, err := f.place.client.Steer(ctx, wire.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
 		if code := thole.CodeOf(err); (code == thole.CodeConflict || code == thole.CodeUnavailable) && ctx.Err() == nil {
-			f.again = f.later(ctx, tellAgain, func() { f.tell(ctx) })
+			f.again = f.later(ctx, steerRetry, func() { f.sendSteers(ctx) })
 			return
 		}
 		f.tolerate("steer", err)
-		f.unheard = f.unheard[1:]
+		f.pendingSteers = f.pendingSteers[1:]
 	}
 }
 
 // answer brings the run an answer with its receipt: the event that recorded it. By
-// that the thread knows it again, and tells it from one that the agent gave itself.
+// that the thread knows it again, and distinguishes it from one that the agent gave itself.
 func (f *forwarder) answer(ctx context.Context, id thole.AskID, a event.Answer, receipt thole.EventID) {
-	f.insist(ctx, "answer", func() error {
+	f.retryUntilSent(ctx, "answer", func() error {
 		_, err := f.place.client.Reply(ctx, wire.ReplyRequest{Run: f.run, Ask: id, Answer: a, Receipted: wire.Receipted{Receipt: receipt}})
 		return err
 	})
 }
 
-// insist does what the run waits for, again and again while nobody can be asked:
+// retryUntilSent does what the run waits for, again and again while nobody can be asked:
 // it is recorded, so nobody else will say it. It ends with the follow.
-func (f *forwarder) insist(ctx context.Context, what string, do func() error) {
+func (f *forwarder) retryUntilSent(ctx context.Context, what string, do func() error) {
 	err := do()
 	if thole.CodeOf(err) == thole.CodeUnavailable && ctx.Err() == nil {
-		f.later(ctx, tellAgain, func() { f.insist(ctx, what, do) })
+		f.later(ctx, steerRetry, func() { f.retryUntilSent(ctx, what, do) })
 		return
 	}
 	f.tolerate(what, err)
@@ -297,13 +297,13 @@ func (f *forwarder) insist(ctx context.Context, what string, do func() error) {
 const cancelGrace = 15 * time.Second
 
 func (f *forwarder) cancel(ctx context.Context) {
-	f.insist(ctx, "interrupt", func() error {
+	f.retryUntilSent(ctx, "interrupt", func() error {
 		_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run})
 		return err
 	})
 	if f.kill == nil {
 		f.kill = f.later(ctx, cancelGrace, func() {
-			f.insist(ctx, "kill", func() error {
+			f.retryUntilSent(ctx, "kill", func() error {
 				_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run, Kill: true})
 				return err
 			})
@@ -319,7 +319,7 @@ func (f *forwarder) parkLater(ctx context.Context, ask event.Ask) {
 		return
 	}
 	f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() {
-		f.insist(ctx, "park", func() error {
+		f.retryUntilSent(ctx, "park", func() error {
 			_, err := f.place.client.Reply(ctx, wire.ReplyRequest{Run: f.run, Ask: ask.ID, Defer: true})
 			return err
 		})

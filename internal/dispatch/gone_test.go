@@ -13,7 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
-// An executor whose directory somebody deleted ends with all its processes, found
+// An executor whose directory a user deleted ends with all its processes, found
 // by a sweep or by the next turn, and the thread goes on from what was stored.
 func TestAnExecutorWithoutItsDirectory(t *testing.T) {
 	ctx := context.Background()

@@ -37,7 +37,7 @@ const (
 	theAgent      victim = "agent"
 )
 
-// moments are when somebody dies: the first time that the dispatcher has a turn
+// moments are when a process dies: the first time that the dispatcher has a turn
 // in a phase, while it goes no further. Who does not live yet cannot die.
 var moments = []struct {
 	name   string
@@ -165,7 +165,7 @@ func (s *scene) open(codex string, watched bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	// Nobody answers the question before somebody died who is to die over it.
+	// Nobody answers the question before the process died that is to die over it.
 	p.mute = func() bool {
 		return watched && !s.over.Load() && (s.phase == thole.PhaseRunning || s.phase == thole.PhaseWaitingHuman)
 	}
@@ -174,7 +174,7 @@ func (s *scene) open(codex string, watched bool) {
 
 const warmTurn = thole.TurnID("01890000-0000-7000-8000-000000000004")
 
-// act begins the turn in which somebody dies and sees it through.
+// act begins the turn in which a process dies and sees it through.
 func (s *scene) act() {
 	s.t.Helper()
 	agent := "test" // which lives in executord

@@ -83,7 +83,7 @@ func TestARenewalThatHangsLosesTheLease(t *testing.T) {
 		if !r.disp.Busy() {
 			t.Fatal("the second worker is forgotten")
 		}
-		time.Sleep(5 * time.Millisecond) // for the first worker's end, which nothing tells
+		time.Sleep(5 * time.Millisecond) // for the first worker's end, which nothing signals
 	}
 }
 

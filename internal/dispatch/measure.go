@@ -19,7 +19,7 @@ func (w *worker) measured(what measure.What, t fold.Turn) measure.Step {
 	return measure.Step{What: what, Trace: cmp.Or(t.Trace, string(t.ID)), About: []string{"thread", string(w.lease.Thread), "turn", string(w.lease.Turn)}}
 }
 
-// claimed tells how long a turn waited for a worker. Later leases of the same turn
+// claimed records how long a turn waited for a worker. Later leases of the same turn
 // wait for other reasons.
 func (w *worker) claimed(ctx context.Context, t fold.Turn) {
 	if w.lease.Attempt > 1 || t.Run > 0 || t.Created.IsZero() {

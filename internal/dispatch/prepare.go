@@ -22,7 +22,7 @@ type place struct {
 	// starved is how often it had run out of memory before.
 	starved int
 	// spoken is the number of the thread's last turn that was given to an agent here
-	// and was no errand.
+	// and was no command turn.
 	spoken int
 }
 
@@ -71,7 +71,7 @@ func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req wir
 // usable is why the turn's agent cannot be started here, nil where nothing is known
 // against it. A shell command needs no agent.
 func (w *worker) usable(t fold.Turn) error {
-	if errand, _ := thole.ErrandOf(t.Input); w.info.Name == "" || w.info.Available || errand == thole.ErrandShell {
+	if command, _ := thole.TurnCommandOf(t.Input); w.info.Name == "" || w.info.Available || command == thole.TurnCommandShell {
 		return nil
 	}
 	return thole.Errorf(thole.CodeUnsupported, "%s cannot run here: %s", w.info.Title, w.info.Problem).WithHint("%s", w.info.Fix)
@@ -95,7 +95,7 @@ func (w *worker) recall(id thole.ThreadID) (*place, bool) {
 }
 
 func (w *worker) remember(p *place, t fold.Turn) {
-	if errand, _ := thole.ErrandOf(t.Input); errand == "" {
+	if command, _ := thole.TurnCommandOf(t.Input); command == "" {
 		p.spoken = t.Number
 	}
 	w.mu.Lock()
@@ -201,7 +201,7 @@ func (w *worker) start(ctx context.Context, p *place, th fold.Thread) error {
 			return err
 		}
 	}
-	// The row may be behind: whoever started it did not live to say so.
+	// The row may lag: the process that started it did not live to say so.
 	if p.row.State != executor.RowRunning {
 		ok, err := w.cfg.Rows.MarkRunning(ctx, p.row.ID)
 		if err := expect(ok, err, "record start: the executor was deleted meanwhile"); err != nil {
@@ -218,7 +218,7 @@ func (w *worker) start(ctx context.Context, p *place, th fold.Thread) error {
 func (w *worker) boot(ctx context.Context, p *place, th fold.Thread, missing bool) (executor.Info, error) {
 	if missing && p.row.State != executor.RowCreating {
 		// It was there once and is gone: its row ends, and another takes its place.
-		if err := w.bury(ctx, p.row.ID); err != nil {
+		if err := w.retireRow(ctx, p.row.ID); err != nil {
 			return executor.Info{}, err
 		}
 		fresh := p.row
@@ -244,7 +244,7 @@ func (w *worker) boot(ctx context.Context, p *place, th fold.Thread, missing boo
 	return info, nil
 }
 
-// expect makes an error of a compare-and-set that did not find what it expected.
+// expect turns a failed compare-and-set into a conflict error.
 func expect(ok bool, err error, otherwise string) error {
 	if err == nil && !ok {
 		err = thole.Errorf(thole.CodeConflict, "%s", otherwise)

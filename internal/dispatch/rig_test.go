@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 var me = thole.LocalActor
 
 // shelf stands in for the object store behind the Workspaces port: it keeps what
-// was synced as plain copies and can be told to fail.
+// was synced as plain copies and can be made to fail.
 type shelf struct {
 	dir string
 

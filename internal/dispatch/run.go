@@ -30,13 +30,13 @@ func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 	for n := 0; n < maxRecoveries; {
 		err := w.runOnce(ctx, th, t)
 		if errors.Is(err, errInterrupted) {
-			return w.unbegun(ctx, t)
+			return w.endUnstarted(ctx, t)
 		}
 		if !errors.Is(err, errLost) {
 			return tooLong(ctx, err)
 		}
 		w.log.Info("provider lost", "turn", t.ID, "thread", th.ID, "err", err)
-		if !errors.Is(err, errStillborn) {
+		if !errors.Is(err, errDiedBeforeOutput) {
 			w.forget(th.ID) // what was lost is looked at from the beginning
 		}
 		if errors.Is(err, errDead) && unread == nil {
@@ -58,13 +58,13 @@ func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 }
 
 // again takes a lost turn back to the start of the pipeline: what was open is
-// closed with the text it has, and the next run is told apart by its number.
+// closed with the text it has, and the next run is distinguished by its number.
 func (w *worker) again(ctx context.Context, t fold.Turn, lost error) error {
 	why := "the executor was lost; taking the turn up again"
 	switch {
-	case errors.Is(lost, errStarved):
+	case errors.Is(lost, errOutOfMemory):
 		why = "the executor went beyond its memory limit and was lost; taking the turn up again"
-	case errors.Is(lost, errStillborn):
+	case errors.Is(lost, errDiedBeforeOutput):
 		why = "the agent ended before it began; taking the turn up again"
 	}
 	// What went straight to a warm executor may still be queued, and only what has
@@ -83,14 +83,14 @@ var (
 	errLost = errors.New("dispatch: run lost")
 	// errDead: the same, and its executor with it.
 	errDead = fmt.Errorf("%w with its executor", errLost)
-	// errStillborn: the same, and the agent had shown nothing.
-	errStillborn = fmt.Errorf("%w before its agent showed anything", errLost)
-	// errStarved: the same, for want of memory.
-	errStarved = fmt.Errorf("%w beyond its memory limit", errLost)
+	// errDiedBeforeOutput: the same, and the agent had shown nothing.
+	errDiedBeforeOutput = fmt.Errorf("%w before its agent showed anything", errLost)
+	// errOutOfMemory: the same, beyond its memory limit.
+	errOutOfMemory = fmt.Errorf("%w beyond its memory limit", errLost)
 )
 
-// unbegun ends a turn that was interrupted before its agent began.
-func (w *worker) unbegun(ctx context.Context, t fold.Turn) error {
+// endUnstarted ends a turn that was interrupted before its agent began.
+func (w *worker) endUnstarted(ctx context.Context, t fold.Turn) error {
 	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{{
 		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: w.cfg.Now().UTC(), Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()}})
 }
@@ -118,7 +118,7 @@ func (w *worker) runOnce(ctx context.Context, th fold.Thread, t fold.Turn) error
 	}
 	err = w.step(ctx, measure.Run, func(ctx context.Context) error { return w.follow(ctx, p, run, t.Run) })
 	if errors.Is(err, errLost) && w.starved(p) {
-		err = errors.Join(errStarved, err)
+		err = errors.Join(errOutOfMemory, err)
 	}
 	w.keepLogin(p, t.Settings.Provider)
 	return err
@@ -162,16 +162,16 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	if th.NativeID == "" && th.Origin != "" {
 		req.Session.Resume, req.Session.Fork = th.Origin, true
 	}
-	errand, _ := thole.ErrandOf(t.Input)
-	if errand != thole.ErrandShell {
+	command, _ := thole.TurnCommandOf(t.Input)
+	if command != thole.TurnCommandShell {
 		grant, err := w.cfg.Credentials.For(ctx, s.Provider)
 		if err != nil {
 			return req, fmt.Errorf("get credentials: %w", err)
 		}
 		w.grant, req.Grant = &grant, grant
 	}
-	if errand != "" {
-		return req, w.errand(ctx, errand, th, t, &req)
+	if command != "" {
+		return req, w.turnCommand(ctx, command, th, t, &req)
 	}
 	var err error
 	if t.Reply != "" {
@@ -181,10 +181,10 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	}
 	if t.Run > 0 && th.NativeID != "" {
 		if begun, err := w.begun(ctx); err != nil || begun {
-			req.Turn.Input = thole.Text(goOn)
+			req.Turn.Input = thole.Text(resumePrompt)
 			return req, err
 		}
-		if err := w.afresh(ctx, t, &req); err != nil {
+		if err := w.startNewSession(ctx, t, &req); err != nil {
 			return req, err
 		}
 	}
@@ -193,10 +193,10 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	return req, err
 }
 
-// afresh lets a thread's first turn that was lost before its agent showed or asked
+// startNewSession lets a thread's first turn that was lost before its agent showed or asked
 // anything begin with a new session: agents write their record when they begin to
 // work, so there may be none to resume.
-func (w *worker) afresh(ctx context.Context, t fold.Turn, req *wire.RunRequest) error {
+func (w *worker) startNewSession(ctx context.Context, t fold.Turn, req *wire.RunRequest) error {
 	if t.Number != 1 {
 		return nil
 	}
@@ -207,8 +207,8 @@ func (w *worker) afresh(ctx context.Context, t fold.Turn, req *wire.RunRequest) 
 	return err
 }
 
-// goOn is what an agent hears that lost its process in the middle of a turn.
-const goOn = "Your process was restarted in the middle of the last request. Look at what is already done, then go on with it from there."
+// resumePrompt is sent to an agent that lost its process in the middle of a turn.
+const resumePrompt = "Your process was restarted in the middle of the last request. Look at what is already done, then go on with it from there."
 
 // begun reports whether the agent had shown anything before it was lost; if not,
 // it hears the request again.

@@ -20,7 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// fronted is a driver behind whose executords' sockets a test stands.
+// fronted is a driver whose executords are reached through a test's proxy.
 type fronted struct {
 	*local.Driver
 	url    string

@@ -34,7 +34,7 @@ func (d *unheard) Inspect(ctx context.Context, id thole.ExecutorID) (executor.In
 	return d.Driver.Inspect(ctx, id)
 }
 
-// Who does not answer whether somebody has a terminal open is asked again and not
+// Who does not answer whether a user has a terminal open is asked again and not
 // stopped.
 func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
 	d := &unheard{}

@@ -12,8 +12,8 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 )
 
-// every row is asked for: with a bound, executors whose care keeps failing would
-// keep the others from theirs. The queue bounds how much care is given at once.
+// every row is asked for: with a bound, executors whose maintenance keeps failing would
+// keep the others from theirs. The queue bounds how much maintenance runs at once.
 const every = math.MaxInt32
 
 func (d *Dispatcher) sweepLoop(ctx context.Context) {
@@ -31,8 +31,8 @@ func (d *Dispatcher) sweepLoop(ctx context.Context) {
 	}
 }
 
-// Sweep asks for the care that is overdue and sets right what rows say about
-// executors that are gone. It decides nothing by itself: care is queued behind
+// Sweep queues the maintenance that is overdue and sets right what rows say about
+// executors that are gone. It decides nothing by itself: maintenance is queued after
 // the thread's turns and looks again when it gets there.
 func (d *Dispatcher) Sweep(ctx context.Context) error {
 	now, err := d.cfg.Rows.Now(ctx)
@@ -61,7 +61,7 @@ func (d *Dispatcher) Close(ctx context.Context, id thole.ThreadID) error {
 	return d.ask(ctx, id, queue.Stop, inAnyCase)
 }
 
-// Priorities of care: what a sweep asks for is given only if it is still due when
+// Priorities of maintenance: what a sweep asks for is done only if it is still due when
 // its turn has come; what a user asks for is given in any case.
 const (
 	whenDue   = 0
@@ -104,7 +104,7 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 				// Another dispatcher may have made it after our look around.
 				now, err := d.cfg.Driver.Inspect(ctx, row.ID)
 				if err == nil && now.State == executor.Missing {
-					err = d.bury(ctx, row.ID)
+					err = d.retireRow(ctx, row.ID)
 				}
 				if err != nil {
 					return err
@@ -130,9 +130,9 @@ func (d *Dispatcher) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// bury ends the row of an executor that its driver has no more, and what is left
+// retireRow ends the row of an executor that its driver has no more, and what is left
 // of its processes: they can outlive their files.
-func (d *Dispatcher) bury(ctx context.Context, id thole.ExecutorID) error {
+func (d *Dispatcher) retireRow(ctx context.Context, id thole.ExecutorID) error {
 	if err := d.cfg.Driver.Stop(ctx, id); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (d *Dispatcher) empty(id thole.ExecutorID) bool {
 	return err == nil && len(entries) == 0
 }
 
-// busy reports whether a worker of ours has the thread.
+// busy reports whether a worker of this dispatcher has the thread.
 func (d *Dispatcher) busy(id thole.ThreadID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
-// Executors whose care does not come keep no other from theirs, however many they
+// Executors whose maintenance does not come keep no other from theirs, however many they
 // are.
 func TestEveryIdleExecutorIsAskedFor(t *testing.T) {
 	const many = 120
@@ -35,7 +35,7 @@ func TestEveryIdleExecutorIsAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.halt()                 // nobody gives the care
+	r.halt()                 // no dispatcher does the maintenance
 	waitFor(t, func() bool { // in the millisecond of its start an executor is not idle
 		err1 := r.disp.Sweep(ctx)
 		asked := map[string]int{}

@@ -149,8 +149,8 @@ func TestAnAnswerIsKnownAgainAfterARestart(t *testing.T) {
 	})
 }
 
-// A question that was parked is answered by whoever answers it, in the next run;
-// and a default of ours is an answer of ours.
+// A question that was parked is answered by any client, in the next run;
+// and a default of thole's is an answer of thole's.
 func TestParkedAndDefaultAnswersAreOurs(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newWorld(t).rig(t, open(t), func(c *dispatch.Config) { c.ParkAfter = time.Millisecond })

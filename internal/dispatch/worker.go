@@ -44,7 +44,7 @@ func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 		if l.Kind == queue.Turn || l.Kind == "" {
 			err = w.turn(held)
 		} else {
-			err = w.step(held, measure.Care, w.care)
+			err = w.step(held, measure.Maintenance, w.maintain)
 		}
 		w.finish(held, err)
 	}()
@@ -63,7 +63,7 @@ func (d *Dispatcher) admit(w *worker) bool {
 }
 
 // hold renews the lease until letGo. The context it returns dies when the lease
-// is lost, because from then on somebody else may be writing: when a renewal is
+// is lost, because from then on another worker may be writing: when a renewal is
 // refused, or when none came back for the length of a lease.
 func (w *worker) hold(ctx context.Context) (held context.Context, letGo func()) {
 	held, cancel := context.WithCancelCause(ctx)
@@ -190,7 +190,7 @@ func (w *worker) turn(ctx context.Context) error {
 // pipeline takes a turn from wherever it is to its end.
 func (w *worker) pipeline(ctx context.Context, th fold.Thread, t fold.Turn) (err error) {
 	if t.Outcome != "" {
-		return w.aftermath(ctx, th, t)
+		return w.finishPipeline(ctx, th, t)
 	}
 	info := w.cfg.Info(ctx, t.Settings.Provider)
 	w.mu.Lock()
@@ -222,7 +222,7 @@ func (w *worker) pipeline(ctx context.Context, th fold.Thread, t fold.Turn) (err
 	if t, err = w.cfg.Threads.Turn(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn); err != nil {
 		return err
 	}
-	return w.aftermath(ctx, th, t)
+	return w.finishPipeline(ctx, th, t)
 }
 
 // permanent reports whether trying again could not help.

@@ -15,7 +15,7 @@ import (
 // checkChannel asks the installed codex, in an empty home of its own, whether
 // results can be delivered into its terminals.
 func checkChannel(ctx context.Context, cfg *config.Config) Finding {
-	f := Finding{Part: "codex terminals", Disables: "delivery of results into Codex terminals (thole cli)"}
+	f := Finding{Part: "codex terminals", Disables: "delivery of results into Codex terminals (thole codex)"}
 	name := cfg.Providers.Codex
 	if name == "" {
 		name = "codex"

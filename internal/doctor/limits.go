@@ -23,17 +23,17 @@ func cgroupOf(cfg config.Executor) string {
 // Groups are the control groups that executors are limited by.
 func Groups(cfg config.Executor) local.Groups { return local.FindGroups(cgroupRoot, cgroupOf(cfg)) }
 
-// Unwalled is what everybody is told where a person typed that agents run without
+// Unwalled is the warning where a person typed that agents run without
 // walls, "" where they do not.
 func Unwalled(cfg config.Executor) string {
 	if cfg.Isolation != "none" {
 		return ""
 	}
-	return "executor.isolation is none: agents run without walls and can read and change everything that the user of this server can"
+	return "executor.isolation = none: agents run without walls and can read and change everything that the user of this server can"
 }
 
 // CheckLimits says which limits of executors hold here. One that cannot be
-// enforced is told, never passed over.
+// enforced is reported, never passed over.
 func CheckLimits(cfg config.Executor) Finding {
 	f := Finding{Part: "limits", Fix: "run thole as a systemd service with Delegate=yes and DelegateSubgroup=main, or name a group it may use in executor.cgroup"}
 	path := cgroupOf(cfg)

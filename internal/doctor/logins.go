@@ -14,7 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// refusedLogin is what the doctor is told of a login that was not taken from an
+// refusedLogin is what the doctor reads of a login that was not taken from an
 // executor.
 type refusedLogin struct {
 	Time   time.Time `json:"time"`
@@ -26,7 +26,7 @@ func refusedLogins(home string) string { return filepath.Join(home, "logins-refu
 func readRefused(home string) map[string]refusedLogin {
 	all := map[string]refusedLogin{}
 	if data, err := os.ReadFile(refusedLogins(home)); err == nil {
-		_ = strictjson.Unmarshal(data, &all) // a damaged note is none
+		_ = strictjson.Unmarshal(data, &all) // a damaged note does not count
 	}
 	return all
 }

@@ -27,7 +27,7 @@ func (c *conn) signal(req *jsonrpc.Request, proc *process) {
 	_ = req.Reply(exec.Empty{})
 }
 
-// resize sets a terminal's size; the kernel tells the foreground group.
+// resize sets a terminal's size; the kernel signals the foreground group.
 func (c *conn) resize(req *jsonrpc.Request, proc *process, id string) {
 	var p exec.ResizeParams
 	e := decode(req.Params, &p, "rows", "cols")

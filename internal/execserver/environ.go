@@ -14,7 +14,7 @@ var coreNames = []string{"PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG
 // secretNames are left out of an inherited environment unless the policy says otherwise.
 var secretNames = []string{"*KEY*", "*SECRET*", "*TOKEN*"}
 
-// scrubbedNames belong to the server's own launch; no child gets them, whoever asks.
+// scrubbedNames belong to the server's own launch; no child gets them, whichever client asks.
 var scrubbedNames = []string{
 	"CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE", "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN", "NODE_REPL_AUTH_TOKEN",
 	"OPENAI_FEDERATION_RULE_ID", "OPENAI_IDENTITY_TOKEN_FILE", "OPENAI_WORKLOAD_IDENTITY_CONTEXT",

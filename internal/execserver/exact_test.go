@@ -29,7 +29,7 @@ func TestParamsAreKnownByTheirExactNames(t *testing.T) {
 	}
 }
 
-// A required member may be written with escapes; one in other case is none.
+// A required member may be written with escapes; one in other case does not count.
 func TestRequiredMembersByTheirExactNames(t *testing.T) {
 	var p exec.HandleParams
 	if e := decode(json.RawMessage(`{"handle\u0049d":"h"}`), &p, "handleId"); e != nil || p.HandleID != "h" {

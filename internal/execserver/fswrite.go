@@ -87,7 +87,7 @@ func (s scope) remove(path string, recursive, force bool) error {
 	return err
 }
 
-// osMessage is an error of ours that clients see as one of the system.
+// osMessage is an error of this package that clients see as one of the system.
 type osMessage string
 
 func (e osMessage) Error() string { return string(e) }

@@ -154,7 +154,7 @@ func validHeader(name, value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// httpTransport sends what it is told: no compression of its own, no user agent.
+// httpTransport sends what the request has: no compression of its own, no user agent.
 var httpTransport = sync.OnceValue(func() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true

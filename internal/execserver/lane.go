@@ -28,7 +28,7 @@ func (l *lane) do(f func()) {
 	}
 }
 
-// after runs f behind the requests under way when order is promised (width 1),
+// after runs f after the requests under way when order is promised (width 1),
 // otherwise at once.
 func (l *lane) after(f func()) {
 	l.mu.Lock()

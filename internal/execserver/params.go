@@ -100,7 +100,7 @@ func skipSpace(raw []byte, i int) int {
 	return i
 }
 
-// skipValue returns the offset behind the value at i.
+// skipValue returns the offset after the value at i.
 func skipValue(raw []byte, i int) int {
 	depth := 0
 	for i < len(raw) {

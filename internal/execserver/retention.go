@@ -113,7 +113,7 @@ func (r *retention) text() []byte {
 	return buf
 }
 
-// stream tells where output came from.
+// stream names where output came from.
 type stream uint8
 
 const (

@@ -2,7 +2,7 @@
 // holds one thread's workspace (scope thread) or one turn's (scope turn) and one
 // resident executord; drivers (executor/local, later executor/docker) make,
 // start, stop, remove and find them. The port knows no queue and no thread log;
-// rows and policy belong to whoever drives it.
+// rows and policy belong to the dispatcher.
 package executor
 
 import (
@@ -67,7 +67,7 @@ type Info struct {
 	Endpoint string
 	Token    string
 	// Boot identifies this start of the executor's processes; it changes with every
-	// Start, so that a caller can tell a survivor from a successor.
+	// Start, so that a caller can distinguish a survivor from a successor.
 	Boot string
 }
 

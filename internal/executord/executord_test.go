@@ -331,7 +331,7 @@ func TestAStopBeforeTheSessionIsOpen(t *testing.T) {
 	}
 }
 
-// Whoever has read a run to its end may have it forgotten, and start the next.
+// A reader of a run's end may have the run forgotten, and start the next.
 func TestARunIsOverWhenItsLogEnds(t *testing.T) {
 	c, _ := serve(t, home(t))
 	for range 30 {

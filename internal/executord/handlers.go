@@ -18,7 +18,7 @@ import (
 
 func (s *Server) run(_ context.Context, req wire.RunRequest) (wire.Run, error) {
 	if !thole.ValidUUID(string(req.Turn.ID)) || !thole.ValidUUID(string(req.For)) || req.Thread == "" {
-		return wire.Run{}, thole.Errorf(thole.CodeInvalid, "a run needs ids of its own, of its turn and of its thread")
+		return wire.Run{}, thole.Errorf(thole.CodeInvalid, "run, turn and thread ids are required")
 	}
 	r, err := s.runs.begin(req, s)
 	if err != nil {
@@ -84,14 +84,14 @@ func (s *Server) reply(ctx context.Context, req wire.ReplyRequest) (wire.Run, er
 }
 
 // answer gives the session one answer to an ask and remembers with which receipt
-// it came: whoever reads the log sees whose it was. A repeat is harmless.
+// it came: a reader of the log sees whose it was. A repeat is harmless.
 func (r *run) answer(ctx context.Context, session provider.Session, req wire.ReplyRequest) error {
 	r.replies.Lock()
 	defer r.replies.Unlock()
 	r.mu.Lock()
 	first, given := r.receipts[req.Ask]
 	if !given {
-		r.receipts[req.Ask] = req.Receipt // before the session tells of it
+		r.receipts[req.Ask] = req.Receipt // before the session reports it
 	}
 	r.mu.Unlock()
 	if given && first != req.Receipt {
@@ -151,8 +151,8 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	jsonhttp.Write(w, http.StatusOK, wire.Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open()})
 }
 
-// behind finds the run a request is for and the cursor behind which it reads.
-func (s *Server) behind(req *http.Request, cursor string) (*run, uint64, error) {
+// runAfter finds the run a request is for and the cursor after which it reads.
+func (s *Server) runAfter(req *http.Request, cursor string) (*run, uint64, error) {
 	r, err := s.runs.find(thole.TurnID(req.PathValue("run")))
 	if err != nil {
 		return nil, 0, err
@@ -167,10 +167,10 @@ func (s *Server) behind(req *http.Request, cursor string) (*run, uint64, error) 
 	return r, after, nil
 }
 
-// events streams a run's log behind ?after=N as one JSON object a line, until
+// events streams a run's log following ?after=N as one JSON object a line, until
 // the run is over or the client goes.
 func (s *Server) events(w http.ResponseWriter, req *http.Request) {
-	r, after, err := s.behind(req, req.URL.Query().Get("after"))
+	r, after, err := s.runAfter(req, req.URL.Query().Get("after"))
 	if err != nil {
 		jsonhttp.Error(w, err)
 		return

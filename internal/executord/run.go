@@ -47,7 +47,7 @@ func (r *run) cut(end thole.Outcome) bool {
 // drive takes the turn to its end. Whatever happens but executord's own end, the
 // log ends with exactly one EventEnded and is sealed.
 func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
-	defer r.log.Seal() // last: whoever has read to the end may have the run forgotten
+	defer r.log.Seal() // last: a client that has read to the end may have the run forgotten
 	defer close(r.done)
 	ended := false
 	var broken error // the log, at its first failure
@@ -87,7 +87,7 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 }
 
 func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit func(event.Event)) error {
-	if errand, line := thole.ErrandOf(req.Turn.Input); errand == thole.ErrandShell {
+	if command, line := thole.TurnCommandOf(req.Turn.Input); command == thole.TurnCommandShell {
 		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
 		return nil
 	}
@@ -170,7 +170,7 @@ func sessionEventID(turn thole.TurnID, native string) thole.EventID {
 	return thole.EventID(string(turn) + "/session/" + native)
 }
 
-// noteEvent tells a turn's readers something of ours.
+// noteEvent sends a turn's readers a note of thole's.
 func noteEvent(turn thole.TurnID, now time.Time, text string) event.Event {
 	item := event.Item{
 		ID: provider.StableID[thole.ItemID]("note", string(turn)), Kind: event.ItemSystem, State: event.StateCompleted,

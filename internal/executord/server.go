@@ -1,5 +1,5 @@
 // Package executord is the resident service inside an executor, and the only
-// place that runs providers. It serves HTTP to the dispatcher behind one bearer
+// place that runs providers. It serves HTTP to the dispatcher with one bearer
 // token: turns, their event logs, asks, the workspace, terminals, and an exec-server
 // on the same listener. It holds no truth beyond its event logs: the dispatcher reads
 // them by cursor and stores what they say. It never sees object-store

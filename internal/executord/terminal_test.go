@@ -55,7 +55,7 @@ func (x *tty) say(line string) {
 }
 
 // expect reads until the terminal has said something, and returns what was before it. The shell echoes what it is
-// told, so that commands spell their answers differently: echo o”k.
+// typed, so that commands spell their answers differently: echo o”k.
 func (x *tty) expect(want string) (before string) {
 	x.Helper()
 	buf := make([]byte, 4096)

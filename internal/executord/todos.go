@@ -42,15 +42,15 @@ func (s *Server) todos(w http.ResponseWriter, req *http.Request) {
 	jsonhttp.Write(w, http.StatusOK, map[string]any{"todos": append([]event.Todo{}, todos...)})
 }
 
-// todoEvents tells how a run's todos changed behind a cursor: so far, or for who
-// accepts an event stream on and on, until the run is over.
+// todoEvents returns the todo changes after a cursor; clients that accept
+// text/event-stream keep receiving them until the run ends.
 func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 	stream := strings.Contains(req.Header.Get("Accept"), "text/event-stream")
 	cursor := cmp.Or(req.URL.Query().Get("after"), "0")
 	if stream { // a reader that comes back asks for the same address
 		cursor = cmp.Or(req.Header.Get("Last-Event-ID"), cursor)
 	}
-	r, after, err := s.behind(req, cursor)
+	r, after, err := s.runAfter(req, cursor)
 	if err != nil {
 		jsonhttp.Error(w, err)
 		return
@@ -90,7 +90,7 @@ func todosOf(recs []eventlog.Record) (out []wire.LogEvent) {
 
 // streamTodos sends server-sent events, each with its cursor as id and its kind as
 // name, and at the end of the run one called "end". A stream that ends without it
-// broke. Who has read to the end and comes back is answered 204, which tells a
+// broke. Who has read to the end and comes back is answered 204, which makes a
 // browser not to come again.
 func (r *run) streamTodos(w http.ResponseWriter, req *http.Request, after uint64) {
 	if end, sealed := r.log.End(); sealed && after == end {

@@ -56,7 +56,7 @@ func todoStream(t *testing.T, dir string, run thole.TurnID, query, last string) 
 	}
 }
 
-// The stream tells each change while the run goes on, from any cursor, and says when
+// The stream sends each change while the run goes on, from any cursor, and says when
 // the run is over.
 func TestTodoStream(t *testing.T) {
 	dir := home(t)

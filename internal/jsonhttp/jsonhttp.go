@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -34,6 +36,11 @@ func Status(code thole.Code) int {
 		return status
 	}
 	return http.StatusInternalServerError
+}
+
+// Statuses are all that Status can say.
+func Statuses() []int {
+	return append(slices.Compact(slices.Sorted(maps.Values(statuses))), http.StatusInternalServerError)
 }
 
 // Handle decodes a JSON body of at most limit bytes strictly, calls fn and writes

@@ -130,7 +130,7 @@ func (c *Conn) Stats() (st Stats) {
 	return st
 }
 
-// end is the one way a connection ends. Whoever waits for an answer learns that
+// end is the one way a connection ends. A caller that waits for an answer learns that
 // none will come, which is not an error answer.
 func (c *Conn) end(reason string, cause error) {
 	c.once.Do(func() {
@@ -142,7 +142,7 @@ func (c *Conn) end(reason string, cause error) {
 			wake(&s.inRoom)
 			wake(&s.outRoom)
 		})
-		// The stream may take a moment to tell the peer; callers do not wait. Run
+		// The stream may take a moment to reach the peer; callers do not wait. Run
 		// does, so this is counted before Run can see the end.
 		c.wg.Go(func() { _ = c.stream.Close(reason) })
 		c.cancel(end)

@@ -14,7 +14,7 @@ type Frame struct{ data []byte }
 // Bytes returns the message; it must not be changed.
 func (f Frame) Bytes() []byte { return f.data }
 
-// EncodeNotification encodes a notification; extra members stand beside params.
+// EncodeNotification encodes a notification; extra members stand next to params.
 func EncodeNotification(method string, params any, extra ...Member) (Frame, error) {
 	b := newBuffer()
 	defer b.release()

@@ -36,7 +36,7 @@ func StringID(s string) ID { return ID{kind: idString, str: s} }
 // IsZero reports whether there is no id.
 func (id ID) IsZero() bool { return id.kind == idNone }
 
-// String is for logs; it does not tell 1 from "1".
+// String is for logs; it does not distinguish 1 from "1".
 func (id ID) String() string {
 	if id.kind == idInt {
 		return strconv.FormatInt(id.num, 10)

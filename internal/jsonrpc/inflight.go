@@ -3,7 +3,7 @@ package jsonrpc
 import "encoding/json"
 
 // inFlight is everything a connection has under way. It changes only inside
-// Conn.update, which wakes whoever the change concerns.
+// Conn.update, which wakes the waiters that the change concerns.
 type inFlight struct {
 	end    *CloseError // why it ended; nil while live
 	nextID int64

@@ -16,7 +16,7 @@ const (
 	KindError                        // error and id
 )
 
-// Member is one envelope member beside the known ones.
+// Member is one envelope member besides the known ones.
 type Member struct {
 	Name  string
 	Value json.RawMessage

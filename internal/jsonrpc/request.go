@@ -32,7 +32,7 @@ func (r *Request) Conn() *Conn { return r.conn }
 // Conn returns the connection the notification came on.
 func (n *Notification) Conn() *Conn { return n.conn }
 
-// Member returns the raw value of an envelope member beside params, nil when absent.
+// Member returns the raw value of an envelope member besides params, nil when absent.
 func (n *Notification) Member(name string) json.RawMessage {
 	for _, e := range n.Extra {
 		if e.Name == name {
@@ -49,7 +49,7 @@ func (r *Request) Context() context.Context { return r.conn.ctx }
 // goroutine sends next comes after it.
 func (r *Request) Reply(result any) error { return r.ReplyThen(result) }
 
-// ReplyThen answers and queues the frames right behind the answer, with nothing
+// ReplyThen answers and queues the frames right after the answer, with nothing
 // in between.
 func (r *Request) ReplyThen(result any, after ...Frame) error {
 	return r.answer(func(b *buffer) error { return b.result(r.ID, result) }, after)

@@ -1,7 +1,7 @@
 // Package jsonrpc is a bidirectional JSON-RPC connection over a stream of
 // messages. A connection has no client end or server end: both sides call,
 // notify and answer. It speaks the Codex dialect (no "jsonrpc" member) and knows
-// no method of ours.
+// no method of thole's.
 package jsonrpc
 
 import "context"
@@ -16,6 +16,6 @@ type Stream interface {
 	Read(ctx context.Context) ([]byte, error)
 	// Write sends one message; it does not keep the slice.
 	Write(ctx context.Context, msg []byte) error
-	// Close ends the stream and tells the peer why, where the transport can.
+	// Close ends the stream and sends the peer the reason, where the transport can.
 	Close(reason string) error
 }

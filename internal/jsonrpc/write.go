@@ -10,7 +10,7 @@ import (
 // without reading is closed beyond it.
 const reserve = 1024
 
-// enqueue puts one message and the frames behind it on the queue.
+// enqueue puts one message and the frames after it on the queue.
 func (c *Conn) enqueue(ctx context.Context, how Overflow, m outgoing, after []Frame) error {
 	for {
 		var err error

@@ -1,5 +1,5 @@
 // Package measure names what is worth measuring and is how a part of the program
-// tells of it without knowing who listens. It keeps nothing, and no part changes
+// reports it without knowing who listens. It keeps nothing, and no part changes
 // what it does by it.
 package measure
 
@@ -13,20 +13,20 @@ type What string
 
 // Steps have a beginning and an end.
 const (
-	Turn     What = "turn"     // a worker's whole time with a turn
-	Claim    What = "claim"    // from the turn's start until a worker has it
-	Start    What = "start"    // of an executor
-	Restore  What = "restore"  // of its workspace
-	Link     What = "link"     // of the agents' data directories
-	Validate What = "validate" // of what the manifest requires
-	Run      What = "run"      // from the request until the agent is done
-	Apply    What = "apply"    // of some of its events to the thread
-	Sync     What = "sync"     // of a workspace
-	Care     What = "care"     // for an executor
-	Deliver  What = "deliver"  // from the barrier to the recorded answer
+	Turn        What = "turn"        // a worker's whole time with a turn
+	Claim       What = "claim"       // from the turn's start until a worker has it
+	Start       What = "start"       // of an executor
+	Restore     What = "restore"     // of its workspace
+	Link        What = "link"        // of the agents' data directories
+	Validate    What = "validate"    // of what the manifest requires
+	Run         What = "run"         // from the request until the agent is done
+	Apply       What = "apply"       // of some of its events to the thread
+	Sync        What = "sync"        // of a workspace
+	Maintenance What = "maintenance" // of an executor
+	Deliver     What = "deliver"     // from the barrier to the recorded answer
 )
 
-// Times are told when they are over.
+// Times are reported when they are over.
 const (
 	Commit    What = "commit"     // of one durable change
 	ModelWait What = "model wait" // until an agent shows the first of its answer

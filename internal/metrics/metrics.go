@@ -15,10 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Set is what one process tells.
+// Set is what one process exports.
 type Set struct{ reg *prometheus.Registry }
 
-// New makes a set that tells what the process itself uses.
+// New makes a set that exports what the process itself uses.
 func New() *Set {
 	s := &Set{prometheus.NewRegistry()}
 	s.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -33,7 +33,7 @@ func New() *Set {
 // buckets reach from a commit to a long turn, each about three times the last.
 var buckets = []float64{.0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000}
 
-// Histogram adds a distribution of durations and returns how they are told.
+// Histogram adds a distribution of durations and returns the function that records one.
 func (s *Set) Histogram(name, help string) func(time.Duration) {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	s.reg.MustRegister(h)
@@ -66,7 +66,7 @@ type Value struct {
 	Value  float64
 }
 
-// Gauge adds a family that is read when somebody asks.
+// Gauge adds a family that is read when it is scraped.
 func (s *Set) Gauge(name, help string, labels []string, read func(context.Context) ([]Value, error)) {
 	s.reg.MustRegister(&source{prometheus.NewDesc(name, help, labels, nil), read})
 }

@@ -19,7 +19,7 @@ func ask(s *metrics.Set) *httptest.ResponseRecorder {
 	return w
 }
 
-// Prometheus's own parser reads back what was told.
+// Prometheus's own parser reads back what was recorded.
 func TestPrometheusReadsIt(t *testing.T) {
 	const odd = "a \"quoted\\ \nlabel"
 	s := metrics.New()

@@ -87,11 +87,11 @@ func (c *conversation) addPrompt(text string) {
 // interrupted stands in the history where a CLI noted an interrupt.
 const interrupted = "\x00interrupted"
 
-// reminder is the tag in which claude tells the model what nobody typed.
+// reminder is the tag in which claude sends the model what nobody typed.
 const reminder = "system-reminder"
 
 // cutSteers takes the messages out of text that came while the model worked.
-// Claude tells them inside the result of the tool they came beside, between a
+// Claude sends them inside the result of the tool they came with, between a
 // fixed opening and a paragraph of advice, in a reminder or without one.
 func cutSteers(text string) (rest string, steers []string) {
 	notes := strings.Split(text, "The user sent a new message while you were working:\n")
@@ -121,7 +121,7 @@ func dropTagged(text, tag string) string {
 	}
 }
 
-// workdir is the directory the CLI told the model it works in, if it did.
+// workdir is the directory the CLI named to the model, if it did.
 func (c *conversation) workdir() string {
 	for _, text := range append([]string{c.system}, firstTexts(c.turns)...) {
 		for _, mark := range []string{"orking directory: ", "<cwd>"} {

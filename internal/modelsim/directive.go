@@ -54,7 +54,7 @@ func cutMarker(line string) (before, body string, ok bool) {
 }
 
 // compile turns directives into a script. An error becomes the model's answer, so
-// that a mistake in a prompt is seen by whoever wrote it.
+// that a mistake in a prompt is seen by its author.
 func (s *Sim) compile(found []string) (Script, error) {
 	var script Script
 	cur := Step{}

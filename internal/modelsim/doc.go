@@ -50,16 +50,16 @@
 //	http 429 [xN] [retry-after=S] [type=T] [MESSAGE]
 //	fail [xN] TYPE MESSAGE   an error event inside the stream
 //	cut [xN]                 close the connection in mid-stream
-//	hang [xN] [DURATION]     fall silent in mid-stream, for ever unless told
+//	hang [xN] [DURATION]     fall silent in mid-stream, for ever by default
 //
 // A line "sim: {…}" is one Step or a whole Script in JSON, and "sim: script NAME"
 // runs a script given in Options. After the last step the answer is "done".
 //
 // A prompt without directives gets a canned answer that does what simple wishes
 // ask (run …, write …, plan …, ask me …) and otherwise repeats the prompt. A
-// request that offers no tools but has a system prompt is a CLI's side errand,
+// request that offers no tools but has a system prompt is a CLI's side request,
 // such as naming the conversation, and gets a short title.
 //
-// The package refuses to listen anywhere but where it is told and knows nothing
+// The package refuses to listen anywhere but at the given address and knows nothing
 // of threads, turns or providers.
 package modelsim

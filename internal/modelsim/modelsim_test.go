@@ -84,7 +84,7 @@ func TestASteerInTheToolLoopKeepsTheScript(t *testing.T) {
 }
 
 // The shapes are claude's: what nobody answered is joined into one message, and a
-// message that steers is told inside the result of a tool.
+// message that steers is sent inside the result of a tool.
 func TestClaudeJoinsMessages(t *testing.T) {
 	const opening = "The user sent a new message while you were working:\n"
 	user := func(blocks ...any) map[string]any { return map[string]any{"role": "user", "content": blocks} }
@@ -237,7 +237,7 @@ func TestCloseEndsAHungAnswer(t *testing.T) {
 	}
 }
 
-func TestSideErrandsGetATitle(t *testing.T) {
+func TestSideRequestsGetATitle(t *testing.T) {
 	s := Start(t)
 	for _, api := range allAPIs {
 		got := s.request(t, api, nil, true, message{role: "user", text: "fix the broken oar of the boat today\nsim: run rm -rf x"})
@@ -246,7 +246,7 @@ func TestSideErrandsGetATitle(t *testing.T) {
 		}
 	}
 	if turns := s.Turns(); len(turns) != 0 {
-		t.Errorf("side errands count as turns: %v", turns)
+		t.Errorf("side requests count as turns: %v", turns)
 	}
 }
 

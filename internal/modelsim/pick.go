@@ -9,7 +9,7 @@ import (
 const (
 	KindScript = "script" // by directives or a named script
 	KindCanned = "canned" // a plain prompt
-	KindSide   = "side"   // a CLI's own errand, such as a title
+	KindSide   = "side"   // a CLI's own request, such as a title
 	KindOther  = "other"  // not a model request
 )
 
@@ -93,7 +93,7 @@ func (s *Sim) origin(c *conversation) (at int, found []string) {
 	return at, nil
 }
 
-// steered tells whether the stretch before a prompt ends with a tool's result: the
+// steered reports whether the stretch before a prompt ends with a tool's result: the
 // model had not had its last word.
 func steered(between []turn) bool {
 	n := len(between)
@@ -105,7 +105,7 @@ func (s *Sim) unfinished(found []string, between []turn) bool {
 	return err == nil && modelTurns(between) < len(script.Steps)
 }
 
-// modelTurns counts the model's turns. Calls of one response may be told apart
+// modelTurns counts the model's turns. Calls of one response may be distinguished
 // from each other by their results; their ids say that they are one turn.
 func modelTurns(turns []turn) int {
 	n := 0

@@ -60,7 +60,7 @@ func (s *Sim) Requests() []Request {
 }
 
 // Turns returns the requests that were a model turn of some conversation: not
-// side errands and not other paths.
+// side requests and not other paths.
 func (s *Sim) Turns() []Request {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.Kind != KindScript && r.Kind != KindCanned })
 }

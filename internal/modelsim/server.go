@@ -23,7 +23,7 @@ type Options struct {
 	Scripts map[string]Script // run by "sim: script NAME"
 	Default *Script           // for prompts without directives, instead of canned answers
 	Pace    time.Duration     // between chunks of a step that names no pace
-	Demo    bool              // plain answers tell a person what else to try
+	Demo    bool              // plain answers show a person what else to try
 }
 
 // Sim is one scripted model. All methods are safe for concurrent use.

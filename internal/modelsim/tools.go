@@ -88,7 +88,7 @@ func forms(verb string) []form {
 }
 
 // resolve turns calls into the tools the request offers. A verb without a tool
-// is told in words, so that a test or a person sees it.
+// is said in words, so that a test or a person sees it.
 func resolve(step *Step, c *conversation) []toolCall {
 	var out []toolCall
 	for _, k := range step.Calls {
@@ -180,7 +180,7 @@ func askInput(k Call, _ *conversation) any {
 
 func agentInput(kind string) func(Call, *conversation) any {
 	return func(k Call, _ *conversation) any {
-		return map[string]any{"description": "A scripted errand", "prompt": k.Text, "subagent_type": kind}
+		return map[string]any{"description": "A scripted task", "prompt": k.Text, "subagent_type": kind}
 	}
 }
 

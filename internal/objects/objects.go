@@ -1,6 +1,6 @@
 // Package objects is the port to the place where files outlive executors. A
 // store holds immutable bytes under keys; which of them matter is written in
-// rows, never in the store. Whoever moves bytes without being trusted with the
+// rows, never in the store. A process that moves bytes without being trusted with the
 // store's credentials (executord above all) gets signed links, one per object.
 //
 // It refuses keys that were not built from checked segments: nothing of a
@@ -50,7 +50,7 @@ type Store interface {
 	// Get reads n bytes from off, with n < 0 all that follow.
 	Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error)
 	Stat(ctx context.Context, key string) (Info, error)
-	// List returns up to limit objects below prefix whose keys are behind after,
+	// List returns up to limit objects below prefix whose keys follow after,
 	// in key order.
 	List(ctx context.Context, prefix, after string, limit int) ([]Info, error)
 	// Delete removes an object; one that is not there is no error.

@@ -12,7 +12,7 @@ import (
 )
 
 // Listens proves that a process holds the socket that listens on a TCP address,
-// which a connection to it does not tell. What cannot be proven is an error.
+// which a connection to it does not report. What cannot be proven is an error.
 func Listens(pid int, at netip.AddrPort) error {
 	sockets := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

@@ -1,4 +1,4 @@
-// Package peercred tells who is at the other end of a unix socket, as the kernel
+// Package peercred reports who is at the other end of a unix socket, as the kernel
 // recorded it when the socket began to listen or connected, and whether a process
 // listens on a TCP port. A pid is one process only together with its start time,
 // which is procid's part.
@@ -18,7 +18,7 @@ var ErrOtherUser = errors.New("peer is another user")
 // Cred is the peer at connect time.
 type Cred struct {
 	UID int
-	PID int // 0 where the system does not tell
+	PID int // 0 where the system does not report it
 }
 
 // Of returns the peer's credentials. conn must be a unix stream socket, possibly

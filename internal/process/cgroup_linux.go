@@ -48,7 +48,7 @@ func newCgroup() *cgroup {
 	return &cgroup{path: path, dir: dir}
 }
 
-// spare is a group made beforehand, while somebody asked for it with Prepare.
+// spare is a group made beforehand, while a caller asked for it with Prepare.
 var spare struct {
 	sync.Mutex
 	keep  bool
@@ -56,7 +56,7 @@ var spare struct {
 }
 
 // Prepare makes now, and again whenever a process ended, what the next Start
-// would have to make. It is for whoever is waited for while it starts something;
+// would have to make. It is for a caller that is waited for while it starts something;
 // release undoes it.
 func Prepare() (release func()) {
 	spare.Lock()
@@ -93,13 +93,13 @@ func takeCgroup() *cgroup {
 }
 
 // groupPrefix begins the names of our groups; the maker follows, by which it can
-// be told whether anybody will remove them.
+// be known whether any process will remove them.
 const groupPrefix = "thole-by-"
 
 // self is this process as a maker.
 var self = sync.OnceValue(func() string { return maker(procid.Self()) })
 
-// maker names a process for good. Pids belong to their namespace, and whoever sees
+// maker names a process for good. Pids belong to their namespace, and a process that sees
 // the group may be in another.
 func maker(id procid.Identity) string {
 	space, _ := os.Readlink("/proc/self/ns/pid")
@@ -107,7 +107,7 @@ func maker(id procid.Identity) string {
 }
 
 // SweepGroups removes what killed processes left of their groups below a directory
-// of the control group file system: groups of ours whose maker is certainly dead.
+// of the control group file system: groups of thole's whose maker is certainly dead.
 // The kernel refuses to remove one that is not empty.
 func SweepGroups(dir string) {
 	entries, err := os.ReadDir(dir)

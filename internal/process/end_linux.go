@@ -34,7 +34,7 @@ func EndDescendants(cmd *exec.Cmd, grace time.Duration) error {
 }
 
 // EndMarked ends the processes with a variable (NAME=value) in their environment,
-// whoever started them, and those that also lists: politely first, but for those
+// whichever process started them, and those that also lists: politely first, but for those
 // that spare names. One whose environment cannot be read does not count.
 func EndMarked(ctx context.Context, marker string, also func() []int, spare func(pid int) bool, grace time.Duration) error {
 	var seen *look

@@ -21,17 +21,17 @@ import (
 // since orphans become ours, and a child stays in the list until we collect it:
 // a look that finds neither a living member nor a dead child has missed none. This
 // holds while nobody else collects them; the hunted set's other roots, if it has
-// any, are not below us, and for those a look in which somebody was gone before they
+// any, are not below us, and for those a look in which a process was gone before they
 // could be read proves nothing.
 type hunt struct {
-	// root is a child of ours, dead or alive, that is collected after the hunt; 0
+	// root is a child of this process, dead or alive, that is collected after the hunt; 0
 	// when there is none.
 	root   int
 	member func(*look, *proc) bool
-	// orphan tells which of our dead children are the set's; nil when members are
+	// orphan reports which of our dead children are the set's; nil when members are
 	// not below us.
 	orphan func(*proc) bool
-	// spare tells whom to leave out of the polite request; nil for nobody.
+	// spare reports which to leave out of the polite request; nil for nobody.
 	spare func(pid int) bool
 
 	sent   map[member]unix.Signal
@@ -55,7 +55,7 @@ const (
 	idleLooks = 300
 	// allLooks is the end for a set that we may not signal and that forks for ever.
 	allLooks = 20_000
-	// emptyLooks must follow one another when a look may have missed somebody: a
+	// emptyLooks must follow one another when a look may have missed a process: a
 	// member that lost its tag before it died, or was gone when it was to be read.
 	emptyLooks = 2
 	// lostLooks ends the wait for a look in which nobody was gone: on a busy machine
@@ -118,7 +118,7 @@ func (h *hunt) kill(ctx context.Context) error {
 type sight struct {
 	alive int  // living members
 	fresh int  // those not signalled before, and the dead that prove that some were missed
-	lost  bool // somebody was gone before they were read
+	lost  bool // a process was gone before it was read
 	err   error
 }
 
@@ -187,7 +187,7 @@ func (h *hunt) signalGroups(sig unix.Signal, seen, others map[int]bool) {
 	}
 }
 
-// collects says whether a dead child of ours is of the set. It may have lost its
+// collects says whether a dead child of this process is of the set. It may have lost its
 // tag, but not that we know it.
 func (h *hunt) collects(p *proc) bool {
 	if h.orphan == nil || p.pid == h.root {

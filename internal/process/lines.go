@@ -53,7 +53,7 @@ func (l *Lines) Next() ([]byte, error) {
 	}
 }
 
-// fill makes room behind the unread bytes and reads once.
+// fill makes room after the unread bytes and reads once.
 func (l *Lines) fill() {
 	unread := l.buf[l.start:]
 	switch {

@@ -120,7 +120,7 @@ func readProc(pid int) *proc {
 	return p
 }
 
-// alive is false of a zombie, whoever is to collect it and whenever they do. One
+// alive is false of a zombie, whichever process is to collect it and whenever it does. One
 // whose first thread has ended but others have not looks like a zombie.
 func (p *proc) alive() bool { return p.state != 'X' && (p.state != 'Z' || p.threads > 1) }
 
@@ -166,7 +166,7 @@ func (p *proc) signal(sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// collect takes a dead child of ours away.
+// collect takes a dead child of this process away.
 func (p *proc) collect() {
 	var ws unix.WaitStatus
 	_, _ = unix.Wait4(p.pid, &ws, unix.WNOHANG, nil)

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// A root that ends at once is left to whoever waits for it, also by a look for
+// A root that ends at once is left to the caller that waits for it, also by a look for
 // dead orphans that began before it was started.
 func TestReaperLeavesTheRoot(t *testing.T) {
 	stop, gone := make(chan struct{}), make(chan struct{})

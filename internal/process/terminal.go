@@ -35,7 +35,7 @@ func OpenTerminal(columns, rows uint16) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// Resize tells a terminal's foreground programs its new size.
+// Resize sends a terminal's foreground programs its new size.
 func Resize(master *os.File, columns, rows uint16) error {
 	raw, err := master.SyscallConn() // File.Fd would make the file block
 	if err != nil {
@@ -52,7 +52,7 @@ func Resize(master *os.File, columns, rows uint16) error {
 
 // StartOnTerminal runs the program as the leader of a session whose controlling
 // terminal is slave, which stays the caller's to close. The process has neither
-// Stdin nor Stdout: whoever holds the master speaks with it.
+// Stdin nor Stdout: the holder of the master speaks with it.
 func StartOnTerminal(spec Spec, slave *os.File) (*Process, error) {
 	if !filepath.IsAbs(spec.Path) {
 		return nil, thole.Errorf(thole.CodeInvalid, "start %s: not an absolute path", spec.Path)

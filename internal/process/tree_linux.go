@@ -160,7 +160,7 @@ func (t *tree) member(l *look, p *proc) bool {
 	return ours
 }
 
-// orphan tells a child of ours that no one else waits for. The root is known before
+// orphan reports a child of this process that no one else waits for. The root is known before
 // it has the tag, so it is compared last: it may have been started, and have ended,
 // since this look began.
 func (t *tree) orphan(p *proc) bool {

@@ -2,8 +2,8 @@
 
 package procid
 
-// SessionOf is not told here.
+// SessionOf is not known here.
 func SessionOf(int) int { return 0 }
 
-// Session is not told here.
+// Session is not known here.
 func Session(Identity) []Identity { return nil }

@@ -18,7 +18,7 @@ func startOf(pid int) (string, bool) {
 	return fmt.Sprintf("%d.%06d", p.Proc.P_starttime.Sec, p.Proc.P_starttime.Usec), true
 }
 
-// boot is the kernel's name of this boot, "" if it does not tell.
+// boot is the kernel's name of this boot, "" if it does not report it.
 func boot() string {
 	id, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {

@@ -40,7 +40,7 @@ func SessionOf(pid int) int {
 
 // Session lists the living processes of the session that leader began, whether it
 // still lives or not. As long as there are any its pid is not given away, so one
-// that is somebody else's now says that there are none.
+// that is another process's now says that there are none.
 func Session(leader Identity) []Identity {
 	now := Of(leader.PID)
 	if leader.Zero() || leader.Boot != boot() || now.Start != "" && now != leader {

@@ -14,5 +14,5 @@ func startOf(pid int) (string, bool) {
 	return s, err == nil && s != ""
 }
 
-// boot is not told here, so that an identity does not outlive a reboot for sure.
+// boot is not known here, so that an identity does not outlive a reboot for sure.
 func boot() string { return "" }

@@ -21,7 +21,7 @@ func Blocks(dir string, input []thole.Input, image func(mime, base64 string) any
 	var out []any
 	for _, in := range input {
 		switch in.Type {
-		case "text", string(thole.ErrandCompact): // whose text is the command that CLIs know
+		case "text", string(thole.TurnCommandCompact): // whose text is the command that CLIs know
 			out = append(out, map[string]any{"type": "text", "text": in.Text})
 		case "image":
 			mime, data, err := readImage(dir, in.URL)

@@ -137,12 +137,12 @@ type Turn struct {
 	Reply *Reply
 }
 
-// Compacts reports whether the turn is the errand of that name: the CLI shortens
+// Compacts reports whether the turn is the command turn of that name: the CLI shortens
 // its context by its own means, and EventItemCompleted of an ItemCompaction tells
-// that it did. Shell errands never reach a driver.
+// that it did. Shell command turns never reach a driver.
 func (t Turn) Compacts() bool {
-	errand, _ := thole.ErrandOf(t.Input)
-	return errand == thole.ErrandCompact
+	command, _ := thole.TurnCommandOf(t.Input)
+	return command == thole.TurnCommandCompact
 }
 
 // Reply pairs a deferred ask with its answer.

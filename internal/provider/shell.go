@@ -66,7 +66,7 @@ func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]str
 	return text, nil
 }
 
-// RunShell takes a turn that is a shell errand to its end. No session is needed:
+// RunShell takes a shell command turn to its end. No session is needed:
 // the command is the user's, not the agent's.
 func RunShell(ctx context.Context, turn thole.TurnID, line, dir string, env map[string]string, emit func(event.Event)) {
 	em := NewEmitter(turn, emit)

@@ -23,7 +23,7 @@ import (
 //	leased → parked           park: a human must answer and nothing runs meanwhile
 //	parked → ready            unpark, cancel
 //	leased → done             complete
-//	ready  → done             only with cancel, through a claim: someone must tell the thread
+//	ready  → done             only with cancel, through a claim: a worker must record it in the thread
 type State string
 
 const (
@@ -33,11 +33,11 @@ const (
 	Done   State = "done"
 )
 
-// ErrLeaseLost: the token is not the row's, or its time is over. Whoever gets it
+// ErrLeaseLost: the token is not the row's, or its time is over. A caller that gets it
 // stops writing at once.
 var ErrLeaseLost = errors.New("queue: lease lost")
 
-// Kind says what a row is for. Care for a thread's executor stands in the same
+// Kind says what a row is for. Maintenance of a thread's executor stands in the same
 // line as the thread's turns, so that the two never meet.
 type Kind string
 
@@ -48,10 +48,10 @@ const (
 	Remove Kind = "remove"
 )
 
-// Item is a turn that may run, or care that may be given.
+// Item is a turn that may run, or maintenance that may be done.
 type Item struct {
 	Kind     Kind         // "" means Turn
-	Turn     thole.TurnID // for care, an id of its own
+	Turn     thole.TurnID // for maintenance, an id of its own
 	Thread   thole.ThreadID
 	User     thole.UserID
 	Priority int
@@ -81,8 +81,9 @@ type Limits struct {
 // Claim asks for work.
 type Claim struct {
 	Owner string // who claims, for people who look at the table
-	// Care asks for care instead of turns; the limits do not apply to it.
-	Care bool
+	// Maintenance asks for maintenance instead of turns; the limits do not apply to
+	// it. Its index in the schema keeps an earlier name, turn_queue_care.
+	Maintenance bool
 	// Token is fresh and unguessable. With the turn it names a lease.
 	Token  string
 	Max    int // how many turns at most
@@ -110,7 +111,7 @@ type Row struct {
 // PostgreSQL, so that workers with different clocks agree. Every method is one
 // transaction and safe for concurrent use by several processes.
 type Store interface {
-	// Enqueue adds items; adding one again changes nothing, nor does care of a kind
+	// Enqueue adds items; adding one again changes nothing, nor does maintenance of a kind
 	// that the thread already waits for, unless it is to be given with a higher
 	// priority, which the waiting one then has. Turns started through threads are added in
 	// the thread's own transaction instead.

@@ -38,7 +38,7 @@ func (b *Box) Kernel() *Box {
 	return b
 }
 
-// Command is the whole command line behind bubblewrap's own name.
+// Command is the whole command line after bubblewrap's own name.
 func (b *Box) Command(dir string, argv ...string) []string {
 	return slices.Concat(b.args, []string{"--chdir", dir, "--"}, argv)
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is where Descend shows files of root to somebody who may not pass the
+// stage is where Descend shows files of root to a user who may not pass the
 // directories above them. It is there on every system, and what is mounted on it
 // is seen by the program that Descend becomes and nobody else.
 const stage = "/tmp"
@@ -27,7 +27,7 @@ func Staged(i int) string { return filepath.Join(stage, strconv.Itoa(i)) }
 // it failed.
 func Descend(uid int, files, argv []string) error {
 	if uid <= 0 || len(argv) == 0 {
-		return fmt.Errorf("descend to user %d: not somebody else with a program", uid)
+		return fmt.Errorf("descend to user %d: another user and a program are required", uid)
 	}
 	program, err := exec.LookPath(argv[0])
 	if err != nil {

@@ -21,7 +21,7 @@ func MarkForkingThread() { forking.Store(unix.Gettid(), struct{}{}) }
 
 // Confined runs f on a thread of its own that Landlock confines to what p allows
 // to read and to write, and ends the thread afterwards. It is the second line
-// behind Access: entries inside an allowed directory that allow less are not
+// after Access: entries inside an allowed directory that allow less are not
 // expressible in Landlock and are Access's alone. On a kernel without Landlock f
 // runs unconfined; if Landlock fails in any other way f does not run.
 func Confined(p *Policy, f func()) error {

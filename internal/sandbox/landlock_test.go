@@ -24,7 +24,7 @@ func TestConfined(t *testing.T) {
 	if err := os.Symlink(out, in+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // threads are used up and made anew
+	for range 20 { // threads are used up and made again
 		if err := Confined(p, func() {
 			inside = os.WriteFile(in+"/f", []byte("x"), 0o600)
 			outside = os.WriteFile(out+"/f", []byte("x"), 0o600)

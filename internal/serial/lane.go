@@ -59,7 +59,7 @@ func (q *Queues[K]) work() {
 		q.ready, l.listed, l.next = l.next, false, nil
 		t := l.take()
 		q.looking--
-		hire := q.list(l) // shared tasks behind it may run beside it
+		hire := q.list(l) // shared tasks after it may run with it
 		q.mu.Unlock()
 		if hire {
 			go q.work()

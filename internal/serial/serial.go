@@ -1,6 +1,6 @@
 // Package serial runs tasks in keyed queues: tasks of one key run in the order
 // they came, tasks of different keys at the same time. A task is exclusive, or
-// shared and then runs beside its shared neighbours. A key without tasks has
+// shared and then runs together with its shared neighbours. A key without tasks has
 // no goroutine, and soon no memory. Queues are bounded and refuse when full.
 package serial
 
@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Mode says what a task tolerates beside it under its key.
+// Mode says what a task tolerates next to it under its key.
 type Mode uint8
 
 const (

@@ -61,7 +61,7 @@ func (s Schema) Backup(ctx context.Context, path, dest string) (*Report, error) 
 
 // Restore puts a backup in the place of the SQLite store at path. It refuses
 // while a process owns the store, and a backup that is damaged or newer than this
-// binary. What was there before is kept beside it; kept is its name, "" when
+// binary. What was there before is kept next to it; kept is its name, "" when
 // there was nothing. Killed at any point it leaves the old store or the new one.
 func (s Schema) Restore(ctx context.Context, path, backup string, now time.Time) (kept string, err error) {
 	if err := mustExist(backup); err != nil {
@@ -102,7 +102,7 @@ func (s Schema) Restore(ctx context.Context, path, backup string, now time.Time)
 
 // setAside gives the present store a second name and rids it of its log, which
 // would otherwise be taken for the new file's. A log that cannot be folded in
-// belongs to a damaged store and is kept beside the copy.
+// belongs to a damaged store and is kept next to the copy.
 func setAside(ctx context.Context, path string, now time.Time) (kept string, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -128,7 +128,7 @@ func setAside(ctx context.Context, path string, now time.Time) (kept string, err
 }
 
 // Check reads the whole SQLite store at path and reports what is wrong with it.
-// It changes nothing and works beside a running owner. An error means that it
+// It changes nothing and works while an owner runs. An error means that it
 // could not look, or that the store is newer than this binary.
 func (s Schema) Check(ctx context.Context, path string) (*Report, error) {
 	if err := mustExist(path); err != nil {
@@ -243,7 +243,7 @@ func withConn(ctx context.Context, dsn string, fn func(*sql.Conn) error) error {
 func reserve(path string) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
 	if err != nil {
-		return "", fileError("create a file beside", path, err)
+		return "", fileError("create a file next to", path, err)
 	}
 	return f.Name(), f.Close()
 }

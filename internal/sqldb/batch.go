@@ -29,7 +29,7 @@ type Statement struct {
 // returned, in one durable transaction, and wakes the topic. PostgreSQL gets them
 // all in one round trip; there each statement sees what was committed when it
 // began, so what is decided under a lock is right if the lock stands before it.
-// list makes the statements anew for each try.
+// list makes new statements for each try.
 func (db *DB) Batch(ctx context.Context, step, topic string, list func() []Statement) error {
 	if pg, ok := db.eng.(*postgres); ok {
 		began := time.Now()

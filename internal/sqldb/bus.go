@@ -60,7 +60,7 @@ func (b *bus) subscribe(topic string, fn func(key string)) (cancel func()) {
 	}
 }
 
-// publish tells subscribers. A note without a topic says that any may have been
+// publish notifies subscribers. A note without a topic says that any may have been
 // missed and goes to all with an empty key.
 func (b *bus) publish(notes []note) {
 	if len(notes) == 0 {

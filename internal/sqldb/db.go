@@ -15,7 +15,7 @@ type Config struct {
 
 	// Schema is what the database has to look like.
 	Schema Schema
-	// Now is the clock behind Tx.Now on SQLite; PostgreSQL uses database time,
+	// Now is the clock of Tx.Now on SQLite; PostgreSQL uses database time,
 	// because several machines share its leases. Default time.Now.
 	Now func() time.Time
 	// Conns bounds concurrent readers on SQLite (default 4) and all connections
@@ -24,16 +24,16 @@ type Config struct {
 	Conns int
 	Log   *slog.Logger
 
-	// Took is told how long each durable change took, the wait for others included.
+	// Took receives how long each durable change took, the wait for others included.
 	Took func(time.Duration)
-	// Hook is told of every durable step, for crash tests.
+	// Hook is called at every durable step, for crash tests.
 	Hook Hook
 	// VFS names a registered SQLite file system, for power-loss tests.
 	VFS string
 }
 
 // Hook observes durable steps. It is called with the transaction open
-// (BeforeCommit) and again once the commit is durable but before anyone was told
+// (BeforeCommit) and again once the commit is durable but before the caller knows
 // (AfterCommit).
 type Hook func(p Point, step string)
 

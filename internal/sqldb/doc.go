@@ -18,7 +18,7 @@
 //   - Read-then-write must lock what it read with Tx.ForUpdate: PostgreSQL runs
 //     read committed.
 //   - A limit that is a parameter is written "limit $n + 0": SQLite plans a
-//     statement with a bare one anew at every call.
+//     statement with a bare one again at every call.
 //   - Rows are closed before the next statement; a failed statement dooms the
 //     transaction on both engines, so use "on conflict do nothing" where a
 //     duplicate is an outcome.

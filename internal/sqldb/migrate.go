@@ -52,7 +52,7 @@ type postgresDialect struct{}
 
 func (postgresDialect) engine() string { return Postgres }
 
-// begin takes an advisory lock (an arbitrary number of ours), so that processes
+// begin takes an advisory lock (an arbitrary number), so that processes
 // starting together migrate one after another.
 func (postgresDialect) begin() []string {
 	return []string{"begin", "select pg_advisory_xact_lock(7741094325)"}

@@ -17,7 +17,7 @@ const maxGroup = 256
 
 // group is the only writer of a SQLite file. Callers queue; the first to find
 // nobody leading becomes the leader and runs every queued function, one after
-// another in one transaction, each behind a savepoint of its own, and pays one
+// another in one transaction, each in a savepoint of its own, and pays one
 // fsync for all. Leadership passes to the next waiter, so a caller that is alone
 // commits on its own goroutine without a hand-over.
 type group struct {
@@ -37,7 +37,7 @@ type write struct {
 	step string
 	fn   func(*Tx) error
 	tx   *Tx
-	// wake tells a waiter to lead (true) or that err is its result (false).
+	// wake signals a waiter to lead (true) or that err is its result (false).
 	wake     chan bool
 	err      error
 	panicked any
@@ -159,7 +159,7 @@ func (g *group) lead() {
 }
 
 // run executes one function and reports whether its changes stand. The first of
-// a transaction needs no savepoint: when it fails the transaction is begun anew.
+// a transaction needs no savepoint: when it fails the transaction is begun again.
 // An error means that the whole transaction is gone, as after a full disk.
 func (g *group) run(w *write, first bool) (kept bool, aborted error) {
 	if !first {
@@ -193,7 +193,7 @@ func call(w *write) (err error) {
 }
 
 func (g *group) commit(live []*write) {
-	g.tell(BeforeCommit, live)
+	g.callHook(BeforeCommit, live)
 	if err := g.s.run("commit"); err != nil {
 		_ = g.s.run("rollback")
 		failure := classify(err)
@@ -206,10 +206,10 @@ func (g *group) commit(live []*write) {
 		}
 		return
 	}
-	g.tell(AfterCommit, live)
+	g.callHook(AfterCommit, live)
 }
 
-func (g *group) tell(p Point, live []*write) {
+func (g *group) callHook(p Point, live []*write) {
 	if g.hook == nil {
 		return
 	}

@@ -61,7 +61,7 @@ func (h holds) Acts() []crash.Act {
 	}
 }
 
-// TestHoldsSurviveAKill: a thread has one hold or none, whoever read a hold before
+// TestHoldsSurviveAKill: a thread has one hold or none, whichever process read a hold before
 // the kill cannot write it over, and no epoch is given twice.
 func TestHoldsSurviveAKill(t *testing.T) {
 	crash.Acts(t, openHolds, func(t *testing.T, h holds, done []string) {

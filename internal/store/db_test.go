@@ -181,7 +181,7 @@ func afterCommit(t *testing.T, db *store.DB) {
 		cancel := db.Subscribe(topic, func(key string) { notes <- got{topic, key} })
 		defer cancel()
 	}
-	if db.Engine() == "postgres" { // live once each topic was told to read again
+	if db.Engine() == "postgres" { // live once each topic was signalled to read again
 		for range 2 {
 			if n := <-notes; n.key != "" {
 				t.Fatalf("first note %v", n)

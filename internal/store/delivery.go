@@ -184,7 +184,7 @@ func (tx deliveryTx) Audits(f delivery.AuditFilter) ([]delivery.Audit, error) {
 	from, order := selectAudit+"where "+user, " order by a.seq desc"
 	switch {
 	case f.Batch != "":
-		// The jobs of a batch tell how it came to be.
+		// The jobs of a batch show how it came to be.
 		from += " and (a.batch_id = $2 or a.job_id in (select job_id from delivery_jobs where batch_id = $2))"
 		args = append(args, string(f.Batch))
 	case f.Job != "":

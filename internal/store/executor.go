@@ -32,7 +32,7 @@ func scanExecutor(rows *sql.Rows) (r executor.Row, err error) {
 
 // Ensure implements executor.Rows.
 func (e *Executors) Ensure(ctx context.Context, want executor.Row) (row executor.Row, err error) {
-	// The scope stands in the text: SQLite would plan the statement anew with every
+	// The scope stands in the text: SQLite would plan the statement again with every
 	// call to see whether an index of one scope serves.
 	scope := `scope = 'thread'`
 	if want.Scope == executor.ScopeTurn {

@@ -50,7 +50,7 @@ func holdWriter(t *testing.T, db *store.DB) (release func()) {
 // together, in the order they came, and a failure undoes only its own.
 func TestGroupSharesOneCommit(t *testing.T) {
 	var mu sync.Mutex
-	var commits [][]string // the steps told of between two commits
+	var commits [][]string // the steps reported between two commits
 	var last sqldb.Point
 	db := storetest.SQLite(t, func(c *sqldb.Config) {
 		c.Hook = func(p sqldb.Point, step string) {
@@ -72,7 +72,7 @@ func TestGroupSharesOneCommit(t *testing.T) {
 	queued := make(chan struct{}, callers)
 	for i := range callers {
 		wg.Go(func() {
-			ctx := tellWhenWaiting{context.Background(), queued}
+			ctx := signalWhenWaiting{context.Background(), queued}
 			errs[i] = db.Update(ctx, "test.update", func(tx *sqldb.Tx) error {
 				_, err := tx.Exec(insertUser, fmt.Sprint("u", i), "x", 0)
 				if i == 3 {
@@ -99,14 +99,14 @@ func TestGroupSharesOneCommit(t *testing.T) {
 	}
 }
 
-// tellWhenWaiting tells that a caller looks for cancellation, which Update does
+// signalWhenWaiting signals that a caller looks for cancellation, which Update does
 // only once it is in the queue.
-type tellWhenWaiting struct {
+type signalWhenWaiting struct {
 	context.Context
 	queued chan<- struct{}
 }
 
-func (c tellWhenWaiting) Done() <-chan struct{} {
+func (c signalWhenWaiting) Done() <-chan struct{} {
 	select {
 	case c.queued <- struct{}{}:
 	default:
@@ -121,7 +121,7 @@ func TestWaitingCallerCanGiveUp(t *testing.T) {
 	queued := make(chan struct{}, 1)
 	result := make(chan error, 1)
 	go func() {
-		result <- db.Update(tellWhenWaiting{ctx, queued}, "test.update", func(tx *sqldb.Tx) error {
+		result <- db.Update(signalWhenWaiting{ctx, queued}, "test.update", func(tx *sqldb.Tx) error {
 			t.Error("a caller that gave up was served")
 			return nil
 		})

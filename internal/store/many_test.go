@@ -78,7 +78,7 @@ func copyRows(t *testing.T, db *store.DB, table string, own ...string) {
 	}
 }
 
-// A turn is found in every fork that shares it, so that whoever may read one of
+// A turn is found in every fork that shares it, so that a user who may read one of
 // them finds it.
 func TestEveryForkHasTheTurn(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {

@@ -104,7 +104,7 @@ func TestMigrationsAreNeverChanged(t *testing.T) {
 	}
 }
 
-// TestAsksOfOlderStoresStay: the table of asks was made anew, with all that it held.
+// TestAsksOfOlderStoresStay: the table of asks was rebuilt, with all that it held.
 func TestAsksOfOlderStoresStay(t *testing.T) {
 	const before = "0129" // 0130 makes it
 	for _, engine := range []string{sqldb.SQLite, sqldb.Postgres} {

@@ -43,7 +43,7 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 	}
 }
 
-// TestBusComesBack: a listener that lost its connection tells everybody to read
+// TestBusComesBack: a listener that lost its connection makes every subscriber read
 // again, and hears what follows.
 func TestBusComesBack(t *testing.T) {
 	db := storetest.Postgres(t)

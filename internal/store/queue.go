@@ -57,7 +57,7 @@ func enqueue(it queue.Item) []sqldb.Statement {
 		Args: []any{string(it.Turn), string(it.Thread), string(it.User), it.Priority, string(it.Kind)}})
 }
 
-// table writes columns as a query's rows, behind args. PostgreSQL takes them as
+// table writes columns as a query's rows, after args. PostgreSQL takes them as
 // arrays, so that the text does not depend on their length.
 func (q *Queue) table(args []any, columns ...[]string) (string, []any) {
 	if q.db.Engine() == sqldb.Postgres {

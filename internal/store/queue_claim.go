@@ -37,7 +37,7 @@ type standby struct {
 }
 
 // Standby implements queue.Store. PostgreSQL has claims wait for one another, and a
-// turn's start should not wait for its flush behind them.
+// turn's start should not wait for its flush after them.
 func (q *Queue) Standby(ask func() queue.Claim, take func([]queue.Lease)) (stop func()) {
 	if q.db.Engine() == sqldb.Postgres {
 		return func() {}
@@ -47,7 +47,7 @@ func (q *Queue) Standby(ask func() queue.Claim, take func([]queue.Lease)) (stop 
 	return func() { q.db.standby.CompareAndSwap(s, nil) }
 }
 
-// serve leases what is ready to whoever stands by, in the transaction that made it
+// serve leases what is ready to the dispatcher that stands by, in the transaction that made it
 // ready. Who gets a turn so needs no note of it.
 func (q *Queue) serve(tx *sqldb.Tx, turn thole.TurnID) error {
 	s := q.db.standby.Load()
@@ -70,7 +70,7 @@ func (q *Queue) serve(tx *sqldb.Tx, turn thole.TurnID) error {
 }
 
 // round leases the best ready rows, in one statement: as many candidates as the
-// total leaves room for, and of each user what is the user's. Behind a limit claims
+// total leaves room for, and of each user what is the user's. Beyond a limit claims
 // follow one another, because it is a count over all rows.
 type round struct {
 	list       []sqldb.Statement
@@ -82,7 +82,7 @@ type round struct {
 
 func (q *Queue) round(c queue.Claim, want int) *round {
 	total, perUser := unlimited(c.Limits.Total), unlimited(c.Limits.PerUser)
-	if c.Care {
+	if c.Maintenance {
 		total, perUser = math.MaxInt32, math.MaxInt32
 	}
 	args := []any{c.Owner, c.Lease.Milliseconds(), c.Token}
@@ -155,7 +155,7 @@ func (r *round) more() bool { return r.fair && len(r.leases) > 0 && r.candidates
 
 // claimable is what a claim looks for.
 func claimable(c queue.Claim) string {
-	if c.Care {
+	if c.Maintenance {
 		return `state = 'ready' and head and kind <> 'turn'`
 	}
 	return `state = 'ready' and head and kind = 'turn'`

@@ -45,8 +45,8 @@ func pipelineWork(w *crash.Work) error {
 		}
 		do(ack, err)
 	}
-	claim := func(ack string, lease time.Duration, care bool) queue.Lease {
-		got, err := q.Claim(ctx, queue.Claim{Owner: "x", Token: "token " + ack, Max: 1, Lease: lease, Care: care})
+	claim := func(ack string, lease time.Duration, maintenance bool) queue.Lease {
+		got, err := q.Claim(ctx, queue.Claim{Owner: "x", Token: "token " + ack, Max: 1, Lease: lease, Maintenance: maintenance})
 		if err == nil && len(got) != 1 {
 			err = thole.Errorf(thole.CodeConflict, "%s: claimed %d", ack, len(got))
 		}
@@ -95,11 +95,11 @@ func pipelineWork(w *crash.Work) error {
 	do("asked to stop", q.Enqueue(ctx, queue.Item{Kind: queue.Stop, Turn: stop, Thread: thread, User: "u"}))
 	l = claim("claimed second", time.Hour, false)
 	do("completed second", q.Complete(ctx, b, l.Token))
-	l = claim("claimed care", time.Hour, true)
+	l = claim("claimed maintenance", time.Hour, true)
 	mark("stopped", rows.MarkStopped)
 	sync("sync after stop", nil)
 	mark("deleted", rows.MarkDeleted)
-	do("completed care", q.Complete(ctx, stop, l.Token))
+	do("completed maintenance", q.Complete(ctx, stop, l.Token))
 	_, err = rows.Ensure(ctx, executor.Row{ID: thole.ExecutorID(uuid(10)), Thread: thread, Scope: executor.ScopeThread, Driver: "d"})
 	do("intended another", err)
 	ok, err = rows.MarkMissing(ctx, thole.ExecutorID(uuid(10)))

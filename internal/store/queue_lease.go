@@ -39,7 +39,7 @@ func (q *Queue) underLease(ctx context.Context, step, topic string, turn thole.T
 	return cancel, err
 }
 
-// fenceTurn refuses a writer whose lease on a turn is over. Whoever changes a
+// fenceTurn refuses a writer whose lease on a turn is over. A caller that changes a
 // turn under a lease calls it in the same transaction. Without a turn there is nothing
 // to be fenced: a user's wish, or a thread that is only being stored.
 func fenceTurn(tx *sqldb.Tx, turn thole.TurnID, token string) error {
@@ -124,7 +124,7 @@ func (q *Queue) Cancel(ctx context.Context, turn thole.TurnID) (ok bool, err err
 }
 
 // cancelTurn marks a turn to be stopped. One that waits becomes ready at once: a
-// worker must claim it to tell the thread.
+// worker must claim it to record it in the thread.
 func cancelTurn(tx *sqldb.Tx, turn thole.TurnID) (bool, error) {
 	ok, err := tx.ExecOne(`update turn_queue set cancel = true, available_at = 0, state = case when state = 'parked' then 'ready' else state end
 		where turn_id = $1 and state <> 'done'`, turn)

@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
-// A turn is added in the moment in which the one before it completes: whoever
+// A turn is added in the moment in which the one before it completes: whichever
 // commits second makes it the head.
 func TestATurnAddedWhileTheOneBeforeCompletes(t *testing.T) {
 	ctx := context.Background()

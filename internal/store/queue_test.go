@@ -204,39 +204,39 @@ func TestQueue(t *testing.T) {
 				t.Fatal("cancelled a turn that is done", err)
 			}
 		})
-		t.Run("care stands in line with turns and has no limit", func(t *testing.T) {
+		t.Run("maintenance stands in line with turns and has no limit", func(t *testing.T) {
 			q := open(t).Queue()
 			turn := add(t, q, 1, 1, 1, 0)
-			care := func(n, thread int, kind queue.Kind) thole.TurnID {
+			maintain := func(n, thread int, kind queue.Kind) thole.TurnID {
 				it := queue.Item{Kind: kind, Turn: thole.TurnID(uuid(n)), Thread: thole.ThreadID(uuid(thread)), User: thole.UserID(uuid(1))}
 				if err := q.Enqueue(ctx, it); err != nil {
 					t.Fatal(err)
 				}
 				return it.Turn
 			}
-			stop := care(2, 1, queue.Stop)
-			care(3, 1, queue.Stop) // the thread waits for one already
+			stop := maintain(2, 1, queue.Stop)
+			maintain(3, 1, queue.Stop) // the thread waits for one already
 			urgent := queue.Item{Kind: queue.Stop, Turn: thole.TurnID(uuid(6)), Thread: thole.ThreadID(uuid(1)), User: thole.UserID(uuid(1)), Priority: 1}
 			if err := q.Enqueue(ctx, urgent); err != nil {
 				t.Fatal(err)
 			}
 			if row, err := q.Get(ctx, stop); err != nil || row.Priority != 1 {
-				t.Fatalf("the care that waits has priority %d, %v", row.Priority, err)
+				t.Fatalf("the maintenance that waits has priority %d, %v", row.Priority, err)
 			}
 			if _, err := q.Get(ctx, urgent.Turn); thole.CodeOf(err) != thole.CodeNotFound {
 				t.Fatalf("a second one of its kind: %v", err)
 			}
-			other := care(4, 2, queue.Sync)
+			other := maintain(4, 2, queue.Sync)
 			next := add(t, q, 5, 1, 1, 9)
-			claimCare := func() []queue.Lease {
-				got, err := q.Claim(ctx, queue.Claim{Owner: "test", Token: thole.NewID[string](time.Now()), Max: 9, Lease: hour, Care: true, Limits: queue.Limits{Total: 1}})
+			claimMaintenance := func() []queue.Lease {
+				got, err := q.Claim(ctx, queue.Claim{Owner: "test", Token: thole.NewID[string](time.Now()), Max: 9, Lease: hour, Maintenance: true, Limits: queue.Limits{Total: 1}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				return got
 			}
-			if got := claimCare(); !slices.Equal(turns(got), []thole.TurnID{other}) || got[0].Kind != queue.Sync {
-				t.Fatalf("care: %+v", got)
+			if got := claimMaintenance(); !slices.Equal(turns(got), []thole.TurnID{other}) || got[0].Kind != queue.Sync {
+				t.Fatalf("maintenance: %+v", got)
 			}
 			l := claim(t, q, 9, hour, queue.Limits{Total: 1})
 			if !slices.Equal(turns(l), []thole.TurnID{turn}) {
@@ -245,15 +245,15 @@ func TestQueue(t *testing.T) {
 			if err := q.Complete(ctx, turn, l[0].Token); err != nil {
 				t.Fatal(err)
 			}
-			got := claimCare()
+			got := claimMaintenance()
 			if !slices.Equal(turns(got), []thole.TurnID{stop}) || len(claim(t, q, 9, hour, queue.Limits{})) != 0 {
-				t.Fatalf("care after the turn: %+v", got)
+				t.Fatalf("maintenance after the turn: %+v", got)
 			}
 			if err := q.Complete(ctx, stop, got[0].Token); err != nil {
 				t.Fatal(err)
 			}
 			if l := claim(t, q, 9, hour, queue.Limits{}); !slices.Equal(turns(l), []thole.TurnID{next}) {
-				t.Fatalf("turn after the care: %+v", l)
+				t.Fatalf("turn after the maintenance: %+v", l)
 			}
 		})
 		t.Run("claims wake up", func(t *testing.T) {

@@ -237,7 +237,7 @@ func (s *Threads) Compact(ctx context.Context, id thole.ThreadID, floor uint64) 
 	return s.update(ctx, "thread.compact", func(tx *sqldb.Tx) error {
 		ok, err := tx.ExecOne(`update threads set floor = $2 where id = $1 and floor < $2 and seq >= $2`, id, int64(floor))
 		if err != nil || !ok {
-			return err // somebody went as far already
+			return err // another reader went as far already
 		}
 		_, err = tx.Exec(`delete from thread_events where thread_id = $1 and seq <= $2`, id, int64(floor))
 		return err

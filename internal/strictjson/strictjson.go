@@ -1,11 +1,11 @@
 // Package strictjson reads JSON as its writer meant it: a member is known by its
 // exact name, and no object has two of one name. encoding/json also takes a member
 // in other letters of case and lets the last of several win, so `"Sandbox":null`
-// beside `"sandbox"` would switch a sandbox off.
+// next to `"sandbox"` would switch a sandbox off.
 //
 // A member whose name differs from a known one by case alone is unknown and is
-// passed over, as any unknown member is; beside the known one it is refused as its
-// duplicate. Keys of maps are told apart by case, because they are data. What
+// passed over, as any unknown member is; next to the known one it is refused as its
+// duplicate. Keys of maps are case-sensitive, because they are data. What
 // decodes itself (json.Unmarshaler, json.RawMessage) is not looked into.
 //
 // It knows none of our nouns. Values are made by encoding/json.

@@ -164,7 +164,7 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// exactly writes a text anew without the members that t does not know exactly; it
+// exactly rewrites a text without the members that t does not know exactly; it
 // reports whether there was no duplicate. A text that is no JSON stays.
 func exactly(data []byte, t reflect.Type) ([]byte, bool) {
 	if !json.Valid(data) {
@@ -265,7 +265,7 @@ func exactly(data []byte, t reflect.Type) ([]byte, bool) {
 var sample = []byte(`{"kind":"command","name":"process/start","inner":{"sandbox":"workspace-write","keep":"` + strings.Repeat("some text ", 20) +
 	`"},"more":[{"keep":"a"},{"keep":"b"}],"env":{"PATH":"/usr/bin:/bin","HOME":"/root","TERM":"xterm","LANG":"C.UTF-8"},"raw":{"a":[1,2,3]},"at":"2026-01-01T00:00:00Z"}`)
 
-// BenchmarkUnmarshal reads by turns with and without exact names and tells the best
+// BenchmarkUnmarshal reads by turns with and without exact names and logs the best
 // of each, because a machine that does other things slows both.
 func BenchmarkUnmarshal(b *testing.B) {
 	long, _ := json.Marshal(tree{Name: strings.Repeat("output of a process\n", 3000)})

@@ -13,7 +13,7 @@ import (
 const maxDepth = 10000
 
 // walker goes through a text along a plan. It checks names only: the grammar is
-// encoding/json's, and a text that the walker does not understand is none.
+// encoding/json's, and a text that the walker does not understand is invalid.
 type walker struct {
 	data   []byte
 	pos    int

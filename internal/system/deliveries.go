@@ -46,7 +46,7 @@ func newDeliveries(cfg *config.Config, db *store.DB, m *meter, log *slog.Logger)
 	if d.compose, err = messages(cfg.Delivery.Template, cfg.Delivery.MessageBytes); err != nil {
 		return nil, err
 	}
-	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: limits(cfg.Delivery), Wake: d.tell, Held: m.held})
+	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: limits(cfg.Delivery), Wake: d.notify, Held: m.held})
 	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, d.keeper, sqldb.OutcomeUnknown)
 	return d, err
 }
@@ -62,8 +62,8 @@ func (d *deliveries) newDriver(by map[thole.Target]channel.Channel) *driver.Driv
 	return out
 }
 
-// tell wakes the driver and everyone who waits for a change.
-func (d *deliveries) tell(ready *delivery.Candidate) {
+// notify wakes the driver and everyone who waits for a change.
+func (d *deliveries) notify(ready *delivery.Candidate) {
 	d.mu.Lock()
 	close(d.changed)
 	d.changed = make(chan struct{})

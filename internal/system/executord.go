@@ -23,7 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // ExecutordConfig places an executord.
@@ -54,7 +54,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
-	files := workspace.NewLocal(workspace.LocalConfig{Dir: cfg.Dirs.Workspace, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
+	files := side.New(side.Config{Dir: cfg.Dirs.Workspace, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
 	defer files.Close()
 	processes := execserver.New(execserver.Config{Version: version.Codex})
 	defer processes.Close()
@@ -62,7 +62,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	defer commands.Stop()
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: workspace.Handler(files), Exec: commands,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands,
 	})
 	if err != nil {
 		return err

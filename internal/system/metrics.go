@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/version"
 )
 
-// meter makes spans and metrics of what the parts tell.
+// meter makes spans and metrics of what the parts report.
 type meter struct {
 	spans  *tracing.Tracer
 	set    *metrics.Set
@@ -24,19 +24,19 @@ func newMeter(spans *tracing.Tracer) *meter {
 	took := metrics.HistogramBy(set, "thole_turn_phase_seconds", "How long the phases of turns took.", "phase",
 		measure.Start, measure.Restore, measure.Link, measure.Validate, measure.Run, measure.Apply)
 	for what, h := range map[measure.What][2]string{
-		measure.Turn:      {"thole_turn_seconds", "How long a worker had a turn, humans included."},
-		measure.Claim:     {"thole_queue_wait_seconds", "How long turns waited for a worker."},
-		measure.Commit:    {"thole_store_commit_seconds", "How long durable changes took, the wait for others included."},
-		measure.ModelWait: {"thole_model_wait_seconds", "From a run's beginning to the agent's first words."},
-		measure.Sync:      {"thole_sync_seconds", "How long the syncs of workspaces took."},
-		measure.Care:      {"thole_care_seconds", "How long executors were cared for."},
-		measure.Deliver:   {"thole_delivery_seconds", "From a delivery's barrier to its recorded answer."},
+		measure.Turn:        {"thole_turn_seconds", "How long a worker had a turn, humans included."},
+		measure.Claim:       {"thole_queue_wait_seconds", "How long turns waited for a worker."},
+		measure.Commit:      {"thole_store_commit_seconds", "How long durable changes took, the wait for others included."},
+		measure.ModelWait:   {"thole_model_wait_seconds", "From a run's beginning to the agent's first words."},
+		measure.Sync:        {"thole_sync_seconds", "How long the syncs of workspaces took."},
+		measure.Maintenance: {"thole_maintenance_seconds", "How long maintenance of executors (sync, stop, remove) took."},
+		measure.Deliver:     {"thole_delivery_seconds", "From a delivery's barrier to its recorded answer."},
 	} {
 		took[what] = set.Histogram(h[0], h[1])
 	}
 	counts := map[measure.What]func(){}
 	for what, c := range map[measure.What][2]string{
-		measure.Retried:    {"thole_turn_retries_total", "Turns and care that went back to the queue."},
+		measure.Retried:    {"thole_turn_retries_total", "Turns and maintenance that went back to the queue."},
 		measure.Fenced:     {"thole_leases_fenced_total", "Workers that lost their lease."},
 		measure.SyncFailed: {"thole_syncs_failed_total", "Syncs of workspaces that failed."},
 		measure.Held:       {"thole_deliveries_held_total", "Batches that were left to a human."},
@@ -66,7 +66,7 @@ func (m *meter) Took(w measure.What, d time.Duration) { m.took[w](d) }
 // Count implements measure.Meter.
 func (m *meter) Count(w measure.What) { m.counts[w]() }
 
-// commit, held and slow are what the machines and the store tell, which know no
+// commit, held and slow are what the machines and the store report, which know no
 // meter.
 func (m *meter) commit(d time.Duration) { m.Took(measure.Commit, d) }
 func (m *meter) held()                  { m.Count(measure.Held) }

@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon/wire"
 )
 
-// Whoever is told of the page may ask the home at once: `thole login`, or another
+// A user who reads the page's address may ask the home at once: `thole login`, or another
 // `thole up` that must find this one.
 func TestThePageIsToldWhenTheHomeAnswers(t *testing.T) {
 	home, err := os.MkdirTemp("", "tr") // the path of a socket is short

@@ -22,7 +22,7 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// A box shows an agent's CLI and nothing that lies beside it, however it was
+// A box shows an agent's CLI and nothing that lies next to it, however it was
 // installed: not the user's keyring, not thole's socket. The CLI runs inside.
 func TestABoxShowsTheCLIAlone(t *testing.T) { lab.EveryUser(t, boxShowsTheCLIAlone) }
 
@@ -177,7 +177,7 @@ func newLayout(t *testing.T) *layout {
 	return &layout{t, home}
 }
 
-// canaries lie beside every place that a package manager uses.
+// canaries lie next to every place that a package manager uses.
 func (l *layout) canaries() (out []string) {
 	out = []string{"canary", ".thole/canary", ".local/canary", ".local/share/keyrings/canary", ".ssh/canary"}
 	for _, at := range []string{"node_modules", ".local/lib/node_modules", ".local/bin", ".local/lib", ".local/lib/node_modules/@maker", ".local/lib/node_modules/other",

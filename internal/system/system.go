@@ -48,11 +48,11 @@ type Options struct {
 	Log       *slog.Logger
 	// Ready is called once: with nil when the home's socket answers.
 	Ready func(error)
-	// Web is told where the page is once the home's socket answers, because it names
+	// Web receives where the page is once the home's socket answers, because it names
 	// commands that ask there; nil: no HTTP. UI is the built page.
 	Web func(Page)
 	UI  fs.FS
-	// Leaves is told at the end which executors go on; nil: nobody asks.
+	// Leaves receives at the end which executors go on; nil: nobody asks.
 	Leaves func([]executors.Left)
 	// Hook observes durable steps, for crash tests.
 	Hook sqldb.Hook
@@ -160,8 +160,8 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 			return nil, err
 		}
 	}
-	beside := http.NewServeMux()
-	beside.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
+	others := http.NewServeMux()
+	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
 	methods = maps.Clone(methods)
 	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), page.methods()} {
 		maps.Copy(methods, more)
@@ -185,9 +185,9 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	s.runs("deliveries", background(func(ctx context.Context) { _ = deliver.Run(ctx) }))
 	s.runs("sweep of results", background(results.sweepAlways))
-	s.ready = func() { page.tell(o.Web) }
+	s.ready = func() { page.announce(o.Web) }
 	s.socket = daemon.Config{
-		Owner: owner, Role: o.Role, Methods: methods, Beside: beside, Idle: o.Idle, Log: log,
+		Owner: owner, Role: o.Role, Methods: methods, OtherPaths: others, Idle: o.Idle, Log: log,
 		Waiting: map[string]bool{wire.JobWait: true, executors.MethodSaved: true, executors.MethodStopped: true},
 		Attach:  func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },
 		Staying: func(ctx context.Context, idle time.Duration) (string, error) {
@@ -209,7 +209,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 // closes has something closed at the end, before what was opened earlier.
 func (s *System) closes(f func() error) { s.open = append(s.open, f) }
 
-// runs has a part run, from behind the parts before it until before they end.
+// runs has a part run, from after the start of the parts before it until before they end.
 func (s *System) runs(name string, p service.Part) { s.parts = append(s.parts, named{name, p}) }
 
 // Run does what is overdue, starts the parts in order, and serves the home until it

@@ -84,7 +84,7 @@ func room(cfg config.Executor) executor.Limits {
 	return executor.Limits{CPUs: cfg.CPUs, Memory: int64(cfg.MemoryMB) << 20, Pids: cfg.Pids}
 }
 
-// located tells executord where the CLIs are, in the variables of the configuration.
+// located gives executord where the CLIs are, in the variables of the configuration.
 func located(agents *registry.Registry) map[string]string {
 	env := map[string]string{}
 	for name, path := range agents.Paths() {

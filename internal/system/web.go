@@ -30,7 +30,7 @@ type Page struct {
 	URL    string `json:"url"`
 	Base   string `json:"base"`
 	Listen string `json:"listen"`
-	// Warning is what whoever started it must know.
+	// Warning is what the user who started it must know.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -110,8 +110,8 @@ func (p *web) methods() map[string]daemon.Method {
 	return map[string]daemon.Method{MethodLogin: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return p.link(ctx) }}
 }
 
-// tell tells where the page is, if there is one.
-func (p *web) tell(to func(Page)) {
+// announce reports where the page is, if there is one.
+func (p *web) announce(to func(Page)) {
 	if p != nil {
 		to(p.page)
 	}

@@ -71,7 +71,7 @@ func addressOf(c config.HTTP, bound net.Addr) address {
 		}
 	}
 	if !a.tls && !tcp.Addr().Unmap().IsLoopback() {
-		a.warning = "other machines reach " + c.Listen + " without TLS: whoever listens on the way reads tokens and cookies (http.tls_cert, or a proxy and http.public_url)"
+		a.warning = "other machines reach " + c.Listen + " without TLS: an eavesdropper reads tokens and cookies (http.tls_cert, or a proxy and http.public_url)"
 	}
 	return a
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/objects/s3"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
 // openFiles opens the object store the configuration names. A directory is served
@@ -38,7 +39,7 @@ func (s *System) openFiles(cfg *config.Config, db *store.DB, log *slog.Logger) (
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
 	s.closes(func() error { client.CloseIdleConnections(); return nil })
-	manager := workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: at, Manifests: manifests, Client: client, Log: log})
+	manager := manager.New(manager.Config{Rows: db.Workspaces(), Objects: at, Manifests: manifests, Client: client, Log: log})
 	return depot.New(depot.Config{Manager: manager, Rows: db.Workspaces(), Objects: at, Check: check, Log: log}), nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
 // files is the object store, in a directory that is served on loopback.
@@ -39,14 +40,14 @@ func newFiles(t testing.TB, at string) *files {
 
 // of is what the dispatcher of one store restores from and syncs to.
 func (f *files) of(db *store.DB) dispatch.Workspaces {
-	return depot{workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: f.objects, Client: f.client})}
+	return depot{manager.New(manager.Config{Rows: db.Workspaces(), Objects: f.objects, Client: f.client})}
 }
 
 // depot is a manager as the dispatcher sees it.
-type depot struct{ *workspace.Manager }
+type depot struct{ *manager.Manager }
 
-func target(t dispatch.Target) workspace.Target {
-	out := workspace.Target{Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token}
+func target(t dispatch.Target) manager.Target {
+	out := manager.Target{Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token}
 	if t.Client != nil {
 		out.Side = workspace.Remote(t.Client)
 	}

@@ -32,7 +32,7 @@ import (
 	"github.com/tholehq/thole/internal/transport/ws"
 )
 
-// Kit is one server process, as far as its clients can tell.
+// Kit is one server process, as far as its clients can see.
 type Kit struct {
 	t    testing.TB
 	Home string
@@ -62,9 +62,9 @@ func DB(db *store.DB) Option { return func(k *Kit) { k.db, k.own = db, false } }
 // Home keeps the kit's files there instead of in a temporary directory.
 func Home(dir string) Option { return func(k *Kit) { k.Home = dir } }
 
-// Beside is another process of the same deployment: it shares the other's executors
+// Peer is another process of the same deployment: it shares the other's executors
 // and objects, and its store if both were given one database.
-func Beside(other *Kit) Option {
+func Peer(other *Kit) Option {
 	return func(k *Kit) { k.Executors, k.files = other.Executors, other.files }
 }
 

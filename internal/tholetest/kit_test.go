@@ -47,7 +47,7 @@ func until(t *testing.T, k *tholetest.Kit, id thole.ThreadID, turn thole.TurnID,
 func settled(t fold.Turn) bool { return t.Phase.Terminal() }
 
 // A kit's turns take the shipped way: a row of the queue, an executor with its
-// workspace, a sync behind the turn; a fork goes on with its parent's files.
+// workspace, a sync after the turn; a fork goes on with its parent's files.
 func TestShippedPipeline(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		db := open(t)

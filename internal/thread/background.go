@@ -225,7 +225,7 @@ func (m *Machine) unload(now time.Time) {
 			m.forget(l)
 			if was {
 				e := event.Event{Thread: l.id, Time: now, Actor: thole.SystemActor}
-				m.tellWatchers(l.st.Row.Thread.Owner, []event.Event{statusEvent(e, l.st.Row.Status(false))})
+				m.notifyWatchers(l.st.Row.Thread.Owner, []event.Event{statusEvent(e, l.st.Row.Status(false))})
 			}
 		}
 		l.release()

@@ -12,7 +12,7 @@ import (
 type Batch struct {
 	Events []event.Event
 	// Before is the thread as it was before the first event. It is nil for batches
-	// read from the log, whose reader resumed behind a cursor, and for those of Watch.
+	// read from the log, whose reader resumed after a cursor, and for those of Watch.
 	Before *fold.State
 
 	mu      sync.Mutex // guards encoded

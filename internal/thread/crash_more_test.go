@@ -139,7 +139,7 @@ func (l late) Steer(ctx context.Context, ref thread.TurnRef, _ []thole.Input, _ 
 }
 
 // A steer that went to the queue with the end of its turn did not fail: a caller
-// that was told so would send it a second time.
+// that was answered so would send it a second time.
 func TestRefusedAtTheEnd(t *testing.T) {
 	db, m, err := openCrash(t.TempDir(), nil)
 	if err != nil {

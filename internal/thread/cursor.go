@@ -15,7 +15,7 @@ const (
 	maxPage     = 1000
 )
 
-// CursorAt is the cursor of a list of items or turns that continues behind
+// CursorAt is the cursor of a list of items or turns that continues after
 // position n: an item's sequence number or a turn's number. Descending lists
 // that begin with CursorAt(N+1) show what a snapshot at N contains.
 func CursorAt(n uint64) string { return encodeCursor(strconv.FormatUint(n, 10)) }
@@ -54,7 +54,7 @@ func rangeOf(p PageParams) (q RangeQuery, back bool, err error) {
 	if back {
 		q.Desc = !q.Desc
 	}
-	if q.After == 0 { // behind the start, 0 would mean the other end
+	if q.After == 0 { // after the start, 0 would mean the other end
 		if q.Desc {
 			q.Limit = 0
 		}

@@ -10,7 +10,7 @@ import (
 
 // report folds what the agent's provider reported into the open turn. skip are
 // events known to be in the log. What the log's state shows to be a repeat is
-// dropped too: a provider may tell a fact again after a reconnect.
+// dropped too: a provider may report a fact again after a reconnect.
 func (w *writer) report(events []event.Event, skip map[thole.EventID]bool) error {
 	turn := w.s.OpenID()
 	if fold.SlotOf(w.s.Open) == fold.Parked {
@@ -66,7 +66,7 @@ func (w *writer) moot(e event.Event) bool {
 	return false
 }
 
-// delta tells subscribers of text that grew. It is not stored as an event.
+// delta sends subscribers text that grew. It is not stored as an event.
 func (w *writer) delta(turn thole.TurnID, e event.Event) {
 	i := w.s.Item(e.ItemID)
 	if i < 0 || !w.s.Items[i].Open || e.Delta == "" {

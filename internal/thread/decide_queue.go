@@ -12,7 +12,7 @@ import (
 const maxQueue = 100
 
 // drain starts the queue's head on an idle thread. A user's interrupt holds the
-// queue until a turn completes or fails, or somebody starts a message by hand:
+// queue until a turn completes or fails, or a user starts a message by hand:
 // who pressed stop does not want the next thing to begin by itself.
 func (w *writer) drain() {
 	th := w.s.Row.Thread
@@ -32,7 +32,7 @@ func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 	w.add(event.QueueAdded, "", event.Data{Message: &m})
 	switch {
 	case !p.Start:
-	case p.Errand && w.s.Open == nil:
+	case p.Command && w.s.Open == nil:
 		if _, err := w.startQueued(m.ID); err != nil {
 			return m, err
 		}
@@ -43,7 +43,7 @@ func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 }
 
 // startQueued takes a message out of the queue and begins a turn with it, in
-// the name of whoever wrote it.
+// the name of its author.
 func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	if w.s.Open != nil {
 		return "", errBusy(w.s)
@@ -80,16 +80,16 @@ func errNotQueued(id thole.MessageID) error {
 	return thole.Errorf(thole.CodeNotFound, "queued submission not found: %s", id).WithHint("it may have started to run")
 }
 
-func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []When[event.Message]) (event.Message, error) {
+func (w *writer) editQueued(id thole.MessageID, input []thole.Input, when []Precondition[event.Message]) (event.Message, error) {
 	i := w.s.QueuedAt(id)
 	if i < 0 {
 		return event.Message{}, errNotQueued(id)
 	}
 	m := w.s.Queue[i]
-	if err := held(m, when); err != nil {
+	if err := check(m, when); err != nil {
 		return event.Message{}, err
 	}
-	if errand, _ := thole.ErrandOf(m.Input); errand != "" {
+	if command, _ := thole.TurnCommandOf(m.Input); command != "" {
 		return event.Message{}, thole.Errorf(thole.CodeConflict, "%s cannot be edited", m.Input[0].Text).WithHint("remove it and ask for another")
 	}
 	m.Input = input
@@ -147,12 +147,12 @@ func (w *writer) refuseSteer(turn thole.TurnID, m event.Message, requeue bool) b
 }
 
 // unqueue removes a message and reports whether it was there.
-func (w *writer) unqueue(id thole.MessageID, when []When[event.Message]) (bool, error) {
+func (w *writer) unqueue(id thole.MessageID, when []Precondition[event.Message]) (bool, error) {
 	i := w.s.QueuedAt(id)
 	if i < 0 {
 		return false, nil
 	}
-	if err := held(w.s.Queue[i], when); err != nil {
+	if err := check(w.s.Queue[i], when); err != nil {
 		return false, err
 	}
 	w.add(event.QueueRemoved, "", event.Data{MessageID: id})
@@ -163,7 +163,7 @@ func (w *writer) unqueue(id thole.MessageID, when []When[event.Message]) (bool, 
 // cannot take it.
 func steerNow(ctx context.Context, r Runner, ref TurnRef, m event.Message) error {
 	if r == nil {
-		return nil // whoever takes the turn finds it in Turn.Steers
+		return nil // the process that takes the turn finds it in Turn.Steers
 	}
 	return r.Steer(ctx, ref, m.Input, m.ClientID)
 }

@@ -31,7 +31,7 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	}
 	w.trace = p.Trace
 	w.add(event.TurnStarted, id, event.Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
-	if errand, _ := thole.ErrandOf(p.Input); errand == "" {
+	if command, _ := thole.TurnCommandOf(p.Input); command == "" {
 		w.userMessage(id, p.Input, p.ClientID, "")
 	}
 	w.call(func(r Runner) { r.Wake(w.s.Row.Thread.ID, id) })
@@ -74,11 +74,11 @@ func (w *writer) steer(p Steer) error {
 	return w.err
 }
 
-// steerable refuses to mix errands with what is said.
+// steerable refuses to mix command turns with messages.
 func steerable(inputs ...[]thole.Input) error {
 	for _, in := range inputs {
-		if errand, _ := thole.ErrandOf(in); errand != "" {
-			return thole.Errorf(thole.CodeUnsupported, "cannot steer a %s turn", errand).WithHint("queue the message instead")
+		if command, _ := thole.TurnCommandOf(in); command != "" {
+			return thole.Errorf(thole.CodeUnsupported, "cannot steer a %s turn", command).WithHint("queue the message instead")
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func (w *writer) usurped(r fold.AskRecord, e event.Event) bool {
 }
 
 // unasked looks whether an item was carried out that nobody had allowed: its ask is
-// pending still, or was withdrawn. An "always" may have allowed what waited beside.
+// pending still, or was withdrawn. An "always" may have allowed other pending asks too.
 func (w *writer) unasked(item event.Item) {
 	if item.State != event.StateCompleted || w.s.Open == nil || w.s.Open.Interrupted {
 		return
@@ -73,13 +73,13 @@ func (w *writer) selfAnswered(id thole.EventID, r fold.AskRecord, a *event.Answe
 	if w.err != nil {
 		return
 	}
-	w.told = append(w.told, r.Ask.ID)
+	w.usurpedAsks = append(w.usurpedAsks, r.Ask.ID)
 	w.interrupt(nil)
 }
 
 // alarm logs, after the commit, which asks an agent answered itself.
 func (m *Machine) alarm(w *writer) {
-	for _, ask := range w.told {
+	for _, ask := range w.usurpedAsks {
 		m.cfg.Log.Warn("an agent answered its own question; its turn was stopped",
 			"thread", w.s.Row.Thread.ID, "ask", ask, "executor", w.executor)
 	}

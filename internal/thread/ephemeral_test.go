@@ -9,7 +9,7 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// Ephemeral threads that somebody still follows keep no other from its end, however
+// Ephemeral threads that a client still follows keep no other from its end, however
 // many they are.
 func TestEphemeralThreadsBehindOthersGo(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t), nil)

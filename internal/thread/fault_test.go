@@ -19,9 +19,9 @@ import (
 	"github.com/tholehq/thole/internal/thread/threadtest"
 )
 
-// With the store failing at any call, before its effect or after it, whoever asks
-// again gets what they asked for once, and the machine believes what a machine
-// that reads the store anew believes.
+// With the store failing at any call, before its effect or after it, a client that asks
+// again gets what it asked for once, and the machine believes what a machine
+// that reads the store again believes.
 func TestStoreFailsAtEveryCall(t *testing.T) {
 	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
 		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
@@ -93,7 +93,7 @@ func TestStoreFailsAtEveryCall(t *testing.T) {
 		}
 		fresh.Attach(nobody{})
 		defer shut(fresh)
-		if diff := cmp.Diff(told(t, fresh), told(t, m), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(seen(t, fresh), seen(t, m), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("the machine believes otherwise than the store (-store +machine):\n%s", diff)
 		}
 		story(t, fresh, turn.ID)
@@ -106,8 +106,8 @@ func shut(m *thread.Machine) {
 	_ = m.Close(ended)
 }
 
-// told is what a client that attaches now is told.
-func told(t *testing.T, m *thread.Machine) thread.Snapshot {
+// seen is what a client that attaches now receives.
+func seen(t *testing.T, m *thread.Machine) thread.Snapshot {
 	t.Helper()
 	sub, err := m.Subscribe(bg, me, crashed, thread.SubscribeOptions{})
 	if errors.Is(err, fault.Err) { // the fault was waiting for this very call
@@ -122,7 +122,7 @@ func told(t *testing.T, m *thread.Machine) thread.Snapshot {
 	return s
 }
 
-// story checks that the log tells each thing once.
+// story checks that the log has each thing once.
 func story(t *testing.T, m *thread.Machine, turn thole.TurnID) {
 	t.Helper()
 	events, err := m.Events(bg, me, crashed, 0, 1000)

@@ -54,8 +54,8 @@ func (f flights) load(drafts []Draft) {
 	}
 }
 
-// after returns what of a delta at offset is new behind length bytes; false for
-// a repeat, and for a delta behind a gap, which would show text that never was.
+// after returns what of a delta at offset is new after length bytes; false for
+// a repeat, and for a delta after a gap, which would show text that never was.
 func after(length, offset int64, text string) (string, bool) {
 	if offset > length || offset+int64(len(text)) <= length {
 		return "", false

@@ -164,13 +164,13 @@ func checkAfter(t fold.Thread, after uint64) error {
 }
 
 func errGap(after uint64) error {
-	return thole.Errorf(thole.CodeGone, "events behind %d are no longer kept", after).WithHint("take a snapshot instead of resuming")
+	return thole.Errorf(thole.CodeGone, "events after %d are no longer kept", after).WithHint("take a snapshot instead of resuming")
 }
 
 // Compact removes the events of turns that have ended, up to and including
 // seq: history keeps its turns, items, asks and todos, cursors into the removed
 // part are gone. It reports how far it went.
-func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64, when ...When[fold.Thread]) (uint64, error) {
+func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64, when ...Precondition[fold.Thread]) (uint64, error) {
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
 		return 0, err
@@ -181,7 +181,7 @@ func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.Threa
 			return 0, err
 		}
 	}
-	if err := held(l.st.Row.View(l.attached.Load()), when); err != nil {
+	if err := check(l.st.Row.View(l.attached.Load()), when); err != nil {
 		return 0, err
 	}
 	if l.st.Open != nil {

@@ -40,7 +40,7 @@ func TestLargeThreadStaysCheap(t *testing.T) {
 
 	// A fresh machine, as after a restart.
 	b = newBench(t, db, nil)
-	// The least of several: what else runs in this process, and beside it, adds.
+	// The least of several: what else runs in this process, and next to it, adds.
 	cost := func(id thole.ThreadID) (best work) {
 		for i := range 7 {
 			start := worked(t)

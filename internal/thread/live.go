@@ -18,7 +18,7 @@ type live struct {
 	id   thole.ThreadID
 	lock chan struct{} // holds one token while free
 
-	// attached: somebody works with the thread here, which is what clients see as
+	// attached: a client works with the thread here, which is what clients see as
 	// loaded. Read without the lock.
 	attached atomic.Bool
 
@@ -59,7 +59,7 @@ func (l *live) plan() *flightPlan {
 	return &flightPlan{base: l.flights, turn: l.st.OpenID()}
 }
 
-// publish tells the thread's subscribers. It never blocks.
+// publish sends to the thread's subscribers. It never blocks.
 func (l *live) publish(b *Batch) {
 	var bare *Batch
 	for s := range l.subs {
@@ -99,7 +99,7 @@ func (l *live) snapshot(now time.Time) Snapshot {
 }
 
 // textSoFar is one delta at offset 0 for each stream in flight, for a reader
-// that resumes behind the log and may have missed any of them.
+// that resumes after the log and may have missed any of them.
 func (l *live) textSoFar(now time.Time) []event.Event {
 	var outs []event.Event
 	for _, r := range l.st.Items {
@@ -132,7 +132,7 @@ func (m *Machine) read(ctx context.Context, l *live) error {
 	return nil
 }
 
-// refresh folds what others wrote since and tells the subscribers. It reports
+// refresh folds what others wrote since and sends it to the subscribers. It reports
 // whether there was anything.
 func (m *Machine) refresh(ctx context.Context, l *live) (moved bool, err error) {
 	for {
@@ -178,7 +178,7 @@ func (m *Machine) catchUp(l *live, events []event.Event) error {
 	before := l.st
 	l.st = next
 	l.unsaved = plan.land()
-	m.tell(l, before, outs)
+	m.announce(l, before, outs)
 	return nil
 }
 
@@ -214,14 +214,14 @@ func (m *Machine) drafts(ctx context.Context, l *live) error {
 			}
 		}
 	}
-	m.tell(l, l.st, w.outs)
+	m.announce(l, l.st, w.outs)
 	return nil
 }
 
 // vanish ends a thread that was deleted, here or by another process.
 func (m *Machine) vanish(l *live) {
 	e := event.Event{Thread: l.id, Seq: l.st.Seq() + 1, Time: m.now(), Kind: event.ThreadDeleted}
-	m.tell(l, l.st, []event.Event{e})
+	m.announce(l, l.st, []event.Event{e})
 	for s := range l.subs {
 		s.end(thole.Errorf(thole.CodeGone, "thread %s was deleted", l.id), true)
 	}

@@ -48,7 +48,7 @@ type Machine struct {
 	mu       sync.Mutex // guards what follows; taken inside a live's lock, never around it
 	threads  map[thole.ThreadID]*live
 	watchers map[*watcher]struct{}
-	woken    map[thole.ThreadID]bool // told by the store, not yet looked at; "" is all
+	woken    map[thole.ThreadID]bool // reported by the store, not yet looked at; "" is all
 	runner   Runner
 	// compacted is when resting threads were looked for last.
 	compacted time.Time
@@ -210,10 +210,10 @@ func (m *Machine) writer(l *live, actor thole.Actor) *writer {
 }
 
 // maxTries bounds how often a decision is made again because others wrote. A
-// thread with that many writers at once is told busy.
+// thread with that many writers at once is answered busy.
 const maxTries = 64
 
-// change decides and commits one step of a thread, tells the subscribers, and
+// change decides and commits one step of a thread, notifies the subscribers, and
 // then the runner. decide may run several times.
 func (m *Machine) change(ctx context.Context, actor thole.Actor, id thole.ThreadID, step string, decide func(l *live, w *writer) error) error {
 	l, err := m.hold(ctx, actor, id)
@@ -294,7 +294,7 @@ func (m *Machine) accept(l *live, w *writer) {
 		default:
 		}
 	}
-	m.tell(l, before, w.outs)
+	m.announce(l, before, w.outs)
 }
 
 // happened looks up whether a commit of unknown outcome took place. Until that
@@ -310,12 +310,12 @@ func (m *Machine) happened(l *live, first thole.EventID) bool {
 	return err == nil && known[first]
 }
 
-// tell publishes to the thread's subscribers and to those who watch all.
-func (m *Machine) tell(l *live, before *fold.State, outs []event.Event) {
+// announce publishes to the thread's subscribers and to those who watch all.
+func (m *Machine) announce(l *live, before *fold.State, outs []event.Event) {
 	if len(outs) > 0 {
 		l.publish(&Batch{Events: outs, Before: before})
 	}
-	m.tellWatchers(l.st.Row.Thread.Owner, outs)
+	m.notifyWatchers(l.st.Row.Thread.Owner, outs)
 }
 
 func errNoActor() error {

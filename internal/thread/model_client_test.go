@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// client is one subscriber with its own view, built only from what it was told.
+// client is one subscriber with its own view, built only from what it received.
 type client struct {
 	w      *world
 	sub    *thread.Subscription
@@ -20,7 +20,7 @@ type client struct {
 	seq    uint64
 	upTo   uint64 // of the snapshot; a resuming client reaches it by events
 	status event.Status
-	known  bool // status has been told, or was in the snapshot
+	known  bool // status has been received, or was in the snapshot
 	items  map[thole.ItemID]string
 	open   map[thole.ItemID]bool
 	pend   map[thole.AskID]bool
@@ -119,7 +119,7 @@ func (w *world) read() {
 	}
 }
 
-// readTo reads to the log's end and on, until the ephemeral events behind it
+// readTo reads to the log's end and on, until the ephemeral events after it
 // (deltas, status) have made the client agree with the log.
 func (c *client) readTo(end uint64) {
 	late := time.After(poll.Limit)

@@ -20,8 +20,8 @@ func (w *world) steer() {
 	}
 	_, err := w.m.Steer(bg, me, thread.Steer{Thread: w.id, Expected: expected, Input: thole.Text(w.next("also "))})
 	switch {
-	case ref.open != "" && expected == ref.open && ref.errand:
-		w.code("steer an errand", err, thole.CodeUnsupported)
+	case ref.open != "" && expected == ref.open && ref.command:
+		w.code("steer a command turn", err, thole.CodeUnsupported)
 	case ref.open != "" && expected == ref.open:
 		w.code("steer", err, "")
 	default:
@@ -76,15 +76,15 @@ func (w *world) queue() {
 		}
 		return rapid.SampledFrom(ref.queue).Draw(w.d, "message")
 	}
-	switch rapid.SampledFrom([]string{"add", "add", "errand", "edit", "remove", "reorder", "start", "promote"}).Draw(w.d, "queue") {
+	switch rapid.SampledFrom([]string{"add", "add", "command", "edit", "remove", "reorder", "start", "promote"}).Draw(w.d, "queue") {
 	case "add":
 		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Text(w.next("later ")), Start: rapid.Bool().Draw(w.d, "start")})
 		w.code("enqueue", err, "")
-	case "errand":
-		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Shell(w.next("run ")), Errand: true, Start: true})
-		w.code("errand", err, "")
-		if after := w.reference(); ref.open == "" && (after.open == "" || !after.errand || !slices.Equal(after.queue, ref.queue)) {
-			w.t.Fatalf("an errand on an idle thread is not what runs: %q, queue %v", after.open, after.queue)
+	case "command":
+		_, err := w.m.Enqueue(bg, me, thread.Enqueue{Thread: w.id, Input: thole.Shell(w.next("run ")), Command: true, Start: true})
+		w.code("command", err, "")
+		if after := w.reference(); ref.open == "" && (after.open == "" || !after.command || !slices.Equal(after.queue, ref.queue)) {
+			w.t.Fatalf("a command turn on an idle thread is not what runs: %q, queue %v", after.open, after.queue)
 		}
 	case "edit":
 		id := some()
@@ -92,8 +92,8 @@ func (w *world) queue() {
 		switch {
 		case id == "none":
 			w.code("edit nothing", err, thole.CodeNotFound)
-		case ref.errands[id]:
-			w.code("edit an errand", err, thole.CodeConflict)
+		case ref.commands[id]:
+			w.code("edit a command turn", err, thole.CodeConflict)
 		default:
 			w.code("edit", err, "")
 		}
@@ -129,8 +129,8 @@ func (w *world) queue() {
 			w.code("promote while idle", err, thole.CodeConflict)
 		case id == "none":
 			w.code("promote nothing", err, thole.CodeNotFound)
-		case ref.errand || ref.errands[id]:
-			w.code("promote an errand", err, thole.CodeUnsupported)
+		case ref.command || ref.commands[id]:
+			w.code("promote a command turn", err, thole.CodeUnsupported)
 		default:
 			w.code("promote", err, "")
 		}

@@ -32,9 +32,9 @@ type reference struct {
 	usage    int64
 	turnUse  int64
 
-	errand   bool                     // the open turn is one
-	errands  map[thole.MessageID]bool // by queued message
-	stopped  bool                     // somebody interrupted the open turn
+	command  bool                     // the open turn is one
+	commands map[thole.MessageID]bool // by queued message
+	stopped  bool                     // a client interrupted the open turn
 	paused   bool                     // a user's stop holds the queue
 	draining bool                     // a turn has just ended, and the queue must go on
 	broken   string                   // a rule that the log itself breaks
@@ -50,7 +50,7 @@ type refItem struct {
 func (w *world) reference() *reference {
 	r := &reference{
 		outcomes: map[thole.TurnID]thole.Outcome{}, settled: map[thole.AskID]int{}, inputs: map[thole.AskID]bool{},
-		items: map[thole.ItemID]refItem{}, todos: map[thole.TodoID]string{}, errands: map[thole.MessageID]bool{},
+		items: map[thole.ItemID]refItem{}, todos: map[thole.TodoID]string{}, commands: map[thole.MessageID]bool{},
 	}
 	for {
 		page, err := w.m.Events(bg, me, w.id, r.seq, 500)
@@ -85,8 +85,8 @@ func (r *reference) fold(e event.Event) {
 	switch e.Kind {
 	case event.TurnStarted:
 		r.open, r.began, r.parked, r.step, r.turnUse = e.Turn, false, false, e.Seq, 0
-		errand, _ := thole.ErrandOf(d.Input)
-		r.errand, r.stopped = errand != "", false
+		command, _ := thole.TurnCommandOf(d.Input)
+		r.command, r.stopped = command != "", false
 	case event.TurnInterrupt:
 		r.stopped = true
 	case event.TurnPhase:
@@ -96,7 +96,7 @@ func (r *reference) fold(e event.Event) {
 		}
 	case event.TurnEnded:
 		r.outcomes[e.Turn], r.open, r.parked = d.Outcome, "", false
-		if !r.errand || !r.paused {
+		if !r.command || !r.paused {
 			r.last, r.paused = d.Outcome, r.stopped && d.Outcome == thole.OutcomeInterrupted
 		}
 		r.draining = !r.paused
@@ -139,8 +139,8 @@ func (r *reference) fold(e event.Event) {
 			r.todos[t.ID] = t.Content + "/" + string(t.State)
 		}
 	case event.QueueAdded:
-		errand, _ := thole.ErrandOf(d.Message.Input)
-		r.errands[d.Message.ID] = errand != ""
+		command, _ := thole.TurnCommandOf(d.Message.Input)
+		r.commands[d.Message.ID] = command != ""
 		if d.Front {
 			r.queue = append([]thole.MessageID{d.Message.ID}, r.queue...)
 		} else {

@@ -159,7 +159,7 @@ func (w *world) agentStep() {
 			text := w.next("word ")
 			at := int64(len(a.items[id]))
 			a.items[id] += text
-			if rapid.Bool().Draw(w.d, "overlap") && at > 0 { // told again, and more
+			if rapid.Bool().Draw(w.d, "overlap") && at > 0 { // sent again, and more
 				text, at = a.items[id], 0
 			}
 			w.report(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: id, Stream: event.StreamText, Delta: text, Offset: at}})
@@ -290,7 +290,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// errEnded tells a subscription that ended as it should.
+// errEnded marks a subscription that ended as it should.
 func endedWell(err error) bool {
 	return err == nil || errors.Is(err, thread.ErrSlow) || thole.CodeOf(err) == thole.CodeUnavailable
 }

@@ -31,13 +31,13 @@ type Fork struct {
 	Ephemeral bool
 }
 
-// When is a condition on what a change replaces. It is asked inside the thread's
-// own order, so nothing happens between its yes and the change; its error refuses
-// the change. It may be asked several times.
-type When[T any] func(T) error
+// Precondition is a condition on what a change replaces. It is called inside the
+// thread's own order, so nothing happens between its success and the change; its
+// error refuses the change. It may be called several times.
+type Precondition[T any] func(T) error
 
-// held asks all conditions.
-func held[T any](now T, conditions []When[T]) error {
+// check calls all preconditions.
+func check[T any](now T, conditions []Precondition[T]) error {
 	for _, c := range conditions {
 		if err := c(now); err != nil {
 			return err
@@ -108,22 +108,22 @@ type Steer struct {
 	ClientID string
 }
 
-// Enqueue adds a message behind the thread's running turn.
+// Enqueue adds a message after the thread's running turn.
 type Enqueue struct {
 	Thread   thole.ThreadID
 	Input    []thole.Input
 	ClientID string
 	// Start takes the message at once when the thread is idle.
 	Start bool
-	// Errand says that Input is one (thole.ErrandOf); elsewhere they are refused, so
+	// Command says that Input is a thole.TurnCommand; elsewhere they are refused, so
 	// that no edge lets one in by passing on what it was sent. It starts also while
-	// the queue is paused: somebody asks for it now.
-	Errand bool
+	// the queue is paused: a user asks for it now.
+	Command bool
 }
 
 // SubscribeOptions say where a subscription begins and how much it may lag.
 type SubscribeOptions struct {
-	// After resumes behind a sequence number; nil takes a snapshot.
+	// After resumes after a sequence number; nil takes a snapshot.
 	After *uint64
 	// NoDeltas leaves out ephemeral deltas.
 	NoDeltas bool

@@ -14,8 +14,8 @@ var pipeline = []thole.Phase{
 	thole.PhasePreparing, thole.PhaseRunning,
 }
 
-// aftermath is the order of phases behind a turn's outcome.
-var aftermath = []thole.Phase{thole.PhaseSyncing, thole.PhaseExported}
+// phasesAfterOutcome is the order of phases after a turn's outcome.
+var phasesAfterOutcome = []thole.Phase{thole.PhaseSyncing, thole.PhaseExported}
 
 // mayEnter says whether a driver may move a turn to phase p.
 func mayEnter(t *fold.Turn, p thole.Phase) bool {
@@ -23,8 +23,8 @@ func mayEnter(t *fold.Turn, p thole.Phase) bool {
 		if p == t.Outcome.Phase() {
 			return !t.Phase.Terminal()
 		}
-		to := slices.Index(aftermath, p)
-		return to >= 0 && !t.Phase.Terminal() && to > slices.Index(aftermath, t.Phase)
+		to := slices.Index(phasesAfterOutcome, p)
+		return to >= 0 && !t.Phase.Terminal() && to > slices.Index(phasesAfterOutcome, t.Phase)
 	}
 	if p == thole.PhaseQueued { // the driver lost it: it runs again from the start of the pipeline
 		return t.Phase != thole.PhaseQueued

@@ -10,11 +10,11 @@ import (
 
 // Enqueue implements Service.
 func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (event.Message, error) {
-	check := checkSome
-	if p.Errand {
-		check = checkErrand
+	valid := checkSome
+	if p.Command {
+		valid = checkTurnCommand
 	}
-	if err := check(p.Input, p.ClientID); err != nil {
+	if err := valid(p.Input, p.ClientID); err != nil {
 		return event.Message{}, err
 	}
 	var msg event.Message
@@ -38,7 +38,7 @@ func (m *Machine) Queue(ctx context.Context, actor thole.Actor, id thole.ThreadI
 }
 
 // EditQueued implements Service.
-func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input, when ...When[event.Message]) (event.Message, error) {
+func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, input []thole.Input, when ...Precondition[event.Message]) (event.Message, error) {
 	if err := checkSome(input, ""); err != nil {
 		return event.Message{}, err
 	}
@@ -51,7 +51,7 @@ func (m *Machine) EditQueued(ctx context.Context, actor thole.Actor, id thole.Th
 }
 
 // RemoveQueued implements Service.
-func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, when ...When[event.Message]) (bool, error) {
+func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, msg thole.MessageID, when ...Precondition[event.Message]) (bool, error) {
 	removed := false
 	err := m.change(ctx, actor, id, "thread.remove_queued", func(_ *live, w *writer) (err error) {
 		removed, err = w.unqueue(msg, when)
@@ -61,9 +61,9 @@ func (m *Machine) RemoveQueued(ctx context.Context, actor thole.Actor, id thole.
 }
 
 // ReorderQueued implements Service. order names every queued message once.
-func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]event.Message]) error {
+func (m *Machine) ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...Precondition[[]event.Message]) error {
 	return m.change(ctx, actor, id, "thread.reorder_queued", func(_ *live, w *writer) error {
-		if err := held(w.s.Queue, when); err != nil {
+		if err := check(w.s.Queue, when); err != nil {
 			return err
 		}
 		return w.reorderQueued(order)

@@ -93,7 +93,7 @@ func (m *Machine) woke(id thole.ThreadID) {
 	}
 }
 
-// follow brings loaded threads up to what other processes wrote, and tells
+// follow brings loaded threads up to what other processes wrote, and notifies
 // watchers of the others.
 func (m *Machine) follow(ctx context.Context) {
 	m.mu.Lock()
@@ -137,22 +137,22 @@ func (m *Machine) follow(ctx context.Context) {
 	}
 	if watched {
 		for id := range woken {
-			m.glance(ctx, id)
+			m.showWatchers(ctx, id)
 		}
 	}
 }
 
-// glance tells watchers how a thread that is not loaded here looks now.
-func (m *Machine) glance(ctx context.Context, id thole.ThreadID) {
+// showWatchers shows watchers how a thread that is not loaded here looks now.
+func (m *Machine) showWatchers(ctx context.Context, id thole.ThreadID) {
 	row, err := m.store.Thread(ctx, id)
 	switch {
 	case errors.Is(err, ErrNone):
-		m.tellWatchers(thole.Owner{}, []event.Event{{Thread: id, Time: m.now(), Kind: event.ThreadDeleted}})
+		m.notifyWatchers(thole.Owner{}, []event.Event{{Thread: id, Time: m.now(), Kind: event.ThreadDeleted}})
 		return
 	case err != nil:
 		return
 	}
 	e := event.Event{Thread: id, Time: row.Thread.Updated, Kind: event.ThreadUpdated}
 	e.Data.Name, e.Data.Archived = &row.Thread.Name, &row.Thread.Archived
-	m.tellWatchers(row.Thread.Owner, []event.Event{e, statusEvent(e, row.Status(false))})
+	m.notifyWatchers(row.Thread.Owner, []event.Event{e, statusEvent(e, row.Status(false))})
 }

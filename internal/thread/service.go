@@ -28,8 +28,8 @@ type Service interface {
 	List(ctx context.Context, actor thole.Actor, f Filter) (Page[fold.Thread], error)
 	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error)
 	// Update changes name, settings or archived state; nil fields stay.
-	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[fold.Thread]) (fold.Thread, error)
-	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[fold.Thread]) error
+	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...Precondition[fold.Thread]) (fold.Thread, error)
+	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...Precondition[fold.Thread]) error
 
 	// StartTurn begins a turn. A busy thread is thole.CodeBusy and nothing happens:
 	// callers that want steering or queueing say so with Steer or Enqueue. So it is
@@ -46,9 +46,9 @@ type Service interface {
 	// Queued messages wait in the thread and start a turn when it becomes idle.
 	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (event.Message, error)
 	Queue(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Message, error)
-	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input, when ...When[event.Message]) (event.Message, error)
-	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, when ...When[event.Message]) (bool, error)
-	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...When[[]event.Message]) error
+	EditQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, input []thole.Input, when ...Precondition[event.Message]) (event.Message, error)
+	RemoveQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID, when ...Precondition[event.Message]) (bool, error)
+	ReorderQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, order []thole.MessageID, when ...Precondition[[]event.Message]) error
 	// StartQueued starts one queued message now if the thread is idle (CodeBusy
 	// otherwise); an empty id takes the head.
 	StartQueued(ctx context.Context, actor thole.Actor, id thole.ThreadID, m thole.MessageID) (fold.Turn, error)

@@ -103,7 +103,7 @@ func TestDeferredAskOutlivesTheMachine(t *testing.T) {
 		if again.Phase != thole.PhaseQueued || again.Reply != "a" || again.Run != 1 || again.Deferred != "" {
 			t.Fatalf("turn %+v", again)
 		}
-		// The next run tells the ask again; it stays answered.
+		// The next run reports the ask again; it stays answered.
 		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, []event.Event{
 			{ID: "r1", Kind: event.AskRequested, Data: event.Data{Ask: &event.Ask{ID: "a", Kind: event.AskCommand}}},
 			{ID: "r2", Kind: event.AskResolved, Data: event.Data{AskID: "a"}},

@@ -184,7 +184,7 @@ func TestTextOfAnotherProcess(t *testing.T) {
 		}
 		return heard == said
 	})
-	// Somebody who joins at the other process sees the text so far.
+	// A client that joins at the other process sees the text so far.
 	joiner := subscribe(t, b, th.ID)
 	if text := joiner.Snapshot.Open.Items[1].Text; text != said {
 		t.Fatalf("joiner sees %q", text)

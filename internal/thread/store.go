@@ -12,7 +12,7 @@ import (
 
 // Outcomes of a commit that are not failures.
 var (
-	// ErrStale: the thread's log is not at the expected sequence number. Somebody
+	// ErrStale: the thread's log is not at the expected sequence number. Another process
 	// else wrote; fold what is new and decide again.
 	ErrStale = errors.New("thread: log moved on")
 	// ErrRepeat: one of the events is in the log already.
@@ -67,7 +67,7 @@ type Store interface {
 	Known(ctx context.Context, id thole.ThreadID, ids []thole.EventID) (map[thole.EventID]bool, error)
 	// Due lists threads with a pending ask whose deadline is not after now.
 	Due(ctx context.Context, now time.Time, limit int) ([]thole.ThreadID, error)
-	// Busy lists threads with an open turn, in id order behind after.
+	// Busy lists threads with an open turn, in id order following after.
 	Busy(ctx context.Context, after thole.ThreadID, limit int) ([]thole.ThreadID, error)
 	// Ephemeral lists ephemeral threads not changed since before.
 	Ephemeral(ctx context.Context, before time.Time, limit int) ([]thole.ThreadID, error)
@@ -121,7 +121,7 @@ type Draft struct {
 }
 
 // RangeQuery walks rows in order of their number or sequence, exclusively
-// behind After (0 = from the end that Desc says).
+// following After (0 = from the end that Desc says).
 type RangeQuery struct {
 	After uint64
 	Desc  bool

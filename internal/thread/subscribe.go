@@ -28,7 +28,7 @@ func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.Thr
 		}
 	}
 	if was := l.st.Row.Status(l.attached.Swap(true)); !was.Loaded {
-		m.tell(l, l.st, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.Row.Status(true))})
+		m.announce(l, l.st, []event.Event{statusEvent(event.Event{Thread: id, Time: m.now(), Actor: actor}, l.st.Row.Status(true))})
 	}
 	s := newSubscriber(o, m.spawn, m.cfg.Slow)
 	if o.After != nil {
@@ -100,7 +100,7 @@ func (m *Machine) Watch(_ context.Context, actor thole.Actor) (*Subscription, er
 	}, nil
 }
 
-// coarse tells what a list of threads shows; a provider's session id is not.
+// coarse selects what a list of threads shows; a provider's session id is not.
 func coarse(e event.Event) bool {
 	switch e.Kind {
 	case event.ThreadCreated, event.ThreadDeleted, event.ThreadStatus:
@@ -111,7 +111,7 @@ func coarse(e event.Event) bool {
 	return false
 }
 
-func (m *Machine) tellWatchers(owner thole.Owner, outs []event.Event) {
+func (m *Machine) notifyWatchers(owner thole.Owner, outs []event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.watchers) == 0 {

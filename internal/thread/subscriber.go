@@ -22,7 +22,7 @@ type subscriber struct {
 	limit    int
 	noDeltas bool
 	spawn    func(func()) // starts a goroutine that the machine waits for
-	slow     func()       // told when the reader is given up
+	slow     func()       // called when the reader is given up
 
 	mu      sync.Mutex // guards what follows; never held while blocking
 	pending []*Batch
@@ -194,7 +194,7 @@ func weight(batch []event.Event) int {
 }
 
 // replay makes the subscriber begin with older events, read page by page, while
-// live ones wait behind them. It is called before the first push.
+// live ones wait after them. It is called before the first push.
 func (s *subscriber) replay(after, upTo uint64, tail []event.Event, read func(ctx context.Context, after uint64) ([]event.Event, error)) {
 	s.mu.Lock()
 	s.pumping = true

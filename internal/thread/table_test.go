@@ -107,7 +107,7 @@ func in(t *testing.T, sl fold.Slot) *writer {
 		w.add(event.TurnPhase, "turn", event.Data{Phase: thole.PhaseWaitingHuman, AskID: "a1"})
 	case fold.Over:
 		start()
-		w.s.Queue = nil // nothing may start behind it
+		w.s.Queue = nil // nothing may start after it
 		w.add(event.SteerRefused, "turn", event.Data{MessageID: "s1"})
 		w.endTurn(thole.OutcomeCompleted, nil)
 		w.s.Queue = []event.Message{{ID: "m1"}, {ID: "m2"}}
@@ -176,7 +176,7 @@ func TestFoldObeysTable(t *testing.T) {
 					allowed = false // a note about a turn needs the turn
 				}
 				if k == event.TurnStarted && from == fold.Over {
-					allowed = true // another turn: behind one that is over the thread is idle
+					allowed = true // another turn: after one that is over the thread is idle
 				}
 				if k == event.TurnPhase && from == fold.Idle {
 					allowed = true // a turn that is over is not in memory; the store refuses one that never was

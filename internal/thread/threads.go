@@ -27,14 +27,14 @@ func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (fold
 		owner = thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: actor.User}
 	}
 	if !m.cfg.Access(actor).Sees(owner) {
-		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for somebody else")
+		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for another user")
 	}
 	born := event.Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent}
 	return m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &p.Settings, Name: &p.Name}, 0,
 		func(c *Commit) error { return m.store.Commit(ctx, "thread.create", c) })
 }
 
-// birth commits a thread's first event, behind base for a fork.
+// birth commits a thread's first event, after base for a fork.
 func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadID, d event.Data, base uint64, commit func(*Commit) error) (fold.Thread, error) {
 	l, err := m.lockLive(ctx, id)
 	if err != nil {
@@ -160,7 +160,7 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[f
 	return paged(threads, limit, f.PageParams, back, threadKey(q.ByCreated)), nil
 }
 
-// Fork implements Service. The fork's log begins behind the parent's: what was
+// Fork implements Service. The fork's log begins after the parent's: what was
 // copied is history, not news.
 func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error) {
 	if p.ID == "" {
@@ -203,7 +203,7 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 }
 
 // Update implements Service. Archiving a thread asks its running turn to stop.
-func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...When[fold.Thread]) (fold.Thread, error) {
+func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...Precondition[fold.Thread]) (fold.Thread, error) {
 	if p.Name != nil {
 		if err := checkText("name", *p.Name, maxName); err != nil {
 			return fold.Thread{}, err
@@ -211,7 +211,7 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 	}
 	var t fold.Thread
 	err := m.change(ctx, actor, id, "thread.update", func(l *live, w *writer) error {
-		if err := held(w.s.Row.View(w.loaded), when); err != nil {
+		if err := check(w.s.Row.View(w.loaded), when); err != nil {
 			return err
 		}
 		now, d := w.s.Row.Thread, event.Data{}
@@ -244,9 +244,9 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 	return t, err
 }
 
-// Delete implements Service. A running turn loses its thread; its runner is told
+// Delete implements Service. A running turn loses its thread; its runner learns of it
 // to stop and finds nothing to write to.
-func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...When[fold.Thread]) error {
+func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...Precondition[fold.Thread]) error {
 	l, err := m.hold(ctx, actor, id)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.Thread
 	w := m.writer(l, actor)
 	ref, open := w.ref(), l.st.Open != nil
 	for range maxTries {
-		if err = held(l.st.Row.View(l.attached.Load()), when); err != nil {
+		if err = check(l.st.Row.View(l.attached.Load()), when); err != nil {
 			break
 		}
 		if err = m.store.Delete(ctx, id, l.st.Seq()); !errors.Is(err, ErrStale) {

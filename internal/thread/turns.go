@@ -89,7 +89,7 @@ func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.Thr
 	if err != nil {
 		return fold.Turn{}, err
 	}
-	// A turn that no process holds keeps the message for whoever takes it.
+	// A turn that no process holds keeps the message for the process that takes it.
 	if fold.SlotOf(&turn) == fold.Queued || fold.SlotOf(&turn) == fold.Parked {
 		return turn, nil
 	}

@@ -61,12 +61,12 @@ func checkSome(input []thole.Input, clientID string) error {
 // maxLine bounds a command line; the kernel takes no longer argument.
 const maxLine = 120 << 10
 
-func checkErrand(input []thole.Input, clientID string) error {
-	errand, line := thole.ErrandOf(input)
-	if errand == "" {
-		return thole.Errorf(thole.CodeInvalid, "input is no errand")
+func checkTurnCommand(input []thole.Input, clientID string) error {
+	command, line := thole.TurnCommandOf(input)
+	if command == "" {
+		return thole.Errorf(thole.CodeInvalid, "input is not a turn command")
 	}
-	if errand == thole.ErrandShell && strings.TrimSpace(line) == "" {
+	if command == thole.TurnCommandShell && strings.TrimSpace(line) == "" {
 		return thole.Errorf(thole.CodeInvalid, "command must not be empty")
 	}
 	if err := checkText("client id", clientID, maxKey); err != nil {

@@ -18,7 +18,7 @@ import (
 var errSeenOther = errors.New("not what was seen")
 
 // Of many who change what they have seen, in one process or two, one wins; the
-// others are told and have changed nothing.
+// others are refused and have changed nothing.
 func TestOneOfManyConditionalChangesWins(t *testing.T) {
 	race := func(t *testing.T, a, b *thread.Machine) {
 		th, err := a.Create(bg, me, thread.Create{Name: "seen"})

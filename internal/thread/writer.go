@@ -30,12 +30,12 @@ type writer struct {
 	flights *flightPlan
 	// calls are for the runner, after commit.
 	calls []func(Runner)
-	// told are the asks that the agent answered itself, for the log.
-	told []thole.AskID
-	err  error
+	// usurpedAsks are the asks that the agent answered itself, for the log.
+	usurpedAsks []thole.AskID
+	err         error
 }
 
-// add appends an event. A change of the derived status is told before the event
+// add appends an event. A change of the derived status is sent before the event
 // that causes it, so that "idle" comes before the end of a turn.
 func (w *writer) add(k event.Kind, turn thole.TurnID, d event.Data) {
 	w.append(event.Event{Kind: k, Turn: turn, Actor: w.actor, Data: d})

@@ -12,7 +12,7 @@ import (
 type traceKey struct{}
 
 // ids takes a new trace's id from its name, so that everybody who works on the
-// same thing, in whichever process and after whichever restart, tells one trace.
+// same thing, in whichever process and after whichever restart, is one trace.
 type ids struct{}
 
 // NewIDs implements sdk.IDGenerator.

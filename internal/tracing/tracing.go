@@ -1,6 +1,6 @@
 // Package tracing sends OpenTelemetry traces when the user has named a place for
 // them (OTEL_EXPORTER_OTLP_ENDPOINT) and otherwise does nothing at all. It knows
-// no span of ours: whoever does something worth timing starts one.
+// no span of thole's: code that does something worth timing starts one.
 package tracing
 
 import (

@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // trap is a directory beside the workspace that nothing may touch.
@@ -242,7 +243,7 @@ func TestSwappedDirectoriesAreNotFollowed(t *testing.T) {
 	b := r.box(newThread())
 	out := trap(t, b)
 	b.put(t, "d/secret", "inside")
-	h := workspace.Handler(b.local)
+	h := side.Handler(b.local)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -299,7 +300,7 @@ func TestFilesAreServedByPathWithoutLeaving(t *testing.T) {
 	if err := os.Symlink("a/b.txt", filepath.Join(b.dir, "alias")); err != nil {
 		t.Fatal(err)
 	}
-	h := workspace.Handler(b.local)
+	h := side.Handler(b.local)
 	do := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
 		req := httptest.NewRequest(method, path, strings.NewReader(body))
 		for i := 0; i < len(headers); i += 2 {

@@ -15,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // The writes to one file are numbered and go round its blocks in a scattered
@@ -131,7 +132,7 @@ func TestAFileThatNeverHoldsStillIsMarked(t *testing.T) {
 	b.put(t, "still", "still")
 	r.sync(b)
 	// To this side every file was stamped just now.
-	restless := workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, Client: r.client, Now: func() time.Time {
+	restless := side.New(side.Config{Dir: b.dir, Client: r.client, Now: func() time.Time {
 		dir, err := beneath.Open(b.dir)
 		if err != nil {
 			t.Fatal(err)

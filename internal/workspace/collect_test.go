@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
 	"pgregory.net/rapid"
 )
 
@@ -45,7 +46,7 @@ func (l later) List(ctx context.Context, prefix, after string, limit int) ([]obj
 func TestCollection(t *testing.T) {
 	now := time.Now
 	db := storetest.SQLite(t, storetest.Clock(func() time.Time { return now() }))
-	r := newRig(t, func(c *workspace.Config) { c.Rows, c.Objects = db.Workspaces(), later{c.Objects} })
+	r := newRig(t, func(c *manager.Config) { c.Rows, c.Objects = db.Workspaces(), later{c.Objects} })
 	ctx := context.Background()
 	machine, err := thread.New(thread.Config{Store: db.Threads()})
 	if err != nil {
@@ -77,7 +78,7 @@ func TestCollection(t *testing.T) {
 	r.sync(b)
 	r.object("app/x/kb/file", "knowledge is not ours to collect")
 	before := r.keys()
-	collect := func() workspace.Collected {
+	collect := func() manager.Collected {
 		t.Helper()
 		c, err := r.manager.Collect(ctx, 24*time.Hour)
 		if err != nil {
@@ -147,7 +148,7 @@ func TestLateWriters(t *testing.T) {
 	}{{"sqlite", func(t *testing.T) *store.DB { return storetest.SQLite(t) }}, {"postgres", func(t *testing.T) *store.DB { return storetest.Postgres(t) }}} {
 		t.Run(engine.name, func(t *testing.T) {
 			db := engine.open(t)
-			r := newRig(t, func(c *workspace.Config) { c.Rows = db.Workspaces() })
+			r := newRig(t, func(c *manager.Config) { c.Rows = db.Workspaces() })
 			r.t = t
 			ctx := context.Background()
 			thread := newThread()

@@ -18,7 +18,8 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/crash"
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 
 // crashWorld opens what survives a crash in a directory. Every object that is
 // stored, and every one that is deleted, is a place to die as well.
-func crashWorld(root string, hook sqldb.Hook, now func() time.Time) (*store.DB, *workspace.Manager, func(), error) {
+func crashWorld(root string, hook sqldb.Hook, now func() time.Time) (*store.DB, *manager.Manager, func(), error) {
 	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(root, "db"), Hook: hook, Now: now})
 	if err != nil {
 		return nil, nil, nil, err
@@ -48,7 +49,7 @@ func crashWorld(root string, hook sqldb.Hook, now func() time.Time) (*store.DB, 
 		return nil, nil, nil, err
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	m := workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: objs, Client: client})
+	m := manager.New(manager.Config{Rows: db.Workspaces(), Objects: objs, Client: client})
 	return db, m, func() {
 		srv.Close()
 		objs.Close()
@@ -56,16 +57,16 @@ func crashWorld(root string, hook sqldb.Hook, now func() time.Time) (*store.DB, 
 	}, nil
 }
 
-func crashTarget(root string, thread thole.ThreadID, name string) (workspace.Target, string, error) {
+func crashTarget(root string, thread thole.ThreadID, name string) (manager.Target, string, error) {
 	var dirs [3]string
 	for i, sub := range []string{"workspace", "home", "state"} {
 		dirs[i] = filepath.Join(root, name, sub)
 		if err := os.MkdirAll(dirs[i], 0o700); err != nil {
-			return workspace.Target{}, "", err
+			return manager.Target{}, "", err
 		}
 	}
-	l := workspace.NewLocal(workspace.LocalConfig{Dir: dirs[0], Home: dirs[1], State: dirs[2], Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
-	return workspace.Target{Thread: thread, Owner: thole.DefaultOwner, Executor: thole.ExecutorID(name), Side: l}, dirs[0], nil
+	l := side.New(side.Config{Dir: dirs[0], Home: dirs[1], State: dirs[2], Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
+	return manager.Target{Thread: thread, Owner: thole.DefaultOwner, Executor: thole.ExecutorID(name), Side: l}, dirs[0], nil
 }
 
 // Killed anywhere, a thread is at the last snapshot somebody was told of or at

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // A full disk fails the call and leaves the old snapshot.
@@ -28,7 +28,7 @@ func TestDiskFull(t *testing.T) {
 	b.put(t, "a", "one")
 	good := r.sync(b)
 	manyFiles(t, b, 1500) // about 6 MB
-	tight := workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, State: small, Client: r.client})
+	tight := side.New(side.Config{Dir: b.dir, State: small, Client: r.client})
 	target := b.target
 	target.Side = tight
 	if _, err := r.manager.Sync(context.Background(), target, "test"); !errors.Is(err, syscall.ENOSPC) {
@@ -45,7 +45,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	out := r.box(thread)
 	target = out.target
-	target.Side = workspace.NewLocal(workspace.LocalConfig{Dir: at, State: out.state, Client: r.client})
+	target.Side = side.New(side.Config{Dir: at, State: out.state, Client: r.client})
 	if err := r.manager.Restore(context.Background(), target); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("a workspace that does not fit: %v", err)
 	}

@@ -14,7 +14,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/testkit/fault"
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
+	"github.com/tholehq/thole/internal/workspace/side"
 	"github.com/tholehq/thole/internal/workspace/workspacetest"
 )
 
@@ -69,9 +70,9 @@ func TestAnObjectStoreThatStandsStill(t *testing.T) {
 	}
 	defer objs.Close()
 	f.next = objs.Handler()
-	r := newRig(t, func(c *workspace.Config) { c.Objects = objs })
+	r := newRig(t, func(c *manager.Config) { c.Objects = objs })
 	patient := func(b *box, d time.Duration) *box {
-		b.target.Side = workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, State: b.state, Client: r.client, Patience: d})
+		b.target.Side = side.New(side.Config{Dir: b.dir, State: b.state, Client: r.client, Patience: d})
 		return b
 	}
 	b := patient(r.box(newThread()), 100*time.Millisecond)
@@ -105,7 +106,7 @@ func TestAnObjectStoreThatFailsEveryNthCall(t *testing.T) {
 				}
 				defer objs.Close()
 				f.next = objs.Handler()
-				r := newRig(t, func(c *workspace.Config) { c.Objects = objs })
+				r := newRig(t, func(c *manager.Config) { c.Objects = objs })
 				thread := newThread()
 				b := r.box(thread)
 				oddTree(t, b)
@@ -150,10 +151,10 @@ func TestAnObjectStoreThatFailsEveryNthCall(t *testing.T) {
 // a snapshot that restores, and the next sync gets it right.
 func TestFaultsAtEveryCall(t *testing.T) {
 	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
-		r := newRig(t, func(c *workspace.Config) {
+		r := newRig(t, func(c *manager.Config) {
 			c.Rows, c.Objects = &workspacetest.Rows{Next: c.Rows, Plan: p}, &workspacetest.Store{Next: c.Objects, Plan: p}
 		})
-		clean := workspace.New(workspace.Config{Rows: r.db.Workspaces(), Objects: r.objects, Client: r.client})
+		clean := manager.New(manager.Config{Rows: r.db.Workspaces(), Objects: r.objects, Client: r.client})
 		thread := newThread()
 		b := r.box(thread)
 		target := b.target

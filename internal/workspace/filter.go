@@ -1,18 +1,15 @@
 package workspace
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // AgentData is where the CLIs keep their conversations, inside the workspace.
 const AgentData = ".agent_data"
 
-// excluded reports whether a path stays out of snapshots, with all below it.
+// Excluded reports whether a path stays out of snapshots, with all below it.
 // Project configuration (.codex, .claude, .opencode) is the user's work and is
 // kept; what machines put beside it is not. Credentials never leave the
 // executor.
-func excluded(path string) bool {
+func Excluded(path string) bool {
 	first, rest, _ := strings.Cut(path, "/")
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	switch first {
@@ -29,11 +26,4 @@ func excluded(path string) bool {
 		}
 	}
 	return false
-}
-
-// within reports whether path is one of roots or lies below one.
-func within(path string, roots []string) bool {
-	return slices.ContainsFunc(roots, func(r string) bool {
-		return path == r || len(path) > len(r) && path[len(r)] == '/' && path[:len(r)] == r
-	})
 }

@@ -12,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
 // recipes is a ManifestSource of its own.
@@ -74,7 +75,7 @@ func TestLayers(t *testing.T) {
 	} {
 		t.Run(string(tc.policy), func(t *testing.T) {
 			source := recipes{}
-			r := newRig(t, func(c *workspace.Config) { c.Manifests = source })
+			r := newRig(t, func(c *manager.Config) { c.Manifests = source })
 			r.t = t
 			m := manifest
 			m.ConflictPolicy = tc.policy
@@ -154,7 +155,7 @@ func TestLayers(t *testing.T) {
 }
 
 func TestWhatIsRequiredIsChecked(t *testing.T) {
-	r := newRig(t, func(c *workspace.Config) {
+	r := newRig(t, func(c *manager.Config) {
 		c.Manifests = recipes{"1": {ConflictPolicy: workspace.KeepSession, RequiredPaths: []string{"/workspace/main.go"}}}
 	})
 	b := r.box(newThread())

@@ -126,7 +126,7 @@ func (m Manifest) Validate() error {
 		}
 	}
 	path := func(field, p string, rootToo bool) string {
-		rel, err := relative(p)
+		rel, err := Relative(p)
 		check(err == nil && (rel != "" || rootToo), "%s: %q is not a clean path below %s", field, p, Root)
 		return rel
 	}
@@ -158,16 +158,16 @@ func (m Manifest) Validate() error {
 		names[mp.Name] = true
 		rel := path("mountPoints", mp.TargetPath, false)
 		check(mp.Name != MountAgentData || rel == AgentData && !mp.ReadOnly, "mountPoints: agent_data is always writable and at %s/%s", Root, AgentData)
-		check(!mp.ReadOnly || !overlaps(rel, protected), "mountPoints: %q is read-only and meets a protected path", mp.TargetPath)
+		check(!mp.ReadOnly || !Overlaps(rel, protected), "mountPoints: %q is read-only and meets a protected path", mp.TargetPath)
 		// What is read-only is one source's alone: laying it would take the other's away.
-		check(!overlaps(rel, readOnly) && (!mp.ReadOnly || !overlaps(rel, mounts)), "mountPoints: %q meets another, and one of them is read-only", mp.TargetPath)
+		check(!Overlaps(rel, readOnly) && (!mp.ReadOnly || !Overlaps(rel, mounts)), "mountPoints: %q meets another, and one of them is read-only", mp.TargetPath)
 		if mounts = append(mounts, rel); mp.ReadOnly {
 			readOnly = append(readOnly, rel)
 		}
 	}
 	for _, c := range m.CleanupRules {
 		check(c.Action == RemoveIfExists || c.Action == TruncateIfExists, "cleanupRules: action %q is unknown", c.Action)
-		check(!overlaps(path("cleanupRules", c.Path, false), protected), "cleanupRules: %q meets a protected path", c.Path)
+		check(!Overlaps(path("cleanupRules", c.Path, false), protected), "cleanupRules: %q meets a protected path", c.Path)
 	}
 	return errors.Join(errs...)
 }
@@ -179,18 +179,18 @@ func (m Manifest) owns(key string) bool {
 	return ok && objects.CheckKey(strings.TrimSuffix(rest, "/")) == nil
 }
 
-// overlaps reports whether one path contains the other.
-func overlaps(path string, others []string) bool {
+// Overlaps reports whether one path contains the other.
+func Overlaps(path string, others []string) bool {
 	for _, o := range others {
-		if within(path, []string{o}) || within(o, []string{path}) {
+		if beneath.Within(path, []string{o}) || beneath.Within(o, []string{path}) {
 			return true
 		}
 	}
 	return false
 }
 
-// relative turns /workspace/a/b into a/b and /workspace into "".
-func relative(p string) (string, error) {
+// Relative turns /workspace/a/b into a/b and /workspace into "".
+func Relative(p string) (string, error) {
 	if p == Root || p == Root+"/" {
 		return "", nil
 	}

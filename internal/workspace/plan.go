@@ -96,12 +96,12 @@ func Compile(m Manifest, p Prefixes) (RestorePlan, error) {
 	return plan, nil
 }
 
-// readOnlyMounts are the paths that snapshots leave out: they come from elsewhere
+// ReadOnlyMounts are the paths that snapshots leave out: they come from elsewhere
 // on every restore.
-func readOnlyMounts(mounts []MountPoint) []string {
+func ReadOnlyMounts(mounts []MountPoint) []string {
 	var out []string
 	for _, m := range mounts {
-		if rel, err := relative(m.TargetPath); m.ReadOnly && err == nil {
+		if rel, err := Relative(m.TargetPath); m.ReadOnly && err == nil {
 			out = append(out, rel)
 		}
 	}

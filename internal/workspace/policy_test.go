@@ -11,6 +11,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
 const registry = "app/" + string(thole.DefaultApp) + "/registry/"
@@ -28,7 +29,7 @@ func TestWhatThreadsPutInTheTemplatesPlace(t *testing.T) {
 		{workspace.Merge, map[string]string{"file": "session", "folder/in": "session", "link": "-> file", "kept/safe": "session"}},
 	} {
 		t.Run(string(tc.policy), func(t *testing.T) {
-			r := newRig(t, func(c *workspace.Config) {
+			r := newRig(t, func(c *manager.Config) {
 				c.Manifests = recipes{"1": {ConflictPolicy: tc.policy, WorkspaceTemplatePrefix: registry + "template", ProtectedPaths: []string{"/workspace/kept/safe"}}}
 			})
 			r.t = t
@@ -106,7 +107,7 @@ func TestModesAndTimesUnderAnotherLayer(t *testing.T) {
 
 func TestSeedsOfAPrefix(t *testing.T) {
 	seeds := []workspace.SeedFile{{From: registry + "seeds/", To: "/workspace/", IfMissingOnly: true}}
-	r := newRig(t, func(c *workspace.Config) {
+	r := newRig(t, func(c *manager.Config) {
 		c.Manifests = recipes{"1": {ConflictPolicy: workspace.KeepSession, SeedFiles: seeds}}
 	})
 	b := r.box(newThread())

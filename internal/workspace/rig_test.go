@@ -21,6 +21,8 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
+	"github.com/tholehq/thole/internal/workspace/side"
 	"go.uber.org/goleak"
 )
 
@@ -32,11 +34,11 @@ type rig struct {
 	t       testing.TB
 	db      *store.DB
 	objects *dir.Store
-	manager *workspace.Manager
+	manager *manager.Manager
 	client  *http.Client
 }
 
-func newRig(t testing.TB, change ...func(*workspace.Config)) *rig {
+func newRig(t testing.TB, change ...func(*manager.Config)) *rig {
 	t.Helper()
 	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(t.TempDir(), "db")})
 	if err != nil {
@@ -50,11 +52,11 @@ func newRig(t testing.TB, change ...func(*workspace.Config)) *rig {
 	}
 	handler = objs.Handler()
 	r := &rig{t: t, db: db, objects: objs, client: &http.Client{Transport: &http.Transport{}}}
-	cfg := workspace.Config{Rows: db.Workspaces(), Objects: objs, Client: r.client}
+	cfg := manager.Config{Rows: db.Workspaces(), Objects: objs, Client: r.client}
 	for _, c := range change {
 		c(&cfg)
 	}
-	r.manager = workspace.New(cfg)
+	r.manager = manager.New(cfg)
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()
 		srv.Close()
@@ -67,8 +69,8 @@ func newRig(t testing.TB, change ...func(*workspace.Config)) *rig {
 // box is an executor's directories with the far side of the handler.
 type box struct {
 	dir, home, state string
-	target           workspace.Target
-	local            *workspace.Local
+	target           manager.Target
+	local            *side.Local
 }
 
 func (r *rig) box(thread thole.ThreadID) *box {
@@ -80,15 +82,15 @@ func (r *rig) box(thread thole.ThreadID) *box {
 			r.t.Fatal(err)
 		}
 	}
-	b.local = workspace.NewLocal(workspace.LocalConfig{Dir: b.dir, Home: b.home, State: b.state, Client: r.client})
-	b.target = workspace.Target{
-		Thread: thread, Owner: thole.DefaultOwner, Executor: thole.NewID[thole.ExecutorID](time.Now()), Side: workspace.Remote(&wire{workspace.Handler(b.local)}),
+	b.local = side.New(side.Config{Dir: b.dir, Home: b.home, State: b.state, Client: r.client})
+	b.target = manager.Target{
+		Thread: thread, Owner: thole.DefaultOwner, Executor: thole.NewID[thole.ExecutorID](time.Now()), Side: workspace.Remote(&wire{side.Handler(b.local)}),
 	}
 	return b
 }
 
 // stopped is the target as it is when its executor does not run.
-func (b *box) stopped() workspace.Target {
+func (b *box) stopped() manager.Target {
 	t := b.target
 	t.Side, t.Dir = nil, b.dir
 	return t

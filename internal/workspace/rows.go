@@ -12,6 +12,9 @@ import (
 // ErrMoved says that a thread's snapshot is not the one a sync began from.
 var ErrMoved = errors.New("workspace: another sync was faster")
 
+// TurnsKept is how long the files that a turn ended with can be forked.
+const TurnsKept = 30 * 24 * time.Hour
+
 // SnapshotID names a stored state of a workspace.
 type SnapshotID string
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tholehq/thole/internal/objects/s3"
 	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
 // The same through a real S3 server: packs, a file in parts, restore, verify.
@@ -18,7 +18,7 @@ func TestOnS3(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { objs.Close() })
-	r := newRig(t, func(c *workspace.Config) { c.Objects = objs })
+	r := newRig(t, func(c *manager.Config) { c.Objects = objs })
 	thread := newThread()
 	first := r.box(thread)
 	r.restore(first)

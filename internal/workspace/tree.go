@@ -25,7 +25,8 @@ type Tree struct {
 	Entries  []Entry  `json:"entries"` // a directory stands before what is in it
 }
 
-const treeVersion = 1
+// TreeVersion is the form that Encode writes.
+const TreeVersion = 1
 
 // Object holds the bytes of files: a pack of small ones, or one large file.
 type Object struct {
@@ -134,7 +135,7 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 
 // Encode returns the stored form of a tree and its name.
 func (t *Tree) Encode() ([]byte, objects.Sum, error) {
-	t.Version = treeVersion
+	t.Version = TreeVersion
 	plain, err := json.Marshal(t)
 	if err != nil {
 		return nil, objects.Sum{}, err
@@ -148,17 +149,17 @@ func (t *Tree) Encode() ([]byte, objects.Sum, error) {
 	return data, objects.SumOf(data), nil
 }
 
-// maxTree bounds a decoded tree: some millions of files.
-const maxTree = 1 << 30
+// MaxTree bounds a decoded tree: some millions of files.
+const MaxTree = 1 << 30
 
 // DecodeTree reads a stored tree and checks it.
 func DecodeTree(data []byte) (*Tree, error) {
-	dec, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxMemory(maxTree), zstd.WithDecoderConcurrency(1))
+	dec, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxMemory(MaxTree), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
 	defer dec.Close()
-	plain, err := io.ReadAll(io.LimitReader(dec, maxTree))
+	plain, err := io.ReadAll(io.LimitReader(dec, MaxTree))
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %w", err)
 	}
@@ -176,8 +177,8 @@ func (t *Tree) Check() error {
 	bad := func(e Entry, why string) error {
 		return thole.Errorf(thole.CodeInvalid, "tree entry %q %s", e.Path, why)
 	}
-	if t.Version != treeVersion {
-		return thole.Errorf(thole.CodeUnsupported, "tree has version %d, this program reads %d", t.Version, treeVersion).WithHint("update thole")
+	if t.Version != TreeVersion {
+		return thole.Errorf(thole.CodeUnsupported, "tree has version %d, this program reads %d", t.Version, TreeVersion).WithHint("update thole")
 	}
 	for _, o := range t.Objects {
 		var sum int64

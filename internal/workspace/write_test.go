@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // A caller says what it expects to replace, and is held to it when its last byte is
@@ -15,7 +15,7 @@ import (
 func TestWriteOnlyWhatWasExpected(t *testing.T) {
 	b := newRig(t).box(newThread())
 	b.put(t, "file", "old")
-	h := workspace.Handler(b.local)
+	h := side.Handler(b.local)
 	put := func(path string, body io.Reader, header, value string) (int, string) {
 		req := httptest.NewRequest("PUT", "/workspace/file?path="+path, body)
 		req.Header.Set(header, value)

@@ -21,7 +21,7 @@ type InitializeParams struct {
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }
 
-// ClientInfo names the program behind a connection.
+// ClientInfo names the program of a connection.
 type ClientInfo struct {
 	Name    string  `json:"name"`
 	Title   *string `json:"title,omitempty"`
@@ -47,7 +47,7 @@ type InitializeResult struct {
 	Thole *ServerInfo `json:"thole,omitempty"`
 }
 
-// ServerInfo is what only a thole server can tell.
+// ServerInfo is what only a thole server can report.
 type ServerInfo struct {
 	Version string `json:"version"`
 	Home    string `json:"home"`

@@ -62,7 +62,7 @@ type UserInputRequest struct {
 	AutoResolutionMs *int64     `json:"autoResolutionMs"`
 }
 
-// Question is one thing to be told.
+// Question is one thing that the user is asked for.
 type Question struct {
 	ID       string           `json:"id"`
 	Header   string           `json:"header"`

@@ -2,7 +2,7 @@ package app
 
 import "encoding/json"
 
-// AttachParams subscribes to a thread, continuing behind a cursor when After is
+// AttachParams subscribes to a thread, continuing after a cursor when After is
 // set. A cursor that the log no longer reaches is refused with the code "gone".
 type AttachParams struct {
 	ThreadID string  `json:"threadId"`
@@ -11,7 +11,7 @@ type AttachParams struct {
 }
 
 // AttachResult is the thread at Seq. Notifications that follow carry the member
-// seq beside their params: the cursor to continue behind.
+// seq next to their params: the cursor to continue after.
 type AttachResult struct {
 	ThreadView
 	Seq   uint64             `json:"seq"`

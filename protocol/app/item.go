@@ -72,7 +72,7 @@ type Item struct {
 	ContentItems []ToolContent   `json:"contentItems,omitzero"`
 	Success      *bool           `json:"success,omitempty"`
 
-	// Thole tells clients that declared the extension what the rest cannot say.
+	// Thole carries what the rest cannot, for clients that declared the extension.
 	Thole *ItemExtra `json:"thole,omitempty"`
 }
 
@@ -82,7 +82,7 @@ type ItemExtra struct {
 	Parent string `json:"parent,omitempty"`
 	// OutputDropped counts bytes cut from the middle of a command's output.
 	OutputDropped int64 `json:"outputDropped,omitempty"`
-	// System marks a note of thole's own, told as an agentMessage.
+	// System marks a note of thole's own, sent as an agentMessage.
 	System bool `json:"system,omitempty"`
 }
 

@@ -7,7 +7,7 @@ type ThreadStarted struct {
 	Thread Thread `json:"thread"`
 }
 
-// StatusChanged tells every connection a thread's new status.
+// StatusChanged sends every connection a thread's new status.
 type StatusChanged struct {
 	ThreadID string       `json:"threadId"`
 	Status   ThreadStatus `json:"status"`
@@ -18,13 +18,13 @@ type ThreadRef struct {
 	ThreadID string `json:"threadId"`
 }
 
-// NameUpdated tells every connection a thread's new name.
+// NameUpdated sends every connection a thread's new name.
 type NameUpdated struct {
 	ThreadID   string `json:"threadId"`
 	ThreadName string `json:"threadName,omitempty"`
 }
 
-// SettingsUpdated tells subscribers a thread's new settings.
+// SettingsUpdated sends subscribers a thread's new settings.
 type SettingsUpdated struct {
 	ThreadID       string         `json:"threadId"`
 	ThreadSettings ThreadSettings `json:"threadSettings"`
@@ -36,7 +36,7 @@ type TurnNotification struct {
 	Turn     Turn   `json:"turn"`
 }
 
-// ItemStarted tells of an item that may still grow.
+// ItemStarted announces an item that may still grow.
 type ItemStarted struct {
 	Item        Item   `json:"item"`
 	ThreadID    string `json:"threadId"`
@@ -44,7 +44,7 @@ type ItemStarted struct {
 	StartedAtMs int64  `json:"startedAtMs"`
 }
 
-// ItemDone tells of an item that is final.
+// ItemDone announces an item that is final.
 type ItemDone struct {
 	Item          Item   `json:"item"`
 	ThreadID      string `json:"threadId"`
@@ -80,7 +80,7 @@ type TokenUsage struct {
 	ReasoningOutputTokens int64 `json:"reasoningOutputTokens"`
 }
 
-// UsageUpdated tells subscribers what a thread has used.
+// UsageUpdated sends subscribers what a thread has used.
 type UsageUpdated struct {
 	ThreadID   string      `json:"threadId"`
 	TurnID     string      `json:"turnId"`
@@ -115,7 +115,7 @@ type PlanStep struct {
 	Status string `json:"status" ts:"\"pending\" | \"inProgress\" | \"completed\""`
 }
 
-// ErrorNotification tells of a failure inside a turn. It never ends the turn.
+// ErrorNotification reports a failure inside a turn. It never ends the turn.
 type ErrorNotification struct {
 	Error     TurnError `json:"error"`
 	WillRetry bool      `json:"willRetry"`
@@ -129,7 +129,7 @@ type Warning struct {
 	Message  string  `json:"message"`
 }
 
-// Resolved tells that a server request needs no answer any more.
+// Resolved reports that a server request needs no answer any more.
 type Resolved struct {
 	ThreadID  string          `json:"threadId"`
 	RequestID json.RawMessage `json:"requestId" ts:"string | number"`

@@ -247,7 +247,7 @@ type SettingsUpdateParams struct {
 	CollaborationMode *CollaborationMode `json:"collaborationMode,omitempty"`
 }
 
-// ThreadSettings is a thread's settings as clients are told of changes.
+// ThreadSettings is a thread's settings as clients receive them after a change.
 type ThreadSettings struct {
 	DisabledPluginIDs       []string           `json:"disabledPluginIds"`
 	Cwd                     string             `json:"cwd"`

@@ -90,7 +90,7 @@ type TurnInterruptParams struct {
 	TurnID   string `json:"turnId"`
 }
 
-// TurnsListParams pages a thread's turns, newest first unless told otherwise.
+// TurnsListParams pages a thread's turns, newest first by default.
 type TurnsListParams struct {
 	ThreadID string `json:"threadId"`
 	PageParams
@@ -103,7 +103,7 @@ type TurnsPage struct {
 	Page
 }
 
-// ItemsListParams pages a thread's items, oldest first unless told otherwise.
+// ItemsListParams pages a thread's items, oldest first by default.
 type ItemsListParams struct {
 	ThreadID string  `json:"threadId"`
 	TurnID   *string `json:"turnId,omitempty"`
@@ -150,7 +150,7 @@ type QueuedSubmission struct {
 	ClientUserMessageID string      `json:"clientUserMessageId"`
 }
 
-// QueueAddParams puts a message behind the running turn; an idle thread takes it
+// QueueAddParams queues a message after the running turn; an idle thread takes it
 // at once.
 type QueueAddParams struct {
 	ThreadID            string      `json:"threadId"`

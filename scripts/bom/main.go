@@ -1,4 +1,4 @@
-// Command bom tells what a release is made of: the Go modules that are linked
+// Command bom lists what a release is made of: the Go modules that are linked
 // into a binary, as Go recorded them there, and the npm packages of the web UI
 // from its lock file.
 //

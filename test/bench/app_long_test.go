@@ -104,7 +104,7 @@ func multiply(t testing.TB, home, thread string, n int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = out.Write(append(raw, '\n')) // Flush tells
+			_, _ = out.Write(append(raw, '\n')) // Flush reports
 		}
 	}
 	if err := out.Flush(); err != nil {

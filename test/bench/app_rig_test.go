@@ -100,7 +100,7 @@ func (s *contractSide) turn(text string) time.Duration {
 // perTurn is how many items a turn of a long thread has.
 const perTurn = 50
 
-// fill gives a thread of ours n items.
+// fill gives a thread of thole's n items.
 func (s *contractSide) fill(n int) {
 	s.t.Helper()
 	text := "sim: say begin" + strings.Repeat(" ;; say an item like many others", perTurn-2)
@@ -109,7 +109,7 @@ func (s *contractSide) fill(n int) {
 	}
 }
 
-// pathNote says what a turn of ours passes in this process.
+// pathNote says what a turn of thole's passes in this process.
 const pathNote = "In the path: queue, dispatcher, executord with its event log, and the sync behind the turn; executord is in the server's process."
 
 func ourSide(t testing.TB) *contractSide {
@@ -166,7 +166,7 @@ func finish(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// appears waits for a socket, whose appearance nobody tells.
+// appears waits for a socket, whose appearance nothing signals.
 func appears(t testing.TB, sock string) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {

@@ -37,7 +37,7 @@ type Case struct {
 // Run alternates the two and judges the ratio of the medians: against Loose in
 // the short form, which fails the test; against Promise in the long one, which
 // records the verdict. A short form that fails is given a second chance, since
-// the tests of other packages run beside it.
+// the tests of other packages run alongside.
 func (c Case) Run(t *testing.T) {
 	t.Helper()
 	if Long() {

@@ -113,7 +113,7 @@ func (u *terminal) turn() time.Time {
 }
 
 // TestDeliveryIntoCodex: from job complete to the started turn in a real thread,
-// beside a client that does nothing but start a turn.
+// next to a client that does nothing but start a turn.
 func TestDeliveryIntoCodex(t *testing.T) {
 	home, address, pid := listeningCodex(t)
 	u := newTerminal(t, address, t.TempDir())

@@ -160,7 +160,7 @@ func backlog(t *testing.T, jobs int) *delivery.Machine {
 	return m
 }
 
-// instant tells when a proposal arrived.
+// instant records when a proposal arrived.
 type instant struct {
 	*channeltest.Host
 	at chan time.Time
@@ -221,7 +221,7 @@ func TestDeliveryLatency(t *testing.T) {
 	}.Run(t)
 }
 
-// TestDaemonFootprint: the idle daemon beside an idle codex app-server.
+// TestDaemonFootprint: the idle daemon next to an idle codex app-server.
 func TestDaemonFootprint(t *testing.T) {
 	codex := lab.Codex(t)
 	bin := lab.Thole(t)

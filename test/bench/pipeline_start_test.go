@@ -69,7 +69,7 @@ func TestTurnStartToSpawn(t *testing.T) {
 	must(t, err)
 	machine, err := thread.New(thread.Config{Store: db.Threads()})
 	must(t, err)
-	// A CLI that tells when it was started, and nothing else.
+	// A CLI that reports when it was started, and nothing else.
 	cli := filepath.Join(home, "claude")
 	must(t, os.WriteFile(cli, []byte("#!/bin/sh\ndate +%s%N >> "+home+"/spawns\nexit 1\n"), 0o755))
 	driver := local.New(local.Config{Root: filepath.Join(home, "x"), Binary: binary, Tools: func() local.Tools {
@@ -172,7 +172,7 @@ func (j *journal) between(from, to time.Time) (out []string) {
 	return out
 }
 
-// rest lies before each start, ours and the peer's: whoever sends a message finds
+// rest lies before each start, ours and the peer's: a user who sends a message finds
 // a server that does nothing.
 const rest = 10 * time.Millisecond
 

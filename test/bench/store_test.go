@@ -56,7 +56,7 @@ func swappers(t *testing.T, cfg sqldb.Config, n int) (*store.DB, []*swapper) {
 	return db, all
 }
 
-// fillLog grows SQLite's log to the size at which it is folded and begins anew, so
+// fillLog grows SQLite's log to the size at which it is folded and begins again, so
 // that what follows overwrites it, as the floor does and as any home does but a
 // fresh one: growing a file costs a commit of the file system's own journal.
 func fillLog(t *testing.T, db *store.DB) {

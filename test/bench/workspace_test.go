@@ -22,14 +22,15 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/manager"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // wsBench is a workspace manager on a real S3 server.
 type wsBench struct {
 	t       *testing.T
 	bucket  lab.S3Bucket
-	manager *workspace.Manager
+	manager *manager.Manager
 }
 
 func newWSBench(t *testing.T) *wsBench {
@@ -43,14 +44,14 @@ func newWSBench(t *testing.T) *wsBench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { objects.Close(); db.Close() })
-	return &wsBench{t: t, bucket: b, manager: workspace.New(workspace.Config{Rows: db.Workspaces(), Objects: objects})}
+	return &wsBench{t: t, bucket: b, manager: manager.New(manager.Config{Rows: db.Workspaces(), Objects: objects})}
 }
 
 // target is a fresh thread in dir, with an index of its own.
-func (w *wsBench) target(dir string) workspace.Target {
-	l := workspace.NewLocal(workspace.LocalConfig{Dir: dir, State: w.t.TempDir(), Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}})
+func (w *wsBench) target(dir string) manager.Target {
+	l := side.New(side.Config{Dir: dir, State: w.t.TempDir(), Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}})
 	w.t.Cleanup(func() { l.Close() })
-	return workspace.Target{Thread: thole.NewID[thole.ThreadID](time.Now()), Owner: thole.DefaultOwner, Executor: thole.NewID[thole.ExecutorID](time.Now()), Side: l}
+	return manager.Target{Thread: thole.NewID[thole.ThreadID](time.Now()), Owner: thole.DefaultOwner, Executor: thole.NewID[thole.ExecutorID](time.Now()), Side: l}
 }
 
 func (w *wsBench) must(err error) {

@@ -1,4 +1,4 @@
 package keeper
 
-// OnStep tells of each step of the start of a server that is no durable change.
+// OnStep is called at each step of the start of a server that is no durable change.
 func (k *Keeper) OnStep(f func(string)) { k.onStep = f }

@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/procid"
 )
 
-// identify names a running process. Without a boot id it could not be told from
+// identify names a running process. Without a boot id it could not be distinguished from
 // its successor, so nothing is attached on such a system.
 func identify(pid int) (procid.Identity, error) {
 	id := procid.Of(pid)
@@ -22,15 +22,15 @@ func identify(pid int) (procid.Identity, error) {
 	return id, nil
 }
 
-// behind is the process that serves an address. On a unix socket the kernel names
-// it: a launcher that started it, or a pid that somebody noted, is not it. TCP
+// serverOf is the process that serves an address. On a unix socket the kernel names
+// it: a launcher that started it, or a pid that a user noted, is not it. TCP
 // names nobody, so the process has to be named and is proven to hold the listening
 // socket, which can be seen on this machine only.
-func behind(ctx context.Context, address string, named int) (procid.Identity, error) {
+func serverOf(ctx context.Context, address string, named int) (procid.Identity, error) {
 	path, ok := strings.CutPrefix(address, "unix://")
 	if !ok {
 		if named == 0 {
-			return procid.Identity{}, thole.Errorf(thole.CodeInvalid, "%s does not tell its process", address).WithHint("name it with --server-pid, or let the server listen on unix://PATH")
+			return procid.Identity{}, thole.Errorf(thole.CodeInvalid, "%s does not report its process", address).WithHint("name it with --server-pid, or let the server listen on unix://PATH")
 		}
 		if err := listens(named, address); err != nil {
 			return procid.Identity{}, err
@@ -47,7 +47,7 @@ func behind(ctx context.Context, address string, named int) (procid.Identity, er
 	case err != nil:
 		return procid.Identity{}, thole.Errorf(thole.CodeForbidden, "the app-server at %s: %w", address, err)
 	case cred.PID == 0:
-		return procid.Identity{}, thole.Errorf(thole.CodeUnsupported, "the system does not tell the process at %s", address)
+		return procid.Identity{}, thole.Errorf(thole.CodeUnsupported, "the system does not report the process at %s", address)
 	case named != 0 && named != cred.PID:
 		return procid.Identity{}, thole.Errorf(thole.CodeConflict, "process %d does not serve %s: process %d does", named, address, cred.PID).
 			WithHint("leave --server-pid out; a launcher such as npm's codex is not the server")
@@ -58,7 +58,7 @@ func behind(ctx context.Context, address string, named int) (procid.Identity, er
 func listens(pid int, address string) error {
 	at, err := netip.ParseAddrPort(strings.TrimSuffix(strings.TrimPrefix(address, "ws://"), "/"))
 	if err != nil || !strings.HasPrefix(address, "ws://") || !at.Addr().Unmap().IsLoopback() {
-		return thole.Errorf(thole.CodeUnsupported, "the process behind %s cannot be identified", address).WithHint("use unix://PATH, or ws:// with a literal loopback address")
+		return thole.Errorf(thole.CodeUnsupported, "the server process of %s cannot be identified", address).WithHint("use unix://PATH, or ws:// with a literal loopback address")
 	}
 	if err := peercred.Listens(pid, at); err != nil {
 		return thole.Errorf(thole.CodeConflict, "%w", err).WithHint("name the process that listens on %s; a launcher such as npm's codex does not", at)

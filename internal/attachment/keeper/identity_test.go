@@ -12,7 +12,7 @@ import (
 )
 
 // The identity of a server is who listens on its socket. A pid that is not that one,
-// such as a launcher's, is refused; without one the socket tells it.
+// such as a launcher's, is refused; without one the socket names it.
 func TestTheSocketNamesTheServer(t *testing.T) {
 	b := newBench(t)
 	server, kill := serve(t)

@@ -1,7 +1,7 @@
 // Package keeper holds app-servers for attachments: it starts and ends those that
 // are ours, proves which process serves an address, and moves attachments to where
 // their processes and deliveries say they are. It talks to no server but to read
-// what a dead one of ours left; the channel does. It refuses two attachments that
+// what a dead server of thole's left; the channel does. It refuses two attachments that
 // are not retired for one thread.
 package keeper
 
@@ -26,7 +26,7 @@ type Config struct {
 	// NewThread waits on a server until its foreground made a thread, and returns
 	// it. It ends with ctx.
 	NewThread func(ctx context.Context, a attachment.Attachment) (thole.ThreadID, error)
-	// Drifted is told when a session's permissions move away from its cap, or back.
+	// Drifted is called when a session's permissions move away from its cap, or back.
 	Drifted func(ctx context.Context, a attachment.Attachment, was, now string) error
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -40,7 +40,7 @@ type Keeper struct {
 	wg   sync.WaitGroup
 	busy sync.Map // ids of attachments whose servers this keeper is starting
 
-	onStep func(string) // told of each step of a start, by tests
+	onStep func(string) // called at each step of a start, by tests
 }
 
 func (k *Keeper) step(name string) {
@@ -122,7 +122,7 @@ func (k *Keeper) List(ctx context.Context, all bool) ([]attachment.Attachment, e
 }
 
 // Saw records the permissions a session was seen with. The first ones become its
-// cap and never change; each difference is told before it is kept, so that none
+// cap and never change; each difference is reported before it is kept, so that none
 // stays untold.
 func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error) {
 	a, err := k.ByID(ctx, id)

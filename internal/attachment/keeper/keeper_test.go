@@ -94,7 +94,7 @@ func serve(t *testing.T) (s served, kill func()) {
 	return serveAt(t, filepath.Join(dir, "s"))
 }
 
-// serveAt begins to listen at a path, whoever did before.
+// serveAt begins to listen at a path, whatever listened there before.
 func serveAt(t *testing.T, path string) (s served, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -244,7 +244,7 @@ func TestCapIsTakenOnce(t *testing.T) {
 	if want := []string{" -> wider: write_access", "wider: write_access -> "}; !slices.Equal(b.drifts, want) {
 		t.Fatalf("drifts %q", b.drifts)
 	}
-	// A drift that could not be told is told again.
+	// A drift that could not be reported is reported again.
 	b.refuse = errors.New("no ledger")
 	if _, err := b.Saw(bg, a.ID, wide); err == nil {
 		t.Fatal("a drift was kept untold")

@@ -22,7 +22,7 @@ type Open struct {
 	Trust  attachment.Trust
 	Wish   attachment.Wishes
 	// Address names a server that is not ours. Server is its process, as the user
-	// knows it; it is needed only where the transport does not tell.
+	// knows it; it is needed only where the transport does not report it.
 	Kind    attachment.Kind
 	Address string
 	Server  int
@@ -59,7 +59,7 @@ func (k *Keeper) Open(ctx context.Context, o Open) (attachment.Attachment, error
 	var server procid.Identity
 	if o.Kind != attachment.Owned {
 		var err error
-		if server, err = behind(ctx, o.Address, o.Server); err != nil {
+		if server, err = serverOf(ctx, o.Address, o.Server); err != nil {
 			return attachment.Attachment{}, err
 		}
 	}
@@ -167,12 +167,12 @@ func (k *Keeper) replace(ctx context.Context, old attachment.Attachment, o Open,
 		return old, false, thole.Errorf(thole.CodeBusy, "a delivery to thread %s is still being settled", old.Thread).WithHint("try again in a moment")
 	case alive && !server.Zero() && server != old.Process && tracked:
 		return old, false, thole.Errorf(thole.CodeConflict, "the thread's session is on process %d and has a delivery under way, and process %d serves %s", old.Process.PID, server.PID, o.Address).
-			WithHint("try again when it has ended: thole cli sessions inspect %s", old.ID)
+			WithHint("try again when it has ended: thole codex sessions inspect %s", old.ID)
 	case alive && !server.Zero() && server != old.Process:
 	case old.Wish != o.Wish || old.Trust != o.Trust || old.Kind != o.Kind:
 		if tracked {
 			return old, false, thole.Errorf(thole.CodeConflict, "session_profile_mismatch: the thread's session has another profile and a delivery under way").
-				WithHint("thole cli sessions inspect %s", old.ID)
+				WithHint("thole codex sessions inspect %s", old.ID)
 		}
 	case alive:
 		var client procid.Identity

@@ -31,7 +31,7 @@ const (
 // it noted the process never becomes a server.
 const gate = `read -r go && exec "$@" </dev/null`
 
-// place chooses the socket of a server of ours, which its row names before it is
+// place chooses the socket of a server that thole starts, which its row names before it is
 // started.
 func (k *Keeper) place(a attachment.Attachment) (string, error) {
 	for _, dir := range []string{k.dir(a), filepath.Join(os.TempDir(), "thole-"+string(a.ID))} {
@@ -44,7 +44,7 @@ func (k *Keeper) place(a attachment.Attachment) (string, error) {
 
 // launch starts a server of our own in a session of its own: it outlives us, so
 // that a terminal on it does. Its row is there already; the process is noted
-// beside the socket before it may begin, so that a successor ends what we leave.
+// next to the socket before it may begin, so that a successor ends what we leave.
 // The identity it returns is the server's, whatever launcher started that.
 func (k *Keeper) launch(ctx context.Context, a attachment.Attachment, o Open) (procid.Identity, error) {
 	none := procid.Identity{}
@@ -98,7 +98,7 @@ func (k *Keeper) launch(ctx context.Context, a attachment.Attachment, o Open) (p
 	}
 	server := none
 	if err == nil {
-		server, err = behind(ctx, a.Address, 0)
+		server, err = serverOf(ctx, a.Address, 0)
 	}
 	k.step("listening")
 	if err != nil {
@@ -126,7 +126,7 @@ func withHome(env []string, home string) []string {
 	return out
 }
 
-// listening waits for the socket, which tells nobody when it is there.
+// listening waits for the socket, which signals to no one when it is there.
 func listening(ctx context.Context, sock string, exited <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, launchTime)
 	defer cancel()
@@ -151,12 +151,12 @@ func lastLine(b []byte) string {
 	return lines[len(lines)-1]
 }
 
-// Autopsy opens the stored threads of a dead server of ours with one that speaks
+// Autopsy opens the stored threads of a dead server of thole's with one that speaks
 // on pipes. Nobody else can have loaded them: they were reached by our socket
 // only, and the lock that a running server holds on a thread would refuse.
 func (k *Keeper) Autopsy(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, func(), error) {
 	if a.Kind != attachment.Owned {
-		return nil, nil, thole.Errorf(thole.CodeUnsupported, "the server was not ours: somebody may have started it again")
+		return nil, nil, thole.Errorf(thole.CodeUnsupported, "thole did not start the server, so another process may have started it again")
 	}
 	vars := map[string]string{"CODEX_HOME": a.Home, "HOME": os.Getenv("HOME"), "PATH": os.Getenv("PATH")}
 	p, err := process.Start(process.Spec{Path: a.Program, Args: []string{"app-server"}, Dir: "/", Env: vars})

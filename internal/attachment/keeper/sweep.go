@@ -56,7 +56,7 @@ func (k *Keeper) relabel(ctx context.Context, a attachment.Attachment) (attachme
 		return a, nil //nolint:nilerr // one that is gone is not the launcher of anything
 	}
 	leader := a.Process
-	server, err := behind(ctx, a.Address, 0)
+	server, err := serverOf(ctx, a.Address, 0)
 	if err != nil || server == leader || procid.SessionOf(server.PID) != leader.PID {
 		return a, nil //nolint:nilerr // what cannot be shown to be the same stays as it is, and gets nothing
 	}
@@ -87,7 +87,7 @@ func (k *Keeper) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// tend moves one attachment on. A server of ours is ended only when nothing of its
+// tend moves one attachment on. A server of thole's is ended only when nothing of its
 // thread is under way; what was accepted is followed first.
 func (k *Keeper) tend(ctx context.Context, a attachment.Attachment) (attachment.Attachment, error) {
 	if _, busy := k.busy.Load(a.ID); busy || a.State == attachment.Retired {
@@ -128,7 +128,7 @@ func (k *Keeper) tend(ctx context.Context, a attachment.Attachment) (attachment.
 	return a, nil
 }
 
-// finish lets go of a server that nothing needs. One of ours is told to drain, so
+// finish lets go of a server that nothing needs. One of thole's is asked to drain, so
 // that a turn the user left running comes to its end, and killed when it does not.
 func (k *Keeper) finish(ctx context.Context, a attachment.Attachment, held bool) (attachment.Attachment, error) {
 	switch {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// launcherFile in the directory of a server of ours names the process that it was
+	// launcherFile in the directory of a server of thole's names the process that it was
 	// started as, which leads a session of its own. It is written before that process
 	// may do anything.
 	launcherFile = "launcher"
@@ -26,7 +26,7 @@ const (
 
 func (k *Keeper) dir(a attachment.Attachment) string { return filepath.Join(k.cfg.Dir, string(a.ID)) }
 
-// tree lists what runs of a server of ours: the session it was started as, which
+// tree lists what runs of a server of thole's: the session it was started as, which
 // holds launcher, server and helpers, and the server itself. Commands that a turn
 // put into sessions of their own are the user's.
 func (k *Keeper) tree(a attachment.Attachment) []procid.Identity {
@@ -47,7 +47,7 @@ func (k *Keeper) tree(a attachment.Attachment) []procid.Identity {
 	return all
 }
 
-// end kills what runs of a server of ours, and returns when nothing does.
+// end kills what runs of a server of thole's, and returns when nothing does.
 func (k *Keeper) end(ctx context.Context, a attachment.Attachment) error {
 	late := time.NewTimer(endTime)
 	defer late.Stop()
@@ -74,7 +74,7 @@ func (k *Keeper) end(ctx context.Context, a attachment.Attachment) error {
 }
 
 // bury ends what is left of an attachment's server and retires it, in this order:
-// whoever dies in between leaves a row by which his successor does it again.
+// a daemon that dies in between leaves a row by which its successor does it again.
 func (k *Keeper) bury(ctx context.Context, a attachment.Attachment, why string) (attachment.Attachment, error) {
 	if err := k.end(ctx, a); err != nil {
 		return a, err
@@ -83,7 +83,7 @@ func (k *Keeper) bury(ctx context.Context, a attachment.Attachment, why string) 
 	return k.move(ctx, a.ID, attachment.Retired, why)
 }
 
-// clear removes the files of a server of ours.
+// clear removes the files of a server of thole's.
 func (k *Keeper) clear(a attachment.Attachment) {
 	if a.Kind != attachment.Owned {
 		return
@@ -96,7 +96,7 @@ func (k *Keeper) clear(a attachment.Attachment) {
 	}
 }
 
-// terminate asks a server of ours to finish. Only the server: its launcher would
+// terminate asks a server of thole's to finish. Only the server: its launcher would
 // ask it a second time, and then it cuts off the turn that it is finishing.
 func terminate(a attachment.Attachment) {
 	if a.Kind == attachment.Owned && a.Process.Alive() == nil {

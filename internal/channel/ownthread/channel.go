@@ -22,7 +22,7 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// epoch of every thread: its log is never begun anew.
+// epoch of every thread: its log never starts again.
 const epoch = 1
 
 const (
@@ -57,7 +57,7 @@ func actor(u thole.UserID) thole.Actor {
 	return thole.Actor{User: u, Via: "system", Client: "delivery"}
 }
 
-// attachment names the stream: a thread of ours needs no other hold.
+// attachment names the stream: a thread of thole's needs no other hold.
 func attachment(id thole.ThreadID) thole.AttachmentID { return thole.AttachmentID(id) }
 
 // Probe implements channel.Channel. The user's own results are trusted, because
@@ -155,7 +155,7 @@ func (c *Channel) scan(ctx context.Context, w channel.Watch) (thole.TurnID, erro
 	}
 }
 
-// passing tells errors that time heals from the end of the thread.
+// passing distinguishes errors that time heals from the end of the thread.
 func passing(err error) bool {
 	if errors.Is(err, thread.ErrSlow) {
 		return true

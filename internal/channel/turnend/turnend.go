@@ -3,7 +3,7 @@
 // A server's history calls a turn that runs "interrupted" for moments, without the
 // time of its end, and calls one that was cut off the same. So the status that was
 // read of a turn cannot be looked at outside this package: a Judge takes
-// everything that was seen and told of one turn, and nobody makes a verdict of one
+// everything that was seen and reported of one turn, and nobody makes a verdict of one
 // read. What is no verdict is a running turn, to be looked at again.
 package turnend
 
@@ -19,7 +19,7 @@ import (
 // announcement of its end.
 type Read struct {
 	id, status string
-	completed  string // when it ended, as it was on the wire; "": no time was told
+	completed  string // when it ended, as it was on the wire; "": no time was reported
 }
 
 // ID is the turn's.
@@ -50,14 +50,14 @@ var ends = map[string]thole.TurnEvent{
 
 // Judge collects what was seen of one turn. Its zero value has seen nothing.
 type Judge struct {
-	told      Read // by turn/completed
+	completed Read // by turn/completed
 	last, now Read // the last two reads of the history
 }
 
-// Told takes what turn/completed said, the zero Read if it was not heard.
-func (j *Judge) Told(r Read) {
+// Completed takes what turn/completed reported, the zero Read if it did not arrive.
+func (j *Judge) Completed(r Read) {
 	if r.id != "" {
-		j.told = r
+		j.completed = r
 	}
 }
 
@@ -73,8 +73,8 @@ func (j *Judge) Saw(r *Read) {
 // taken as running. What was announced is an end. A read is one only with the time
 // of the end; and that a turn did not complete takes two reads that agree.
 func (j *Judge) Verdict() (end thole.TurnEvent, proof string) {
-	if end = ends[j.told.status]; end != "" {
-		return end, "turn/completed says that the turn is " + j.told.status
+	if end = ends[j.completed.status]; end != "" {
+		return end, "turn/completed says that the turn is " + j.completed.status
 	}
 	end = ends[j.now.status]
 	switch {

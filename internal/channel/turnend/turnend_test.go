@@ -42,9 +42,9 @@ func TestEveryPairOfReads(t *testing.T) {
 			for _, second := range cases {
 				var j Judge
 				if told.read != nil {
-					j.Told(*told.read)
+					j.Completed(*told.read)
 				}
-				j.Told(Read{}) // another look at an announcement that was not heard
+				j.Completed(Read{}) // another look at an announcement that was not heard
 				j.Saw(first.read)
 				j.Saw(second.read)
 				want := ""

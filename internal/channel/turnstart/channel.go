@@ -112,7 +112,7 @@ func notNow(wait time.Duration, format string, args ...any) channel.Readiness {
 func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness, error) {
 	a, err := c.Sessions.Of(ctx, q.User, q.Endpoint, q.Thread)
 	if thole.CodeOf(err) == thole.CodeNotFound {
-		return notNow(0, "no session holds the thread; start one with: thole cli run --bind-thread-id %s", q.Thread), nil
+		return notNow(0, "no session holds the thread; start one with: thole codex run --bind-thread-id %s", q.Thread), nil
 	}
 	if err != nil {
 		return channel.Readiness{}, err

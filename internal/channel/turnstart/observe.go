@@ -69,7 +69,7 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 				}
 				started = true
 			}
-			judge.Told(l.told(turn))
+			judge.Completed(l.told(turn))
 			if err == nil {
 				judge.Saw(t)
 			}

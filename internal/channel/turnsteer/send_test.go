@@ -9,7 +9,7 @@ import (
 	"github.com/tholehq/thole/internal/channel"
 )
 
-// server answers a steer as it is told, and counts.
+// server answers a steer as a test says, and counts.
 type server struct {
 	turn  thole.TurnID
 	err   error

@@ -116,7 +116,7 @@ type Capability struct {
 	Epoch       int64
 	SameTurn    bool // the answer names the running turn
 	Reconciles  bool // the marker is found in exactly that turn
-	Outcomes    bool // completed, failed, interrupted and replaced are told apart, by turnend's rules
+	Outcomes    bool // completed, failed, interrupted and replaced are distinguished, by turnend's rules
 	Ordered     bool // steers of one thread cannot overtake each other
 	NoExtraTurn bool // a live try started no turn and ended none early
 }

@@ -28,7 +28,7 @@ import (
 // giveUp bounds how long a request is repeated without any answer.
 const giveUp = 60 * time.Second
 
-// ErrNobody: the home has no owner. Whoever has one and does not answer, because it
+// ErrNobody: the home has no owner. An owner that does not answer, because it
 // starts, ends or hangs, is another error.
 var ErrNobody = errors.New("no thole process owns")
 
@@ -67,7 +67,7 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 			if err := c.start(ctx); err != nil {
 				return err
 			}
-			// It answers now: asking at once is what beats whoever stops it.
+			// It answers now: asking at once is what beats the process that stops it.
 			unanswered.Reset()
 			continue
 		}

@@ -28,7 +28,7 @@ const ReadyEnv = "THOLE_READY_FD"
 // for the daemon itself (a large migration takes a while).
 const startWait = 2 * time.Minute
 
-// start makes sure that somebody owns the home. Of any number of commands one
+// start makes sure that a process owns the home. Of any number of commands one
 // starts the daemon, under a lock; the others find it answering.
 func (c *Client) start(ctx context.Context) error {
 	if err := daemon.PrepareHome(c.Home); err != nil {
@@ -109,7 +109,7 @@ func report(r io.Reader, home string) error {
 	return &thole.Error{Code: thole.Code(st.Code), Message: "start daemon: " + st.Message, Hint: st.Hint}
 }
 
-// Report tells whoever started this process whether it answers. It is called
+// Report signals to the process that started this one whether it answers. It is called
 // once; without a starter it does nothing.
 func Report(err error) {
 	fd, e := strconv.Atoi(os.Getenv(ReadyEnv))

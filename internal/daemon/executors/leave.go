@@ -52,7 +52,7 @@ func (t *Service) open(ctx context.Context, id thole.ThreadID) (*fold.Turn, erro
 	return &page.Items[0], nil
 }
 
-// close asks for threads' executors to be synced and stopped, behind the turns they
+// close asks for threads' executors to be synced and stopped, after the turns they
 // have.
 func (t *Service) close(ctx context.Context, actor thole.Actor, p CloseParams) (CloseResult, error) {
 	out := CloseResult{Threads: []thole.ThreadID{p.Thread}}

@@ -13,7 +13,7 @@ import (
 
 // Methods of the home's owner for executors.
 const (
-	// MethodCloseThread asks for a thread's executor to be synced and stopped, behind
+	// MethodCloseThread asks for a thread's executor to be synced and stopped, after
 	// its running turn; its removal is due a day later. MethodStopped waits for it.
 	MethodCloseThread = "thole/executor/close"
 	MethodStopped     = "thole/executor/stopped"

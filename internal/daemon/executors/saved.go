@@ -31,7 +31,7 @@ type Saved struct {
 	Waits string `json:"waits_for,omitempty"`
 }
 
-// lookAgain is how soon a change is found that no signal tells of: an executor's
+// lookAgain is how soon a change is found that no signal reports: an executor's
 // row has none.
 const lookAgain = 100 * time.Millisecond
 

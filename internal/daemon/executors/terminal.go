@@ -16,7 +16,7 @@ func TerminalPath(id thole.ThreadID) string { return "/threads/" + string(id) + 
 
 // Terminal passes a WebSocket on to a thread's executor. It looks into none of the
 // messages. What a human does there is activity: the executor is kept, and its files
-// are synced behind it.
+// are synced after it.
 func (t *Service) Terminal(w http.ResponseWriter, r *http.Request) {
 	info, err := t.running(r.Context(), thole.ThreadID(r.PathValue("thread")))
 	if err != nil {

@@ -58,7 +58,7 @@ func (c *capture) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// giveWay gives back the end of an output that filled the disk: whoever cancels the
+// giveWay gives back the end of an output that filled the disk: a user who cancels the
 // command, and every other job of the home, needs some room too.
 func (c *capture) giveWay() {
 	if c.kept <= room {

@@ -25,7 +25,7 @@ type Runs struct {
 	home    string
 	machine *delivery.Machine
 	keeper  *artifact.Keeper
-	// unsure tells an error that leaves open whether a change was committed.
+	// unsure reports an error that leaves open whether a change was committed.
 	unsure func(error) bool
 }
 
@@ -79,7 +79,7 @@ func (r *Runs) Sweep(ctx context.Context) error {
 }
 
 // tidy removes what is left of a job that is over, and ends its command if it was
-// cancelled while nobody could tell its supervisor. The job itself is asked: that a
+// cancelled while its supervisor could not be reached. The job itself is asked: that a
 // list did not name it says nothing.
 func (r *Runs) tidy(ctx context.Context, job thole.JobID, e fs.DirEntry) error {
 	state, err := r.machine.StateOf(ctx, job)

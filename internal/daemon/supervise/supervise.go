@@ -3,7 +3,7 @@
 // or is replaced ends the command or loses its result.
 //
 // The supervisor writes who it is, captures the output, kills every descendant
-// when it is told to or the time is up, writes the result, and only then reports
+// when it is asked to or the time is up, writes the result, and only then reports
 // it. The owner of the home knows its supervisors by process identity and ends
 // jobs whose supervisor is gone.
 package supervise
@@ -61,7 +61,7 @@ type Spec struct {
 	Timeout time.Duration
 	// Started is called when the supervisor is known and the command runs.
 	Started func(error)
-	// Report tells the owner; it is repeated.
+	// Report reports to the owner; it is repeated.
 	Report func(ctx context.Context, r Result) error
 }
 
@@ -83,12 +83,12 @@ func Supervise(ctx context.Context, s Spec) error {
 	}
 	r := run(s, signals)
 	_ = os.Remove(file(s.Home, s.Job, ".room"))
-	return tell(ctx, s, r)
+	return reportResult(ctx, s, r)
 }
 
-// tell reports the result. As long as it is neither reported nor durable, as on a
+// reportResult reports the result. As long as it is neither reported nor durable, as on a
 // full disk, this process is the only one that knows it, and tries on.
-func tell(ctx context.Context, s Spec, r Result) error {
+func reportResult(ctx context.Context, s Spec, r Result) error {
 	body, _ := json.Marshal(r)
 	durable := false
 	for again, n := (backoff.Policy{Min: 100 * time.Millisecond, Max: 30 * time.Second}).Begin(), 1; ; n++ {
@@ -162,7 +162,7 @@ func run(s Spec, signals <-chan os.Signal) Result {
 	copied := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(out, pr)
-		_ = pr.Close() // whoever still writes is told that nobody reads
+		_ = pr.Close() // a process that still writes gets an error: nothing reads
 		copied <- err
 	}()
 	ended := make(chan struct{})

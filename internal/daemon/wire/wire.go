@@ -131,7 +131,7 @@ type Job struct {
 	Endpoint       string          `json:"endpoint,omitempty"`
 	SourceThreadID string          `json:"source_thread_id"`
 	ParentJobID    string          `json:"parent_job_id,omitempty"`
-	Status         string          `json:"status"`
+	Status         string          `json:"status" enum:"running,ready,failed,cancelled"`
 	TaskKind       string          `json:"task_kind"`
 	TaskSummary    string          `json:"task_summary"`
 	MetadataRef    json.RawMessage `json:"metadata_ref,omitempty"`
@@ -199,7 +199,7 @@ type Batch struct {
 	HeadAttemptID          string         `json:"head_attempt_id,omitempty"`
 	Generation             int64          `json:"generation"`
 	BoundaryState          string         `json:"continuation_boundary_state"`
-	ReplayPolicy           string         `json:"replay_policy"`
+	ReplayPolicy           string         `json:"replay_policy" enum:"automatic,manual_resolution_only"`
 	HeldFor                string         `json:"held_for,omitempty"`
 	ClosedAt               time.Time      `json:"closed_at,omitzero"`
 	CloseReason            string         `json:"close_reason,omitempty"`

@@ -27,7 +27,7 @@ const (
 	maxSleep = time.Minute
 	// minSleep keeps a deadline that nothing can act on yet from spinning.
 	minSleep = 50 * time.Millisecond
-	// settleTime bounds recording an answer when the driver is told to stop.
+	// settleTime bounds recording an answer when the driver is stopped.
 	settleTime  = 10 * time.Second
 	followPause = time.Second
 	// adoptEvery is how often attempts of dead holders are looked for.
@@ -92,7 +92,7 @@ func New(c Config) *Driver {
 	}
 }
 
-// Wake tells the driver that something may be due, and what became ready if that
+// Wake signals that something may be due, and what became ready if that
 // is known: it then starts at once, without being looked up. It never blocks.
 func (d *Driver) Wake(ready *delivery.Candidate) {
 	if ready != nil && d.offer(*ready) {
@@ -115,7 +115,7 @@ func (d *Driver) Busy() bool {
 }
 
 // Run works until ctx ends and returns when all its goroutines are gone. What was
-// sent and not answered stays behind its barrier for the successor.
+// sent and not answered keeps its barrier for the successor.
 func (d *Driver) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.run = ctx

@@ -12,7 +12,7 @@ import (
 )
 
 // followUp observes one proposal until its end is recorded, it is taken from us,
-// or we are told to stop.
+// or the driver stops.
 func (d *Driver) followUp(ctx context.Context, ch channel.Channel, f delivery.Fence, w channel.Watch) {
 	defer d.Wake(nil)
 	defer d.stopFollowing(f.Attempt)

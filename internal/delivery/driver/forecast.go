@@ -16,7 +16,7 @@ type Forecast struct {
 	Reasons   []string
 }
 
-// Forecast tells a submitter whether a result would reach its thread without a
+// Forecast reports to a submitter whether a result would reach its thread without a
 // human. It asks the channel and changes nothing; permissions
 // may be different by the time the result is there.
 func (d *Driver) Forecast(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) Forecast {

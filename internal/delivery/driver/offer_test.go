@@ -66,7 +66,7 @@ func (c slow) Propose(ctx context.Context, p channel.Proposal) (channel.Answer, 
 	return c.Host.Propose(ctx, p)
 }
 
-// offered runs f beside a driver whose batches wait for nothing.
+// offered runs f together with a driver whose batches wait for nothing.
 func offered(t *testing.T, parallel int, pause time.Duration, f func(m *delivery.Machine, s *steps)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{Store: storetest.SQLite(t).Delivery()}

@@ -59,7 +59,7 @@ func (d *Driver) deliver(ctx, run context.Context, ch channel.Channel, c deliver
 		answer = channel.Answer{Acceptance: thole.AcceptanceUnknown, Evidence: err.Error()}
 	}
 	w := channel.Watch{Proposal: p}
-	// The answer is recorded even when we were told to stop meanwhile.
+	// The answer is recorded even when the driver was stopped meanwhile.
 	rec, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	//exhaustive:enforce

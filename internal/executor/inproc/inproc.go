@@ -25,7 +25,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
-	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/side"
 )
 
 // Config makes a Driver.
@@ -56,7 +56,7 @@ func New(cfg Config) *Driver { return &Driver{cfg: cfg, runs: map[thole.Executor
 // daemon is one start of an executord.
 type daemon struct {
 	server *executord.Server
-	files  *workspace.Local
+	files  *side.Local
 	http   *http.Server
 	served chan struct{}
 	info   executor.Info
@@ -139,10 +139,10 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 		}
 	}
 	run := &daemon{info: info, served: make(chan struct{})}
-	run.files = workspace.NewLocal(workspace.LocalConfig{Dir: dirs.Workspace, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
+	run.files = side.New(side.Config{Dir: dirs.Workspace, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
 	var err error
 	run.info.Token = rand.Text()
-	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: workspace.Handler(run.files), Version: "inproc", Network: d.cfg.Network})
+	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network})
 	if err != nil {
 		return nil, err
 	}

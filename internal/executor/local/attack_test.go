@@ -175,7 +175,7 @@ func result(f func() error) <-chan error {
 	return done
 }
 
-// The box shows none of what the server keeps beside the agent's files.
+// The box shows none of what the server keeps next to the agent's files.
 func TestTheBoxShowsNoTokenAndNoLog(t *testing.T) {
 	lab.EveryUser(t, func(t *testing.T) {
 		b := setup(t, lab.Bwrap(t))

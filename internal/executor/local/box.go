@@ -21,7 +21,7 @@ const (
 	sandboxRun       = "/run/thole"
 )
 
-// boxUser is who an agent is inside, whoever it is on the host.
+// boxUser is who an agent is inside, whichever user it is on the host.
 var boxUser = []string{"--uid", "1000", "--gid", "1000"}
 
 // box is bubblewrap's path, "" where agents run without walls, or why there is
@@ -62,7 +62,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 
 // boxed is executord's command line inside bubblewrap. As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
-// stage first, and whoever puts them there becomes the agent's user.
+// stage first, and the process that puts them there becomes the agent's user.
 func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) (string, []string) {
 	var staged []string
 	from := func(path string) string {
@@ -81,7 +81,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) 
 		"--bind", from(d.dir(id, "home")), sandboxHome,
 		"--bind", from(d.dir(id, "tmp")), "/tmp",
 		"--bind", from(d.dir(id, "workspace")), sandboxWorkspace)
-	for _, p := range tools.sorted() { // behind /tmp, which would hide what lies there
+	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
 	args := box.Command(sandboxWorkspace, append([]string{sandboxRun + "/thole"},

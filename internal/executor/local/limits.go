@@ -17,7 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/process"
 )
 
-// Control groups are shared with whoever else manages the machine, so executors
+// Control groups are shared with the machine's other managers, so executors
 // get theirs only below a group that was given to thole. Other means do not take
 // their place: RLIMIT_NPROC counts a user's processes over all executors and does
 // not bind root, RLIMIT_AS stops CLIs that reserve address space they never use.
@@ -146,7 +146,7 @@ func (g Groups) members(id thole.ExecutorID) (pids []int) {
 }
 
 // starved counts the processes in an executor's group that were killed for want
-// of memory. Both versions tell it in the same words, each in a file of its own.
+// of memory. Both versions report it in the same words, each in a file of its own.
 func (g Groups) starved(id thole.ExecutorID) (n int) {
 	file := "memory.oom_control"
 	if g.unified {

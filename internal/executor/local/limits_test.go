@@ -14,7 +14,7 @@ import (
 
 // given makes a group of this test's own in each of the hierarchies, as an
 // administrator would. It never touches memory: this machine's tests may live in
-// a group that bounds theirs, and a group beside it would let them out.
+// a group that bounds theirs, and a group next to it would let them out.
 func given(t *testing.T, controllers ...string) local.Groups {
 	t.Helper()
 	path := fmt.Sprintf("/thole-test-%d", os.Getpid())

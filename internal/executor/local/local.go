@@ -153,8 +153,8 @@ func (d *Driver) Create(_ context.Context, spec executor.Spec) error {
 	return nil
 }
 
-// build makes the directories beside their place and moves them there with their
-// label: whoever lists finds all of it or nothing.
+// build makes the directories next to their place and moves them there with their
+// label: a caller that lists finds all of it or nothing.
 func (d *Driver) build(id thole.ExecutorID, label []byte) error {
 	half := d.dir(id) + ".new"
 	for _, left := range []string{half, d.dir(id)} { // by a crash
@@ -270,7 +270,7 @@ func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
 		}
 		if info.State == executor.Missing {
 			// A crash in the middle of its removal took the files first. If there are some,
-			// it was somebody else, and they are not ours to delete.
+			// another process did, and they are not ours to delete.
 			if files, _ := os.ReadDir(d.dir(id, "workspace")); len(files) == 0 {
 				if err := os.RemoveAll(d.dir(id)); err != nil {
 					return nil, err

@@ -288,7 +288,7 @@ func TestTheSandboxSeesItsOwnFilesOnly(t *testing.T) {
 }
 
 // Terminals and processes are reached through the exec-server on the same
-// listener, behind the same token.
+// listener, with the same token.
 func TestProcessesThroughTheSameListener(t *testing.T) {
 	b := setup(t, lab.Bwrap(t))
 	info := b.start()
@@ -323,8 +323,8 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-// Whoever lists takes nothing away: neither from somebody who creates, nor files
-// whose label somebody else deleted.
+// Listing takes nothing away: neither from a caller that creates, nor files
+// whose label another process deleted.
 func TestListTakesNothingAway(t *testing.T) {
 	b := setup(t, "")
 	done := make(chan struct{})

@@ -83,7 +83,7 @@ func (d *Driver) listen(id thole.ExecutorID) (*os.File, error) {
 	return ln.File()
 }
 
-// openLog opens the log for executord's output. A long one begins anew.
+// openLog opens the log for executord's output. A long one is truncated.
 func (d *Driver) openLog(id thole.ExecutorID) (*os.File, error) {
 	f, err := openRegular(d.dir(id, own, "executord.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package eventlog is executord's durable, cursor-readable log of provider
 // events: one append-only file per turn. What Append acknowledged with Sync
 // survives a crash of executord and of the machine; a torn tail is cut off on
-// open. A reader names the cursor it has and gets everything behind it, as often
+// open. A reader names the cursor it has and gets everything after it, as often
 // as it likes. The log knows nothing of what the events mean.
 //
 // It is bounded: past Limit unacknowledged bytes Append waits, which slows the
@@ -78,7 +78,7 @@ func Open(path string) (*Log, error) {
 	return l, nil
 }
 
-// recover indexes the whole records and truncates behind the last one. What cannot
+// recover indexes the whole records and truncates after the last one. What cannot
 // be read is not torn: only an end that comes too early and a sum that is wrong are.
 func (l *Log) recover() error {
 	r := bufio.NewReaderSize(l.file, 1<<20)

@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// batchBytes bounds what one Read returns, so that a reader far behind catches up
+// batchBytes bounds what one Read returns, so that a reader that lags catches up
 // in pieces.
 const batchBytes = 1 << 20
 
-// Read returns the records behind the cursor, at least one. It waits for one if
+// Read returns the records after the cursor, at least one. It waits for one if
 // there is none yet; io.EOF means that the log is sealed and the cursor is at its
 // end.
 func (l *Log) Read(ctx context.Context, after uint64) ([]Record, error) {

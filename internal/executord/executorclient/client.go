@@ -111,7 +111,7 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	return strictjson.Unmarshal(raw, out)
 }
 
-// Events reads a run's log behind a cursor and calls fn for every event, batched
+// Events reads a run's log after a cursor and calls fn for every event, batched
 // as they arrive. It returns nil when the run is over and fn has seen its last
 // event, and an error when the stream broke or fn returned one.
 func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn func([]wire.LogEvent) error) error {
@@ -200,7 +200,7 @@ func (c *Client) Terminal(ctx context.Context, size terminal.Size) (*terminal.Co
 	return c.TerminalAt(ctx, "/terminal", size)
 }
 
-// TerminalAt is Terminal at the path of somebody who passes it on.
+// TerminalAt opens a terminal through a proxy at path.
 func (c *Client) TerminalAt(ctx context.Context, path string, size terminal.Size) (*terminal.Conn, error) {
 	return terminal.Dial(ctx, c.http, c.base+path, http.Header{"Authorization": {"Bearer " + c.token}}, size, jsonhttp.ReadError)
 }

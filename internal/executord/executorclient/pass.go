@@ -10,7 +10,7 @@ import (
 )
 
 // PassTerminal passes a request for a terminal on to the executor, with the token,
-// and returns when that terminal is over or the request's context ends. Whoever
+// and returns when that terminal is over or the request's context ends. A caller that
 // calls it has judged who asks.
 func (c *Client) PassTerminal(w http.ResponseWriter, r *http.Request) {
 	base, err := url.Parse(c.base)

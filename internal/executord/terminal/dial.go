@@ -16,7 +16,7 @@ import (
 )
 
 // Conn is a client's end of a terminal. One goroutine may Read while others Write,
-// resize, pause and close. Whoever does not read is taken for dead after a while:
+// resize, pause and close. A client that does not read is taken for dead after a while:
 // to have output wait, Pause and go on reading.
 type Conn struct {
 	ws   *websocket.Conn
@@ -95,7 +95,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Resize tells the terminal's new size.
+// Resize sends the terminal's new size.
 func (c *Conn) Resize(size Size) error {
 	body, _ := json.Marshal(size)
 	return c.send(append([]byte{CmdResize}, body...))

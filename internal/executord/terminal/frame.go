@@ -28,13 +28,13 @@ const (
 )
 
 const (
-	// MaxMessage bounds a client's message: what somebody pastes is one.
+	// MaxMessage bounds a client's message: what a user pastes is one.
 	MaxMessage = 1 << 20
 	// Chunk is the most that one message of output carries.
 	Chunk = 16 << 10
 	// MaxReason is what fits a close frame.
 	MaxReason = 123
-	// ExitReason, with the code behind it, is the reason of a shell's end.
+	// ExitReason, with the code after it, is the reason of a shell's end.
 	ExitReason = "exit code "
 )
 

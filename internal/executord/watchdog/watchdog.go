@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// lonely is executor.orphan_timeout where nobody says it.
-const lonely = time.Hour
+// orphanTimeout is the default of executor.orphan_timeout.
+const orphanTimeout = time.Hour
 
 // Dog ends an executord that nobody owns any more: its home is gone, or for
-// long no request came, whatever runs in it. Whoever needs the executor after that
+// long no request came, whatever runs in it. A dispatcher that needs the executor after that
 // starts it again. The owner asks for its status every minute, and every few seconds
 // while it follows a turn.
 type Dog struct {
@@ -26,14 +26,14 @@ type Dog struct {
 
 func New(file string, after time.Duration) *Dog {
 	if after <= 0 {
-		after = lonely
+		after = orphanTimeout
 	}
 	w := &Dog{file: file, After: after, every: min(5*time.Second, after/4+1)}
 	w.last.Store(time.Now().UnixNano())
 	return w
 }
 
-// Note remembers that somebody asked.
+// Note records when a request came.
 func (w *Dog) Note(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.last.Store(time.Now().UnixNano())

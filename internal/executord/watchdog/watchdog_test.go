@@ -34,7 +34,7 @@ func TestAnExecutordWithoutAHomeEnds(t *testing.T) {
 	if err := os.WriteFile(token, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	watch(func(w *Dog) { w.last.Store(time.Now().Add(-lonely - time.Second).UnixNano()) })
+	watch(func(w *Dog) { w.last.Store(time.Now().Add(-orphanTimeout - time.Second).UnixNano()) })
 	<-ended
 }
 

@@ -1,4 +1,4 @@
-// Package wire is what is said over HTTP between executord and whoever drives it.
+// Package wire is the HTTP interface between executord and the dispatcher.
 package wire
 
 import (
@@ -97,7 +97,7 @@ type CancelRequest struct {
 	Kill bool         `json:"kill,omitempty"`
 }
 
-// Receipted names the event that recorded what a request brings. It travels beside
+// Receipted names the event that recorded what a request brings. It travels next to
 // the body: an executord that does not know of it takes the rest.
 type Receipted struct {
 	Receipt thole.EventID `json:"-"`

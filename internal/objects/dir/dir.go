@@ -263,7 +263,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 		start += "/" + prefix[:i]
 	}
 	// A directory sorts among keys as its name with a slash, which is not how
-	// WalkDir orders it beside names that hold bytes below the slash.
+	// WalkDir orders it next to names that hold bytes below the slash.
 	var walk func(dir string) error
 	walk = func(dir string) error {
 		if err := ctx.Err(); err != nil {

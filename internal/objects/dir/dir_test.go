@@ -104,7 +104,7 @@ func TestNoEmptyDirectoriesStay(t *testing.T) {
 	}
 }
 
-// A file finds its place also while the last one beside it goes.
+// A file finds its place also while the last one next to it goes.
 func TestPutBesideDelete(t *testing.T) {
 	s, _ := open(t)
 	var group errgroup.Group

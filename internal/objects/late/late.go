@@ -50,7 +50,7 @@ func (s *Store) get() (Backend, error) {
 	return s.have, nil
 }
 
-// Check says whether the store can be used now. One that cannot is opened anew the
+// Check says whether the store can be used now. One that cannot is opened again the
 // next time: a directory that came back is another one.
 func (s *Store) Check(ctx context.Context) error {
 	b, err := s.get()

@@ -72,7 +72,7 @@ func (h *harness) bytes(t *testing.T) {
 		t.Errorf("empty object is %q", got)
 	}
 	if _, err := h.s.Get(t.Context(), "b/one", 5, 100); err == nil {
-		t.Error("read behind the end")
+		t.Error("read past the end")
 	}
 	put(t, h.s, "b/one", "changed")
 	if got := h.get(t, "b/one", 0, -1); got != "changed" {

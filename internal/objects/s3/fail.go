@@ -34,8 +34,8 @@ func failed(doing, key string, err error) error {
 	return thole.Errorf(thole.CodeUnavailable, "%s: %w", doing, err)
 }
 
-// gone forgives the absence of what was to be removed.
-func gone(doing, key string, err error) error {
+// ignoreNotFound treats a missing object as already deleted.
+func ignoreNotFound(doing, key string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // Keys are credentials, or where to get them. Those that run out are fetched
-// anew in time.
+// again in time.
 type Keys struct {
 	Source         Source
 	Access, Secret string
@@ -60,7 +60,7 @@ func (k Keys) chain(region string) (*credentials.Credentials, error) {
 		// pod before it asks the machine.
 		p = &credentials.IAM{Endpoint: k.Endpoint, Region: region, Client: &http.Client{Timeout: 5 * time.Second}}
 	default:
-		return nil, thole.Errorf(thole.CodeInvalid, "objects.credentials: %q is none of auto, static, env, web_identity, iam", source)
+		return nil, thole.Errorf(thole.CodeInvalid, "objects.credentials: unknown source %q; use auto, static, env, web_identity or iam", source)
 	}
 	return credentials.New(signing{p, source}), nil
 }

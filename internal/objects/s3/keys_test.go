@@ -89,7 +89,7 @@ func TestKeysOfEachSource(t *testing.T) {
 	}
 }
 
-// Without keys nothing is asked: an unsigned request would be somebody else's.
+// Without keys nothing is asked: an unsigned request would be another user's.
 func TestNoRequestWithoutKeys(t *testing.T) {
 	bare(t)
 	asked := 0

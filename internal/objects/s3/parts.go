@@ -49,5 +49,5 @@ func (s *Store) EndParts(ctx context.Context, key, upload string, parts []object
 
 // AbortParts implements objects.Parts.
 func (s *Store) AbortParts(ctx context.Context, key, upload string) error {
-	return gone("abort upload", key, s.core.AbortMultipartUpload(ctx, s.bucket, key, upload))
+	return ignoreNotFound("abort upload", key, s.core.AbortMultipartUpload(ctx, s.bucket, key, upload))
 }

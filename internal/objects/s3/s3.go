@@ -69,7 +69,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	lookup, ok := lookups[cfg.Style]
 	if !ok {
-		return nil, thole.Errorf(thole.CodeInvalid, "objects.style: %q is none of auto, path, host", cfg.Style)
+		return nil, thole.Errorf(thole.CodeInvalid, "objects.style: unknown style %q; use auto, path or host", cfg.Style)
 	}
 	transport := cfg.Transport
 	if transport == nil {
@@ -183,5 +183,5 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := objects.CheckKey(key); err != nil {
 		return err
 	}
-	return gone("delete object", key, s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
+	return ignoreNotFound("delete object", key, s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/view"
 )
 
 // Chunk is one event of the stream. Which fields a type has is fixed by the
@@ -62,8 +63,8 @@ type Metadata struct {
 	ClientID         string        `json:"client_id,omitempty"`
 	CreatedAt        time.Time     `json:"created_at,omitzero"`
 	EndedAt          time.Time     `json:"ended_at,omitzero"`
-	Outcome          thole.Outcome `json:"outcome,omitempty"`
-	Usage            *thole.Usage  `json:"usage,omitempty"`
+	Outcome          thole.Outcome `json:"outcome,omitempty" enum:"completed,failed,interrupted"`
+	Usage            *view.Usage   `json:"usage,omitempty"`
 	// Seq is how far in the log the message is, Sent how many bytes of each text in
 	// flight it has beyond that. A client that posts the message back says with
 	// them where to go on.

@@ -190,7 +190,7 @@ func (e *Encoder) openStep() {
 }
 
 // closeStep ends the step. The client looks for a call's input only in the step
-// it began in, so one that is not known by now is told as empty: its output still
+// it began in, so one that is not known by now is sent as empty: its output still
 // finds it.
 func (e *Encoder) closeStep() {
 	if e.step {

@@ -101,7 +101,7 @@ func (e *Encoder) respond(a *ask) {
 	}
 	e.emit(Chunk{Type: "tool-approval-response", ApprovalID: string(r.Ask.ID), Approved: &approved, Reason: reason, ProviderExecuted: true})
 	switch {
-	case !a.own: // the tool itself tells how it went on
+	case !a.own: // the tool itself shows how it went on
 	case approved:
 		e.emit(Chunk{Type: "tool-output-available", ToolCallID: a.call, Output: raw(map[string]event.Decision{"decision": r.Answer.Decision}), ProviderExecuted: true, Dynamic: true})
 	default:

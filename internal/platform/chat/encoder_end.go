@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/platform/view"
 )
 
 func (e *Encoder) phase(ev event.Event) {
@@ -53,9 +54,9 @@ func (e *Encoder) end(ev event.Event) {
 	e.start()
 	e.printed()
 	e.closeParts()
-	m := &Metadata{EndedAt: ev.Time, Outcome: ev.Data.Outcome, Usage: ev.Data.Usage, Seq: ev.Seq, ExecutorID: string(e.turn.Executor)}
-	if used := e.state.Row.Thread.Usage; (m.Usage == nil || *m.Usage == (thole.Usage{})) && used != (thole.Usage{}) {
-		m.Usage = &used // this turn's alone: the fold began with it
+	m := &Metadata{EndedAt: ev.Time, Outcome: ev.Data.Outcome, Usage: (*view.Usage)(ev.Data.Usage), Seq: ev.Seq, ExecutorID: string(e.turn.Executor)}
+	if used := e.state.Row.Thread.Usage; (m.Usage == nil || *m.Usage == (view.Usage{})) && used != (thole.Usage{}) {
+		m.Usage = (*view.Usage)(&used) // this turn's alone: the fold began with it
 	}
 	finish := Chunk{Type: "finish", FinishReason: "stop", MessageMetadata: m}
 	switch ev.Data.Outcome {

@@ -30,7 +30,7 @@ type changesInput struct {
 	Changes []event.FileChange `json:"changes"`
 }
 
-// dynamic: commands and file changes have names and shapes of ours, any other
+// dynamic: commands and file changes have names and shapes of thole's, any other
 // tool keeps its own.
 func dynamic(i event.Item) bool { return i.Kind == event.ItemTool }
 
@@ -64,7 +64,7 @@ func (e *Encoder) begin(p *part) {
 	}
 }
 
-// announce tells the input once. A later, better one (an edit whose diff became
+// announce sends the input once. A later, better one (an edit whose diff became
 // known) would make a second part when the step has moved on, so it waits for
 // the output.
 func (e *Encoder) announce(p *part, input json.RawMessage) {

@@ -13,7 +13,7 @@ import (
 const page = 500
 
 // Messages reads turns as messages: what the user said and what the agent
-// answered. Turns whose events are no longer kept are told from their items.
+// answered. Turns whose events are no longer kept are rebuilt from their items.
 func Messages(ctx context.Context, threads thread.Service, actor thole.Actor, th fold.Thread, turns []fold.Turn) ([]*Message, error) {
 	out := make([]*Message, 0, 2*len(turns))
 	for _, t := range turns {
@@ -88,7 +88,7 @@ func (h *history) inFlight(r fold.ItemRecord) {
 	}
 }
 
-// fromItems tells a turn whose events were removed or belong to a parent's log:
+// fromItems rebuilds a turn whose events were removed or belong to a parent's log:
 // the same message without its steps, questions and todo lists.
 func (h *history) fromItems(ctx context.Context, threads thread.Service, actor thole.Actor) error {
 	t := h.turn

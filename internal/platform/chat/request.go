@@ -14,48 +14,43 @@ import (
 
 // Request is what a client posts. Fields we do not know are the client's own.
 type Request struct {
-	ID               string                     `json:"id"`
-	ChatID           string                     `json:"chatId"`
-	Messages         []ClientMessage            `json:"messages"`
-	Trigger          string                     `json:"trigger"`
-	MessageID        string                     `json:"messageId"`
-	Provider         string                     `json:"provider"`
-	Model            string                     `json:"model"`
-	Effort           string                     `json:"effort"`
-	ExecutionProfile string                     `json:"executionProfile"`
-	ProviderOptions  map[string]json.RawMessage `json:"providerOptions"`
-	Agent            string                     `json:"agent"`
-	Approvals        string                     `json:"approvals"`
+	_                struct{}                   `additionalProperties:"true"`
+	ID               string                     `json:"id,omitempty"`
+	ChatID           string                     `json:"chatId,omitempty"`
+	Messages         []ClientMessage            `json:"messages,omitempty"`
+	Trigger          string                     `json:"trigger,omitempty"`
+	MessageID        string                     `json:"messageId,omitempty"`
+	Provider         string                     `json:"provider,omitempty"`
+	Model            string                     `json:"model,omitempty"`
+	Effort           string                     `json:"effort,omitempty"`
+	ExecutionProfile string                     `json:"executionProfile,omitempty"`
+	ProviderOptions  map[string]json.RawMessage `json:"providerOptions,omitempty"`
+	Agent            string                     `json:"agent,omitempty"`
+	Approvals        string                     `json:"approvals,omitempty"`
 }
 
 // ClientMessage is a UIMessage as far as we read it.
 type ClientMessage struct {
-	ID      string       `json:"id"`
-	Role    string       `json:"role"`
-	RawMeta rawMeta      `json:"metadata"`
-	Parts   []ClientPart `json:"parts"`
-}
-
-// rawMeta keeps foreign metadata from being an error.
-type rawMeta json.RawMessage
-
-func (m *rawMeta) UnmarshalJSON(b []byte) error {
-	*m = append(rawMeta(nil), b...)
-	return nil
+	_       struct{}        `additionalProperties:"true"`
+	ID      string          `json:"id,omitempty"`
+	Role    string          `json:"role,omitempty"`
+	RawMeta json.RawMessage `json:"metadata,omitempty"`
+	Parts   []ClientPart    `json:"parts,omitempty"`
 }
 
 // ClientPart is a part as far as we read it.
 type ClientPart struct {
-	Type      string `json:"type"`
-	Text      string `json:"text"`
-	URL       string `json:"url"`
-	MediaType string `json:"mediaType"`
-	State     string `json:"state"`
+	_         struct{} `additionalProperties:"true"`
+	Type      string   `json:"type,omitempty"`
+	Text      string   `json:"text,omitempty"`
+	URL       string   `json:"url,omitempty"`
+	MediaType string   `json:"mediaType,omitempty"`
+	State     string   `json:"state,omitempty"`
 	Approval  *struct {
-		ID       string `json:"id"`
-		Approved *bool  `json:"approved"`
-		Reason   string `json:"reason"`
-	} `json:"approval"`
+		ID       string `json:"id,omitempty"`
+		Approved *bool  `json:"approved,omitempty"`
+		Reason   string `json:"reason,omitempty"`
+	} `json:"approval,omitempty"`
 }
 
 // Decode reads a request.

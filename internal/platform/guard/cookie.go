@@ -29,7 +29,7 @@ func NewCookies(home string, secure bool) Cookies {
 func (c Cookies) Name() string { return c.name }
 
 // Value is the secret a request carries, "" for none. Two cookies of the name
-// can only come from somebody who plants one beside ours: neither counts.
+// can only come from an attacker who plants one next to thole's: neither counts.
 func (c Cookies) Value(r *http.Request) string {
 	all := r.CookiesNamed(c.name)
 	if len(all) != 1 {

@@ -150,7 +150,7 @@ func (g *Guard) Headers(h http.Header) {
 }
 
 // CheckListen refuses to listen beyond this machine for a server that only the
-// login link protects: the link is printed where the server runs, and whoever
+// login link protects: the link is printed where the server runs, and a user who
 // comes over the network needs a secret that was configured for them.
 func CheckListen(addr string, configured bool) error {
 	host, _, err := net.SplitHostPort(addr)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"reflect"
 	"strings"
 
@@ -19,9 +18,10 @@ func newAPI(mux *router, version string) huma.API {
 	ownErrors()
 	c := huma.Config{
 		OpenAPI: &huma.OpenAPI{
-			Info: &huma.Info{Title: "thole", Version: version, Description: "Sessions, runs, questions and background jobs. Streams and the chat endpoint are described in docs/protocol/http.md."},
+			Info: &huma.Info{Title: "thole", Version: version, Description: "Sessions, runs, questions and background jobs. The schema of a text/event-stream is that of the data of each event; docs/protocol/http.md tells their order."},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				Responses: map[string]*huma.Response{},
+				Schemas:   huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"token":   {Type: "http", Scheme: "bearer"},
 					"session": {Type: "apiKey", In: "cookie", Name: "thole_…"},
@@ -55,12 +55,12 @@ func schemaName(t reflect.Type, hint string) string {
 
 // op registers one operation.
 func op[I, O any](s *Server, method, path, summary string, status int, h func(context.Context, *I) (*O, error)) {
-	id := strings.ToLower(method) + strings.NewReplacer("/", "-", "{", "", "}", "", "_", "-").Replace(path)
-	tag, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	huma.Register(s.api, huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status, Tags: []string{tag}, MaxBodyBytes: maxBody,
-		Errors: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, func(ctx context.Context, in *I) (*O, error) {
+	o := operation(method, path, summary)
+	o.DefaultStatus, o.MaxBodyBytes = status, maxBody
+	_, body := reflect.TypeFor[I]().FieldByName("Body")
+	_, match := reflect.TypeFor[I]().FieldByName("MatchIn")
+	o.Responses = s.refused(Route{}, body, match)
+	huma.Register(s.api, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err == nil {
 			return out, nil
@@ -140,7 +140,7 @@ type MatchIn struct {
 
 // unless refuses a change of what the caller has not seen: it goes with the
 // change, so that comparing and changing are one step.
-func unless[T any](m MatchIn, tag func(T) string) thread.When[T] {
+func unless[T any](m MatchIn, tag func(T) string) thread.Precondition[T] {
 	return func(now T) error {
 		if m.Match == "" || m.Match == "*" {
 			return nil

@@ -66,6 +66,11 @@ func client(r *http.Request) string {
 	return strings.ToValidUTF8(c, "")
 }
 
+// loginIn is a token that becomes a cookie.
+type loginIn struct {
+	Token string `json:"token"`
+}
+
 // account is who is logged in.
 type account struct {
 	User struct {
@@ -84,9 +89,9 @@ func accountOf(u session.User, via string, expires time.Time) account {
 }
 
 func (s *Server) authRoutes() {
-	s.mux.add(Route{Public: true}, "GET /auth/login", s.followLink)
-	s.mux.add(Route{Public: true}, "POST /auth/login", s.exchange)
-	s.mux.HandleFunc("POST /auth/logout", s.logout)
+	s.serve("GET /auth/login", page{Route: Route{Public: true, HTML: true}, summary: "Log in with the code of a link", query: []string{"code", "next"}, status: 200, media: "text/html", shapes: []any{""}}, s.followLink)
+	s.serve("POST /auth/login", page{Route: Route{Public: true}, summary: "Log in with an API token", body: loginIn{}, status: 200, media: "application/json", shapes: []any{account{}}}, s.exchange)
+	s.serve("POST /auth/logout", page{summary: "End this login", status: 204}, s.logout)
 	op(s, "GET", "/auth/session", "Who is logged in", 200, func(ctx context.Context, _ *struct{}) (*body[account], error) {
 		w := ctx.Value(whoKey).(who)
 		return answer(accountOf(w.user, w.actor.Via, w.expires), nil)
@@ -139,7 +144,7 @@ func (s *Server) followLink(w http.ResponseWriter, r *http.Request) {
 	var page struct{ Next, Problem, Hint string }
 	value, v, err := s.cfg.Sessions.Redeem(r.Context(), r.URL.Query().Get("code"), client(r))
 	if err != nil {
-		if s.cfg.Cookies.Value(r) != "" { // an old link opened again by somebody who is logged in
+		if s.cfg.Cookies.Value(r) != "" { // an old link opened again by a user who is logged in
 			if _, rerr := s.cfg.Sessions.Resolve(r.Context(), s.cfg.Cookies.Value(r)); rerr == nil {
 				page.Next = next(r)
 				_ = loginPage().Execute(w, page)
@@ -157,7 +162,7 @@ func (s *Server) followLink(w http.ResponseWriter, r *http.Request) {
 	_ = loginPage().Execute(w, page)
 }
 
-// next is a path of ours to go on to, never another place.
+// next is a path of this server to go on to, never another place.
 func next(r *http.Request) string {
 	n := r.URL.Query().Get("next")
 	if !strings.HasPrefix(n, "/") || strings.HasPrefix(n, "//") || strings.ContainsAny(n, "\\\x00\r\n;'\"") {
@@ -171,9 +176,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, thole.Errorf(thole.CodeForbidden, "a browser must say its Origin"))
 		return
 	}
-	var in struct {
-		Token string `json:"token"`
-	}
+	var in loginIn
 	if err := strictjson.Read(http.MaxBytesReader(w, r.Body, 4<<10), &in); err != nil {
 		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "log in: the body is not {\"token\": …}"))
 		return

@@ -19,11 +19,14 @@ import (
 var chatHeader = map[string]string{"X-Vercel-Ai-Ui-Message-Stream": "v1"}
 
 func (s *Server) chatRoutes() {
-	text := Route{Text: true}
+	chunks := page{Route: Route{Text: true}, status: 200, media: "text/event-stream", shapes: []any{chat.Chunk{}}}
+	post, resume, stop := chunks, chunks, page{Route: Route{Text: true}, summary: "Stop the running answer", status: 204}
+	post.summary, post.body, post.header = "Say something, run it again or answer approvals; the answer is streamed", chat.Request{}, []string{"Idempotency-Key"}
+	resume.summary, resume.query, resume.nothing = "Stream the running answer from its start", []string{"approvals"}, true
 	for base, provider := range map[string]string{"/api/chat": "", "/api/chat-opencode": "opencode"} {
-		s.mux.add(text, "POST "+base, func(w http.ResponseWriter, r *http.Request) { s.postChat(w, r, provider) })
-		s.mux.add(text, "GET "+base+"/{chat_id}/stream", s.resumeChat)
-		s.mux.add(text, "POST "+base+"/{chat_id}/stop", s.stopChat)
+		s.serve("POST "+base, post, func(w http.ResponseWriter, r *http.Request) { s.postChat(w, r, provider) })
+		s.serve("GET "+base+"/{chat_id}/stream", resume, s.resumeChat)
+		s.serve("POST "+base+"/{chat_id}/stop", stop, s.stopChat)
 		s.chatHistoryRoutes(base+"-history", provider)
 	}
 }

@@ -16,30 +16,45 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
-// chatInfo is a chat in the history list.
-type chatInfo struct {
-	ID        string          `json:"id"`
-	Title     string          `json:"title"`
-	Provider  string          `json:"provider"`
-	CreatedAt time.Time       `json:"createdAt"`
-	UpdatedAt time.Time       `json:"updatedAt"`
-	Active    bool            `json:"active"`
-	Messages  []*chat.Message `json:"messages,omitempty"`
-	Next      string          `json:"next,omitempty"`
+// ChatInfo is a chat in the history list.
+type ChatInfo struct {
+	ID        string    `json:"id"`
+	Title     string    `json:"title"`
+	Provider  string    `json:"provider"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+	Active    bool      `json:"active"`
 }
 
-func chatOf(t fold.Thread) chatInfo {
+// chatPage is a chat with a page of its messages.
+type chatPage struct {
+	ChatInfo
+	Messages []*chat.Message `json:"messages"`
+	Next     string          `json:"next,omitempty"`
+}
+
+// chatIn is a chat to make.
+type chatIn struct {
+	ID               string `json:"id,omitempty"`
+	Title            string `json:"title,omitempty"`
+	Provider         string `json:"provider,omitempty"`
+	Model            string `json:"model,omitempty"`
+	ExecutionProfile string `json:"executionProfile,omitempty"`
+}
+
+func chatOf(t fold.Thread) ChatInfo {
 	title := t.Name
 	if title == "" {
 		title = t.Preview
 	}
-	return chatInfo{ID: string(t.ID), Title: title, Provider: t.Settings.Provider, CreatedAt: t.Created, UpdatedAt: t.Updated, Active: t.Status.Active}
+	return ChatInfo{ID: string(t.ID), Title: title, Provider: t.Settings.Provider, CreatedAt: t.Created, UpdatedAt: t.Updated, Active: t.Status.Active}
 }
 
 func (s *Server) chatHistoryRoutes(base, provider string) {
-	s.mux.HandleFunc("GET "+base, func(w http.ResponseWriter, r *http.Request) { s.chats(w, r, base) })
-	s.mux.HandleFunc("POST "+base, func(w http.ResponseWriter, r *http.Request) { s.newChat(w, r, provider) })
-	s.mux.HandleFunc("GET "+base+"/{chat_id}", s.chatMessages)
+	pages, json := []string{"cursor", "limit"}, "application/json"
+	s.serve("GET "+base, page{summary: "List chats; Link leads to the next page", query: pages, status: 200, media: json, shapes: []any{[]ChatInfo{}}}, func(w http.ResponseWriter, r *http.Request) { s.chats(w, r, base) })
+	s.serve("POST "+base, page{summary: "Make a chat", header: []string{"Idempotency-Key"}, body: chatIn{}, status: 201, media: json, shapes: []any{ChatInfo{}}}, func(w http.ResponseWriter, r *http.Request) { s.newChat(w, r, provider) })
+	s.serve("GET "+base+"/{chat_id}", page{summary: "Read a chat with a page of its messages", query: pages, status: 200, media: json, shapes: []any{chatPage{}}}, s.chatMessages)
 }
 
 func pageOf(r *http.Request) (thread.PageParams, error) {
@@ -70,7 +85,7 @@ func (s *Server) chats(w http.ResponseWriter, r *http.Request, base string) {
 	if page.Next != "" {
 		w.Header().Set("Link", "<"+base+"?cursor="+url.QueryEscape(page.Next)+">; rel=\"next\"")
 	}
-	out := make([]chatInfo, 0, len(page.Items))
+	out := make([]ChatInfo, 0, len(page.Items))
 	for _, t := range page.Items {
 		out = append(out, chatOf(t))
 	}
@@ -78,13 +93,7 @@ func (s *Server) chats(w http.ResponseWriter, r *http.Request, base string) {
 }
 
 func (s *Server) newChat(w http.ResponseWriter, r *http.Request, provider string) {
-	var in struct {
-		ID               string `json:"id"`
-		Title            string `json:"title"`
-		Provider         string `json:"provider"`
-		Model            string `json:"model"`
-		ExecutionProfile string `json:"executionProfile"`
-	}
+	var in chatIn
 	if err := strictjson.Read(r.Body, &in); err != nil && !errors.Is(err, io.EOF) {
 		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is not the JSON of a chat: %w", err))
 		return
@@ -110,18 +119,10 @@ func (s *Server) chatMessages(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	page, th, err := s.messages(r.Context(), chat.ThreadID(actorOf(r.Context()).User, r.PathValue("chat_id")), p)
+	list, th, err := s.messages(r.Context(), chat.ThreadID(actorOf(r.Context()).User, r.PathValue("chat_id")), p)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	out := chatOf(th)
-	out.Messages, out.Next = page.Items, page.Next
-	if out.Messages == nil {
-		out.Messages = []*chat.Message{}
-	}
-	writeJSON(w, http.StatusOK, struct {
-		chatInfo
-		Messages []*chat.Message `json:"messages"`
-	}{out, out.Messages})
+	writeJSON(w, http.StatusOK, chatPage{chatOf(th), append([]*chat.Message{}, list.Items...), list.Next})
 }

@@ -51,7 +51,7 @@ type Walk struct {
 	Cursor string `query:"cursor" format:"uuid" doc:"from a list's next"`
 }
 
-// walked gives a full page the cursor behind it.
+// walked gives a full page the cursor after it.
 func walked[T any](w Walk, all []T, err error, id func(T) string) (*body[list[T]], error) {
 	out, err := listed(all, err)
 	if err == nil && len(all) == w.limit() {

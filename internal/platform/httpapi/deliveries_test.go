@@ -27,16 +27,16 @@ func TestDeliveriesAreWalkedAndDecided(t *testing.T) {
 					out := []wire.Job{}
 					for n := 5; n > 0 && len(out) < p.Limit; n-- {
 						if p.After == "" || uuid(n) < p.After {
-							out = append(out, wire.Job{JobID: uuid(n)})
+							out = append(out, wire.Job{Status: "running", JobID: uuid(n)})
 						}
 					}
 					return out, nil
 				case wire.BatchInspect:
 					var p wire.BatchParams
 					_ = json.Unmarshal(raw, &p)
-					return wire.Batch{BatchID: p.BatchID, SourceThreadID: "thread of " + p.BatchID, Endpoint: "home"}, nil
+					return wire.Batch{ReplayPolicy: "automatic", BatchID: p.BatchID, SourceThreadID: "thread of " + p.BatchID, Endpoint: "home"}, nil
 				case wire.BatchClose:
-					return wire.Batch{}, json.Unmarshal(raw, &closed)
+					return wire.Batch{ReplayPolicy: "automatic"}, json.Unmarshal(raw, &closed)
 				}
 				return nil, thole.Errorf(thole.CodeInternal, "unexpected %s", method)
 			}

@@ -18,11 +18,35 @@ import (
 const maxNamed = 32
 
 func (s *Server) eventRoutes() {
-	s.mux.HandleFunc("GET /sessions/{session_id}/events", s.sessionEvents)
-	s.mux.HandleFunc("GET /events", s.userEvents)
+	shapes := []any{view.Event{}, readyEvent{}, tooOldEvent{}, behindEvent{}, endEvent{}}
+	s.serve("GET /sessions/{session_id}/events", page{
+		summary: "Follow a session", query: []string{"after"}, header: []string{"Last-Event-ID"}, status: 200, media: "text/event-stream", shapes: shapes,
+	}, s.sessionEvents)
+	s.serve("GET /events", page{
+		summary: "Follow all sessions, some of them in full", query: []string{"sessions", "after"}, header: []string{"Last-Event-ID"}, status: 200, media: "text/event-stream", shapes: shapes,
+	}, s.userEvents)
 	s.todoRoutes()
 	s.networkRoutes()
 }
+
+// What streams say of themselves, beside the events of sessions.
+type (
+	readyEvent struct {
+		Resumed  bool                      `json:"resumed"`
+		Sessions map[thole.ThreadID]uint64 `json:"sessions" doc:"position of each"`
+	}
+	tooOldEvent struct {
+		SessionID string `json:"session_id"`
+		Floor     uint64 `json:"floor"`
+		Seq       uint64 `json:"seq"`
+	}
+	behindEvent struct {
+		Hint string `json:"hint"`
+	}
+	endEvent struct {
+		Reason string `json:"reason" enum:"shutdown,logout,deleted"`
+	}
+)
 
 // source is one session on a stream.
 type source struct {
@@ -170,10 +194,10 @@ func (f *follower) begin(resumed bool) {
 	for _, src := range f.sources {
 		at[src.id] = src.seq
 	}
-	f.event("ready", map[string]any{"resumed": resumed, "sessions": at})
+	f.event("ready", readyEvent{resumed, at})
 	for _, src := range f.sources {
 		if src.stale != nil {
-			f.event("cursor_too_old", map[string]any{"session_id": src.id, "floor": src.stale.Floor, "seq": src.seq})
+			f.event("cursor_too_old", tooOldEvent{string(src.id), src.stale.Floor, src.seq})
 		}
 	}
 }
@@ -201,7 +225,7 @@ func (f *follower) add(src *source, fresh []frame) {
 	}
 }
 
-// news writes what the watch told, but for the sessions that are followed.
+// news writes what the watch reported, but for the sessions that are followed.
 func (f *follower) news(batch *thread.Batch) {
 	for _, fr := range frames(batch) {
 		if f.named(fr.event.Thread) == nil {
@@ -220,7 +244,7 @@ func (f *follower) named(id thole.ThreadID) *source {
 }
 
 func (f *follower) end(reason string) {
-	f.event("end", map[string]string{"reason": reason})
+	f.event("end", endEvent{reason})
 	_ = f.flush()
 }
 
@@ -230,7 +254,7 @@ func (f *follower) over(sub *thread.Subscription) bool {
 	err := sub.Err()
 	switch {
 	case errors.Is(err, thread.ErrSlow):
-		f.event("behind", map[string]string{"hint": "reconnect with the last id"})
+		f.event("behind", behindEvent{"reconnect with the last id"}) // the event's public name, words:ok
 		_ = f.flush()
 	case thole.CodeOf(err) == thole.CodeGone && f.watch != nil && sub != f.watch:
 		return false

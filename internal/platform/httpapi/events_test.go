@@ -156,7 +156,7 @@ func TestCursorTooOld(t *testing.T) {
 		t.Fatalf("event = %v", d)
 	}
 	var v obj
-	g.me.call(200, "GET", "/sessions/"+id+"/messages", nil, &v) // told from the items
+	g.me.call(200, "GET", "/sessions/"+id+"/messages", nil, &v) // rebuilt from the items
 	if len(items(v)) != 2 || !strings.Contains(fmt.Sprint(items(v)[1]), "one") {
 		t.Fatalf("messages = %v", v)
 	}

@@ -13,6 +13,11 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
+type health struct {
+	Status  string `json:"status" enum:"ok"`
+	Version string `json:"version"`
+}
+
 // providersOut says which agents this machine has.
 type providersOut struct {
 	Items   []provider.Info `json:"items"`
@@ -41,12 +46,16 @@ type usageOut struct {
 	Groups []usageSum `json:"groups"`
 }
 
+// Document is the OpenAPI document of everything that the server answers, besides
+// the web UI.
+func (s *Server) Document() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) }
+
 func (s *Server) machineRoutes() {
-	s.mux.add(Route{Public: true}, "GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": s.cfg.Version})
+	s.serve("GET /healthz", page{Route: Route{Public: true}, summary: "Whether the server is there", status: 200, media: "application/json", shapes: []any{health{}}}, func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, health{"ok", s.cfg.Version})
 	})
 	if s.cfg.Metrics != nil {
-		s.mux.add(Route{Public: true}, "GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		s.serve("GET /metrics", page{Route: Route{Public: true}, summary: "Counters for Prometheus; without a login for this machine alone", status: 200, media: "text/plain", shapes: []any{""}}, func(w http.ResponseWriter, r *http.Request) {
 			if !guard.Local(r) {
 				if _, err := s.authenticate(r); err != nil {
 					s.refuse(w, r, err)
@@ -56,8 +65,8 @@ func (s *Server) machineRoutes() {
 			s.cfg.Metrics.ServeHTTP(w, r)
 		})
 	}
-	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) })
-	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+	document := sync.OnceValues(s.Document)
+	s.serve("GET /openapi.json", page{summary: "This document", status: 200, media: "application/openapi+json"}, func(w http.ResponseWriter, r *http.Request) {
 		b, err := document()
 		if err != nil {
 			s.refuse(w, r, err)
@@ -70,9 +79,9 @@ func (s *Server) machineRoutes() {
 		if s.cfg.Settle != nil {
 			s.cfg.Settle()
 		}
-		out := providersOut{Items: s.cfg.Providers(), Default: s.defaultProvider()}
-		if out.Items == nil {
-			out.Items = []provider.Info{}
+		out := providersOut{Items: append([]provider.Info{}, s.cfg.Providers()...), Default: s.defaultProvider()}
+		for i := range out.Items {
+			out.Items[i].Profiles = append([]provider.ProfileMap{}, out.Items[i].Profiles...)
 		}
 		return answer(out, nil)
 	})

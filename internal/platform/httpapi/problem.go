@@ -47,7 +47,8 @@ func statusOf(err error) int {
 	return jsonhttp.Status(thole.CodeOf(err))
 }
 
-// problem tells an error. What went wrong inside is logged, not shown.
+// problem converts err to a response body. Internal errors are logged and not
+// exposed.
 func (s *Server) problem(r *http.Request, trace string, err error) *Problem {
 	p := &Problem{Type: "about:blank", Status: statusOf(err), Detail: err.Error(), Code: string(thole.CodeOf(err)), Hint: thole.HintOf(err), TraceID: trace}
 	p.Title = http.StatusText(p.Status)
@@ -101,11 +102,12 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 
 var claimErrors sync.Once
 
-// ownErrors makes huma's own refusals (a wrong field, a bad body) ours. The hook
-// is a global of that package and is set once.
+// ownErrors makes huma's own refusals (a wrong field, a bad body) ours. The hooks
+// are globals of that package and are set once.
 func ownErrors() {
 	claimErrors.Do(func() {
 		huma.ValidateStrictCasing = true
+		huma.DefaultArrayNullable = false // an empty list is [], never null
 		huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
 			trace := ""
 			if ctx != nil {

@@ -15,7 +15,7 @@ type raw struct{ net.Conn }
 func (raw) Flush() error { return nil }
 
 // takeOver gives a stream that ends with its connection the connection itself:
-// under load most of what a small write costs beside the system call is the
+// under load most of what a small write costs besides the system call is the
 // copying and the framing of net/http. The context ends with the connection.
 // Where that cannot be had (HTTP/2), the stream goes on as it is.
 func (st *stream) takeOver(ctx context.Context, w http.ResponseWriter) (context.Context, context.CancelFunc) {

@@ -247,7 +247,7 @@ func TestLimits(t *testing.T) {
 }
 
 // Members are known by their exact names: in another case they are unknown, and
-// beside the right one refused.
+// next to the right one refused.
 func TestBodiesAreKnownByTheirExactNames(t *testing.T) {
 	g := newRig(t)
 	id := g.me.session(obj{"name": "Alpha"})

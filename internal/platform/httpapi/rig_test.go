@@ -51,6 +51,7 @@ func rigOn(t testing.TB, kit *tholetest.Kit, change ...func(*httpapi.Config)) *r
 			return []provider.Info{testprovider.New().Probe(ctx), {Name: "opencode", Title: "opencode", Problem: "not installed", Fix: "npm install -g opencode-ai"}}
 		}
 	}}, change...)...)
+	answers.watch(t, site.URL, site.HTTP)
 	g := &rig{Site: site, t: t, db: kit.Store(), threads: kit.Threads}
 	if err := g.db.Update(ctx, "test.add_user", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`insert into users (id, login, name, state, created_at) values ($1, 'you', 'You', 'active', 0)`, otherUser)

@@ -26,8 +26,10 @@ type Route struct {
 	Path   string
 	// Public routes answer without a login.
 	Public bool
-	// Text routes tell errors as short plain text.
+	// Text routes return errors as short plain text.
 	Text bool
+	// HTML routes tell errors as a page.
+	HTML bool
 }
 
 // router is the standard mux that knows its routes, so that tests can walk them
@@ -50,7 +52,7 @@ func (m *router) add(rt Route, pattern string, h http.HandlerFunc) {
 	m.ServeMux.HandleFunc(pattern, h)
 }
 
-// find returns the handler of a request, nil when there is none of ours.
+// find returns the handler of a request, nil when no route matches.
 func (m *router) find(r *http.Request) (http.Handler, string) {
 	h, pattern := m.Handler(r)
 	if _, known := m.routes[pattern]; !known {

@@ -18,7 +18,7 @@ type inputPart struct {
 	URL  string `json:"url,omitempty" doc:"a data: URL or a path in the workspace, for images"`
 }
 
-// Message is what somebody says: parts, or just a text.
+// Message is what a user says: parts, or just a text.
 type Message struct {
 	Input    []inputPart `json:"input,omitempty"`
 	Text     string      `json:"text,omitempty" doc:"short for one text part"`

@@ -7,6 +7,8 @@
 // without bound, and readers that do not keep up.
 package httpapi
 
+//go:generate go run github.com/tholehq/thole/scripts/gen/openapi ../../../docs/protocol/openapi.json
+
 import (
 	"context"
 	"crypto/rand"
@@ -74,7 +76,7 @@ type Config struct {
 	UI      fs.FS
 	Version string
 	// KeepAlive is the longest time that a stream writes nothing, and that it goes
-	// on for somebody who may not read it any more; default 15 s.
+	// on for a user who may not read it any more; default 15 s.
 	KeepAlive time.Duration
 	Now       func() time.Time
 	Log       *slog.Logger

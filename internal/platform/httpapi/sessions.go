@@ -48,7 +48,7 @@ func (in Settings) any() bool {
 	return in.Provider != nil || in.Model != nil || in.Effort != nil || in.ExecutionProfile != nil || in.Instructions != nil || in.ProviderOptions != nil
 }
 
-// usable refuses a provider that does not exist or cannot run, while somebody
+// usable refuses a provider that does not exist or cannot run, while a user
 // is there to read why.
 func (s *Server) usable(name string) error {
 	if name == "" {
@@ -219,7 +219,7 @@ type snapshotOut struct {
 	Seq       uint64               `json:"seq"`
 	ActiveRun *view.Run            `json:"active_run,omitempty"`
 	Questions []view.Question      `json:"questions"`
-	Todos     []event.Todo         `json:"todos"`
+	Todos     []view.Todo          `json:"todos"`
 	Queue     []view.QueuedMessage `json:"queue"`
 }
 
@@ -231,10 +231,7 @@ func (s *Server) snapshot(ctx context.Context, in *SessionID) (*body[snapshotOut
 	defer sub.Close()
 	snap := sub.Snapshot
 	out := snapshotOut{
-		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: snap.Todos, Queue: view.Each(snap.Queue, view.OfMessage),
-	}
-	if out.Todos == nil {
-		out.Todos = []event.Todo{}
+		Session: view.OfThread(snap.Thread), Seq: snap.Seq, Questions: view.Each(snap.Asks, view.OfAsk), Todos: append([]view.Todo{}, view.OfTodos(snap.Todos)...), Queue: view.Each(snap.Queue, view.OfMessage),
 	}
 	if snap.Open != nil {
 		run := view.OfTurn(*snap.Open)

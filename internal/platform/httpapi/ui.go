@@ -53,7 +53,7 @@ func (u *ui) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.file(w, r, "index.html")
 }
 
-// file serves one file, compressed where the build left a compressed form beside
+// file serves one file, compressed where the build left a compressed form next to
 // it and the client takes it.
 func (u *ui) file(w http.ResponseWriter, r *http.Request, name string) {
 	w.Header().Add("Vary", "Accept-Encoding")

@@ -4,7 +4,7 @@
 // request into a thole.Actor.
 //
 // It knows no roles and refuses nothing but the unproven: what an actor may do
-// is decided behind it. Passwords and single sign-on would be further ways into
+// is decided after it. Passwords and single sign-on would be further ways into
 // the same session.
 package session
 

@@ -31,8 +31,8 @@ type EventData struct {
 	Status     *Status         `json:"status,omitempty"`
 	Input      []Input         `json:"input,omitempty"`
 	ClientID   string          `json:"client_id,omitempty"`
-	Phase      thole.Phase     `json:"phase,omitempty"`
-	Outcome    thole.Outcome   `json:"outcome,omitempty"`
+	Phase      thole.Phase     `json:"phase,omitempty" enum:"queued,claimed,restoring,linking,preparing,running,waiting_human,syncing,exported,succeeded,failed,canceled"`
+	Outcome    thole.Outcome   `json:"outcome,omitempty" enum:"completed,failed,interrupted"`
 	Error      *RunError       `json:"error,omitempty"`
 	LastError  string          `json:"last_error,omitempty"`
 	Item       *ItemBody       `json:"item,omitempty"`
@@ -43,7 +43,7 @@ type EventData struct {
 	Todos      []Todo          `json:"todos,omitempty"`
 	Question   *Question       `json:"question,omitempty"`
 	QuestionID string          `json:"question_id,omitempty"`
-	State      event.AskState  `json:"state,omitempty"`
+	State      event.AskState  `json:"state,omitempty" enum:"pending,answered,expired,canceled,self_answered"`
 	Answer     *Answer         `json:"answer,omitempty"`
 	AnsweredBy string          `json:"answered_by,omitempty"`
 	Usage      *Usage          `json:"usage,omitempty"`

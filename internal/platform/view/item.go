@@ -79,7 +79,7 @@ type Input struct {
 type Todo struct {
 	ID      string          `json:"id"`
 	Content string          `json:"content"`
-	State   event.TodoState `json:"state"`
+	State   event.TodoState `json:"state" enum:"todo,doing,done,canceled"`
 	Order   int             `json:"order"`
 }
 

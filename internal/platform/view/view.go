@@ -58,8 +58,8 @@ type Run struct {
 	SessionID string        `json:"session_id"`
 	Number    int           `json:"number"`
 	Seq       uint64        `json:"seq"`
-	Phase     thole.Phase   `json:"phase"`
-	Outcome   thole.Outcome `json:"outcome,omitempty"`
+	Phase     thole.Phase   `json:"phase" enum:"queued,claimed,restoring,linking,preparing,running,waiting_human,syncing,exported,succeeded,failed,canceled"`
+	Outcome   thole.Outcome `json:"outcome,omitempty" enum:"completed,failed,interrupted"`
 	Error     *RunError     `json:"error,omitempty"`
 	Input     []Input       `json:"input"`
 	ClientID  string        `json:"client_id,omitempty"`
@@ -99,8 +99,8 @@ type Question struct {
 	QuestionID string           `json:"question_id"`
 	SessionID  string           `json:"session_id"`
 	RunID      string           `json:"run_id"`
-	Kind       event.AskKind    `json:"kind"`
-	State      event.AskState   `json:"state"`
+	Kind       event.AskKind    `json:"kind" enum:"command,file_change,permissions,plan,elicitation,tool,auth,input"`
+	State      event.AskState   `json:"state" enum:"pending,answered,expired,canceled,self_answered"`
 	ItemID     string           `json:"item_id,omitempty"`
 	Title      string           `json:"title,omitempty"`
 	Reason     string           `json:"reason,omitempty"`
@@ -110,7 +110,7 @@ type Question struct {
 	Questions  []AskQuestion    `json:"questions,omitempty"`
 	Tool       *ToolCall        `json:"tool,omitempty"`
 	Schema     json.RawMessage  `json:"schema,omitempty"`
-	Decisions  []event.Decision `json:"decisions,omitempty"`
+	Decisions  []event.Decision `json:"decisions,omitempty" enum:"allow,always,deny,cancel"`
 	Amendment  json.RawMessage  `json:"amendment,omitempty"`
 	Deadline   time.Time        `json:"deadline,omitzero"`
 	AskedAt    time.Time        `json:"asked_at,omitzero"`
@@ -159,7 +159,7 @@ func Shown(a event.Ask, answer *event.Answer) *event.Answer {
 	return &shown
 }
 
-// AskQuestion is one thing to be told by a human.
+// AskQuestion is one thing that a human is asked for.
 type AskQuestion struct {
 	ID      string      `json:"id"`
 	Header  string      `json:"header,omitempty"`
@@ -182,7 +182,7 @@ func ofQuestion(q event.Question) AskQuestion {
 
 // Answer settles a question.
 type Answer struct {
-	Decision  event.Decision      `json:"decision,omitempty"`
+	Decision  event.Decision      `json:"decision,omitempty" enum:"allow,always,deny,cancel"`
 	Message   string              `json:"message,omitempty"`
 	Answers   map[string][]string `json:"answers,omitempty"`
 	Input     json.RawMessage     `json:"input,omitempty"`

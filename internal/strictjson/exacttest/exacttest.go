@@ -10,7 +10,7 @@ import (
 )
 
 // Variants calls decode with objects of the type t. In each one member is in
-// other letters of case: alone, where decode must not take it, and beside the
+// other letters of case: alone, where decode must not take it, and next to the
 // right one, where it must refuse. decode returns what it read.
 func Variants(t *testing.T, typ reflect.Type, decode func(raw []byte) (any, error)) {
 	t.Helper()
@@ -29,7 +29,7 @@ func Variants(t *testing.T, typ reflect.Type, decode func(raw []byte) (any, erro
 			}
 			both, err := decode([]byte(wrap(path, `{"`+name+`":`+value+`,"`+other+`":null}`)))
 			if err == nil {
-				t.Errorf("%s: %s beside it is taken: %+v", strings.Join(path, "."), other, both)
+				t.Errorf("%s: %s next to it is taken: %+v", strings.Join(path, "."), other, both)
 			}
 		}
 	})

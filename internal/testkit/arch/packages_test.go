@@ -65,7 +65,7 @@ func ours(paths []string) []string {
 	return names
 }
 
-// matches tells whether a package is named by a pattern: a name, or a name with
+// matches reports whether a package is named by a pattern: a name, or a name with
 // "/..." for everything below it as well.
 func matches(name, pattern string) bool {
 	base, below := strings.CutSuffix(pattern, "/...")
@@ -81,13 +81,13 @@ func matchesAny(name string, patterns []string) bool {
 	return false
 }
 
-// forTests tells whether a package exists for tests: it lies in test or testkit,
+// forTests reports whether a package exists for tests: it lies in test or testkit,
 // or is a harness, which Go's own custom names with the ending "test".
 func forTests(name string) bool {
 	return matches(name, "test/...") || matches(name, "internal/testkit/...") || strings.HasSuffix(path.Base(name), "test")
 }
 
-// standard tells whether an import path belongs to the standard library.
+// standard reports whether an import path belongs to the standard library.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")

@@ -27,7 +27,7 @@ type Stage interface {
 
 // Acts kills a child before and after the commit of each act. What is left must
 // be, row for row, the state before that act or the state after it, as the run to
-// the end saw them. Then check judges the stage opened anew; done names the acts
+// the end saw them. Then check judges the stage opened again; done names the acts
 // whose effect is there.
 func Acts[S Stage](t *testing.T, open func(dir string, hook sqldb.Hook) (S, error), check func(t *testing.T, s S, done []string)) {
 	t.Helper()

@@ -60,7 +60,7 @@ func (w *Work) Hook(p sqldb.Point, step string) {
 	}
 }
 
-// Ack notes that the caller of the work was told of something, and may rely on
+// Ack notes that the caller of the work was answered something, and may rely on
 // it from now on.
 func (w *Work) Ack(what string) { w.write(ackFile, what) }
 

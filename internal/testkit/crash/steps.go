@@ -14,7 +14,7 @@ import (
 
 // Steps finds the durable steps of the program in the non-test files under root:
 // the second argument of every Update(ctx, step, fn), followed back through
-// functions that hand on a parameter, also behind a constant prefix. It maps a
+// functions that hand on a parameter, also after a constant prefix. It maps a
 // step's name to a place that uses it. It reads syntax only, so a step that
 // reaches Update in another way is an error in a file that uses the store.
 func Steps(root string) (map[string]token.Position, error) {

@@ -84,7 +84,7 @@ func (p *Plan) Fired() bool {
 }
 
 // Enumerate runs scenario once without a fault, and then once for each call it
-// made and each side of the effect. The scenario builds everything anew, wraps its
+// made and each side of the effect. The scenario builds everything again, wraps its
 // ports with the plan, and checks its invariants itself; it must make its calls in
 // the same order each time up to the fault.
 func Enumerate(t *testing.T, scenario func(t *testing.T, p *Plan)) {

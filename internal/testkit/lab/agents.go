@@ -35,7 +35,7 @@ var (
 )
 
 // Codex returns the path of the native codex binary. Its neighbours, which hold
-// its sandbox and search helpers, lie beside it.
+// its sandbox and search helpers, lie next to it.
 func Codex(t testing.TB) string { t.Helper(); return codex.use(t) }
 
 // Claude returns the path of the native claude binary.

@@ -79,7 +79,7 @@ func versionOf(path string, args ...string) (string, error) {
 			return word, nil
 		}
 	}
-	return "", errors.New(filepath.Base(path) + " told no version")
+	return "", errors.New(filepath.Base(path) + " reported no version")
 }
 
 // use records that t runs on a part.

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// somebody is an ordinary user of the machine, without a name.
-const somebody = 61234
+// ordinary is an unprivileged user of the machine, without a name.
+const ordinary = 61234
 
 // EveryUser runs a test twice where we are root: as root, and in a copy of this
 // program that an ordinary user runs, who finds none of root's parts. Otherwise it
@@ -38,17 +38,17 @@ func EveryUser(t *testing.T, test func(t *testing.T)) {
 		if err := os.Mkdir(home, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(home, somebody, somebody); err != nil {
+		if err := os.Chown(home, ordinary, ordinary); err != nil {
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(t.Name(), "/")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
 		cmd.Dir = home
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole")}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
-			t.Errorf("as user %d: %v\n%s", somebody, err, out)
+			t.Errorf("as user %d: %v\n%s", ordinary, err, out)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package poll waits, in tests, for what tells nobody of a change: another
+// Package poll waits, in tests, for what signals no change: another
 // process, the kernel, a terminal's screen. What can be waited for by a signal is
 // not its business.
 package poll

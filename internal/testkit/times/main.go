@@ -1,4 +1,4 @@
-// Command times stands behind `go test -json`: it prints what `go test` prints
+// Command times reads from `go test -json`: it prints what `go test` prints
 // without -v, failures with all they said, and keeps how long each test took.
 //
 //	go test -json … | times -keep FILE

@@ -1,5 +1,5 @@
 // Package inproc is a message stream inside one process: two ends of a pipe, for
-// embedding a server beside its client and for tests. It carries bytes only, so
+// embedding a server in its client's process and for tests. It carries bytes only, so
 // what works here works on a wire. It keeps at most one message per direction:
 // a reader that stops, stops its writer.
 package inproc

@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/transport/unix"
 )
 
-// TestMain doubles as the other user: a child that listens or dials as told.
+// TestMain doubles as the other user: a child that listens or dials as asked.
 func TestMain(m *testing.M) {
 	path := os.Getenv("UNIX_TEST_PATH")
 	switch os.Getenv("UNIX_TEST_ROLE") {

@@ -109,7 +109,7 @@ func busy(path string) error {
 		WithHint("stop it or choose another path")
 }
 
-// clearStale removes a socket of ours that nobody answers on.
+// clearStale removes a socket of thole's that nobody answers on.
 func clearStale(path string) error {
 	fi, err := os.Lstat(path)
 	switch {

@@ -29,9 +29,9 @@ type Options struct {
 	IgnoreBinary bool          // drop binary messages instead of reading them as text
 	PingEvery    time.Duration // 0: no pings
 
-	// Beside serves other paths on the same listener, to whom we would serve; the
+	// OtherPaths serves other paths on the same listener, to the same clients; the
 	// contexts of its requests end when the server stops, which waits for them.
-	Beside *http.ServeMux
+	OtherPaths *http.ServeMux
 }
 
 // Server upgrades requests and runs serve for each connection. serve owns the
@@ -114,7 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case s.isBeside(r):
+	case s.isOtherPath(r):
 		s.pass(w, r)
 	case slices.Contains(s.opts.Health, r.URL.Path):
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -130,12 +130,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isBeside reports whether a request is for a path of Beside.
-func (s *Server) isBeside(r *http.Request) bool {
-	if s.opts.Beside == nil {
+// isOtherPath reports whether a request is for OtherPaths.
+func (s *Server) isOtherPath(r *http.Request) bool {
+	if s.opts.OtherPaths == nil {
 		return false
 	}
-	_, pattern := s.opts.Beside.Handler(r)
+	_, pattern := s.opts.OtherPaths.Handler(r)
 	return pattern != ""
 }
 
@@ -152,7 +152,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.base, cancel)()
-	s.opts.Beside.ServeHTTP(w, r.WithContext(ctx))
+	s.opts.OtherPaths.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // hostAllowed stops a page whose name was made to resolve to loopback: what

@@ -47,7 +47,7 @@ type stream struct {
 }
 
 // PeerPID is the process that listens at the other end of a unix socket, 0 where the
-// transport does not tell.
+// transport does not report it.
 func (s *stream) PeerPID() int {
 	if _, ok := s.net.(*net.UnixConn); !ok {
 		return 0

@@ -153,9 +153,9 @@ func TestHTTPFace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside := http.NewServeMux()
-	beside.HandleFunc("GET /beside/{name}", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.PathValue("name")) })
-	addr := tcp(t, ws.Options{Auth: auth, Path: "/", Beside: beside}, echo(nil))
+	others := http.NewServeMux()
+	others.HandleFunc("GET /others/{name}", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.PathValue("name")) })
+	addr := tcp(t, ws.Options{Auth: auth, Path: "/", OtherPaths: others}, echo(nil))
 	up := "Connection: keep-alive, Upgrade|Upgrade: websocket|Sec-WebSocket-Version: 13|Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
 	for _, tc := range []struct {
 		method, path, headers string
@@ -176,10 +176,10 @@ func TestHTTPFace(t *testing.T) {
 		{"GET", "/", up + "|Authorization: Bearer secreT", 401, "invalid websocket bearer token"},
 		{"GET", "/", up + "|Authorization: bEARER secret|Origin: null", 403, ""},
 		{"GET", "/", up + "|Authorization: bEARER secret|Host: evil.example", 403, ""},
-		{"GET", "/beside/x", "Authorization: Bearer secret", 200, "x"},
-		{"GET", "/beside/x", "", 401, "missing websocket bearer token\n"},
-		{"GET", "/beside/x", "Authorization: Bearer secret|Origin: null", 403, ""},
-		{"GET", "/beside/", "Authorization: Bearer secret", 404, ""},
+		{"GET", "/others/x", "Authorization: Bearer secret", 200, "x"},
+		{"GET", "/others/x", "", 401, "missing websocket bearer token\n"},
+		{"GET", "/others/x", "Authorization: Bearer secret|Origin: null", 403, ""},
+		{"GET", "/others/", "Authorization: Bearer secret", 404, ""},
 		{"GET", "/?q=1", up + "|Authorization: bEARER secret", 101, ""},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), tc.method, "http://"+addr+tc.path, nil)
@@ -215,11 +215,11 @@ func TestHTTPFace(t *testing.T) {
 	roundTrip(t, dial(t, "ws://"+addr, ws.DialOptions{Token: "secret"}), "hi")
 }
 
-// Whoever took a connection over beside us ends with the server, which waits for it.
+// A handler of OtherPaths that took a connection over ends with the server, which waits for it.
 func TestBesideEndsWithTheServer(t *testing.T) {
 	taken, left := make(chan struct{}), make(chan struct{})
-	beside := http.NewServeMux()
-	beside.HandleFunc("GET /take", func(w http.ResponseWriter, r *http.Request) {
+	others := http.NewServeMux()
+	others.HandleFunc("GET /take", func(w http.ResponseWriter, r *http.Request) {
 		c, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -236,7 +236,7 @@ func TestBesideEndsWithTheServer(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- ws.NewServer(ws.Options{Beside: beside}, echo(nil)).Serve(ctx, l) }()
+	go func() { served <- ws.NewServer(ws.Options{OtherPaths: others}, echo(nil)).Serve(ctx, l) }()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

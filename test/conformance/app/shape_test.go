@@ -52,7 +52,7 @@ func (s *shape) walk(path string, v any) {
 	}
 }
 
-// variant tells the members of a tagged union apart.
+// variant distinguishes the members of a tagged union.
 func variant(path string, v map[string]any) string {
 	if t, ok := v["type"].(string); ok {
 		return path + "<" + t + ">"

@@ -14,7 +14,7 @@ import (
 	wire "github.com/tholehq/thole/protocol/app"
 )
 
-// listener records what one client is told, in order.
+// listener records what one client receives, in order.
 type listener struct {
 	c    *appclient.Client
 	mu   sync.Mutex
@@ -75,7 +75,7 @@ func TestTwoProcessesShareAThread(t *testing.T) {
 		t.Cleanup(func() { _ = db.Close() })
 		options := []tholetest.Option{tholetest.DB(db)}
 		if i > 0 {
-			options = append(options, tholetest.Beside(rigs[0]))
+			options = append(options, tholetest.Peer(rigs[0]))
 		}
 		rigs[i] = tholetest.New(t, options...)
 	}

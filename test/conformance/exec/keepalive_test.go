@@ -16,7 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/execserver"
 )
 
-// rawSocket is a WebSocket without manners: it answers no ping unless told to.
+// rawSocket is a WebSocket without manners: it answers no ping by default.
 type rawSocket struct {
 	t    *testing.T
 	conn net.Conn

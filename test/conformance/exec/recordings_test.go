@@ -23,7 +23,7 @@ import (
 	"github.com/tholehq/thole/protocol/exec"
 )
 
-// Recordings that need more than lines sent and received: a server behind, plain
+// Recordings that need more than lines sent and received: an HTTP server, plain
 // HTTP, pipes, or time.
 
 // recordedBack is the address of the http server in recording 11.

@@ -6,7 +6,7 @@ import (
 	"github.com/tholehq/thole/protocol/exec"
 )
 
-// difference is an answer of ours that differs on purpose.
+// difference is an answer of thole's that differs on purpose.
 type difference struct {
 	code int // expected error code; 0 means that the answer is not compared
 	why  string

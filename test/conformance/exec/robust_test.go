@@ -149,7 +149,7 @@ func TestSlowReaderThrottlesOnlyItself(t *testing.T) {
 	<-served2
 }
 
-// TestLongPollDelaysNothing asks to terminate behind a long poll on the same
+// TestLongPollDelaysNothing asks to terminate after a long poll on the same
 // connection.
 func TestLongPollDelaysNothing(t *testing.T) {
 	url, _ := serve(t, execserver.Config{})

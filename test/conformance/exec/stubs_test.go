@@ -126,7 +126,7 @@ func (s *recordedStub) play(c *jsonrpc.Conn) {
 	}
 	s.part++
 	if s.part < len(s.parts) && len(s.parts[s.part]) > 0 {
-		// The client answers a request it does not know behind what it got before.
+		// The client answers a request it does not know after what it got before.
 		_ = c.Call(context.Background(), "stub/sync", nil, nil)
 		c.Close("cut")
 	}

@@ -36,7 +36,7 @@ func TestAttachToAnEndpoint(t *testing.T) {
 	d.shows("• hello from the model")
 	thread := d.loaded(addr)
 	var s session
-	d.thole(&s, "cli", "attach", "--thread-id", thread, "--address", addr, "--server-pid", strconv.Itoa(server.Process.Pid), "--auto-delivery-policy", "trusted-all")
+	d.thole(&s, "codex", "attach", "--thread-id", thread, "--address", addr, "--server-pid", strconv.Itoa(server.Process.Pid), "--auto-delivery-policy", "trusted-all")
 	if s.State != "live" {
 		t.Fatalf("%+v", s)
 	}
@@ -46,7 +46,7 @@ func TestAttachToAnEndpoint(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	d.widen(addr, thread)
-	d.thole(&s, "cli", "sessions", "inspect", s.ID)
+	d.thole(&s, "codex", "sessions", "inspect", s.ID)
 	if !strings.Contains(s.Problem, "session_profile_mismatch") || s.Drift != "wider: network, write_access" {
 		t.Errorf("%+v", s)
 	}

@@ -161,7 +161,7 @@ func (h *host) deliver(t *testing.T, kill string) []string {
 	defer func() { thole(nil, "daemon", "stop") }()
 	user, thread := h.thread(t)
 	defer user.Close()
-	thole(nil, "cli", "attach", "--thread-id", thread, "--address", h.addr, "--server-pid", strconv.Itoa(h.pid), "--auto-delivery-policy", "trusted-all")
+	thole(nil, "codex", "attach", "--thread-id", thread, "--address", h.addr, "--server-pid", strconv.Itoa(h.pid), "--auto-delivery-policy", "trusted-all")
 	var j struct {
 		JobID string `json:"job_id"`
 	}

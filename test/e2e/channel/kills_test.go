@@ -105,7 +105,7 @@ func (s *storm) session() (found wire.Session) {
 	return found
 }
 
-// open asks for a session, as cli run does for its terminal.
+// open asks for a session, as codex run does for its terminal.
 func (s *storm) open() (a wire.Session, err error) {
 	err = s.ask(wire.SessionOpen, wire.SessionOpenParams{
 		CodexHome: s.path("codex"), ThreadID: s.thread, Dir: s.dir, Program: s.codex, Env: s.env(), ClientPID: os.Getpid(), Trust: "trusted-all", Kind: "owned",
@@ -172,7 +172,7 @@ func (s *storm) settle(most int) {
 			story, _ := s.cli("batch", "inspect-head", "--source-thread-id", s.thread)
 			s.t.Fatalf("%d results do not get on, session: %v: %s", n, s.shut, story)
 		}
-		time.Sleep(50 * time.Millisecond) // between looks; the daemon tells nobody
+		time.Sleep(50 * time.Millisecond) // between looks; the daemon signals nothing
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *storm) strike() {
 }
 
 // running lists the processes of servers of this Codex home, with their command
-// lines. The daemon and its commands have the same environment and are none.
+// lines. The daemon and its commands have the same environment and do not count.
 func (s *storm) running() map[int]string {
 	all := map[int]string{}
 	entries, _ := os.ReadDir("/proc")
@@ -226,9 +226,9 @@ func (s *storm) running() map[int]string {
 	return all
 }
 
-// told counts, in the files that Codex itself keeps of its conversations, the
+// recorded counts, in the files that Codex itself keeps of its conversations, the
 // messages of the user that hold each mark.
-func (s *storm) told() map[string]int {
+func (s *storm) recorded() map[string]int {
 	s.t.Helper()
 	count := map[string]int{}
 	files := 0
@@ -279,7 +279,7 @@ const markPrefix = "soak-result-"
 
 // Results go into a real Codex thread, whose server a launcher started, while the
 // daemon, the server and the launcher are killed. Codex's own files judge: what the
-// ledger calls accepted was told the model once, what is held at most once, and
+// ledger calls accepted reached the model once, what is held at most once, and
 // nothing is lost. THOLE_SOAK makes it 500 results on a busy machine;
 // THOLE_SOAK_RUNS and THOLE_SOAK_SEED change number and seed.
 func TestKillsLoseAndDoubleNothing(t *testing.T) {
@@ -337,7 +337,7 @@ func TestKillsLoseAndDoubleNothing(t *testing.T) {
 			accepted[row.BatchID] = true
 		}
 	}
-	told := s.told()
+	recorded := s.recorded()
 	var delivered, held, heldTold, lost, doubled int
 	fate := map[string]wire.Batch{}
 	for _, b := range batches {
@@ -346,7 +346,7 @@ func TestKillsLoseAndDoubleNothing(t *testing.T) {
 	for job, mark := range marks {
 		var j wire.Job
 		s.must(wire.JobQuery, wire.JobParams{JobID: job}, &j)
-		b, got := fate[j.BatchID], told[mark]
+		b, got := fate[j.BatchID], recorded[mark]
 		switch {
 		case got > 1:
 			doubled++
@@ -365,7 +365,7 @@ func TestKillsLoseAndDoubleNothing(t *testing.T) {
 			t.Errorf("%s, job %s, batch %q: closed as %q", mark, job, j.BatchID, b.CloseReason)
 		}
 	}
-	figures := fmt.Sprintf("seed %d: %d results, %d delivered, %d held (%d of them told), %d lost, %d doubled; killed: daemon %d, server %d, launcher %d; %s",
+	figures := fmt.Sprintf("seed %d: %d results, %d delivered, %d held (%d of them recorded), %d lost, %d doubled; killed: daemon %d, server %d, launcher %d; %s",
 		seed, n, delivered, held, heldTold, lost, doubled, s.kills["daemon"], s.kills["server"], s.kills["launcher"], time.Since(began).Round(time.Second))
 	t.Log(figures)
 	if seed == chosen && (s.kills["daemon"] == 0 || s.kills["server"] == 0) {
@@ -394,12 +394,12 @@ const killsPage = `# Deliveries while things are killed
 Written by ` + "`THOLE_SOAK=1 go test ./test/e2e/channel -run TestKillsLoseAndDoubleNothing -timeout 60m`" + `.
 
 Results go one by one into a thread of a real Codex app-server (scripted model) that thole started through a launcher, as npm's
-` + "`codex`" + ` is one, with two busy loops beside it. At times that the seed chooses the daemon, the server or the launcher is killed with SIGKILL; the
+` + "`codex`" + ` is one, with two busy loops alongside. At times that the seed chooses the daemon, the server or the launcher is killed with SIGKILL; the
 test opens the session again and closes what is held. The judge is not the ledger but Codex's own files
-(` + "`CODEX_HOME/sessions/**/rollout-*.jsonl`" + `): how many messages of the user hold a result. *Held* are results whose server died in their turn; *told* are
+(` + "`CODEX_HOME/sessions/**/rollout-*.jsonl`" + `): how many messages of the user hold a result. *Held* are results whose server died in their turn; *recorded* are
 those of them that are in a message. *Lost* are results called accepted that are in no message, or whose end is unknown; *doubled* those in two. At the end no process of a
 server remains.
 
-| seed | results | daemon killed | server killed | launcher killed | delivered | held | told | lost | doubled |
+| seed | results | daemon killed | server killed | launcher killed | delivered | held | recorded | lost | doubled |
 |---|---|---|---|---|---|---|---|---|---|
 `

@@ -14,7 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// A result for a thread that does not exist is held, and the submitter is told at
+// A result for a thread that does not exist is held, and the submitter learns of it at
 // once.
 func TestUnknownOwnThreadIsHeld(t *testing.T) {
 	d := newDesk(t)

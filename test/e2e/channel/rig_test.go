@@ -168,7 +168,7 @@ func (d *desk) screen() string {
 	return strings.TrimRight(string(out), "\n ")
 }
 
-// shows polls the screen, which tells nobody of a change.
+// shows polls the screen, which signals no change.
 func (d *desk) shows(text string) {
 	d.t.Helper()
 	d.until("the screen to show "+text, func() bool { return strings.Contains(d.screen(), text) })
@@ -201,7 +201,7 @@ type session struct {
 
 func (d *desk) sessions(args ...string) (list []session) {
 	d.t.Helper()
-	d.thole(&list, append([]string{"cli", "sessions", "list"}, args...)...)
+	d.thole(&list, append([]string{"codex", "sessions", "list"}, args...)...)
 	return list
 }
 

@@ -27,7 +27,7 @@ func TestAttachToTheSharedDaemon(t *testing.T) {
 			_ = syscall.Kill(updater.PID, syscall.SIGKILL)
 		}
 		// A file that a killed daemon left names no process.
-		if out, err := d.try("cli", "attach", "--thread-id", thread); err == nil {
+		if out, err := d.try("codex", "attach", "--thread-id", thread); err == nil {
 			t.Errorf("attached to a daemon that is gone: %s", out)
 		}
 	})
@@ -37,7 +37,7 @@ func TestAttachToTheSharedDaemon(t *testing.T) {
 	d.shows("• hello from the model")
 	thread = d.loaded("unix://" + d.path("codex", "app-server-control", "app-server-control.sock"))
 	var s session
-	d.thole(&s, "cli", "attach", "--thread-id", thread, "--auto-delivery-policy", "trusted-all")
+	d.thole(&s, "codex", "attach", "--thread-id", thread, "--auto-delivery-policy", "trusted-all")
 	if s.State != "live" || s.Problem != "" {
 		t.Fatalf("%+v", s)
 	}
@@ -48,7 +48,7 @@ func TestAttachToTheSharedDaemon(t *testing.T) {
 	}
 }
 
-// other runs codex beside the terminal.
+// other runs codex next to the terminal.
 func (d *desk) other(args ...string) (string, error) {
 	cmd := exec.Command(d.codex, args...)
 	cmd.Env, cmd.Dir = d.env(), d.path("work")

@@ -11,7 +11,7 @@ import (
 // in that terminal, and waiting for it asked the model nothing.
 func TestResultAppearsInANewTerminal(t *testing.T) {
 	d := newDesk(t)
-	d.terminal(binary, "cli", "run", "--new-thread", "--auto-delivery-policy", "trusted-all")
+	d.terminal(binary, "codex", "run", "--new-thread", "--auto-delivery-policy", "trusted-all")
 	d.shows("Scripted")
 	d.say("sim: say hello from the model")
 	d.shows("• hello from the model")
@@ -26,7 +26,7 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 	}
 	before := len(d.sim.Requests())
 	d.thole(&j, "job", "submit", "--target", "cli", "--thread-id", s[0].Thread)
-	d.thole(nil, "cli", "status")
+	d.thole(nil, "codex", "status")
 	time.Sleep(3 * time.Second) // the waiting is what is measured
 	if n := len(d.sim.Requests()) - before; n != 0 {
 		t.Errorf("waiting for a job made %d requests to the model", n)
@@ -53,7 +53,7 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 
 	// The same thread again, by its id.
 	d.kill()
-	d.terminal(binary, "cli", "run", "--bind-thread-id", s[0].Thread, "--auto-delivery-policy", "trusted-all")
+	d.terminal(binary, "codex", "run", "--bind-thread-id", s[0].Thread, "--auto-delivery-policy", "trusted-all")
 	d.shows("• the result was read")
 	d.until("the session", func() bool { s = d.sessions(); return len(s) == 1 && s[0].State == "live" })
 	d.job("cli", s[0].Thread, "sim: say the second result")
@@ -64,7 +64,7 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 // user gives the session is warned of while the terminal runs.
 func TestStrictSafeHolds(t *testing.T) {
 	d := newDesk(t)
-	d.terminal("sh", "-c", "exec '"+binary+"' cli run --new-thread 2>'"+d.path("warnings")+"'")
+	d.terminal("sh", "-c", "exec '"+binary+"' codex run --new-thread 2>'"+d.path("warnings")+"'")
 	d.shows("Scripted")
 	d.say("sim: say hello from the model")
 	d.shows("• hello from the model")
@@ -74,9 +74,9 @@ func TestStrictSafeHolds(t *testing.T) {
 	if b := d.fate(); b.HeldFor != "policy" || b.Attempts != 0 {
 		t.Fatalf("%+v", b)
 	}
-	d.thole(nil, "cli", "sessions", "inspect", s[0].ID) // sees what the session allows
+	d.thole(nil, "codex", "sessions", "inspect", s[0].ID) // sees what the session allows
 	d.widen(s[0].Address, s[0].Thread)
-	d.thole(nil, "cli", "sessions", "inspect", s[0].ID)
+	d.thole(nil, "codex", "sessions", "inspect", s[0].ID)
 	d.until("the warning", func() bool {
 		b, _ := os.ReadFile(d.path("warnings"))
 		return strings.Contains(string(b), "wider: network, write_access") && strings.Contains(string(b), "effective: approval false, network false, write false")

@@ -128,7 +128,7 @@ func TestThreadTerminal(t *testing.T) {
 		t.Error("the user's terminal was left as it was used")
 	}
 
-	// Without a terminal it is a pipe, and whoever is slow loses nothing.
+	// Without a terminal it is a pipe, and a slow reader loses nothing.
 	const size = 20_000_000
 	cmd = h.Command("thread", "terminal", id)
 	cmd.Stdin = strings.NewReader("head -c 20000000 /dev/zero\n")

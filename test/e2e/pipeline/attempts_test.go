@@ -15,7 +15,7 @@ import (
 
 // The program is killed more often than a turn has attempts, each time before the
 // turn's executor was reached. The turn has all its attempts left: two starts that
-// fail behind that do not end it.
+// fail after that do not end it.
 func TestKilledBeforeTheExecutorIsReached(t *testing.T) {
 	r := newRig(t)
 	// Where the user that agents of root run as may look and write; /tmp is its own.

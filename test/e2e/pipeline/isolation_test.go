@@ -13,7 +13,7 @@ import (
 
 // Where agents cannot be kept apart from the machine they do not run, and the turn
 // says why and what helps. A person can type that they shall run all the same; then
-// whoever looks is told.
+// every surface says so.
 func TestAgentsRunInABoxOrNotAtAll(t *testing.T) {
 	none := t.TempDir()
 	denied, err := os.MkdirTemp("", "denied")
@@ -50,7 +50,7 @@ func TestAgentsRunInABoxOrNotAtAll(t *testing.T) {
 	}
 	t.Run("typed", func(t *testing.T) {
 		r := up(t, "PATH="+none+":/bin", "THOLE_EXECUTOR_ISOLATION=none")
-		if !strings.Contains(r.warning, "executor.isolation is none") {
+		if !strings.Contains(r.warning, "executor.isolation = none") {
 			t.Errorf("up warns of %q", r.warning)
 		}
 		s := r.session(t, "test")
@@ -58,7 +58,7 @@ func TestAgentsRunInABoxOrNotAtAll(t *testing.T) {
 			run := s.start(try, "")
 			s.settle(run, "completed")
 			s.shows(run, func(it item) bool {
-				return it.Kind == "system" && strings.Contains(it.Text, "executor.isolation is none")
+				return it.Kind == "system" && strings.Contains(it.Text, "executor.isolation = none")
 			})
 			if said := s.said(run); !strings.Contains(said, "it ran") {
 				t.Errorf("the turn says %q", said)

@@ -56,7 +56,7 @@ func (c *client) ask(method, path, key string, body, into any) error {
 			req.Header.Set("Idempotency-Key", key)
 		}
 		err = do(req, into)
-		// Refused is an answer; a connection that broke, or half of one, is none.
+		// Refused is an answer; a connection that broke, or half of one, is not.
 		if err == nil || strings.Contains(err.Error(), ": 4") {
 			return err
 		}
@@ -70,6 +70,7 @@ func (c *client) ask(method, path, key string, body, into any) error {
 
 type played struct {
 	session, run, marker string
+	agent                string
 	got                  run
 }
 
@@ -98,7 +99,7 @@ func TestRealAgentsKilledAtRandom(t *testing.T) {
 	// The model is elsewhere, as real ones are. One that dies in the middle of a call
 	// makes an agent ask again, and its tools run twice by the agent's own decision.
 	r.model = modelsim.Start(t, modelsim.Options{Demo: true, Pace: 15 * time.Millisecond}).URL()
-	r.murders(t, []string{"codex", "claude", "opencode"}, 6, 34, time.Second, 6*time.Second)
+	r.murders(t, []string{"codex", "claude", "opencode"}, 6, 34, 300*time.Millisecond, 2700*time.Millisecond)
 }
 
 // keepBusy has two processes compete for the machine.
@@ -181,7 +182,7 @@ func (c *client) converse(agent string, n, each int, results chan<- played) erro
 			question = "ask Go on? | yes | no ;; "
 		}
 		prompt := "sim: run echo " + marker + " >> log.txt ;; " + question + "wait 300ms ;; say said-" + marker
-		p := played{session: made.ID, marker: marker}
+		p := played{session: made.ID, marker: marker, agent: agent}
 		if err := c.ask("POST", "/sessions/"+made.ID+"/runs", "run-"+marker, map[string]any{"text": prompt}, &p.got); err != nil {
 			return err
 		}
@@ -223,7 +224,9 @@ func (c *client) answer(run string) error {
 // count reads the workspaces and the histories.
 func (r *rig) count(t *testing.T, results <-chan played, threads, each int) {
 	t.Helper()
+	type record struct{ asked, said []string }
 	files := map[string]string{} // of a session
+	own := map[string]record{}   // what its agent recorded itself
 	total, failed := 0, 0
 	for p := range results {
 		total++
@@ -233,7 +236,13 @@ func (r *rig) count(t *testing.T, results <-chan played, threads, each int) {
 			if !found {
 				t.Fatalf("session %s has no executor", p.session)
 			}
-			data, err := os.ReadFile(filepath.Join(r.home, "x", string(info.ID), "workspace", "log.txt"))
+			workspace := filepath.Join(r.home, "x", string(info.ID), "workspace")
+			var rec record
+			if rec.asked, rec.said = transcript(t, workspace); p.agent != "test" && len(rec.asked) == 0 {
+				t.Fatalf("session %s of %s has no record of its agent's own", p.session, p.agent)
+			}
+			own[p.session] = rec
+			data, err := os.ReadFile(filepath.Join(workspace, "log.txt"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,6 +256,13 @@ func (r *rig) count(t *testing.T, results <-chan played, threads, each int) {
 		for _, it := range s.items(p.run) {
 			if it.Kind == "user_message" {
 				asked++
+			}
+		}
+		if rec := own[p.session]; p.agent != "test" {
+			// The prompt holds both words: it was asked once, and said once if completed.
+			heard, answered := holding(rec.asked, "echo "+p.marker), holding(rec.said, "said-"+p.marker)
+			if heard > 1 || answered > 1 || p.got.Outcome == "completed" && (heard != 1 || answered != 1) {
+				t.Errorf("%s: %s, by the record of %s asked %d times and said %d times", p.marker, p.got.Outcome, p.agent, heard, answered)
 			}
 		}
 		switch p.got.Outcome {

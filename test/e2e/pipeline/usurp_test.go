@@ -16,7 +16,7 @@ import (
 )
 
 // intrude is the variable that makes this program the agent's own: it looks for
-// executord's token and socket as any process beside it can, waits for a question
+// executord's token and socket as any process of its user can, waits for a question
 // and answers it.
 const intrude = "THOLE_TEST_INTRUDE"
 
@@ -54,7 +54,7 @@ func answerMyself() error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		time.Sleep(5 * time.Millisecond) // it waits for somebody else, not for the test
+		time.Sleep(5 * time.Millisecond) // it waits for another process, not for the test
 	}
 }
 
@@ -101,7 +101,7 @@ func TestAnAgentCannotAnswerItsOwnApproval(t *testing.T) {
 			}
 			workspace := filepath.Join(s.home, "x", string(info.ID), "workspace")
 			copyProgram(t, filepath.Join(workspace, "intruder"))
-			// It goes on behind the turn that started it.
+			// It goes on after the turn that started it.
 			s.play("sim: run " + intrude + "=$PWD/intruded setsid ./intruder </dev/null >/dev/null 2>&1 & ;; say started")
 			id := s.start("sim: run echo x > granted.txt ;; say done", "ask")
 			asked := s.asked(id)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a user types beside messages: the terminal stays, and says what happened.
+// What a user types besides messages: the terminal stays, and says what happened.
 func TestCommandsOfTheTerminal(t *testing.T) {
 	_, _, s := attach(t)
 	s.say("sim: say at work")
@@ -21,7 +21,7 @@ func TestCommandsOfTheTerminal(t *testing.T) {
 	s.say("/review")
 	s.wait("Select a review preset", "2. Review uncommitted changes")
 	s.keys("2")
-	s.wait("› Review the uncommitted changes", "• Before this message the user ran", "(exit code 0)", "  Review the uncommitted changes") // the agent repeats what it is told
+	s.wait("› Review the uncommitted changes", "• Before this message the user ran", "(exit code 0)", "  Review the uncommitted changes") // the agent repeats what it reads
 	s.say("/stop")
 	s.wait("Stopping all background terminals", "1 warning")
 	s.say("/goal end well")

@@ -19,7 +19,7 @@ func TestExecutordKilledUnderATurn(t *testing.T) {
 	s.keys("y")
 	s.wait("• Running timeout 100")
 	killExecutord(t, h.Dir, id)
-	s.wait("• You said: Your process was restarted") // the scripted model repeats what it is told
+	s.wait("• You said: Your process was restarted") // the scripted model repeats what it reads
 	s.say("sim: say and on it goes")
 	s.wait("• and on it goes")
 }

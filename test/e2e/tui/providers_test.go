@@ -94,7 +94,7 @@ func (s *screen) does(r row) error {
 	return s.shows(r.say, r.ends...)
 }
 
-// shows waits until the screen shows all of the texts behind what was typed.
+// shows waits until the screen shows all of the texts after what was typed.
 func (s *screen) shows(said string, texts ...string) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -114,6 +114,6 @@ func (s *screen) shows(said string, texts ...string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("the screen does not show %q within %s:\n%s", missing, patience, s.text())
 		}
-		time.Sleep(50 * time.Millisecond) // a screen has no way to tell of a change
+		time.Sleep(50 * time.Millisecond) // a screen has no way to signal a change
 	}
 }

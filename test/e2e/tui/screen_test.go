@@ -99,7 +99,7 @@ func (s *screen) text() string {
 	return strings.TrimRight(string(out), "\n ")
 }
 
-// wait polls the screen, which has no way to tell of a change, until it shows all
+// wait polls the screen, which has no way to signal a change, until it shows all
 // of the texts.
 func (s *screen) wait(texts ...string) string {
 	s.t.Helper()

@@ -184,7 +184,7 @@ func dial(t *testing.T, addr string) *appclient.Client {
 }
 
 // throughHome shows a thread that a script made in the installed TUI, with the
-// whole pipeline and the real agent behind it.
+// whole pipeline and the real agent.
 func throughHome(t *testing.T) (h *home.Home, thread string, s *screen) {
 	t.Helper()
 	codex := lab.Codex(t)
@@ -202,7 +202,7 @@ func throughHome(t *testing.T) (h *home.Home, thread string, s *screen) {
 }
 
 // thole tui opens the installed TUI on the home's own socket: the whole pipeline
-// with the real agent behind it, and a thread that a script made.
+// with the real agent, and a thread that a script made.
 func TestThroughTheHome(t *testing.T) {
 	h, id, s := throughHome(t)
 	s.say("sim: escalate echo in-the-executor ;; say it printed %tool%")

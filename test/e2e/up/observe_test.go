@@ -171,7 +171,7 @@ var (
 	suffix     = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// checkDashboard wants nothing asked that is not told, and everything of ours shown.
+// checkDashboard wants nothing queried that is not exported, and every metric of thole's shown.
 func checkDashboard(t *testing.T, samples map[string]float64) {
 	b, err := os.ReadFile("../../../deploy/grafana/thole.json")
 	if err != nil {

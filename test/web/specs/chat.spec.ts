@@ -3,7 +3,7 @@ import { expect, test } from "../lab/test.ts";
 test.beforeEach(async ({ desk }) => desk.newChat());
 
 test("a new chat streams its answer and appears in the list", async ({ desk, page }) => {
-  await desk.send("Tell me about rowing sim: think First the boat.\\nThen the water. ;; slow 20ms 8 ;; say A thole is the pin that holds an oar. **It gives leverage.**");
+  await desk.send("Talk about rowing sim: think First the boat.\\nThen the water. ;; slow 20ms 8 ;; say A thole is the pin that holds an oar. **It gives leverage.**");
   await expect(page).toHaveURL(/\/c\/[0-9a-f-]{36}$/);
   await expect(desk.stopButton).toBeVisible();
   await expect(desk.said("It gives leverage.")).toBeVisible();
@@ -11,7 +11,7 @@ test("a new chat streams its answer and appears in the list", async ({ desk, pag
   await expect(desk.chat.locator("strong", { hasText: "It gives leverage." })).toBeVisible();
   await desk.chat.getByRole("button", { name: "Reasoning" }).click();
   await expect(desk.chat.locator("p", { hasText: "First the boat." })).toBeVisible();
-  await expect(page.getByRole("navigation", { name: "Chats" }).getByRole("link", { name: /Tell me about rowing/ })).toBeVisible();
+  await expect(page.getByRole("navigation", { name: "Chats" }).getByRole("link", { name: /Talk about rowing/ })).toBeVisible();
 });
 
 test("Shift+Enter makes a line, Enter sends, the field grows and shrinks", async ({ desk }) => {
@@ -94,7 +94,7 @@ test("stop ends the run and retry starts another", async ({ desk }) => {
   await desk.idle();
 });
 
-test("a running agent is steered, and messages queue behind it", async ({ desk }) => {
+test("a running agent is steered, and messages queue after it", async ({ desk }) => {
   await desk.send("Busy sim: wait 5m ;; say first answer");
   await expect(desk.stopButton).toBeVisible();
   const queue = desk.page.getByRole("region", { name: "Queued messages" });

@@ -1,7 +1,7 @@
 import type { Browser, CDPSession } from "@playwright/test";
 import { expect, test, type Desk } from "../lab/test.ts";
 
-// What stands beside the chat goes on by itself: after reloads, after its worker ended, after the server came back.
+// What stands next to the chat goes on by itself: after reloads, after its worker ended, after the server came back.
 
 test.beforeEach(async ({ desk }) => desk.newChat());
 

@@ -89,7 +89,7 @@ test("a result that thole cannot prove waits for a person, who has two choices",
   await desk.tab("Jobs");
   const panel = desk.page.getByRole("tabpanel");
   const held = panel.getByRole("region", { name: "Needs your decision" });
-  // No channel of this home reaches another one, so nobody but a person can tell what became of the result.
+  // No channel of this home reaches another one, so nobody but a person can know what became of the result.
   const deliver = (text: string) => thole.background("job", "run", "--wait", "--thread-id", desk.sessionID, "--endpoint", thole.root, "--", "echo", text);
   const decide = async (choice: RegExp, outcome: string) => {
     await expect(held).toHaveCount(1, { timeout: 60_000 });

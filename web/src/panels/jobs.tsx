@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 import { get, post, query } from "../api/http";
-import type { Batch, Job, Page } from "../api/types";
+import type { Batch, Batches, Job, Jobs } from "../api/types";
 import { useSide } from "../chat/context";
 import { listen } from "../events/client";
 import { maybe, t, type Key } from "../i18n";
@@ -24,7 +24,7 @@ export function useJobs(): JobList {
   const [list, setList] = useState<{ jobs: Job[]; batches: Batch[] }>({ jobs: [], batches: [] });
   const reload = useCallback(() => {
     if (!session) return setList({ jobs: [], batches: [] });
-    Promise.all([get<Page<Job>>(`/sessions/${session}/jobs`), get<Page<Batch>>(`/batches${query({ session_id: session })}`)])
+    Promise.all([get<Jobs>(`/sessions/${session}/jobs`), get<Batches>(`/batches${query({ session_id: session })}`)])
       .then(([jobs, batches]) => setList({ jobs: jobs.items, batches: batches.items }))
       .catch(() => {}); // the next change asks again
   }, [session]);

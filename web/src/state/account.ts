@@ -1,11 +1,6 @@
 import { get, onSignedOut, post, Problem } from "../api/http";
+import type { Account } from "../api/types";
 import { Store } from "./store";
-
-export interface Account {
-  user: { id: string; login: string; name?: string };
-  via: "cookie" | "token";
-  expires_at?: string;
-}
 
 export type Login = { state: "asking" } | { state: "in"; account: Account } | { state: "out" } | { state: "failed"; problem: Problem };
 

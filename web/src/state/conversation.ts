@@ -1,6 +1,6 @@
 import { Chat } from "@ai-sdk/react";
 import { get, post, Problem, query, request, silent, uuid } from "../api/http";
-import type { ChatMessage, Page, Question, QueuedMessage, Reply, Run, ServerEvent, Session, Snapshot, TodoEvent } from "../api/types";
+import type { ChatMessage, ChatMessages, Question, Questions, QueuedMessage, Reply, Run, Runs, ServerEvent, Session, Snapshot, TodoEvents } from "../api/types";
 import { listen, watch } from "../events/client";
 import { t } from "../i18n";
 import { emptySide, fold, fromSnapshot, marksOf, type Side } from "./fold";
@@ -162,9 +162,9 @@ export class Conversation {
   // What the panels want to know of the past; nobody waits for it.
   private async background(): Promise<void> {
     const [runs, questions, todos] = await Promise.allSettled([
-      get<Page<Run>>(`/sessions/${this.id}/runs?order=desc&limit=1`),
-      get<Page<Question>>(`/sessions/${this.id}/human-loop?state=all`),
-      get<Page<TodoEvent>>(`/sessions/${this.id}/todos/events?limit=200`),
+      get<Runs>(`/sessions/${this.id}/runs?order=desc&limit=1`),
+      get<Questions>(`/sessions/${this.id}/human-loop?state=all`),
+      get<TodoEvents>(`/sessions/${this.id}/todos/events?limit=200`),
     ]);
     this.pastMissing = [runs, questions, todos].some((it) => it.status === "rejected");
     this.side.set((old) => {
@@ -186,14 +186,14 @@ export class Conversation {
     });
   }
 
-  private newest = (limit: number): Promise<Page<ChatMessage>> => get(`/sessions/${this.id}/messages${query({ order: "desc", limit })}`);
+  private newest = (limit: number): Promise<ChatMessages> => get(`/sessions/${this.id}/messages${query({ order: "desc", limit })}`);
 
   async loadOlder(): Promise<void> {
     const { cursor, state } = this.history.get();
     if (!cursor || state !== "idle") return;
     this.history.set({ state: "older", cursor });
     try {
-      const next = await get<Page<ChatMessage>>(`/sessions/${this.id}/messages${query({ order: "desc", limit: page, cursor })}`);
+      const next = await get<ChatMessages>(`/sessions/${this.id}/messages${query({ order: "desc", limit: page, cursor })}`);
       this.chat.messages = older(this.chat.messages, next.items);
       this.history.set({ state: "idle", cursor: next.next });
     } catch (error) {

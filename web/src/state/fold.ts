@@ -127,6 +127,7 @@ function started(side: Side, event: ServerEvent): Side {
     executor_id: event.executor_id,
     trace_id: event.trace_id,
     created_at: event.ts,
+    interrupt_requested: false,
   };
   return {
     ...side,

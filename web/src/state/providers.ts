@@ -19,11 +19,8 @@ export function choice(list: Providers | undefined): Provider | undefined {
 }
 
 /** can tells whether an ability of a provider is proven; only proven ones are offered. */
-export const can = (provider: Provider | undefined, ability: string): boolean => provider?.capabilities?.[ability] === "validated";
+export const can = (provider: Provider | undefined, ability: keyof Provider["capabilities"]): boolean => provider?.capabilities[ability] === "validated";
 
 export function noteOf(provider: Provider | undefined, ability: string): string | undefined {
-  const notes = provider?.capabilities?.notes as Record<string, string> | string[] | string | undefined;
-  if (!notes) return undefined;
-  if (typeof notes === "string") return notes;
-  return Array.isArray(notes) ? notes.join(" ") : notes[ability];
+  return provider?.capabilities.notes?.[ability];
 }

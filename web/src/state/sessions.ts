@@ -1,5 +1,5 @@
 import { get, query, request } from "../api/http";
-import type { Page, ServerEvent, Session } from "../api/types";
+import type { ServerEvent, Session, Sessions } from "../api/types";
 import { listen } from "../events/client";
 import { Store } from "./store";
 
@@ -22,7 +22,7 @@ export async function loadSessions(change: Partial<Pick<SessionList, "search" | 
   sessions.set((old) => ({ ...old, ...change, state: "loading" }));
   const { search, archived } = sessions.get();
   try {
-    const page = await get<Page<Session>>(`/sessions${query({ search, archived, limit: 50 })}`);
+    const page = await get<Sessions>(`/sessions${query({ search, archived, limit: 50 })}`);
     if (mine === turn) sessions.set((old) => ({ ...old, items: page.items, next: page.next, state: "idle" }));
     return page.items;
   } catch (error) {
@@ -38,7 +38,7 @@ export async function moreSessions(): Promise<void> {
   const mine = ++turn;
   sessions.set((old) => ({ ...old, state: "loading" }));
   try {
-    const page = await get<Page<Session>>(`/sessions${query({ search, archived, limit: 50, cursor: next })}`);
+    const page = await get<Sessions>(`/sessions${query({ search, archived, limit: 50, cursor: next })}`);
     if (mine !== turn) return;
     const known = new Set(sessions.get().items.map((it) => it.id));
     sessions.set((old) => ({ ...old, items: [...old.items, ...page.items.filter((it) => !known.has(it.id))], next: page.next, state: "idle" }));

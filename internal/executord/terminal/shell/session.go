@@ -96,7 +96,7 @@ func (s *session) end(code websocket.StatusCode, reason string) {
 	})
 }
 
-// goodbye tells the client why, and hangs up. It may be repeated. Who has a shell's
+// goodbye sends the client the reason, and hangs up. It may be repeated. Who has a shell's
 // last output to read before it comes to the goodbye has the time the library gives.
 func (s *session) goodbye() {
 	if !strings.HasPrefix(s.reason, terminal.ExitReason) {
@@ -124,7 +124,7 @@ func (s *session) input() {
 		switch c.Kind {
 		case terminal.CmdInput:
 			s.stalled.Store(true)
-			_, _ = s.shell.Write(c.Data) // a shell that is gone is told of by output
+			_, _ = s.shell.Write(c.Data) // a shell that is gone is reported by output
 			s.lives()
 			s.stalled.Store(false)
 		case terminal.CmdResize:

@@ -21,7 +21,7 @@ import (
 const hangUpGrace = time.Second
 
 // strayLimit bounds what is read of a terminal whose shell is gone and which
-// somebody else still writes to.
+// another process still writes to.
 const strayLimit = 1 << 20
 
 var past = time.Unix(1, 0)

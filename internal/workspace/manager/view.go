@@ -1,0 +1,147 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+)
+
+// View is a snapshot as files: for people who look at a workspace whose executor
+// does not run. It does not change; the snapshot is held by the grace period of
+// collection.
+type View struct {
+	Snapshot workspace.Snapshot
+	store    objects.Store
+	tree     *workspace.Tree
+	at       map[string]int
+	keys     map[string]string
+}
+
+// View opens the snapshot a thread is at.
+func (m *Manager) View(ctx context.Context, id thole.ThreadID) (*View, error) {
+	s, refs, err := m.cfg.Rows.Head(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return m.view(ctx, s, refs)
+}
+
+// ViewSnapshot opens one snapshot.
+func (m *Manager) ViewSnapshot(ctx context.Context, id workspace.SnapshotID) (*View, error) {
+	s, refs, err := m.cfg.Rows.Snapshot(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return m.view(ctx, s, refs)
+}
+
+func (m *Manager) view(ctx context.Context, s workspace.Snapshot, refs []workspace.Ref) (*View, error) {
+	v := &View{Snapshot: s, store: m.cfg.Objects, at: map[string]int{}, keys: map[string]string{}}
+	for _, r := range refs {
+		v.keys[r.ID] = r.Key
+	}
+	body, err := m.cfg.Objects.Get(ctx, v.keys[treeRef(s.Tree)], 0, -1)
+	if err != nil {
+		return nil, fmt.Errorf("read tree: %w", err)
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, workspace.MaxTree))
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "read tree: %w", err)
+	}
+	if objects.SumOf(data) != s.Tree {
+		return nil, thole.Errorf(thole.CodeInternal, "the stored tree of snapshot %s is damaged", s.ID)
+	}
+	if v.tree, err = workspace.DecodeTree(data); err != nil {
+		return nil, err
+	}
+	for i, e := range v.tree.Entries {
+		v.at[e.Path] = i
+	}
+	return v, nil
+}
+
+func (v *View) info(e workspace.Entry) workspace.FileInfo {
+	f := workspace.Describe(e.Path, beneath.Stat{Kind: e.Kind, Mode: e.Mode, Size: e.Size, Mtime: e.Mtime})
+	f.ETag = `"` + e.Sum.String() + `"`
+	if e.Kind != beneath.File {
+		f.ETag, f.Modified = "", time.Time{} // neither has a time of its own
+	}
+	f.Link = e.Link
+	return f
+}
+
+// List describes what lies directly in a directory; "" is the workspace.
+func (v *View) List(path string) (workspace.TreeListing, error) {
+	prefix := ""
+	if path != "" {
+		e, err := v.entry(path)
+		if err != nil {
+			return workspace.TreeListing{}, err
+		}
+		if e.Kind != beneath.Folder {
+			return workspace.TreeListing{}, thole.Errorf(thole.CodeInvalid, "%q is not a directory", path)
+		}
+		prefix = path + "/"
+	}
+	out := workspace.TreeListing{Entries: []workspace.FileInfo{}}
+	for _, e := range v.tree.Entries {
+		rest, ok := strings.CutPrefix(e.Path, prefix)
+		if !ok || rest == "" || strings.Contains(rest, "/") {
+			continue
+		}
+		if len(out.Entries) == workspace.MaxListing {
+			out.Truncated = true
+			break
+		}
+		out.Entries = append(out.Entries, v.info(e))
+	}
+	return out, nil
+}
+
+func (v *View) entry(path string) (workspace.Entry, error) {
+	i, ok := v.at[path]
+	if !ok {
+		return workspace.Entry{}, thole.Errorf(thole.CodeNotFound, "there is no %q", path)
+	}
+	return v.tree.Entries[i], nil
+}
+
+// Stat describes one name. Links are not followed.
+func (v *View) Stat(path string) (workspace.FileInfo, error) {
+	e, err := v.entry(path)
+	if err != nil {
+		return workspace.FileInfo{}, err
+	}
+	return v.info(e), nil
+}
+
+// Open reads n bytes of a file from off, with n < 0 all that follow.
+func (v *View) Open(ctx context.Context, path string, off, n int64) (io.ReadCloser, workspace.FileInfo, error) {
+	e, err := v.entry(path)
+	if err != nil {
+		return nil, workspace.FileInfo{}, err
+	}
+	info := v.info(e)
+	if e.Kind != beneath.File || e.Unsettled && !e.Known {
+		return nil, info, thole.Errorf(thole.CodeInvalid, "%q is not a stored file", path)
+	}
+	if n < 0 {
+		n = e.Size - off
+	}
+	if off < 0 || n < 0 || off > e.Size-n {
+		return nil, info, thole.Errorf(thole.CodeInvalid, "%q has %d bytes, not %d+%d", path, e.Size, off, n)
+	}
+	if n == 0 {
+		return io.NopCloser(strings.NewReader("")), info, nil
+	}
+	body, err := v.store.Get(ctx, v.keys[v.tree.Objects[e.Object].ID], e.Offset+off, n)
+	return body, info, err
+}

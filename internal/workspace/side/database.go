@@ -1,0 +1,185 @@
+package side
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/provider/snapshot"
+	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+)
+
+// databases are the SQLite files of a directory that have a log beside them: the
+// newest rows are there, so the files only mean something together. While their
+// owner may write they are copied through SQLite; the log is then part of the
+// copy.
+type databases map[string]bool
+
+var sidecars = []string{"-wal", "-journal", "-shm"}
+
+func findDatabases(dir *beneath.Dir, names []string) databases {
+	var dbs databases
+	for _, name := range names {
+		for _, end := range sidecars[:2] {
+			main, ok := strings.CutSuffix(name, end)
+			if !ok || dbs[main] {
+				continue
+			}
+			if st, err := dir.Lstat(name); err != nil || st.Size == 0 || !isDatabase(dir, main) {
+				continue
+			}
+			if dbs == nil {
+				dbs = databases{}
+			}
+			dbs[main] = true
+		}
+	}
+	return dbs
+}
+
+func isDatabase(dir *beneath.Dir, name string) bool {
+	f, err := dir.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	const magic = "SQLite format 3\x00"
+	head := make([]byte, len(magic))
+	n, _ := io.ReadFull(f, head)
+	return n == 0 || string(head[:n]) == magic // an empty one may live in its log alone
+}
+
+func (d databases) has(name string) bool { return d[name] }
+
+func (d databases) sidecar(name string) bool {
+	for _, end := range sidecars {
+		if main, ok := strings.CutSuffix(name, end); ok && d[main] {
+			return true
+		}
+	}
+	return false
+}
+
+// database adds a SQLite file with what its log holds.
+func (s *scan) database(dir *beneath.Dir, name, path string, st beneath.Stat) error {
+	if e, ok := s.base.entry(path, st); ok && s.sameLogs(dir, name, path) {
+		s.keep(e, st)
+		return nil
+	}
+	e, err := s.readDatabase(dir, name, path)
+	if errors.Is(err, errChanging) {
+		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.File})
+		s.later = append(s.later, len(s.tree.Entries)-1)
+		return nil
+	}
+	if err == nil {
+		s.tree.Entries = append(s.tree.Entries, e)
+	}
+	return err
+}
+
+// sameLogs reports whether the logs beside a database look as they did.
+func (s *scan) sameLogs(dir *beneath.Dir, name, path string) bool {
+	for _, end := range sidecars[:2] {
+		st, err := dir.Lstat(name + end)
+		have, known := s.base.stats[path+end]
+		if (err == nil) != known || known && have != st {
+			return false
+		}
+	}
+	for _, end := range sidecars[:2] {
+		if st, ok := s.base.stats[path+end]; ok {
+			s.stats[path+end] = st
+		}
+	}
+	return true
+}
+
+func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (workspace.Entry, error) {
+	looks := func() (all [3]beneath.Stat) {
+		for i, end := range []string{"", "-wal", "-journal"} {
+			all[i], _ = dir.Lstat(name + end)
+		}
+		return all
+	}
+	before := looks()
+	start := s.local.cfg.Now().UnixNano()
+	copied, err := copyDatabase(s.ctx, filepath.Join(s.local.cfg.Dir, path))
+	if err != nil {
+		if s.ctx.Err() != nil {
+			return workspace.Entry{}, err
+		}
+		return workspace.Entry{}, errChanging // locked, or in a state only its owner understands
+	}
+	defer os.RemoveAll(copied)
+	from, err := beneath.Open(copied)
+	if err != nil {
+		return workspace.Entry{}, err
+	}
+	defer from.Close()
+	e, err := s.readCopy(from, name, path)
+	if err != nil {
+		return workspace.Entry{}, err
+	}
+	e.Mode, e.Mtime = before[0].Mode, before[0].Mtime
+	if after := looks(); after == before && start-before[0].Ctime > granularity && start-before[1].Ctime > granularity {
+		for i, end := range []string{"", "-wal", "-journal"} {
+			if before[i] != (beneath.Stat{}) {
+				s.stats[path+end] = before[i]
+			}
+		}
+	}
+	return e, nil
+}
+
+// copyDatabase copies one database into a directory of its own.
+func copyDatabase(ctx context.Context, path string) (string, error) {
+	to, err := os.MkdirTemp("", "thole-db-")
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(path)
+	if err := snapshot.Copy(ctx, filepath.Dir(path), to, func(rel string) bool { return rel != name }); err != nil {
+		return "", errors.Join(err, os.RemoveAll(to))
+	}
+	return to, nil
+}
+
+// readCopy places a copy that nobody else writes.
+func (s *scan) readCopy(dir *beneath.Dir, name, path string) (workspace.Entry, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return workspace.Entry{}, err
+	}
+	defer f.Close()
+	st, err := beneath.StatFile(f)
+	if err != nil {
+		return workspace.Entry{}, err
+	}
+	e := workspace.Entry{Path: path, Kind: beneath.File, Size: st.Size}
+	if st.Size <= smallFile {
+		buf := s.buffer(st.Size)
+		if _, err := io.ReadFull(f, buf); err != nil {
+			return workspace.Entry{}, err
+		}
+		e.Sum = objects.SumOf(buf)
+		return e, s.placeSmall(&e, buf)
+	}
+	kept := s.req.Copy
+	s.req.Copy = true // the copy goes away; its bytes must be in the stage
+	o, staged, err := s.readLarge(f, st.Size)
+	s.req.Copy = kept
+	if err != nil {
+		return workspace.Entry{}, err
+	}
+	if e.Sum, err = objects.ParseSum(o.ID); err != nil {
+		return workspace.Entry{}, err
+	}
+	s.placeLarge(&e, o, source{object: o, staged: staged})
+	return e, nil
+}
