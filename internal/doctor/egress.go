@@ -30,10 +30,10 @@ func checkEgress(cfg *config.Config, getenv func(string) string) Finding {
 	if up == nil {
 		return f
 	}
-	via, err := up(&url.URL{Scheme: "https", Host: "example.com:443"})
+	via, err := egress.Via(up, &url.URL{Scheme: "https", Host: "example.com:443"})
 	switch {
 	case err != nil:
-		f.OK, f.Problem = false, "invalid HTTPS_PROXY: "+strings.ReplaceAll(err.Error(), "\n", " ")
+		f.OK, f.Problem = false, err.Error()
 		f.Disables, f.Fix = "connections of agents", "set HTTPS_PROXY to http://HOST:PORT"
 	case via != nil:
 		f.Found += ", through " + via.Host

@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -28,6 +30,13 @@ func Environment(getenv func(string) string) func(*url.URL) (*url.URL, error) {
 	if c.HTTPProxy == "" && c.HTTPSProxy == "" {
 		return nil
 	}
+	for _, v := range []string{c.HTTPProxy, c.HTTPSProxy} {
+		// An address that cannot be parsed is left out by ProxyFunc: connections would pass the proxy by.
+		alone := httpproxy.Config{HTTPSProxy: v}
+		if via, _ := alone.ProxyFunc()(&url.URL{Scheme: "https", Host: "example.com"}); v != "" && via == nil {
+			return func(*url.URL) (*url.URL, error) { return nil, errors.New("invalid proxy address") }
+		}
+	}
 	return c.ProxyFunc()
 }
 
@@ -39,14 +48,22 @@ func (p *Proxy) upstream(t target, plainHTTP bool) (*url.URL, error) {
 	if plainHTTP {
 		u.Scheme = "http"
 	}
-	via, err := p.c.Upstream(u)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("invalid HTTP_PROXY or HTTPS_PROXY of the server: %w", err)
-	case via != nil && via.Scheme != "http" && via.Scheme != "https":
-		return nil, fmt.Errorf("unsupported scheme %q in HTTP_PROXY or HTTPS_PROXY of the server: must be http or https", via.Scheme)
+	return Via(p.c.Upstream, u)
+}
+
+// Via asks an Upstream for a URL's proxy. Its error never has the proxy's address, which may have a password.
+func Via(upstream func(*url.URL) (*url.URL, error), u *url.URL) (*url.URL, error) {
+	via, err := upstream(u)
+	if err == nil && via == nil {
+		return nil, nil
 	}
-	return via, nil
+	if err == nil && (via.Scheme == "http" || via.Scheme == "https") {
+		_, err = newTarget(via.Hostname(), 1)
+		if err == nil && (via.Port() != "" || !strings.HasSuffix(via.Host, ":")) {
+			return via, nil
+		}
+	}
+	return nil, errors.New("unsupported HTTP_PROXY or HTTPS_PROXY of the server: must be http://HOST:PORT or https://HOST:PORT")
 }
 
 // dialVia connects to t through an upstream, which a person named: its own address is not judged.

@@ -141,9 +141,14 @@ func TestEnvironment(t *testing.T) {
 	if Environment(func(string) string { return "" }) != nil {
 		t.Error("an upstream without variables")
 	}
-	w := newWorld(t)
-	_, proxy := w.proxy(Config{Policy: Open, Upstream: Environment(func(k string) string { return map[string]string{"HTTPS_PROXY": "socks5://127.0.0.1:1"}[k] })})
-	if got := protocols["connect"](t, proxy, "public.example.com", "443"); !strings.HasPrefix(got, `502 unsupported scheme "socks5"`) {
-		t.Errorf("got %q", got)
+	for _, value := range []string{"socks5://me:secret@127.0.0.1:1", "http://me:secret@pro xy", "http://me:secret@proxy:port", "http://me:secret@:80", "http://me:secret@proxy:", "http://me:secret@[::1%lo]:80", "\x01secret"} {
+		w := newWorld(t)
+		_, proxy := w.proxy(Config{Policy: Open, Upstream: Environment(func(k string) string { return map[string]string{"HTTPS_PROXY": value}[k] })})
+		if got := protocols["connect"](t, proxy, "public.example.com", "443"); !strings.HasPrefix(got, "502 unsupported HTTP_PROXY") || strings.Contains(got, "secret") {
+			t.Errorf("%q: got %q", value, got)
+		}
+		if dialled, _ := w.took(); len(dialled) > 0 {
+			t.Errorf("%q: dialled %v", value, dialled)
+		}
 	}
 }
