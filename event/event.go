@@ -68,6 +68,8 @@ type Data struct {
 	Error   *thole.TurnError `json:"error,omitempty"`
 	Text    string           `json:"text,omitempty"`
 
+	Network []Traffic `json:"network,omitempty"`
+
 	Message *Message `json:"message,omitempty"`
 	// MessageID names the queued message or steer that the event is about.
 	MessageID thole.MessageID `json:"message_id,omitempty"`

@@ -35,6 +35,8 @@ const (
 	UsageUpdated  Kind = "usage.updated"  // of this turn so far
 	ErrorReported Kind = "error.reported" // Error.Retrying: the turn goes on
 	NoteReported  Kind = "note.reported"  // Text, a warning worth showing
+	// NetworkUpdated has what a run's processes sent over the network, at the run's end: Network.
+	NetworkUpdated Kind = "network.updated"
 
 	QueueAdded     Kind = "queue.added"
 	QueueEdited    Kind = "queue.edited"
@@ -47,7 +49,7 @@ var Kinds = []Kind{
 	ThreadCreated, ThreadUpdated, ThreadDeleted, ThreadStatus,
 	TurnStarted, TurnPhase, TurnSteered, SteerTaken, SteerRefused, TurnInterrupt, TurnEnded,
 	StepStarted, StepEnded, StepReset, ItemStarted, ItemDelta, ItemUpdated, ItemCompleted,
-	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported,
+	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported, NetworkUpdated,
 	QueueAdded, QueueEdited, QueueRemoved, QueueReordered,
 }
 

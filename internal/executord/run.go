@@ -51,9 +51,15 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 	defer close(r.done)
 	ended := false
 	var broken error // the log, at its first failure
-	emit := func(ev event.Event) {
+	var emit func(event.Event)
+	emit = func(ev event.Event) {
 		if ended {
 			return
+		}
+		if ev.Kind == event.TurnEnded && !r.cut(ev.Outcome) {
+			if sent, any := s.networkEvent(req.Turn.ID, s.now()); any {
+				emit(sent)
+			}
 		}
 		ended = ev.Kind == event.TurnEnded
 		if ended && r.cut(ev.Outcome) {
@@ -143,7 +149,7 @@ func (r *run) append(ctx context.Context, ev event.Event) error {
 		return fmt.Errorf("encode event: %w", err)
 	}
 	// The end of a turn is recorded also when its context is cancelled.
-	if ev.Kind == event.TurnEnded {
+	if ev.Kind == event.TurnEnded || ev.Kind == event.NetworkUpdated {
 		ctx = context.WithoutCancel(ctx)
 	}
 	return r.log.Append(ctx, ev.Kind != event.ItemDelta, data)

@@ -55,6 +55,8 @@ type Config struct {
 	Workspace http.Handler
 	// Box is how to make the box in which all but executord runs; nil is none.
 	Box *wire.Box
+	// Network counts what the executor's processes send over the network; nil: nobody does.
+	Network Network
 	// Terminals bounds the terminals; zero fields have their defaults.
 	Terminals shell.Config
 }
@@ -128,6 +130,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /human-loop/reply", jsonhttp.Handle(maxBody, s.reply))
 	mux.Handle("POST /ack", jsonhttp.Handle(maxBody, s.ack))
 	mux.HandleFunc("GET /status", s.status)
+	mux.HandleFunc("GET /network", s.network)
 	mux.HandleFunc("GET /runs/{run}/events", s.events)
 	mux.HandleFunc("GET /human-loop/pending", s.pending)
 	mux.HandleFunc("GET /runs/{run}/todos", s.todos)
