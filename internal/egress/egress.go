@@ -117,6 +117,9 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
+// Allow adds model endpoints to those of Config.
+func (p *Proxy) Allow(models ...string) error { return p.rules.allow(models) }
+
 // Serve accepts connections from l until Close or an error of l, and closes l. It returns
 // nil after Close. One proxy serves any number of listeners.
 func (p *Proxy) Serve(l net.Listener) error {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Refusal is the error of a connection that policy or address forbids. Its text says
@@ -25,9 +26,10 @@ func (r *Refusal) Error() string {
 
 // rules is a Config's lists in the form that targets are compared in.
 type rules struct {
-	policy          Policy
-	names           []name
-	private, models map[string]bool // by target
+	policy  Policy
+	names   []name
+	private map[string]bool // by target
+	models  *sync.Map       // the same; some come later
 }
 
 type name struct {
@@ -46,7 +48,7 @@ func (n name) matches(t target) bool {
 }
 
 func newRules(c Config) (rules, error) {
-	r := rules{policy: c.Policy, private: map[string]bool{}, models: map[string]bool{}}
+	r := rules{policy: c.Policy, private: map[string]bool{}, models: &sync.Map{}}
 	if c.Policy == "" {
 		r.policy = None
 	}
@@ -60,16 +62,30 @@ func newRules(c Config) (rules, error) {
 		}
 		r.names = append(r.names, n)
 	}
-	for set, list := range map[*map[string]bool][]string{&r.private: c.Private, &r.models: c.Models} {
-		for _, s := range list {
-			t, err := parseTarget(s)
-			if err != nil {
-				return r, err
-			}
-			(*set)[t.String()] = true
+	for _, s := range c.Private {
+		t, err := parseTarget(s)
+		if err != nil {
+			return r, err
 		}
+		r.private[t.String()] = true
 	}
-	return r, nil
+	return r, r.allow(c.Models)
+}
+
+func (r rules) allow(models []string) error {
+	for _, s := range models {
+		t, err := parseTarget(s)
+		if err != nil {
+			return err
+		}
+		r.models.Store(t.String(), true)
+	}
+	return nil
+}
+
+func (r rules) model(t target) bool {
+	_, ok := r.models.Load(t.String())
+	return ok
 }
 
 // CheckName reports what is wrong with an entry of Names.
@@ -108,7 +124,7 @@ func parseName(s string) (n name, err error) {
 }
 
 // named reports whether a person's entry covers t whatever its address is.
-func (r rules) named(t target) bool { return r.models[t.String()] || r.private[t.String()] }
+func (r rules) named(t target) bool { return r.model(t) || r.private[t.String()] }
 
 // byName refuses what the policy forbids whatever the address is, so that a refused
 // name is not even looked up.
@@ -116,7 +132,7 @@ func (r rules) byName(t target) *Refusal {
 	switch {
 	case r.policy == None:
 		return &Refusal{t.String(), `egress.policy "none" allows no connection`, `a person can set egress.policy to "gateway", "list" or "open"`}
-	case r.models[t.String()] || r.policy == Open:
+	case r.model(t) || r.policy == Open:
 		return nil
 	case r.policy == Gateway:
 		return &Refusal{t.String(), `egress.policy "gateway" allows the configured models only`, `a person can set egress.policy to "list" or "open"`}

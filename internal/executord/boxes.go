@@ -5,12 +5,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/box"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
@@ -20,8 +24,9 @@ import (
 // read-only. A box that ended is made anew for whoever comes next; nil is no box at
 // all, where a person typed so.
 type boxes struct {
-	cfg  wire.Box
-	dirs Dirs
+	cfg   wire.Box
+	proxy *egress.Proxy
+	dirs  Dirs
 
 	mu     sync.Mutex // guards what follows, and is held while a box is made
 	by     map[bool]*walled
@@ -37,19 +42,18 @@ type walled struct {
 // boxTimeout bounds the making of a box.
 const boxTimeout = 20 * time.Second
 
-func newBoxes(cfg *wire.Box, dirs Dirs) *boxes {
+func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs) *boxes {
 	if cfg == nil {
 		return nil
 	}
-	return &boxes{cfg: *cfg, dirs: dirs, by: map[bool]*walled{}}
+	return &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, by: map[bool]*walled{}}
 }
 
 // shared is the box of everything that does not only plan.
-func (b *boxes) shared() (*box.Box, error) { return b.get(false, nil) }
+func (b *boxes) shared() (*box.Box, error) { return b.get(false, provider.Grant{}, "") }
 
-// get returns a box, in which the given ports of the loopback are those of the
-// machine.
-func (b *boxes) get(plan bool, ports []uint16) (*box.Box, error) {
+// get returns a box in which the models of a grant can be reached.
+func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box, error) {
 	if b == nil {
 		return nil, nil
 	}
@@ -73,6 +77,12 @@ func (b *boxes) get(plan bool, ports []uint16) (*box.Box, error) {
 		}
 		w = &walled{Box: made, ports: map[uint16]bool{}}
 		b.by[plan] = w
+	}
+	ports, remote := endpoints(g, providerName)
+	if b.proxy != nil {
+		if err := b.proxy.Allow(remote...); err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "lead the agent to its model: %w", err)
+		}
 	}
 	for _, port := range ports {
 		if w.ports[port] {
@@ -108,6 +118,9 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 	}
 	args = append(args, "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
 	made, err := box.Start(ctx, box.Config{Path: b.cfg.Bwrap, Args: append(args, box.InitArgs...), Files: []*os.File{filter}})
+	if err == nil && b.proxy != nil {
+		err = b.connect(made)
+	}
 	if err != nil || !plan {
 		return made, err
 	}
@@ -118,6 +131,35 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		return nil, errors.Join(err, errors.New("the place of the conversation was exchanged"))
 	}
 	return made, nil
+}
+
+// proxyPort is where programs inside find the proxy.
+const proxyPort = 3128
+
+// connect serves the proxy in a box, before anything runs there.
+func (b *boxes) connect(made *box.Box) error {
+	ln, err := made.Listen(proxyPort)
+	if err != nil {
+		made.Close()
+		return err
+	}
+	go func() { <-made.Done(); ln.Close() }()
+	go func() { _ = b.proxy.Serve(ln) }()
+	return nil
+}
+
+// environ adds what leads programs to the proxy.
+func (b *boxes) environ(env map[string]string) map[string]string {
+	if b == nil || b.proxy == nil {
+		return env
+	}
+	at := "http://127.0.0.1:" + strconv.Itoa(proxyPort)
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		env[name], env[strings.ToLower(name)] = at, at
+	}
+	env["NO_PROXY"], env["no_proxy"] = "127.0.0.1,localhost,::1", "127.0.0.1,localhost,::1"
+	env["NODE_USE_ENV_PROXY"] = "1" // node asks for it
+	return env
 }
 
 // claimed makes a directory of the workspace and says which one it is.

@@ -3,13 +3,16 @@ package executord
 import (
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tholehq/thole/internal/box"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -17,22 +20,41 @@ import (
 // on the same port of the box's: connections to it are taken over here and go
 // to exactly that port.
 
+// models are where the CLIs go by themselves.
+var models = map[string][]string{
+	"codex":    {"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
+	"claude":   {"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
+	"opencode": {"api.openai.com:443", "api.anthropic.com:443", "openrouter.ai:443", "generativelanguage.googleapis.com:443", "api.groq.com:443", "opencode.ai:443", "models.dev:443"},
+}
+
 // forwardDial bounds a connection to a port of the machine.
 const forwardDial = 10 * time.Second
 
-// loopbackURL finds endpoints on this machine in settings of any format.
-var loopbackURL = regexp.MustCompile(`(?i)\bhttps?://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?`)
+// addresses finds endpoints in settings of any format.
+var addresses = regexp.MustCompile(`(?i)\bhttps?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?`)
 
-// modelPorts are the ports of the machine's loopback that a grant names as endpoints.
-// What the server grants counts, never a file that an agent can write.
-func modelPorts(g provider.Grant) (ports []uint16) {
+// endpoints are the models that a grant names, and those its provider uses without a
+// name: ports of the machine's loopback, and other places as HOST:PORT. What the
+// server grants counts, never a file that an agent can write.
+func endpoints(g provider.Grant, providerName string) (ports []uint16, remote []string) {
+	remote = slices.Clone(models[providerName])
 	find := func(text string) {
-		for _, match := range loopbackURL.FindAllString(text, -1) {
+		for _, match := range addresses.FindAllString(text, -1) {
 			u, err := url.Parse(match)
 			if err != nil {
 				continue
 			}
-			n, err := strconv.ParseUint(u.Port(), 10, 16)
+			port := u.Port()
+			if port == "" {
+				port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+			}
+			if a, err := netip.ParseAddr(u.Hostname()); !strings.EqualFold(u.Hostname(), "localhost") && (err != nil || !a.IsLoopback()) {
+				if target := net.JoinHostPort(u.Hostname(), port); egress.CheckTarget(target) == nil {
+					remote = append(remote, target)
+				}
+				continue
+			}
+			n, err := strconv.ParseUint(port, 10, 16)
 			if err == nil && n > 0 && !slices.Contains(ports, uint16(n)) {
 				ports = append(ports, uint16(n))
 			}
@@ -45,7 +67,7 @@ func modelPorts(g provider.Grant) (ports []uint16) {
 		find(string(v))
 	}
 	slices.Sort(ports)
-	return ports
+	return ports, remote
 }
 
 // forward serves a port of the box's loopback until the box ends.

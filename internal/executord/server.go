@@ -18,6 +18,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/box"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executord/terminal/shell"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
@@ -55,6 +56,8 @@ type Config struct {
 	Workspace http.Handler
 	// Box is how to make the box in which all but executord runs; nil is none.
 	Box *wire.Box
+	// Proxy is the way of a box to the network; nil is none.
+	Proxy *egress.Proxy
 	// Network counts what the executor's processes send over the network; nil: nobody does.
 	Network Network
 	// Terminals bounds the terminals; zero fields have their defaults.
@@ -90,7 +93,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, logger: cfg.Logger, now: cfg.Now, token: sha256.Sum256([]byte(cfg.Token)),
-		boxes: newBoxes(cfg.Box, cfg.Dirs),
+		boxes: newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs),
 		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(),
 	}
 	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, warm: map[thole.ThreadID]warmSession{}}
@@ -98,7 +101,7 @@ func New(cfg Config) (*Server, error) {
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
 	}
-	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, cfg.Dirs.environ()
+	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, s.boxes.environ(cfg.Dirs.environ())
 	cfg.Terminals.Box = s.boxes.shared
 	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
@@ -117,6 +120,14 @@ func (s *Server) Close() error {
 
 // Box is where programs of this executor run, nil where there are no walls.
 func (s *Server) Box() (*box.Box, error) { return s.boxes.shared() }
+
+// Environ is what programs of this executor find.
+func (s *Server) Environ() (env []string) {
+	for k, v := range s.boxes.environ(s.cfg.Dirs.environ()) {
+		env = append(env, k+"="+v)
+	}
+	return env
+}
 
 // Attended reports whether a terminal is open.
 func (s *Server) Attended() bool { return s.terminals.Open() > 0 }

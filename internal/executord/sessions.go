@@ -68,11 +68,11 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if err := placeConfig(data, req.Grant.Config); err != nil {
 		return none, err
 	}
-	in, err := s.boxes.get(plan, modelPorts(req.Grant))
+	in, err := s.boxes.get(plan, req.Grant, req.Provider)
 	if err != nil {
 		return none, err
 	}
-	env := s.dirs.environ()
+	env := s.boxes.environ(s.dirs.environ())
 	maps.Copy(env, req.Grant.Env)
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
 	defer cancel()
@@ -122,14 +122,6 @@ func (d Dirs) environ() map[string]string {
 	env := map[string]string{"HOME": d.Home, "PATH": os.Getenv("PATH"), "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": d.Tmp}
 	if mark := os.Getenv(wire.Mark); mark != "" {
 		env[wire.Mark] = mark // whatever is started is found by it
-	}
-	return env
-}
-
-// Environ is the same as a list.
-func (d Dirs) Environ() (env []string) {
-	for k, v := range d.environ() {
-		env = append(env, k+"="+v)
 	}
 	return env
 }

@@ -17,6 +17,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/watchdog"
@@ -67,9 +68,18 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	var processes *execserver.Server
 	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
 	defer commands.Stop()
+	proxy, err := egressProxy(cfg.Box)
+	if err != nil {
+		return thole.Errorf(thole.CodeInvalid, "egress: %w", err)
+	}
+	var meter executord.Network
+	if proxy != nil {
+		defer proxy.Close()
+		meter = proxy
+	}
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Proxy: proxy, Network: meter,
 	})
 	if err != nil {
 		return err
@@ -80,7 +90,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		if _, err := server.Box(); err != nil {
 			return err
 		}
-		shape.Box, shape.Environ, shape.Own = server.Box, cfg.Dirs.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth}
+		shape.Box, shape.Environ, shape.Own = server.Box, server.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth}
 	}
 	processes = execserver.New(shape)
 	defer processes.Close()
@@ -105,6 +115,17 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		return err
 	}
 	return nil
+}
+
+// egressProxy is the way to the network of a box, which has no other.
+func egressProxy(box *wire.Box) (*egress.Proxy, error) {
+	if box == nil {
+		return nil, nil
+	}
+	return egress.New(egress.Config{
+		Policy: egress.Policy(box.Egress.Policy), Names: box.Egress.Names, Private: box.Egress.Private,
+		Upstream: egress.Environment(os.Getenv),
+	})
 }
 
 // ownTmp gives executord temporary files of its own: those of the agent it must not

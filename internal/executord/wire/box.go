@@ -8,4 +8,13 @@ type Box struct {
 	Bwrap string   `json:"bwrap"`
 	Args  []string `json:"args"`
 	Init  string   `json:"init"`
+	// Egress is what its proxy lets through.
+	Egress Egress `json:"egress"`
+}
+
+// Egress is what agents may reach over the network, as in the configuration.
+type Egress struct {
+	Policy  string   `json:"policy"`
+	Names   []string `json:"names,omitempty"`
+	Private []string `json:"private,omitempty"`
 }
