@@ -146,6 +146,40 @@ func TestProgramsInside(t *testing.T) {
 	})
 }
 
+// A program's files block, as it expects, whatever the owner does with its own ends.
+func TestFilesBlock(t *testing.T) {
+	b := start(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	child, err := b.Spawn(box.Command{Path: "/bin/sh", Argv: []string{"sh", "-c", "exec cat"}, Env: []string{"PATH=/usr/bin:/bin"}, Files: [3]*os.File{r, null, null}})
+	r.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fdinfo, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/0", child.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags int
+	for line := range strings.Lines(string(fdinfo)) {
+		if v, ok := strings.CutPrefix(line, "flags:"); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(v), 8, 64)
+			flags = int(n)
+		}
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		t.Errorf("its stdin has flags %o", flags)
+	}
+}
+
 // The pid that the owner is told is the program's own, and its signals reach it.
 func TestTheOwnerReachesAProgram(t *testing.T) {
 	b := start(t)

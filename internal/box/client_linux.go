@@ -269,6 +269,9 @@ func (b *Box) Spawn(c Command) (*Child, error) {
 			return nil, err
 		}
 		defer unix.Close(fd)
+		if err := unix.SetNonblock(fd, false); err != nil { // as programs expect it
+			return nil, err
+		}
 		fds = append(fds, fd)
 	}
 	child := &Child{done: make(chan struct{})}

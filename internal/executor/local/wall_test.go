@@ -26,14 +26,14 @@ import (
 
 // steal looks for executord the way an agent does that wants to answer its own
 // approvals: its process, its descriptors, its memory, its socket, its files.
-const steal = `for p in /proc/[0-9]*; do tr '\0' ' ' < $p/cmdline 2>/dev/null | grep -q 'executor serve' || continue
+const steal = `for p in /proc/[0-9]*; do tr '\0' ' ' < $p/cmdline 2>/dev/null | grep -q 'executor [s]erve' || continue
 echo executord $p
 ls $p/fd >/dev/null 2>&1 && echo descriptors
 dd if=$p/mem bs=1 count=0 2>/dev/null && echo memory
 cat $p/environ >/dev/null 2>&1 && echo environment
 ls $p/root/run/thole/state >/dev/null 2>&1 && echo state
 done
-grep -q d.sock /proc/net/unix && echo socket
+grep -q 'd[.]sock' /proc/net/unix && echo socket
 ls /run/thole/state /run/thole/here >/dev/null 2>&1 && echo files
 echo tried`
 
