@@ -146,6 +146,37 @@ func TestProgramsInside(t *testing.T) {
 	})
 }
 
+// A program that ends at once was started before: its end is never told first.
+func TestShortPrograms(t *testing.T) {
+	b := start(t)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	failed := make(chan error, 8)
+	for range cap(failed) {
+		go func() {
+			for range 250 {
+				child, err := b.Spawn(box.Command{Path: "/bin/true", Argv: []string{"true"}, Files: [3]*os.File{null, null, null}})
+				if err == nil {
+					_, err = child.Wait()
+				}
+				if err != nil {
+					failed <- err
+					return
+				}
+			}
+			failed <- nil
+		}()
+	}
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A program's files block, as it expects, whatever the owner does with its own ends.
 func TestFilesBlock(t *testing.T) {
 	b := start(t)

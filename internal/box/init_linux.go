@@ -96,7 +96,7 @@ type first struct {
 	conn *net.UnixConn
 	send sync.Mutex
 
-	// mu is held from before a fork until the child is known, so that no end of an
+	// mu is held from before a fork until the child was told of, so that no end of an
 	// unknown one is collected.
 	mu       sync.Mutex
 	children map[int]uint64 // pid → id of the request
@@ -121,12 +121,14 @@ func (n *first) serve(req request, files []*os.File) {
 	}
 	switch req.Op {
 	case opSpawn:
+		n.mu.Lock() // until it was told: its end must not be told first
 		fd, err := n.spawn(req, files)
 		if err != nil {
 			done(err)
 		} else {
 			done(nil, fd)
 		}
+		n.mu.Unlock()
 	case opListen:
 		fd, err := listen(req.Port)
 		if err != nil {
@@ -163,7 +165,7 @@ func (n *first) serve(req request, files []*os.File) {
 	closeAll(files)
 }
 
-// spawn starts a program and returns its pidfd.
+// spawn starts a program and returns its pidfd. The caller holds mu.
 func (n *first) spawn(req request, files []*os.File) (int, error) {
 	if len(files) != 3 {
 		return -1, unix.EBADF
@@ -174,8 +176,6 @@ func (n *first) spawn(req request, files []*os.File) (int, error) {
 		Dir: string(req.Dir), Env: text(req.Env), Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: !session, Setsid: session, Setctty: req.Terminal, PidFD: &pidfd},
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	if req.Tag != 0 {
 		var own unix.Rlimit
 		if unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &own) == nil && unix.Setrlimit(unix.RLIMIT_MSGQUEUE, &unix.Rlimit{Cur: min(req.Tag, own.Max), Max: own.Max}) == nil {
@@ -198,7 +198,7 @@ func (n *first) spawn(req request, files []*os.File) (int, error) {
 }
 
 // reap collects all who have ended, orphans too, and tells of those it was asked to
-// start. The mutex keeps an end from being told before its start.
+// start.
 func (n *first) reap() {
 	for {
 		n.mu.Lock()
