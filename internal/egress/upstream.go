@@ -118,7 +118,7 @@ func (s *stream) connect(via *url.URL, t target) error {
 		return err
 	}
 	r := bufio.NewReader(io.LimitReader(s.Conn, maxHead))
-	answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+	answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // closing it would read from the tunnel
 	if err != nil {
 		return err
 	}
