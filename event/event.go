@@ -67,6 +67,7 @@ type Data struct {
 	Usage   *thole.Usage     `json:"usage,omitempty"`
 	Error   *thole.TurnError `json:"error,omitempty"`
 	Text    string           `json:"text,omitempty"`
+	Limits  []Limit          `json:"limits,omitempty"`
 
 	Network []Traffic `json:"network,omitempty"`
 

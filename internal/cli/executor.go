@@ -61,7 +61,7 @@ func newExecutor(env *Env) *cobra.Command {
 // newBox is how a server that is root starts a box: see sandbox.Descend.
 func newBox() *cobra.Command {
 	return &cobra.Command{
-		Use: "box UID COUNT FILE... PROGRAM ARGUMENT...", Short: "Become a program of another user that sees the named files",
+		Use: "box UID COUNT FILE... PROGRAM ARGUMENT...", Short: "Run a program as another user that sees the named files",
 		Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			uid, err1 := strconv.Atoi(args[0])

@@ -32,7 +32,7 @@ func newTUI(env *Env) *cobra.Command {
 			argv := []string{table.Contract}
 			if len(args) == 1 {
 				if !thole.ValidUUID(args[0]) {
-					return thole.Errorf(thole.CodeInvalid, "%q is no thread id", args[0]).WithHint("thole thread list shows them")
+					return thole.Errorf(thole.CodeInvalid, "invalid thread id %q", args[0]).WithHint("thole thread list shows them")
 				}
 				argv = append(argv, "resume", args[0])
 			}

@@ -3,6 +3,7 @@ package egress
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -137,8 +138,9 @@ func (p *Proxy) record(start time.Time, protocol string, t target, s *stream, er
 	}
 	if err != nil {
 		f.Verdict, f.Why = Failed, err.Error()
-		if r, ok := err.(*Refusal); ok {
-			f.Verdict, f.Why = Refused, r.Why
+		var refusal *Refusal
+		if errors.As(err, &refusal) {
+			f.Verdict, f.Why = Refused, refusal.Why
 		}
 	}
 	p.meter.add(f.Connection, 1, 0, 0)

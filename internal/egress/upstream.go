@@ -97,6 +97,16 @@ func (p *Proxy) dialVia(ctx context.Context, via *url.URL, t target, plainHTTP b
 	return s, nil
 }
 
+// answered is a proxy's refusal. Its text is for whoever the proxy belongs to, so the error has the code alone.
+type answered struct {
+	code int
+	text string
+}
+
+const maxRefusal = 1 << 10
+
+func (a *answered) Error() string { return fmt.Sprintf("it answered %d", a.code) }
+
 // connect asks the upstream at the other end of s for a tunnel.
 func (s *stream) connect(via *url.URL, t target) error {
 	request := "CONNECT " + t.String() + " HTTP/1.1\r\nHost: " + t.String() + "\r\n"
@@ -108,12 +118,13 @@ func (s *stream) connect(via *url.URL, t target) error {
 		return err
 	}
 	r := bufio.NewReader(io.LimitReader(s.Conn, maxHead))
-	answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+	answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // closing it would read from the tunnel
 	if err != nil {
 		return err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answered %d", answer.StatusCode)
+		why, _ := io.ReadAll(io.LimitReader(r, max(0, min(answer.ContentLength, maxRefusal))))
+		return &answered{answer.StatusCode, string(why)}
 	}
 	s.early, _ = r.Peek(r.Buffered())
 	return nil

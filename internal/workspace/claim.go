@@ -5,7 +5,7 @@ import "github.com/tholehq/thole/internal/provider/table"
 // Names that belong to the platform: mount points and what the CLIs' data is
 // linked to. An agent can put anything there. It would not be followed, so what
 // it put there would keep every later restore from succeeding. The platform
-// therefore takes the name back: what stood there is moved beside it, under a
+// therefore takes the name back: what stood there is moved aside, under a
 // name that says so, and stays part of the thread's files.
 
 // DataLinks are the CLIs' data directories: names in the home, and where in the

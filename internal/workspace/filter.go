@@ -12,7 +12,7 @@ const AgentData = ".agent_data"
 
 // Excluded reports whether a path stays out of snapshots, with all below it.
 // Project configuration (.codex, .claude, .opencode) is the user's work and is
-// kept; what machines put beside it is not. Credentials never leave the
+// kept; what machines put next to it is not. Credentials never leave the
 // executor.
 func Excluded(path string) bool {
 	first, rest, _ := strings.Cut(path, "/")

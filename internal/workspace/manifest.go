@@ -61,7 +61,7 @@ type SeedFile struct {
 	IfMissingOnly bool   `json:"ifMissingOnly"`
 }
 
-// MountPoint is where files from elsewhere lie. What is read-only is laid anew on
+// MountPoint is where files from elsewhere lie. What is read-only is laid again on
 // every restore and not synced.
 type MountPoint struct {
 	Name       string `json:"name"`

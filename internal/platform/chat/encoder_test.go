@@ -210,6 +210,7 @@ func script(t *rapid.T) []event.Event {
 			items = nil
 		case "note":
 			add(event.NoteReported, event.Data{Text: "n"})
+			add(event.LimitsUpdated, event.Data{Limits: []event.Limit{{Name: "primary", Used: rapid.IntRange(0, 100).Draw(t, "used")}}})
 		case "usage":
 			add(event.UsageUpdated, event.Data{Usage: &thole.Usage{Input: 1}})
 		case "steer":

@@ -77,7 +77,7 @@ func Decode(body []byte) (*Request, error) {
 		return nil, thole.Errorf(thole.CodeInvalid, "approvals is %q, want post or stream", r.Approvals)
 	}
 	if len(r.Messages) == 0 {
-		return nil, thole.Errorf(thole.CodeInvalid, "there is no message")
+		return nil, thole.Errorf(thole.CodeInvalid, "message is missing")
 	}
 	return &r, nil
 }

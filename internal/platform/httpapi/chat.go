@@ -67,7 +67,7 @@ func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request
 	ctx, actor := r.Context(), actorOf(r.Context())
 	said := req.LastUser()
 	if said == nil {
-		return fold.Turn{}, thole.Errorf(thole.CodeInvalid, "there is no message of the user")
+		return fold.Turn{}, thole.Errorf(thole.CodeInvalid, "user message is missing")
 	}
 	input, err := said.Input()
 	if err != nil {

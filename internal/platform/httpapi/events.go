@@ -29,7 +29,7 @@ func (s *Server) eventRoutes() {
 	s.networkRoutes()
 }
 
-// What streams say of themselves, beside the events of sessions.
+// What streams say of themselves, besides the events of sessions.
 type (
 	readyEvent struct {
 		Resumed  bool                      `json:"resumed"`

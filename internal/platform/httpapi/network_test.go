@@ -1,12 +1,14 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/platform/httpapi"
@@ -90,6 +92,11 @@ func TestNetwork(t *testing.T) {
 	want := runs[0] + " live=<nil> one.example.com:443 refused 2\n" + runs[1] + " live=<nil> two.example.com:22 refused 2"
 	if got := network(); got != want {
 		t.Errorf("after both runs:\n%s\nwant\n%s", got, want)
+	}
+	refuse("between.example.com:1")
+	answer, err := asked.Methods()[executors.MethodNetwork](ctx, thole.LocalActor, json.RawMessage(`{"thread_id":"`+id+`"}`))
+	if r, ok := answer.(executors.NetworkResult); err != nil || !ok || len(r.Runs) != 3 || r.Runs[0].RunID != runs[0] || r.Runs[2].RunID != "" || !r.Runs[2].Live || r.Runs[2].Traffic[0].Host != "between.example.com" {
+		t.Errorf("%s: %+v, %v", executors.MethodNetwork, answer, err)
 	}
 	if err := kit.Executors.Close(); err != nil {
 		t.Fatal(err)

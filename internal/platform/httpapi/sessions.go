@@ -68,7 +68,7 @@ func (s *Server) usable(name string) error {
 		}
 		return nil
 	}
-	return thole.Errorf(thole.CodeInvalid, "there is no provider %q", name)
+	return thole.Errorf(thole.CodeInvalid, "unknown provider %q", name)
 }
 
 // defaultProvider is the provider of a session that names none.

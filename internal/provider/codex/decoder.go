@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,7 @@ type decoder struct {
 	models   map[thole.ItemID]bool
 	summary  map[string]int // reasoning summary part in progress, by native item id
 	failure  *thole.TurnError
+	limits   []event.Limit // as last told
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
@@ -37,7 +39,7 @@ func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
 // even parsed.
 func wants(method string) bool {
 	return strings.HasPrefix(method, "item/") || strings.HasPrefix(method, "turn/") ||
-		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "serverRequest/resolved"
+		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "account/rateLimits/updated" || method == "serverRequest/resolved"
 }
 
 // quiet begins the client id of input that is ours, not a user's.
@@ -94,6 +96,11 @@ func (d *decoder) notification(method string, params []byte) *provider.Ended {
 		d.usage(n.Usage)
 	case "warning":
 		d.em.Note(n.Message)
+	case "account/rateLimits/updated":
+		if l := n.limits(); len(l) > 0 && !slices.Equal(l, d.limits) {
+			d.limits = l
+			d.em.Limits(l)
+		}
 	case "error":
 		d.error(n.Error, n.WillRetry)
 	case "turn/completed":

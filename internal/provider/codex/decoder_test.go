@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -308,5 +310,28 @@ func TestModes(t *testing.T) {
 	}
 	if _, err := parseMode("never/elsewhere"); thole.CodeOf(err) != thole.CodeInvalid {
 		t.Errorf("unknown sandbox: %v", err)
+	}
+}
+
+// codex tells the limits after every call; only what changed is an event.
+func TestLimits(t *testing.T) {
+	var r providertest.Record
+	d := newDecoder(provider.NewEmitter(testTurn, func(e event.Event) { r = append(r, e) }), "t", "/workspace")
+	tell := func(params string) {
+		if !wants("account/rateLimits/updated") || d.notification("account/rateLimits/updated", []byte(params)) != nil {
+			t.Error("not taken")
+		}
+	}
+	tell(`{"rateLimits":{"limitId":"codex","primary":null,"secondary":null}}`) // as without an account
+	for range 2 {
+		tell(`{"rateLimits":{"primary":{"usedPercent":82,"windowDurationMins":300,"resetsAt":1794790800},"secondary":{"usedPercent":3,"windowDurationMins":null,"resetsAt":null}}}`)
+	}
+	all := r.Of(event.LimitsUpdated)
+	want := []event.Limit{{Name: "primary", Used: 82, Window: 300, Resets: time.Unix(1794790800, 0).UTC()}, {Name: "secondary", Used: 3}}
+	if len(all) != 1 || !slices.Equal(all[0].Limits, want) {
+		t.Fatalf("events:\n%s", r)
+	}
+	if !want[0].Near() || want[1].Near() || want[0].String() != "82% of the primary limit (5h0m0s) is used until 2026-11-16 01:00 UTC" {
+		t.Errorf("%s, %v", want[0], want)
 	}
 }

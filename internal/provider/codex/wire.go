@@ -2,7 +2,9 @@ package codex
 
 import (
 	"encoding/json"
+	"time"
 
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -22,6 +24,24 @@ type note struct {
 	Plan      []app.PlanStep   `json:"plan"`
 	Message   string           `json:"message"`
 	RequestID json.RawMessage  `json:"requestId"`
+	Limits    app.RateLimits   `json:"rateLimits"`
+}
+
+// limits are the account's windows that codex knows.
+func (n *note) limits() (out []event.Limit) {
+	add := func(name string, l *app.RateLimitWindow) {
+		if l == nil {
+			return
+		}
+		e := event.Limit{Name: name, Used: int(l.UsedPercent), Window: int(val(l.WindowDurationMins))}
+		if resets := val(l.ResetsAt); resets > 0 {
+			e.Resets = time.Unix(resets, 0).UTC()
+		}
+		out = append(out, e)
+	}
+	add("primary", n.Limits.Primary)
+	add("secondary", n.Limits.Secondary)
+	return out
 }
 
 // wireItem is an item with the members of kinds that only codex has. What has

@@ -118,7 +118,7 @@ func clearStale(path string) error {
 	case err != nil:
 		return thole.Errorf(thole.CodeUnavailable, "listen on %s: %w", path, err)
 	case fi.Mode()&fs.ModeSocket == 0:
-		return thole.Errorf(thole.CodeConflict, "listen on %s: a file that is no socket is in the way", path).
+		return thole.Errorf(thole.CodeConflict, "listen on %s: a file that is not a socket is in the way", path).
 			WithHint("move it away or choose another path")
 	case uid(fi) != os.Geteuid():
 		return thole.Errorf(thole.CodeForbidden, "listen on %s: the socket belongs to another user (uid %d)", path, uid(fi)).

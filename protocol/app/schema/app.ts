@@ -511,6 +511,21 @@ export type QueuedSubmission = {
   clientUserMessageId: string;
 };
 
+export type RateLimitWindow = {
+  usedPercent: number;
+  windowDurationMins: number | null;
+  resetsAt: number | null;
+};
+
+export type RateLimits = {
+  primary: RateLimitWindow | null;
+  secondary: RateLimitWindow | null;
+};
+
+export type RateLimitsUpdated = {
+  rateLimits: RateLimits;
+};
+
 export type Resolved = {
   threadId: string;
   requestId: string | number | null;
@@ -1050,6 +1065,7 @@ export type Notifications = {
   "serverRequest/resolved": Resolved;
   "error": ErrorNotification;
   "warning": Warning;
+  "account/rateLimits/updated": RateLimitsUpdated;
   "thole/item/inputDelta": InputDelta;
   "thole/item/updated": ItemUpdated;
   "thole/turn/phase": TurnPhase;
