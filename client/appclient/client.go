@@ -166,7 +166,7 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 }
 
 // Go sends a request and returns when it is on its way. answer runs once, unless Go
-// failed: before anything is handled that the server sent behind it. It may take its
+// failed: before anything is handled that the server sent after it. It may take its
 // time, but must not call the server and wait.
 func (c *Client) Go(ctx context.Context, method string, params any, answer func(json.RawMessage, error)) error {
 	_, err := c.conn.Go(ctx, method, params, func(raw json.RawMessage, err error) { answer(raw, refusal(err)) })

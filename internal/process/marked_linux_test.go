@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whoever carries the variable is found, however it left its parent; a value that
+// A process that carries the variable is found, however it left its parent; a value that
 // only begins the same is another.
 func TestMarked(t *testing.T) {
 	p := shell(t, `export MARK=one; setsid sh -c 'echo $$; exec sleep 300' & MARK=one2 sh -c 'echo $$; exec sleep 300' & wait`)

@@ -253,7 +253,7 @@ func TestNothingIsMadeAtTheEnd(t *testing.T) {
 		f.Close()
 	}
 	w.Stays.Started()
-	first, err := unix.Dup(int(w.Stays.pid.Fd()))
+	first, err := unix.Dup(int(w.Stays.end.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}

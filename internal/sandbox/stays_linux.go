@@ -1,14 +1,17 @@
 package sandbox
 
 import (
-	"encoding/json"
+	"bufio"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Stays is what a sandbox leaves on the machine for as long as it runs: empty
@@ -18,7 +21,8 @@ import (
 type Stays struct {
 	held []*os.File // each with a shared lock, which keeps others from removing it
 	info *os.File   // where bubblewrap tells its first process
-	pid  *os.File   // that process
+	pid  int        // that process
+	end  *os.File   // a descriptor of it
 }
 
 // placeholder is the mode of such directories: nobody's own have it.
@@ -115,11 +119,13 @@ func (s *Stays) Started() {
 	var info struct {
 		PID int `json:"child-pid"`
 	}
-	if json.NewDecoder(s.info).Decode(&info) != nil || info.PID <= 0 {
+	// One flat object; its end, because the program may hold the pipe open.
+	text, err := bufio.NewReader(s.info).ReadBytes('}')
+	if err != nil || strictjson.Unmarshal(text, &info) != nil || info.PID <= 0 {
 		return
 	}
 	if fd, err := unix.PidfdOpen(info.PID, unix.PIDFD_NONBLOCK); err == nil {
-		s.pid = os.NewFile(uintptr(fd), "pidfd")
+		s.pid, s.end = info.PID, os.NewFile(uintptr(fd), "pidfd")
 	}
 }
 
@@ -135,9 +141,9 @@ func (s *Stays) End() {
 		s.info.Close()
 	}
 	over := true
-	if s.pid != nil {
-		over = s.awaitEnd()
-		s.pid.Close()
+	if s.end != nil {
+		over = s.alone() || s.awaitEnd()
+		s.end.Close()
 	}
 	for _, f := range s.held {
 		if over {
@@ -148,11 +154,19 @@ func (s *Stays) End() {
 	s.held = nil
 }
 
+// alone reports that the first process has no child: then there is nothing else
+// inside, and it need not be awaited, which takes as long as the kernel clears mounts.
+func (s *Stays) alone() bool {
+	id := strconv.Itoa(s.pid)
+	children, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
+	return err == nil && len(children) == 0
+}
+
 // awaitEnd waits until nothing lives inside: removed earlier, a directory could be
 // made again by what is about to be killed.
 func (s *Stays) awaitEnd() bool {
-	raw, err := s.pid.SyscallConn()
-	if err != nil || s.pid.SetReadDeadline(time.Now().Add(patience)) != nil {
+	raw, err := s.end.SyscallConn()
+	if err != nil || s.end.SetReadDeadline(time.Now().Add(patience)) != nil {
 		return false
 	}
 	return raw.Read(func(fd uintptr) bool {

@@ -129,7 +129,7 @@ type Warning struct {
 	Message  string  `json:"message"`
 }
 
-// RateLimitsUpdated tells how much of the account's allowances is used.
+// RateLimitsUpdated reports how much of the account's allowances is used.
 type RateLimitsUpdated struct {
 	RateLimits RateLimits `json:"rateLimits"`
 }

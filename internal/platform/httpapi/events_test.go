@@ -252,7 +252,7 @@ func TestStreamsEndWithTheLogin(t *testing.T) {
 	}
 }
 
-// What an agent tells of its account's limits is an event, and a remark in the chat
+// What an agent reports of its account's limits is an event, and a remark in the chat
 // when little is left.
 func TestLimitsAreShown(t *testing.T) {
 	g := newRig(t)

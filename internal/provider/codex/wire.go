@@ -33,7 +33,7 @@ func (n *note) limits() (out []event.Limit) {
 		if l == nil {
 			return
 		}
-		e := event.Limit{Name: name, Used: int(l.UsedPercent), Window: int(val(l.WindowDurationMins))}
+		e := event.Limit{Name: name, Used: l.UsedPercent, Window: val(l.WindowDurationMins)}
 		if resets := val(l.ResetsAt); resets > 0 {
 			e.Resets = time.Unix(resets, 0).UTC()
 		}
