@@ -22,6 +22,7 @@ import (
 
 	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/sandbox/seccomp"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"golang.org/x/sys/unix"
@@ -64,8 +65,8 @@ func program(t testing.TB) string {
 	return copied
 }
 
-func config(bwrap, init string) box.Config {
-	b := sandbox.Agents(true).Kernel().Add("--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+func config(bwrap, init string, flags ...string) box.Config {
+	b := sandbox.Agents(true).Add(flags...).Kernel().Add("--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--tmpfs", "/tmp", "--ro-bind", init, "/run/init", "--dir", "/workspace")
 	cfg := box.Config{Path: bwrap, Args: b.Command("/workspace", append([]string{"/run/init"}, box.InitArgs...)...)}
 	if os.Getuid() == 0 { // whose agents are somebody else
@@ -438,6 +439,30 @@ func TestTheInitCannotBeTouched(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Inside, where everybody has the same user, the filter of system calls keeps the
+// init's limits from others.
+func TestTheInitsLimitsAreItsOwn(t *testing.T) {
+	const attack = "prlimit --pid 1 --nofile=1:1 2>/dev/null && echo lowered; for t in /proc/1/task/*; do prlimit --pid ${t##*/} --nofile=1:1 2>/dev/null && echo lowered; done; ulimit -n 64 && prlimit --nofile=32:32 true && echo own"
+	filter, err := seccomp.Box.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer filter.Close()
+	cfg := config(lab.Bwrap(t), program(t), "--seccomp", "4")
+	cfg.Files = []*os.File{filter}
+	b, err := box.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if got := script(t, b, attack); got != "own\n" {
+		t.Errorf("with the filter: %q", got)
+	}
+	if got := script(t, start(t), attack); !strings.Contains(got, "lowered") {
+		t.Errorf("without the filter the attack does not work: nothing is proven: %q", got)
+	}
 }
 
 // sleeping lists the processes that sleep a number of seconds which nobody else does.

@@ -159,6 +159,7 @@ func (b *boxes) environ(env map[string]string) map[string]string {
 	}
 	env["NO_PROXY"], env["no_proxy"] = "127.0.0.1,localhost,::1", "127.0.0.1,localhost,::1"
 	env["NODE_USE_ENV_PROXY"] = "1" // node asks for it
+	env["GIT_SSH_COMMAND"] = "ssh -o 'ProxyCommand=" + b.cfg.Init + " box connect %h %p'"
 	return env
 }
 
