@@ -14,18 +14,12 @@ import (
 	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 // A box has no network but its own loopback. A model on the machine's loopback is
 // on the same port of the box's: connections to it are taken over here and go
 // to exactly that port.
-
-// models are where the CLIs go by themselves.
-var models = map[string][]string{
-	"codex":    {"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
-	"claude":   {"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
-	"opencode": {"api.openai.com:443", "api.anthropic.com:443", "openrouter.ai:443", "generativelanguage.googleapis.com:443", "api.groq.com:443", "opencode.ai:443", "models.dev:443"},
-}
 
 // forwardDial bounds a connection to a port of the machine.
 const forwardDial = 10 * time.Second
@@ -37,7 +31,7 @@ var addresses = regexp.MustCompile(`(?i)\bhttps?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)
 // name: ports of the machine's loopback, and other places as HOST:PORT. What the
 // server grants counts, never a file that an agent can write.
 func endpoints(g provider.Grant, providerName string) (ports []uint16, remote []string) {
-	remote = slices.Clone(models[providerName])
+	remote = slices.Clone(table.Of(providerName).Models)
 	find := func(text string) {
 		for _, match := range addresses.FindAllString(text, -1) {
 			u, err := url.Parse(match)
