@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	if slices.Equal(os.Args[1:], box.InitArgs) { // before all else: somebody waits for it
+	if slices.Equal(os.Args[1:], box.InitArgs) { // before all else: executord waits for it
 		fmt.Fprintln(os.Stderr, "thole box init:", box.Init())
 		os.Exit(1)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// BenchmarkReady against BenchmarkBare is what an init of ours costs a box;
+// BenchmarkReady against BenchmarkBare is what the init costs a box;
 // BenchmarkSpawn against BenchmarkForkExec what a box costs a program.
 func BenchmarkReady(b *testing.B) {
 	cfg := config(lab.Bwrap(b), program(b))

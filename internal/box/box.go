@@ -1,9 +1,9 @@
 // Package box starts programs inside a sandbox that others of its programs share.
 //
-// An init of ours is the sandbox's first process. It knows no secret: it starts
+// The init is the sandbox's first process. It knows no secret: it starts
 // programs, binds and dials ports of the sandbox's own loopback and opens terminals
 // there, each on a request that comes over a socket which nobody else has, and hands
-// the descriptors out. Whoever asks stays outside, another principal: nothing inside
+// the descriptors out. The owner, which asks, stays outside, another principal: nothing inside
 // sees its processes, memory, files or sockets, and it takes every byte from inside
 // for hostile. When the init ends, so does everything inside; when its owner does,
 // so does the init.
@@ -52,7 +52,7 @@ type Config struct {
 	Files []*os.File
 }
 
-// Socket is the init's descriptor of its socket; Config.Files come behind it.
+// Socket is the init's descriptor of its socket; Config.Files come after it.
 const Socket = 3
 
 // InitArgs are the arguments that make this program the init.

@@ -69,7 +69,7 @@ func config(bwrap, init string, flags ...string) box.Config {
 	b := sandbox.Agents(true).Add(flags...).Kernel().Add("--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--tmpfs", "/tmp", "--ro-bind", init, "/run/init", "--dir", "/workspace")
 	cfg := box.Config{Path: bwrap, Args: b.Command("/workspace", append([]string{"/run/init"}, box.InitArgs...)...)}
-	if os.Getuid() == 0 { // whose agents are somebody else
+	if os.Getuid() == 0 { // whose agents are other users
 		const agent = "1900000001"
 		cfg.Path, cfg.Args = "/usr/bin/setpriv", append([]string{"--reuid", agent, "--regid", agent, "--clear-groups", bwrap}, cfg.Args...)
 	}
@@ -147,7 +147,7 @@ func TestProgramsInside(t *testing.T) {
 	})
 }
 
-// A program that ends at once was started before: its end is never told first.
+// A program that ends at once was started before: its end never arrives first.
 func TestShortPrograms(t *testing.T) {
 	b := start(t)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -212,7 +212,7 @@ func TestFilesBlock(t *testing.T) {
 	}
 }
 
-// The pid that the owner is told is the program's own, and its signals reach it.
+// The pid that the owner gets is the program's own, and its signals reach it.
 func TestTheOwnerReachesAProgram(t *testing.T) {
 	b := start(t)
 	r, w, _ := os.Pipe()
@@ -326,7 +326,7 @@ func TestATerminalInside(t *testing.T) {
 const token = "the-token-that-nobody-inside-may-see"
 
 // look is an attacker's search for its owner, by all that /proc, /tmp, abstract sockets and
-// descriptors tell.
+// descriptors show.
 const look = `me=$$
 for p in /proc/[0-9]*; do
 grep -asq the-token-that-"nobody" $p/environ $p/cmdline 2>/dev/null && echo found $p

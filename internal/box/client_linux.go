@@ -122,7 +122,7 @@ func (b *Box) greet() error {
 	return err
 }
 
-// read takes what comes from inside until something comes that an init of ours does
+// read takes what comes from inside until something comes that the init does
 // not say.
 func (b *Box) read() {
 	for {
@@ -155,7 +155,7 @@ func (b *Box) take(a answer, files []*os.File) error {
 		closeAll(files)
 		return fmt.Errorf("an answer to %d, which was not asked", a.ID)
 	}
-	if waiting.child != nil && a.Errno == 0 { // it is known before its end is told
+	if waiting.child != nil && a.Errno == 0 { // it is known before its end arrives
 		if len(files) != 1 {
 			closeAll(files)
 			return errors.New("a program without its descriptor")
@@ -165,7 +165,7 @@ func (b *Box) take(a answer, files []*os.File) error {
 		}
 		b.running[a.ID], files = waiting.child, nil
 	}
-	delete(b.pending, a.ID) // not before: who waits is told of the box's end
+	delete(b.pending, a.ID) // not before: who waits must hear of the box's end
 	waiting.got <- reply{a, files}
 	return nil
 }

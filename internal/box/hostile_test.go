@@ -65,7 +65,7 @@ func frame(body string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// Whatever comes from inside, whoever asked gets an answer, nothing is left open and
+// Whatever comes from inside, each caller gets an answer, nothing is left open and
 // nothing breaks.
 func FuzzTheInside(f *testing.F) {
 	for _, body := range []string{``, `{}`, `{"id":1}`, `{"id":1,"errno":2}`, `{"id":1,"exited":true,"status":0}`, `{"id":99}`, `{"id":0}`, `{"id":-1}`, `[1]`, `{"id":1,"errno":18446744073709551615}`} {
@@ -134,7 +134,7 @@ func TestAnAnswerHasABound(t *testing.T) {
 	}
 }
 
-// A program's descriptor that is none of a process below us is refused.
+// A program's descriptor that is not of a process below us is refused.
 func TestAProgramIsBelowItsOwner(t *testing.T) {
 	for name, open := range map[string]func() (int, error){
 		"no process": func() (int, error) { return unix.Open(os.DevNull, unix.O_RDONLY, 0) },

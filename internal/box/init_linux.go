@@ -96,7 +96,7 @@ type first struct {
 	conn *net.UnixConn
 	send sync.Mutex
 
-	// mu is held from before a fork until the child was told of, so that no end of an
+	// mu is held from before a fork until the child was announced, so that no end of an
 	// unknown one is collected.
 	mu       sync.Mutex
 	children map[int]uint64 // pid → id of the request
@@ -121,7 +121,7 @@ func (n *first) serve(req request, files []*os.File) {
 	}
 	switch req.Op {
 	case opSpawn:
-		n.mu.Lock() // until it was told: its end must not be told first
+		n.mu.Lock() // until it was announced: its end must not come first
 		fd, err := n.spawn(req, files)
 		if err != nil {
 			done(err)
@@ -197,7 +197,7 @@ func (n *first) spawn(req request, files []*os.File) (int, error) {
 	return pidfd, nil
 }
 
-// reap collects all who have ended, orphans too, and tells of those it was asked to
+// reap collects all who have ended, orphans too, and reports those it was asked to
 // start.
 func (n *first) reap() {
 	for {

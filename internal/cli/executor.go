@@ -52,7 +52,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Dirs.Auth, "auth", "/run/thole/auth", "credentials; never synced")
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
-	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run beside executord")
+	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run next to executord")
 	_ = serve.MarkFlagRequired("token-file")
 	cmd.AddCommand(serve, newBox())
 	return cmd

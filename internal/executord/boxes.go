@@ -21,7 +21,7 @@ import (
 
 // boxes are where everything runs that is not executord: one box that agents, shells
 // and terminals share, and one for agents who only plan, in which the workspace is
-// read-only. A box that ended is made anew for whoever comes next; nil is no box at
+// read-only. A box that ended is made again for the next program; nil is no box at
 // all, where a person typed so.
 type boxes struct {
 	cfg   wire.Box

@@ -54,9 +54,9 @@ type Config struct {
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
-	// Box is how to make the box in which all but executord runs; nil is none.
+	// Box is how to make the box in which all but executord runs; nil: no box.
 	Box *wire.Box
-	// Proxy is the way of a box to the network; nil is none.
+	// Proxy is the way of a box to the network; nil: no way.
 	Proxy *egress.Proxy
 	// Network counts what the executor's processes send over the network; nil: nobody does.
 	Network Network

@@ -33,7 +33,7 @@ func (e *ExitError) Error() string {
 // ExitCode is -1 of one that a signal ended.
 func (e *ExitError) ExitCode() int { return e.Status.ExitStatus() }
 
-// local is a child of ours.
+// local is a child of this process.
 type local struct{ *exec.Cmd }
 
 func (l local) pid() int                   { return l.Process.Pid }

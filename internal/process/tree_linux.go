@@ -134,7 +134,7 @@ func (t *tree) startIn(b *box.Box, c box.Command) (*box.Child, error) {
 
 // end waits for the root, ends what it leaves behind, and only then collects it:
 // until that its pid and its process group are nobody else's. One in a box was
-// collected when its end was told; its number can only be another's of that box.
+// collected when its end was reported; its number can only be another's of that box.
 func (t *tree) end(r root) error {
 	r.await()
 	t.kill()

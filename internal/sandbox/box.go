@@ -48,8 +48,8 @@ func (b *Box) Filter(p seccomp.Profile) error {
 	return nil
 }
 
-// Hand gives a program of ours that makes boxes inside this one a /proc and the
-// harmless devices. Nothing of /proc is covered: the kernel lets nobody mount it anew
+// Hand gives executord, which makes boxes inside this one, a /proc and the
+// harmless devices. Nothing of /proc is covered: the kernel lets nobody mount it again
 // who does not see all of it. Kernel settings belong to root of the host, who this
 // program must not be.
 func (b *Box) Hand() *Box { return b.Add("--proc", "/proc", "--dev", "/dev") }

@@ -36,7 +36,7 @@ type ExecutordConfig struct {
 	Note      string // said in every turn
 	Dirs      executord.Dirs
 	Providers config.Providers
-	// Box is how to make the agent's box; without one agents run beside executord.
+	// Box is how to make the agent's box; without one agents run next to executord.
 	Box *wire.Box
 	// Orphan is executor.orphan_timeout; 0 is its default.
 	Orphan time.Duration

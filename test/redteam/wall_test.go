@@ -245,7 +245,7 @@ while time.time() < end:
 `
 
 // opencode's server can be asked by its own children, who are the same principal. Such
-// an answer is found out: it comes without a receipt of ours, by which the
+// an answer is found out: it comes without the server's receipt, by which the
 // thread knows that the agent gave it (internal/thread).
 func TestAnAnswerOfTheAgentsIsNotOurs(t *testing.T) {
 	r := newRig(t, "opencode")

@@ -38,7 +38,7 @@ ls /run/thole/state /run/thole/here >/dev/null 2>&1 && echo files
 echo tried`
 
 // An agent inside finds nothing of executord. The same attack in the layout that had
-// one principal, executord and its agent beside one another, finds all of it.
+// one principal, executord and its agent next to one another, finds all of it.
 func TestAnAgentFindsNothingOfExecutord(t *testing.T) {
 	lab.EveryUser(t, func(t *testing.T) {
 		t.Run("two principals", func(t *testing.T) {
