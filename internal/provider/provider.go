@@ -11,6 +11,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/box"
 )
 
 // Errors of the port. Everything a CLI or a model does wrong during a turn is an
@@ -115,6 +116,8 @@ type SessionConfig struct {
 	// Env is the whole environment besides what the driver sets. Nothing is
 	// inherited from the host process.
 	Env map[string]string
+	// Box is where the CLI runs, nil here. The paths are the same inside.
+	Box *box.Box
 	// Resume is the native session id to continue, "" for a new one.
 	Resume string
 	// Fork continues Resume in a new native session and leaves the original alone.

@@ -27,7 +27,7 @@ func (r *run) command(line string, escalate bool) error {
 	}
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"}
 	maps.Copy(env, r.session.cfg.Env)
-	r.result, err = r.em.Shell(r.ctx, item, env)
+	r.result, err = r.em.Shell(r.ctx, item, env, r.session.cfg.Box)
 	return err
 }
 

@@ -66,6 +66,9 @@ func (p Profile) program() []bpf.Instruction {
 	switch p {
 	case Box:
 		b.on(unix.SYS_SOCKET, low(0), allowValues(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))
+		// Nobody changes another's limits: the init has the same user as everybody inside.
+		b.on(unix.SYS_PRLIMIT64, low(0), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipFalse: 1}, allow},
+			low(2), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, fail(unix.EPERM)}, high(2), allowValues(0))
 	case Networked:
 		// Debuggers work, but not on the first process. That is bubblewrap's, and
 		// stopped by a tracer it never reports that the program ended.
