@@ -43,7 +43,7 @@ func wants(method string) bool {
 }
 
 // quiet begins the client id of input that is ours, not a user's.
-const quiet = "thole-denial-"
+const quiet = "thole-denial-" // as older threads have it
 
 // growing says what a notification extends, "" when it brings no more text.
 func growing(method string) event.Stream {

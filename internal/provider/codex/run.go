@@ -37,9 +37,6 @@ type run struct {
 
 // Prepare brings a server and what the turn is to be sent.
 func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
-	if t.Reply != nil {
-		return nil, thole.Errorf(thole.CodeUnsupported, "%w: a codex question does not survive its process", provider.ErrUnsupported)
-	}
 	m, err := s.modeOf(ctx, t.Profile)
 	if err != nil {
 		return nil, err
@@ -96,6 +93,7 @@ func (r *run) begin(id string) {
 	r.id, r.turn = id, id
 	r.s.begun = true
 	r.Em.Session(r.thread)
+	r.Replied()
 	close(r.begun)
 	if r.halted {
 		r.Interrupt(0)
@@ -150,6 +148,10 @@ func (r *run) ask(q *appclient.Request) {
 	}
 	if d := r.mode.verdict(p.ask.Kind, p.ask.Changes); d != "" {
 		_ = q.Reply(p.reply(event.Answer{Decision: d}))
+		return
+	}
+	if answer, ok := r.Settled(p.ask); ok {
+		_ = q.Reply(p.reply(answer))
 		return
 	}
 	r.pending[p.ask.ID] = p
@@ -270,7 +272,7 @@ func (r *run) turnStart() app.TurnStartParams {
 		policy.NetworkAccess = json.RawMessage(strconv.FormatBool(v == "true"))
 	}
 	p := app.TurnStartParams{
-		ThreadID: r.thread, Input: r.input(r.Input), ClientUserMessageID: opt(r.ClientID), SandboxPolicy: &policy,
+		ThreadID: r.thread, Input: r.input(r.Words()), ClientUserMessageID: opt(r.clientID()), SandboxPolicy: &policy,
 		Settings: app.Settings{Model: opt(r.model), ApprovalPolicy: quoted(approval)}, Effort: opt(r.Effort), Summary: opt(cfg.Options["summary"]),
 	}
 	if r.model != "" {
@@ -283,6 +285,14 @@ func (r *run) turnStart() app.TurnStartParams {
 		p.CollaborationMode = collab
 	}
 	return p
+}
+
+// clientID is how the user's message is called; words of a reply are not shown as one.
+func (r *run) clientID() string {
+	if r.Reply != nil {
+		return quiet + thole.NewID[string](time.Now())
+	}
+	return r.ClientID
 }
 
 func (r *run) input(in []thole.Input) []app.UserInput {

@@ -184,7 +184,12 @@ func (r *run) asked(a nativeAsk, question bool) {
 		r.d.declined[key] = true
 		_ = r.reply(context.Background(), a.ID, "reject", planDenial)
 	default:
-		r.put(&pending{ask: permissionAsk(item, r.s.Cfg.Dir, a), native: a})
+		p := &pending{ask: permissionAsk(item, r.s.Cfg.Dir, a), native: a}
+		if answer, ok := r.Settled(p.ask); ok {
+			_ = r.deliver(context.Background(), p, answer)
+			return
+		}
+		r.put(p)
 	}
 }
 

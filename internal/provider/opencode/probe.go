@@ -92,7 +92,7 @@ func capabilities(d *description) provider.Capabilities {
 			Usage: field("tokens"), Cost: field("cost"),
 		}
 	}
-	c.AskSurvives, c.ToolInputFlow = provider.Unavailable, provider.Unavailable
+	c.AskSurvives, c.ToolInputFlow = c.Resume, provider.Unavailable
 	return provider.Degraded(c, map[string]string{
 		"ask_survives_restart": "a stopped server forgets its questions; the answer is sent as a new message",
 		"tool_input_stream":    "a tool's input is sent when it is complete",

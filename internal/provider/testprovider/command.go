@@ -41,6 +41,10 @@ func (r *run) permit(ask event.Ask, asks bool, kind string) (string, error) {
 		return "", nil
 	}
 	ask.Decisions = []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}
+	if r.reply != nil && r.reply.Allows(ask) {
+		r.reply = nil
+		return "", nil
+	}
 	answer, err := r.wants(ask)
 	if err != nil {
 		return "", err
@@ -89,7 +93,11 @@ func (r *run) wants(ask event.Ask) (event.Answer, error) {
 	case id := <-r.deferred:
 		r.session.mu.Lock()
 		defer r.session.mu.Unlock()
-		for _, o := range r.ops {
+		left := r.ops
+		if ask.Kind.Approval() {
+			left = append([]op{r.now}, r.ops...)
+		}
+		for _, o := range left {
 			r.session.state.Rest = append(r.session.state.Rest, o.verb+" "+o.arg)
 		}
 		if err := r.session.save(); err != nil {
