@@ -13,7 +13,7 @@ import (
 func checkEgress(cfg *config.Config, getenv func(string) string) Finding {
 	f := Finding{Part: "egress", Disables: "every limit to what agents reach over the network"}
 	if note := Unwalled(cfg.Executor); note != "" {
-		f.Problem, f.Fix = "executor.isolation is none: agents use this machine's network whatever egress.policy says", "remove executor.isolation from the configuration"
+		f.Problem, f.Fix = "executor.isolation = \"none\": agents use this machine's network whatever egress.policy says", "remove executor.isolation from the configuration"
 		return f
 	}
 	c := cfg.Egress

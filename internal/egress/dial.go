@@ -19,7 +19,7 @@ type stream struct {
 	address string   // what was dialled
 }
 
-// open decides about a target and connects to it. Plain HTTP is told apart because
+// open decides about a target and connects to it. Plain HTTP is distinguished because
 // an upstream is given whole requests there; otherwise the stream begins at the target.
 func (p *Proxy) open(ctx context.Context, t target, plainHTTP bool) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)

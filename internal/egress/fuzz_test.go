@@ -44,7 +44,7 @@ type duplex struct {
 	io.Writer
 }
 
-// FuzzSOCKS: the greeting and request never panic, and no byte behind the request is read.
+// FuzzSOCKS: the greeting and request never panic, and no byte after the request is read.
 func FuzzSOCKS(f *testing.F) {
 	f.Add([]byte("\x01\x00\x05\x01\x00\x03\x0bexample.com\x01\xbbrest"))
 	f.Add([]byte("\x02\x00\x02\x05\x01\x00\x01\x7f\x00\x00\x01\x00\x50"))

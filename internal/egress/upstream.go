@@ -97,7 +97,7 @@ func (p *Proxy) dialVia(ctx context.Context, via *url.URL, t target, plainHTTP b
 	return s, nil
 }
 
-// answered is a proxy's refusal. Its text is for whoever the proxy belongs to, so the error has the code alone.
+// answered is a proxy's refusal. Its text is for the owner of the proxy, so the error has the code alone.
 type answered struct {
 	code int
 	text string

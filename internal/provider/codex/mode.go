@@ -22,8 +22,8 @@ type mode struct {
 	// it does not know to be harmless, and the host answers what the sandbox would
 	// have enforced.
 	guarded bool
-	// boxed says that the whole CLI runs in a box of ours, in which codex's own
-	// sandbox cannot start. The box holds what may be written and reached; codex is told
+	// boxed says that the whole CLI runs in a box of thole, in which codex's own
+	// sandbox cannot start. The box holds what may be written and reached; codex knows
 	// so, and only asks.
 	boxed bool
 }

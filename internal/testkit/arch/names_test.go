@@ -20,7 +20,7 @@ var named = map[string][]string{
 		"internal/doctor/channel.go", "internal/cli/codex_*.go", "internal/cli/doctor.go", "internal/cli/owner.go", "internal/cli/root.go",
 	},
 	"the contract and the exec protocol are Codex's, and so are these words of them": {
-		"internal/appserver/lists.go", "internal/cli/app_server.go", "internal/execserver/environment.go",
+		"internal/appserver/lists.go", "internal/cli/app_server.go", "internal/execserver/environment.go", "internal/sandbox/policy.go",
 	},
 	"the keys that a user writes in the configuration": {"internal/config/config.go"},
 	"a model's name": {"internal/modelsim/offline.go"},

@@ -105,10 +105,10 @@ func TestGeneratorRefusesWhatItCannotWrap(t *testing.T) {
 	for src, says := range map[string]string{
 		"type P interface{ M(x hidden) error }\ntype hidden int": "not exported",
 		"import \"io\"\ntype P interface{ io.Closer }":           "another package",
-		"type P struct{}": "no plain interface",
+		"type P struct{}": "not a plain interface",
 		"type P interface{ M(x struct{ A int }) error }": "name the struct",
 		"type Q int":                                "no type P",
-		"type P[T any] interface{ M(T) error }":     "no plain interface",
+		"type P[T any] interface{ M(T) error }":     "not a plain interface",
 		"type P interface{ M(nowhere.Type) error }": "no import",
 	} {
 		dir := t.TempDir()
