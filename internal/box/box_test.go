@@ -382,7 +382,7 @@ func intrude(arg string) {
 	pid, _ := strconv.Atoi(arg)
 	try := func(what string, err error) {
 		if err == nil {
-			fmt.Println(what)
+			fmt.Fprintln(os.Stdout, what)
 		}
 	}
 	for _, file := range []string{"environ", "maps", "mem", "fd/3", "stack", "syscall"} {
@@ -415,7 +415,7 @@ func intrude(arg string) {
 	}
 	err = unix.PtraceSeize(pid)
 	try("ptrace", err)
-	fmt.Println("tried")
+	fmt.Fprintln(os.Stdout, "tried")
 	for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGTERM, unix.SIGKILL} {
 		_ = unix.Kill(pid, sig)
 	}
@@ -516,15 +516,15 @@ func TestNothingOutlivesTheBox(t *testing.T) {
 func own() {
 	b, err := box.Start(context.Background(), config(os.Getenv("BOX_BWRAP"), os.Getenv("BOX_INIT")))
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return
 	}
 	null, _ := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if _, err := b.Spawn(box.Command{Path: "/bin/sh", Argv: []string{"sh", "-c", stubborn(os.Getenv("BOX_SECONDS"))}, Env: []string{"PATH=/usr/bin:/bin"}, Files: [3]*os.File{null, null, null}}); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return
 	}
-	fmt.Println("up")
+	fmt.Fprintln(os.Stdout, "up")
 	select {}
 }
 

@@ -80,7 +80,7 @@ func Start(ctx context.Context, cfg Config) (*Box, error) {
 		return nil, fmt.Errorf("start a box: %w", err)
 	}
 	theirs.Close() // so that the end of theirs is seen
-	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	err = b.greet()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
@@ -101,7 +101,11 @@ func Start(ctx context.Context, cfg Config) (*Box, error) {
 	go b.read()
 	go func() {
 		err := <-ended
-		b.end(fmt.Errorf("%w: %v %s", ErrGone, err, said))
+		cause := fmt.Errorf("%w: %s", ErrGone, said)
+		if err != nil {
+			cause = fmt.Errorf("%w: %w %s", ErrGone, err, said)
+		}
+		b.end(cause)
 		close(b.done)
 	}()
 	return b, nil

@@ -242,7 +242,7 @@ func dial(port uint16) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if err = unix.Connect(fd, loopback(port)); err == unix.EINPROGRESS {
+	if err = unix.Connect(fd, loopback(port)); errors.Is(err, unix.EINPROGRESS) {
 		err = connected(fd)
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ func TestCheckEgress(t *testing.T) {
 		{config.Egress{Policy: "gateway", Private: []string{"db:5432"}}, "box", nil, true, "gateway: agents reach their models only"},
 		{config.Egress{Policy: "none"}, "box", nil, true, "none: agents reach nothing, not even their models"},
 		{config.Egress{Policy: "gateway"}, "box", map[string]string{"HTTPS_PROXY": "http://me:secret@proxy:3128"}, true, "gateway: agents reach their models only, through proxy:3128"},
-		{config.Egress{Policy: "none"}, "none", nil, false, "executor.isolation is none: agents use this machine's network whatever egress.policy says"},
+		{config.Egress{Policy: "none"}, "none", nil, false, "executor.isolation = \"none\": agents use this machine's network whatever egress.policy says"},
 	} {
 		cfg := config.Default()
 		cfg.Egress, cfg.Executor.Isolation = c.egress, c.isolation

@@ -26,10 +26,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "attack" {
 		runtime.LockOSThread()
 		if err := attack(os.Args[2], os.Args[3:]...); err != nil {
-			fmt.Println("failed:", err)
+			fmt.Fprintln(os.Stdout, "failed:", err)
 			os.Exit(1)
 		}
-		fmt.Println("done")
+		fmt.Fprintln(os.Stdout, "done")
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "attack" {
 		runtime.LockOSThread()
 		err := attacks[os.Args[2]].try()
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		if err != nil {
 			os.Exit(1)
 		}

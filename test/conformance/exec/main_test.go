@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == attackArg {
 		runtime.LockOSThread()
 		if err := runAttack(os.Args[2:]); err != nil {
-			fmt.Println(err)
+			fmt.Fprintln(os.Stdout, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
