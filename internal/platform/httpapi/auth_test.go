@@ -220,4 +220,3 @@ func TestLoginPageAsks(t *testing.T) {
 		}
 	}
 }
-

@@ -29,8 +29,8 @@ type running struct {
 	addr string // it listens there
 
 	token string // sent with requests
-	errs *bytes.Buffer
-	over chan struct{} // closed when the process has ended
+	errs  *bytes.Buffer
+	over  chan struct{} // closed when the process has ended
 }
 
 func start(t *testing.T, h *home.Home, args ...string) *running {
