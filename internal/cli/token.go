@@ -13,7 +13,7 @@ import (
 )
 
 func newToken(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke API tokens for scripts that use the HTTP interface"}
+	cmd := &cobra.Command{Use: "token", Short: "Create, list and revoke API tokens for scripts that use the HTTP interface"}
 	cmd.AddCommand(newTokenCreate(env), newTokenList(env), newTokenRevoke(env))
 	return cmd
 }
@@ -22,7 +22,7 @@ func newTokenCreate(env *Env) *cobra.Command {
 	var p session.TokenParams
 	var expires string
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a token and print it; it cannot be shown again", Args: cobra.ExactArgs(1),
+		Use: "create NAME", Short: "Create a token and print it; it cannot be shown again", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			p.Name = args[0]
 			if p.Life, p.Never, err = readLife(expires); err != nil {
@@ -97,7 +97,7 @@ func day(at time.Time) string {
 
 func newTokenRevoke(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "End a token and what was made with it; its clients are refused from now on", Args: cobra.ExactArgs(1),
+		Use: "revoke ID", Short: "Revoke a token and what was made with it; its clients are refused from now on", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
 				return err

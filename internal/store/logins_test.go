@@ -41,11 +41,11 @@ func TestTokensFromBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			db := reopen(t, cfg)
-			got, found, err := db.Sessions().Token(ctx, "t", time.Now())
+			got, found, err := db.LoginSessions().Token(ctx, "t", time.Now())
 			if err != nil || !found || got.Scope != login.ScopeAdmin || !got.Expires.IsZero() || got.Describe().Warning == "" {
 				t.Errorf("the token is %+v, found %v, %v", got, found, err)
 			}
-			if _, found, err := db.Sessions().Session(ctx, "s", time.Now()); err != nil || found {
+			if _, found, err := db.LoginSessions().Session(ctx, "s", time.Now()); err != nil || found {
 				t.Errorf("a login without a second secret: found %v, %v", found, err)
 			}
 		})

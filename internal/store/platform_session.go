@@ -10,16 +10,16 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 )
 
-// Sessions implements session.Store.
-type Sessions struct{ db *DB }
+// LoginSessions are the rows of browsers that are logged in: session.Store.
+type LoginSessions struct{ db *DB }
 
-// Sessions gives the login side of the store.
-func (db *DB) Sessions() *Sessions { return &Sessions{db} }
+// LoginSessions gives the login side of the store.
+func (db *DB) LoginSessions() *LoginSessions { return &LoginSessions{db} }
 
-var _ login.Store = (*Sessions)(nil)
+var _ login.Store = (*LoginSessions)(nil)
 
 // AddLogin implements session.Store.
-func (s *Sessions) AddLogin(ctx context.Context, hash string, user thole.UserID, expires time.Time) error {
+func (s *LoginSessions) AddLogin(ctx context.Context, hash string, user thole.UserID, expires time.Time) error {
 	return s.db.Update(ctx, "session.add_login", func(tx *sqldb.Tx) error {
 		ok, err := tx.ExecOne(`insert into login_codes (code_hash, user_id, expires_at)
 			select $1, id, $3 from users where id = $2 and state = 'active'`, hash, user, instant(expires))
@@ -31,7 +31,7 @@ func (s *Sessions) AddLogin(ctx context.Context, hash string, user thole.UserID,
 }
 
 // Redeem implements session.Store.
-func (s *Sessions) Redeem(ctx context.Context, loginHash string, want login.Session) (got login.Session, found bool, err error) {
+func (s *LoginSessions) Redeem(ctx context.Context, loginHash string, want login.Session) (got login.Session, found bool, err error) {
 	err = s.db.Update(ctx, "session.redeem", func(tx *sqldb.Tx) error {
 		got, found = want, false
 		users, err := sqldb.All(tx, scanUser, `select u.id, u.login, u.name from login_codes c join users u on u.id = c.user_id
@@ -63,7 +63,7 @@ func insertSession(tx *sqldb.Tx, v login.Session) error {
 }
 
 // AddSession implements session.Store.
-func (s *Sessions) AddSession(ctx context.Context, v login.Session) error {
+func (s *LoginSessions) AddSession(ctx context.Context, v login.Session) error {
 	return s.db.Update(ctx, "session.add", func(tx *sqldb.Tx) error { return insertSession(tx, v) })
 }
 
@@ -78,12 +78,12 @@ func scanSession(rows *sql.Rows) (v login.Session, err error) {
 }
 
 // Session implements session.Store.
-func (s *Sessions) Session(ctx context.Context, hash string, now time.Time) (login.Session, bool, error) {
+func (s *LoginSessions) Session(ctx context.Context, hash string, now time.Time) (login.Session, bool, error) {
 	return viewLive(ctx, s.db, now, scanSession, func(v login.Session) string { return v.Parent }, selectSession+` and s.session_hash = $1`, hash)
 }
 
 // Sessions implements session.Store.
-func (s *Sessions) Sessions(ctx context.Context, user thole.UserID) (all []login.Session, err error) {
+func (s *LoginSessions) Sessions(ctx context.Context, user thole.UserID) (all []login.Session, err error) {
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
 		all, err = sqldb.All(tx, scanSession, selectSession+` and s.user_id = $1 order by s.created_at, s.id`, user)
 		return err
@@ -92,7 +92,7 @@ func (s *Sessions) Sessions(ctx context.Context, user thole.UserID) (all []login
 }
 
 // RenewSession implements session.Store.
-func (s *Sessions) RenewSession(ctx context.Context, hash string, seen, expires time.Time) error {
+func (s *LoginSessions) RenewSession(ctx context.Context, hash string, seen, expires time.Time) error {
 	return s.db.Update(ctx, "session.renew", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`update web_sessions set seen_at = $2, expires_at = $3 where session_hash = $1 and seen_at < $2`,
 			hash, instant(seen), instant(expires))
@@ -101,7 +101,7 @@ func (s *Sessions) RenewSession(ctx context.Context, hash string, seen, expires 
 }
 
 // EndSession implements session.Store.
-func (s *Sessions) EndSession(ctx context.Context, user thole.UserID, id string) (ended []string, err error) {
+func (s *LoginSessions) EndSession(ctx context.Context, user thole.UserID, id string) (ended []string, err error) {
 	err = s.db.Update(ctx, "session.end", func(tx *sqldb.Tx) error {
 		ended, err = endTree(tx, `select id from web_sessions where user_id = $1 and id = $2`, user, id)
 		return err
@@ -110,7 +110,7 @@ func (s *Sessions) EndSession(ctx context.Context, user thole.UserID, id string)
 }
 
 // Sweep implements session.Store.
-func (s *Sessions) Sweep(ctx context.Context, now time.Time) (ended []string, err error) {
+func (s *LoginSessions) Sweep(ctx context.Context, now time.Time) (ended []string, err error) {
 	err = s.db.Update(ctx, "session.sweep", func(tx *sqldb.Tx) error {
 		if _, err := tx.Exec(`delete from login_codes where expires_at <= $1`, instant(now)); err != nil {
 			return err

@@ -30,7 +30,7 @@ type Route struct {
 	Public string
 	// Text routes return errors as short plain text.
 	Text bool
-	// HTML routes tell errors as a page.
+	// HTML routes return errors as a page.
 	HTML bool
 }
 

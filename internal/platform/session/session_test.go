@@ -35,7 +35,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 func TestLoginWorksOnce(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		now := time.Now()
-		m := session.New(open(t).Sessions(), func() time.Time { return now })
+		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
 		link := must(m.NewLogin(ctx, thole.LocalUser))(t)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -97,7 +97,7 @@ func TestLoginWorksOnce(t *testing.T) {
 func TestTimes(t *testing.T) {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	began := now
-	m := session.New(storetest.SQLite(t).Sessions(), func() time.Time { return now })
+	m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
 	late := must(m.NewLogin(ctx, thole.LocalUser))(t)
 	idle, _, err := m.Redeem(ctx, must(m.NewLogin(ctx, thole.LocalUser))(t), "")
 	if err != nil {
@@ -131,7 +131,7 @@ func TestTimes(t *testing.T) {
 func TestTokens(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		now := time.Now()
-		m := session.New(open(t).Sessions(), func() time.Time { return now })
+		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
 		value, tok, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: " ci ", Life: time.Hour})
 		if err != nil || tok.Name != "ci" || tok.Scope != session.ScopeAct || !strings.HasPrefix(value, "thole_") {
 			t.Fatalf("token = %q %+v %v", value, tok, err)
@@ -174,10 +174,32 @@ func TestTokens(t *testing.T) {
 	})
 }
 
+// Being used does not carry the login of a token beyond the token's own end.
+func TestLoginOfATokenEndsWithIt(t *testing.T) {
+	for _, life := range []time.Duration{3 * time.Hour, session.IdleLife + time.Hour} {
+		now := time.Now()
+		began := now
+		m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
+		value, _, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "used", Life: life})
+		if err != nil {
+			t.Fatal(err)
+		}
+		browser, _, err := m.Exchange(ctx, value, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = began.Add(2 * time.Hour)
+		must(m.Resolve(ctx, browser))(t)
+		now = began.Add(life)
+		_, err = m.Resolve(ctx, browser)
+		code(t, err, thole.CodeUnauthorized)
+	}
+}
+
 // A token makes none that may do more or lasts longer than itself.
 func TestTokensMakeNoMore(t *testing.T) {
 	now := time.Now()
-	m := session.New(storetest.SQLite(t).Sessions(), func() time.Time { return now })
+	m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
 	_, parent, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "parent", Life: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +220,7 @@ func TestTokensMakeNoMore(t *testing.T) {
 func TestCascade(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		now := time.Now()
-		m := session.New(open(t).Sessions(), func() time.Time { return now })
+		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
 		for _, how := range []string{"revoke", "expire", "sweep"} {
 			_, root, err := m.Redeem(ctx, must(m.NewLogin(ctx, thole.LocalUser))(t), "")
 			if err != nil {
@@ -252,7 +274,7 @@ func TestCascade(t *testing.T) {
 }
 
 func TestTokenLimit(t *testing.T) {
-	m := session.New(storetest.SQLite(t).Sessions(), nil)
+	m := session.New(storetest.SQLite(t).LoginSessions(), nil)
 	var err error
 	for i := 0; i < 101 && err == nil; i++ {
 		_, _, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "t"})
