@@ -173,7 +173,7 @@ func (s *Server) authRoutes() {
 }
 
 // loginPage asks for a click when another page led here: that page may have put a
-// code of its own into the address. What the browser was told to open goes on by
+// code of its own into the address. What the user opened goes on by
 // itself. GET and HEAD use no code up: it is in the fragment, which is not sent.
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	site := r.Header.Get("Sec-Fetch-Site")
