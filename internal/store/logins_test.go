@@ -22,7 +22,7 @@ func TestTokensFromBefore(t *testing.T) {
 			if engine == sqldb.Postgres {
 				cfg = sqldb.Config{DSN: lab.Postgres(t)}
 			}
-			cfg.Schema.Files = upTo(t, "0139", "")
+			cfg.Schema.Files = upTo(t, "0149", "")
 			ctx := context.Background()
 			old, err := sqldb.Open(ctx, cfg)
 			if err != nil {

@@ -861,6 +861,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions/{session_id}/network": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the agent's processes exchanged with the network, by run and target, oldest run first */
+        get: operations["get-sessions-session-id-network"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions/{session_id}/queue": {
         parameters: {
             query?: never;
@@ -1281,6 +1298,7 @@ export interface components {
             message_id?: string;
             name?: string;
             native_id?: string;
+            network?: components["schemas"]["EventTraffic"][];
             /** Format: int64 */
             offset?: number;
             order?: string[];
@@ -1298,6 +1316,24 @@ export interface components {
             text?: string;
             todos?: components["schemas"]["Todo"][];
             usage?: components["schemas"]["Usage"];
+        };
+        EventTraffic: {
+            address?: string;
+            /** Format: int64 */
+            connections: number;
+            /** Format: date-time */
+            first: string;
+            host: string;
+            /** Format: date-time */
+            last: string;
+            /** Format: int64 */
+            port: number;
+            /** Format: int64 */
+            received: number;
+            /** Format: int64 */
+            sent: number;
+            verdict: string;
+            why?: string;
         };
         FileChange: {
             diff?: string;
@@ -1431,6 +1467,13 @@ export interface components {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["Run"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListRunNetwork: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["RunNetwork"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -1721,6 +1764,14 @@ export interface components {
             retrying?: boolean;
             /** Format: int64 */
             status?: number;
+        };
+        RunNetwork: {
+            /** @description so far; recorded when the run ends */
+            live?: boolean;
+            /** @description absent for what happens between runs */
+            run_id?: string;
+            /** @description one entry for each target and verdict */
+            traffic: components["schemas"]["EventTraffic"][];
         };
         Session: {
             active_run_id?: string;
@@ -4502,6 +4553,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListMessage"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-network": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRunNetwork"];
                 };
             };
             400: components["responses"]["Problem400"];
