@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -18,22 +19,46 @@ func newToken(env *Env) *cobra.Command {
 }
 
 func newTokenCreate(env *Env) *cobra.Command {
-	var life time.Duration
+	var p session.TokenParams
+	var expires string
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a token and print it; it cannot be shown again", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if life < 0 || life%time.Second != 0 {
-				return thole.Errorf(thole.CodeInvalid, "--expires-in %s is not a number of whole seconds", life)
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			p.Name = args[0]
+			if p.Life, p.Never, err = readLife(expires); err != nil {
+				return err
 			}
 			var t session.Description
-			if err := env.ask(cmd.Context(), session.MethodTokenCreate, session.TokenParams{Name: args[0], Life: int64(life / time.Second)}, &t); err != nil {
+			if err := env.ask(cmd.Context(), session.MethodTokenCreate, p, &t); err != nil {
 				return err
 			}
 			return env.print(t, func(w io.Writer) { fmt.Fprintln(w, t.Secret) })
 		},
 	}
-	cmd.Flags().DurationVar(&life, "expires-in", 0, "for example 720h (default never)")
+	cmd.Flags().StringVar((*string)(&p.Scope), "scope", string(session.ScopeAct), "what it may do: read; act (also send, answer, edit); admin (also manage logins and tokens)")
+	cmd.Flags().StringVar(&expires, "expires", "90d", "days or a duration, for example 7d or 12h, or never")
+	cmd.Flags().StringVar(&expires, "expires-in", "90d", "same as --expires")
+	_ = cmd.Flags().MarkDeprecated("expires-in", "use --expires")
 	return cmd
+}
+
+// readLife reads days, a duration in whole seconds, or never.
+func readLife(text string) (seconds int64, never bool, err error) {
+	if text == "never" {
+		return 0, true, nil
+	}
+	var life time.Duration
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint16
+		_, err = fmt.Sscanf(days+"\n", "%d\n", &n)
+		life = time.Duration(n) * 24 * time.Hour
+	} else {
+		life, err = time.ParseDuration(text)
+	}
+	if err != nil || life <= 0 || life%time.Second != 0 {
+		return 0, false, thole.Errorf(thole.CodeInvalid, "--expires %q is not a time from now", text).WithHint("for example 90d, 12h or never")
+	}
+	return int64(life / time.Second), false, nil
 }
 
 func newTokenList(env *Env) *cobra.Command {
@@ -46,11 +71,18 @@ func newTokenList(env *Env) *cobra.Command {
 			}
 			return env.print(all, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(t, "ID\tNAME\tCREATED\tLAST USED\tEXPIRES")
+				fmt.Fprintln(t, "ID\tNAME\tSCOPE\tCREATED\tLAST USED\tEXPIRES")
+				warn := 0
 				for _, one := range all {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", one.ID, one.Name, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt))
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.Name, one.Scope, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt))
+					if one.Warning != "" {
+						warn++
+					}
 				}
 				_ = t.Flush()
+				if warn > 0 {
+					fmt.Fprintf(w, "warning: %d never expire: make others with `thole token create` and revoke these\n", warn)
+				}
 			})
 		},
 	}
@@ -65,7 +97,7 @@ func day(at time.Time) string {
 
 func newTokenRevoke(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "Revoke a token; its clients are refused from now on", Args: cobra.ExactArgs(1),
+		Use: "revoke ID", Short: "Revoke a token and what was made with it; its clients are refused from now on", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
 				return err

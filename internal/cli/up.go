@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/executors"
@@ -90,9 +92,10 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			fmt.Fprintln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
 		})
 		if browser {
-			openBrowser(page.URL)
+			openBrowser(filepath.Join(o.Config.Home, "login.html"), page.URL)
 		}
 	}
+	defer func() { _ = os.Remove(filepath.Join(o.Config.Home, "login.html")) }()
 	o.Leaves = func(left []executors.Left) { sayLeft(env.Err, left, o.Config.Executor.OrphanTimeout, time.Now()) }
 	_, err := system.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
@@ -120,37 +123,24 @@ func sayLeft(w io.Writer, left []executors.Left, after time.Duration, now time.T
 	fmt.Fprintln(w, "stop them now with: thole thread close --all --interrupt")
 }
 
-// openBrowser does its best; the address is on the screen anyway.
-func openBrowser(url string) {
+// openBrowser does its best; the address is on the screen anyway. The browser is
+// given a file that only the user can read, because every user of the machine can
+// read command lines, and the link is a secret until it was used.
+func openBrowser(file, link string) {
 	name := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		name = "open"
 	}
-	if path, err := exec.LookPath(name); err == nil {
-		cmd := exec.Command(path, url)
-		if cmd.Start() == nil {
-			go func() { _ = cmd.Wait() }()
-		}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return
 	}
-}
-
-func newLogin(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "login", Short: "Print a link that logs a browser in to a running thole up", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			home, err := env.home()
-			if err != nil {
-				return err
-			}
-			var page system.Page
-			err = (&daemonclient.Client{Home: home, NoStart: true, Wait: true}).Call(cmd.Context(), system.MethodLogin, struct{}{}, &page)
-			if errors.Is(err, daemonclient.ErrNobody) || thole.CodeOf(err) == thole.CodeUnsupported {
-				return thole.Errorf(thole.CodeUnavailable, "no web page is served from %s", home).WithHint("start it with: thole up")
-			}
-			if err != nil {
-				return err
-			}
-			return env.print(page, func(w io.Writer) { fmt.Fprintln(w, page.URL) })
-		},
+	page := `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=` + html.EscapeString(link) + `"><title>thole</title>`
+	if atomicfile.Write(file, []byte(page), 0o600) != nil {
+		return
+	}
+	cmd := exec.Command(path, file)
+	if cmd.Start() == nil {
+		go func() { _ = cmd.Wait() }()
 	}
 }

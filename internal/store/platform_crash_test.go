@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -37,7 +36,7 @@ func (p *platform) State() (string, error) {
 }
 
 func session(hash string) login.Session {
-	return login.Session{Hash: hash, User: login.User{ID: thole.LocalUser}, Client: "browser", Created: platformStart, Seen: platformStart, Expires: platformStart.Add(time.Hour)}
+	return login.Session{Hash: hash, Proof: "proof", ID: "id-" + hash, Scope: login.ScopeAct, Ends: platformStart.Add(10 * time.Hour), User: login.User{ID: thole.LocalUser}, Client: "browser", Created: platformStart, Seen: platformStart, Expires: platformStart.Add(time.Hour)}
 }
 
 func (p *platform) redeem(as string) error {
@@ -56,9 +55,16 @@ func (p *platform) begin(key, result string, fresh bool) error {
 	return err
 }
 
+func one(ended []string, err error) error {
+	if err == nil && len(ended) != 1 {
+		err = fmt.Errorf("ended %v", ended)
+	}
+	return err
+}
+
 func (p *platform) Acts() []crash.Act {
 	s, keys := p.LoginSessions(), p.Idempotency()
-	token := login.Token{Hash: "token", ID: "t1", User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}
+	token := login.Token{Hash: "token", ID: "t1", Scope: login.ScopeAct, User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}
 	return []crash.Act{
 		{Name: "add_login", Do: func() error { return s.AddLogin(p.ctx, "code", thole.LocalUser, platformStart.Add(time.Minute)) }},
 		{Name: "redeem", Do: func() error { return p.redeem("redeemed") }},
@@ -66,16 +72,10 @@ func (p *platform) Acts() []crash.Act {
 		{Name: "renew", Do: func() error {
 			return s.RenewSession(p.ctx, "redeemed", platformStart.Add(time.Minute), platformStart.Add(9*time.Hour))
 		}},
-		{Name: "remove", Do: func() error { return s.RemoveSession(p.ctx, "added") }},
+		{Name: "remove", Do: func() error { return one(s.EndSession(p.ctx, thole.LocalUser, "id-added")) }},
 		{Name: "add_token", Do: func() error { return s.AddToken(p.ctx, token, 1) }},
 		{Name: "see_token", Do: func() error { return s.SeeToken(p.ctx, "token", platformStart.Add(time.Minute)) }},
-		{Name: "remove_token", Do: func() error {
-			found, err := s.RemoveToken(p.ctx, thole.LocalUser, "t1")
-			if err == nil && !found {
-				err = errors.New("no such token")
-			}
-			return err
-		}},
+		{Name: "remove_token", Do: func() error { return one(s.EndToken(p.ctx, thole.LocalUser, "t1")) }},
 		{Name: "begin", Do: func() error { return p.begin("key", "", true) }},
 		{Name: "begin refused", Do: func() error { return p.begin("refused", "", true) }},
 		{Name: "finish", Do: func() error { return keys.Finish(p.ctx, thole.LocalUser, "scope", "key", "made") }},
@@ -88,7 +88,7 @@ func (p *platform) Acts() []crash.Act {
 		}},
 		{Name: "sweep", Set: func() error {
 			return s.AddLogin(p.ctx, "forgotten", thole.LocalUser, platformStart.Add(time.Minute))
-		}, Do: func() error { return s.Sweep(p.ctx, platformStart.Add(2*time.Hour)) }},
+		}, Do: func() error { _, err := s.Sweep(p.ctx, platformStart.Add(2*time.Hour)); return err }},
 	}
 }
 
@@ -112,10 +112,10 @@ func TestPlatformRowsSurviveAKill(t *testing.T) {
 		if _, found, err := s.Redeem(p.ctx, "code", session("thief")); err != nil || found {
 			t.Errorf("a code that was used up: found %v, %v", found, err)
 		}
-		if _, found, err := s.Session(p.ctx, "thief"); err != nil || found {
+		if _, found, err := s.Session(p.ctx, "thief", platformStart); err != nil || found {
 			t.Errorf("a session from a used code: found %v, %v", found, err)
 		}
-		got, found, err := s.Session(p.ctx, "redeemed")
+		got, found, err := s.Session(p.ctx, "redeemed", platformStart)
 		ok(err)
 		if found != has("redeem") {
 			t.Errorf("after %v: session found %v", done, found)
@@ -123,18 +123,18 @@ func TestPlatformRowsSurviveAKill(t *testing.T) {
 		if has("renew") && !got.Expires.Equal(platformStart.Add(9*time.Hour)) {
 			t.Errorf("a renewed session ends %v", got.Expires)
 		}
-		_, found, err = s.Session(p.ctx, "added")
+		_, found, err = s.Session(p.ctx, "added", platformStart)
 		ok(err)
 		if want := has("add") && !has("remove"); found != want {
 			t.Errorf("after %v: the other session found %v", done, found)
 		}
-		token, found, err := s.Token(p.ctx, "token")
+		token, found, err := s.Token(p.ctx, "token", platformStart)
 		ok(err)
 		if want := has("add_token") && !has("remove_token"); found != want || want && token.Seen.IsZero() == has("see_token") {
 			t.Errorf("after %v: token found %v, %+v", done, found, token)
 		}
 		if has("remove_token") { // its place under the limit is free again
-			ok(s.AddToken(p.ctx, login.Token{Hash: "new", ID: "t2", User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}, 1))
+			ok(s.AddToken(p.ctx, login.Token{Hash: "new", ID: "t2", Scope: login.ScopeAct, User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}, 1))
 		}
 		checkKeys(t, p, has)
 		def, err := p.Defaults().Load(p.ctx, thole.LocalUser)
@@ -155,7 +155,8 @@ func TestPlatformRowsSurviveAKill(t *testing.T) {
 			}
 		}
 		for range 2 { // everything expires, and saying so twice is harmless
-			ok(s.Sweep(p.ctx, platformStart.Add(1000*time.Hour)))
+			_, err := s.Sweep(p.ctx, platformStart.Add(1000*time.Hour))
+			ok(err)
 		}
 		ok(p.begin("key", "", true))
 	})

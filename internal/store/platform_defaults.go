@@ -17,11 +17,17 @@ func (db *DB) Defaults() *Defaults { return &Defaults{db} }
 
 // Load returns a user's choice, zero when there is none.
 func (d *Defaults) Load(ctx context.Context, user thole.UserID) (event.Settings, error) {
-	s, _, err := viewFound(ctx, d.db, func(rows *sql.Rows) (s event.Settings, err error) {
-		err = rows.Scan(&s.Provider, &s.Model, &s.Effort)
-		return s, err
-	}, `select provider, model, effort from thread_defaults where user_id = $1`, user)
-	return s, err
+	var all []event.Settings
+	err := d.db.View(ctx, func(tx *sqldb.Tx) (err error) {
+		all, err = sqldb.All(tx, func(rows *sql.Rows) (s event.Settings, err error) {
+			return s, rows.Scan(&s.Provider, &s.Model, &s.Effort)
+		}, `select provider, model, effort from thread_defaults where user_id = $1`, user)
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		return event.Settings{}, err
+	}
+	return all[0], nil
 }
 
 // Save replaces a user's choice.

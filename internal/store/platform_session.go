@@ -53,8 +53,12 @@ func scanUser(rows *sql.Rows) (u login.User, err error) {
 }
 
 func insertSession(tx *sqldb.Tx, v login.Session) error {
-	_, err := tx.Exec(`insert into web_sessions (session_hash, user_id, client, created_at, seen_at, expires_at)
-		values ($1, $2, $3, $4, $5, $6)`, v.Hash, v.User.ID, v.Client, instant(v.Created), instant(v.Seen), instant(v.Expires))
+	if err := mustLive(tx, v.Parent, v.Created); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`insert into web_sessions (session_hash, proof_hash, id, user_id, scope, parent, client, created_at, seen_at, expires_at, ends_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, v.Hash, v.Proof, v.ID, v.User.ID, v.Scope, v.Parent, v.Client,
+		instant(v.Created), instant(v.Seen), instant(v.Expires), instant(v.Ends))
 	return err
 }
 
@@ -63,27 +67,28 @@ func (s *LoginSessions) AddSession(ctx context.Context, v login.Session) error {
 	return s.db.Update(ctx, "session.add", func(tx *sqldb.Tx) error { return insertSession(tx, v) })
 }
 
-// Session implements session.Store.
-func (s *LoginSessions) Session(ctx context.Context, hash string) (login.Session, bool, error) {
-	return viewFound(ctx, s.db, func(rows *sql.Rows) (v login.Session, err error) {
-		var created, seen, expires int64
-		err = rows.Scan(&v.User.ID, &v.User.Login, &v.User.Name, &v.Client, &created, &seen, &expires)
-		v.Hash, v.Created, v.Seen, v.Expires = hash, thole.FromMillis(created), thole.FromMillis(seen), thole.FromMillis(expires)
-		return v, err
-	}, `select u.id, u.login, u.name, s.client, s.created_at, s.seen_at, s.expires_at
-		from web_sessions s join users u on u.id = s.user_id where s.session_hash = $1 and u.state = 'active'`, hash)
+const selectSession = `select s.session_hash, s.proof_hash, s.id, s.scope, s.parent, s.client, s.created_at, s.seen_at, s.expires_at, s.ends_at, u.id, u.login, u.name
+	from web_sessions s join users u on u.id = s.user_id where u.state = 'active'`
+
+func scanSession(rows *sql.Rows) (v login.Session, err error) {
+	var created, seen, expires, ends int64
+	err = rows.Scan(&v.Hash, &v.Proof, &v.ID, &v.Scope, &v.Parent, &v.Client, &created, &seen, &expires, &ends, &v.User.ID, &v.User.Login, &v.User.Name)
+	v.Created, v.Seen, v.Expires, v.Ends = thole.FromMillis(created), thole.FromMillis(seen), thole.FromMillis(expires), thole.FromMillis(ends)
+	return v, err
 }
 
-// viewFound reads the only row of a query.
-func viewFound[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), query string, args ...any) (v T, found bool, err error) {
-	err = db.View(ctx, func(tx *sqldb.Tx) error {
-		all, err := sqldb.All(tx, scan, query, args...)
-		if err == nil && len(all) > 0 {
-			v, found = all[0], true
-		}
+// Session implements session.Store.
+func (s *LoginSessions) Session(ctx context.Context, hash string, now time.Time) (login.Session, bool, error) {
+	return viewLive(ctx, s.db, now, scanSession, func(v login.Session) string { return v.Parent }, selectSession+` and s.session_hash = $1`, hash)
+}
+
+// Sessions implements session.Store.
+func (s *LoginSessions) Sessions(ctx context.Context, user thole.UserID) (all []login.Session, err error) {
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
+		all, err = sqldb.All(tx, scanSession, selectSession+` and s.user_id = $1 order by s.created_at, s.id`, user)
 		return err
 	})
-	return v, found, err
+	return all, err
 }
 
 // RenewSession implements session.Store.
@@ -95,27 +100,27 @@ func (s *LoginSessions) RenewSession(ctx context.Context, hash string, seen, exp
 	})
 }
 
-// RemoveSession implements session.Store.
-func (s *LoginSessions) RemoveSession(ctx context.Context, hash string) error {
-	return s.db.Update(ctx, "session.remove", func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`delete from web_sessions where session_hash = $1`, hash)
+// EndSession implements session.Store.
+func (s *LoginSessions) EndSession(ctx context.Context, user thole.UserID, id string) (ended []string, err error) {
+	err = s.db.Update(ctx, "session.end", func(tx *sqldb.Tx) error {
+		ended, err = endTree(tx, `select id from web_sessions where user_id = $1 and id = $2`, user, id)
 		return err
 	})
+	return ended, err
 }
 
 // Sweep implements session.Store.
-func (s *LoginSessions) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Update(ctx, "session.sweep", func(tx *sqldb.Tx) error {
-		for _, q := range []string{
-			`delete from login_codes where expires_at <= $1`,
-			`delete from web_sessions where expires_at <= $1`,
-			`delete from api_tokens where expires_at > 0 and expires_at <= $1`,
-		} {
-			if _, err := tx.Exec(q, instant(now)); err != nil {
-				return err
-			}
+func (s *LoginSessions) Sweep(ctx context.Context, now time.Time) (ended []string, err error) {
+	err = s.db.Update(ctx, "session.sweep", func(tx *sqldb.Tx) error {
+		if _, err := tx.Exec(`delete from login_codes where expires_at <= $1`, instant(now)); err != nil {
+			return err
+		}
+		if ended, err = endTree(tx, `select id from web_sessions where expires_at <= $1
+			union all select id from api_tokens where expires_at > 0 and expires_at <= $1`, instant(now)); err != nil {
+			return err
 		}
 		_, err := tx.Exec(`delete from idempotency_keys where created_at <= $1`, instant(now.Add(-idempotencyLife)))
 		return err
 	})
+	return ended, err
 }

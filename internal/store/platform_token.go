@@ -10,12 +10,12 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 )
 
-const selectToken = `select t.token_hash, t.id, t.name, t.created_at, t.seen_at, t.expires_at, u.id, u.login, u.name
+const selectToken = `select t.token_hash, t.id, t.name, t.scope, t.parent, t.created_at, t.seen_at, t.expires_at, u.id, u.login, u.name
 	from api_tokens t join users u on u.id = t.user_id where u.state = 'active'`
 
 func scanToken(rows *sql.Rows) (t login.Token, err error) {
 	var created, seen, expires int64
-	err = rows.Scan(&t.Hash, &t.ID, &t.Name, &created, &seen, &expires, &t.User.ID, &t.User.Login, &t.User.Name)
+	err = rows.Scan(&t.Hash, &t.ID, &t.Name, &t.Scope, &t.Parent, &created, &seen, &expires, &t.User.ID, &t.User.Login, &t.User.Name)
 	t.Created, t.Seen, t.Expires = thole.FromMillis(created), thole.FromMillis(seen), thole.FromMillis(expires)
 	return t, err
 }
@@ -24,8 +24,7 @@ func scanToken(rows *sql.Rows) (t login.Token, err error) {
 func (s *LoginSessions) AddToken(ctx context.Context, t login.Token, limit int) error {
 	return s.db.Update(ctx, "session.add_token", func(tx *sqldb.Tx) error {
 		// The user's row orders two callers that both see room for one more.
-		if _, err := sqldb.All(tx, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
-			`select id from users where id = $1`+tx.ForUpdate(), t.User.ID); err != nil {
+		if _, err := sqldb.All(tx, scanID[string], `select id from users where id = $1`+tx.ForUpdate(), t.User.ID); err != nil {
 			return err
 		}
 		var n int64
@@ -35,15 +34,18 @@ func (s *LoginSessions) AddToken(ctx context.Context, t login.Token, limit int) 
 		if n >= int64(limit) {
 			return thole.Errorf(thole.CodeOverloaded, "there are %d tokens already", n).WithHint("revoke one that is not used any more")
 		}
-		_, err := tx.Exec(`insert into api_tokens (token_hash, id, user_id, name, created_at, seen_at, expires_at)
-			values ($1, $2, $3, $4, $5, 0, $6)`, t.Hash, t.ID, t.User.ID, t.Name, instant(t.Created), instant(t.Expires))
+		if err := mustLive(tx, t.Parent, t.Created); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`insert into api_tokens (token_hash, id, user_id, name, scope, parent, created_at, seen_at, expires_at)
+			values ($1, $2, $3, $4, $5, $6, $7, 0, $8)`, t.Hash, t.ID, t.User.ID, t.Name, t.Scope, t.Parent, instant(t.Created), instant(t.Expires))
 		return err
 	})
 }
 
 // Token implements session.Store.
-func (s *LoginSessions) Token(ctx context.Context, hash string) (login.Token, bool, error) {
-	return viewFound(ctx, s.db, scanToken, selectToken+` and t.token_hash = $1`, hash)
+func (s *LoginSessions) Token(ctx context.Context, hash string, now time.Time) (login.Token, bool, error) {
+	return viewLive(ctx, s.db, now, scanToken, func(t login.Token) string { return t.Parent }, selectToken+` and t.token_hash = $1`, hash)
 }
 
 // Tokens implements session.Store.
@@ -63,11 +65,11 @@ func (s *LoginSessions) SeeToken(ctx context.Context, hash string, seen time.Tim
 	})
 }
 
-// RemoveToken implements session.Store.
-func (s *LoginSessions) RemoveToken(ctx context.Context, user thole.UserID, id string) (found bool, err error) {
-	err = s.db.Update(ctx, "session.remove_token", func(tx *sqldb.Tx) error {
-		found, err = tx.ExecOne(`delete from api_tokens where user_id = $1 and id = $2`, user, id)
+// EndToken implements session.Store.
+func (s *LoginSessions) EndToken(ctx context.Context, user thole.UserID, id string) (ended []string, err error) {
+	err = s.db.Update(ctx, "session.end_token", func(tx *sqldb.Tx) error {
+		ended, err = endTree(tx, `select id from api_tokens where user_id = $1 and id = $2`, user, id)
 		return err
 	})
-	return found, err
+	return ended, err
 }

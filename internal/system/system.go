@@ -185,6 +185,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	s.runs("deliveries", background(func(ctx context.Context) { _ = deliver.Run(ctx) }))
 	s.runs("sweep of results", background(results.sweepAlways))
+	s.runs("sweep of logins", background(func(ctx context.Context) { sweepLogins(ctx, sessions, log) }))
 	s.ready = func() { page.announce(o.Web) }
 	s.socket = daemon.Config{
 		Owner: owner, Role: o.Role, Methods: methods, OtherPaths: others, Idle: o.Idle, Log: log,

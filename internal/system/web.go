@@ -65,11 +65,8 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions 
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", api)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	return &web{
-		api: api, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, ln: ln, at: at, sessions: sessions,
+		api: api, srv: &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, ln: ln, at: at, sessions: sessions,
 		note: joinWarnings(doctor.Unwalled(o.Config.Executor), at.warning), log: o.Log, done: make(chan struct{}),
 	}, nil
 }
@@ -96,10 +93,11 @@ func (p *web) stop(ctx context.Context) error {
 	return err
 }
 
-// link makes a page that logs a browser in once.
+// link makes a page that logs a browser in once. The code is in the fragment, which
+// browsers send to nobody: only the page's script reads and posts it.
 func (p *web) link(ctx context.Context) (Page, error) {
 	code, err := p.sessions.NewLogin(ctx, thole.LocalUser)
-	return Page{URL: p.at.base + "/auth/login?code=" + code, Base: p.at.base, Listen: p.ln.Addr().String(), Warning: p.note}, err
+	return Page{URL: p.at.base + "/auth/login#code=" + code, Base: p.at.base, Listen: p.ln.Addr().String(), Warning: p.note}, err
 }
 
 // methods are served on the home's socket where there is a page.
@@ -122,4 +120,20 @@ const MethodLogin = "thole/login"
 
 func joinWarnings(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
+}
+
+// sweepLogins removes expired logins and tokens, at the start and every hour.
+func sweepLogins(ctx context.Context, m *session.Manager, log *slog.Logger) {
+	t := time.NewTicker(time.Hour)
+	defer t.Stop()
+	for {
+		if err := m.Sweep(ctx); err != nil && ctx.Err() == nil {
+			log.Error("sweep of logins failed", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
 }

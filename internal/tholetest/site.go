@@ -30,7 +30,7 @@ func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 	ctx := context.Background()
 	s := &Site{Kit: k, Sessions: session.New(k.db.LoginSessions(), nil), Cookies: guard.NewCookies(k.Home, false)}
 	var err error
-	if s.Token, _, err = s.Sessions.NewToken(ctx, thole.LocalUser, "test", 0); err != nil {
+	if s.Token, _, err = s.Sessions.NewToken(ctx, thole.LocalUser, session.Grant{Name: "test"}); err != nil {
 		k.t.Fatal(err)
 	}
 	cfg := httpapi.Config{

@@ -169,7 +169,7 @@ async function api(req, res, url) {
   if (at[0] === "auth") {
     if (at[1] === "login") loggedIn = input.token === "thole_demo";
     if (at[1] === "logout") loggedIn = false;
-    return loggedIn ? json(res, 200, { user: { id: "u", login: "dev" }, via: "cookie" }) : json(res, 401, { title: "Unauthorized", detail: "this token is not known here", code: "unauthorized", hint: "make one with `thole token create`" });
+    return loggedIn ? json(res, 200, { user: { id: "u", login: "dev" }, via: "cookie", id: "l", scope: "admin", proof: "demo" }) : json(res, 401, { title: "Unauthorized", detail: "this token is not known here", code: "unauthorized", hint: "make one with `thole token create`" });
   }
   if (!loggedIn) return json(res, 401, { title: "Unauthorized", code: "unauthorized" });
   if (at[0] === "providers") return json(res, 200, providers(process.env.EMPTY === "2"));

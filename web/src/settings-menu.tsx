@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { t, type Key } from "./i18n";
-import { logOut } from "./state/account";
+import { Logins } from "./logins";
+import { login, logOut } from "./state/account";
 import { type Language, prefs, setPrefs, type Theme } from "./state/prefs";
 import { useStore } from "./state/store";
 import { Button, IconButton } from "./ui/controls";
@@ -11,6 +12,7 @@ import { tried } from "./ui/toast";
 export function SettingsMenu() {
   const [open, setOpen] = useState(false);
   const { theme, language } = useStore(prefs);
+  const account = useStore(login);
   return (
     <>
       <IconButton label={t("menu.settings")} onClick={() => setOpen(true)}>
@@ -28,6 +30,7 @@ export function SettingsMenu() {
           ]}
           onPick={(value) => setPrefs({ language: value as Language })}
         />
+        {account.state === "in" && account.account.scope === "admin" && <Logins />}
         <div className="mt-5 flex justify-between">
           <Button look="quiet" className="-ml-3" onClick={() => void tried(logOut())}>
             {t("login.out")}

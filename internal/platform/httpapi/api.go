@@ -25,9 +25,11 @@ func newAPI(mux *router, version string) huma.API {
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"token":   {Type: "http", Scheme: "bearer"},
 					"session": {Type: "apiKey", In: "cookie", Name: "thole_…"},
+					"proof":   {Type: "apiKey", In: "header", Name: ProofHeader, Description: "of the same login as the cookie"},
+					"ticket":  {Type: "apiKey", In: "query", Name: ticketParam, Description: "of POST /auth/tickets, for one GET"},
 				},
 			},
-			Security: []map[string][]string{{"token": {}}, {"session": {}}},
+			Security: []map[string][]string{{"token": {}}, {"session": {}, "proof": {}}, {"ticket": {}}},
 		},
 		Formats:       map[string]huma.Format{"application/json": exactJSON, "json": exactJSON},
 		DefaultFormat: "application/json",

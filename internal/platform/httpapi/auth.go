@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	_ "embed" // the login page
 	"encoding/json"
 	"html/template"
 	"net/http"
@@ -15,45 +16,66 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// authenticate finds out who calls: an API token, else a session cookie. A cookie
-// travels with requests that a page caused, so an acting request must say
-// which page that was.
+// ProofHeader carries the second secret of a browser's login. Only scripts of our
+// own origin know it; the cookie reaches every port of the host.
+const ProofHeader = "Thole-Proof"
+
+// authenticate finds out who calls: an API token, a ticket, or a browser with the
+// cookie and the proof of one login. A cookie travels with requests that a page
+// caused, so an acting request must say which page that was.
 func (s *Server) authenticate(r *http.Request) (who, error) {
 	if h := r.Header.Get("Authorization"); h != "" {
 		scheme, value, _ := strings.Cut(h, " ")
 		if !strings.EqualFold(scheme, "Bearer") {
 			return who{}, thole.Errorf(thole.CodeUnauthorized, "only Bearer tokens are known here")
 		}
-		value = strings.TrimSpace(value)
-		t, err := s.cfg.Sessions.Bearer(r.Context(), value)
-		if err != nil {
-			return who{}, err
-		}
-		return who{actor: thole.Actor{User: t.User.ID, Via: "token", Client: client(r)}, user: t.User, expires: t.Expires, token: value}, nil
+		return s.bearer(r, strings.TrimSpace(value))
 	}
-	value := s.cfg.Cookies.Value(r)
-	if value == "" {
-		return who{}, thole.Errorf(thole.CodeUnauthorized, "not logged in").WithHint("open the link that `thole up` printed, or send an API token")
-	}
-	if guard.Acts(r) && !guard.Declared(r) {
+	cookie := s.cfg.Cookies.Value(r)
+	if cookie != "" && guard.Acts(r) && !guard.Declared(r) {
 		return who{}, thole.Errorf(thole.CodeForbidden, "a request with a cookie must say its Origin").WithHint("scripts use an API token")
 	}
-	v, err := s.cfg.Sessions.Resolve(r.Context(), value)
+	if ticket, ok := takeTicket(r); ok {
+		w, err := s.tickets.use(ticket, r, cookie, s.cfg.Now())
+		if err == nil && !s.known(r, w) {
+			err = errTicket()
+		}
+		return w, err
+	}
+	if cookie == "" {
+		return who{}, thole.Errorf(thole.CodeUnauthorized, "not logged in").WithHint("open the link that `thole up` printed, or send an API token")
+	}
+	return s.browser(r, session.Secrets{Cookie: cookie, Proof: r.Header.Get(ProofHeader)})
+}
+
+func (s *Server) bearer(r *http.Request, value string) (who, error) {
+	t, err := s.cfg.Sessions.Bearer(r.Context(), value)
 	if err != nil {
 		return who{}, err
 	}
-	return who{actor: thole.Actor{User: v.User.ID, Via: "cookie", Client: client(r)}, user: v.User, expires: v.Expires, cookie: value}, nil
+	by := session.Maker{ID: t.ID, Scope: t.Scope, Ends: t.Expires}
+	return who{actor: thole.Actor{User: t.User.ID, Via: "token", Client: client(r)}, user: t.User, by: by, expires: t.Expires, token: value}, nil
+}
+
+func (s *Server) browser(r *http.Request, secrets session.Secrets) (who, error) {
+	v, err := s.cfg.Sessions.Resolve(r.Context(), secrets)
+	if err != nil {
+		return who{}, err
+	}
+	by := session.Maker{ID: v.ID, Scope: v.Scope, Ends: v.Ends}
+	return who{actor: thole.Actor{User: v.User.ID, Via: "cookie", Client: client(r)}, user: v.User, by: by, expires: v.Expires, login: secrets}, nil
 }
 
 // stillIn reports whether a caller who was let in would be again: streams outlive
 // a logout and the end of a token.
-func (s *Server) stillIn(r *http.Request) bool {
-	w := r.Context().Value(whoKey).(who)
+func (s *Server) stillIn(r *http.Request) bool { return s.known(r, r.Context().Value(whoKey).(who)) }
+
+func (s *Server) known(r *http.Request, w who) bool {
 	var err error
 	if w.token != "" {
-		_, err = s.cfg.Sessions.Bearer(r.Context(), w.token)
+		_, err = s.bearer(r, w.token)
 	} else {
-		_, err = s.cfg.Sessions.Resolve(r.Context(), w.cookie)
+		_, err = s.browser(r, w.login)
 	}
 	return thole.CodeOf(err) != thole.CodeUnauthorized
 }
@@ -66,9 +88,10 @@ func client(r *http.Request) string {
 	return strings.ToValidUTF8(c, "")
 }
 
-// loginIn is a token that becomes a cookie.
+// loginIn is what a browser logs in with: the code of a link, or a token.
 type loginIn struct {
-	Token string `json:"token"`
+	Code  string `json:"code,omitempty"`
+	Token string `json:"token,omitempty"`
 }
 
 // account is who is logged in.
@@ -78,24 +101,43 @@ type account struct {
 		Login string `json:"login"`
 		Name  string `json:"name"`
 	} `json:"user"`
-	Via       string    `json:"via" enum:"cookie,token"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	Via       string        `json:"via" enum:"cookie,token"`
+	ID        string        `json:"id" doc:"of the login or token"`
+	Scope     session.Scope `json:"scope" enum:"read,act,admin"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	Proof     string        `json:"proof,omitempty" doc:"to be sent as Thole-Proof with the cookie; only in the answer to a login"`
 }
 
-func accountOf(u session.User, via string, expires time.Time) account {
-	a := account{Via: via, ExpiresAt: expires}
-	a.User.ID, a.User.Login, a.User.Name = string(u.ID), u.Login, u.Name
+func accountOf(w who) account {
+	a := account{Via: w.actor.Via, ID: w.by.ID, Scope: w.by.Scope, ExpiresAt: w.expires}
+	a.User.ID, a.User.Login, a.User.Name = string(w.user.ID), w.user.Login, w.user.Name
 	return a
 }
 
 func (s *Server) authRoutes() {
-	s.serve("GET /auth/login", page{Route: Route{Public: true, HTML: true}, summary: "Log in with the code of a link", query: []string{"code", "next"}, status: 200, media: "text/html", shapes: []any{""}}, s.followLink)
-	s.serve("POST /auth/login", page{Route: Route{Public: true}, summary: "Log in with an API token", body: loginIn{}, status: 200, media: "application/json", shapes: []any{account{}}}, s.exchange)
+	s.serve("GET /auth/login", page{Route: Route{Public: "this is where a login begins", HTML: true}, summary: "The page that a login link opens; it posts the code", status: 200, media: "text/html", shapes: []any{""}}, s.loginPage)
+	s.serve("GET /auth/login.js", page{Route: Route{Public: "the script of that page; it has no secret"}, summary: "The script of the login page", status: 200, media: "text/javascript", shapes: []any{""}}, serveLoginScript)
+	s.serve("POST /auth/login", page{Route: Route{Public: "it takes the proof that others need"}, summary: "Log in with the code of a link or an API token", body: loginIn{}, status: 200, media: "application/json", shapes: []any{account{}}}, s.logIn)
 	s.serve("POST /auth/logout", page{summary: "End this login", status: 204}, s.logout)
 	op(s, "GET", "/auth/session", "Who is logged in", 200, func(ctx context.Context, _ *struct{}) (*body[account], error) {
-		w := ctx.Value(whoKey).(who)
-		return answer(accountOf(w.user, w.actor.Via, w.expires), nil)
+		return answer(accountOf(ctx.Value(whoKey).(who)), nil)
 	})
+	op(s, "GET", "/auth/logins", "List logged-in browsers", 200, func(ctx context.Context, _ *struct{}) (*body[list[session.Login]], error) {
+		all, err := s.cfg.Sessions.Logins(ctx, actorOf(ctx).User)
+		out := list[session.Login]{Items: make([]session.Login, 0, len(all))}
+		for _, v := range all {
+			d := v.Describe()
+			d.Current = d.ID == ctx.Value(whoKey).(who).by.ID
+			out.Items = append(out.Items, d)
+		}
+		return answer(out, err)
+	})
+	op(s, "DELETE", "/auth/logins/{login_id}", "Log a browser out; what was made with its login ends too", 204, func(ctx context.Context, in *struct {
+		ID string `path:"login_id"`
+	}) (*empty, error) {
+		return done(s.cfg.Sessions.EndLogin(context.WithoutCancel(ctx), actorOf(ctx).User, in.ID))
+	})
+	op(s, "POST", "/auth/tickets", "Make a ticket for one GET of one path by what cannot send a header", 201, s.makeTicket)
 	op(s, "GET", "/auth/tokens", "List API tokens", 200, func(ctx context.Context, _ *struct{}) (*body[list[session.Description]], error) {
 		all, err := s.cfg.Sessions.Tokens(ctx, actorOf(ctx).User)
 		out := list[session.Description]{Items: make([]session.Description, 0, len(all))}
@@ -107,13 +149,16 @@ func (s *Server) authRoutes() {
 	op(s, "POST", "/auth/tokens", "Make an API token", 201, func(ctx context.Context, in *struct {
 		KeyIn
 		Body struct {
-			Name      string `json:"name" minLength:"1" maxLength:"200"`
-			ExpiresIn int64  `json:"expires_in,omitempty" minimum:"0" maximum:"315360000" doc:"seconds; never when absent"`
+			Name      string        `json:"name" minLength:"1" maxLength:"200"`
+			Scope     session.Scope `json:"scope,omitempty" enum:"read,act,admin" doc:"at most the caller's own; act when absent"`
+			ExpiresIn int64         `json:"expires_in,omitempty" minimum:"0" maximum:"315360000" doc:"seconds; 90 days when absent, at most the caller's own"`
 		}
 	}) (*body[session.Description], error) {
 		secret := ""
 		t, err := once(ctx, s, "POST /auth/tokens", in.Key, func() (session.Description, error) {
-			value, t, err := s.cfg.Sessions.NewToken(ctx, actorOf(ctx).User, in.Body.Name, time.Duration(in.Body.ExpiresIn)*time.Second)
+			value, t, err := s.cfg.Sessions.NewToken(ctx, actorOf(ctx).User, session.Grant{
+				Name: in.Body.Name, Scope: in.Body.Scope, Life: time.Duration(in.Body.ExpiresIn) * time.Second, By: ctx.Value(whoKey).(who).by,
+			})
 			secret = value
 			return t.Describe(), err
 		})
@@ -123,76 +168,60 @@ func (s *Server) authRoutes() {
 	op(s, "DELETE", "/auth/tokens/{token_id}", "Revoke an API token", 204, func(ctx context.Context, in *struct {
 		ID string `path:"token_id"`
 	}) (*empty, error) {
-		return done(s.cfg.Sessions.Revoke(ctx, actorOf(ctx).User, in.ID))
+		return done(s.cfg.Sessions.Revoke(context.WithoutCancel(ctx), actorOf(ctx).User, in.ID))
 	})
 }
 
-// loginPage leads on by a refresh and not by a redirect: after a redirect from a
-// foreign page a strict cookie would not be sent.
-var loginPage = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("login").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-{{if .Next}}<meta http-equiv="refresh" content="0;url={{.Next}}">{{end}}<title>thole</title>
-<style>:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}h1{font-size:1.2rem}</style></head>
-<body>{{if .Next}}<p>You are logged in. <a href="{{.Next}}">Continue</a></p>{{else}}<h1>This link does not work any more</h1>
-<p>{{.Problem}}</p><p>{{.Hint}}</p><p><a href="/">Log in with an API token</a></p>{{end}}</body></html>
-`))
-})
-
-func (s *Server) followLink(w http.ResponseWriter, r *http.Request) {
+// loginPage asks for a click when another page led here: that page may have put a
+// code of its own into the address. What the user opened goes on by
+// itself. GET and HEAD use no code up: it is in the fragment, which is not sent.
+func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
+	site := r.Header.Get("Sec-Fetch-Site")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	var page struct{ Next, Problem, Hint string }
-	value, v, err := s.cfg.Sessions.Redeem(r.Context(), r.URL.Query().Get("code"), client(r))
-	if err != nil {
-		if s.cfg.Cookies.Value(r) != "" { // an old link opened again by a user who is logged in
-			if _, rerr := s.cfg.Sessions.Resolve(r.Context(), s.cfg.Cookies.Value(r)); rerr == nil {
-				page.Next = next(r)
-				_ = loginPage().Execute(w, page)
-				return
-			}
-		}
-		p := s.problem(r, traceOf(r.Context()), err)
-		page.Problem, page.Hint = p.Detail, p.Hint
-		w.WriteHeader(p.Status)
-		_ = loginPage().Execute(w, page)
-		return
-	}
-	s.cfg.Cookies.Set(w, value, v.Expires.Sub(v.Created))
-	page.Next = next(r)
-	_ = loginPage().Execute(w, page)
+	_ = loginTemplate().Execute(w, struct{ Ask bool }{site != "none" && site != "same-origin"})
 }
 
-// next is a path of this server to go on to, never another place.
-func next(r *http.Request) string {
-	n := r.URL.Query().Get("next")
-	if !strings.HasPrefix(n, "/") || strings.HasPrefix(n, "//") || strings.ContainsAny(n, "\\\x00\r\n;'\"") {
-		return "/"
-	}
-	return n
+var loginTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("login").Parse(loginHTML)) })
+
+//go:embed login.html
+var loginHTML string
+
+//go:embed login.js
+var loginScript []byte
+
+func serveLoginScript(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+	_, _ = w.Write(loginScript)
 }
 
-func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
-	if guard.Acts(r) && r.Header.Get("Cookie") != "" && !guard.Declared(r) {
+func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Cookie") != "" && !guard.Declared(r) {
 		s.refuse(w, r, thole.Errorf(thole.CodeForbidden, "a browser must say its Origin"))
 		return
 	}
 	var in loginIn
-	if err := strictjson.Read(http.MaxBytesReader(w, r.Body, 4<<10), &in); err != nil {
-		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "log in: the body is not {\"token\": …}"))
+	if err := strictjson.Read(http.MaxBytesReader(w, r.Body, 4<<10), &in); err != nil || (in.Code == "") == (in.Token == "") {
+		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "log in: the body is neither {\"code\": …} nor {\"token\": …}"))
 		return
 	}
-	value, v, err := s.cfg.Sessions.Exchange(r.Context(), in.Token, client(r))
+	start, secret := s.cfg.Sessions.Redeem, in.Code
+	if in.Token != "" {
+		start, secret = s.cfg.Sessions.Exchange, in.Token
+	}
+	secrets, v, err := start(r.Context(), secret, client(r))
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	s.cfg.Cookies.Set(w, value, v.Expires.Sub(v.Created))
-	writeJSON(w, http.StatusOK, accountOf(v.User, "cookie", v.Expires))
+	s.cfg.Cookies.Set(w, secrets.Cookie, v.Ends.Sub(v.Created))
+	a := accountOf(who{actor: thole.Actor{Via: "cookie"}, user: v.User, by: session.Maker{ID: v.ID, Scope: v.Scope}, expires: v.Expires})
+	a.Proof = secrets.Proof
+	writeJSON(w, http.StatusOK, a)
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if c := r.Context().Value(whoKey).(who).cookie; c != "" {
-		if err := s.cfg.Sessions.End(r.Context(), c); err != nil {
+	if caller := r.Context().Value(whoKey).(who); caller.token == "" {
+		if err := s.cfg.Sessions.EndLogin(context.WithoutCancel(r.Context()), caller.user.ID, caller.by.ID); err != nil && thole.CodeOf(err) != thole.CodeNotFound {
 			s.refuse(w, r, err)
 			return
 		}

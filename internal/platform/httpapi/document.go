@@ -30,7 +30,7 @@ func (s *Server) serve(pattern string, p page, h http.HandlerFunc) {
 	s.mux.add(p.Route, pattern, h)
 	method, path, _ := strings.Cut(pattern, " ")
 	op := operation(method, path, p.summary)
-	if p.Public {
+	if p.Public != "" {
 		op.Security = []map[string][]string{{}}
 	}
 	for part := range strings.SplitSeq(path, "/") {

@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"time"
 
+	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -20,6 +23,9 @@ func (f *follower) loop() {
 		src, batch, woke := f.wait()
 		switch woke {
 		case wokeGone:
+			if errors.Is(context.Cause(f.r.Context()), session.ErrEnded) {
+				f.end("logout")
+			}
 			return
 		case wokeStop:
 			f.end("shutdown")

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/usage"
 	"github.com/tholehq/thole/internal/provider"
 )
@@ -51,19 +50,12 @@ type usageOut struct {
 func (s *Server) Document() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) }
 
 func (s *Server) machineRoutes() {
-	s.serve("GET /healthz", page{Route: Route{Public: true}, summary: "Whether the server is there", status: 200, media: "application/json", shapes: []any{health{}}}, func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, health{"ok", s.cfg.Version})
-	})
+	alive := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, health{"ok", s.cfg.Version}) }
+	probe := page{Route: Route{Public: "supervisors probe it and have no secret; it says only that the server is there"}, summary: "Whether the server is there", status: 200, media: "application/json", shapes: []any{health{}}}
+	s.serve("GET /healthz", probe, alive)
+	s.serve("GET /readyz", probe, alive)
 	if s.cfg.Metrics != nil {
-		s.serve("GET /metrics", page{Route: Route{Public: true}, summary: "Counters for Prometheus; without a login for this machine alone", status: 200, media: "text/plain", shapes: []any{""}}, func(w http.ResponseWriter, r *http.Request) {
-			if !guard.Local(r) {
-				if _, err := s.authenticate(r); err != nil {
-					s.refuse(w, r, err)
-					return
-				}
-			}
-			s.cfg.Metrics.ServeHTTP(w, r)
-		})
+		s.serve("GET /metrics", page{summary: "Counters for Prometheus", status: 200, media: "text/plain", shapes: []any{""}}, s.cfg.Metrics.ServeHTTP)
 	}
 	document := sync.OnceValues(s.Document)
 	s.serve("GET /openapi.json", page{summary: "This document", status: 200, media: "application/openapi+json"}, func(w http.ResponseWriter, r *http.Request) {

@@ -67,6 +67,7 @@ func rigOn(t testing.TB, kit *tholetest.Kit, change ...func(*httpapi.Config)) *r
 type caller struct {
 	g      *rig
 	cookie string
+	id     string // of the login
 	header http.Header
 }
 
@@ -76,15 +77,20 @@ func (g *rig) login(user thole.UserID) *caller {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	res, err := http.Get(g.URL + "/auth/login?code=" + code)
-	if err != nil {
-		g.t.Fatal(err)
+	return g.browser(obj{"code": code})
+}
+
+// browser logs in with a code or a token, as the page does.
+func (g *rig) browser(with obj) *caller {
+	g.t.Helper()
+	var in obj
+	c := &caller{g: g, header: http.Header{"Sec-Fetch-Site": {"same-origin"}}}
+	res := c.call(200, "POST", "/auth/login", with, &in)
+	if len(res.Cookies()) != 1 || !res.Cookies()[0].HttpOnly {
+		g.t.Fatalf("login: %v", res.Cookies())
 	}
-	_ = res.Body.Close()
-	if res.StatusCode != 200 || len(res.Cookies()) != 1 {
-		g.t.Fatalf("login: %s", res.Status)
-	}
-	return &caller{g: g, cookie: res.Cookies()[0].Value, header: http.Header{"Sec-Fetch-Site": {"same-origin"}}}
+	c.cookie, c.id = res.Cookies()[0].Value, in["id"].(string)
+	return c.with(httpapi.ProofHeader, in["proof"].(string))
 }
 
 func (c *caller) request(method, path string, body any) *http.Request {
@@ -115,7 +121,9 @@ func (c *caller) request(method, path string, body any) *http.Request {
 
 func (c *caller) with(k, v string) *caller {
 	d := *c
-	d.header = c.header.Clone()
+	if d.header = c.header.Clone(); d.header == nil {
+		d.header = http.Header{}
+	}
 	d.header.Set(k, v)
 	return &d
 }

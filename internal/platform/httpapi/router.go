@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/tholehq/thole/internal/platform/session"
 )
 
 // maxBody bounds a request: one message with its images.
@@ -14,7 +16,7 @@ const maxBody = 24 << 20
 func owned(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
-	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "events", "api", "openapi.json", "healthz", "metrics":
+	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
 		return true
 	}
 	return false
@@ -24,8 +26,8 @@ func owned(path string) bool {
 type Route struct {
 	Method string
 	Path   string
-	// Public routes answer without a login.
-	Public bool
+	// Public says why the route answers without a login; "": it does not.
+	Public string
 	// Text routes return errors as short plain text.
 	Text bool
 	// HTML routes return errors as a page.
@@ -61,7 +63,18 @@ func (m *router) find(r *http.Request) (http.Handler, string) {
 	return h, pattern
 }
 
-func (m *router) public(pattern string) bool { return m.routes[pattern].Public }
+// scopeOf is what a request needs its caller to be allowed.
+func scopeOf(r *http.Request) session.Scope {
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/auth/tokens"), strings.HasPrefix(path, "/auth/logins"):
+		return session.ScopeAdmin
+	case path == "/auth/logout", path == "/auth/tickets": // of the caller's own
+		return session.ScopeRead
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
+		return session.ScopeRead
+	}
+	return session.ScopeAct
+}
 
 // Routes lists what the server answers, besides the web UI.
 func (s *Server) Routes() []Route {

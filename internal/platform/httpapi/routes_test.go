@@ -31,7 +31,7 @@ func mine(g *rig) map[string]string {
 	g.me.call(201, "POST", "/auth/tokens", obj{"name": secret}, &token)
 	return map[string]string{
 		"session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
-		"token_id": token["id"].(string), "chat_id": id,
+		"token_id": token["id"].(string), "login_id": g.me.id, "chat_id": id,
 		"job_id": "01900000-0000-7000-8000-000000000001", "batch_id": "01900000-0000-7000-8000-000000000002",
 	}
 }
@@ -43,6 +43,7 @@ func bodies(ids map[string]string) map[string]any {
 	return map[string]any{
 		"POST /auth/login":                                       obj{"token": "thole_nobody"},
 		"POST /auth/tokens":                                      obj{"name": "n"},
+		"POST /auth/tickets":                                     obj{"path": "/sessions"},
 		"POST /sessions":                                         obj{"id": ids["session_id"], "provider": "test"},
 		"PATCH /sessions/{session_id}":                           obj{"name": "taken"},
 		"POST /sessions/{session_id}/fork":                       obj{},
@@ -142,11 +143,25 @@ func TestEveryRouteRefuses(t *testing.T) {
 			t.Fatalf("%s: the test has no body for it", name)
 		}
 		nobody := &caller{g: g, header: http.Header{"Sec-Fetch-Site": {"same-origin"}}}
-		if status, b := try(nobody, rt, nil); !rt.Public && (status != 401 || strings.Contains(b, secret)) {
+		if status, b := try(nobody, rt, nil); rt.Public == "" && (status != 401 || strings.Contains(b, secret)) {
 			t.Errorf("%s without a login: %d %s", name, status, b)
 		}
-		if status, _ := try(nobody, rt, func(r *http.Request) { r.Header.Set("Authorization", "Bearer thole_wrong") }); !rt.Public && status != 401 {
+		if status, _ := try(nobody, rt, func(r *http.Request) { r.Header.Set("Authorization", "Bearer thole_wrong") }); rt.Public == "" && status != 401 {
 			t.Errorf("%s with a wrong token: %d", name, status)
+		}
+		for what, change := range map[string]func(*http.Request){
+			"the cookie alone": func(r *http.Request) { r.Header.Del(httpapi.ProofHeader) },
+			"a wrong proof":    func(r *http.Request) { r.Header.Set(httpapi.ProofHeader, g.you.header.Get(httpapi.ProofHeader)) },
+			"the proof alone":  func(r *http.Request) { r.Header.Del("Cookie") },
+			"a wrong ticket":   func(r *http.Request) { r.URL.RawQuery = "ticket=x" },
+			"another's cookie": func(r *http.Request) {
+				r.Header.Del("Cookie")
+				r.AddCookie(&http.Cookie{Name: g.Cookies.Name(), Value: g.you.cookie})
+			},
+		} {
+			if status, b := try(g.me, rt, change); rt.Public == "" && (status != 401 || strings.Contains(b, secret)) {
+				t.Errorf("%s with %s: %d %s", name, what, status, b)
+			}
 		}
 		for what, change := range map[string]func(*http.Request){
 			"foreign host":   func(r *http.Request) { r.Host = "evil.example" },
@@ -165,14 +180,14 @@ func TestEveryRouteRefuses(t *testing.T) {
 				r.Header.Set("Upgrade", "websocket")
 			},
 		} {
-			if what == "silent upgrade" && rt.Public {
+			if what == "silent upgrade" && rt.Public != "" {
 				continue
 			}
 			if status, b := try(g.me, rt, change); status != 403 || strings.Contains(b, secret) {
 				t.Errorf("%s with %s: %d %s", name, what, status, b)
 			}
 		}
-		if rt.Method != "GET" && !rt.Public {
+		if rt.Method != "GET" && rt.Public == "" {
 			if status, _ := try(g.me, rt, func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }); status != 403 {
 				t.Errorf("%s with a cookie and no origin: %d", name, status)
 			}
@@ -180,7 +195,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 	}
 	for _, rt := range routes { // the other user, last: some of this would end a login
 		name := rt.Method + " " + rt.Path
-		if rt.Public || name == "POST /auth/logout" {
+		if rt.Public != "" || name == "POST /auth/logout" {
 			continue
 		}
 		status, b := try(g.you, rt, nil)

@@ -70,7 +70,7 @@ type Config struct {
 	DeliveriesChanged func() <-chan struct{}
 	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
 	LiveNetwork func(context.Context, thole.ThreadID) []event.Traffic
-	// Metrics answers /metrics, without a login for this machine alone; nil: nothing.
+	// Metrics answers /metrics; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.
 	UI      fs.FS
@@ -89,6 +89,7 @@ type Server struct {
 	api huma.API
 	ui  http.Handler
 
+	tickets  tickets
 	stopping chan struct{}
 	stop     sync.Once
 	streams  sync.WaitGroup
@@ -148,9 +149,10 @@ const (
 type who struct {
 	actor   thole.Actor
 	user    session.User
+	by      session.Maker // the login or token
 	expires time.Time
-	cookie  string // the session's secret, "" for a token
-	token   string // the token's secret, "" for a session
+	login   session.Secrets // zero for a token
+	token   string          // its secret, "" for a login
 }
 
 func actorOf(ctx context.Context) thole.Actor {
@@ -199,23 +201,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
+	if r.ContentLength > maxBody { // before a byte of it is read
+		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is too large: %w", &http.MaxBytesError{Limit: maxBody}))
+		return
+	}
 	route, pattern := s.mux.find(r)
-	if route == nil {
-		if !owned(r.URL.Path) {
-			s.ui.ServeHTTP(w, r)
-			return
-		}
-		s.unknown(w, r)
+	if route == nil && !owned(r.URL.Path) {
+		s.ui.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	if !s.mux.public(pattern) {
+	if s.mux.routes[pattern].Public == "" {
 		caller, err := s.authenticate(r)
+		if need := scopeOf(r); err == nil && !caller.by.Scope.Covers(need) {
+			err = thole.Errorf(thole.CodeForbidden, "this needs scope %s; the login or token has %s", need, caller.by.Scope)
+		}
 		if err != nil {
 			s.refuse(w, r, err)
 			return
 		}
+		ctx, done := s.cfg.Sessions.Hold(ctx, caller.by.ID)
+		defer done()
 		r = r.WithContext(context.WithValue(ctx, whoKey, caller))
+	}
+	if route == nil {
+		s.unknown(w, r)
+		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	s.mux.ServeHTTP(w, r)

@@ -1,7 +1,9 @@
-// Package session proves who speaks HTTP to us: a one-time login link becomes an
-// opaque session cookie, and scripts carry API tokens. It owns the secrets'
-// lives (made here, stored only as sums, used up, renewed, revoked) and turns a
-// request into a thole.Actor.
+// Package session proves who speaks HTTP to us. A one-time code becomes a browser's
+// login, which has two secrets: a cookie, which browsers send to every port of the
+// host, and a proof, which only scripts of our own origin can read; neither opens
+// anything alone. Scripts carry API tokens. The package owns the secrets' lives:
+// made here, stored only as sums, used up, renewed, revoked. What was made with a
+// login or a token ends with it.
 //
 // It knows no roles and refuses nothing but the unproven: what an actor may do
 // is decided after it. Passwords and single sign-on would be further ways into
@@ -12,19 +14,26 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 const (
 	// LoginLife is how long a printed link works.
 	LoginLife = 10 * time.Minute
-	// Life is how long a session lasts after it was last seen.
-	Life = 30 * 24 * time.Hour
+	// IdleLife is how long a login lasts after it was last used.
+	IdleLife = 14 * 24 * time.Hour
+	// Life is how long a login lasts at most.
+	Life = 90 * 24 * time.Hour
+	// TokenLife is how long a token lasts unless its maker says otherwise.
+	TokenLife = 90 * 24 * time.Hour
 	// seenEvery bounds how often being seen is written down.
 	seenEvery = time.Hour
 	// maxTokens bounds the API tokens of one user.
@@ -33,27 +42,34 @@ const (
 	tokenPrefix = "thole_"
 )
 
-// Store keeps the rows. Hashes are sums of secrets; a row that is not there, or
-// whose user is not active, is found=false. Every method is one transaction.
+// Store keeps the rows. Hashes are sums of secrets; a row that is not there, whose
+// user is not active, or one of whose ancestors ended before now, is found=false.
+// Every method is one transaction.
 type Store interface {
 	AddLogin(ctx context.Context, hash string, user thole.UserID, expires time.Time) error
 	// Redeem removes an unexpired login code and adds the session for its user. A
 	// code works once: of two callers one gets found=false.
 	Redeem(ctx context.Context, loginHash string, s Session) (got Session, found bool, err error)
+	// AddSession refuses with thole.CodeUnauthorized when the parent ended.
 	AddSession(ctx context.Context, s Session) error
-	Session(ctx context.Context, hash string) (s Session, found bool, err error)
+	Session(ctx context.Context, hash string, now time.Time) (s Session, found bool, err error)
+	Sessions(ctx context.Context, user thole.UserID) ([]Session, error)
 	RenewSession(ctx context.Context, hash string, seen, expires time.Time) error
-	RemoveSession(ctx context.Context, hash string) error
 
-	// AddToken refuses with thole.CodeOverloaded when the user has limit tokens.
+	// AddToken refuses with thole.CodeOverloaded when the user has limit tokens, and
+	// with thole.CodeUnauthorized when the parent ended.
 	AddToken(ctx context.Context, t Token, limit int) error
-	Token(ctx context.Context, hash string) (t Token, found bool, err error)
+	Token(ctx context.Context, hash string, now time.Time) (t Token, found bool, err error)
 	Tokens(ctx context.Context, user thole.UserID) ([]Token, error)
 	SeeToken(ctx context.Context, hash string, seen time.Time) error
-	RemoveToken(ctx context.Context, user thole.UserID, id string) (found bool, err error)
 
-	// Sweep removes what expired before now.
-	Sweep(ctx context.Context, now time.Time) error
+	// EndSession and EndToken remove one of the user's by its id, with everything
+	// that was made with it; ended has all their ids, none when there is no such row.
+	EndSession(ctx context.Context, user thole.UserID, id string) (ended []string, err error)
+	EndToken(ctx context.Context, user thole.UserID, id string) (ended []string, err error)
+
+	// Sweep removes what expired before now, with everything that was made with it.
+	Sweep(ctx context.Context, now time.Time) (ended []string, err error)
 }
 
 // User is who a secret belongs to.
@@ -63,14 +79,19 @@ type User struct {
 	Name  string
 }
 
-// Session is one logged-in browser.
+// Session is one logged-in browser. Its secrets are not in it.
 type Session struct {
-	Hash    string
+	Hash    string // of the cookie
+	Proof   string // sum of the second secret
+	ID      string
 	User    User
+	Scope   Scope
+	Parent  string // id of the token it was exchanged for; "": a code
 	Client  string
 	Created time.Time
 	Seen    time.Time
-	Expires time.Time
+	Expires time.Time // unless it is used before
+	Ends    time.Time // however often it is used
 }
 
 // Token is an API token; its secret is not in it.
@@ -79,6 +100,8 @@ type Token struct {
 	ID      string
 	User    User
 	Name    string
+	Scope   Scope
+	Parent  string // id of the login or token it was made with; "": the home's socket
 	Created time.Time
 	Seen    time.Time
 	Expires time.Time // zero: never
@@ -88,6 +111,7 @@ type Token struct {
 type Manager struct {
 	store Store
 	now   func() time.Time
+	held  holders
 }
 
 // New makes a manager; now is the clock, time.Now when nil.
@@ -120,69 +144,80 @@ func (m *Manager) NewLogin(ctx context.Context, user thole.UserID) (code string,
 	return code, nil
 }
 
-// Redeem uses a code up and starts a session. The returned secret belongs into
-// the cookie.
-func (m *Manager) Redeem(ctx context.Context, code, client string) (string, Session, error) {
-	value, s := m.fresh(client)
+// Secrets are the two of a browser's login: the cookie's value, and the proof that
+// its page keeps where only its own origin can read.
+type Secrets struct{ Cookie, Proof string }
+
+// Redeem uses a code up and starts a session.
+func (m *Manager) Redeem(ctx context.Context, code, client string) (Secrets, Session, error) {
+	secrets, s := m.fresh(client, ScopeAdmin)
 	s, found, err := m.store.Redeem(ctx, sum(code), s)
 	if err != nil {
-		return "", Session{}, thole.Errorf(thole.CodeOf(err), "log in: %w", err)
+		return Secrets{}, Session{}, thole.Errorf(thole.CodeOf(err), "log in: %w", err)
 	}
 	if !found {
-		return "", Session{}, thole.Errorf(thole.CodeUnauthorized, "this login link was used or is too old").
+		return Secrets{}, Session{}, thole.Errorf(thole.CodeUnauthorized, "this login link was used or is too old").
 			WithHint("`thole login` prints a new one")
 	}
-	return value, s, nil
+	return secrets, s, nil
 }
 
-// Exchange starts a session for the holder of an API token.
-func (m *Manager) Exchange(ctx context.Context, token, client string) (string, Session, error) {
-	t, err := m.token(ctx, token)
+// Exchange starts a session for the holder of an API token. It has the token's
+// scope and ends with it.
+func (m *Manager) Exchange(ctx context.Context, token, client string) (Secrets, Session, error) {
+	t, err := m.Bearer(ctx, token)
 	if err != nil {
-		return "", Session{}, err
+		return Secrets{}, Session{}, err
 	}
-	value, s := m.fresh(client)
-	s.User = t.User
-	if !t.Expires.IsZero() { // shorter than Life is never renewed: see Resolve
-		s.Expires = s.Expires.Add(-time.Second)
-		if t.Expires.Before(s.Expires) {
-			s.Expires = t.Expires
-		}
+	secrets, s := m.fresh(client, t.Scope)
+	s.User, s.Parent = t.User, t.ID
+	if !t.Expires.IsZero() && t.Expires.Before(s.Ends) {
+		s.Ends = t.Expires
 	}
+	s.Expires = earlier(s.Expires, s.Ends)
 	if err := m.store.AddSession(ctx, s); err != nil {
-		return "", Session{}, thole.Errorf(thole.CodeOf(err), "log in: %w", err)
+		return Secrets{}, Session{}, thole.Errorf(thole.CodeOf(err), "log in: %w", err)
 	}
-	return value, s, nil
+	return secrets, s, nil
 }
 
-func (m *Manager) fresh(client string) (string, Session) {
-	value, now := secret(), m.now()
+func (m *Manager) fresh(client string, scope Scope) (Secrets, Session) {
+	secrets, now := Secrets{secret(), secret()}, m.now()
 	if len(client) > 200 {
 		client = client[:200]
 	}
 	client = strings.ToValidUTF8(strings.ReplaceAll(client, "\x00", ""), "")
-	return value, Session{Hash: sum(value), Client: client, Created: now, Seen: now, Expires: now.Add(Life)}
+	return secrets, Session{
+		Hash: sum(secrets.Cookie), Proof: sum(secrets.Proof), ID: thole.NewID[string](now), Scope: scope, Client: client,
+		Created: now, Seen: now, Expires: now.Add(IdleLife), Ends: now.Add(Life),
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func errUnproven() error {
 	return thole.Errorf(thole.CodeUnauthorized, "not logged in").WithHint("open the link that `thole up` printed, or send an API token")
 }
 
-// Resolve finds the session of a cookie's value and keeps it alive.
-func (m *Manager) Resolve(ctx context.Context, value string) (Session, error) {
-	hash, now := sum(value), m.now()
-	s, found, err := m.store.Session(ctx, hash)
+// Resolve finds the session of a browser's two secrets and keeps it alive. The
+// cookie alone is no proof: every server of the host is sent it.
+func (m *Manager) Resolve(ctx context.Context, secrets Secrets) (Session, error) {
+	hash, now := sum(secrets.Cookie), m.now()
+	s, found, err := m.store.Session(ctx, hash, now)
 	if err != nil {
 		return Session{}, thole.Errorf(thole.CodeOf(err), "read session: %w", err)
 	}
-	if !found || !now.Before(s.Expires) {
+	proven := unguarded.Build || subtle.ConstantTimeCompare([]byte(s.Proof), []byte(sum(secrets.Proof))) == 1
+	if !found || !proven || !now.Before(s.Expires) {
 		return Session{}, errUnproven()
 	}
 	if now.Sub(s.Seen) >= seenEvery {
-		if s.Expires.Sub(s.Seen) >= Life { // one that was shortened when it began keeps its end
-			s.Expires = now.Add(Life)
-		}
-		s.Seen = now
+		s.Seen, s.Expires = now, earlier(now.Add(IdleLife), s.Ends)
 		if err := m.store.RenewSession(ctx, hash, now, s.Expires); err != nil {
 			return Session{}, thole.Errorf(thole.CodeOf(err), "renew session: %w", err)
 		}
@@ -190,13 +225,36 @@ func (m *Manager) Resolve(ctx context.Context, value string) (Session, error) {
 	return s, nil
 }
 
-// End logs a cookie's session out. Ending one that is not there is fine.
-func (m *Manager) End(ctx context.Context, value string) error {
-	if err := m.store.RemoveSession(ctx, sum(value)); err != nil {
-		return thole.Errorf(thole.CodeOf(err), "log out: %w", err)
+// Logins lists the logged-in browsers of a user, oldest first.
+func (m *Manager) Logins(ctx context.Context, user thole.UserID) ([]Session, error) {
+	all, err := m.store.Sessions(ctx, user)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeOf(err), "list logins: %w", err)
+	}
+	return slices.DeleteFunc(all, func(s Session) bool { return !m.now().Before(s.Expires) }), nil
+}
+
+// EndLogin logs a browser out, with everything that was made with its login.
+func (m *Manager) EndLogin(ctx context.Context, user thole.UserID, id string) error {
+	ended, err := m.store.EndSession(ctx, user, id)
+	return m.over(ended, err, "login", id)
+}
+
+// over ends the requests in progress of what ended.
+func (m *Manager) over(ended []string, err error, kind, id string) error {
+	if err != nil {
+		return thole.Errorf(thole.CodeOf(err), "revoke %s: %w", kind, err)
+	}
+	m.held.end(ended)
+	if len(ended) == 0 {
+		return thole.Errorf(thole.CodeNotFound, "no %s %s", kind, id)
 	}
 	return nil
 }
 
 // Sweep removes what expired.
-func (m *Manager) Sweep(ctx context.Context) error { return m.store.Sweep(ctx, m.now()) }
+func (m *Manager) Sweep(ctx context.Context) error {
+	ended, err := m.store.Sweep(ctx, m.now())
+	m.held.end(ended)
+	return err
+}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -38,13 +39,14 @@ func TestLoginWorksOnce(t *testing.T) {
 		link := must(m.NewLogin(ctx, thole.LocalUser))(t)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		var won []string
+		var won []session.Secrets
+		var id string
 		for range 8 {
 			wg.Go(func() {
 				value, s, err := m.Redeem(ctx, link, "browser")
 				if err == nil && s.User.ID == thole.LocalUser && s.User.Login == "local" {
 					mu.Lock()
-					won = append(won, value)
+					won, id = append(won, value), s.ID
 					mu.Unlock()
 				} else if thole.CodeOf(err) != thole.CodeUnauthorized {
 					t.Errorf("redeem = %+v, %v", s, err)
@@ -55,40 +57,74 @@ func TestLoginWorksOnce(t *testing.T) {
 		if len(won) != 1 {
 			t.Fatalf("the link worked %d times", len(won))
 		}
-		if s := must(m.Resolve(ctx, won[0]))(t); s.User.ID != thole.LocalUser || s.Client != "browser" {
+		if s := must(m.Resolve(ctx, won[0]))(t); s.User.ID != thole.LocalUser || s.Client != "browser" || s.Scope != session.ScopeAdmin {
 			t.Fatalf("session = %+v", s)
 		}
-		_, err := m.Resolve(ctx, link)
-		code(t, err, thole.CodeUnauthorized) // a login code is no cookie
-		if err := m.End(ctx, won[0]); err != nil {
+		now = now.Add(time.Second)
+		other, _, err := m.Redeem(ctx, must(m.NewLogin(ctx, thole.LocalUser))(t), "other")
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, wrong := range []session.Secrets{
+			{Cookie: link, Proof: won[0].Proof}, {Cookie: won[0].Cookie}, {Proof: won[0].Proof}, {Cookie: won[0].Proof, Proof: won[0].Cookie},
+			{Cookie: won[0].Cookie, Proof: other.Proof}, {Cookie: other.Cookie, Proof: won[0].Proof}, {Cookie: won[0].Cookie, Proof: won[0].Cookie},
+		} {
+			_, err := m.Resolve(ctx, wrong)
+			code(t, err, thole.CodeUnauthorized)
+		}
+		if all := must(m.Logins(ctx, thole.LocalUser))(t); len(all) != 2 || all[0].ID != id {
+			t.Fatalf("logins = %+v", all)
+		}
+		held, done := m.Hold(ctx, id)
+		defer done()
+		code(t, m.EndLogin(ctx, "00000000-0000-7000-8000-000000000009", id), thole.CodeNotFound)
+		code(t, m.Revoke(ctx, thole.LocalUser, id), thole.CodeNotFound) // a login is no token
+		if held.Err() != nil {
+			t.Fatal("a refused end ended requests")
+		}
+		if err := m.EndLogin(ctx, thole.LocalUser, id); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(context.Cause(held), session.ErrEnded) {
+			t.Fatalf("a request of an ended login: %v", context.Cause(held))
 		}
 		_, err = m.Resolve(ctx, won[0])
 		code(t, err, thole.CodeUnauthorized)
+		must(m.Resolve(ctx, other))(t)
 	})
 }
 
 func TestTimes(t *testing.T) {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	began := now
 	m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
 	late := must(m.NewLogin(ctx, thole.LocalUser))(t)
-	link := must(m.NewLogin(ctx, thole.LocalUser))(t)
-	value, _, err := m.Redeem(ctx, link, "")
+	idle, _, err := m.Redeem(ctx, must(m.NewLogin(ctx, thole.LocalUser))(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, _, err := m.Redeem(ctx, must(m.NewLogin(ctx, thole.LocalUser))(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(session.LoginLife)
 	_, _, err = m.Redeem(ctx, late, "")
 	code(t, err, thole.CodeUnauthorized)
-	for range 3 { // being used keeps it alive
-		now = now.Add(session.Life - time.Hour)
-		must(m.Resolve(ctx, value))(t)
+	for now = began; now.Before(began.Add(session.Life)); now = now.Add(session.IdleLife - time.Hour) {
+		must(m.Resolve(ctx, used))(t) // being used keeps it alive
+		if now.After(began.Add(session.IdleLife)) {
+			_, err = m.Resolve(ctx, idle)
+			code(t, err, thole.CodeUnauthorized)
+		}
 	}
-	now = now.Add(session.Life)
-	_, err = m.Resolve(ctx, value)
+	now = began.Add(session.Life)
+	_, err = m.Resolve(ctx, used) // but not for ever
 	code(t, err, thole.CodeUnauthorized)
 	if err := m.Sweep(ctx); err != nil {
 		t.Fatal(err)
+	}
+	if all := must(m.Logins(ctx, thole.LocalUser))(t); len(all) != 0 {
+		t.Fatalf("logins = %+v", all)
 	}
 }
 
@@ -96,22 +132,22 @@ func TestTokens(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		now := time.Now()
 		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
-		value, tok, err := m.NewToken(ctx, thole.LocalUser, " ci ", time.Hour)
-		if err != nil || tok.Name != "ci" || !strings.HasPrefix(value, "thole_") {
+		value, tok, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: " ci ", Life: time.Hour})
+		if err != nil || tok.Name != "ci" || tok.Scope != session.ScopeAct || !strings.HasPrefix(value, "thole_") {
 			t.Fatalf("token = %q %+v %v", value, tok, err)
 		}
 		if got := must(m.Bearer(ctx, value))(t); got.ID != tok.ID || got.User.ID != thole.LocalUser {
 			t.Fatalf("bearer = %+v", got)
 		}
-		cookie, s, err := m.Exchange(ctx, value, "")
-		if err != nil || s.Expires.After(now.Add(time.Hour)) {
-			t.Fatalf("a session of a token must not outlive it: %+v %v", s, err)
+		browser, s, err := m.Exchange(ctx, value, "")
+		if err != nil || s.Expires.After(now.Add(time.Hour)) || s.Scope != session.ScopeAct {
+			t.Fatalf("a session of a token must not outlive it or do more: %+v %v", s, err)
 		}
-		must(m.Resolve(ctx, cookie))(t)
-		_, err = m.Bearer(ctx, cookie)
-		code(t, err, thole.CodeUnauthorized)
-		_, err = m.Bearer(ctx, value+"x")
-		code(t, err, thole.CodeUnauthorized)
+		must(m.Resolve(ctx, browser))(t)
+		for _, wrong := range []string{browser.Cookie, browser.Proof, value + "x"} {
+			_, err = m.Bearer(ctx, wrong)
+			code(t, err, thole.CodeUnauthorized)
+		}
 		code(t, m.Revoke(ctx, "00000000-0000-7000-8000-000000000009", tok.ID), thole.CodeNotFound)
 		now = now.Add(time.Hour)
 		_, err = m.Bearer(ctx, value)
@@ -123,38 +159,125 @@ func TestTokens(t *testing.T) {
 		if err := m.Revoke(ctx, thole.LocalUser, tok.ID); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = m.NewToken(ctx, thole.LocalUser, "", 0)
-		code(t, err, thole.CodeInvalid)
+		for _, bad := range []session.Grant{{}, {Name: "x", Life: -1}, {Name: "x", Scope: "root"}, {Name: "x", Life: 1, Never: true}} {
+			_, _, err = m.NewToken(ctx, thole.LocalUser, bad)
+			code(t, err, thole.CodeInvalid)
+		}
+		_, tok, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "default"})
+		if err != nil || !tok.Expires.Equal(now.Add(session.TokenLife)) || tok.Describe().Warning != "" {
+			t.Fatalf("a token expires by default: %+v %v", tok, err)
+		}
+		_, tok, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "for ever", Never: true})
+		if err != nil || !tok.Expires.IsZero() || tok.Describe().Warning == "" {
+			t.Fatalf("a token that never expires is said to: %+v %v", tok, err)
+		}
 	})
 }
 
-// Being used does not carry the session of a token beyond the token's own end.
-func TestSessionOfATokenEndsWithIt(t *testing.T) {
-	for _, life := range []time.Duration{3 * time.Hour, session.Life + time.Hour} {
+// Being used does not carry the login of a token beyond the token's own end.
+func TestLoginOfATokenEndsWithIt(t *testing.T) {
+	for _, life := range []time.Duration{3 * time.Hour, session.IdleLife + time.Hour} {
 		now := time.Now()
 		began := now
 		m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
-		value, _, err := m.NewToken(ctx, thole.LocalUser, "used", life)
+		value, _, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "used", Life: life})
 		if err != nil {
 			t.Fatal(err)
 		}
-		cookie, _, err := m.Exchange(ctx, value, "")
+		browser, _, err := m.Exchange(ctx, value, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		now = began.Add(2 * time.Hour)
-		must(m.Resolve(ctx, cookie))(t)
+		must(m.Resolve(ctx, browser))(t)
 		now = began.Add(life)
-		_, err = m.Resolve(ctx, cookie)
+		_, err = m.Resolve(ctx, browser)
 		code(t, err, thole.CodeUnauthorized)
 	}
+}
+
+// A token makes none that may do more or lasts longer than itself.
+func TestTokensMakeNoMore(t *testing.T) {
+	now := time.Now()
+	m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
+	_, parent, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "parent", Life: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := session.Maker{ID: parent.ID, Scope: parent.Scope, Ends: parent.Expires}
+	_, _, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "more", Scope: session.ScopeAdmin, By: by})
+	code(t, err, thole.CodeForbidden)
+	for _, g := range []session.Grant{{Never: true}, {}, {Life: 2 * time.Hour}} {
+		g.Name, g.By, g.Scope = "same", by, session.ScopeRead
+		if _, child, err := m.NewToken(ctx, thole.LocalUser, g); err != nil || !child.Expires.Equal(parent.Expires) {
+			t.Fatalf("%+v outlives its maker: %+v, %v", g, child, err)
+		}
+	}
+}
+
+// What was made with a login or a token ends with it, however deep and however it
+// ends, and its requests in progress end too.
+func TestCascade(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		now := time.Now()
+		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
+		for _, how := range []string{"revoke", "expire", "sweep"} {
+			_, root, err := m.Redeem(ctx, must(m.NewLogin(ctx, thole.LocalUser))(t), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, tok, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "child", Scope: session.ScopeAdmin, By: session.Maker{ID: root.ID, Scope: root.Scope, Ends: root.Ends}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			browser, s, err := m.Exchange(ctx, value, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaf, last, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "leaf", By: session.Maker{ID: s.ID, Scope: s.Scope, Ends: s.Ends}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stays, _, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "stays"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, done := m.Hold(ctx, last.ID)
+			must(m.Bearer(ctx, leaf))(t)
+			switch how {
+			case "revoke":
+				err = m.EndLogin(ctx, thole.LocalUser, root.ID)
+			case "expire": // the root was not used, what hangs on it was
+				now = now.Add(session.IdleLife)
+			case "sweep":
+				now = now.Add(session.IdleLife)
+				err = m.Sweep(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ended := held.Err() != nil; ended != (how != "expire") {
+				t.Errorf("%s: a request in progress ended: %v", how, ended)
+			}
+			done()
+			for _, v := range []string{value, leaf} {
+				_, err := m.Bearer(ctx, v)
+				code(t, err, thole.CodeUnauthorized)
+			}
+			_, err = m.Resolve(ctx, browser)
+			code(t, err, thole.CodeUnauthorized)
+			_, _, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "late", By: session.Maker{ID: tok.ID, Scope: tok.Scope, Ends: tok.Expires}})
+			code(t, err, thole.CodeUnauthorized)
+			must(m.Bearer(ctx, stays))(t)
+		}
+	})
 }
 
 func TestTokenLimit(t *testing.T) {
 	m := session.New(storetest.SQLite(t).LoginSessions(), nil)
 	var err error
 	for i := 0; i < 101 && err == nil; i++ {
-		_, _, err = m.NewToken(ctx, thole.LocalUser, "t", 0)
+		_, _, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "t"})
 	}
 	code(t, err, thole.CodeOverloaded)
 }

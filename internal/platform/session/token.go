@@ -8,19 +8,53 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
+// Grant is what a new token is to be.
+type Grant struct {
+	Name  string
+	Scope Scope         // "": act
+	Life  time.Duration // 0: TokenLife
+	Never bool          // it does not expire
+	By    Maker
+}
+
+// Maker is the login or token that a token is made with; zero: the home's socket,
+// whose user may make any.
+type Maker struct {
+	ID    string
+	Scope Scope
+	Ends  time.Time // zero: never
+}
+
 // NewToken makes an API token. The secret is returned here and never again.
-func (m *Manager) NewToken(ctx context.Context, user thole.UserID, name string, life time.Duration) (string, Token, error) {
-	name = strings.TrimSpace(name)
+func (m *Manager) NewToken(ctx context.Context, user thole.UserID, g Grant) (string, Token, error) {
+	name := strings.TrimSpace(g.Name)
 	if name == "" || len(name) > 200 {
 		return "", Token{}, thole.Errorf(thole.CodeInvalid, "a token needs a name of at most 200 bytes")
 	}
-	if life < 0 {
-		return "", Token{}, thole.Errorf(thole.CodeInvalid, "a token cannot expire in the past")
+	if g.Life < 0 || g.Never && g.Life > 0 {
+		return "", Token{}, thole.Errorf(thole.CodeInvalid, "a token expires in the future, or never")
+	}
+	if g.Scope == "" {
+		g.Scope = ScopeAct
+	}
+	if !g.Scope.Valid() {
+		return "", Token{}, thole.Errorf(thole.CodeInvalid, "scope %q is unknown", g.Scope).WithHint("it is read, act or admin")
 	}
 	now, value := m.now(), tokenPrefix+secret()
-	t := Token{Hash: sum(value), ID: thole.NewID[string](now), User: User{ID: user}, Name: name, Created: now}
-	if life > 0 {
-		t.Expires = now.Add(life)
+	t := Token{Hash: sum(value), ID: thole.NewID[string](now), User: User{ID: user}, Name: name, Scope: g.Scope, Parent: g.By.ID, Created: now}
+	switch {
+	case g.Life > 0:
+		t.Expires = now.Add(g.Life)
+	case !g.Never:
+		t.Expires = now.Add(TokenLife)
+	}
+	if g.By.ID != "" {
+		if !g.By.Scope.Covers(t.Scope) {
+			return "", Token{}, thole.Errorf(thole.CodeForbidden, "a token of scope %s cannot be made with scope %s", t.Scope, g.By.Scope)
+		}
+		if !g.By.Ends.IsZero() && (t.Expires.IsZero() || g.By.Ends.Before(t.Expires)) {
+			t.Expires = g.By.Ends
+		}
 	}
 	if err := m.store.AddToken(ctx, t, maxTokens); err != nil {
 		return "", Token{}, thole.Errorf(thole.CodeOf(err), "make token: %w", err)
@@ -28,12 +62,13 @@ func (m *Manager) NewToken(ctx context.Context, user thole.UserID, name string, 
 	return value, t, nil
 }
 
-func (m *Manager) token(ctx context.Context, value string) (Token, error) {
+// Bearer finds the token that a script sent.
+func (m *Manager) Bearer(ctx context.Context, value string) (Token, error) {
 	if !strings.HasPrefix(value, tokenPrefix) {
 		return Token{}, errUnproven()
 	}
 	hash, now := sum(value), m.now()
-	t, found, err := m.store.Token(ctx, hash)
+	t, found, err := m.store.Token(ctx, hash, now)
 	if err != nil {
 		return Token{}, thole.Errorf(thole.CodeOf(err), "read token: %w", err)
 	}
@@ -49,11 +84,6 @@ func (m *Manager) token(ctx context.Context, value string) (Token, error) {
 	return t, nil
 }
 
-// Bearer finds the token that a script sent.
-func (m *Manager) Bearer(ctx context.Context, value string) (Token, error) {
-	return m.token(ctx, value)
-}
-
 // Tokens lists the tokens of a user, oldest first.
 func (m *Manager) Tokens(ctx context.Context, user thole.UserID) ([]Token, error) {
 	all, err := m.store.Tokens(ctx, user)
@@ -63,14 +93,8 @@ func (m *Manager) Tokens(ctx context.Context, user thole.UserID) ([]Token, error
 	return all, nil
 }
 
-// Revoke ends a token of the user.
+// Revoke ends a token of the user, with everything that was made with it.
 func (m *Manager) Revoke(ctx context.Context, user thole.UserID, id string) error {
-	found, err := m.store.RemoveToken(ctx, user, id)
-	if err != nil {
-		return thole.Errorf(thole.CodeOf(err), "revoke token: %w", err)
-	}
-	if !found {
-		return thole.Errorf(thole.CodeNotFound, "no token %s", id)
-	}
-	return nil
+	ended, err := m.store.EndToken(ctx, user, id)
+	return m.over(ended, err, "token", id)
 }

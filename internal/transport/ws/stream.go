@@ -65,10 +65,14 @@ func (s *stream) Read(context.Context) ([]byte, error) {
 	}
 	for {
 		typ, r, err := s.c.Reader(context.Background())
-		if err != nil {
-			return nil, explain(err)
+		if err == nil {
+			s.buf, err = readAll(s.buf[:0], r)
 		}
-		if s.buf, err = readAll(s.buf[:0], r); err != nil {
+		if err != nil {
+			if errors.Is(err, websocket.ErrMessageTooBig) {
+				s.code = websocket.StatusMessageTooBig
+				_ = s.Close("message too big")
+			}
 			return nil, explain(err)
 		}
 		if typ == websocket.MessageBinary && s.ignoreBinary {

@@ -212,7 +212,7 @@ test("regenerate", async () => {
 
 test("errors are short sentences", async () => {
   await assert.rejects(send("hello", { body: { provider: "nobody" } }), (e) => {
-    assert.match(e.message, /no provider/);
+    assert.match(e.message, /unknown provider/);
     assert.ok(!e.message.includes("{"), e.message);
     return true;
   });

@@ -23,12 +23,13 @@ func TestTokenCommand(t *testing.T) {
 	}
 	var page struct {
 		Base string `json:"base"`
+		URL  string `json:"url"`
 	}
 	if err := json.Unmarshal([]byte(run(0, "login", "--json")), &page); err != nil {
 		t.Fatal(err)
 	}
 	var made struct{ ID, Token string }
-	if err := json.Unmarshal([]byte(run(0, "token", "create", "ci", "--expires-in", "1h", "--json")), &made); err != nil || !strings.HasPrefix(made.Token, "thole_") {
+	if err := json.Unmarshal([]byte(run(0, "token", "create", "ci", "--expires", "1h", "--json")), &made); err != nil || !strings.HasPrefix(made.Token, "thole_") {
 		t.Fatalf("%+v: %v", made, err)
 	}
 	status := func() int {
@@ -57,5 +58,57 @@ func TestTokenCommand(t *testing.T) {
 	}
 	run(3, "token", "revoke", made.ID)
 	run(2, "token", "create", "")
-	run(2, "token", "create", "x", "--expires-in", "-1h")
+	for _, bad := range []string{"-1h", "0d", "d", "1.5s", "x", "-1d", "1dd"} {
+		run(2, "token", "create", "x", "--expires", bad)
+	}
+	run(2, "token", "create", "x", "--scope", "root")
+	run(0, "token", "create", "old", "--expires-in", "1h") // as before
+	if list := run(0, "token", "list"); strings.Contains(list, "warning") {
+		t.Errorf("the list is\n%s", list)
+	}
+	run(0, "token", "create", "for ever", "--expires", "never", "--scope", "read")
+	if list := run(0, "token", "list"); !strings.Contains(list, "warning: 1 never expire") || !strings.Contains(list, "read") {
+		t.Errorf("the list is\n%s", list)
+	}
+
+	// A browser's login is listed and ended.
+	if err := json.Unmarshal([]byte(run(0, "login", "--json")), &page); err != nil {
+		t.Fatal(err)
+	}
+	at, code, _ := strings.Cut(page.URL, "#code=")
+	res, err := http.Post(at, "application/json", strings.NewReader(`{"code":"`+code+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var login struct{ ID, Proof string }
+	if err := json.NewDecoder(res.Body).Decode(&login); err != nil || login.ID == "" {
+		t.Fatalf("%s: %v", res.Status, err)
+	}
+	session := func() int {
+		t.Helper()
+		r, err := http.NewRequest("GET", page.Base+"/auth/session", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.AddCookie(res.Cookies()[0])
+		r.Header.Set("Thole-Proof", login.Proof)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	if got := session(); got != 200 {
+		t.Errorf("a fresh login: %d", got)
+	}
+	if list := run(0, "login", "list"); !strings.Contains(list, login.ID) || strings.Contains(list, login.Proof) {
+		t.Errorf("the list is\n%s", list)
+	}
+	run(0, "login", "revoke", login.ID)
+	if got := session(); got != 401 {
+		t.Errorf("a revoked login: %d", got)
+	}
+	run(3, "login", "revoke", login.ID)
 }

@@ -159,18 +159,23 @@ func (l *lockedBuffer) Bytes() []byte {
 // login uses the link once and makes a token with what it gives.
 func (r *rig) login(t testing.TB, link string) {
 	t.Helper()
-	c := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := c.Get(link)
+	page, code, _ := strings.Cut(link, "#code=")
+	res, err := http.Post(page, "application/json", strings.NewReader(`{"code":"`+code+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	res.Body.Close()
+	defer res.Body.Close()
+	var login struct{ Proof string }
+	if err := json.NewDecoder(res.Body).Decode(&login); err != nil {
+		t.Fatal(err)
+	}
 	req, err := http.NewRequest("POST", r.base+"/auth/tokens", strings.NewReader(`{"name":"test"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Origin", r.base)
+	req.Header.Set("Thole-Proof", login.Proof)
 	for _, cookie := range res.Cookies() {
 		req.AddCookie(cookie)
 	}

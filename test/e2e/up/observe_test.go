@@ -64,6 +64,9 @@ func (c *collector) all() map[string][]string {
 // measured reads every sample at /metrics: of a histogram how many there were.
 func (r *running) measured() map[string]float64 {
 	r.t.Helper()
+	if r.token == "" {
+		r.token = token(r.t, r.home, "--scope", "read")
+	}
 	code, body := r.get("/metrics")
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(body))

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -72,8 +73,9 @@ func TestUpOverTLS(t *testing.T) {
 	}
 	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}}
 	defer browser.CloseIdleConnections()
-	res, err := browser.Get(r.url)
-	if err != nil {
+	res := enter(t, browser, r.url)
+	var login struct{ Proof string }
+	if err := json.NewDecoder(res.Body).Decode(&login); err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
@@ -91,6 +93,7 @@ func TestUpOverTLS(t *testing.T) {
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Origin", origin)
+		req.Header.Set("Thole-Proof", login.Proof)
 		req.AddCookie(cookies[0])
 		res, err := browser.Do(req)
 		if err != nil {
@@ -108,7 +111,7 @@ func TestUpBehindAProxy(t *testing.T) {
 	h := home.New(t)
 	configure(t, h, "[http]\npublic_url = \"https://agents.example.org\"\n")
 	r := start(t, h)
-	if !strings.HasPrefix(r.url, "https://agents.example.org/auth/login?code=") {
+	if !strings.HasPrefix(r.url, "https://agents.example.org/auth/login#code=") {
 		t.Fatalf("the link is %s", r.url)
 	}
 	secret, words, code := h.Run("token", "create", "watch", "--json")
@@ -141,7 +144,9 @@ func TestUpBehindAProxy(t *testing.T) {
 		{"agents.example.org", "/metrics", secret, 200},
 		{"agents.example.org", "/auth/session", secret, 200},
 		{"evil.example.org", "/metrics", secret, 403},
-		{r.addr, "/metrics", "", 200},
+		{r.addr, "/metrics", "", 401},
+		{r.addr, "/readyz", "", 200},
+		{"evil.example.org", "/readyz", "", 403},
 	} {
 		if got := ask(c.host, c.path, c.token); got != c.want {
 			t.Errorf("%s%s with token %t: %d, want %d", c.host, c.path, c.token != "", got, c.want)

@@ -27,8 +27,10 @@ type running struct {
 	url  string // the one-time link
 	base string
 	addr string // it listens there
-	errs *bytes.Buffer
-	over chan struct{} // closed when the process has ended
+
+	token string // sent with requests
+	errs  *bytes.Buffer
+	over  chan struct{} // closed when the process has ended
 }
 
 func start(t *testing.T, h *home.Home, args ...string) *running {
@@ -57,9 +59,44 @@ func start(t *testing.T, h *home.Home, args ...string) *running {
 	return r
 }
 
+// as sends a token with each request.
+func (r *running) as(token string) *running {
+	with := *r
+	with.token = token
+	return &with
+}
+
+// token makes one on the command line.
+func token(t *testing.T, h *home.Home, flags ...string) string {
+	t.Helper()
+	out, words, code := h.Run(append([]string{"token", "create", "test"}, flags...)...)
+	if code != 0 {
+		t.Fatal(words)
+	}
+	return strings.TrimSpace(out)
+}
+
+// enter posts the code of a link, as the page that it opens does.
+func enter(t *testing.T, browser *http.Client, link string) *http.Response {
+	t.Helper()
+	page, code, _ := strings.Cut(link, "#code=")
+	res, err := browser.Post(page, "application/json", strings.NewReader(`{"code":"`+code+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
 func (r *running) get(path string) (int, string) {
 	r.t.Helper()
-	res, err := http.Get(r.base + path)
+	req, err := http.NewRequest("GET", r.base+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -86,7 +123,10 @@ func TestUpFromTheFirstLineToCtrlC(t *testing.T) {
 	if code, body := r.get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
-	if code, body := r.get("/metrics"); code != http.StatusOK || !strings.Contains(body, "thole_build_info{") {
+	if code, body := r.get("/metrics"); code != http.StatusUnauthorized {
+		t.Errorf("/metrics without a token: %d %s", code, body)
+	}
+	if code, body := r.as(token(t, h, "--scope", "read")).get("/metrics"); code != http.StatusOK || !strings.Contains(body, "thole_build_info{") {
 		t.Errorf("/metrics: %d %s", code, body)
 	}
 
@@ -97,25 +137,19 @@ func TestUpFromTheFirstLineToCtrlC(t *testing.T) {
 
 	// The link works once; another comes from the command it names.
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	enter := func(link string) int {
-		res, err := browser.Get(link)
-		if err != nil {
-			t.Fatal(err)
-		}
+	follow := func(link string) int {
+		res := enter(t, browser, link)
 		defer res.Body.Close()
-		if len(res.Cookies()) > 0 {
-			return http.StatusOK
-		}
 		return res.StatusCode
 	}
-	if got := enter(r.url); got != http.StatusOK {
+	if got := follow(r.url); got != http.StatusOK {
 		t.Errorf("the link: %d", got)
 	}
-	if got := enter(r.url); got == http.StatusOK {
+	if got := follow(r.url); got == http.StatusOK {
 		t.Error("the link logged a second browser in")
 	}
 	link, words, _ := h.Run("login")
-	if got := enter(strings.TrimSpace(link)); got != http.StatusOK {
+	if got := follow(strings.TrimSpace(link)); got != http.StatusOK {
 		t.Errorf("thole login: %d %s", got, words)
 	}
 

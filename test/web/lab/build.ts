@@ -4,11 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Builds the binary once, with the UI that lies in web/dist, unless THOLE_BIN names one. */
+/** Builds the binary once, with the UI that lies in web/dist, and the one without its guards that attacks are shown to succeed on, unless THOLE_BIN and THOLE_UNGUARDED_BIN name them. */
 export default function build(): void {
-  if (process.env.THOLE_BIN) return;
-  const bin = join(mkdtempSync(join(tmpdir(), "thole-bin-")), "thole");
+  const dir = mkdtempSync(join(tmpdir(), "thole-bin-"));
   const root = fileURLToPath(new URL("../../..", import.meta.url));
-  execFileSync("go", ["build", "-o", bin, "./cmd/thole"], { cwd: root, stdio: "inherit" });
-  process.env.THOLE_BIN = bin;
+  const make = (name: string, ...flags: string[]) => {
+    execFileSync("go", ["build", ...flags, "-o", join(dir, name), "./cmd/thole"], { cwd: root, stdio: "inherit" });
+    return join(dir, name);
+  };
+  process.env.THOLE_BIN ??= make("thole");
+  process.env.THOLE_UNGUARDED_BIN ??= make("thole-unguarded", "-tags", "thole_unguarded");
 }

@@ -71,7 +71,7 @@ export class Desk {
   async shot(name: string, title?: string): Promise<void> {
     if (!process.env.THOLE_SHOTS) return;
     if (title) {
-      const edit = ([id, name]: string[]) => fetch(`/sessions/${id}`, { method: "PATCH", headers: { "content-type": "application/json" }, body: JSON.stringify({ name }) }).then((it) => it.status);
+      const edit = ([id, name]: string[]) => fetch(`/sessions/${id}`, { method: "PATCH", headers: { "content-type": "application/json", "thole-proof": localStorage.getItem("thole.proof")! }, body: JSON.stringify({ name }) }).then((it) => it.status);
       expect(await this.page.evaluate(edit, [this.sessionID, title])).toBe(200);
       await expect(this.page.getByText(title).first()).toBeAttached();
     }

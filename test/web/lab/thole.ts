@@ -42,7 +42,10 @@ export class Thole {
   readonly root = mkdtempSync(join(tmpdir(), "thole-web-"));
   readonly home = join(this.root, "home");
 
-  constructor(private readonly withAgents: AgentName[] = []) {}
+  constructor(
+    private readonly withAgents: AgentName[] = [],
+    private readonly bin = process.env.THOLE_BIN!,
+  ) {}
 
   private get env(): Record<string, string> {
     const path = [...this.withAgents.map((name) => dirname(agentPath(name)!)), "/usr/bin", "/bin"].join(":");
@@ -55,7 +58,7 @@ export class Thole {
 
   async start(): Promise<void> {
     this.port ||= await freePort();
-    const child = spawn(process.env.THOLE_BIN!, ["up", "--demo", "--no-browser", "--listen", `127.0.0.1:${this.port}`], { env: this.env, cwd: this.root, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(this.bin, ["up", "--demo", "--no-browser", "--listen", `127.0.0.1:${this.port}`], { env: this.env, cwd: this.root, stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     let said = "";
     await new Promise<void>((up, failed) => {
@@ -99,12 +102,19 @@ export class Thole {
   }
 
   cli(...args: string[]): string {
-    return execFileSync(process.env.THOLE_BIN!, ["--home", this.home, ...args], { env: this.env, encoding: "utf8" });
+    return execFileSync(this.bin, ["--home", this.home, ...args], { env: this.env, encoding: "utf8" });
   }
 
   /** background runs a command and answers when it ended. */
   background(...args: string[]): Promise<string> {
-    return new Promise((done, failed) => execFile(process.env.THOLE_BIN!, ["--home", this.home, ...args], { env: this.env }, (error, out) => (error ? failed(error) : done(out))));
+    return new Promise((done, failed) => execFile(this.bin, ["--home", this.home, ...args], { env: this.env }, (error, out) => (error ? failed(error) : done(out))));
+  }
+
+  /** socket serves the contract's WebSocket without a token, and answers with its address. */
+  async socket(): Promise<{ url: string; end: () => void }> {
+    const child = spawn(this.bin, ["--home", this.home, "app-server", "--listen", "ws://127.0.0.1:0", "--ws-auth", "none"], { env: this.env, stdio: ["ignore", "pipe", "inherit"] });
+    const url = await new Promise<string>((said) => child.stdout.once("data", (data: Buffer) => said(data.toString().trim())));
+    return { url, end: () => child.kill("SIGKILL") };
   }
 
   /** loginLink is a fresh one-time link. */

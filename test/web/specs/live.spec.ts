@@ -11,7 +11,7 @@ const reload = (desk: Desk) => Promise.all([desk.page.waitForResponse(/\/snapsho
 /** run is what another client starts. */
 const run = async (desk: Desk, text: string) => {
   const status = await desk.page.evaluate(
-    ([id, text]) => fetch(`/sessions/${id}/runs`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text }) }).then((it) => it.status),
+    ([id, text]) => fetch(`/sessions/${id}/runs`, { method: "POST", headers: { "content-type": "application/json", "thole-proof": localStorage.getItem("thole.proof")! }, body: JSON.stringify({ text }) }).then((it) => it.status),
     [desk.sessionID, text],
   );
   expect(status).toBe(201);

@@ -18,8 +18,9 @@ test("a link works once", async ({ thole, browser }) => {
   const visit = async () => {
     const context = await browser.newContext({ locale: "en-US" });
     const page = await context.newPage();
-    const answer = await page.goto(link);
-    return { page, status: answer!.status(), leave: () => context.close() };
+    const asked = page.waitForResponse((it) => it.request().method() === "POST");
+    await page.goto(link);
+    return { page, status: (await asked).status(), leave: () => context.close() };
   };
   const first = await visit();
   expect(first.status).toBe(200);

@@ -16,7 +16,7 @@ const attach = (desk: Desk) => desk.page.locator("input[type=file]").setInputFil
 /** runs are the inputs of all runs of the chat, as the server has them. */
 const runs = (desk: Desk): Promise<string[]> =>
   desk.page.evaluate(async (id) => {
-    const page = (await (await fetch(`/sessions/${id}/runs?limit=100`)).json()) as { items: { input: { text?: string }[] }[] };
+    const page = (await (await fetch(`/sessions/${id}/runs?limit=100`, { headers: { "thole-proof": localStorage.getItem("thole.proof")! } })).json()) as { items: { input: { text?: string }[] }[] };
     return page.items.map((run) => run.input.map((part) => part.text ?? "").join(""));
   }, desk.sessionID);
 

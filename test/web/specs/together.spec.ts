@@ -50,7 +50,7 @@ test("ten tabs work on one browser", async ({ desk, page, thole, context }) => {
 test("what another client does appears by itself", async ({ desk, page }) => {
   await desk.ask("Start sim: say waiting for others");
   await page.evaluate(async (id) => {
-    await fetch(`/sessions/${id}/runs`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text: "From a script sim: say the script was here" }) });
+    await fetch(`/sessions/${id}/runs`, { method: "POST", headers: { "content-type": "application/json", "thole-proof": localStorage.getItem("thole.proof")! }, body: JSON.stringify({ text: "From a script sim: say the script was here" }) });
   }, desk.sessionID);
   await expect(desk.chat.getByText("From a script", { exact: false }).first()).toBeVisible();
   await expect(desk.chat.locator("p", { hasText: /^the script was here$/ })).toBeVisible();

@@ -1,3 +1,5 @@
+import { proof, proofHeader } from "./proof";
+
 /** Problem is an answer that is not a success: what happened, and what to do about it. */
 export class Problem extends Error {
   constructor(
@@ -36,7 +38,7 @@ export function onSignedOut(handler: () => void): void {
 }
 
 export async function request<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
-  const headers: Record<string, string> = { accept: "application/json" };
+  const headers: Record<string, string> = { accept: "application/json", ...proofHeader(proof()) };
   if (options.body !== undefined) headers["content-type"] = "application/json";
   if (options.etag) headers["if-match"] = options.etag;
   if (options.key) headers["idempotency-key"] = options.key;

@@ -183,12 +183,63 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Log in with the code of a link */
+        /** The page that a login link opens; it posts the code */
         get: operations["get-auth-login"];
         put?: never;
-        /** Log in with an API token */
+        /** Log in with the code of a link or an API token */
         post: operations["post-auth-login"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/login.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The script of the login page */
+        get: operations["get-auth-login.js"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List logged-in browsers */
+        get: operations["get-auth-logins"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/logins/{login_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Log a browser out; what was made with its login ends too */
+        delete: operations["delete-auth-logins-login-id"];
         options?: never;
         head?: never;
         patch?: never;
@@ -222,6 +273,23 @@ export interface paths {
         get: operations["get-auth-session"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/tickets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a ticket for one GET of one path by what cannot send a header */
+        post: operations["post-auth-tickets"];
         delete?: never;
         options?: never;
         head?: never;
@@ -440,7 +508,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Counters for Prometheus; without a login for this machine alone */
+        /** Counters for Prometheus */
         get: operations["get-metrics"];
         put?: never;
         post?: never;
@@ -476,6 +544,23 @@ export interface paths {
         };
         /** Which agents are here and what they can do */
         get: operations["get-providers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the server is there */
+        get: operations["get-readyz"];
         put?: never;
         post?: never;
         delete?: never;
@@ -776,6 +861,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions/{session_id}/network": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the agent's processes exchanged with the network, by run and target, oldest run first */
+        get: operations["get-sessions-session-id-network"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions/{session_id}/queue": {
         parameters: {
             query?: never;
@@ -973,6 +1075,12 @@ export interface components {
         Account: {
             /** Format: date-time */
             expires_at?: string;
+            /** @description of the login or token */
+            id: string;
+            /** @description to be sent as Thole-Proof with the cookie; only in the answer to a login */
+            proof?: string;
+            /** @enum {string} */
+            scope: "read" | "act" | "admin";
             user: components["schemas"]["AccountUserStruct"];
             /** @enum {string} */
             via: "cookie" | "token";
@@ -1190,6 +1298,7 @@ export interface components {
             message_id?: string;
             name?: string;
             native_id?: string;
+            network?: components["schemas"]["EventTraffic"][];
             /** Format: int64 */
             offset?: number;
             order?: string[];
@@ -1207,6 +1316,24 @@ export interface components {
             text?: string;
             todos?: components["schemas"]["Todo"][];
             usage?: components["schemas"]["Usage"];
+        };
+        EventTraffic: {
+            address?: string;
+            /** Format: int64 */
+            connections: number;
+            /** Format: date-time */
+            first: string;
+            host: string;
+            /** Format: date-time */
+            last: string;
+            /** Format: int64 */
+            port: number;
+            /** Format: int64 */
+            received: number;
+            /** Format: int64 */
+            sent: number;
+            verdict: string;
+            why?: string;
         };
         FileChange: {
             diff?: string;
@@ -1308,6 +1435,13 @@ export interface components {
             /** @description cursor of the next page */
             next?: string;
         };
+        ListLogin: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["SessionLogin"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
         ListMessage: {
             /** @description cursor of the page before */
             back?: string;
@@ -1333,6 +1467,13 @@ export interface components {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["Run"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListRunNetwork: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["RunNetwork"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -1365,7 +1506,8 @@ export interface components {
             next?: string;
         };
         LoginIn: {
-            token: string;
+            code?: string;
+            token?: string;
         };
         Message: {
             /** @description the caller's own id of the message, echoed */
@@ -1387,13 +1529,22 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        "Post-auth-ticketsRequest": {
+            /** @description path and query of the GET, without the ticket */
+            path: string;
+        };
         "Post-auth-tokensRequest": {
             /**
              * Format: int64
-             * @description seconds; never when absent
+             * @description seconds; 90 days when absent, at most the caller's own
              */
             expires_in?: number;
             name: string;
+            /**
+             * @description at most the caller's own; act when absent
+             * @enum {string}
+             */
+            scope?: "read" | "act" | "admin";
         };
         "Post-batches-batch-id-closeRequest": {
             /** @enum {string} */
@@ -1614,6 +1765,14 @@ export interface components {
             /** Format: int64 */
             status?: number;
         };
+        RunNetwork: {
+            /** @description so far; recorded when the run ends */
+            live?: boolean;
+            /** @description absent for what happens between runs */
+            run_id?: string;
+            /** @description one entry for each target and verdict */
+            traffic: components["schemas"]["EventTraffic"][];
+        };
         Session: {
             active_run_id?: string;
             archived: boolean;
@@ -1653,8 +1812,38 @@ export interface components {
             id: string;
             /** Format: date-time */
             last_used_at?: string;
+            /** @description id of the login or token it ends with */
+            made_with?: string;
             name: string;
+            /** @enum {string} */
+            scope: "read" | "act" | "admin";
             token?: string;
+            warning?: string;
+        };
+        SessionLogin: {
+            /** @description what the browser called itself when it logged in */
+            client: string;
+            /** Format: date-time */
+            created_at: string;
+            /** @description the login that asks */
+            current: boolean;
+            /**
+             * Format: date-time
+             * @description however often it is used
+             */
+            ends_at: string;
+            /**
+             * Format: date-time
+             * @description unless it is used before
+             */
+            expires_at: string;
+            id: string;
+            /** Format: date-time */
+            last_used_at: string;
+            /** @description id of the token it ends with */
+            made_with?: string;
+            /** @enum {string} */
+            scope: "read" | "act" | "admin";
         };
         Settings: {
             dir?: string;
@@ -1688,6 +1877,11 @@ export interface components {
             system_error: boolean;
             waiting_on_approval: boolean;
             waiting_on_input: boolean;
+        };
+        TicketOut: {
+            /** Format: date-time */
+            expires_at: string;
+            ticket: string;
         };
         Todo: {
             content: string;
@@ -2768,10 +2962,7 @@ export interface operations {
     };
     "get-auth-login": {
         parameters: {
-            query?: {
-                code?: string;
-                next?: string;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -2838,6 +3029,99 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    "get-auth-login.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListLogin"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "delete-auth-logins-login-id": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                login_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     "post-auth-logout": {
         parameters: {
             query?: never;
@@ -2891,6 +3175,44 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-auth-tickets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-auth-ticketsRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TicketOut"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -3430,6 +3752,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ProvidersOut"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
                 };
             };
             400: components["responses"]["Problem400"];
@@ -4200,6 +4553,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListMessage"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-network": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRunNetwork"];
                 };
             };
             400: components["responses"]["Problem400"];

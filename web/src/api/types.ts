@@ -6,6 +6,8 @@ import type { components } from "./openapi";
 type Schemas = components["schemas"];
 
 export type Account = Schemas["Account"];
+export type BrowserLogin = Schemas["SessionLogin"];
+export type BrowserLogins = Schemas["ListLogin"];
 export type Usage = Schemas["Usage"];
 export type SessionStatus = Schemas["Status"];
 export type Session = Schemas["Session"];

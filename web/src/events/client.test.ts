@@ -21,7 +21,6 @@ class Worker {
 
 class Source {
   static urls: string[] = [];
-  onopen = null;
   onerror = null;
   onmessage = null;
   constructor(url: string) {
@@ -41,7 +40,7 @@ beforeEach(() => {
   Source.urls = [];
   freed = new Map();
   vi.stubGlobal("SharedWorker", Worker);
-  vi.stubGlobal("EventSource", Source);
+  vi.doMock("./stream", () => ({ fetchStream: (url: string) => new Source(url) }));
   vi.stubGlobal("navigator", {
     language: "en",
     locks: {

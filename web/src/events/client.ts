@@ -1,7 +1,9 @@
 import type { ServerEvent } from "../api/types";
 import { uuid } from "../api/http";
+import { proof } from "../api/proof";
 import { Store } from "../state/store";
-import { Hub, type FromHub, type Line, type Stream, type ToHub } from "./hub";
+import { Hub, type FromHub, type Line, type ToHub } from "./hub";
+import { fetchStream } from "./stream";
 
 /** online is false only after the line has been down for a moment: a short gap is not worth a word. */
 export const online = new Store(true);
@@ -73,11 +75,11 @@ const lock = `thole-tab-${uuid()}`;
 
 /** start connects the page, and wakes a stream that a logout ended. */
 export function start(): void {
-  if (post) return post({ type: "hello", lock });
+  if (post) return post({ type: "hello", lock, proof: proof() });
   if (typeof SharedWorker === "undefined" || !navigator.locks) return inPage();
   void navigator.locks.request(lock, () => {
     holds = true;
-    post?.({ type: "hello", lock });
+    post?.({ type: "hello", lock, proof: proof() });
     return new Promise<never>(() => {});
   });
   addEventListener("pagehide", (event) => {
@@ -116,7 +118,7 @@ function shared(): void {
 }
 
 function inPage(): void {
-  const hub = new Hub((url) => new EventSource(url) as unknown as Stream);
+  const hub = new Hub(fetchStream);
   const line: Line = { send: receive };
   holds = true; // the hub ends with the page: no lock is needed
   introduce((message) => hub.receive(line, message));
@@ -125,6 +127,6 @@ function inPage(): void {
 /** introduce makes a hub the page's, and sends it what an earlier one knew. */
 function introduce(to: (message: ToHub) => void): void {
   post = to;
-  if (holds) to({ type: "hello", lock });
+  if (holds) to({ type: "hello", lock, proof: proof() });
   for (const [session, { after }] of watched) to({ type: "watch", session, after });
 }

@@ -3,7 +3,6 @@ import type { ServerEvent } from "../api/types";
 import { type FromHub, Hub, type Line, type Stream } from "./hub";
 
 class FakeStream implements Stream {
-  onopen = null;
   onerror: (() => void) | null = null;
   onmessage: ((event: { data: string }) => void) | null = null;
   closed = false;

@@ -5,8 +5,8 @@ import type { ServerEvent } from "../api/types";
 
 // Messages of a tab may arrive in any order: a "watch" counts whether or not a "hello" came before it.
 
-/** "hello" carries the name of a lock that the tab holds as long as it lives. */
-export type ToHub = { type: "hello"; lock?: string } | { type: "watch"; session: string; after: number } | { type: "unwatch"; session: string } | { type: "bye" };
+/** "hello" carries the name of a lock that the tab holds as long as it lives, and the proof, which a worker cannot read. */
+export type ToHub = { type: "hello"; lock?: string; proof?: string } | { type: "watch"; session: string; after: number } | { type: "unwatch"; session: string } | { type: "bye" };
 
 export type FromHub =
   | { type: "ready" }
@@ -18,7 +18,6 @@ export type FromHub =
   | { type: "here"; lock: string };
 
 export interface Stream {
-  onopen: (() => void) | null;
   onerror: (() => void) | null;
   onmessage: ((event: { data: string }) => void) | null;
   addEventListener(type: string, listener: (event: { data: string }) => void): void;
@@ -46,9 +45,10 @@ export class Hub {
   private timer?: number;
   private wait = firstWait;
   private open = false;
+  private proof = "";
 
   constructor(
-    private connect: (url: string) => Stream,
+    private connect: (url: string, proof: string) => Stream,
     private timers: Timers = { set: (run, ms) => setTimeout(run, ms) as unknown as number, clear: (id) => clearTimeout(id) },
   ) {}
 
@@ -70,6 +70,7 @@ export class Hub {
   receive(line: Line, message: ToHub): void {
     switch (message.type) {
       case "hello":
+        this.proof = message.proof ?? this.proof;
         return this.join(line);
       case "watch":
         if (!this.lines.has(line)) this.join(line);
@@ -115,7 +116,7 @@ export class Hub {
     const named = [...this.cursors.keys()].slice(-most);
     const after = named.map((session) => this.cursors.get(session)).join(".");
     const url = named.length ? `/events?sessions=${named.map(encodeURIComponent).join(",")}&after=${after}` : "/events";
-    const stream = this.connect(url);
+    const stream = this.connect(url, this.proof);
     this.stream = stream;
     stream.onerror = () => this.lost(stream);
     stream.onmessage = (event) => this.deliver(stream, event.data);
@@ -141,7 +142,7 @@ export class Hub {
     });
   }
 
-  // EventSource would come back by itself, but never from a refusal; one way back for every reason is easier to trust.
+  // There is one way back from every loss, refusals included.
   private lost(stream: Stream): void {
     if (stream !== this.stream) return;
     this.emit({ type: "offline" });

@@ -5,7 +5,6 @@ import type { FromHub } from "./hub";
 
 class Source {
   static all: Source[] = [];
-  onopen = null;
   onerror: (() => void) | null = null;
   onmessage: ((event: { data: string }) => void) | null = null;
   closed = false;
@@ -68,7 +67,7 @@ beforeEach(async () => {
   vi.resetModules();
   Source.all = [];
   locks = new Locks();
-  vi.stubGlobal("EventSource", Source);
+  vi.doMock("./stream", () => ({ fetchStream: (url: string) => new Source(url) }));
   vi.stubGlobal("navigator", { locks });
   await import("./worker");
   connect = (self as unknown as { onconnect: typeof connect }).onconnect;

@@ -1,6 +1,7 @@
-import { Hub, type Line, type Stream, type ToHub } from "./hub";
+import { Hub, type Line, type ToHub } from "./hub";
+import { fetchStream } from "./stream";
 
-const hub = new Hub((url) => new EventSource(url) as unknown as Stream);
+const hub = new Hub(fetchStream);
 
 // The page's types are in force here too; of a shared worker's only this one is needed.
 const scope = self as unknown as { onconnect: (connection: MessageEvent) => void };

@@ -1,4 +1,5 @@
 import { get, onSignedOut, post, Problem } from "../api/http";
+import { dropProof, keepProof } from "../api/proof";
 import type { Account } from "../api/types";
 import { Store } from "./store";
 
@@ -19,12 +20,15 @@ onSignedOut(() => {
   if (login.get().state === "in") login.set({ state: "out" });
 });
 
-export async function logIn(token: string): Promise<void> {
-  await post("/auth/login", { token });
+/** logIn takes an API token, or the code of a login link. */
+export async function logIn(secret: string): Promise<void> {
+  const account = await post<Account>("/auth/login", secret.startsWith("thole_") ? { token: secret } : { code: secret.replace(/^.*#code=/, "") });
+  keepProof(account.proof ?? "");
   await whoAmI();
 }
 
 export async function logOut(): Promise<void> {
   await post("/auth/logout");
+  dropProof();
   login.set({ state: "out" });
 }

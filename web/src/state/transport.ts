@@ -1,5 +1,6 @@
 import { DefaultChatTransport } from "ai";
 import { problemOf } from "../api/http";
+import { proof, proofHeader } from "../api/proof";
 import type { ChatMessage } from "../api/types";
 
 export interface Settings {
@@ -17,7 +18,9 @@ export const chatTransport = (settings: () => Settings, taken: () => void): Defa
   new DefaultChatTransport<ChatMessage>({
     api: "/api/chat",
     fetch: async (input, init) => {
-      const response = await fetch(input, init);
+      const headers = new Headers(init?.headers);
+      for (const [name, value] of Object.entries(proofHeader(proof()))) headers.set(name, value);
+      const response = await fetch(input, { ...init, headers });
       if (!response.ok) throw await problemOf(response);
       if (init?.method === "POST") taken();
       return response;

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/daemon/daemonclient"
+	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/system"
+)
+
+func newLogin(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "login", Short: "Print a link that logs a browser in to a running thole up; list and end logins", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := env.home()
+			if err != nil {
+				return err
+			}
+			var page system.Page
+			err = (&daemonclient.Client{Home: home, NoStart: true, Wait: true}).Call(cmd.Context(), system.MethodLogin, struct{}{}, &page)
+			if errors.Is(err, daemonclient.ErrNobody) || thole.CodeOf(err) == thole.CodeUnsupported {
+				return thole.Errorf(thole.CodeUnavailable, "no web page is served from %s", home).WithHint("start it with: thole up")
+			}
+			if err != nil {
+				return err
+			}
+			return env.print(page, func(w io.Writer) { fmt.Fprintln(w, page.URL) })
+		},
+	}
+	cmd.AddCommand(newLoginList(env), newLoginRevoke(env))
+	return cmd
+}
+
+func newLoginList(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List logged-in browsers, oldest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var all []session.Login
+			if err := env.ask(cmd.Context(), session.MethodLoginList, session.TokenParams{}, &all); err != nil {
+				return err
+			}
+			return env.print(all, func(w io.Writer) {
+				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				fmt.Fprintln(t, "ID\tSCOPE\tLOGGED IN\tLAST USED\tEXPIRES\tBROWSER")
+				for _, one := range all {
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%q\n", one.ID, one.Scope, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt), one.Client)
+				}
+				_ = t.Flush()
+			})
+		},
+	}
+}
+
+func newLoginRevoke(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke ID", Short: "Log a browser out, with its open streams and the tokens made with it", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := env.ask(cmd.Context(), session.MethodLoginRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
+				return err
+			}
+			return env.print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "revoked "+args[0]) })
+		},
+	}
+}
