@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
@@ -29,7 +28,7 @@ func newTokenCreate(env *Env) *cobra.Command {
 			if err := env.ask(cmd.Context(), session.MethodTokenCreate, session.TokenParams{Name: args[0], Life: int64(life / time.Second)}, &t); err != nil {
 				return err
 			}
-			return env.print(t, func(w io.Writer) { fmt.Fprintln(w, t.Secret) })
+			return env.print(t, func(w io.Writer) { putln(w, t.Secret) })
 		},
 	}
 	cmd.Flags().DurationVar(&life, "expires-in", 0, "for example 720h (default never)")
@@ -46,9 +45,9 @@ func newTokenList(env *Env) *cobra.Command {
 			}
 			return env.print(all, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(t, "ID\tNAME\tCREATED\tLAST USED\tEXPIRES")
+				putf(t, "ID\tNAME\tCREATED\tLAST USED\tEXPIRES\n")
 				for _, one := range all {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", one.ID, one.Name, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt))
+					putf(t, "%s\t%s\t%s\t%s\t%s\n", one.ID, one.Name, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt))
 				}
 				_ = t.Flush()
 			})
@@ -70,7 +69,7 @@ func newTokenRevoke(env *Env) *cobra.Command {
 			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
 				return err
 			}
-			return env.print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "revoked "+args[0]) })
+			return env.print(struct{}{}, func(w io.Writer) { putln(w, "revoked "+args[0]) })
 		},
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -47,12 +46,12 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 				return err
 			}
 			if now.Running != "" {
-				fmt.Fprintf(env.Err, "thole: a turn runs; these are the files as of %s, before it (--wait waits for its end)\n", got.Synced.Local().Format(time.DateTime))
+				putf(env.Err, "thole: a turn runs; these are the files as of %s, before it (--wait waits for its end)\n", got.Synced.Local().Format(time.DateTime))
 			}
 			return env.print(got, func(w io.Writer) {
-				fmt.Fprintf(w, "%d files and %d links, %d bytes, as synced %s, are in %s\n", got.Files, got.Links, got.Bytes, got.Synced.Local().Format(time.DateTime), got.Dir)
+				putf(w, "%d files and %d links, %d bytes, as synced %s, are in %s\n", got.Files, got.Links, got.Bytes, got.Synced.Local().Format(time.DateTime), got.Dir)
 				for _, path := range got.Skipped {
-					fmt.Fprintf(w, "left out: %q\n", path)
+					putf(w, "left out: %q\n", path)
 				}
 			})
 		},
