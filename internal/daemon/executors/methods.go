@@ -29,6 +29,7 @@ const (
 type ExportParams struct {
 	Thread thole.ThreadID `json:"thread_id"`
 	Dir    string         `json:"dir"`
+	Raw    bool           `json:"raw,omitempty"` // with what runs programs of the agent's
 }
 
 // ExportResult says what was written and what has no place in a directory.
@@ -41,6 +42,7 @@ type ExportResult struct {
 	Links    int       `json:"links"`
 	Bytes    int64     `json:"bytes"`
 	Skipped  []string  `json:"skipped"`
+	Stripped []string  `json:"stripped"`
 }
 
 // CloseParams names a thread, or all that have a running executor. Interrupt ends a
@@ -93,11 +95,11 @@ func (t *Service) Methods() map[string]daemon.Method {
 			if _, err := t.cfg.Threads.Get(ctx, actor, p.Thread); err != nil {
 				return nil, err
 			}
-			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir)
+			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir, p.Raw)
 			if err != nil {
 				return nil, err
 			}
-			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Links: x.Links, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...)}, nil
+			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Links: x.Links, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...), Stripped: append([]string{}, x.Stripped...)}, nil
 		},
 	}
 }
