@@ -14,7 +14,7 @@ import (
 )
 
 func newExecutor(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "executor", Short: "Run the service inside an executor"}
+	cmd := &cobra.Command{Use: "executor", Short: "See executors and save their files, or run the service of one"}
 	cfg := system.ExecutordConfig{}
 	serve := &cobra.Command{
 		Use:   "serve",
@@ -48,7 +48,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
 	_ = serve.MarkFlagRequired("token-file")
-	cmd.AddCommand(serve, newBox())
+	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox())
 	return cmd
 }
 

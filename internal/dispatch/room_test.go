@@ -62,3 +62,25 @@ func TestNoMoreExecutorsThanMayRun(t *testing.T) {
 		t.Errorf("the turn that waited ended %s: %+v", got.Outcome, got.Error)
 	}
 }
+
+// stuck is a store that never answers.
+type stuck struct{ *shelf }
+
+func (stuck) Sync(ctx context.Context, _ dispatch.Target, _ string) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+// A sync that does not end is ended, and the row says why; the turn keeps its answer.
+func TestASyncHasATimeOutOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	r := w.rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Workspaces, c.SyncTimeout = stuck{w.shelf}, 50*time.Millisecond })
+	id := r.thread()
+	if got := r.settled(id, r.start(id, "sim: say done")); got.Outcome != thole.OutcomeCompleted {
+		t.Errorf("the turn ended %s: %+v", got.Outcome, got.Error)
+	}
+	row, err := r.db.Executors().OfThread(context.Background(), id)
+	if err != nil || row.SyncStatus != executor.SyncFailed || !strings.Contains(row.SyncError, "longer than it may") {
+		t.Errorf("the sync is %s: %s (%v)", row.SyncStatus, row.SyncError, err)
+	}
+}

@@ -17,6 +17,9 @@ const (
 	// its running turn; its removal is due a day later. MethodStopped waits for it.
 	MethodCloseThread = "thole/executor/close"
 	MethodStopped     = "thole/executor/stopped"
+	// MethodList describes executors; MethodSync saves their files first.
+	MethodList = "thole/executor/list"
+	MethodSync = "thole/executor/sync"
 	// MethodSweep does at once what is overdue.
 	MethodSweep = "thole/sweep"
 	// MethodExport writes the files a thread's last sync stored into a directory.
@@ -83,6 +86,20 @@ func (t *Service) Methods() map[string]daemon.Method {
 				return nil, thole.Errorf(thole.CodeInvalid, "saved files: %w", err)
 			}
 			return t.saved(ctx, actor, p)
+		},
+		MethodList: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p ListParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "list executors: %w", err)
+			}
+			return t.list(ctx, actor, p)
+		},
+		MethodSync: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p ListParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "sync executor: %w", err)
+			}
+			return t.sync(ctx, actor, p)
 		},
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.cfg.Dispatcher.Sweep(ctx)

@@ -103,7 +103,7 @@ func (t *traps) config(e workspace.Entry, body io.Reader) (io.Reader, error) {
 
 // settings are what a configuration may say, by section and name.
 var settings = map[string][]string{
-	"core": {"repositoryformatversion", "filemode", "bare", "ignorecase", "symlinks", "logallrefupdates", "precomposeunicode", "autocrlf", "eol", "abbrev", "compression"},
+	"core":       {"repositoryformatversion", "filemode", "bare", "ignorecase", "symlinks", "logallrefupdates", "precomposeunicode", "autocrlf", "eol", "abbrev", "compression"},
 	"extensions": {"objectformat", "compatobjectformat", "refstorage", "worktreeconfig", "noop", "preciousobjects"}, "user": {"name", "email"}, "init": {"defaultbranch"},
 	"remote": {"url", "fetch", "tagopt", "prune"}, "branch": {"remote", "merge", "rebase", "description"}, "submodule": {"active", "url", "branch"},
 	"pull": {"rebase", "ff"}, "push": {"default"},
