@@ -70,7 +70,8 @@ test: ## set up, then run all tests and show the real parts they ran on
 	@GO='$(GO)' NORACE='$(NORACE)' RACED='$(RACED)' PARTS='$(PARTS)' scripts/test
 
 .PHONY: lint
-lint: ## look for mistakes with golangci-lint
+lint: ## look for mistakes with golangci-lint, and for words that readers stumble on
+	@$(GO) run ./scripts/words
 	$(GO) tool -modfile=tools.mod golangci-lint run
 
 .PHONY: bench

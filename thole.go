@@ -52,6 +52,15 @@ var SystemActor = Actor{User: LocalUser, Via: "system"}
 // nothing it did is a person's.
 var AgentActor = Actor{Via: "agent", Client: "agent"}
 
+// Who names the one who acted: "agent" and "system" are no person, whatever user
+// they act for.
+func (a Actor) Who() string {
+	if a.Via == AgentActor.Via || a.Via == SystemActor.Via {
+		return a.Via
+	}
+	return string(a.User)
+}
+
 // Millis is the wire and row form of time: Unix milliseconds, UTC.
 func Millis(t time.Time) int64 { return t.UnixMilli() }
 

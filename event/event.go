@@ -67,6 +67,7 @@ type Data struct {
 	Usage   *thole.Usage     `json:"usage,omitempty"`
 	Error   *thole.TurnError `json:"error,omitempty"`
 	Text    string           `json:"text,omitempty"`
+	Limits  []Limit          `json:"limits,omitempty"`
 
 	Message *Message `json:"message,omitempty"`
 	// MessageID names the queued message or steer that the event is about.

@@ -35,6 +35,7 @@ const (
 	UsageUpdated  Kind = "usage.updated"  // of this turn so far
 	ErrorReported Kind = "error.reported" // Error.Retrying: the turn goes on
 	NoteReported  Kind = "note.reported"  // Text, a warning worth showing
+	LimitsUpdated Kind = "limits.updated" // Limits of the agent's account, as they are now
 
 	QueueAdded     Kind = "queue.added"
 	QueueEdited    Kind = "queue.edited"
@@ -47,7 +48,7 @@ var Kinds = []Kind{
 	ThreadCreated, ThreadUpdated, ThreadDeleted, ThreadStatus,
 	TurnStarted, TurnPhase, TurnSteered, SteerTaken, SteerRefused, TurnInterrupt, TurnEnded,
 	StepStarted, StepEnded, StepReset, ItemStarted, ItemDelta, ItemUpdated, ItemCompleted,
-	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported,
+	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported, LimitsUpdated,
 	QueueAdded, QueueEdited, QueueRemoved, QueueReordered,
 }
 

@@ -22,6 +22,11 @@ func (c *Client) Resume(ctx context.Context, p app.ThreadResumeParams) (app.Thre
 	return call[app.ThreadResumeResult](ctx, c, "thread/resume", p)
 }
 
+// Fork copies a thread and subscribes to the copy.
+func (c *Client) Fork(ctx context.Context, p app.ThreadForkParams) (app.ThreadView, error) {
+	return call[app.ThreadView](ctx, c, "thread/fork", p)
+}
+
 // Attach subscribes, after a cursor if one is given. It needs Extended.
 func (c *Client) Attach(ctx context.Context, p app.AttachParams) (app.AttachResult, error) {
 	return call[app.AttachResult](ctx, c, "thole/thread/attach", p)

@@ -69,6 +69,11 @@ func (r *Request) ID() json.RawMessage {
 // Reply answers.
 func (r *Request) Reply(result any) error { return r.req.Reply(result) }
 
+// Refuse answers with an error.
+func (r *Request) Refuse(code int64, message string) error {
+	return r.req.Error(jsonrpc.Errorf(code, "%s", message))
+}
+
 // Error is a server's refusal. Code is the JSON-RPC number, Class and Hint are
 // thole's own and empty for other servers.
 type Error struct {
@@ -117,7 +122,8 @@ func open(ctx context.Context, s jsonrpc.Stream, o Options) (*Client, error) {
 		c.peer = p.PeerPID()
 	}
 	c.conn = jsonrpc.NewConn(s, jsonrpc.Options{
-		Handler: c, Overflow: jsonrpc.OverflowBlock,
+		Handler: c, Overflow: jsonrpc.OverflowBlock, Lossless: true, IngressLimit: 16,
+		Limits:      jsonrpc.Limits{Values: -1, LastKeyWins: true},
 		OnMalformed: func(*jsonrpc.DecodeError) jsonrpc.Reaction { return jsonrpc.Ignore() },
 	})
 	go func() {
@@ -156,7 +162,18 @@ func (c *Client) PeerPID() int { return c.peer }
 // Call sends a request and waits. A refusal is an *Error, a connection that ended
 // is ErrClosed.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
-	err := c.conn.Call(ctx, method, params, result)
+	return refusal(c.conn.Call(ctx, method, params, result))
+}
+
+// Go sends a request and returns when it is on its way. answer runs once, unless Go
+// failed: before anything is handled that the server sent after it. It may take its
+// time, but must not call the server and wait.
+func (c *Client) Go(ctx context.Context, method string, params any, answer func(json.RawMessage, error)) error {
+	_, err := c.conn.Go(ctx, method, params, func(raw json.RawMessage, err error) { answer(raw, refusal(err)) })
+	return err
+}
+
+func refusal(err error) error {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) {
 		return err

@@ -1,9 +1,15 @@
 package appclient_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,5 +82,57 @@ func TestClient(t *testing.T) {
 	<-c.Done()
 	if _, err := c.ReadThread(ctx, v.Thread.ID); !errors.Is(err, appclient.ErrClosed) {
 		t.Errorf("a call on an ended connection: %v", err)
+	}
+}
+
+// A server that speaks faster than the program listens and then goes away: all it
+// said is heard, in order, before the end, and no question of it is refused.
+func TestNothingIsLostAtTheEnd(t *testing.T) {
+	const said = 300
+	out, server := io.Pipe()
+	in, client := io.Pipe()
+	asked := make(chan struct{})
+	sent := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(in)
+		lines.Scan() // initialize
+		fmt.Fprintln(server, `{"id":1,"result":{"userAgent":"x"}}`)
+		lines.Scan() // initialized
+		go func() {
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), `"id":"q"`) {
+					sent <- lines.Text()
+				}
+			}
+			close(sent)
+		}()
+		for i := range said {
+			fmt.Fprintf(server, "{\"method\":\"n\",\"params\":%d}\n", i)
+		}
+		fmt.Fprintln(server, `{"id":"q","method":"ask"}`)
+		server.Close()
+	}()
+	heard := 0
+	c, err := appclient.Pipe(t.Context(), out, client, appclient.Options{Name: "test",
+		OnNotification: func(n appclient.Notification) {
+			runtime.Gosched()
+			if string(n.Params) != strconv.Itoa(heard) {
+				t.Errorf("%s after %d", n.Params, heard)
+			}
+			heard++
+		},
+		OnRequest: func(*appclient.Request) { close(asked) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	select {
+	case <-asked:
+	default:
+		t.Error("the question was not heard")
+	}
+	if refused := <-sent; heard != said || refused != "" {
+		t.Errorf("%d of %d were heard; the question got %q", heard, said, refused)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	clis "github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -16,13 +17,10 @@ import (
 // provider/model, and provider/default leaves the choice to the provider.
 type catalog struct{ cfg *Config }
 
-const (
-	codexName    = "codex"
-	defaultModel = "default"
-)
+const defaultModel = "default"
 
-// provider runs threads that name none: the configured one, else codex, else the
-// first that is there.
+// provider runs threads that name none: the configured one, else the contract's own,
+// else the first that is there.
 func (c *catalog) provider() string {
 	if c.cfg.DefaultProvider != "" {
 		return c.cfg.DefaultProvider
@@ -32,8 +30,8 @@ func (c *catalog) provider() string {
 		if !info.Available {
 			continue
 		}
-		if info.Name == codexName {
-			return codexName
+		if info.Name == clis.Contract {
+			return clis.Contract
 		}
 		first = cmp.Or(first, info.Name)
 	}
@@ -70,12 +68,12 @@ func (c *catalog) pick(model, providerName, now string) (string, string, error) 
 			}
 		}
 	}
-	if now != "" && now != codexName || now == "" && c.provider() != codexName {
-		if !known(infos, codexName) {
+	if now != "" && now != clis.Contract || now == "" && c.provider() != clis.Contract {
+		if !known(infos, clis.Contract) {
 			// A Codex client's own default model means nothing to the others.
 			return "", "", nil
 		}
-		return codexName, model, nil
+		return clis.Contract, model, nil
 	}
 	return "", model, nil
 }
@@ -105,11 +103,11 @@ func (c *catalog) wireModel(providerName, model string) string {
 	}
 	if model == "" {
 		model = defaultModel
-		if providerName == codexName {
-			return codexName + "/" + defaultModel
+		if providerName == clis.Contract {
+			return clis.Contract + "/" + defaultModel
 		}
 	}
-	if providerName == codexName || providerName == "" {
+	if providerName == clis.Contract || providerName == "" {
 		return model
 	}
 	return providerName + "/" + model
@@ -133,7 +131,7 @@ func (c *catalog) list(chosen event.Settings) []app.Model {
 		}
 		for _, m := range offered {
 			id := info.Name + "/" + m.ID
-			if info.Name == codexName && m.ID != defaultModel {
+			if info.Name == clis.Contract && m.ID != defaultModel {
 				id = m.ID
 			}
 			isDefault := id == chosenID
@@ -152,7 +150,7 @@ func wireModel(info provider.Info, m provider.Model, id string, isDefault bool) 
 		SupportedReasoningEfforts: []app.EffortOption{}, InputModalities: []string{"text", "image"},
 		AdditionalSpeedTiers: []string{}, ServiceTiers: []string{}, IsDefault: isDefault,
 	}
-	if info.Name == codexName {
+	if info.Name == clis.Contract {
 		out.DisplayName = cmp.Or(m.Title, m.ID)
 	} else {
 		out.DisplayName = cmp.Or(info.Title, info.Name) + ": " + out.DisplayName

@@ -116,7 +116,9 @@ func askRecord(r fold.AskRecord) app.Ask {
 		}
 	}
 	if r.Answer != nil || r.State == event.AskSelfAnswered {
-		out.AnsweredBy = cmp.Or(r.Actor.Client, string(r.Actor.User))
+		if out.AnsweredBy = r.Actor.Who(); out.AnsweredBy == string(r.Actor.User) {
+			out.AnsweredBy = cmp.Or(r.Actor.Client, out.AnsweredBy)
+		}
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/provider"
+	clis "github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -87,12 +88,12 @@ func approvalWord(raw json.RawMessage) (string, error) {
 // words is a profile as the pair that the contract speaks of.
 func words(providerName string, p thole.Profile) (approval, sandbox string) {
 	native := string(p)
-	if providerName != "codex" || !strings.Contains(native, "/") {
+	if providerName != clis.Contract || !strings.Contains(native, "/") {
 		neutral := provider.Neutral(providerName, p)
 		if neutral == "" {
 			neutral = thole.ProfileAsk
 		}
-		native = provider.Native("codex", neutral)
+		native = provider.Native(clis.Contract, neutral)
 	}
 	approval, sandbox, _ = strings.Cut(native, "/")
 	return approval, sandbox
@@ -101,10 +102,10 @@ func words(providerName string, p thole.Profile) (approval, sandbox string) {
 // profile is the profile of a pair of words.
 func profile(providerName, approval, sandbox string) thole.Profile {
 	pair := thole.Profile(approval + "/" + sandbox)
-	if neutral := provider.Neutral("codex", pair); neutral != "" {
+	if neutral := provider.Neutral(clis.Contract, pair); neutral != "" {
 		return neutral
 	}
-	if providerName == "codex" {
+	if providerName == clis.Contract {
 		return pair
 	}
 	switch {

@@ -159,6 +159,8 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 		add("error", app.ErrorNotification{Error: *turnError(d.Error), WillRetry: d.Error.Retrying, ThreadID: id, TurnID: turnID})
 	case event.NoteReported:
 		add("warning", app.Warning{ThreadID: &id, Message: d.Text})
+	case event.LimitsUpdated:
+		add("account/rateLimits/updated", app.RateLimitsUpdated{RateLimits: rateLimits(d.Limits)})
 	case event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
 		add("thread/queue/changed", app.ThreadRef{ThreadID: id}).experimental = true
 	}
@@ -274,6 +276,24 @@ func (t *translator) soFar(turn *fold.Turn, it event.Item, now time.Time) []*fra
 	add(event.StreamText, it.Text)
 	if it.Command != nil {
 		add(event.StreamOutput, it.Command.Output)
+	}
+	return out
+}
+
+// rateLimits has the first two limits; the contract knows no more.
+func rateLimits(all []event.Limit) (out app.RateLimits) {
+	for i, to := range []**app.RateLimitWindow{&out.Primary, &out.Secondary} {
+		if i == len(all) {
+			break
+		}
+		w := app.RateLimitWindow{UsedPercent: all[i].Used}
+		if all[i].Window > 0 {
+			w.WindowDurationMins = &all[i].Window
+		}
+		if !all[i].Resets.IsZero() {
+			w.ResetsAt = new(all[i].Resets.Unix())
+		}
+		*to = &w
 	}
 	return out
 }

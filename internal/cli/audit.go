@@ -30,7 +30,7 @@ func newAudit(env *Env) *cobra.Command {
 	list.Flags().StringVar(&p.BatchID, "batch-id", "", "only what concerns this batch")
 	threadFlags(list, &p.SourceThreadID, &p.Endpoint)
 	list.Flags().IntVar(&p.Limit, "limit", 200, "the newest this many")
-	cmd := &cobra.Command{Use: "audit", Short: "Read the ledger"}
+	cmd := &cobra.Command{Use: "audit", Short: "List audit rows"}
 	cmd.AddCommand(list)
 	return cmd
 }

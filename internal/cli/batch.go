@@ -13,7 +13,7 @@ import (
 )
 
 func newBatch(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "batch", Short: "See and end deliveries"}
+	cmd := &cobra.Command{Use: "batch", Short: "List, inspect and close batches of results"}
 	cmd.AddCommand(newBatchInspect(env), newBatchInspectHead(env), newBatchCloseHead(env), newBatchList(env))
 	return cmd
 }
@@ -36,7 +36,7 @@ func newBatchInspect(env *Env) *cobra.Command {
 func newBatchInspectHead(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "inspect-head", Short: "Show the batch that is first for a thread", Args: cobra.NoArgs,
+		Use: "inspect-head", Short: "Show the first batch of a thread", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.showBatch(cmd, wire.BatchHead, p) },
 	}
 	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)
@@ -46,7 +46,7 @@ func newBatchInspectHead(env *Env) *cobra.Command {
 func newBatchCloseHead(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "close-head", Short: "End the batch that is first for a thread, so that the next one can go", Args: cobra.NoArgs,
+		Use: "close-head", Short: "Close the first batch of a thread, so that the next one can go", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.Reason == "" {
 				return thole.Errorf(thole.CodeInvalid, "no reason").WithHint("pass --reason operator_closed_unconfirmed or operator_confirmed_delivery")

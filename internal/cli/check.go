@@ -9,7 +9,7 @@ import (
 
 func newCheck(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "check", Short: "Check everything that must hold of stored deliveries", Args: cobra.NoArgs,
+		Use: "check", Short: "Check the invariants of stored deliveries", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var out wire.Checked
 			if err := env.ask(cmd.Context(), wire.Check, struct{}{}, &out); err != nil {

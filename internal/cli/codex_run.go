@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 func newCodex(env *Env) *cobra.Command {
@@ -91,7 +92,7 @@ func findCodex(name string) (string, error) {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return "", thole.Errorf(thole.CodeUnavailable, "the codex program is not installed: %w", err).WithHint("npm install -g @openai/codex")
+		return "", thole.Errorf(thole.CodeUnavailable, "the codex program is not installed: %w", err).WithHint("%s", table.Of(table.Contract).Install)
 	}
 	return path, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func newCodexSessions(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "sessions", Short: "Look at managed sessions"}
+	cmd := &cobra.Command{Use: "sessions", Short: "List, inspect and end Codex sessions"}
 	var all bool
 	list := &cobra.Command{
 		Use: "list", Short: "List sessions, newest first", Args: cobra.NoArgs,
@@ -22,7 +22,7 @@ func newCodexSessions(env *Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return env.inspectSession(cmd.Context(), args[0]) },
 	}
 	end := &cobra.Command{
-		Use: "end SESSION", Short: "Let go of a session; one under way is followed to its end first", Args: cobra.ExactArgs(1),
+		Use: "end SESSION", Short: "End a session; a running turn is followed to its end first", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var s wire.Session
 			if err := env.ask(cmd.Context(), wire.SessionLeave, wire.SessionParams{SessionID: args[0]}, &s); err != nil {

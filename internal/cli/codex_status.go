@@ -15,7 +15,7 @@ type codexStatus struct {
 
 func newCodexStatus(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Say for every open session whether results reach it, and what waits for you", Args: cobra.NoArgs,
+		Use: "status", Short: "Show whether results reach each open session, and what waits for you", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			var st codexStatus

@@ -24,7 +24,7 @@ func newDaemonRun(env *Env) *cobra.Command {
 	var idle time.Duration
 	var takeover bool
 	cmd := &cobra.Command{
-		Use: "run", Short: "Own the home and answer its commands until idle", Args: cobra.NoArgs,
+		Use: "run", Short: "Run the daemon in the foreground until it is idle", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := env.config(nil)
 			if err != nil {
@@ -74,7 +74,7 @@ func newDaemonStatus(env *Env) *cobra.Command {
 
 func newDaemonStop(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "stop", Short: "End the owner of the home; supervised commands go on", Args: cobra.NoArgs,
+		Use: "stop", Short: "Stop the process that owns the home; supervised commands go on", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := env.home()
 			if err != nil {

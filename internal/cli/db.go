@@ -47,7 +47,7 @@ func newDBBackup(env *Env) *cobra.Command {
 func newDBRestore(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup in the place of the store, keeping the old one next to it; thole must be stopped",
+		Short: "Replace the store with a backup, keeping the old one next to it; thole must be stopped",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := env.storePath()

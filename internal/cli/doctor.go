@@ -101,7 +101,7 @@ func (e *Env) logger(cfg *config.Config) *slog.Logger {
 }
 
 func newConfig(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	cmd := &cobra.Command{Use: "config", Short: "Show the configuration"}
 	var origin bool
 	show := &cobra.Command{
 		Use: "show", Short: "List every key with its value", Args: cobra.NoArgs,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -46,7 +47,7 @@ func newExecServer(env *Env) *cobra.Command {
 				return err
 			}
 			srv := execserver.New(execserver.Config{
-				Version: version.Codex, ConcurrentRequests: concurrent, Helper: selfHelper(),
+				Version: version.Codex, ConcurrentRequests: concurrent, Helper: selfHelper(), Own: ownFiles(env, cmd, addr),
 			})
 			defer srv.Close()
 			if addr.Scheme == transport.Stdio {
@@ -69,6 +70,28 @@ func newExecServer(env *Env) *cobra.Command {
 	f.StringVar(&listen, "listen", "ws://127.0.0.1:0", "ws://IP:PORT, unix://PATH or stdio")
 	f.IntVar(&concurrent, "concurrent-requests", 1, "file requests of one connection that run at once; 1 keeps arrival order")
 	return cmd
+}
+
+// ownFiles are what a sandboxed program could use to become an unsandboxed client
+// of this server, or of thole's.
+func ownFiles(env *Env, cmd *cobra.Command, addr transport.Address) (own []string) {
+	if home, err := env.home(); err == nil {
+		own = append(own, home)
+	}
+	for _, flag := range []string{"ws-token-file", "ws-shared-secret-file"} {
+		if path, err := cmd.Flags().GetString(flag); err == nil && path != "" {
+			own = append(own, path)
+		}
+	}
+	if addr.Scheme == transport.Unix {
+		own = append(own, addr.Path)
+	}
+	for i, path := range own {
+		if abs, err := filepath.Abs(path); err == nil {
+			own[i] = abs
+		}
+	}
+	return own
 }
 
 // serveStdio serves the one connection of a pipe; its end ends everything.

@@ -21,11 +21,7 @@ func newExecutor(env *Env) *cobra.Command {
 		Short: "Serve turns, files and terminals of one executor to the dispatcher",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg.Providers = config.Providers{
-				Codex:    os.Getenv(config.Variable("providers.codex")),
-				Claude:   os.Getenv(config.Variable("providers.claude")),
-				Opencode: os.Getenv(config.Variable("providers.opencode")),
-			}
+			cfg.Providers = config.ProvidersOf(os.Getenv)
 			if v := os.Getenv(config.Variable("executor.orphan_timeout")); v != "" {
 				after, err := time.ParseDuration(v)
 				if err != nil {
@@ -55,7 +51,7 @@ func newExecutor(env *Env) *cobra.Command {
 // newBox is how a server that is root starts a box: see sandbox.Descend.
 func newBox() *cobra.Command {
 	return &cobra.Command{
-		Use: "box UID COUNT FILE... PROGRAM ARGUMENT...", Short: "Become a program of another user that sees the named files",
+		Use: "box UID COUNT FILE... PROGRAM ARGUMENT...", Short: "Run a program as another user that sees the named files",
 		Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			uid, err1 := strconv.Atoi(args[0])

@@ -53,7 +53,7 @@ func unknown(group *cobra.Command, name string) error {
 // newHelp explains a command, and rejects unknown command names.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "Help about any command",
+		Use: "help [COMMAND]", Short: "Show help for a command",
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err == nil && len(rest) > 0 {

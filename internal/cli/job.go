@@ -157,7 +157,7 @@ func newJobFail(env *Env) *cobra.Command {
 func newJobCancel(env *Env) *cobra.Command {
 	var p wire.FinishParams
 	cmd := &cobra.Command{
-		Use: "cancel", Short: "End a job and its children without a result; a supervised command is killed", Args: cobra.NoArgs,
+		Use: "cancel", Short: "Cancel a job and its children without a result; a supervised command is killed", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.finish(cmd.Context(), wire.JobCancel, p) },
 	}
 	cmd.Flags().StringVar(&p.JobID, "job-id", "", "job")

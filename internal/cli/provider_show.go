@@ -17,7 +17,7 @@ type turnPrinter struct {
 
 	mu    sync.Mutex // guards what follows
 	out   io.Writer
-	item  thole.ItemID // whose text the cursor is behind
+	item  thole.ItemID // after whose text the cursor is
 	fresh bool         // the cursor is at the start of a line
 }
 
@@ -45,6 +45,10 @@ func (p *turnPrinter) event(e event.Event) {
 		}
 	case event.NoteReported:
 		p.line("note: " + e.Text)
+	case event.LimitsUpdated:
+		for _, l := range e.Limits {
+			p.line("note: " + l.String())
+		}
 	case event.UsageUpdated:
 	case event.TurnEnded:
 		p.line("")

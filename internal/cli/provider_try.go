@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 func newProviderTry(env *Env) *cobra.Command {
@@ -33,7 +34,7 @@ func newProviderTry(env *Env) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&name, "provider", "codex", "the agent CLI: see thole provider list")
+	f.StringVar(&name, "provider", table.Contract, "the agent CLI: see thole provider list")
 	f.StringVar(&cfg.Model, "model", "", "the model (default: the CLI's own)")
 	f.StringVar(&cfg.Effort, "effort", "", "the reasoning effort (default: the model's own)")
 	f.StringVar(&profile, "profile", string(thole.ProfileAsk), "plan, ask, edit, full, or one of the CLI's own modes")

@@ -18,7 +18,7 @@ import (
 )
 
 func newService(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "service", Short: "Have the system start thole up at login: a systemd user unit, or a launchd agent on macOS"}
+	cmd := &cobra.Command{Use: "service", Short: "Install thole up as a service: a systemd user unit, or a launchd agent on macOS"}
 	cmd.AddCommand(newServiceInstall(env), newServiceUninstall(env), newServiceStatus(env))
 	return cmd
 }
@@ -26,7 +26,7 @@ func newService(env *Env) *cobra.Command {
 func newServiceInstall(env *Env) *cobra.Command {
 	var only bool
 	cmd := &cobra.Command{
-		Use: "install", Short: "Write the unit and say what to type; nothing is started", Args: cobra.NoArgs,
+		Use: "install", Short: "Write the unit and print how to start it; nothing is started", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			u, err := env.unit(runtime.GOOS)
 			if err != nil {
@@ -53,7 +53,7 @@ func newServiceInstall(env *Env) *cobra.Command {
 
 func newServiceUninstall(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "uninstall", Short: "Remove the unit and say what to type; a running service is not stopped", Args: cobra.NoArgs,
+		Use: "uninstall", Short: "Remove the unit and print how to stop it; a running service is not stopped", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			u, err := env.unit(runtime.GOOS)
 			if err != nil {
@@ -74,7 +74,7 @@ func newServiceUninstall(env *Env) *cobra.Command {
 
 func newServiceStatus(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Say whether the unit is there and up to date, and who owns the home", Args: cobra.NoArgs,
+		Use: "status", Short: "Show whether the unit is installed and current, and who owns the home", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			u, err := env.unit(runtime.GOOS)
 			if err != nil {

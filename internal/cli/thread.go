@@ -141,7 +141,7 @@ func oneLine(s string, n int) string {
 func newThreadStart(env *Env) *cobra.Command {
 	var id, model, dir, profile string
 	cmd := &cobra.Command{
-		Use: "start [MESSAGE]", Short: "Make a thread, and send it a message", Args: cobra.MaximumNArgs(1),
+		Use: "start [MESSAGE]", Short: "Start a thread, and send it a message", Args: cobra.MaximumNArgs(1),
 		Long: "Makes a thread and prints its id. With a message it follows the turn to its end as thole thread send does.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := app.ThreadStartParams{}
@@ -183,7 +183,7 @@ func newThreadStart(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&id, "id", "", "the thread's id, a UUID of your choice")
-	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (claude/…, opencode/…, codex's own)")
+	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
 	cmd.Flags().StringVar(&dir, "dir", "", "directory the thread is listed under; its turns run in a workspace of their own")
 	cmd.Flags().StringVar(&profile, "profile", "", "plan, ask, edit or full")
 	return cmd
@@ -218,7 +218,7 @@ func newThreadInterrupt(env *Env) *cobra.Command {
 func newThreadArchive(env *Env) *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
-		Use: "archive THREAD", Short: "Put a thread away; its history stays", Args: cobra.ExactArgs(1),
+		Use: "archive THREAD", Short: "Archive a thread; its history stays", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			method := "thread/archive"
 			if undo {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
@@ -121,6 +122,7 @@ type notice struct {
 	Item      app.Item       `json:"item"`
 	Error     app.TurnError  `json:"error"`
 	WillRetry bool           `json:"willRetry"`
+	Limits    app.RateLimits `json:"rateLimits"`
 	Plan      []app.PlanStep `json:"plan"`
 }
 
@@ -225,6 +227,10 @@ func (f *follower) print(method string, p notice) {
 		}
 	case "warning":
 		putln(f.env.Err, "thole:", p.Message)
+	case "account/rateLimits/updated":
+		if l := p.Limits.Primary; l != nil && (event.Limit{Used: l.UsedPercent}).Near() {
+			putf(f.env.Err, "thole: %d%% of the agent's account limit is used\n", l.UsedPercent)
+		}
 	case "error":
 		if p.WillRetry && p.Error.Message != f.retry {
 			f.retry = p.Error.Message

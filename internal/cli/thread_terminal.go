@@ -29,7 +29,7 @@ func newThreadTerminal(env *Env) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !thole.ValidUUID(args[0]) {
-				return thole.Errorf(thole.CodeInvalid, "%q is no thread id", args[0]).WithHint("thole thread list shows them")
+				return thole.Errorf(thole.CodeInvalid, "invalid thread id %q", args[0]).WithHint("thole thread list shows them")
 			}
 			b, err := env.bridge(cmd.Context())
 			if err != nil {

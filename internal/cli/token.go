@@ -11,7 +11,7 @@ import (
 )
 
 func newToken(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke API tokens for scripts that use the HTTP interface"}
+	cmd := &cobra.Command{Use: "token", Short: "Create, list and revoke API tokens for scripts that use the HTTP interface"}
 	cmd.AddCommand(newTokenCreate(env), newTokenList(env), newTokenRevoke(env))
 	return cmd
 }
@@ -19,7 +19,7 @@ func newToken(env *Env) *cobra.Command {
 func newTokenCreate(env *Env) *cobra.Command {
 	var life time.Duration
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a token and print it; it cannot be shown again", Args: cobra.ExactArgs(1),
+		Use: "create NAME", Short: "Create a token and print it; it cannot be shown again", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if life < 0 || life%time.Second != 0 {
 				return thole.Errorf(thole.CodeInvalid, "--expires-in %s is not a number of whole seconds", life)
@@ -64,7 +64,7 @@ func day(at time.Time) string {
 
 func newTokenRevoke(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "End a token; its clients are refused from now on", Args: cobra.ExactArgs(1),
+		Use: "revoke ID", Short: "Revoke a token; its clients are refused from now on", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 func newTUI(env *Env) *cobra.Command {
@@ -16,7 +17,7 @@ func newTUI(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tui [THREAD]",
 		Short: "Open the installed Codex TUI on a thread, or on a new one",
-		Long: "Runs codex --remote on the home's socket. Any number of TUIs, browsers and scripts may be attached to one\n" +
+		Long: "Runs the TUI with --remote on the home's socket. Any number of TUIs, browsers and scripts may be attached to one\n" +
 			"thread, whichever agent runs it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -26,12 +27,12 @@ func newTUI(env *Env) *cobra.Command {
 			}
 			path, err := exec.LookPath(codex)
 			if err != nil {
-				return thole.Errorf(thole.CodeUnavailable, "the Codex TUI is not installed: %w", err).WithHint("npm install -g @openai/codex")
+				return thole.Errorf(thole.CodeUnavailable, "the Codex TUI is not installed: %w", err).WithHint("%s", table.Of(table.Contract).Install)
 			}
-			argv := []string{"codex"}
+			argv := []string{table.Contract}
 			if len(args) == 1 {
 				if !thole.ValidUUID(args[0]) {
-					return thole.Errorf(thole.CodeInvalid, "%q is no thread id", args[0]).WithHint("thole thread list shows them")
+					return thole.Errorf(thole.CodeInvalid, "invalid thread id %q", args[0]).WithHint("thole thread list shows them")
 				}
 				argv = append(argv, "resume", args[0])
 			}
@@ -39,6 +40,6 @@ func newTUI(env *Env) *cobra.Command {
 			return syscall.Exec(path, argv, os.Environ())
 		},
 	}
-	cmd.Flags().StringVar(&codex, "codex", "codex", "the codex program")
+	cmd.Flags().StringVar(&codex, table.Contract, table.Contract, "the program of the Codex TUI")
 	return cmd
 }

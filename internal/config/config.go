@@ -4,11 +4,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,11 +106,46 @@ type Threads struct {
 	KeepEvents time.Duration `toml:"keep_events"`
 }
 
-// Asks is the policy for questions nobody answers.
+// Asks is the policy for asks that nobody answers.
 type Asks struct {
-	InputTimeout time.Duration `toml:"input_timeout"`
-	InputPolicy  string        `toml:"input_policy"` // fail, default, wait
-	DefaultReply string        `toml:"default_reply"`
+	InputTimeout    time.Duration `toml:"input_timeout"`
+	InputPolicy     string        `toml:"input_policy"` // fail, default, wait
+	DefaultReply    string        `toml:"default_reply"`
+	ApprovalTimeout time.Duration `toml:"approval_timeout"`
+	ApprovalPolicy  string        `toml:"approval_policy"` // fail, deny, cancel, wait
+	// One kind of ask each: "DURATION POLICY" or "wait"; empty is as above.
+	Command     string `toml:"command"`
+	FileChange  string `toml:"file_change"`
+	Permissions string `toml:"permissions"`
+	Plan        string `toml:"plan"`
+	Elicitation string `toml:"elicitation"`
+	Tool        string `toml:"tool"`
+	Auth        string `toml:"auth"`
+}
+
+// ApprovalPolicies are what may happen to an approval that nobody gives.
+var ApprovalPolicies = []string{"fail", "deny", "cancel", "wait"}
+
+// AskRule reads the policy of one kind of ask: how long it waits, and what happens
+// then.
+func AskRule(text string) (wait time.Duration, policy string, err error) {
+	if text == "wait" {
+		return 0, "wait", nil
+	}
+	duration, policy, _ := strings.Cut(text, " ")
+	policy = strings.TrimSpace(policy)
+	if wait, err = time.ParseDuration(duration); err != nil || wait <= 0 || policy == "wait" || !slices.Contains(ApprovalPolicies, policy) {
+		return 0, "", errors.New(`must be "DURATION POLICY" with one of fail, deny, cancel, as in "8h deny", or "wait"`)
+	}
+	return wait, policy, nil
+}
+
+// Kinds are the rules of single kinds that were set, by the name of the kind.
+func (a Asks) Kinds() map[string]string {
+	kinds := map[string]string{"command": a.Command, "file_change": a.FileChange, "permissions": a.Permissions, "plan": a.Plan,
+		"elicitation": a.Elicitation, "tool": a.Tool, "auth": a.Auth}
+	maps.DeleteFunc(kinds, func(_, rule string) bool { return rule == "" })
+	return kinds
 }
 
 // Daemon is the on-demand background process.
@@ -133,6 +171,11 @@ type Providers struct {
 	Opencode string `toml:"opencode"`
 }
 
+// ProvidersOf reads them from an environment alone, as an executor does.
+func ProvidersOf(getenv func(string) string) Providers {
+	return Providers{getenv(Variable("providers.codex")), getenv(Variable("providers.claude")), getenv(Variable("providers.opencode"))}
+}
+
 // Default is the configuration of a fresh home.
 func Default() Config {
 	return Config{
@@ -143,7 +186,7 @@ func Default() Config {
 			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512, DiskMB: 20480, MaxLive: 64, SyncTimeout: 30 * time.Minute},
 		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
-		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail"},
+		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail", ApprovalTimeout: 24 * time.Hour, ApprovalPolicy: "fail"},
 		Daemon:   Daemon{IdleExit: 10 * time.Minute},
 		Delivery: Delivery{MaxJobs: 8, MaxBytes: 64 << 10, WaitWindow: 2 * time.Second, MinInterval: 30 * time.Second, ObservationWindow: 2 * time.Hour, MessageBytes: 96 << 10},
 	}
@@ -170,6 +213,8 @@ func (c *Config) Validate() error {
 		c.positive("executor.uid_base", c.Executor.UIDBase > 0),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
+		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
+		c.positive("asks.approval_timeout", c.Asks.ApprovalTimeout > 0),
 		c.positive("executor.idle_stop", c.Executor.IdleStop > 0),
 		c.positive("executor.remove_after", c.Executor.RemoveAfter > 0),
 		c.positive("executor.sweep_every", c.Executor.SweepEvery > 0),
@@ -184,6 +229,11 @@ func (c *Config) Validate() error {
 		c.positive("delivery.max_bytes", c.Delivery.MaxBytes > 0),
 		c.positive("delivery.message_bytes", c.Delivery.MessageBytes > 0),
 		c.positive("delivery.observation_window", c.Delivery.ObservationWindow > 0),
+	}
+	for kind, rule := range c.Asks.Kinds() {
+		if _, _, err := AskRule(rule); err != nil {
+			checks = append(checks, c.bad("asks."+kind, "%s", err))
+		}
 	}
 	if _, _, err := net.SplitHostPort(c.HTTP.Listen); err != nil {
 		checks = append(checks, c.bad("http.listen", "must be HOST:PORT, not %q", c.HTTP.Listen))

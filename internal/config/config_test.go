@@ -90,6 +90,18 @@ func TestEveryKeyCanBeSetFromTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestAskRules(t *testing.T) {
+	for rule, ok := range map[string]bool{"8h deny": true, "1m  fail": true, "90s cancel": true, "wait": true, "": false, "8h": false, "8h allow": false, "8h wait": false, "-1h deny": false, "0s deny": false, "deny 8h": false} {
+		if _, _, err := AskRule(rule); (err == nil) != ok {
+			t.Errorf("%q: %v", rule, err)
+		}
+	}
+	c := Default()
+	if c.Asks.Command = "8h allow"; c.Validate() == nil {
+		t.Error("a rule that says yes for nobody is accepted")
+	}
+}
+
 // Every key is documented with its default, and no other.
 func TestKeysAreDocumented(t *testing.T) {
 	b, err := os.ReadFile("../../docs/operate/config.md")

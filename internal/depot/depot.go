@@ -48,7 +48,7 @@ func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, ra
 	return w.cfg.Manager.ExportDir(ctx, id, dir, raw)
 }
 
-func target(t dispatch.Target) manager.Target {
+func target(t dispatch.ExecutorWorkspace) manager.Target {
 	out := manager.Target{
 		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
 	}
@@ -60,7 +60,7 @@ func target(t dispatch.Target) manager.Target {
 
 // Restore implements dispatch.Workspaces. A thread that has nothing stored may do
 // without the store.
-func (w *Depot) Restore(ctx context.Context, t dispatch.Target) error {
+func (w *Depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error {
 	away := w.watch.away()
 	if away != nil {
 		if _, _, err := w.cfg.Rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
@@ -100,17 +100,17 @@ func (w *Depot) try(ctx context.Context, do func(context.Context) error, there b
 }
 
 // Link implements dispatch.Workspaces.
-func (w *Depot) Link(ctx context.Context, t dispatch.Target) error {
+func (w *Depot) Link(ctx context.Context, t dispatch.ExecutorWorkspace) error {
 	return w.cfg.Manager.Link(ctx, target(t))
 }
 
 // Validate implements dispatch.Workspaces.
-func (w *Depot) Validate(ctx context.Context, t dispatch.Target) error {
+func (w *Depot) Validate(ctx context.Context, t dispatch.ExecutorWorkspace) error {
 	return w.cfg.Manager.Validate(ctx, target(t))
 }
 
 // Sync implements dispatch.Workspaces.
-func (w *Depot) Sync(ctx context.Context, t dispatch.Target, reason string) (string, error) {
+func (w *Depot) Sync(ctx context.Context, t dispatch.ExecutorWorkspace, reason string) (string, error) {
 	if away := w.watch.away(); away != nil {
 		return "", away
 	}
@@ -123,7 +123,7 @@ func (w *Depot) Sync(ctx context.Context, t dispatch.Target, reason string) (str
 }
 
 // Verify implements dispatch.Workspaces.
-func (w *Depot) Verify(ctx context.Context, t dispatch.Target, snapshot string) error {
+func (w *Depot) Verify(ctx context.Context, t dispatch.ExecutorWorkspace, snapshot string) error {
 	return w.try(ctx, func(ctx context.Context) error {
 		return w.cfg.Manager.Verify(ctx, target(t), workspace.SnapshotID(snapshot))
 	}, true)

@@ -33,23 +33,23 @@ type Workspaces interface {
 	// Restore lays the workspace's layers into a fresh executor, Link places the
 	// CLIs' data directories, Validate checks what the manifest requires. No agent
 	// code runs before all three succeeded.
-	Restore(ctx context.Context, t Target) error
-	Link(ctx context.Context, t Target) error
-	Validate(ctx context.Context, t Target) error
+	Restore(ctx context.Context, t ExecutorWorkspace) error
+	Link(ctx context.Context, t ExecutorWorkspace) error
+	Validate(ctx context.Context, t ExecutorWorkspace) error
 	// Sync stores the tree and returns its snapshot. The old snapshot or the new
 	// one is there afterwards, never a mix.
-	Sync(ctx context.Context, t Target, reason string) (snapshot string, err error)
+	Sync(ctx context.Context, t ExecutorWorkspace, reason string) (snapshot string, err error)
 	// Verify compares the executor's tree with a snapshot.
-	Verify(ctx context.Context, t Target, snapshot string) error
+	Verify(ctx context.Context, t ExecutorWorkspace, snapshot string) error
 }
 
 // Depot is a Workspaces whose store may be away. Away is why, as far as is known.
 // What needs the store fails with objects.ErrAway then, and waits.
 type Depot interface{ Away() error }
 
-// Target is one executor's workspace. Client is nil while it is stopped; Dir is
+// ExecutorWorkspace is one executor's workspace. Client is nil while it is stopped; Dir is
 // its directory on this machine where the driver has one.
-type Target struct {
+type ExecutorWorkspace struct {
 	Thread   fold.Thread
 	Turn     thole.TurnID
 	Executor thole.ExecutorID

@@ -17,7 +17,7 @@ type unready struct {
 	fail  error         // at once, instead of taking for ever
 }
 
-func (u *unready) Restore(ctx context.Context, _ dispatch.Target) error {
+func (u *unready) Restore(ctx context.Context, _ dispatch.ExecutorWorkspace) error {
 	select {
 	case u.tried <- struct{}{}:
 	default:

@@ -347,11 +347,13 @@ func (w *witness) Apply(ctx context.Context, ref thread.TurnRef, events []event.
 // still is a workspace that stays where it is.
 type still struct{}
 
-func (still) Restore(context.Context, dispatch.Target) error                { return nil }
-func (still) Link(context.Context, dispatch.Target) error                   { return nil }
-func (still) Validate(context.Context, dispatch.Target) error               { return nil }
-func (still) Sync(context.Context, dispatch.Target, string) (string, error) { return "snap", nil }
-func (still) Verify(context.Context, dispatch.Target, string) error         { return nil }
+func (still) Restore(context.Context, dispatch.ExecutorWorkspace) error  { return nil }
+func (still) Link(context.Context, dispatch.ExecutorWorkspace) error     { return nil }
+func (still) Validate(context.Context, dispatch.ExecutorWorkspace) error { return nil }
+func (still) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string, error) {
+	return "snap", nil
+}
+func (still) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
 
 // scripted is the address of a scripted model.
 type scripted string

@@ -42,7 +42,7 @@ type slow struct {
 	n     atomic.Int64
 }
 
-func (s *slow) Restore(ctx context.Context, _ dispatch.Target) error {
+func (s *slow) Restore(ctx context.Context, _ dispatch.ExecutorWorkspace) error {
 	n := int(s.n.Add(1))
 	s.begun <- n
 	<-ctx.Done()

@@ -168,7 +168,7 @@ func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 	steps := []struct {
 		phase thole.Phase
 		what  measure.What
-		do    func(context.Context, Target) error
+		do    func(context.Context, ExecutorWorkspace) error
 	}{
 		{thole.PhaseRestoring, measure.Restore, w.cfg.Workspaces.Restore},
 		{thole.PhaseLinking, measure.Link, w.cfg.Workspaces.Link},
@@ -264,8 +264,8 @@ func (w *worker) phase(ctx context.Context, id thole.ExecutorID, p thole.Phase) 
 	return err
 }
 
-func (w *worker) target(th fold.Thread, p *place) Target {
-	t := Target{Thread: th, Turn: w.lease.Turn, Executor: p.row.ID, Client: p.client, Token: w.lease.Token}
+func (w *worker) target(th fold.Thread, p *place) ExecutorWorkspace {
+	t := ExecutorWorkspace{Thread: th, Turn: w.lease.Turn, Executor: p.row.ID, Client: p.client, Token: w.lease.Token}
 	if files, ok := w.cfg.Driver.(executor.Files); ok {
 		t.Dir, _ = files.WorkspaceDir(p.row.ID)
 	}

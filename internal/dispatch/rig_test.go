@@ -48,7 +48,7 @@ type shelf struct {
 	restored int
 }
 
-func (s *shelf) Restore(_ context.Context, t dispatch.Target) error {
+func (s *shelf) Restore(_ context.Context, t dispatch.ExecutorWorkspace) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restored++
@@ -61,13 +61,13 @@ func (s *shelf) Restore(_ context.Context, t dispatch.Target) error {
 	}
 	return os.CopyFS(t.Dir, os.DirFS(saved))
 }
-func (s *shelf) Link(context.Context, dispatch.Target) error     { return nil }
-func (s *shelf) Validate(context.Context, dispatch.Target) error { return nil }
-func (s *shelf) Verify(context.Context, dispatch.Target, string) error {
+func (s *shelf) Link(context.Context, dispatch.ExecutorWorkspace) error     { return nil }
+func (s *shelf) Validate(context.Context, dispatch.ExecutorWorkspace) error { return nil }
+func (s *shelf) Verify(context.Context, dispatch.ExecutorWorkspace, string) error {
 	return nil
 }
 
-func (s *shelf) Sync(_ context.Context, t dispatch.Target, reason string) (string, error) {
+func (s *shelf) Sync(_ context.Context, t dispatch.ExecutorWorkspace, reason string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.synced = append(s.synced, reason)

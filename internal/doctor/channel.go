@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -10,27 +11,24 @@ import (
 	"github.com/tholehq/thole/internal/channel/turnstart"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 // checkChannel asks the installed codex, in an empty home of its own, whether
 // results can be delivered into its terminals.
 func checkChannel(ctx context.Context, cfg *config.Config) Finding {
 	f := Finding{Part: "codex terminals", Disables: "delivery of results into Codex terminals (thole codex)"}
-	name := cfg.Providers.Codex
-	if name == "" {
-		name = "codex"
-	}
-	path, err := exec.LookPath(name)
+	path, err := exec.LookPath(cmp.Or(cfg.Providers.Codex, table.Contract))
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		f.Problem, f.Fix = "codex is not installed", "npm install -g @openai/codex"
+		f.Problem, f.Fix = "codex is not installed", table.Of(table.Contract).Install
 		return f
 	}
 	how, err := probeCodex(ctx, path)
 	if err != nil {
-		f.Found, f.Problem, f.Fix = path, err.Error(), "update codex: npm install -g @openai/codex"
+		f.Found, f.Problem, f.Fix = path, err.Error(), "update codex: "+table.Of(table.Contract).Install
 		return f
 	}
 	f.OK, f.Found = true, how

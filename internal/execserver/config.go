@@ -23,7 +23,10 @@ type Config struct {
 	// arguments, executes the program under that argv[0]. It is needed only for
 	// arg0 inside a sandbox; without it such a start is refused.
 	Helper []string
-	Log    *slog.Logger
+	// Own are files and directories of the server that no sandbox shows: sockets
+	// that it answers on, tokens, its home.
+	Own []string
+	Log *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

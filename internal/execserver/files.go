@@ -114,8 +114,7 @@ func withPath(c *conn, raw json.RawMessage, params any, uri *string, follow **bo
 	}
 	s := scope{follow: follow == nil || orTrue(*follow)}
 	if *sb != nil {
-		at := sandbox.Place{TmpDir: lookup(c.srv.cfg.Environ, "TMPDIR")}
-		if s.policy, err = sandbox.Compile(*sb, at); err != nil {
+		if s.policy, err = sandbox.Compile(*sb, c.srv.place("")); err != nil {
 			return nil, invalid(err)
 		}
 	}

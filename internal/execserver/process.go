@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tholehq/thole/internal/sandbox"
 	"github.com/tholehq/thole/protocol/exec"
 )
 
@@ -28,6 +29,7 @@ type process struct {
 	ses       *session
 	id        string
 	sandboxed bool
+	stays     *sandbox.Stays // nil without a sandbox
 	tty       bool
 	quoted    []byte // the id as JSON
 

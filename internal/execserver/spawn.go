@@ -22,6 +22,7 @@ type command struct {
 	tty   bool
 	stdin bool
 	extra []*os.File // descriptors 3 and up, for the sandbox wrapper
+	stays *sandbox.Stays
 }
 
 // spawn starts c as the leader of a session of its own and fills in p's
@@ -145,7 +146,9 @@ func (p *process) supervise(pidfd *os.File) {
 		p.ses.procs.Go(s.run)
 	}
 	p.ses.procs.Go(func() {
+		p.stays.Started()
 		status := p.reap(pidfd)
+		p.stays.End()
 		for _, s := range p.streams {
 			s.drain()
 		}

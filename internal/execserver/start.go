@@ -36,14 +36,16 @@ func (c *conn) start(req *jsonrpc.Request) {
 	}
 	defer cmd.release()
 	proc := newProcess(c.ses, p.ProcessID)
-	proc.sandboxed = kind != exec.SandboxNone
+	proc.sandboxed, proc.stays = kind != exec.SandboxNone, cmd.stays
 	if !c.ses.reserve(proc) {
+		cmd.stays.End()
 		_ = req.Error(jsonrpc.Errorf(exec.CodeInvalidRequest, "process %s already exists", p.ProcessID))
 		return
 	}
 	pidfd, err := proc.spawn(cmd)
 	if err != nil {
 		c.ses.drop(proc)
+		cmd.stays.End()
 		_ = req.Error(jsonrpc.Errorf(exec.CodeInternal, "%s", osText(err)))
 		return
 	}
@@ -80,7 +82,7 @@ func (s *Server) prepare(p *exec.StartParams) (*command, string, *jsonrpc.Error)
 	var policy *sandbox.Policy
 	kind := exec.SandboxNone
 	if p.Sandbox != nil {
-		if policy, err = sandbox.Compile(p.Sandbox, sandbox.Place{Cwd: cwd, TmpDir: lookup(s.cfg.Environ, "TMPDIR")}); err != nil {
+		if policy, err = sandbox.Compile(p.Sandbox, s.place(cwd)); err != nil {
 			return nil, "", invalid(err)
 		}
 		kind = exec.SandboxLinux
@@ -101,10 +103,15 @@ func (s *Server) prepare(p *exec.StartParams) (*command, string, *jsonrpc.Error)
 		if err != nil {
 			return nil, "", invalid(err)
 		}
-		cmd.path, cmd.argv, cmd.extra = w.Path, w.Argv, w.Files
+		cmd.path, cmd.argv, cmd.extra, cmd.stays = w.Path, w.Argv, w.Files, w.Stays
 		cmd.dir = "/"
 	}
 	return cmd, kind, nil
+}
+
+// place is where profiles are resolved.
+func (s *Server) place(cwd string) sandbox.Place {
+	return sandbox.Place{Cwd: cwd, TmpDir: lookup(s.cfg.Environ, "TMPDIR"), Own: s.cfg.Own}
 }
 
 // refuseUnsupported refuses what would otherwise be silently left out.

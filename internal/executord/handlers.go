@@ -159,7 +159,7 @@ func (s *Server) runAfter(req *http.Request, cursor string) (*run, uint64, error
 	}
 	after, err := strconv.ParseUint(cursor, 10, 64)
 	if err != nil {
-		return nil, 0, thole.Errorf(thole.CodeInvalid, "%q is no cursor to read after", cursor)
+		return nil, 0, thole.Errorf(thole.CodeInvalid, "invalid cursor %q", cursor)
 	}
 	if end, _ := r.log.End(); after > end {
 		return nil, 0, thole.Errorf(thole.CodeConflict, "cursor %d is beyond the end of the log, %d", after, end)

@@ -12,7 +12,6 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/executord/wire"
-	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // runs is every run executord knows: those of this life and, from their logs,
@@ -69,11 +68,10 @@ func reopen(path string, turn, id thole.TurnID) (*run, error) {
 		}
 		for _, rec := range recs {
 			after = rec.Cursor
-			var reported event.Reported
-			if strictjson.Unmarshal(rec.Data, &reported) != nil {
+			ev, err := wire.ReadEvent(rec.Data)
+			if err != nil {
 				continue
 			}
-			ev := reported.Current()
 			r.note(&ev)
 			if ev.Kind == event.TurnEnded {
 				r.info.State = wire.RunEnded

@@ -16,7 +16,6 @@ import (
 	"github.com/tholehq/thole/internal/executord/eventlog"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
-	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // todoSilence is how long a stream may say nothing: proxies cut a silent one, and
@@ -75,14 +74,9 @@ func (s *Server) todoEvents(w http.ResponseWriter, req *http.Request) {
 // todosOf picks what concerns todos.
 func todosOf(recs []eventlog.Record) (out []wire.LogEvent) {
 	for _, rec := range recs {
-		ev := wire.LogEvent{Cursor: rec.Cursor}
-		var reported event.Reported
-		if strictjson.Unmarshal(rec.Data, &reported) != nil {
-			continue
-		}
-		ev.Event = reported.Current()
-		if ev.Event.Kind == event.TodoSnapshot || ev.Event.Kind == event.TodoUpdate {
-			out = append(out, ev)
+		ev, err := wire.ReadEvent(rec.Data)
+		if err == nil && (ev.Kind == event.TodoSnapshot || ev.Kind == event.TodoUpdate) {
+			out = append(out, wire.LogEvent{Cursor: rec.Cursor, Event: ev})
 		}
 	}
 	return out

@@ -60,6 +60,10 @@ type Options struct {
 	// reader wait, which the peer feels as back-pressure. Defaults 128, 128 MiB.
 	IngressLimit int
 	IngressBytes int
+	// Lossless is for clients, whose refusal would count as an answer: a request over
+	// the bound waits like a notification, and what the peer sent before it went away
+	// is handled before the connection ends.
+	Lossless bool
 
 	// OutboundLimit and OutboundBytes bound what waits for the writer. A message
 	// is refused when the queue is at a bound, so one message of any size fits an

@@ -14,6 +14,9 @@ func (c *Conn) readLoop() {
 	for c.ctx.Err() == nil {
 		data, err := c.stream.Read(context.Background())
 		if err != nil {
+			if c.opts.Lossless {
+				c.settle(err)
+			}
 			if errors.Is(err, io.EOF) {
 				c.end(ReasonEOF, io.EOF)
 			} else {
@@ -51,21 +54,17 @@ func (c *Conn) react(r Reaction) {
 // request copies what it keeps: the stream reuses its buffer.
 func (c *Conn) request(m *Message, size int) {
 	req := &Request{ID: m.ID, Method: m.Method, Params: bytes.Clone(m.Params), Trace: bytes.Clone(m.Trace), conn: c}
-	full := false
-	c.update(func(s *inFlight) {
-		if full = s.inFull(&c.opts); full {
-			return
-		}
-		s.in.push(arrival{req: req, size: size})
-		s.inBytes += size
-	})
-	if full {
+	if !c.arrive(arrival{req: req, size: size}, c.opts.Lossless) {
 		c.answerNow(req.ID, Overloaded())
 	}
 }
 
 func (c *Conn) notification(m *Message, size int) {
-	note := &Notification{Method: m.Method, Params: bytes.Clone(m.Params), Extra: cloneMembers(m.Extra), conn: c}
+	c.arrive(arrival{note: &Notification{Method: m.Method, Params: bytes.Clone(m.Params), Extra: cloneMembers(m.Extra), conn: c}, size: size}, true)
+}
+
+// arrive queues for the Handler, when there is room; patient waits for it.
+func (c *Conn) arrive(a arrival, patient bool) bool {
 	for {
 		var room <-chan struct{}
 		c.update(func(s *inFlight) {
@@ -73,13 +72,39 @@ func (c *Conn) notification(m *Message, size int) {
 				room = wait(&s.inRoom)
 				return
 			}
-			s.in.push(arrival{note: note, size: size})
-			s.inBytes += size
+			s.in.push(a)
+			s.inBytes += a.size
 		})
-		if room == nil {
-			return
+		if room == nil || !patient {
+			return room == nil
 		}
 		<-room
+	}
+}
+
+// settle takes leave of a peer that is gone: no answer will come any more, and what
+// did come is handled.
+func (c *Conn) settle(cause error) {
+	var calls map[ID]func(json.RawMessage, error)
+	c.update(func(s *inFlight) {
+		if s.end == nil {
+			calls, s.calls = s.calls, map[ID]func(json.RawMessage, error){}
+		}
+	})
+	for _, done := range calls {
+		done(nil, &CloseError{Reason: ReasonEOF, Err: cause})
+	}
+	for {
+		var more <-chan struct{}
+		c.update(func(s *inFlight) {
+			if s.end == nil && (s.in.len() > 0 || s.handling) {
+				more = wait(&s.inRoom)
+			}
+		})
+		if more == nil {
+			return
+		}
+		<-more
 	}
 }
 
@@ -109,6 +134,7 @@ func (c *Conn) dispatchLoop() {
 			c.update(func(s *inFlight) {
 				s.handling, ended = false, s.end != nil
 				if s.end != nil || s.in.len() == 0 {
+					wake(&s.inRoom)
 					return
 				}
 				a, more = s.in.pop(), true

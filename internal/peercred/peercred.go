@@ -15,6 +15,10 @@ import (
 // ErrOtherUser is a peer that runs under another uid, root included.
 var ErrOtherUser = errors.New("peer is another user")
 
+// ErrOtherNamespace is a peer of our uid in a process namespace of its own: what
+// a sandbox or a container holds.
+var ErrOtherNamespace = errors.New("peer is in another process namespace")
+
 // Cred is the peer at connect time.
 type Cred struct {
 	UID int
@@ -54,4 +58,14 @@ func SameUser(conn net.Conn) (Cred, error) {
 		return cred, fmt.Errorf("%w: uid %d, we are %d", ErrOtherUser, cred.UID, os.Geteuid())
 	}
 	return cred, nil
+}
+
+// Neighbour proves that the peer has our effective uid and lives in our process
+// namespace.
+func Neighbour(conn net.Conn) error {
+	cred, err := SameUser(conn)
+	if err != nil {
+		return err
+	}
+	return sameNamespace(cred.PID)
 }

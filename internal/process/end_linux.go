@@ -33,6 +33,18 @@ func EndDescendants(cmd *exec.Cmd, grace time.Duration) error {
 	return h.end(context.Background(), grace)
 }
 
+// Marked finds the processes with a variable (NAME=value) in their environment, but
+// for this one. One whose environment cannot be read does not count.
+func Marked(marker string) (pids []int, err error) {
+	l := newLook()
+	for _, pid := range l.pids {
+		if p := l.get(pid); pid != l.self && p != nil && p.hasMarker(marker) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, l.err
+}
+
 // EndMarked ends the processes with a variable (NAME=value) in their environment,
 // whichever process started them, and those that also lists: politely first, but for those
 // that spare names. One whose environment cannot be read does not count.

@@ -41,6 +41,11 @@ func EndDescendants(cmd *exec.Cmd, grace time.Duration) error {
 	return nil
 }
 
+// Marked needs the environments of other processes.
+func Marked(string) ([]int, error) {
+	return nil, errors.New("processes cannot be found by their environment here")
+}
+
 // EndMarked needs the environments of other processes.
 func EndMarked(context.Context, string, func() []int, func(int) bool, time.Duration) error {
 	return errors.New("processes cannot be found by their environment here")

@@ -315,6 +315,11 @@ func (e *Emitter) Note(text string) {
 	e.send(event.Event{Kind: event.NoteReported, Data: event.Data{Text: text}}, "")
 }
 
+// Limits reports how much of the account's allowances is used.
+func (e *Emitter) Limits(l []event.Limit) {
+	e.send(event.Event{Kind: event.LimitsUpdated, Data: event.Data{Limits: l}}, "")
+}
+
 // Steered reports the user message that the running turn took in.
 func (e *Emitter) Steered(item event.Item) {
 	e.send(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID))

@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -28,34 +29,11 @@ type Login struct {
 
 var _ Credentials = Login{}
 
-// source says where one CLI keeps its login: a file below the home directory,
-// under the name the driver expects in SessionConfig.Auth, and the variables it
-// reads keys and endpoints from.
-type source struct {
-	file, path string
-	home       string // a variable that moves the file's directory
-	env        []string
-}
-
-func loginSource(providerName string) source {
-	switch providerName {
-	case "codex":
-		return source{"auth.json", ".codex/auth.json", "CODEX_HOME", []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"}}
-	case "claude":
-		return source{".credentials.json", ".claude/.credentials.json", "CLAUDE_CONFIG_DIR",
-			[]string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"}}
-	case "opencode":
-		return source{"auth.json", ".local/share/opencode/auth.json", "",
-			[]string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"}}
+func (l Login) file(s table.Login) string {
+	if dir := l.getenv(s.Variable); dir != "" {
+		return filepath.Join(dir, s.File)
 	}
-	return source{}
-}
-
-func (l Login) file(s source) string {
-	if dir := l.getenv(s.home); dir != "" {
-		return filepath.Join(dir, filepath.Base(s.path))
-	}
-	return filepath.Join(l.Home, filepath.FromSlash(s.path))
+	return filepath.Join(l.Home, filepath.FromSlash(s.Dir), s.File)
 }
 
 func (l Login) getenv(name string) string {
@@ -68,19 +46,19 @@ func (l Login) getenv(name string) string {
 // For implements Credentials.
 func (l Login) For(_ context.Context, providerName string) (Grant, error) {
 	g := Grant{Env: map[string]string{}, Files: map[string][]byte{}}
-	s := loginSource(providerName)
-	for _, name := range s.env {
+	s := table.Of(providerName).Login
+	for _, name := range s.Env {
 		if v := l.getenv(name); v != "" {
 			g.Env[name] = v
 		}
 	}
-	if s.file == "" {
+	if s.File == "" {
 		return g, nil
 	}
 	data, err := os.ReadFile(l.file(s))
 	switch {
 	case err == nil:
-		g.Files[s.file] = data
+		g.Files[s.File] = data
 	case !errors.Is(err, fs.ErrNotExist):
 		return Grant{}, thole.Errorf(thole.CodeUnavailable, "read the login of %s: %w", providerName, err)
 	}
@@ -94,12 +72,12 @@ func (l Login) For(_ context.Context, providerName string) (Grant, error) {
 // only new tokens are taken, and anything else that changed is refused with the
 // reason.
 func (l Login) Keep(providerName, auth string, given Grant) error {
-	s := loginSource(providerName)
-	before, had := given.Files[s.file]
+	s := table.Of(providerName).Login
+	before, had := given.Files[s.File]
 	if !had {
 		return nil
 	}
-	left, err := readLeft(auth, s.file)
+	left, err := readLeft(auth, s.File)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (bytes.Equal(before, left) || len(left) == 0) {
 		return nil // a CLI that logged out has none
 	}

@@ -1,35 +1,20 @@
 package provider
 
-import thole "github.com/tholehq/thole"
+import (
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider/table"
+)
 
-// Profiles is the one table that maps the neutral profiles to each provider's
-// own modes. A driver reads its rows; users read them in `thole provider list`.
-// Native values are the words of the CLI itself:
-//
-//	codex     approval policy "/" sandbox
-//	claude    permission mode
-//	opencode  agent, with the permission rule that goes with it
-//	test      the neutral names
-//
-// In every row of plan the host denies what the CLI would let through.
-func Profiles(providerName string) []ProfileMap {
-	rows := func(plan, ask, edit, full string) []ProfileMap {
-		return []ProfileMap{
-			{thole.ProfilePlan, plan}, {thole.ProfileAsk, ask},
-			{thole.ProfileEdit, edit}, {thole.ProfileFull, full},
+// Profiles maps the neutral profiles to a provider's own modes. A driver reads its
+// rows; users read them in `thole provider list`.
+func Profiles(providerName string) (out []ProfileMap) {
+	row := table.Of(providerName)
+	for i, native := range row.Modes {
+		if row.Name != "" {
+			out = append(out, ProfileMap{table.Profiles[i], native})
 		}
 	}
-	switch providerName {
-	case "codex":
-		return rows("never/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access")
-	case "claude":
-		return rows("plan", "default", "acceptEdits", "bypassPermissions")
-	case "opencode":
-		return rows("plan", "build/ask", "build/edit", "build/allow")
-	case "test":
-		return rows("plan", "ask", "edit", "full")
-	}
-	return nil
+	return out
 }
 
 // Native is the CLI's own mode for a profile. A profile that is not neutral is a

@@ -1,7 +1,7 @@
 // Package provider is the port to agent CLIs: one small interface to run turns
 // on a CLI, one event model, capabilities as data. Drivers (provider/codex,
-// provider/claude, provider/opencode) import it and nothing of ours beyond
-// kernels and internal/process. They run only inside executord, next to the CLI.
+// provider/claude, provider/opencode) import it, what they share (provider/base),
+// and nothing of ours beyond kernels and the public clients. They run only inside executord, next to the CLI.
 // Nothing outside a driver branches on a provider's name: it reads Capabilities.
 package provider
 

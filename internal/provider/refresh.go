@@ -11,17 +11,10 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
-
-// tokenFields are the fields of each CLI's login file that its refresh changes,
-// and so all that is ever taken from an executor. * is any name.
-var tokenFields = map[string][]string{
-	"codex":    {"tokens.id_token", "tokens.access_token", "tokens.refresh_token", "last_refresh"},
-	"claude":   {"claudeAiOauth.accessToken", "claudeAiOauth.refreshToken", "claudeAiOauth.expiresAt", "claudeAiOauth.refreshTokenExpiresAt"},
-	"opencode": {"*.access", "*.refresh", "*.expires"},
-}
 
 // Bounds of a login file and of one value in it.
 const (
@@ -67,7 +60,7 @@ func refreshed(provider string, given, left []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not a JSON object: %w", err)
 	}
-	merged, err := take(before, after, nil, tokenFields[provider])
+	merged, err := take(before, after, nil, table.Of(provider).Login.Tokens)
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,17 @@ package sandbox
 import (
 	"os"
 	"slices"
+	"strconv"
+
+	"github.com/tholehq/thole/internal/sandbox/seccomp"
 )
 
 // Box is a bubblewrap command that grows by mounts: the only builder of such
 // commands, for programs of the exec-server and for executors.
-type Box struct{ args []string }
+type Box struct {
+	args  []string
+	files []*os.File
+}
 
 // isolation is common to every sandbox. Capabilities go because a program that
 // keeps them could remount its read-only tree writable; the pid namespace goes
@@ -21,6 +27,25 @@ func NewBox(flags ...string) *Box { return &Box{args: slices.Concat(isolation, f
 func (b *Box) Add(args ...string) *Box {
 	b.args = append(b.args, args...)
 	return b
+}
+
+// Pass hands a file to bubblewrap and returns the number of its descriptor there.
+func (b *Box) Pass(f *os.File) string {
+	b.files = append(b.files, f)
+	return strconv.Itoa(2 + len(b.files))
+}
+
+// Files become descriptors 3 and up; whoever starts the command closes them then.
+func (b *Box) Files() []*os.File { return b.files }
+
+// Filter takes system calls from the program.
+func (b *Box) Filter(p seccomp.Profile) error {
+	f, err := p.File()
+	if err != nil {
+		return err
+	}
+	b.Add("--seccomp", b.Pass(f))
+	return nil
 }
 
 // Kernel gives the program a /proc of its own namespace and the harmless devices.

@@ -31,15 +31,20 @@ const (
 // Place is where a profile's special paths are resolved.
 type Place struct {
 	Cwd    string
-	TmpDir string // the executor's TMPDIR, may be empty
+	TmpDir string   // the executor's TMPDIR, may be empty
+	Own    []string // of the server itself: sockets, tokens, its home; a profile never shows them
 }
+
+// protected are names in a writable directory that a profile makes read-only unless
+// it names them: what agents and git run or obey comes from there.
+var protected = []string{".git", ".codex", ".agents", ".aws"}
 
 // rule gives access to a path and what is below it.
 type rule struct {
 	path   string // clean; real when it exists
 	access Access
 	exists bool
-	skip   bool // a missing path is fine
+	link   bool // the path leads elsewhere, where another rule holds; it cannot be mounted on
 }
 
 // globRule gives access to what matches a pattern.
@@ -57,6 +62,7 @@ type Policy struct {
 	globs      []globRule
 	scanDepth  int
 	roots      []string // the project's
+	own        []string // the server's, real
 	links      []link   // names under which readable places are also known
 }
 
@@ -101,6 +107,11 @@ func Compile(s *exec.Sandbox, at Place) (*Policy, error) {
 	if len(p.roots) == 0 && at.Cwd != "" {
 		p.roots = []string{at.Cwd}
 	}
+	for _, path := range at.Own {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			p.own = append(p.own, real)
+		}
+	}
 	perm := s.Permissions
 	switch perm.Type {
 	case exec.PermissionsDisabled, exec.PermissionsExternal:
@@ -139,6 +150,10 @@ func Compile(s *exec.Sandbox, at Place) (*Policy, error) {
 			return nil, err
 		}
 	}
+	for _, path := range p.own {
+		p.rule(path, None)
+	}
+	p.protect()
 	// Most specific last; at equal length the least access last, so that the
 	// last match decides.
 	slices.SortStableFunc(p.rules, func(a, b rule) int {
@@ -169,18 +184,17 @@ func (p *Policy) add(e exec.FSEntry, at Place) error {
 	default:
 		return fmt.Errorf("unknown variant `%s`, expected one of `read`, `write`, `deny`", e.Access)
 	}
-	skip := e.MissingPath == "skip"
 	switch e.Path.Type {
 	case exec.FSPathPath:
 		path, err := exec.ParseURI(e.Path.Path)
 		if err != nil {
 			return err
 		}
-		p.rule(path, access, skip)
+		p.rule(path, access)
 	case exec.FSPathGlob:
 		return p.glob(e.Path.Pattern, access, at)
 	case exec.FSPathSpecial:
-		return p.special(e.Path.Value, access, skip, at)
+		return p.special(e.Path.Value, access, at)
 	default:
 		return fmt.Errorf("unknown variant `%s`, expected one of `path`, `glob_pattern`, `special`", e.Path.Type)
 	}
@@ -188,19 +202,51 @@ func (p *Policy) add(e exec.FSEntry, at Place) error {
 }
 
 // rule adds a path and, when links lead elsewhere, the place it really is.
-func (p *Policy) rule(path string, access Access, skip bool) {
+func (p *Policy) rule(path string, access Access) {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		p.rules = append(p.rules, rule{realParent(path), access, false, skip})
+		p.rules = append(p.rules, rule{path: realParent(path), access: access})
 		return
 	}
-	p.rules = append(p.rules, rule{real, access, true, skip})
-	if real != path && access != None {
+	p.rules = append(p.rules, rule{path: real, access: access, exists: true})
+	if real == path {
+		return
+	}
+	if access != None {
 		p.links = append(p.links, link{path, real})
 	}
-	if real != path && access == None {
-		p.rules = append(p.rules, rule{path, access, true, skip})
+	if access != Write { // the name must not be given to something else
+		at := filepath.Join(realParent(filepath.Dir(path)), filepath.Base(path))
+		if at != real {
+			p.rules = append(p.rules, rule{path: at, access: access, exists: true, link: true})
+		}
+	}
+}
+
+// protect adds what writable directories keep from change. Whoever may write
+// everywhere may write there too.
+func (p *Policy) protect() {
+	named := map[string]bool{}
+	for _, r := range p.rules {
+		named[r.path] = true
+	}
+	for _, l := range p.links {
+		named[l.path] = true
+	}
+	for _, r := range p.rules {
+		if r.access != Write || r.path == "/" || slices.Contains(protected, filepath.Base(r.path)) {
+			continue
+		}
+		if fi, err := os.Stat(r.path); err != nil || !fi.IsDir() {
+			continue
+		}
+		for _, name := range protected {
+			if path := filepath.Join(r.path, name); !named[path] {
+				named[path] = true
+				p.rule(path, Read)
+			}
+		}
 	}
 }
 
@@ -233,7 +279,7 @@ func (p *Policy) glob(pattern string, access Access, at Place) error {
 	return nil
 }
 
-func (p *Policy) special(v *exec.FSSpecial, access Access, skip bool, at Place) error {
+func (p *Policy) special(v *exec.FSSpecial, access Access, at Place) error {
 	if v == nil {
 		return errors.New("missing field `value`")
 	}
@@ -245,23 +291,23 @@ func (p *Policy) special(v *exec.FSSpecial, access Access, skip bool, at Place) 
 	}
 	switch v.Kind {
 	case exec.SpecialRoot:
-		p.rule("/", access, skip)
+		p.rule("/", access)
 	case exec.SpecialMinimal:
 		for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc"} {
 			if _, err := os.Stat(dir); err == nil {
-				p.rule(dir, access, skip)
+				p.rule(dir, access)
 			}
 		}
 	case exec.SpecialProjectRoots:
 		for _, r := range p.roots {
-			p.rule(below(r), access, skip)
+			p.rule(below(r), access)
 		}
 	case exec.SpecialTmpdir:
 		if filepath.IsAbs(at.TmpDir) {
-			p.rule(below(at.TmpDir), access, skip)
+			p.rule(below(at.TmpDir), access)
 		}
 	case exec.SpecialSlashTmp:
-		p.rule(below("/tmp"), access, true)
+		p.rule(below("/tmp"), access)
 	default:
 		return refuse("unknown special path `%s`", v.Kind)
 	}

@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/tholehq/thole/internal/sandbox/seccomp"
 )
 
 // scanLimit bounds the search for files that glob patterns deny.
@@ -23,6 +24,7 @@ type Wrapper struct {
 
 	once  sync.Once
 	bwrap string
+	flags []string // what this bubblewrap and kernel can do beyond the least
 	err   error
 }
 
@@ -31,11 +33,13 @@ type Wrapper struct {
 func NewWrapper(helper []string) *Wrapper { return &Wrapper{helper: helper} }
 
 // Wrapped is a command line that enters the sandbox. Files become descriptors 3
-// and up; the caller closes them after the start.
+// and up; the caller closes them after the start. Stays is what must be there for
+// as long as the sandbox is.
 type Wrapped struct {
 	Path  string
 	Argv  []string
 	Files []*os.File
+	Stays *Stays
 }
 
 // Wrap returns the command that runs program with argv under p. argv[0] is
@@ -45,20 +49,28 @@ func (w *Wrapper) Wrap(p *Policy, dir, program string, argv []string, arg0 strin
 	if w.err != nil {
 		return nil, w.err
 	}
-	out := &Wrapped{Path: w.bwrap}
+	box, stays := NewBox("--die-with-parent").Add(w.flags...), &Stays{}
 	defer func() {
 		if err != nil {
-			for _, f := range out.Files {
+			for _, f := range box.Files() {
 				f.Close()
 			}
+			stays.End()
 		}
 	}()
-	box := NewBox("--die-with-parent")
+	profile := seccomp.Networked
 	if !p.network {
 		box.Add("--unshare-net")
+		profile = seccomp.Restricted
 	}
-	if err := p.mounts(box, out); err != nil {
+	if err := p.mounts(box, stays); err != nil {
 		return nil, err
+	}
+	if err := box.Filter(profile); err != nil {
+		return nil, refuse("%v", err)
+	}
+	if err := stays.watch(box); err != nil {
+		return nil, refuse("%v", err)
 	}
 	var run []string
 	if arg0 != "" {
@@ -68,9 +80,12 @@ func (w *Wrapper) Wrap(p *Policy, dir, program string, argv []string, arg0 strin
 		run = append(append(run, w.helper...), arg0)
 	}
 	run = append(append(run, program), argv[1:]...)
-	out.Argv = append([]string{"bwrap"}, box.Command(dir, run...)...)
-	return out, nil
+	return &Wrapped{Path: w.bwrap, Argv: append([]string{"bwrap"}, box.Command(dir, run...)...), Files: box.Files(), Stays: stays}, nil
 }
+
+// extras are tried in this order: older versions of bubblewrap cannot refuse user
+// namespaces inside, which the filter refuses anyway.
+var extras = [][]string{{"--unshare-cgroup-try", "--disable-userns"}, {"--unshare-cgroup-try"}}
 
 // probe looks for bubblewrap and sees whether namespaces are permitted here.
 func (w *Wrapper) probe() {
@@ -80,16 +95,26 @@ func (w *Wrapper) probe() {
 		return
 	}
 	w.bwrap = path
-	args := NewBox("--die-with-parent", "--unshare-net", "--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
-	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
+	for _, w.flags = range extras {
+		args := NewBox("--die-with-parent", "--unshare-net", "--ro-bind", "/", "/").Add(w.flags...).Kernel().Command("/", "/bin/true")
+		out, err := exec.Command(path, args...).CombinedOutput()
+		if err == nil {
+			w.err = nil
+			return
+		}
 		w.err = refuse("bubblewrap does not work here: %s", strings.TrimSpace(string(out)))
 	}
 }
 
 // mounts lays the file system out: general rules first, specific ones over them.
-func (p *Policy) mounts(box *Box, out *Wrapped) error {
+func (p *Policy) mounts(box *Box, stays *Stays) error {
 	if !p.restricted {
 		box.Add("--bind", "/", "/").Kernel()
+		for _, path := range p.own {
+			if err := hide(path, box); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	switch p.Access("/") {
@@ -105,17 +130,25 @@ func (p *Policy) mounts(box *Box, out *Wrapped) error {
 		if r.path == "/" || i+1 < len(p.rules) && p.rules[i+1].path == r.path {
 			continue // the root is laid; of equals the last one decides
 		}
-		parent := p.above(r.path, i)
-		if !r.exists {
-			if err := r.refuseMissing(parent); err != nil {
-				return err
-			}
-			continue
-		}
-		if parent == Write && r.access != Write {
-			if fi, err := os.Lstat(r.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		writable := p.above(r.path, i) == Write
+		if r.link {
+			if writable {
 				return refuse("%s is a link in a writable directory", r.path)
 			}
+			continue // what it leads to has a rule of its own
+		}
+		if writable && r.access != Write {
+			at, err := stays.hold(r.path)
+			if err != nil {
+				return err
+			}
+			if at != "" {
+				box.Add("--ro-bind", at, at)
+				continue
+			}
+		}
+		if _, err := os.Lstat(r.path); err != nil {
+			continue
 		}
 		switch r.access {
 		case Write:
@@ -123,21 +156,17 @@ func (p *Policy) mounts(box *Box, out *Wrapped) error {
 		case Read:
 			box.Add("--ro-bind", r.path, r.path)
 		case None:
-			hidden, err := hide(r.path, out)
-			if err != nil {
+			if err := hide(r.path, box); err != nil {
 				return err
 			}
-			box.Add(hidden...)
 		}
 	}
 	for _, l := range p.links { // /bin is a link on many systems
-		if p.Access(l.path) == None && p.Access("/") == None {
+		if p.Access("/") == None && p.Access(filepath.Dir(l.path)) == None {
 			box.Add("--symlink", l.real, l.path)
 		}
 	}
-	hidden, err := p.hideGlobs(out)
-	box.Add(hidden...)
-	return err
+	return p.hideGlobs(box)
 }
 
 // above is the access that rules before the i-th give to the path's parent.
@@ -151,35 +180,27 @@ func (p *Policy) above(path string, i int) Access {
 	return access
 }
 
-// refuseMissing refuses a restriction on a path that does not exist yet where
-// the program could create it.
-func (r rule) refuseMissing(parent Access) error {
-	if r.skip || r.access == Write || parent != Write {
-		return nil
-	}
-	return refuse("%s does not exist and could be created", r.path)
-}
-
 // hide covers a path with something unreadable.
-func hide(path string, out *Wrapped) ([]string, error) {
+func hide(path string, box *Box) error {
 	fi, err := os.Stat(path)
 	if err != nil {
-		return nil, refuse("cannot hide %s: %v", path, err)
+		return refuse("cannot hide %s: %v", path, err)
 	}
 	if fi.IsDir() {
-		return []string{"--perms", "0000", "--tmpfs", path, "--remount-ro", path}, nil
+		box.Add("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
+		return nil
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return nil, refuse("cannot hide %s: %v", path, err)
+		return refuse("cannot hide %s: %v", path, err)
 	}
-	out.Files = append(out.Files, null)
-	return []string{"--perms", "0000", "--ro-bind-data", strconv.Itoa(2 + len(out.Files)), path}, nil
+	box.Add("--perms", "0000", "--ro-bind-data", box.Pass(null), path)
+	return nil
 }
 
 // hideGlobs covers what matches a pattern now, below the fixed part of the
 // pattern. A tree too large to search is refused.
-func (p *Policy) hideGlobs(out *Wrapped) (args []string, err error) {
+func (p *Policy) hideGlobs(box *Box) error {
 	for _, g := range p.globs {
 		base, _ := doublestar.SplitPattern(g.pattern)
 		seen := 0
@@ -193,11 +214,9 @@ func (p *Policy) hideGlobs(out *Wrapped) (args []string, err error) {
 			ok, _ := doublestar.Match(g.pattern, path)
 			switch {
 			case ok && d.Type()&fs.ModeSymlink == 0:
-				hidden, err := hide(path, out)
-				if err != nil {
+				if err := hide(path, box); err != nil {
 					return err
 				}
-				args = append(args, hidden...)
 				if d.IsDir() {
 					return fs.SkipDir
 				}
@@ -207,8 +226,8 @@ func (p *Policy) hideGlobs(out *Wrapped) (args []string, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return args, nil
+	return nil
 }

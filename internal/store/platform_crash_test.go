@@ -41,7 +41,7 @@ func session(hash string) login.Session {
 }
 
 func (p *platform) redeem(as string) error {
-	got, found, err := p.Sessions().Redeem(p.ctx, "code", session(as))
+	got, found, err := p.LoginSessions().Redeem(p.ctx, "code", session(as))
 	if err == nil && (!found || got.User.ID != thole.LocalUser) {
 		err = fmt.Errorf("redeem: found %v, %+v", found, got)
 	}
@@ -57,7 +57,7 @@ func (p *platform) begin(key, result string, fresh bool) error {
 }
 
 func (p *platform) Acts() []crash.Act {
-	s, keys := p.Sessions(), p.Idempotency()
+	s, keys := p.LoginSessions(), p.Idempotency()
 	token := login.Token{Hash: "token", ID: "t1", User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}
 	return []crash.Act{
 		{Name: "add_login", Do: func() error { return s.AddLogin(p.ctx, "code", thole.LocalUser, platformStart.Add(time.Minute)) }},
@@ -104,7 +104,7 @@ func TestPlatformRowsSurviveAKill(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		s := p.Sessions()
+		s := p.LoginSessions()
 		// A code and its session change hands together: exactly one of them works.
 		if has("add_login") && !has("redeem") {
 			ok(p.redeem("late"))

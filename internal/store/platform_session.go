@@ -10,16 +10,16 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 )
 
-// Sessions implements session.Store.
-type Sessions struct{ db *DB }
+// LoginSessions are the rows of browsers that are logged in: session.Store.
+type LoginSessions struct{ db *DB }
 
-// Sessions gives the login side of the store.
-func (db *DB) Sessions() *Sessions { return &Sessions{db} }
+// LoginSessions gives the login side of the store.
+func (db *DB) LoginSessions() *LoginSessions { return &LoginSessions{db} }
 
-var _ login.Store = (*Sessions)(nil)
+var _ login.Store = (*LoginSessions)(nil)
 
 // AddLogin implements session.Store.
-func (s *Sessions) AddLogin(ctx context.Context, hash string, user thole.UserID, expires time.Time) error {
+func (s *LoginSessions) AddLogin(ctx context.Context, hash string, user thole.UserID, expires time.Time) error {
 	return s.db.Update(ctx, "session.add_login", func(tx *sqldb.Tx) error {
 		ok, err := tx.ExecOne(`insert into login_codes (code_hash, user_id, expires_at)
 			select $1, id, $3 from users where id = $2 and state = 'active'`, hash, user, instant(expires))
@@ -31,7 +31,7 @@ func (s *Sessions) AddLogin(ctx context.Context, hash string, user thole.UserID,
 }
 
 // Redeem implements session.Store.
-func (s *Sessions) Redeem(ctx context.Context, loginHash string, want login.Session) (got login.Session, found bool, err error) {
+func (s *LoginSessions) Redeem(ctx context.Context, loginHash string, want login.Session) (got login.Session, found bool, err error) {
 	err = s.db.Update(ctx, "session.redeem", func(tx *sqldb.Tx) error {
 		got, found = want, false
 		users, err := sqldb.All(tx, scanUser, `select u.id, u.login, u.name from login_codes c join users u on u.id = c.user_id
@@ -59,12 +59,12 @@ func insertSession(tx *sqldb.Tx, v login.Session) error {
 }
 
 // AddSession implements session.Store.
-func (s *Sessions) AddSession(ctx context.Context, v login.Session) error {
+func (s *LoginSessions) AddSession(ctx context.Context, v login.Session) error {
 	return s.db.Update(ctx, "session.add", func(tx *sqldb.Tx) error { return insertSession(tx, v) })
 }
 
 // Session implements session.Store.
-func (s *Sessions) Session(ctx context.Context, hash string) (login.Session, bool, error) {
+func (s *LoginSessions) Session(ctx context.Context, hash string) (login.Session, bool, error) {
 	return viewFound(ctx, s.db, func(rows *sql.Rows) (v login.Session, err error) {
 		var created, seen, expires int64
 		err = rows.Scan(&v.User.ID, &v.User.Login, &v.User.Name, &v.Client, &created, &seen, &expires)
@@ -87,7 +87,7 @@ func viewFound[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, erro
 }
 
 // RenewSession implements session.Store.
-func (s *Sessions) RenewSession(ctx context.Context, hash string, seen, expires time.Time) error {
+func (s *LoginSessions) RenewSession(ctx context.Context, hash string, seen, expires time.Time) error {
 	return s.db.Update(ctx, "session.renew", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`update web_sessions set seen_at = $2, expires_at = $3 where session_hash = $1 and seen_at < $2`,
 			hash, instant(seen), instant(expires))
@@ -96,7 +96,7 @@ func (s *Sessions) RenewSession(ctx context.Context, hash string, seen, expires 
 }
 
 // RemoveSession implements session.Store.
-func (s *Sessions) RemoveSession(ctx context.Context, hash string) error {
+func (s *LoginSessions) RemoveSession(ctx context.Context, hash string) error {
 	return s.db.Update(ctx, "session.remove", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`delete from web_sessions where session_hash = $1`, hash)
 		return err
@@ -104,7 +104,7 @@ func (s *Sessions) RemoveSession(ctx context.Context, hash string) error {
 }
 
 // Sweep implements session.Store.
-func (s *Sessions) Sweep(ctx context.Context, now time.Time) error {
+func (s *LoginSessions) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.Update(ctx, "session.sweep", func(tx *sqldb.Tx) error {
 		for _, q := range []string{
 			`delete from login_codes where expires_at <= $1`,

@@ -21,7 +21,7 @@ func scanToken(rows *sql.Rows) (t login.Token, err error) {
 }
 
 // AddToken implements session.Store.
-func (s *Sessions) AddToken(ctx context.Context, t login.Token, limit int) error {
+func (s *LoginSessions) AddToken(ctx context.Context, t login.Token, limit int) error {
 	return s.db.Update(ctx, "session.add_token", func(tx *sqldb.Tx) error {
 		// The user's row orders two callers that both see room for one more.
 		if _, err := sqldb.All(tx, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
@@ -42,12 +42,12 @@ func (s *Sessions) AddToken(ctx context.Context, t login.Token, limit int) error
 }
 
 // Token implements session.Store.
-func (s *Sessions) Token(ctx context.Context, hash string) (login.Token, bool, error) {
+func (s *LoginSessions) Token(ctx context.Context, hash string) (login.Token, bool, error) {
 	return viewFound(ctx, s.db, scanToken, selectToken+` and t.token_hash = $1`, hash)
 }
 
 // Tokens implements session.Store.
-func (s *Sessions) Tokens(ctx context.Context, user thole.UserID) (all []login.Token, err error) {
+func (s *LoginSessions) Tokens(ctx context.Context, user thole.UserID) (all []login.Token, err error) {
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
 		all, err = sqldb.All(tx, scanToken, selectToken+` and t.user_id = $1 order by t.created_at, t.id`, user)
 		return err
@@ -56,7 +56,7 @@ func (s *Sessions) Tokens(ctx context.Context, user thole.UserID) (all []login.T
 }
 
 // SeeToken implements session.Store.
-func (s *Sessions) SeeToken(ctx context.Context, hash string, seen time.Time) error {
+func (s *LoginSessions) SeeToken(ctx context.Context, hash string, seen time.Time) error {
 	return s.db.Update(ctx, "session.see_token", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`update api_tokens set seen_at = $2 where token_hash = $1 and seen_at < $2`, hash, instant(seen))
 		return err
@@ -64,7 +64,7 @@ func (s *Sessions) SeeToken(ctx context.Context, hash string, seen time.Time) er
 }
 
 // RemoveToken implements session.Store.
-func (s *Sessions) RemoveToken(ctx context.Context, user thole.UserID, id string) (found bool, err error) {
+func (s *LoginSessions) RemoveToken(ctx context.Context, user thole.UserID, id string) (found bool, err error) {
 	err = s.db.Update(ctx, "session.remove_token", func(tx *sqldb.Tx) error {
 		found, err = tx.ExecOne(`delete from api_tokens where user_id = $1 and id = $2`, user, id)
 		return err

@@ -14,6 +14,9 @@ import (
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/claude"
+	"github.com/tholehq/thole/internal/provider/codex"
+	"github.com/tholehq/thole/internal/provider/opencode"
 )
 
 // demo is the scripted model in place of a real one, and the credentials that
@@ -64,11 +67,11 @@ func (d *demo) For(_ context.Context, name string) (provider.Grant, error) {
 // DemoGrant lets a CLI run on the scripted model at url, without network or key.
 func DemoGrant(name, url string) (provider.Grant, error) {
 	switch name {
-	case "codex":
+	case codex.Name:
 		return codexDemo(url)
-	case "claude":
+	case claude.Name:
 		return provider.Grant{Env: environ(modelsim.ClaudeEnv(url))}, nil
-	case "opencode":
+	case opencode.Name:
 		return provider.Grant{Env: environ(modelsim.OpencodeEnv(url))}, nil
 	}
 	return provider.Grant{}, nil
@@ -81,7 +84,7 @@ func DemoGrant(name, url string) (provider.Grant, error) {
 func codexDemo(url string) (provider.Grant, error) {
 	dir, err := os.MkdirTemp("", "thole-demo")
 	if err != nil {
-		return provider.Grant{}, thole.Errorf(thole.CodeUnavailable, "prepare codex for the scripted model: %w", err)
+		return provider.Grant{}, thole.Errorf(thole.CodeUnavailable, "prepare an agent for the scripted model: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	if err := modelsim.CodexConfig(dir, url); err != nil {

@@ -102,7 +102,7 @@ func listenExecutord(listen string) (net.Listener, error) {
 	if n, ok := strings.CutPrefix(listen, "fd:"); ok {
 		fd, err := strconv.Atoi(n)
 		if err != nil || fd < 3 {
-			return nil, fmt.Errorf("%q is no descriptor", listen)
+			return nil, fmt.Errorf("invalid descriptor %q", listen)
 		}
 		f := os.NewFile(uintptr(fd), listen)
 		defer f.Close() // what executord starts must not have it

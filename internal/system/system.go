@@ -115,7 +115,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	sessions := session.New(db.Sessions(), nil)
+	sessions := session.New(db.LoginSessions(), nil)
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/config"
@@ -17,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/thread"
 )
 
+// policies are what the configuration says of asks that nobody answers.
 func policies(a config.Asks) thread.Policies {
 	input := thread.AskPolicy{Wait: a.InputTimeout, OnTimeout: thread.TimeoutFail}
 	switch a.InputPolicy {
@@ -25,7 +27,28 @@ func policies(a config.Asks) thread.Policies {
 	case "default":
 		input.OnTimeout, input.Default = thread.TimeoutDefault, &event.Answer{Message: a.DefaultReply}
 	}
-	return thread.Policies{event.AskInput: input}
+	out := thread.Policies{event.AskInput: input}
+	for _, kind := range []event.AskKind{event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskPlan} {
+		out[kind] = askPolicy(a.ApprovalTimeout, a.ApprovalPolicy)
+	}
+	for kind, rule := range a.Kinds() {
+		if wait, policy, err := config.AskRule(rule); err == nil { // checked when it was read
+			out[event.AskKind(kind)] = askPolicy(wait, policy)
+		}
+	}
+	return out
+}
+
+func askPolicy(wait time.Duration, policy string) thread.AskPolicy {
+	switch policy {
+	case "wait":
+		return thread.AskPolicy{}
+	case "deny":
+		return thread.AskPolicy{Wait: wait, OnTimeout: thread.TimeoutDefault, Default: &event.Answer{Decision: event.DecisionDeny, Message: "nobody answered in time"}}
+	case "cancel":
+		return thread.AskPolicy{Wait: wait, OnTimeout: thread.TimeoutCancel}
+	}
+	return thread.AskPolicy{Wait: wait, OnTimeout: thread.TimeoutFail}
 }
 
 // localDriver makes executors in the home.

@@ -46,7 +46,7 @@ func (f *files) of(db *store.DB) dispatch.Workspaces {
 // depot is a manager as the dispatcher sees it.
 type depot struct{ *manager.Manager }
 
-func target(t dispatch.Target) manager.Target {
+func target(t dispatch.ExecutorWorkspace) manager.Target {
 	out := manager.Target{Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token}
 	if t.Client != nil {
 		out.Side = workspace.Remote(t.Client)
@@ -54,23 +54,23 @@ func target(t dispatch.Target) manager.Target {
 	return out
 }
 
-func (d depot) Restore(ctx context.Context, t dispatch.Target) error {
+func (d depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error {
 	return d.Manager.Restore(ctx, target(t))
 }
 
-func (d depot) Link(ctx context.Context, t dispatch.Target) error {
+func (d depot) Link(ctx context.Context, t dispatch.ExecutorWorkspace) error {
 	return d.Manager.Link(ctx, target(t))
 }
 
-func (d depot) Validate(ctx context.Context, t dispatch.Target) error {
+func (d depot) Validate(ctx context.Context, t dispatch.ExecutorWorkspace) error {
 	return d.Manager.Validate(ctx, target(t))
 }
 
-func (d depot) Sync(ctx context.Context, t dispatch.Target, reason string) (string, error) {
+func (d depot) Sync(ctx context.Context, t dispatch.ExecutorWorkspace, reason string) (string, error) {
 	id, err := d.Manager.Sync(ctx, target(t), reason)
 	return string(id), err
 }
 
-func (d depot) Verify(ctx context.Context, t dispatch.Target, snapshot string) error {
+func (d depot) Verify(ctx context.Context, t dispatch.ExecutorWorkspace, snapshot string) error {
 	return d.Manager.Verify(ctx, target(t), workspace.SnapshotID(snapshot))
 }

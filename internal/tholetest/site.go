@@ -28,7 +28,7 @@ type Site struct {
 func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 	k.t.Helper()
 	ctx := context.Background()
-	s := &Site{Kit: k, Sessions: session.New(k.db.Sessions(), nil), Cookies: guard.NewCookies(k.Home, false)}
+	s := &Site{Kit: k, Sessions: session.New(k.db.LoginSessions(), nil), Cookies: guard.NewCookies(k.Home, false)}
 	var err error
 	if s.Token, _, err = s.Sessions.NewToken(ctx, thole.LocalUser, "test", 0); err != nil {
 		k.t.Fatal(err)

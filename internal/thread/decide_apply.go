@@ -120,6 +120,8 @@ func (w *writer) fact(turn thole.TurnID, e event.Event) {
 		put(event.Data{Error: e.Error})
 	case event.NoteReported:
 		put(event.Data{Text: e.Text})
+	case event.LimitsUpdated:
+		put(event.Data{Limits: e.Limits})
 	case event.SteerTaken:
 		w.steered(turn, e)
 	case event.TurnEnded:

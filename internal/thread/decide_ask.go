@@ -3,6 +3,7 @@ package thread
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -62,11 +63,13 @@ func (w *writer) expire() error {
 			continue
 		}
 		p := w.policy.For(r.Ask.Kind)
-		if p.OnTimeout == TimeoutDefault && p.Default != nil && checkAnswer(r.Ask, *p.Default) == nil {
-			if err := w.answer(r, *p.Default); err != nil {
-				return err
+		if p.OnTimeout == TimeoutDefault && p.Default != nil {
+			if reply := p.reply(r.Ask); checkAnswer(r.Ask, reply) == nil {
+				if err := w.answer(r, reply); err != nil {
+					return err
+				}
+				continue
 			}
-			continue
 		}
 		w.resolve(r.Ask.ID, event.AskExpired, nil)
 		if p.OnTimeout == TimeoutCancel {
@@ -74,8 +77,8 @@ func (w *writer) expire() error {
 			continue
 		}
 		w.interrupt(&thole.TurnError{
-			Code: thole.ErrCancelled, Message: "no answer to a question in time",
-			Hint: "start a new turn, or raise the wait for this kind of question",
+			Code: thole.ErrCancelled, Message: fmt.Sprintf("no answer to a %s ask in time", r.Ask.Kind),
+			Hint: "start a new turn, or raise the wait for this kind of ask (asks.* in the configuration)",
 		})
 	}
 	return w.err

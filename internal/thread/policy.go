@@ -23,20 +23,35 @@ type AskPolicy struct {
 	Default   *event.Answer // for TimeoutDefault
 }
 
-// questionWait is how long a question waits unless configured.
-const questionWait = 15 * time.Minute
+// How long asks wait unless configured.
+const (
+	questionWait = 15 * time.Minute
+	approvalWait = 24 * time.Hour
+)
+
+// reply is the default answer to an ask: to each of its questions, if it has some.
+func (p AskPolicy) reply(ask event.Ask) event.Answer {
+	a := *p.Default
+	if ask.Kind == event.AskInput && len(a.Answers) == 0 {
+		a.Answers = map[string][]string{}
+		for _, q := range ask.Questions {
+			a.Answers[q.ID] = []string{a.Message}
+		}
+	}
+	return a
+}
 
 // Policies holds what differs from the defaults, per kind.
 type Policies map[event.AskKind]AskPolicy
 
-// For returns the policy of a kind. Approvals wait for ever: nobody's silence is
-// a yes. Questions fail the turn after fifteen minutes.
+// For returns the policy of a kind. Silence is never a yes: unanswered asks fail
+// the turn, questions after fifteen minutes and approvals after a day.
 func (p Policies) For(k event.AskKind) AskPolicy {
 	if set, ok := p[k]; ok {
 		return set
 	}
 	if k.Approval() {
-		return AskPolicy{}
+		return AskPolicy{Wait: approvalWait, OnTimeout: TimeoutFail}
 	}
 	return AskPolicy{Wait: questionWait, OnTimeout: TimeoutFail}
 }
@@ -46,6 +61,9 @@ func (p Policies) Validate() error {
 	for k, set := range p {
 		switch set.OnTimeout {
 		case TimeoutDefault:
+			if set.Default != nil && k.Approval() && set.Default.Decision != event.DecisionDeny {
+				return thole.Errorf(thole.CodeInvalid, "ask policy %s: silence is never a yes", k).WithHint("the default reply to an approval can only be deny")
+			}
 			if set.Default == nil {
 				return thole.Errorf(thole.CodeInvalid, "ask policy %s: a default reply is configured but not given", k)
 			}

@@ -22,7 +22,9 @@ func TestAskPolicies(t *testing.T) {
 		outcome thole.Outcome // of the turn once its agent stopped
 		open    bool          // the turn goes on
 	}{
-		{"approvals wait for ever", nil, event.AskCommand, event.AskPending, "", true},
+		{"approvals wait longer", nil, event.AskCommand, event.AskPending, "", true},
+		{"a default reply is given to each question", thread.Policies{event.AskInput: {Wait: time.Minute, OnTimeout: thread.TimeoutDefault, Default: &event.Answer{Message: "yes"}}}, event.AskInput, event.AskAnswered, "", true},
+		{"an approval is denied", thread.Policies{event.AskCommand: {Wait: time.Minute, OnTimeout: thread.TimeoutDefault, Default: &event.Answer{Decision: event.DecisionDeny}}}, event.AskCommand, event.AskAnswered, "", true},
 		{"questions fail the turn", nil, event.AskInput, event.AskExpired, thole.OutcomeFailed, false},
 		{"a default reply goes on", thread.Policies{event.AskInput: {Wait: time.Minute, OnTimeout: thread.TimeoutDefault, Default: yes}}, event.AskInput, event.AskAnswered, "", true},
 		{"cancel interrupts", thread.Policies{event.AskInput: {Wait: time.Minute, OnTimeout: thread.TimeoutCancel}}, event.AskInput, event.AskExpired, thole.OutcomeInterrupted, false},
@@ -65,10 +67,32 @@ func TestAskPolicies(t *testing.T) {
 		"no reply":   {event.AskInput: {Wait: 1, OnTimeout: thread.TimeoutDefault}},
 		"no action":  {event.AskInput: {Wait: 1}},
 		"bad action": {event.AskInput: {Wait: 1, OnTimeout: "shrug"}},
+		"a yes":      {event.AskCommand: {Wait: 1, OnTimeout: thread.TimeoutDefault, Default: &event.Answer{Decision: event.DecisionAllow}}},
 		"negative":   {event.AskInput: {Wait: -1, OnTimeout: thread.TimeoutFail}},
 	} {
 		if thole.CodeOf(p.Validate()) != thole.CodeInvalid {
 			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// An approval that nobody gives in a day fails its turn, and no person is said to
+// have answered.
+func TestApprovalsExpire(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t), nil)
+	id := b.create(thread.Create{}).ID
+	_, report := b.turn(id, "x")
+	report(asks("a", event.AskFileChange))
+	for _, step := range []struct {
+		wait  time.Duration
+		state event.AskState
+	}{{24*time.Hour - time.Second, event.AskPending}, {2 * time.Second, event.AskExpired}} {
+		b.now = b.now.Add(step.wait)
+		if err := b.Sweep(bg); err != nil {
+			t.Fatal(err)
+		}
+		if rec, err := b.Asks(bg, me, id, false); err != nil || len(rec) != 1 || rec[0].State != step.state || step.state == event.AskExpired && rec[0].Actor != thole.SystemActor {
+			t.Fatalf("after %s: %+v, %v", step.wait, rec, err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/workspace/side"
 )
 
-// trap is a directory beside the workspace that nothing may touch.
+// trap is a directory next to the workspace that nothing may touch.
 func trap(t *testing.T, b *box) string {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(b.dir), "outside")

@@ -19,7 +19,7 @@ import (
 )
 
 // The writes to one file are numbered and go round its blocks in a scattered
-// order; each fills its block with its number. So a file tells whether it is a
+// order; each fills its block with its number. So a file shows whether it is a
 // state that ever was: the highest number it holds is the time, and every other
 // block must hold its last write before that.
 const block = 4096

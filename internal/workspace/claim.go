@@ -1,18 +1,22 @@
 package workspace
 
+import "github.com/tholehq/thole/internal/provider/table"
+
 // Names that belong to the platform: mount points and what the CLIs' data is
 // linked to. An agent can put anything there. It would not be followed, so what
 // it put there would keep every later restore from succeeding. The platform
-// therefore takes the name back: what stood there is moved beside it, under a
+// therefore takes the name back: what stood there is moved aside, under a
 // name that says so, and stays part of the thread's files.
 
 // DataLinks are the CLIs' data directories: names in the home, and where in the
-// workspace they lead. Nothing links ~/.opencode: it holds no conversation, and
-// opencode installs packages into it.
-var DataLinks = [][2]string{
-	{".codex", AgentData + "/codex"},
-	{".claude", AgentData + "/claude/claude"},
-	{".local/share/opencode", AgentData + "/opencode/opencode/data/opencode"},
+// workspace they lead.
+func DataLinks() (out [][2]string) {
+	for _, c := range table.CLIs {
+		if c.Home != "" {
+			out = append(out, [2]string{c.Home, AgentData + "/" + c.Data})
+		}
+	}
+	return out
 }
 
 // Owned are the platform's directories in a workspace with these mount points.
@@ -22,7 +26,7 @@ func Owned(mounts []MountPoint) (out []string) {
 			out = append(out, rel)
 		}
 	}
-	for _, l := range DataLinks {
+	for _, l := range DataLinks() {
 		out = append(out, l[1])
 	}
 	return out

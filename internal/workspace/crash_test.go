@@ -69,7 +69,7 @@ func crashTarget(root string, thread thole.ThreadID, name string) (manager.Targe
 	return manager.Target{Thread: thread, Owner: thole.DefaultOwner, Executor: thole.ExecutorID(name), Side: l}, dirs[0], nil
 }
 
-// Killed anywhere, a thread is at the last snapshot somebody was told of or at
+// Killed anywhere, a thread is at the last snapshot that was acknowledged or at
 // the one that was being made, whole; and the work can be done again.
 func TestCrashAtEveryStep(t *testing.T) {
 	state := func(n int) map[string]string {

@@ -5,7 +5,7 @@
 //
 // A snapshot is a tree, stored under its own sum, and the objects it names; the
 // row that says which snapshot a thread is at moves last, by compare-and-set
-// under the lease of whoever syncs. A crash or a late writer therefore leaves the
+// under the lease of the syncing worker. A crash or a late writer therefore leaves the
 // old snapshot or the new one. Objects are never changed and never named twice,
 // so collecting what no snapshot needs cannot meet a sync that needs it.
 //

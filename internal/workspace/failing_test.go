@@ -58,7 +58,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // A store that takes a request and then says nothing is given up, like one that
-// fails: whoever syncs holds the thread, and must not hold it for ever.
+// fails: a worker that syncs holds the thread, and must not hold it for ever.
 func TestAnObjectStoreThatStandsStill(t *testing.T) {
 	f := &flaky{how: "hang", over: make(chan struct{})}
 	srv := httptest.NewServer(f)

@@ -1,21 +1,26 @@
 package workspace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/tholehq/thole/internal/provider/table"
+)
 
 // AgentData is where the CLIs keep their conversations, inside the workspace.
 const AgentData = ".agent_data"
 
 // Excluded reports whether a path stays out of snapshots, with all below it.
 // Project configuration (.codex, .claude, .opencode) is the user's work and is
-// kept; what machines put beside it is not. Credentials never leave the
+// kept; what machines put next to it is not. Credentials never leave the
 // executor.
 func Excluded(path string) bool {
 	first, rest, _ := strings.Cut(path, "/")
 	name := path[strings.LastIndexByte(path, '/')+1:]
-	switch first {
-	case ".codex", ".claude", ".opencode":
+	if first != "" && slices.ContainsFunc(table.CLIs, func(c table.CLI) bool { return c.Project == first }) {
 		return rest != "" && (name == "node_modules" || rest == "settings.local.json")
-	case AgentData:
+	}
+	if first == AgentData {
 		switch name {
 		case "auth.json", ".credentials.json", "node_modules":
 			return rest != ""

@@ -171,7 +171,7 @@ func TestWhatIsRequiredIsChecked(t *testing.T) {
 	}
 }
 
-// Data directories of CLIs become links; a real one moves beside its target, and
+// Data directories of CLIs become links; a real one moves next to its target, and
 // nothing of it is lost.
 func TestLinks(t *testing.T) {
 	r := newRig(t)

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
@@ -60,7 +61,7 @@ type SeedFile struct {
 	IfMissingOnly bool   `json:"ifMissingOnly"`
 }
 
-// MountPoint is where files from elsewhere lie. What is read-only is laid anew on
+// MountPoint is where files from elsewhere lie. What is read-only is laid again on
 // every restore and not synced.
 type MountPoint struct {
 	Name       string `json:"name"`
@@ -93,10 +94,16 @@ func (BuiltIn) Manifest(_ context.Context, app thole.AppID, version string) (Man
 	if version != "" && version != builtInVersion {
 		return Manifest{}, thole.Errorf(thole.CodeNotFound, "app %s has no runtime version %q", app, version)
 	}
+	protected := []string{Root + "/" + AgentData}
+	for _, c := range table.CLIs {
+		if c.Project != "" {
+			protected = append(protected, Root+"/"+c.Project)
+		}
+	}
 	return Manifest{
 		AppID: string(app), RuntimeVersion: builtInVersion, ConflictPolicy: KeepSession,
 		RequiredPaths:  []string{Root + "/" + AgentData},
-		ProtectedPaths: []string{Root + "/" + AgentData, Root + "/.codex", Root + "/.claude", Root + "/.opencode"},
+		ProtectedPaths: protected,
 		MountPoints: []MountPoint{
 			{MountAppKB, Root + "/.kb/app", true}, {MountProjectKB, Root + "/.kb/project", true},
 			{MountUserFiles, Root + "/.user-files", false}, {MountAgentData, Root + "/" + AgentData, false},

@@ -13,7 +13,7 @@ import (
 )
 
 // A version of a manifest never changes: one that was in use is found after
-// another took its place, and cannot be said anew with other content.
+// another took its place, and cannot be stored again with other content.
 func TestAPublishedVersionStays(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		rows := open(t).Workspaces()

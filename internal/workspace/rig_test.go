@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a manager with a real store and a directory of objects behind a real
+// rig is a manager with a real store and a directory of objects with a real
 // HTTP server.
 type rig struct {
 	t       testing.TB

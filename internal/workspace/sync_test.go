@@ -90,7 +90,7 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// A request to push that is wrong in one object moves none: whoever returns
+// A request to push that is wrong in one object moves none: a caller that returns
 // early would leave the others running over a directory that is closed.
 func TestAWrongPushBeginsNothing(t *testing.T) {
 	var calls atomic.Int64

@@ -10,7 +10,7 @@ import (
 )
 
 // What an agent made unreadable for itself is synced and restored with its mode,
-// whoever thole runs as.
+// whichever user thole runs as.
 func TestUnreadableFiles(t *testing.T) { asEachUser(t, testUnreadableFiles) }
 
 func testUnreadableFiles(t *testing.T) {

@@ -96,6 +96,7 @@ type Elicitation struct {
 	Mode            string          `json:"mode"`
 	Message         string          `json:"message"`
 	RequestedSchema json.RawMessage `json:"requestedSchema"`
+	URL             string          `json:"url,omitempty"`
 }
 
 // ElicitationAnswer accepts with content, declines or cancels.

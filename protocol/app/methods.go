@@ -130,6 +130,7 @@ func Methods() []Method {
 		note("serverRequest/resolved", Resolved{}),
 		note("error", ErrorNotification{}),
 		note("warning", Warning{}),
+		note("account/rateLimits/updated", RateLimitsUpdated{}),
 		ext(note("thole/item/inputDelta", InputDelta{})),
 		ext(note("thole/item/updated", ItemUpdated{})),
 		ext(note("thole/turn/phase", TurnPhase{})),

@@ -129,6 +129,24 @@ type Warning struct {
 	Message  string  `json:"message"`
 }
 
+// RateLimitsUpdated reports how much of the account's allowances is used.
+type RateLimitsUpdated struct {
+	RateLimits RateLimits `json:"rateLimits"`
+}
+
+// RateLimits are the two windows of an account, nil where there is none.
+type RateLimits struct {
+	Primary   *RateLimitWindow `json:"primary"`
+	Secondary *RateLimitWindow `json:"secondary"`
+}
+
+// RateLimitWindow is one of them. ResetsAt is in seconds of Unix time.
+type RateLimitWindow struct {
+	UsedPercent        int    `json:"usedPercent"`
+	WindowDurationMins *int   `json:"windowDurationMins"`
+	ResetsAt           *int64 `json:"resetsAt"`
+}
+
 // Resolved reports that a server request needs no answer any more.
 type Resolved struct {
 	ThreadID  string          `json:"threadId"`

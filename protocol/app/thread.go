@@ -161,10 +161,11 @@ type ThreadResumeResult struct {
 type ThreadForkParams struct {
 	ThreadID string `json:"threadId"`
 	Settings
-	Sandbox      *string `json:"sandbox,omitempty"`
-	LastTurnID   *string `json:"lastTurnId,omitempty"`
-	ExcludeTurns bool    `json:"excludeTurns,omitempty"`
-	Ephemeral    bool    `json:"ephemeral,omitempty"`
+	Sandbox               *string `json:"sandbox,omitempty"`
+	DeveloperInstructions *string `json:"developerInstructions,omitempty"`
+	LastTurnID            *string `json:"lastTurnId,omitempty"`
+	ExcludeTurns          bool    `json:"excludeTurns,omitempty"`
+	Ephemeral             bool    `json:"ephemeral,omitempty"`
 }
 
 // InjectItemsParams adds to what the agent knows, without a turn: messages in the

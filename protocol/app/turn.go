@@ -47,6 +47,7 @@ type TurnStartParams struct {
 	Settings
 	SandboxPolicy     *SandboxPolicy     `json:"sandboxPolicy,omitempty"`
 	Effort            *string            `json:"effort,omitempty"`
+	Summary           *string            `json:"summary,omitempty"`
 	CollaborationMode *CollaborationMode `json:"collaborationMode,omitempty"`
 	// IdempotencyKey makes a repeat of thole/turn/startIfIdle return the first turn.
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`

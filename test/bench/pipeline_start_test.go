@@ -31,12 +31,14 @@ import (
 // sync.
 type noFiles struct{}
 
-func (noFiles) Restore(context.Context, dispatch.Target) error                { return nil }
-func (noFiles) Link(context.Context, dispatch.Target) error                   { return nil }
-func (noFiles) Validate(context.Context, dispatch.Target) error               { return nil }
-func (noFiles) Sync(context.Context, dispatch.Target, string) (string, error) { return "s", nil }
-func (noFiles) Verify(context.Context, dispatch.Target, string) error         { return nil }
-func (noFiles) For(context.Context, string) (provider.Grant, error)           { return provider.Grant{}, nil }
+func (noFiles) Restore(context.Context, dispatch.ExecutorWorkspace) error  { return nil }
+func (noFiles) Link(context.Context, dispatch.ExecutorWorkspace) error     { return nil }
+func (noFiles) Validate(context.Context, dispatch.ExecutorWorkspace) error { return nil }
+func (noFiles) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string, error) {
+	return "s", nil
+}
+func (noFiles) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
+func (noFiles) For(context.Context, string) (provider.Grant, error)              { return provider.Grant{}, nil }
 
 // spawned is when the CLI was first started.
 func spawned(t *testing.T, home string) time.Time {

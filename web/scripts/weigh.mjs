@@ -1,4 +1,4 @@
-// Puts a compressed form beside every file of the build, which is what the server sends, weighs what a browser loads before
+// Puts a compressed form next to every file of the build, which is what the server sends, weighs what a browser loads before
 // the first chat can be used, and fails above the limit.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";

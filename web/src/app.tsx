@@ -44,7 +44,7 @@ export function App() {
   );
 }
 
-/** A new chat has its id from the start, so that its first message does not make the page anew. */
+/** A new chat has its id from the start, so that its first message does not rebuild the page. */
 function useConversationOf(chatID: string | undefined): Conversation {
   const [now, setNow] = useState(() => conversationOf(chatID));
   const fits = chatID === undefined ? now.isDraft : now.id === chatID;

@@ -42,7 +42,7 @@ func (o *Open) check() error {
 	case o.Home == "":
 		return thole.Errorf(thole.CodeInvalid, "no Codex home")
 	case o.Thread != "" && !thole.ValidUUID(string(o.Thread)):
-		return thole.Errorf(thole.CodeInvalid, "%q is no thread id", o.Thread)
+		return thole.Errorf(thole.CodeInvalid, "invalid thread id %q", o.Thread)
 	case o.Kind == attachment.Owned && o.Codex == "":
 		return thole.Errorf(thole.CodeInvalid, "no codex program")
 	case o.Kind != attachment.Owned && (o.Address == "" || o.Thread == ""):

@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 const (
@@ -52,7 +53,7 @@ func (k *Keeper) launch(ctx context.Context, a attachment.Attachment, o Open) (p
 		return none, thole.Errorf(thole.CodeUnavailable, "start app-server: %w", err)
 	}
 	if _, err := exec.LookPath(o.Codex); err != nil {
-		return none, thole.Errorf(thole.CodeUnavailable, "start %s app-server: %w", o.Codex, err).WithHint("npm install -g @openai/codex")
+		return none, thole.Errorf(thole.CodeUnavailable, "start %s app-server: %w", o.Codex, err).WithHint("%s", table.Of(table.Contract).Install)
 	}
 	dir, sock := k.dir(a), strings.TrimPrefix(a.Address, "unix://")
 	for _, d := range []string{dir, filepath.Dir(sock)} {

@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/channel/turnend"
 	"github.com/tholehq/thole/internal/version"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // needed is what a server must have. Without all of it nothing is sent.
@@ -255,7 +256,7 @@ func (l *link) permissions(ctx context.Context) (settings attachment.Settings, n
 // survey reads all that a probe needs at once. The status is not the one that
 // resume tells: after a review that stays active for ever. The settings are: resume
 // waits for changes that the server has taken and not yet announced.
-func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue []wireQueued, err error) {
+func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue []app.QueuedSubmission, err error) {
 	var wg sync.WaitGroup
 	var errs [3]error
 	wg.Go(func() { view, errs[0] = l.resume(ctx) })

@@ -9,6 +9,7 @@ import (
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // NewThread waits on a server until a terminal made a conversation, and returns
@@ -16,7 +17,7 @@ import (
 // only the terminal and we reach it.
 func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, error) {
 	found := make(chan string, 1)
-	tell := func(t freshThread) {
+	tell := func(t wireThread) {
 		if !t.conversation() {
 			return
 		}
@@ -29,7 +30,7 @@ func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, er
 	o.OnNotification = func(n appclient.Notification) {
 		if n.Method == "thread/started" {
 			var p struct {
-				Thread freshThread `json:"thread"`
+				Thread wireThread `json:"thread"`
 			}
 			if strictjson.Unmarshal(n.Params, &p) == nil {
 				tell(p.Thread)
@@ -60,16 +61,14 @@ func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, er
 }
 
 // loaded tells of the threads that were there before the connection was.
-func loaded(ctx context.Context, c *appclient.Client, tell func(freshThread)) error {
-	var list struct {
-		Data []string `json:"data"`
-	}
+func loaded(ctx context.Context, c *appclient.Client, tell func(wireThread)) error {
+	var list app.LoadedListResult
 	if err := c.Call(ctx, "thread/loaded/list", params{}, &list); err != nil {
 		return err
 	}
 	for _, id := range list.Data {
 		var out struct {
-			Thread freshThread `json:"thread"`
+			Thread wireThread `json:"thread"`
 		}
 		switch err := c.Call(ctx, "thread/read", params{"threadId": id}, &out); {
 		case err == nil:
@@ -81,14 +80,8 @@ func loaded(ctx context.Context, c *appclient.Client, tell func(freshThread)) er
 	return nil
 }
 
-type freshThread struct {
-	wireThread
-	ForkedFrom *string `json:"forkedFromId"`
-	CreatedAt  int64   `json:"createdAt"`
-}
-
 // conversation tells what a user began from everything else. Who made it cannot
 // be asked: a server names its first client as the originator of all threads.
-func (t freshThread) conversation() bool {
-	return t.unfit() == "" && (t.ForkedFrom == nil || *t.ForkedFrom == "") && (t.ThreadSource == nil || *t.ThreadSource == "user")
+func (t wireThread) conversation() bool {
+	return t.unfit() == "" && (t.ForkedFromID == nil || *t.ForkedFromID == "") && (t.ThreadSource == nil || *t.ThreadSource == "user")
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // Propose implements channel.Channel.
@@ -59,10 +61,8 @@ func (c *Channel) send(ctx context.Context, l *link, p channel.Proposal) (findin
 			return finding{acceptance: thole.Rejected, evidence: "nothing was sent: the thread is " + th.Status.Type}, nil
 		}
 	}
-	var out struct {
-		Queued wireQueued `json:"queuedSubmission"`
-	}
-	err := l.call(ctx, method, params{"input": text(p.Text), "clientUserMessageId": p.Marker}, &out)
+	var out app.QueueResult
+	err := l.call(ctx, method, params{"input": appclient.Text(p.Text), "clientUserMessageId": p.Marker}, &out)
 	switch {
 	case refused(err):
 		return finding{acceptance: thole.Rejected, evidence: "the server refused: " + err.Error()}, nil
@@ -70,7 +70,7 @@ func (c *Channel) send(ctx context.Context, l *link, p channel.Proposal) (findin
 		return finding{}, fmt.Errorf("the answer to %s was lost: %w", method, err)
 	}
 	if l.queued {
-		entry = out.Queued.ID
+		entry = out.QueuedSubmission.ID
 	}
 	ctx, cancel := context.WithTimeout(ctx, giveUp)
 	defer cancel()

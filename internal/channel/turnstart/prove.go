@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/procid"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // trial is that of the queue of one server process.
@@ -108,10 +109,8 @@ func try(ctx context.Context, a archive, began, ended <-chan string) (err error)
 		return err
 	}
 	marker := "thole-probe-" + thole.NewID[string](time.Now())
-	var out struct {
-		Queued wireQueued `json:"queuedSubmission"`
-	}
-	err = a.call(ctx, "thread/queue/add", params{"input": text("thole asks whether this server queues; there is nothing to do."), "clientUserMessageId": marker}, &out)
+	var out app.QueueResult
+	err = a.call(ctx, "thread/queue/add", params{"input": appclient.Text("thole asks whether this server queues; there is nothing to do."), "clientUserMessageId": marker}, &out)
 	if err != nil {
 		return err
 	}
@@ -119,8 +118,8 @@ func try(ctx context.Context, a archive, began, ended <-chan string) (err error)
 	switch {
 	case err != nil:
 		return err
-	case entry == "" || entry != out.Queued.ID:
-		return fmt.Errorf("message %q is listed as %q", out.Queued.ID, entry)
+	case entry == "" || entry != out.QueuedSubmission.ID:
+		return fmt.Errorf("message %q is listed as %q", out.QueuedSubmission.ID, entry)
 	}
 	err = a.call(ctx, "thread/queue/start", params{"queuedSubmissionId": entry}, nil)
 	switch {
@@ -158,7 +157,7 @@ func try(ctx context.Context, a archive, began, ended <-chan string) (err error)
 // be another deliverer's that is still at it.
 func tidy(ctx context.Context, c *appclient.Client, after time.Duration) error {
 	var left []string
-	err := loaded(ctx, c, func(t freshThread) {
+	err := loaded(ctx, c, func(t wireThread) {
 		if t.ThreadSource != nil && *t.ThreadSource == trialSource && time.Since(time.Unix(t.CreatedAt, 0)) >= after {
 			left = append(left, t.ID)
 		}

@@ -9,22 +9,19 @@ import (
 	"github.com/tholehq/thole/internal/attachment"
 	"github.com/tholehq/thole/internal/channel/turnend"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
-// The part of the wire that the channel reads. Unknown members are of no interest.
-
+// wireThread is a thread of any Codex server.
 type wireThread struct {
-	ID           string  `json:"id"`
-	Ephemeral    bool    `json:"ephemeral"`
-	ThreadSource *string `json:"threadSource"`
-	Parent       *string `json:"parentThreadId"`
-	Status       struct {
-		Type string `json:"type"`
-	} `json:"status"`
+	app.Thread
+	Source json.RawMessage `json:"source"` // a word, and an object where a sub-agent has it
 }
 
 // idle: a turn may start. A failed turn leaves systemError until the next one.
-func (t wireThread) idle() bool { return t.Status.Type == "idle" || t.Status.Type == "systemError" }
+func (t wireThread) idle() bool {
+	return t.Status.Type == app.StatusIdle || t.Status.Type == app.StatusSystemError
+}
 
 // unfit says why the thread is no user's conversation.
 func (t wireThread) unfit() string {
@@ -33,7 +30,7 @@ func (t wireThread) unfit() string {
 		return "the thread is ephemeral: nothing can be proven of it later"
 	case t.ThreadSource != nil && *t.ThreadSource == "thread_title":
 		return "the thread is a hidden helper of the terminal"
-	case t.Parent != nil && *t.Parent != "":
+	case t.ParentThreadID != nil && *t.ParentThreadID != "":
 		return "the thread belongs to a sub-agent"
 	}
 	return ""
@@ -44,13 +41,15 @@ type wireView struct {
 	attachment.Settings
 }
 
+// wireItem is what is read of an item. Servers have kinds that nobody here knows:
+// a history that holds one must stay readable.
 type wireItem struct {
 	Type     string  `json:"type"`
 	ClientID *string `json:"clientId"`
 }
 
 func (i wireItem) marked(marker string) bool {
-	return i.Type == "userMessage" && i.ClientID != nil && *i.ClientID == marker
+	return i.Type == app.ItemUserMessage && i.ClientID != nil && *i.ClientID == marker
 }
 
 type wireItems struct {
@@ -58,17 +57,12 @@ type wireItems struct {
 		TurnID string   `json:"turnId"`
 		Item   wireItem `json:"item"`
 	} `json:"data"`
-	NextCursor *string `json:"nextCursor"`
+	app.Page
 }
 
 type wireTurns struct {
-	Data       []turnend.Read `json:"data"`
-	NextCursor *string        `json:"nextCursor"`
-}
-
-type wireQueued struct {
-	ID       string `json:"id"`
-	ClientID string `json:"clientUserMessageId"`
+	Data []turnend.Read `json:"data"`
+	app.Page
 }
 
 // params with a type would hide what is sent; the wire has a dozen small objects.
@@ -108,17 +102,14 @@ func (a archive) status(ctx context.Context) (wireThread, error) {
 	return out.Thread, err
 }
 
-func (a archive) queue(ctx context.Context) ([]wireQueued, error) {
+func (a archive) queue(ctx context.Context) ([]app.QueuedSubmission, error) {
 	if !a.queued {
 		return nil, nil
 	}
-	var all []wireQueued
+	var all []app.QueuedSubmission
 	p := params{}
 	for range maxPages {
-		var out struct {
-			Data       []wireQueued `json:"data"`
-			NextCursor *string      `json:"nextCursor"`
-		}
+		var out app.QueueListResult
 		if err := a.call(ctx, "thread/queue/list", p, &out); err != nil {
 			return nil, err
 		}
@@ -135,7 +126,7 @@ func (a archive) queue(ctx context.Context) ([]wireQueued, error) {
 func (a archive) entry(ctx context.Context, marker string) (string, error) {
 	queue, err := a.queue(ctx)
 	for _, q := range queue {
-		if q.ClientID == marker {
+		if q.ClientUserMessageID == marker {
 			return q.ID, nil
 		}
 	}
@@ -144,9 +135,7 @@ func (a archive) entry(ctx context.Context, marker string) (string, error) {
 
 // drop takes an entry back. true: it was there, and will never start.
 func (a archive) drop(ctx context.Context, entry string) (bool, error) {
-	var out struct {
-		Deleted bool `json:"deleted"`
-	}
+	var out app.DeletedResult
 	err := a.call(ctx, "thread/queue/delete", params{"queuedSubmissionId": entry}, &out)
 	return out.Deleted, err
 }
@@ -186,7 +175,7 @@ func (a archive) opened(ctx context.Context, turn, marker string) (bool, error) 
 		return false, err
 	}
 	for _, d := range page.Data {
-		if d.Item.Type == "userMessage" {
+		if d.Item.Type == app.ItemUserMessage {
 			return d.Item.marked(marker), nil
 		}
 	}
@@ -214,9 +203,6 @@ func (a archive) turn(ctx context.Context, id string) (*turnend.Read, error) {
 	}
 	return nil, errTooLong
 }
-
-// text is the input of a message.
-func text(s string) []params { return []params{{"type": "text", "text": s}} }
 
 // userMessage reads a notification about an item.
 func userMessage(raw json.RawMessage) (thread, turn string, item wireItem) {

@@ -217,9 +217,9 @@ func (d *Driver) Inspect(ctx context.Context, id thole.ExecutorID) (executor.Inf
 	if unreached == nil {
 		return got, nil
 	}
-	found, err := marked(id)
+	found, err := process.Marked(marker(id))
 	if err != nil {
-		return executor.Info{}, err
+		return executor.Info{}, fmt.Errorf("look for executor processes: %w", err)
 	}
 	if len(found) == 0 || errors.Is(unreached, syscall.ECONNREFUSED) || errors.Is(unreached, os.ErrNotExist) {
 		return info, nil

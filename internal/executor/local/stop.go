@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -72,31 +71,3 @@ func (d *Driver) around(pid int) bool {
 }
 
 func marker(id thole.ExecutorID) string { return wire.Mark + "=" + string(id) }
-
-// marked finds the processes of an executor by the marker in their environment.
-// A process whose environment cannot be read is not ours: ours run as our user.
-func marked(id thole.ExecutorID) ([]int, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("look for executor processes: %w", err)
-	}
-	want := []byte(marker(id))
-	var pids []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
-		if err != nil {
-			continue
-		}
-		for v := range bytes.SplitSeq(env, []byte{0}) {
-			if bytes.Equal(v, want) {
-				pids = append(pids, pid)
-				break
-			}
-		}
-	}
-	return pids, nil
-}

@@ -2,6 +2,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -136,14 +137,22 @@ type LogEvent struct {
 // UnmarshalJSON also reads what executors of earlier versions write.
 func (l *LogEvent) UnmarshalJSON(data []byte) error {
 	var raw struct {
-		Cursor uint64         `json:"cursor"`
-		Event  event.Reported `json:"event"`
+		Cursor uint64          `json:"cursor"`
+		Event  json.RawMessage `json:"event"`
 	}
-	if err := strictjson.Unmarshal(data, &raw); err != nil {
-		return err
+	err := strictjson.Unmarshal(data, &raw)
+	if err == nil {
+		l.Cursor = raw.Cursor
+		l.Event, err = ReadEvent(raw.Event)
 	}
-	l.Cursor, l.Event = raw.Cursor, raw.Event.Current()
-	return nil
+	return err
+}
+
+// ReadEvent reads an event of an executor's log, of this version or an earlier one.
+func ReadEvent(data []byte) (event.Event, error) {
+	var reported event.Reported
+	err := strictjson.Unmarshal(data, &reported)
+	return reported.Current(), err
 }
 
 // PendingAsk is an ask that a run waits on.

@@ -20,7 +20,7 @@ import (
 // uploadFile refuses names that BeginParts did not make.
 func uploadFile(upload string) (string, error) {
 	if len(upload) != len(newName()) || objects.CheckKey(upload) != nil {
-		return "", thole.Errorf(thole.CodeInvalid, "%q is no upload", upload)
+		return "", thole.Errorf(thole.CodeInvalid, "invalid upload %q", upload)
 	}
 	return incoming + "/" + upload, nil
 }

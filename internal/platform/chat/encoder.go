@@ -146,6 +146,12 @@ func (e *Encoder) Event(ev event.Event) {
 		}
 	case event.NoteReported:
 		e.note(string(ev.ID), "note", d.Text)
+	case event.LimitsUpdated:
+		for _, l := range d.Limits {
+			if l.Near() {
+				e.note("limit-"+l.Name, "note", l.String())
+			}
+		}
 	case event.TurnEnded:
 		e.end(ev)
 	}

@@ -14,18 +14,12 @@ type ask struct {
 	own    bool   // the part was made for it
 }
 
-// approval reports whether yes or no settles an ask. The others need words, which
-// the protocol's approvals do not carry.
-func approval(k event.AskKind) bool {
-	return k == event.AskCommand || k == event.AskFileChange || k == event.AskPermissions || k == event.AskPlan || k == event.AskTool
-}
-
 func (e *Encoder) asked(r fold.AskRecord) {
 	r.Thread = e.turn.Thread
 	a := &ask{record: r}
 	e.asks[r.Ask.ID] = a
 	e.visible()
-	if approval(r.Ask.Kind) {
+	if r.Ask.Kind.Approval() { // the others need words, which the protocol's approvals do not carry
 		e.request(a)
 	}
 	e.showAsk(a)

@@ -210,6 +210,7 @@ func script(t *rapid.T) []event.Event {
 			items = nil
 		case "note":
 			add(event.NoteReported, event.Data{Text: "n"})
+			add(event.LimitsUpdated, event.Data{Limits: []event.Limit{{Name: "primary", Used: rapid.IntRange(0, 100).Draw(t, "used")}}})
 		case "usage":
 			add(event.UsageUpdated, event.Data{Usage: &thole.Usage{Input: 1}})
 		case "steer":
@@ -347,4 +348,21 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, _ = last.Verdicts(), last.At()
 	})
+}
+
+// An approval is offered for what a yes or a no settles, as threads take it: a tool
+// of the client's own needs a result, which an approval does not carry.
+func TestApprovalsAreWhatThreadsTakeAsOne(t *testing.T) {
+	for _, kind := range []event.AskKind{event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskInput, event.AskPlan, event.AskElicitation, event.AskTool, event.AskAuth} {
+		e := chat.NewEncoder(turn)
+		e.Event(event.Event{Thread: "thread", Turn: "turn", Kind: event.TurnStarted, Seq: 1, ID: "e1"})
+		e.Event(event.Event{Thread: "thread", Turn: "turn", Kind: event.AskRequested, Seq: 2, ID: "e2", Data: event.Data{AskID: "q", Ask: &event.Ask{ID: "q", Kind: kind}}})
+		offered := false
+		for _, c := range e.Take() {
+			offered = offered || c.Type == "tool-approval-request"
+		}
+		if offered != kind.Approval() {
+			t.Errorf("%s: approval offered: %v", kind, offered)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -76,7 +77,7 @@ func Decode(body []byte) (*Request, error) {
 		return nil, thole.Errorf(thole.CodeInvalid, "approvals is %q, want post or stream", r.Approvals)
 	}
 	if len(r.Messages) == 0 {
-		return nil, thole.Errorf(thole.CodeInvalid, "there is no message")
+		return nil, thole.Errorf(thole.CodeInvalid, "message is missing")
 	}
 	return &r, nil
 }
@@ -113,7 +114,7 @@ func NamedID(words ...string) string {
 
 // Settings are what the request says about how to run; nil for nothing.
 func (r *Request) Settings() (*event.Settings, error) {
-	s := event.Settings{Provider: ProviderName(r.Provider), Model: r.Model, Effort: r.Effort, Profile: thole.Profile(r.ExecutionProfile)}
+	s := event.Settings{Provider: table.Named(r.Provider), Model: r.Model, Effort: r.Effort, Profile: thole.Profile(r.ExecutionProfile)}
 	if s.Profile == "" && r.Agent != "" {
 		if r.Agent != "build" && r.Agent != "plan" {
 			return nil, thole.Errorf(thole.CodeInvalid, "agent is %q, want build or plan", r.Agent).WithHint("use executionProfile")
@@ -125,17 +126,6 @@ func (r *Request) Settings() (*event.Settings, error) {
 		return nil, nil
 	}
 	return &s, nil
-}
-
-// ProviderName takes the long names some clients use.
-func ProviderName(name string) string {
-	switch name {
-	case "codex-cli":
-		return "codex"
-	case "claude-code":
-		return "claude"
-	}
-	return name
 }
 
 // Options flattens provider options: texts as they are, the rest as JSON.

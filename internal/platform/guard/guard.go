@@ -158,7 +158,7 @@ func CheckListen(addr string, configured bool) error {
 		return thole.Errorf(thole.CodeInvalid, "listen address %q: %w", addr, err).WithHint("use host:port, for example 127.0.0.1:7700")
 	}
 	if !configured && !loopback(host) {
-		return thole.Errorf(thole.CodeForbidden, "refusing to listen on %s: it is no loopback address, and there is no API token for those who would come over the network", addr).
+		return thole.Errorf(thole.CodeForbidden, "refusing to listen on %s: it is not a loopback address, and no API token exists for clients of the network", addr).
 			WithHint("listen on 127.0.0.1, or make a token first with: thole token create NAME")
 	}
 	return nil

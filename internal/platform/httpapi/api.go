@@ -18,7 +18,7 @@ func newAPI(mux *router, version string) huma.API {
 	ownErrors()
 	c := huma.Config{
 		OpenAPI: &huma.OpenAPI{
-			Info: &huma.Info{Title: "thole", Version: version, Description: "Sessions, runs, questions and background jobs. The schema of a text/event-stream is that of the data of each event; docs/protocol/http.md tells their order."},
+			Info: &huma.Info{Title: "thole", Version: version, Description: "Sessions, runs, questions and background jobs. The schema of a text/event-stream is that of the data of each event; docs/protocol/http.md describes their order."},
 			Components: &huma.Components{
 				Responses: map[string]*huma.Response{},
 				Schemas:   huma.NewMapRegistry("#/components/schemas/", schemaName),

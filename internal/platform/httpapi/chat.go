@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -23,7 +24,13 @@ func (s *Server) chatRoutes() {
 	post, resume, stop := chunks, chunks, page{Route: Route{Text: true}, summary: "Stop the running answer", status: 204}
 	post.summary, post.body, post.header = "Say something, run it again or answer approvals; the answer is streamed", chat.Request{}, []string{"Idempotency-Key"}
 	resume.summary, resume.query, resume.nothing = "Stream the running answer from its start", []string{"approvals"}, true
-	for base, provider := range map[string]string{"/api/chat": "", "/api/chat-opencode": "opencode"} {
+	bases := map[string]string{"/api/chat": ""}
+	for _, c := range table.CLIs {
+		if c.Chat {
+			bases["/api/chat-"+c.Name] = c.Name
+		}
+	}
+	for base, provider := range bases {
 		s.serve("POST "+base, post, func(w http.ResponseWriter, r *http.Request) { s.postChat(w, r, provider) })
 		s.serve("GET "+base+"/{chat_id}/stream", resume, s.resumeChat)
 		s.serve("POST "+base+"/{chat_id}/stop", stop, s.stopChat)
@@ -60,7 +67,7 @@ func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request
 	ctx, actor := r.Context(), actorOf(r.Context())
 	said := req.LastUser()
 	if said == nil {
-		return fold.Turn{}, thole.Errorf(thole.CodeInvalid, "there is no message of the user")
+		return fold.Turn{}, thole.Errorf(thole.CodeInvalid, "user message is missing")
 	}
 	input, err := said.Input()
 	if err != nil {

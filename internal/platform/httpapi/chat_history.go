@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -98,7 +99,7 @@ func (s *Server) newChat(w http.ResponseWriter, r *http.Request, provider string
 		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is not the JSON of a chat: %w", err))
 		return
 	}
-	p := thread.Create{Name: in.Title, Settings: event.Settings{Provider: chat.ProviderName(in.Provider), Model: in.Model, Profile: thole.Profile(in.ExecutionProfile)}}
+	p := thread.Create{Name: in.Title, Settings: event.Settings{Provider: table.Named(in.Provider), Model: in.Model, Profile: thole.Profile(in.ExecutionProfile)}}
 	if p.Settings.Provider == "" {
 		p.Settings.Provider = provider
 	}

@@ -272,7 +272,7 @@ func TestDocumentHasEveryStatus(t *testing.T) {
 	}
 }
 
-// The recorder can fail: an answer that is not the document's is told.
+// The recorder can fail: an answer that is not the document's is reported.
 func TestDocumentRefusesOtherAnswers(t *testing.T) {
 	g := newRig(t)
 	doc := readDocument(t, g.HTTP)

@@ -28,7 +28,7 @@ func (s *Server) eventRoutes() {
 	s.todoRoutes()
 }
 
-// What streams say of themselves, beside the events of sessions.
+// What streams say of themselves, besides the events of sessions.
 type (
 	readyEvent struct {
 		Resumed  bool                      `json:"resumed"`

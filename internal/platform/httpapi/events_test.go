@@ -12,7 +12,10 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/httpapi"
+	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/thread"
 )
 
 func seq(e sseEvent) int {
@@ -246,5 +249,35 @@ func TestStreamsEndWithTheLogin(t *testing.T) {
 				t.Errorf("%s ended with %+v", s.res.Request.URL.Path, last)
 			}
 		}
+	}
+}
+
+// What an agent reports of its account's limits is an event, and a remark in the chat
+// when little is left.
+func TestLimitsAreShown(t *testing.T) {
+	g := newRig(t)
+	id := g.me.session(nil)
+	s := g.me.stream("GET", "/sessions/"+id+"/events", nil)
+	var run obj
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: run echo x"}, &run)
+	s.until(ofType("human_loop.requested"))
+	ref := thread.TurnRef{Thread: thole.ThreadID(id), Turn: thole.TurnID(run["id"].(string))}
+	if err := g.db.Update(ctx, "test.read_token", func(tx *sqldb.Tx) error { // what the agent reports comes with the lease
+		return tx.QueryRow(`select lease_token from turn_queue where turn_id = $1`, ref.Turn).Scan(&ref.Token)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	limits := []event.Limit{{Name: "primary", Used: 82, Window: 300, Resets: time.Unix(1794790800, 0).UTC()}, {Name: "secondary", Used: 3}}
+	if err := g.threads.Apply(ctx, ref, []event.Event{{ID: "limits", Kind: event.LimitsUpdated, Turn: ref.Turn, Data: event.Data{Limits: limits}}}); err != nil {
+		t.Fatal(err)
+	}
+	all := s.until(ofType("limits.updated"))
+	if got := fmt.Sprint(all[len(all)-1].data["data"].(obj)["limits"]); got != "[map[name:primary resets_at:2026-11-16T01:00:00Z used_percent:82 window_minutes:300] map[name:secondary used_percent:3]]" {
+		t.Errorf("limits: %s", got)
+	}
+	res := g.me.do("GET", "/sessions/"+id+"/messages", nil)
+	defer res.Body.Close()
+	if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), "82% of the primary limit") || strings.Contains(string(b), "secondary") {
+		t.Errorf("the chat: %s %v", b, err)
 	}
 }

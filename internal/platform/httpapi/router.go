@@ -28,7 +28,7 @@ type Route struct {
 	Public bool
 	// Text routes return errors as short plain text.
 	Text bool
-	// HTML routes tell errors as a page.
+	// HTML routes return errors as a page.
 	HTML bool
 }
 

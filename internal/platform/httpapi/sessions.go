@@ -11,6 +11,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/platform/view"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -33,7 +34,7 @@ func put[T ~string](to *T, from *string) {
 // over returns the settings with the request's laid over them.
 func (in Settings) over(t event.Settings) event.Settings {
 	put(&t.Provider, in.Provider)
-	t.Provider = chat.ProviderName(t.Provider)
+	t.Provider = table.Named(t.Provider)
 	put(&t.Model, in.Model)
 	put(&t.Effort, in.Effort)
 	put(&t.Profile, in.ExecutionProfile)
@@ -67,7 +68,7 @@ func (s *Server) usable(name string) error {
 		}
 		return nil
 	}
-	return thole.Errorf(thole.CodeInvalid, "there is no provider %q", name)
+	return thole.Errorf(thole.CodeInvalid, "unknown provider %q", name)
 }
 
 // defaultProvider is the provider of a session that names none.
@@ -144,7 +145,7 @@ func (s *Server) sessionRoutes() {
 	}) (*body[list[view.Session]], error) {
 		f := thread.Filter{Archived: in.Archived, Search: in.Search, Sort: in.Sort, PageParams: PageIn{in.Cursor, in.Limit, "desc"}.params()}
 		if in.Provider != "" {
-			f.Providers = []string{chat.ProviderName(in.Provider)}
+			f.Providers = []string{table.Named(in.Provider)}
 		}
 		page, err := s.cfg.Threads.List(ctx, actorOf(ctx), f)
 		return answer(paged(page, view.OfThread), err)

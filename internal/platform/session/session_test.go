@@ -34,7 +34,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 func TestLoginWorksOnce(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		now := time.Now()
-		m := session.New(open(t).Sessions(), func() time.Time { return now })
+		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
 		link := must(m.NewLogin(ctx, thole.LocalUser))(t)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -70,7 +70,7 @@ func TestLoginWorksOnce(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	m := session.New(storetest.SQLite(t).Sessions(), func() time.Time { return now })
+	m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
 	late := must(m.NewLogin(ctx, thole.LocalUser))(t)
 	link := must(m.NewLogin(ctx, thole.LocalUser))(t)
 	value, _, err := m.Redeem(ctx, link, "")
@@ -95,7 +95,7 @@ func TestTimes(t *testing.T) {
 func TestTokens(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		now := time.Now()
-		m := session.New(open(t).Sessions(), func() time.Time { return now })
+		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
 		value, tok, err := m.NewToken(ctx, thole.LocalUser, " ci ", time.Hour)
 		if err != nil || tok.Name != "ci" || !strings.HasPrefix(value, "thole_") {
 			t.Fatalf("token = %q %+v %v", value, tok, err)
@@ -133,7 +133,7 @@ func TestSessionOfATokenEndsWithIt(t *testing.T) {
 	for _, life := range []time.Duration{3 * time.Hour, session.Life + time.Hour} {
 		now := time.Now()
 		began := now
-		m := session.New(storetest.SQLite(t).Sessions(), func() time.Time { return now })
+		m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
 		value, _, err := m.NewToken(ctx, thole.LocalUser, "used", life)
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestSessionOfATokenEndsWithIt(t *testing.T) {
 }
 
 func TestTokenLimit(t *testing.T) {
-	m := session.New(storetest.SQLite(t).Sessions(), nil)
+	m := session.New(storetest.SQLite(t).LoginSessions(), nil)
 	var err error
 	for i := 0; i < 101 && err == nil; i++ {
 		_, _, err = m.NewToken(ctx, thole.LocalUser, "t", 0)

@@ -48,10 +48,20 @@ type EventData struct {
 	AnsweredBy string         `json:"answered_by,omitempty"`
 	Usage      *Usage         `json:"usage,omitempty"`
 	Text       string         `json:"text,omitempty"`
+	Limits     []Limit        `json:"limits,omitempty"`
 	Message    *QueuedMessage `json:"message,omitempty"`
 	MessageID  string         `json:"message_id,omitempty"`
 	Front      bool           `json:"front,omitempty"`
 	Order      []string       `json:"order,omitempty"`
+}
+
+// Limit is how much of an allowance of the agent's account is used: percent of a
+// window of minutes.
+type Limit struct {
+	Name   string    `json:"name"`
+	Used   int       `json:"used_percent"`
+	Window int       `json:"window_minutes,omitempty"`
+	Resets time.Time `json:"resets_at,omitzero"`
 }
 
 // Settings are a session's execution settings.
@@ -100,7 +110,7 @@ func OfEvent(e event.Event) Event {
 		Data: EventData{
 			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: OfInput(d.Input), ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
 			Error: OfError(d.Error), ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: OfTodos(d.Todos),
-			QuestionID: string(d.AskID), State: d.AskState, Usage: (*Usage)(d.Usage), Text: d.Text, MessageID: string(d.MessageID), Front: d.Front,
+			QuestionID: string(d.AskID), State: d.AskState, Usage: (*Usage)(d.Usage), Text: d.Text, Limits: each(d.Limits, func(l event.Limit) Limit { return Limit(l) }), MessageID: string(d.MessageID), Front: d.Front,
 		},
 	}
 	if d.Item != nil {
@@ -129,7 +139,7 @@ func OfEvent(e event.Event) Event {
 		q := OfAsk(fold.AskRecord{Ask: *d.Ask, Thread: e.Thread, Turn: e.Turn, State: event.AskPending, Asked: e.Time})
 		v.Data.Question = &q
 	case event.AskResolved:
-		v.Data.AnsweredBy = by(e.Actor)
+		v.Data.AnsweredBy = e.Actor.Who()
 		if d.Answer != nil { // only the verdict: texts may be secret
 			v.Data.Answer = &Answer{Decision: d.Answer.Decision, Message: d.Answer.Message}
 		}

@@ -124,18 +124,10 @@ func OfAsk(r fold.AskRecord) Question {
 	q := Question{
 		QuestionID: string(a.ID), SessionID: string(r.Thread), RunID: string(r.Turn), Kind: a.Kind, State: r.State, ItemID: string(a.Item),
 		Title: a.Title, Reason: a.Reason, Command: a.Command, Dir: a.Dir, Changes: OfChanges(a.Changes), Questions: each(a.Questions, ofQuestion), Tool: (*ToolCall)(a.Tool), Schema: a.Schema,
-		Decisions: a.Decisions, Amendment: a.Amendment, Deadline: a.Deadline, AskedAt: r.Asked, ResolvedAt: r.Resolved, AnsweredBy: by(r.Actor),
+		Decisions: a.Decisions, Amendment: a.Amendment, Deadline: a.Deadline, AskedAt: r.Asked, ResolvedAt: r.Resolved, AnsweredBy: r.Actor.Who(),
 	}
 	q.Answer = OfAnswer(Shown(a, r.Answer))
 	return q
-}
-
-// by is who settled a question. An agent is no user.
-func by(a thole.Actor) string {
-	if a.Via == thole.AgentActor.Via {
-		return "agent"
-	}
-	return string(a.User)
 }
 
 // Shown is an answer as it may be shown again: what was typed into a secret

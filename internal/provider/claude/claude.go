@@ -17,12 +17,16 @@ import (
 	"context"
 	"time"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
+// Name is the provider's name.
+const Name = "claude"
+
 const (
-	name   = "claude"
+	name   = Name
 	pinned = "2.1.325"
 )
 
@@ -52,8 +56,8 @@ func (c *Config) defaults() {
 
 // Provider makes sessions of Claude Code.
 type Provider struct {
-	cfg   Config
-	probe provider.Probe
+	base.Provider
+	cfg Config
 }
 
 // New returns the driver. It does nothing yet: a missing CLI shows in Probe and
@@ -62,33 +66,27 @@ func New(cfg Config) *Provider {
 	cfg.defaults()
 	beside := "@anthropic-ai/claude-code-" + provider.NodePlatform()
 	p := &Provider{cfg: cfg}
-	p.probe = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
+	p.Provider.Binary = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
 		Models: []provider.Model{{ID: "default", Title: "Default", Default: true}, {ID: "opus", Title: "Opus"}, {ID: "sonnet", Title: "Sonnet"}, {ID: "haiku", Title: "Haiku"}},
 		Query:  provider.Query{Homes: []string{"CLAUDE_CONFIG_DIR"}, Env: map[string]string{"DISABLE_AUTOUPDATER": "1"}},
-		Binary: provider.Binary{Title: "Claude Code", Name: name, Install: "npm install -g @anthropic-ai/claude-code@" + pinned,
+		Binary: provider.Binary{Title: "Claude Code", Name: name, Install: table.Of(Name).Install + "@" + pinned,
 			Homes:  []string{".local/bin/claude", ".claude/local/claude"},
 			Beside: []string{beside + "/claude", beside + "-musl/claude"}}}
 	return p
 }
 
-// Name is the provider's name.
-func (p *Provider) Name() string { return name }
-
 // Open starts the CLI for one conversation.
 func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	binary, err := p.probe.Find(p.cfg.Binary)
+	binary, err := p.Find(cfg)
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Dir == "" || cfg.Data == "" {
-		return nil, thole.Errorf(thole.CodeInvalid, "claude: a session needs a workspace and a data directory")
 	}
 	st, err := stanceOf(cfg.Profile)
 	if err != nil {
 		return nil, err
 	}
 	s := newSession(p.cfg, binary, cfg, st, p.keeps)
-	if err := s.connect(ctx); err != nil {
+	if _, err := s.Alive(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -10,17 +10,16 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 )
 
 // conn is one CLI process and its pipe. Its reader takes every message to the turn
 // that listens; without one the CLI waits.
 type conn struct {
-	proc *process.Process
+	base.Process
 	ears chan listener // holds the newest that the reader does not know yet
 	quit chan struct{} // closed by close: nobody listens any more
-	gone chan struct{} // closed when the reader has ended
-	long error         // a line that was too long ended it; set before gone is closed
+	long error         // a line that was too long ended it; set before Read is closed
 
 	once    sync.Once
 	request atomic.Int64
@@ -30,13 +29,17 @@ type conn struct {
 
 // listener hears the CLI until its turn ends.
 type listener struct {
-	lock *provider.TurnLock
+	lock *base.TurnLock
 	hear func(*message)
 }
 
 func newConn(p *process.Process) *conn {
-	c := &conn{proc: p, ears: make(chan listener, 1), quit: make(chan struct{}), gone: make(chan struct{})}
-	go c.read()
+	gone := make(chan struct{})
+	c := &conn{Process: base.Process{Process: p, Read: gone}, ears: make(chan listener, 1), quit: make(chan struct{})}
+	go func() {
+		defer close(gone)
+		c.read()
+	}()
 	return c
 }
 
@@ -50,9 +53,8 @@ func (c *conn) listen(l listener) {
 }
 
 func (c *conn) read() {
-	defer close(c.gone)
-	defer c.proc.Stdout.Close()
-	lines := process.NewLines(c.proc.Stdout)
+	defer c.Stdout.Close()
+	lines := process.NewLines(c.Stdout)
 	var l listener
 	for {
 		line, err := lines.Next()
@@ -83,7 +85,7 @@ func (c *conn) send(v any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := c.proc.Stdin.Write(append(raw, '\n')); err != nil {
+	if _, err := c.Stdin.Write(append(raw, '\n')); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "write to claude: %w", err)
 	}
 	return nil
@@ -113,25 +115,8 @@ func (c *conn) refuse(requestID, why string) error {
 	}})
 }
 
-// close ends the process and everything it left behind. grace 0 kills at once.
-func (c *conn) close(grace time.Duration) {
+// Close ends the process and everything it left behind.
+func (c *conn) Close(grace time.Duration) {
 	c.once.Do(func() { close(c.quit) })
-	if grace > 0 {
-		c.proc.Stop(grace)
-	} else {
-		c.proc.Kill()
-	}
-	<-c.gone
-}
-
-// kill ends the process; what it said before stays readable.
-func (c *conn) kill() { c.proc.Kill() }
-
-func (c *conn) dead() bool {
-	select {
-	case <-c.proc.Done():
-		return true
-	default:
-		return false
-	}
+	c.Process.Close(grace)
 }

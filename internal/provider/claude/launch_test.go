@@ -1,8 +1,6 @@
 package claude
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -21,28 +19,6 @@ func TestEnvironment(t *testing.T) {
 	}
 	if !slices.Contains(provider.Secrets(env), "k-123456") {
 		t.Error("the key would show in a diagnosis")
-	}
-}
-
-// A login that was written inside the synced tree leaves it.
-func TestCredentialsLeave(t *testing.T) {
-	root := t.TempDir()
-	cfg := provider.SessionConfig{Data: filepath.Join(root, "data"), Auth: filepath.Join(root, "auth")}
-	for _, d := range []string{configDir(cfg), cfg.Auth} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	inside := filepath.Join(configDir(cfg), credentials)
-	if err := os.WriteFile(inside, []byte("fresh"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	moveCredentials(cfg)
-	if raw, _ := os.ReadFile(filepath.Join(cfg.Auth, credentials)); string(raw) != "fresh" {
-		t.Errorf("the login is lost: %q", raw)
-	}
-	if _, err := os.Lstat(inside); !os.IsNotExist(err) {
-		t.Errorf("it is still inside: %v", err)
 	}
 }
 

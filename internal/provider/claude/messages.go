@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -19,15 +20,15 @@ func (r *run) hear(m *message) {
 		if m.Event == nil || m.Parent != "" {
 			return
 		}
-		r.stall.Set(r.s.opts.Stall)
+		r.Listen(0)
 		if m.Event.Type == "message_stop" {
-			r.stall.Off()
+			r.Stall.Off()
 		}
-		r.d.streamEvent(m.Event, len(m.Abandoned) > 0 && !r.halted && !r.stalled)
+		r.d.streamEvent(m.Event, len(m.Abandoned) > 0 && !r.Em.Interrupted() && !r.Stalled)
 	case "assistant":
 		r.d.assistant(m)
 	case "user":
-		r.stall.Off()
+		r.Stall.Off()
 		if m.IsReplay {
 			r.taken(m.UUID)
 		} else {
@@ -36,7 +37,7 @@ func (r *run) hear(m *message) {
 	case "system":
 		r.system(m)
 	case "control_request":
-		r.stall.Off()
+		r.Stall.Off()
 		if m.Request != nil {
 			r.request(m)
 		}
@@ -66,25 +67,23 @@ func (r *run) system(m *message) {
 		r.s.begun = true
 		r.d.model = m.Model
 		if m.SessionID != "" && m.SessionID != r.s.NativeID() {
-			r.s.mu.Lock()
-			r.s.native = m.SessionID
-			r.s.mu.Unlock()
-			r.em.Session(m.SessionID)
+			r.s.SetNative(m.SessionID)
+			r.Em.Session(m.SessionID)
 		}
 	case "status":
 		if m.Status == "requesting" {
-			r.stall.Set(r.s.opts.Stall)
+			r.Listen(0)
 		}
 		if m.PermissionMode != "" {
 			r.s.stance.mode = m.PermissionMode
 		}
 	case "api_retry":
 		delay := time.Duration(m.RetryDelayMS) * time.Millisecond
-		r.stall.Set(delay + r.s.opts.Stall)
+		r.Listen(delay)
 		e := failure(class(m.ErrorStatus, m.Error, "", ""), m.ErrorStatus,
 			fmt.Sprintf("the model call failed (%s), try %d of %d follows in %v", m.Error, m.Attempt, m.MaxRetries, delay.Round(100*time.Millisecond)))
 		e.Retrying = true
-		r.em.Error(*e)
+		r.Em.Error(*e)
 	case "permission_denied":
 		r.d.decline(m.ToolUseID)
 	case "task_started":
@@ -96,7 +95,7 @@ func (r *run) system(m *message) {
 	case "task_notification":
 		r.taskOver(m.TaskID)
 	case "compact_boundary":
-		r.em.Complete(event.Item{ID: r.em.ItemID(m.UUID), Kind: event.ItemCompaction})
+		r.Em.Complete(event.Item{ID: r.Em.ItemID(m.UUID), Kind: event.ItemCompaction})
 	}
 }
 
@@ -112,7 +111,7 @@ func (r *run) taken(id string) {
 	item, ours := r.waiting[id]
 	delete(r.waiting, id)
 	if ours && item != nil {
-		r.em.Steered(*item)
+		r.Em.Steered(*item)
 	}
 }
 
@@ -120,11 +119,11 @@ func (r *run) taken(id string) {
 // worked on something of its own before our message, when it holds a message it
 // has not taken up, or when background work will wake it again soon.
 func (r *run) resulted(m *message) {
-	r.stall.Off()
+	r.Stall.Off()
 	r.result = m
 	_, prompting := r.waiting[r.prompt]
 	switch {
-	case r.halted || r.stalled || m.Deferred != nil:
+	case r.Em.Interrupted() || r.Stalled || m.Deferred != nil:
 		r.conclude()
 	case m.Origin != nil && prompting:
 		return
@@ -146,7 +145,7 @@ func (r *run) request(m *message) {
 	case "can_use_tool":
 		r.permission(m)
 	case "elicitation":
-		r.put(&pending{ask: provider.Elicitation(r.em.AskID(m.RequestID), q.Server, q.Message, q.URL, q.Schema), requestID: m.RequestID})
+		r.put(&pending{ask: provider.Elicitation(r.Em.AskID(m.RequestID), q.Server, q.Message, q.URL, q.Schema), requestID: m.RequestID})
 	case "request_user_dialog":
 		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "cancelled"})
 	default:
@@ -162,7 +161,7 @@ func (r *run) hook(m *message) {
 	switch {
 	case in.ToolName == askTool:
 		r.question(m, in)
-	case st.plan() && !planAllows(configDir(r.s.cfg), in.ToolName, in.ToolInput):
+	case st.plan() && !planAllows(configDir(r.s.Cfg), in.ToolName, in.ToolInput):
 		r.d.decline(in.ToolUseID)
 		_ = r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", planDenial))
 	case st.allow && in.ToolName != "ExitPlanMode":
@@ -175,7 +174,7 @@ func (r *run) hook(m *message) {
 // question holds a question in its hook until a human answers. A question of a
 // former process comes again before the turn's own message is taken up.
 func (r *run) question(m *message, in hookInput) {
-	p := &pending{ask: question(r.em.ItemID(in.ToolUseID), in.ToolUseID, in.ToolInput), requestID: m.RequestID, toolUse: in.ToolUseID, hook: true, tool: in.ToolName, input: in.ToolInput}
+	p := &pending{ask: question(r.Em.ItemID(in.ToolUseID), in.ToolUseID, in.ToolInput), requestID: m.RequestID, toolUse: in.ToolUseID, hook: true, tool: in.ToolName, input: in.ToolInput}
 	r.d.startTool(in.ToolUseID, in.ToolName, "")
 	r.d.toolInput(in.ToolUseID, in.ToolInput)
 	if r.reply != nil && r.reply.Ask.ID == p.ask.ID {
@@ -186,7 +185,7 @@ func (r *run) question(m *message, in hookInput) {
 		_ = r.settle(p, answer) // a CLI that is gone ends the turn
 		return
 	}
-	if _, prompting := r.waiting[r.prompt]; prompting && r.reply == nil && r.d.step == nil && r.turn.Reply == nil {
+	if _, prompting := r.waiting[r.prompt]; prompting && r.reply == nil && r.d.step == nil && r.Reply == nil {
 		r.d.decline(in.ToolUseID)
 		_ = r.c.answer(m.RequestID, hookOutput("deny", "permissionDecisionReason", "The user did not answer and wrote a new message instead."))
 		return
@@ -202,14 +201,14 @@ func (r *run) permission(m *message) {
 		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input,
 			"updatedPermissions": []map[string]string{{"type": "setMode", "mode": st.mode, "destination": "session"}}})
 	case q.ToolName == askTool:
-		r.put(&pending{ask: question(r.em.ItemID(q.ToolUseID), q.ToolUseID, q.Input), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
-	case st.plan() && !planAllows(configDir(r.s.cfg), q.ToolName, q.Input):
+		r.put(&pending{ask: question(r.Em.ItemID(q.ToolUseID), q.ToolUseID, q.Input), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
+	case st.plan() && !planAllows(configDir(r.s.Cfg), q.ToolName, q.Input):
 		r.d.decline(q.ToolUseID)
 		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "deny", "message": planDenial})
 	case st.allow:
 		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input})
 	default:
-		r.put(&pending{ask: approval(r.em.ItemID(q.ToolUseID), r.s.cfg.Dir, q), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
+		r.put(&pending{ask: approval(r.Em.ItemID(q.ToolUseID), r.s.Cfg.Dir, q), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
 	}
 }
 
@@ -218,14 +217,15 @@ func (r *run) put(p *pending) {
 	if p.ask.Kind == event.AskPlan {
 		if t := r.d.tools[p.toolUse]; t != nil && t.item.Text != p.ask.Title {
 			t.item.Text = p.ask.Title
-			r.em.Update(t.snapshot())
+			r.Em.Update(t.snapshot())
 		}
 	}
 	r.asks[p.ask.ID] = p
-	r.em.Ask(p.ask)
+	r.Em.Ask(p.ask)
 }
 
-func (r *run) answer(id thole.AskID, a event.Answer) error {
+// Answer settles an ask by a human's word.
+func (r *run) Answer(_ context.Context, id thole.AskID, a event.Answer) error {
 	p := r.asks[id]
 	if p == nil {
 		return provider.ErrSettled
@@ -255,10 +255,9 @@ func (r *run) settle(p *pending, a event.Answer) error {
 	r.resolve(p.ask.ID, &a)
 	switch {
 	case a.Decision == event.DecisionCancel:
-		r.em.Interrupt()
-		r.halted = true
+		r.Em.Interrupt()
 		if p.hook || p.ask.Kind == event.AskElicitation { // else the answer itself interrupts
-			r.interrupt(r.s.opts.StopGrace)
+			r.Cancel()
 		}
 	case p.ask.Kind == event.AskPlan && a.Decision != event.DecisionDeny:
 		r.s.stance.mode = afterPlan(a)
@@ -268,13 +267,15 @@ func (r *run) settle(p *pending, a event.Answer) error {
 
 func (r *run) resolve(id thole.AskID, a *event.Answer) {
 	delete(r.asks, id)
-	r.em.Resolve(id, a)
+	r.Em.Resolve(id, a)
 }
 
-// deferAsk parks a question. The turn ends with the CLI's result.
-func (r *run) deferAsk(id thole.AskID) error {
+// Defer parks a question. The turn ends with the CLI's result.
+func (r *run) Defer(ctx context.Context, id thole.AskID) error {
 	p := r.asks[id]
 	switch {
+	case !r.s.keeps(ctx):
+		return provider.ErrUnsupported
 	case p == nil:
 		return provider.ErrSettled
 	case !p.hook:
@@ -287,14 +288,18 @@ func (r *run) deferAsk(id thole.AskID) error {
 	return nil
 }
 
-func (r *run) steer(input []thole.Input, content []any, clientID string) error {
-	id := uuid.NewString()
-	if err := r.say(id, content); err != nil {
+// Steer adds input to the turn.
+func (r *run) Steer(ctx context.Context, input []thole.Input, clientID string) error {
+	content, err := r.s.content(input)
+	if err != nil {
 		return err
 	}
-	r.waiting[id] = &event.Item{
-		ID: r.em.ItemID(id), Kind: event.ItemUserMessage, State: event.StateCompleted,
-		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()},
-	}
-	return nil
+	return r.Lock.Do(ctx, func() error {
+		id := uuid.NewString()
+		if err := r.say(id, content); err != nil {
+			return err
+		}
+		r.waiting[id] = r.Message(id, input, clientID)
+		return nil
+	})
 }

@@ -23,12 +23,6 @@ func proven(v provider.Version) bool { return !v.Less(oldest) && !newest.Less(v)
 // keeps says whether a deferred question survives its process.
 func (p *Provider) keeps(ctx context.Context) bool { return p.Probe(ctx).Capabilities.AskSurvives.OK() }
 
-// Probe inspects the installed CLI in a home of its own.
-func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
-
-// Locate says what is known of the CLI without running it.
-func (p *Provider) Locate() provider.Info { return p.probe.Locate() }
-
 func tested(v provider.Version, _ string) (provider.Capabilities, bool) {
 	return measured(v), proven(v)
 }
@@ -79,7 +73,7 @@ func (f findings) capabilities() provider.Capabilities {
 // ask tries the control protocol of an unknown version and reads its help.
 func (p *Provider) ask(ctx context.Context, info *provider.Info) (err error) {
 	var f findings
-	if f.help, err = p.probe.Say(ctx, info.Binary, "--help"); err != nil {
+	if f.help, err = p.Provider.Binary.Say(ctx, info.Binary, "--help"); err != nil {
 		return err
 	}
 	home, err := os.MkdirTemp("", "thole-probe-")
@@ -89,12 +83,13 @@ func (p *Provider) ask(ctx context.Context, info *provider.Info) (err error) {
 	defer os.RemoveAll(home)
 	s := newSession(p.cfg, info.Binary, provider.SessionConfig{Dir: home, Data: home, Auth: home}, stance{mode: modeDefault}, nil)
 	defer s.Close()
-	if err := s.connect(ctx); err != nil {
+	c, err := s.Alive(ctx)
+	if err != nil {
 		return err
 	}
 	f.hooks = s.hello.Subtype == "success"
 	for subtype, ok := range map[string]*bool{"get_usage": &f.usage, "set_permission_mode": &f.plan} {
-		res, err := s.ask(ctx, s.conn, subtype, map[string]any{"mode": modePlan})
+		res, err := s.ask(ctx, c, subtype, map[string]any{"mode": modePlan})
 		if err != nil {
 			return err
 		}

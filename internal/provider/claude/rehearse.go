@@ -37,7 +37,7 @@ func (p *Provider) rehearse(ctx context.Context, binary, home string) error {
 	play := func(turn provider.Turn, see func(*session, event.Event)) (ended provider.Ended, err error) {
 		s := newSession(p.cfg, binary, cfg, stance{mode: modeDefault}, func(context.Context) bool { return true })
 		defer s.Close()
-		if err := s.connect(ctx); err != nil {
+		if _, err := s.Alive(ctx); err != nil {
 			return ended, err
 		}
 		cfg.Resume = s.NativeID()

@@ -1,14 +1,15 @@
 package claude
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -16,150 +17,86 @@ import (
 // its own queue.
 const followUp = 3 * time.Second
 
-// run is one turn in progress. Everything but lock belongs to whoever acts by it,
-// which mostly is the reader of the CLI.
+// run is one turn in progress, mostly on the reader of the CLI.
 type run struct {
-	s    *session
-	c    *conn
-	em   *provider.Emitter
-	d    *decoder
-	turn provider.Turn
-
-	lock *provider.TurnLock
+	*base.Turn
+	s *session
+	c *conn
+	d *decoder
 
 	asks    map[thole.AskID]*pending
 	calls   map[string]func(*message) // answers to our control requests
-	prompt  string                    // uuid of the turn's own message
+	content []any                     // of the turn's own message
+	prompt  string                    // its uuid
 	waiting map[string]*event.Item    // messages the CLI has not taken up yet, by uuid; nil for the prompt
 	result  *message                  // the last one
 
-	stall  *provider.Alarm // a silent model call
-	grace  *provider.Alarm // an interrupt that is not obeyed
-	linger *provider.Alarm // a result is there, more may follow
+	linger *base.Alarm // a result is there, more may follow
 
-	halted   bool // the CLI was told to stop
-	stalled  bool
 	deferred thole.AskID
 	reply    *provider.Reply // not delivered yet
 	usage    map[string]modelUsage
 }
 
-// Run takes one turn to its end.
-func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	default:
-		return thole.Errorf(thole.CodeBusy, "claude: a turn is running")
+// Prepare brings the process and its settings to what the turn wants.
+func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
+	r := &run{Turn: t, s: s, d: newDecoder(t.Em, s.Cfg.Dir, s.todos),
+		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*event.Item{}}
+	r.linger = t.Lock.NewAlarm(r.lingered)
+	st, err := stanceOf(t.Profile)
+	if err == nil && t.Reply == nil {
+		r.content, err = s.content(t.Input)
 	}
-	r := &run{
-		s: s, turn: turn, lock: provider.NewTurnLock(),
-		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*event.Item{},
-	}
-	r.stall = r.lock.NewAlarm(func() {
-		r.stalled = true
-		r.interrupt(s.opts.StopGrace)
-	})
-	r.grace = r.lock.NewAlarm(func() { r.c.kill() })
-	r.linger = r.lock.NewAlarm(r.lingered)
-	r.em = provider.NewEmitter(turn.ID, emit)
-	r.d = newDecoder(r.em, s.cfg.Dir, s.todos)
-	var content []any
-	var err error
-	if turn.Reply == nil {
-		if content, err = s.content(turn.Input); err != nil {
-			return err
-		}
-	}
-	if err = r.prepare(ctx); err != nil {
-		return err
-	}
-	if err = r.begin(content); err != nil {
-		// The process died while idle: one fresh one is a fair try.
-		if r.c, err = s.reconnect(ctx); err != nil {
-			return err
-		}
-		r.usage = s.base
-		if err = r.begin(content); err != nil {
-			return err
-		}
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return errClosed()
-	}
-	s.run = r
-	s.mu.Unlock()
-	r.lock.Act(func() {
-		r.em.Session(s.NativeID())
-		if r.reply != nil {
-			r.linger.Set(followUp)
-		}
-		for len(s.backlog) > 0 && !r.lock.Ended() {
-			m := s.backlog[0]
-			s.backlog = s.backlog[1:]
-			r.hear(m)
-		}
-	})
-	r.c.listen(listener{r.lock, r.hear})
-	ended := r.lock.Wait(ctx, r.c.gone, s.opts.StopGrace, r.halt, r.crashed)
-	if ctx.Err() != nil {
-		s.drop(0)
-	}
-	s.mu.Lock()
-	s.run = nil
-	s.mu.Unlock()
-	r.finish(ended)
-	return nil
-}
-
-// prepare brings the process and its settings to what the turn wants.
-func (r *run) prepare(ctx context.Context) error {
-	s, t := r.s, r.turn
-	profile, model, effort := s.cfg.Profile, s.cfg.Model, s.cfg.Effort
-	if t.Profile != "" {
-		profile = t.Profile
-	}
-	if t.Model != "" {
-		model = t.Model
-	}
-	if t.Effort != "" {
-		effort = t.Effort
-	}
-	st, err := stanceOf(profile)
 	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	c, closed := s.conn, s.closed
-	s.mu.Unlock()
-	if closed {
-		return errClosed()
+		return nil, err
 	}
 	// The CLI switches to bypassPermissions only when it was started for it.
-	restart := c == nil || c.dead() || s.parked || st.mode == modeBypass && s.boot.mode != modeBypass
-	old := s.stance
-	oldModel, oldEffort := s.model, s.effort
-	s.stance, s.model, s.effort = st, model, effort
-	if restart {
-		r.c, err = s.reconnect(ctx)
-		r.usage = s.base
-		return err
+	live := s.Live() && !s.parked && (st.mode != modeBypass || s.boot.mode == modeBypass)
+	old, oldModel, oldEffort := s.stance, s.model, s.effort
+	s.stance, s.model, s.effort = st, t.Model, t.Effort
+	if !live {
+		s.Drop(0)
 	}
-	r.c, r.usage = c, s.base
+	r.c, err = s.Alive(ctx)
+	if r.usage = s.base; err != nil || !live {
+		return r, err
+	}
 	if st.mode != old.mode {
 		r.control("set_permission_mode", map[string]any{"mode": st.mode})
 	}
-	if model != oldModel {
-		if model == "" {
-			model = "default"
+	if s.model != oldModel {
+		r.control("set_model", map[string]any{"model": cmp.Or(s.model, "default")})
+	}
+	if s.effort != oldEffort && s.effort != "" {
+		r.control("apply_flag_settings", map[string]any{"settings": map[string]any{"effortLevel": s.effort}})
+	}
+	return r, nil
+}
+
+// Begin hands the turn to the CLI and listens to it.
+func (r *run) Begin(ctx context.Context) error {
+	s := r.s
+	err := r.begin()
+	if err != nil { // the process died while idle: one fresh one is a fair try
+		s.Drop(0)
+		if r.c, err = s.Alive(ctx); err != nil {
+			return err
 		}
-		r.control("set_model", map[string]any{"model": model})
+		r.usage = s.base
+		if err = r.begin(); err != nil {
+			return err
+		}
 	}
-	if effort != oldEffort && effort != "" {
-		r.control("apply_flag_settings", map[string]any{"settings": map[string]any{"effortLevel": effort}})
+	r.Em.Session(s.NativeID())
+	if r.reply != nil {
+		r.linger.Set(followUp)
 	}
+	for len(s.backlog) > 0 && !r.Lock.Ended() {
+		m := s.backlog[0]
+		s.backlog = s.backlog[1:]
+		r.hear(m)
+	}
+	r.c.listen(listener{r.Lock, r.hear})
 	return nil
 }
 
@@ -171,21 +108,21 @@ func (r *run) control(subtype string, fields map[string]any) {
 	}
 	r.calls[id] = func(m *message) {
 		if m.Response.Subtype == "error" {
-			r.em.Note(subtype + ": " + m.Response.Error)
+			r.Em.Note(subtype + ": " + m.Response.Error)
 		}
 	}
 }
 
-// begin hands the turn to the CLI. An answer to a deferred question waits for
+// begin says the turn's own message. An answer to a deferred question waits for
 // the CLI to ask again, which a resumed process does by itself.
-func (r *run) begin(content []any) error {
-	if r.turn.Reply != nil {
-		r.reply = r.turn.Reply
+func (r *run) begin() error {
+	if r.Reply != nil {
+		r.reply = r.Reply
 		return nil
 	}
 	r.prompt = uuid.NewString()
 	r.waiting[r.prompt] = nil
-	return r.say(r.prompt, content)
+	return r.say(r.prompt, r.content)
 }
 
 func (r *run) say(id string, content []any) error {
@@ -195,17 +132,10 @@ func (r *run) say(id string, content []any) error {
 	})
 }
 
-// halt stops the turn because somebody asked for it.
-func (r *run) halt(grace time.Duration) {
-	r.em.Interrupt()
-	r.halted = true
-	r.interrupt(grace)
-}
-
-// interrupt asks the CLI to stop, and kills it when it does not within grace. A
-// turn that has its result and only waits for more ends by it. Messages the CLI
-// has queued would start a turn of their own afterwards, so they are taken back.
-func (r *run) interrupt(grace time.Duration) {
+// Interrupt asks the CLI to stop. A turn that has its result and only waits for
+// more ends by it. Messages the CLI has queued would start a turn of their own
+// afterwards, so they are taken back.
+func (r *run) Interrupt(time.Duration) {
 	if r.result != nil && r.linger.On() {
 		r.conclude()
 		return
@@ -217,7 +147,6 @@ func (r *run) interrupt(grace time.Duration) {
 		}
 	}
 	_, _ = r.c.control("interrupt", nil)
-	r.grace.Set(grace)
 }
 
 // takenBack ends a turn whose own message never began.
@@ -226,7 +155,7 @@ func (r *run) takenBack(m *message) {
 		Cancelled bool `json:"cancelled"`
 	}
 	if strictjson.Unmarshal(m.Response.Response, &b) == nil && b.Cancelled {
-		r.lock.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
+		r.Lock.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 	}
 }
 
@@ -239,37 +168,31 @@ func (r *run) lingered() {
 	// The CLI does not hold the question any more: say the answer in prose.
 	reply := r.reply
 	r.reply = nil
-	r.em.Ask(reply.Ask)
-	r.em.Resolve(reply.Ask.ID, &reply.Answer)
+	r.Em.Ask(reply.Ask)
+	r.Em.Resolve(reply.Ask.ID, &reply.Answer)
 	r.prompt = uuid.NewString()
 	r.waiting[r.prompt] = nil
 	if r.say(r.prompt, []any{map[string]any{"type": "text", "text": reply.Prose()}}) != nil {
-		r.crashed()
+		r.Kill()
 	}
 }
 
-// crashed ends the turn after the end of stdout. A CLI that lives on without it is
-// of no use.
-func (r *run) crashed() {
-	r.c.proc.Finish(closeGrace)
-	why := r.c.proc.Diagnosis()
-	if r.c.long != nil {
-		why = r.c.long.Error() + "; " + why
-	}
-	r.s.drop(0)
-	switch {
-	case r.stalled:
-		r.lock.End(r.stallEnd())
-	case r.result != nil && r.linger.On():
+// Kill ends the process; what it said before stays readable.
+func (r *run) Kill() { r.c.Kill() }
+
+// Gone is closed when the CLI says no more.
+func (r *run) Gone() <-chan struct{} { return r.c.Read }
+
+// Lost says why stdout ended. A CLI that lives on without it is of no use.
+func (r *run) Lost() string {
+	r.c.Finish(closeGrace)
+	if r.result != nil && r.linger.On() {
 		r.conclude()
-	default:
-		r.lock.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrProviderCrashed, 0, why)})
 	}
-}
-
-func (r *run) stallEnd() provider.Ended {
-	return provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(thole.ErrNetwork, 0,
-		fmt.Sprintf("the model sent nothing for %v in the middle of an answer", r.s.opts.Stall))}
+	if r.c.long != nil {
+		return r.c.long.Error() + "; " + r.c.Diagnosis()
+	}
+	return r.c.Diagnosis()
 }
 
 // conclude ends the turn by its last result.
@@ -280,17 +203,14 @@ func (r *run) conclude() {
 	case r.result.Deferred != nil && r.deferred != "":
 		ended = provider.Ended{Outcome: thole.OutcomeCompleted, Deferred: r.deferred}
 		r.s.parked = true
-	case r.stalled:
-		ended = r.stallEnd()
+	case r.Stalled:
+		ended = r.StallEnd()
 	}
-	r.lock.End(ended)
+	r.Lock.End(ended)
 }
 
-// finish tells the end: calls that wait for a human first, then what was used.
-func (r *run) finish(ended provider.Ended) {
-	r.stall.Off()
-	r.grace.Off()
-	r.linger.Off()
+// Finish tells calls that wait for a human, then what was used.
+func (r *run) Finish(ended provider.Ended) {
 	for id, p := range r.asks {
 		if t := r.d.tools[p.toolUse]; t != nil && id != ended.Deferred {
 			r.d.decline(p.toolUse)
@@ -298,10 +218,9 @@ func (r *run) finish(ended provider.Ended) {
 		}
 	}
 	if r.result != nil {
-		r.em.Usage(since(r.result.ModelUsage, r.usage, r.d.model))
+		r.Em.Usage(since(r.result.ModelUsage, r.usage, r.d.model))
 		r.s.base = r.result.ModelUsage
 	} else {
-		r.em.Usage(r.d.usage.total(r.d.model))
+		r.Em.Usage(r.d.usage.total(r.d.model))
 	}
-	r.em.End(ended)
 }

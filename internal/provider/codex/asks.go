@@ -3,66 +3,76 @@ package codex
 import (
 	"encoding/json"
 
+	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // pending is a server request that waits for an answer.
 type pending struct {
-	id     jsonrpc.ID
-	ask    event.Ask
-	params askParams
+	request *appclient.Request
+	thread  string
+	ask     event.Ask
 }
 
 // newAsk reads a server request; ok is false for requests that are no question
 // to a human.
-func (d *decoder) newAsk(id jsonrpc.ID, method string, params json.RawMessage) (p pending, ok bool) {
-	p = pending{id: id}
-	if strictjson.Unmarshal(params, &p.params) != nil {
-		return p, false
-	}
+func (d *decoder) newAsk(id, method string, params json.RawMessage) (p pending, ok bool) {
 	a := &p.ask
-	a.ID = d.em.AskID(id.String() + "/" + p.params.ItemID)
-	a.Reason = p.params.Reason
-	if p.params.ItemID != "" {
-		a.Item = d.em.ItemID(p.params.ItemID)
+	about := func(thread, item, reason string) {
+		p.thread, a.Reason = thread, reason
+		a.ID = d.em.AskID(id + "/" + item)
+		if item != "" {
+			a.Item = d.em.ItemID(item)
+		}
+		a.Decisions = []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}
 	}
-	a.Decisions = []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}
 	switch method {
 	case "item/commandExecution/requestApproval":
-		a.Kind, a.Title = event.AskCommand, "Run a command"
-		a.Command, a.Dir = unwrap(p.params.Command), p.params.Cwd
-		a.Amendment = value(p.params.Amendment)
+		q, fits := read[app.CommandApproval](params)
+		about(q.ThreadID, q.ItemID, val(q.Reason))
+		a.Kind, a.Title, ok = event.AskCommand, "Run a command", fits
+		a.Command, a.Dir = unwrap(val(q.Command)), val(q.Cwd)
+		a.Amendment = value(q.ProposedExecpolicyAmendment)
 	case "item/fileChange/requestApproval":
-		a.Kind, a.Title = event.AskFileChange, "Change files"
+		q, fits := read[app.FileApproval](params)
+		about(q.ThreadID, q.ItemID, val(q.Reason))
+		a.Kind, a.Title, ok = event.AskFileChange, "Change files", fits
 		if item, open := d.em.Opened(a.Item); open {
 			a.Changes = item.Changes
 		}
 	case "item/permissions/requestApproval":
-		a.Kind, a.Title = event.AskPermissions, "Grant more permissions"
-		a.Amendment = value(p.params.Permissions)
+		q, fits := read[app.PermissionsApproval](params)
+		about(q.ThreadID, q.ItemID, val(q.Reason))
+		a.Kind, a.Title, ok = event.AskPermissions, "Grant more permissions", fits
+		a.Amendment = value(q.Permissions)
 	case "item/tool/requestUserInput":
-		a.Kind, a.Decisions = event.AskInput, nil
-		for _, q := range p.params.Questions {
+		q, fits := read[app.UserInputRequest](params)
+		about(q.ThreadID, q.ItemID, "")
+		a.Kind, a.Decisions, ok = event.AskInput, nil, fits
+		for _, q := range q.Questions {
 			a.Questions = append(a.Questions, question(q))
 		}
 		if len(a.Questions) > 0 {
 			a.Title = a.Questions[0].Text
 		}
 	case "mcpServer/elicitation/request":
-		item := a.Item
-		*a = provider.Elicitation(a.ID, p.params.ServerName, p.params.Message, p.params.URL, value(p.params.Schema))
-		a.Item = item
-	default:
-		return p, false
+		q, fits := read[app.Elicitation](params)
+		about(q.ThreadID, "", "")
+		*a, ok = provider.Elicitation(a.ID, q.ServerName, q.Message, q.URL, value(q.RequestedSchema)), fits
 	}
-	return p, true
+	return p, ok
 }
 
-func question(w wireQuestion) event.Question {
-	q := event.Question{ID: w.ID, Header: w.Header, Text: w.Text, Free: w.Other || len(w.Options) == 0, Secret: w.Secret}
+func read[T any](params json.RawMessage) (v T, ok bool) {
+	ok = strictjson.Unmarshal(params, &v) == nil
+	return v, ok
+}
+
+func question(w app.Question) event.Question {
+	q := event.Question{ID: w.ID, Header: w.Header, Text: w.Question, Free: w.IsOther || len(w.Options) == 0, Secret: w.IsSecret}
 	for _, o := range w.Options {
 		q.Options = append(q.Options, event.Option{Label: o.Label, Description: o.Description})
 	}

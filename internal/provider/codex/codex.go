@@ -7,23 +7,26 @@ package codex
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 const (
 	// Name is the provider's name.
-	Name = "codex"
+	Name = table.Contract
 	// Pinned is the version that the conformance suite ran against.
 	Pinned = "0.166.0"
 )
 
 // Provider makes sessions on one codex binary.
 type Provider struct {
-	probe provider.Probe
+	base.Provider
 
 	mu      sync.Mutex      // guards what follows
 	exec    bool            // always the fallback
@@ -34,8 +37,8 @@ type Provider struct {
 func New(path string) *Provider {
 	vendor := "vendor/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "-*/bin/codex"
 	p := &Provider{sandbox: map[string]bool{}}
-	p.probe = provider.Probe{Path: path, Pinned: Pinned, Tested: p.tested, Ask: p.ask, List: p.models, Query: provider.Query{Homes: []string{"CODEX_HOME"}},
-		Binary: provider.Binary{Title: "Codex", Name: Name, Install: "npm install -g @openai/codex@" + Pinned,
+	p.Binary = provider.Probe{Path: path, Pinned: Pinned, Tested: p.tested, Ask: p.ask, List: p.models, Query: provider.Query{Homes: []string{"CODEX_HOME"}},
+		Binary: provider.Binary{Title: "Codex", Name: Name, Install: table.Of(Name).Install + "@" + Pinned,
 			Beside: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor}}}
 	return p
 }
@@ -48,43 +51,35 @@ func NewExec(path string) *Provider {
 	return p
 }
 
-// Name implements provider.Provider.
-func (*Provider) Name() string { return Name }
-
 // Open implements provider.Provider.
 func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	binary, err := p.probe.Find(p.probe.Path)
+	binary, err := p.Find(cfg)
 	if err != nil {
 		return nil, err
-	}
-	m, err := parseMode(cfg.Profile)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.Dir == "" || cfg.Data == "" {
-		return nil, thole.Errorf(thole.CodeInvalid, "open codex session: no workspace or no data directory")
 	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "open codex session: %w", err)
 	}
 	if p.execOnly() || cfg.Options["transport"] == "exec" {
-		return p.openExec(ctx, binary, cfg, m)
+		return p.openExec(ctx, binary, cfg)
 	}
-	s := &session{provider: p, binary: binary, cfg: cfg, mode: m, begun: cfg.Resume != "" && !cfg.Fork}
-	if m.sandbox != "danger-full-access" && !p.sandboxWorks(ctx, binary, s.environ()) {
-		s.mode = m.guard()
+	s := &session{provider: p, begun: cfg.Resume != "" && !cfg.Fork}
+	s.Init(options(cfg), binary, cfg, s)
+	if s.begun {
+		s.SetNative(cfg.Resume)
 	}
-	open := s.start
-	switch {
-	case cfg.Fork && cfg.Resume != "":
-		open = s.fork(cfg.Resume)
-	case cfg.Resume != "":
-		open = s.resume(cfg.Resume)
+	if s.mode, err = s.modeOf(ctx, cfg.Profile); err == nil {
+		_, err = s.Alive(ctx)
 	}
-	if err := s.connect(ctx, open); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+func options(cfg provider.SessionConfig) base.Options {
+	return base.Options{Name: Name, Ready: startLimit, StopGrace: stopGrace, CloseGrace: closeGrace, CutGrace: closeGrace,
+		Login: filepath.Join(cfg.Data, "auth.json"), Linked: true}
 }
 
 func (p *Provider) execOnly() bool {

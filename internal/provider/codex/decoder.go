@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // decoder turns one turn's notifications into events. It does no input or
@@ -19,24 +21,25 @@ type decoder struct {
 	model  string
 	dir    string // paths below it are told relative to it
 
-	totals   *wireTokens // the thread's, as last told; shared with its other turns
-	baseline *wireTokens // the thread's totals before this turn
-	users    int         // user messages seen; the first is the turn's own
-	tools    bool        // the step in progress called a tool
+	totals   *app.TokenUsage // the thread's, as last told; shared with its other turns
+	baseline *app.TokenUsage // the thread's totals before this turn
+	users    int             // user messages seen; the first is the turn's own
+	tools    bool            // the step in progress called a tool
 	models   map[thole.ItemID]bool
 	summary  map[string]int // reasoning summary part in progress, by native item id
 	failure  *thole.TurnError
+	limits   []event.Limit // as last told
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
-	return &decoder{em: em, thread: thread, dir: dir, totals: &wireTokens{}, models: map[thole.ItemID]bool{}, summary: map[string]int{}}
+	return &decoder{em: em, thread: thread, dir: dir, totals: &app.TokenUsage{}, models: map[thole.ItemID]bool{}, summary: map[string]int{}}
 }
 
 // wants reports whether a notification can matter to a turn; the rest is not
 // even parsed.
 func wants(method string) bool {
 	return strings.HasPrefix(method, "item/") || strings.HasPrefix(method, "turn/") ||
-		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "serverRequest/resolved"
+		method == "error" || method == "warning" || method == "thread/tokenUsage/updated" || method == "account/rateLimits/updated" || method == "serverRequest/resolved"
 }
 
 // quiet begins the client id of input that is ours, not a user's.
@@ -53,14 +56,14 @@ func growing(method string) event.Stream {
 	return ""
 }
 
-// notification applies one; it reports whether the turn is over.
-func (d *decoder) notification(method string, params []byte) (over bool) {
+// notification applies one; it returns how the turn ended, nil while it goes on.
+func (d *decoder) notification(method string, params []byte) *provider.Ended {
 	var n note
 	if err := strictjson.Unmarshal(params, &n); err != nil {
-		return false
+		return nil
 	}
 	if n.ThreadID != d.thread && n.ThreadID != "" {
-		return false // a sub-agent's thread, told as items of ours
+		return nil // a sub-agent's thread, told as items of ours
 	}
 	turn := n.TurnID
 	if n.Turn != nil {
@@ -70,7 +73,7 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 		d.turn = turn
 	}
 	if turn != "" && turn != d.turn {
-		return false // late news of an earlier turn
+		return nil // late news of an earlier turn
 	}
 	if stream := growing(method); stream != "" {
 		d.em.Delta(d.em.ItemID(n.ItemID), stream, n.Delta)
@@ -93,13 +96,17 @@ func (d *decoder) notification(method string, params []byte) (over bool) {
 		d.usage(n.Usage)
 	case "warning":
 		d.em.Note(n.Message)
+	case "account/rateLimits/updated":
+		if l := n.limits(); len(l) > 0 && !slices.Equal(l, d.limits) {
+			d.limits = l
+			d.em.Limits(l)
+		}
 	case "error":
 		d.error(n.Error, n.WillRetry)
 	case "turn/completed":
-		d.end(n.Turn)
-		return true
+		return d.end(n.Turn)
 	}
-	return false
+	return nil
 }
 
 // step begins a model call when the model makes something outside of one. A step
@@ -158,13 +165,11 @@ func (d *decoder) userMessage(w *wireItem) {
 		return
 	}
 	d.cutModel(event.StateCompleted)
-	if strings.HasPrefix(w.ClientID, quiet) {
+	if strings.HasPrefix(val(w.ClientID), quiet) {
 		return
 	}
-	item := event.Item{ID: d.em.ItemID(w.ID), Kind: event.ItemUserMessage, State: event.StateCompleted, ClientID: w.ClientID}
-	var parts []userInput
-	_ = strictjson.Unmarshal(w.Content, &parts)
-	for _, p := range parts {
+	item := event.Item{ID: d.em.ItemID(w.ID), Kind: event.ItemUserMessage, State: event.StateCompleted, ClientID: val(w.ClientID)}
+	for _, p := range w.UserContent() {
 		item.Content = append(item.Content, thole.Input{Type: inputType(p.Type), Text: p.Text, URL: p.URL + p.Path})
 	}
 	d.em.Steered(item)
@@ -184,7 +189,7 @@ func (d *decoder) cutModel(state event.ItemState) {
 	}
 }
 
-func todos(plan []wirePlanStep) []event.Todo {
+func todos(plan []app.PlanStep) []event.Todo {
 	out := make([]event.Todo, 0, len(plan))
 	for i, p := range plan {
 		state := event.TodoPending
@@ -202,32 +207,33 @@ func todos(plan []wirePlanStep) []event.Todo {
 // usage reports the turn's share of the thread's running totals. The first
 // report of a turn also tells the last call, and so where the turn began. When a
 // call fails codex tells the totals of the call before once more: no step ended.
-func (d *decoder) usage(u *wireTokenUsage) {
-	if u == nil || u.Total == *d.totals && u.Last != (wireTokens{}) {
+func (d *decoder) usage(u *app.ThreadUsage) {
+	if u == nil || u.Total == *d.totals && u.Last != (app.TokenUsage{}) {
 		return
 	}
 	*d.totals = u.Total
 	if d.baseline == nil {
-		b := u.Total.minus(u.Last)
+		b := minus(u.Total, u.Last)
 		d.baseline = &b
 	}
-	t := u.Total.minus(*d.baseline)
+	t := minus(u.Total, *d.baseline)
 	usage := thole.Usage{
-		Input: t.Input - t.Cached - t.CacheWrite, CacheRead: t.Cached, CacheWrite: t.CacheWrite,
-		Output: t.Output - t.Reasoning, Reasoning: t.Reasoning, ContextWindow: u.Window, Model: d.model,
+		Input: t.InputTokens - t.CachedInputTokens - t.CacheWriteInputTokens, CacheRead: t.CachedInputTokens, CacheWrite: t.CacheWriteInputTokens,
+		Output: t.OutputTokens - t.ReasoningOutputTokens, Reasoning: t.ReasoningOutputTokens, ContextWindow: val(u.ModelContextWindow), Model: d.model,
 	}
 	usage.CostMicros = provider.Cost(usage)
 	d.em.Usage(usage)
 	d.em.StepEnded()
 }
 
-func (t wireTokens) minus(o wireTokens) wireTokens {
-	return wireTokens{t.Input - o.Input, t.Cached - o.Cached, t.CacheWrite - o.CacheWrite, t.Output - o.Output, t.Reasoning - o.Reasoning}
+func minus(t, o app.TokenUsage) app.TokenUsage {
+	return app.TokenUsage{TotalTokens: t.TotalTokens - o.TotalTokens, InputTokens: t.InputTokens - o.InputTokens, CachedInputTokens: t.CachedInputTokens - o.CachedInputTokens,
+		CacheWriteInputTokens: t.CacheWriteInputTokens - o.CacheWriteInputTokens, OutputTokens: t.OutputTokens - o.OutputTokens, ReasoningOutputTokens: t.ReasoningOutputTokens - o.ReasoningOutputTokens}
 }
 
 // error reports a failed model call. When codex repeats it, what the call has
 // shown so far is void: it will be told again.
-func (d *decoder) error(w *wireError, retry bool) {
+func (d *decoder) error(w *app.TurnError, retry bool) {
 	if w == nil {
 		return
 	}
@@ -247,10 +253,13 @@ func (d *decoder) error(w *wireError, retry bool) {
 	d.em.Error(*te)
 }
 
-func (d *decoder) end(t *wireTurn) {
+func (d *decoder) end(t *app.Turn) *provider.Ended {
+	if t == nil {
+		return nil
+	}
 	switch t.Status {
 	case "completed":
-		d.em.End(provider.Ended{Outcome: thole.OutcomeCompleted})
+		return &provider.Ended{Outcome: thole.OutcomeCompleted}
 	case "failed":
 		te := d.failure
 		if t.Error != nil {
@@ -259,8 +268,7 @@ func (d *decoder) end(t *wireTurn) {
 		if te == nil {
 			te = provider.Failure(thole.ErrProviderCrashed, "codex reported a failure without a reason", 0)
 		}
-		d.em.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: te})
-	default:
-		d.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
+		return &provider.Ended{Outcome: thole.OutcomeFailed, Error: te}
 	}
+	return &provider.Ended{Outcome: thole.OutcomeInterrupted}
 }

@@ -5,14 +5,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/providertest"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 const testTurn = thole.TurnID("01a1dd41-0000-7000-8000-000000000001")
@@ -57,14 +60,16 @@ func decode(data []byte) (providertest.Record, []event.Ask) {
 				d.turn = r.Turn.ID
 			}
 		case jsonrpc.KindRequest:
-			if p, ok := d.newAsk(m.ID, m.Method, m.Params); ok {
+			if p, ok := d.newAsk(m.ID.String(), m.Method, m.Params); ok {
 				asks = append(asks, p.ask)
 				em.Ask(p.ask)
 				em.Resolve(p.ask.ID, nil)
 			}
 		case jsonrpc.KindNotification:
 			if wants(m.Method) {
-				d.notification(m.Method, m.Params)
+				if ended := d.notification(m.Method, m.Params); ended != nil {
+					em.End(*ended)
+				}
 			}
 		}
 	}
@@ -180,11 +185,11 @@ func TestTranscripts(t *testing.T) {
 func TestTotalsToldAgain(t *testing.T) {
 	var r providertest.Record
 	d := newDecoder(provider.NewEmitter(testTurn, func(e event.Event) { r = append(r, e) }), "t", "/workspace")
-	d.turn, d.totals = "u", &wireTokens{Input: 10, Output: 5}
-	d.started(&wireItem{Type: "agentMessage", ID: "i"})
-	d.usage(&wireTokenUsage{Total: wireTokens{Input: 10, Output: 5}, Last: wireTokens{Input: 10, Output: 5}})
-	d.error(&wireError{Message: "stream disconnected"}, true)
-	d.usage(&wireTokenUsage{Total: wireTokens{Input: 22, Output: 12}, Last: wireTokens{Input: 12, Output: 7}})
+	d.turn, d.totals = "u", &app.TokenUsage{InputTokens: 10, OutputTokens: 5}
+	d.started(&wireItem{Item: app.Item{Type: "agentMessage", ID: "i"}})
+	d.usage(&app.ThreadUsage{Total: app.TokenUsage{InputTokens: 10, OutputTokens: 5}, Last: app.TokenUsage{InputTokens: 10, OutputTokens: 5}})
+	d.error(&app.TurnError{Message: "stream disconnected"}, true)
+	d.usage(&app.ThreadUsage{Total: app.TokenUsage{InputTokens: 22, OutputTokens: 12}, Last: app.TokenUsage{InputTokens: 12, OutputTokens: 7}})
 	if u := r.Usage(); u.Input != 12 || u.Output != 7 || len(r.Of(event.UsageUpdated)) != 1 || len(r.Of(event.StepReset)) != 1 {
 		t.Errorf("events:\n%s", r)
 	}
@@ -254,7 +259,7 @@ func TestFailureCodes(t *testing.T) {
 		{`null`, "something nobody has seen", thole.ErrProviderCrashed, 0},
 		{`{"newKind":{}}`, "rate limit reached", thole.ErrRateLimit, 0},
 	} {
-		got := failure(&wireError{Message: c.text, Info: json.RawMessage(c.info)})
+		got := failure(&app.TurnError{Message: c.text, Info: json.RawMessage(c.info)})
 		if got.Code != c.code || got.Status != c.status || got.Hint == "" {
 			t.Errorf("%s %q: %+v, want %s with status %d", c.info, c.text, got, c.code, c.status)
 		}
@@ -305,5 +310,28 @@ func TestModes(t *testing.T) {
 	}
 	if _, err := parseMode("never/elsewhere"); thole.CodeOf(err) != thole.CodeInvalid {
 		t.Errorf("unknown sandbox: %v", err)
+	}
+}
+
+// codex tells the limits after every call; only what changed is an event.
+func TestLimits(t *testing.T) {
+	var r providertest.Record
+	d := newDecoder(provider.NewEmitter(testTurn, func(e event.Event) { r = append(r, e) }), "t", "/workspace")
+	tell := func(params string) {
+		if !wants("account/rateLimits/updated") || d.notification("account/rateLimits/updated", []byte(params)) != nil {
+			t.Error("not taken")
+		}
+	}
+	tell(`{"rateLimits":{"limitId":"codex","primary":null,"secondary":null}}`) // as without an account
+	for range 2 {
+		tell(`{"rateLimits":{"primary":{"usedPercent":82,"windowDurationMins":300,"resetsAt":1794790800},"secondary":{"usedPercent":3,"windowDurationMins":null,"resetsAt":null}}}`)
+	}
+	all := r.Of(event.LimitsUpdated)
+	want := []event.Limit{{Name: "primary", Used: 82, Window: 300, Resets: time.Unix(1794790800, 0).UTC()}, {Name: "secondary", Used: 3}}
+	if len(all) != 1 || !slices.Equal(all[0].Limits, want) {
+		t.Fatalf("events:\n%s", r)
+	}
+	if !want[0].Near() || want[1].Near() || want[0].String() != "82% of the primary limit (5h0m0s) is used until 2026-11-16 01:00 UTC" {
+		t.Errorf("%s, %v", want[0], want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -14,7 +13,9 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // execSession is the declared fallback: one `codex exec --json` process per
@@ -22,29 +23,23 @@ import (
 // approved, and every message comes whole. What a profile would ask about is
 // refused.
 type execSession struct {
+	base.Session[*base.Process]
 	provider *Provider
-	base     session // for environment and home only
-	cfg      provider.SessionConfig
-	mode     mode
 
-	runMu sync.Mutex // held by Run
-
-	mu     sync.Mutex // guards what follows
-	native string
-	fork   bool // the next turn forks
-	proc   *process.Process
-	stop   bool
-	closed bool
+	// Owned by one turn at a time.
+	fork bool     // the next turn forks
+	args []string // of the turn's process
 }
 
 // openExec checks what can be checked without a turn: the process starts with one.
-func (p *Provider) openExec(ctx context.Context, binary string, cfg provider.SessionConfig, m mode) (provider.Session, error) {
-	s := &execSession{provider: p, cfg: cfg, mode: m, native: cfg.Resume, fork: cfg.Fork}
-	s.base.cfg, s.base.binary, s.base.provider = cfg, binary, p
-	if err := s.allowed(ctx, m); err != nil {
+func (p *Provider) openExec(ctx context.Context, binary string, cfg provider.SessionConfig) (provider.Session, error) {
+	s := &execSession{provider: p, fork: cfg.Fork}
+	s.Init(options(cfg), binary, cfg, s)
+	s.SetNative(cfg.Resume)
+	if _, err := s.modeOf(ctx, cfg.Profile); err != nil {
 		return nil, err
 	}
-	if err := s.base.prepareHome(); err != nil {
+	if err := prepareHome(cfg.Data); err != nil {
 		return nil, err
 	}
 	if cfg.Resume != "" {
@@ -57,36 +52,37 @@ func (p *Provider) openExec(ctx context.Context, binary string, cfg provider.Ses
 	return s, nil
 }
 
-// allowed refuses profiles that only a sandbox could hold where there is none.
-func (s *execSession) allowed(ctx context.Context, m mode) error {
-	if m.sandbox == "danger-full-access" || s.provider.sandboxWorks(ctx, s.base.binary, s.base.environ()) {
-		return nil
+// modeOf refuses profiles that only a sandbox could hold where there is none.
+func (s *execSession) modeOf(ctx context.Context, p thole.Profile) (mode, error) {
+	m, err := parseMode(p)
+	if err != nil || m.sandbox == "danger-full-access" || s.provider.sandboxWorks(ctx, s.Binary, environ(s.Cfg)) {
+		return m, err
 	}
-	return thole.Errorf(thole.CodeUnsupported, "%w: codex exec cannot hold this profile without user namespaces", provider.ErrUnsupported).
+	return m, thole.Errorf(thole.CodeUnsupported, "%w: codex exec cannot hold this profile without user namespaces", provider.ErrUnsupported).
 		WithHint("use the app-server transport, or the profile full in an isolated executor")
 }
 
 // args of one turn. The prompt goes through stdin: it may be long and may begin
 // with a dash.
-func (s *execSession) args(m mode, model, effort, native string, fork bool) []string {
+func (s *execSession) turnArgs(m mode, t *base.Turn) []string {
 	args := append([]string{"exec", "--json", "--skip-git-repo-check"}, serverArgs()...)
 	sandbox := m.sandbox
 	if m.approval == "untrusted" {
 		sandbox = "read-only" // nobody can be asked
 	}
 	args = append(args, "-c", "sandbox_mode="+sandbox)
-	if model != "" {
-		args = append(args, "-m", model)
+	if t.Model != "" {
+		args = append(args, "-m", t.Model)
 	}
-	if effort != "" {
-		args = append(args, "-c", "model_reasoning_effort="+effort)
+	if t.Effort != "" {
+		args = append(args, "-c", "model_reasoning_effort="+t.Effort)
 	}
-	if s.cfg.Instructions != "" {
-		quoted, _ := json.Marshal(s.cfg.Instructions)
+	if s.Cfg.Instructions != "" {
+		quoted, _ := json.Marshal(s.Cfg.Instructions)
 		args = append(args, "-c", "developer_instructions="+string(quoted))
 	}
-	switch {
-	case native != "" && fork:
+	switch native := s.NativeID(); {
+	case native != "" && s.fork:
 		args = append(args, "fork", native)
 	case native != "":
 		args = append(args, "resume", native)
@@ -94,187 +90,120 @@ func (s *execSession) args(m mode, model, effort, native string, fork bool) []st
 	return append(args, "-")
 }
 
-// Run implements provider.Session.
-func (s *execSession) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
-	if turn.Compacts() {
-		return thole.Errorf(thole.CodeUnsupported, "%w: codex exec compacts by itself only", provider.ErrUnsupported)
-	}
-	if turn.Reply != nil {
-		return thole.Errorf(thole.CodeUnsupported, "%w: codex exec asks nothing", provider.ErrUnsupported)
-	}
-	if !s.runMu.TryLock() {
-		return thole.Errorf(thole.CodeBusy, "a turn is running in this session")
-	}
-	defer s.runMu.Unlock()
-	m := s.mode
-	if turn.Profile != "" {
-		var err error
-		if m, err = parseMode(turn.Profile); err == nil {
-			err = s.allowed(ctx, m)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return thole.Errorf(thole.CodeConflict, "codex session is closed")
-	}
-	env := s.base.environ()
-	model := first(turn.Model, s.cfg.Model)
-	proc, err := process.Start(process.Spec{Path: s.base.binary, Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env),
-		Args: s.args(m, model, first(turn.Effort, s.cfg.Effort), s.native, s.fork)})
-	if err != nil {
-		s.mu.Unlock()
-		return err
-	}
-	s.proc, s.stop = proc, false
-	s.mu.Unlock()
-	defer proc.Stdout.Close()
+// execRun is one turn.
+type execRun struct {
+	*base.Turn
+	s    *execSession
+	d    *execDecoder
+	proc *base.Process
+	gone chan struct{} // closed when the process says no more
+}
 
-	undo := context.AfterFunc(ctx, func() { _ = s.Stop(context.Background()) })
-	defer undo()
-	go func() { // ends when the process reads it or dies
-		for _, in := range turn.Input {
-			_, _ = proc.Stdin.Write([]byte(in.Text))
-		}
-		proc.Stdin.Close()
-	}()
-	d := &execDecoder{decoder: newDecoder(provider.NewEmitter(turn.ID, emit), "", s.cfg.Dir), before: s.totals()}
-	d.model = model
-	for lines := process.NewLines(proc.Stdout); ; {
-		line, err := lines.Next()
-		if err != nil {
-			break
-		}
-		d.line(line)
-		if d.thread != "" {
-			s.began(d.thread)
-		}
+// Start brings the process of a turn.
+func (s *execSession) Start(context.Context) (*base.Process, error) {
+	proc, err := s.Launch(environ(s.Cfg), s.args)
+	if err != nil {
+		return nil, err
 	}
-	proc.Finish(closeGrace)
-	s.ended(d, proc)
+	return &base.Process{Process: proc}, nil
+}
+
+// Prepare implements base.Driver.
+func (s *execSession) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
+	if t.Compacts() {
+		return nil, thole.Errorf(thole.CodeUnsupported, "%w: codex exec compacts by itself only", provider.ErrUnsupported)
+	}
+	if t.Reply != nil {
+		return nil, thole.Errorf(thole.CodeUnsupported, "%w: codex exec asks nothing", provider.ErrUnsupported)
+	}
+	m, err := s.modeOf(ctx, t.Profile)
+	if err != nil {
+		return nil, err
+	}
+	s.args = s.turnArgs(m, t)
+	r := &execRun{Turn: t, s: s, d: &execDecoder{decoder: newDecoder(t.Em, "", s.Cfg.Dir), before: s.totals()}, gone: make(chan struct{})}
+	r.d.model = t.Model
+	r.proc, err = s.Alive(ctx)
+	return r, err
+}
+
+// Begin gives the process its prompt and reads what it says.
+func (r *execRun) Begin(context.Context) error {
+	go func() { // ends when the process reads it or dies
+		for _, in := range r.Input {
+			_, _ = r.proc.Stdin.Write([]byte(in.Text))
+		}
+		r.proc.Stdin.Close()
+	}()
+	go func() {
+		defer close(r.gone)
+		defer r.proc.Stdout.Close()
+		for lines := process.NewLines(r.proc.Stdout); ; {
+			line, err := lines.Next()
+			if err != nil {
+				return
+			}
+			r.Lock.Act(func() {
+				r.d.line(line)
+				if r.d.thread != "" {
+					r.s.SetNative(r.d.thread)
+					r.s.fork = false
+				}
+			})
+		}
+	}()
 	return nil
 }
 
-func (s *execSession) began(native string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.native, s.fork = native, false
+// Interrupt implements base.Running: codex exec takes the signal for the user's.
+func (r *execRun) Interrupt(time.Duration) { _ = r.proc.Signal(syscall.SIGINT) }
+
+// Kill implements base.Running.
+func (r *execRun) Kill() { r.proc.Kill() }
+
+// Gone implements base.Running.
+func (r *execRun) Gone() <-chan struct{} { return r.gone }
+
+// Lost is the end of every turn: the process ends with it.
+func (r *execRun) Lost() string {
+	r.proc.Finish(closeGrace)
+	if r.d.done != nil {
+		r.Lock.End(*r.d.done)
+	}
+	return r.proc.Diagnosis()
 }
 
-func (s *execSession) ended(d *execDecoder, proc *process.Process) {
-	s.mu.Lock()
-	stopped := s.stop || s.closed
-	s.proc = nil
-	s.mu.Unlock()
-	if d.total != nil {
-		s.keep(d.thread, *d.total)
+// Finish implements base.Running.
+func (r *execRun) Finish(provider.Ended) {
+	if r.d.total != nil {
+		r.s.keep(r.d.thread, *r.d.total)
 	}
-	if stopped {
-		d.em.Interrupt()
-	}
-	switch {
-	case d.done != nil:
-		d.em.End(*d.done)
-	case stopped:
-		d.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
-	default:
-		te := provider.Failure(thole.ErrProviderCrashed, "codex ended in the middle of the turn: "+proc.Diagnosis(), 0)
-		d.em.Error(*te)
-		d.em.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: te})
-	}
+}
+
+// Steer implements base.Running.
+func (r *execRun) Steer(context.Context, []thole.Input, string) error { return provider.ErrUnsupported }
+
+// Answer implements base.Running.
+func (r *execRun) Answer(context.Context, thole.AskID, event.Answer) error {
+	return provider.ErrSettled
 }
 
 // totals are what the conversation had used before: codex exec reports running
 // totals, over resumes and forks too.
-func (s *execSession) totals() (t wireTokens) {
-	s.mu.Lock()
-	native := s.native
-	s.mu.Unlock()
+func (s *execSession) totals() (t app.TokenUsage) {
+	native := s.NativeID()
 	if data, err := os.ReadFile(s.usageFile(native)); native != "" && err == nil {
 		_ = strictjson.Unmarshal(data, &t)
 	}
 	return t
 }
 
-func (s *execSession) keep(native string, t wireTokens) {
+func (s *execSession) keep(native string, t app.TokenUsage) {
 	if data, err := json.Marshal(t); err == nil {
 		_ = os.WriteFile(s.usageFile(native), data, 0o600) // without it the next turn counts too much, no worse
 	}
 }
 
 func (s *execSession) usageFile(native string) string {
-	return filepath.Join(s.cfg.Data, ".thole-usage-"+strings.ReplaceAll(native, string(filepath.Separator), "_"))
-}
-
-// Steer implements provider.Session.
-func (s *execSession) Steer(context.Context, []thole.Input, string) error {
-	return provider.ErrUnsupported
-}
-
-// Answer implements provider.Session.
-func (s *execSession) Answer(context.Context, thole.AskID, event.Answer) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		return provider.ErrNoTurn
-	}
-	return provider.ErrSettled
-}
-
-// Defer implements provider.Session.
-func (s *execSession) Defer(context.Context, thole.AskID) error { return provider.ErrUnsupported }
-
-// Stop implements provider.Session: codex exec takes an interrupt for the user's.
-func (s *execSession) Stop(context.Context) error {
-	s.mu.Lock()
-	proc := s.proc
-	if proc == nil {
-		s.mu.Unlock()
-		return provider.ErrNoTurn
-	}
-	s.stop = true
-	s.mu.Unlock()
-	_ = proc.Signal(syscall.SIGINT)
-	go func() {
-		grace := time.NewTimer(stopGrace)
-		defer grace.Stop()
-		select {
-		case <-proc.Done():
-		case <-grace.C:
-			proc.Kill()
-		}
-	}()
-	return nil
-}
-
-// NativeID implements provider.Session.
-func (s *execSession) NativeID() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.native
-}
-
-// PID is the process id of the running turn's CLI.
-func (s *execSession) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		return 0
-	}
-	return s.proc.Pid()
-}
-
-// Close implements provider.Session.
-func (s *execSession) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	proc := s.proc
-	s.mu.Unlock()
-	if proc != nil {
-		proc.Kill()
-	}
-	return s.base.linkAuth()
+	return filepath.Join(s.Cfg.Data, ".thole-usage-"+strings.ReplaceAll(native, string(filepath.Separator), "_"))
 }

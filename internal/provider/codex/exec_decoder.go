@@ -8,13 +8,14 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // execDecoder turns the lines of `codex exec --json` into events.
 type execDecoder struct {
 	*decoder
-	before wireTokens // the conversation's totals before this turn
-	total  *wireTokens
+	before app.TokenUsage // the conversation's totals before this turn
+	total  *app.TokenUsage
 	done   *provider.Ended
 }
 
@@ -30,7 +31,7 @@ type execLine struct {
 		Output     int64 `json:"output_tokens"`
 		Reasoning  int64 `json:"reasoning_output_tokens"`
 	} `json:"usage"`
-	Error *wireError `json:"error"`
+	Error *app.TurnError `json:"error"`
 }
 
 type execItem struct {
@@ -75,19 +76,19 @@ func (d *execDecoder) line(raw []byte) {
 			d.execItem(l.Type, l.Item)
 		}
 	case "error":
-		te := failure(&wireError{Message: l.Message})
+		te := failure(&app.TurnError{Message: l.Message})
 		te.Retrying = strings.HasPrefix(l.Message, "Reconnecting")
 		d.em.Error(*te)
 	case "turn.failed":
 		if l.Error == nil {
-			l.Error = &wireError{Message: "codex reported a failure without a reason"}
+			l.Error = &app.TurnError{Message: "codex reported a failure without a reason"}
 		}
 		d.done = &provider.Ended{Outcome: thole.OutcomeFailed, Error: failure(l.Error)}
 	case "turn.completed":
 		if u := l.Usage; u != nil {
-			d.total = &wireTokens{u.Input, u.Cached, u.CacheWrite, u.Output, u.Reasoning}
+			d.total = &app.TokenUsage{InputTokens: u.Input, CachedInputTokens: u.Cached, CacheWriteInputTokens: u.CacheWrite, OutputTokens: u.Output, ReasoningOutputTokens: u.Reasoning}
 			d.baseline = &d.before
-			d.usage(&wireTokenUsage{Total: *d.total})
+			d.usage(&app.ThreadUsage{Total: *d.total})
 		}
 		d.done = &provider.Ended{Outcome: thole.OutcomeCompleted}
 	}
@@ -116,9 +117,9 @@ func (d *execDecoder) execItem(what string, w *execItem) {
 		input, _ := json.Marshal(map[string]string{"query": w.Query})
 		item.Tool = &event.ToolCall{Name: "web_search", Input: input}
 	case "todo_list":
-		var plan []wirePlanStep
+		var plan []app.PlanStep
 		for _, i := range w.Items {
-			plan = append(plan, wirePlanStep{Step: i.Text, Status: map[bool]string{true: "completed"}[i.Completed]})
+			plan = append(plan, app.PlanStep{Step: i.Text, Status: map[bool]string{true: "completed"}[i.Completed]})
 		}
 		d.em.Todos(todos(plan))
 		return

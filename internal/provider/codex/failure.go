@@ -10,16 +10,17 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // failure maps codex's own error classes to ours. The class is a word, or an
 // object with one member that holds the HTTP status; both sets are open, so the
 // text decides where the class says nothing.
-func failure(w *wireError) *thole.TurnError {
+func failure(w *app.TurnError) *thole.TurnError {
 	kind, status := errorInfo(w.Info)
 	text := w.Message
-	if w.AdditionalDetails != "" && !strings.Contains(text, w.AdditionalDetails) {
-		text += ": " + w.AdditionalDetails
+	if details := val(w.Details); details != "" && !strings.Contains(text, details) {
+		text += ": " + details
 	}
 	if status == 0 {
 		status = statusIn(text)

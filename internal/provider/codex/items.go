@@ -7,6 +7,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // item converts one of the CLI's items; ok is false for kinds that say nothing a
@@ -15,15 +16,15 @@ func (d *decoder) item(w *wireItem) (item event.Item, ok bool) {
 	item = event.Item{ID: d.em.ItemID(w.ID), State: itemState(w.Status)}
 	switch w.Type {
 	case "agentMessage":
-		item.Kind, item.Text = event.ItemMessage, w.Text
+		item.Kind, item.Text = event.ItemMessage, val(w.Text)
 	case "reasoning":
 		item.Kind = event.ItemReasoning
 		item.Summary, item.Text = joined(w.Summary), joined(w.Content)
 	case "plan":
-		item.Kind, item.Text = event.ItemPlan, w.Text
+		item.Kind, item.Text = event.ItemPlan, val(w.Text)
 	case "commandExecution":
 		item.Kind = event.ItemCommand
-		item.Command = &event.Command{Line: unwrap(w.Command), Dir: w.Cwd, Output: w.AggregatedOutput, ExitCode: w.ExitCode, DurationMS: w.DurationMS}
+		item.Command = &event.Command{Line: unwrap(val(w.Command)), Dir: val(w.Cwd), Output: val(w.AggregatedOutput), ExitCode: w.ExitCode, DurationMS: val(w.DurationMs)}
 		if w.ExitCode != nil && *w.ExitCode != 0 && item.State == event.StateCompleted {
 			item.State = event.StateFailed
 		}
@@ -68,10 +69,10 @@ func itemState(status string) event.ItemState {
 	return event.StateCompleted
 }
 
-func (d *decoder) change(c wireChange) event.FileChange {
+func (d *decoder) change(c app.FileChange) event.FileChange {
 	out := event.FileChange{Path: d.relative(c.Path), Kind: c.Kind.Type, Diff: c.Diff}
-	if c.Kind.MovePath != "" {
-		out.Move = d.relative(c.Kind.MovePath)
+	if move := val(c.Kind.Move); move != "" {
+		out.Move = d.relative(move)
 	}
 	if out.Kind == "add" || out.Kind == "delete" { // told as the bare content, not as a diff
 		mark := "+"

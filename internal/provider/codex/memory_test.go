@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/transport/stdio"
 )
 
 // Ten megabytes of a command's output pass from the pipe to events while the
@@ -18,7 +17,10 @@ import (
 func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	const total, piece = 10 << 20, 16 << 10
 	r, w := io.Pipe()
+	ready := make(chan struct{})
 	go func() {
+		fmt.Fprintln(w, `{"id":1,"result":{"userAgent":"x"}}`)
+		<-ready
 		fmt.Fprintln(w, `{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"commandExecution","id":"c","command":"cat big","status":"inProgress"}}}`)
 		line := `{"method":"item/commandExecution/outputDelta","params":{"threadId":"t","turnId":"u","itemId":"c","delta":"` + strings.Repeat("x", piece) + "\"}}\n"
 		for range total / piece {
@@ -52,7 +54,12 @@ func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	})
 	d := newDecoder(em, "t", "/workspace")
 	d.turn = "u"
-	newClient(stdio.New(r, io.Discard, 0)).read(func(m *jsonrpc.Message) { d.notification(m.Method, m.Params) })
+	c, err := appclient.Pipe(t.Context(), r, io.Discard, appclient.Options{Name: "test", OnNotification: func(n appclient.Notification) { d.notification(n.Method, n.Params) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(ready)
+	<-c.Done()
 	if told != total {
 		t.Fatalf("%d bytes were told", told)
 	}

@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 // mode is one turn's permission to act, in codex's terms and in ours.
@@ -48,17 +49,17 @@ func (m mode) guard() mode {
 }
 
 // wire is what codex is told.
-func (m mode) wire() (approval string, policy sandboxPolicy) {
+func (m mode) wire() (approval string, policy app.SandboxPolicy) {
 	if m.guarded {
-		return "untrusted", sandboxPolicy{Type: "dangerFullAccess"}
+		return "untrusted", app.SandboxPolicy{Type: "dangerFullAccess"}
 	}
 	switch m.sandbox {
 	case "read-only":
-		return m.approval, sandboxPolicy{Type: "readOnly"}
+		return m.approval, app.SandboxPolicy{Type: "readOnly"}
 	case "workspace-write":
-		return m.approval, sandboxPolicy{Type: "workspaceWrite"}
+		return m.approval, app.SandboxPolicy{Type: "workspaceWrite"}
 	}
-	return m.approval, sandboxPolicy{Type: "dangerFullAccess"}
+	return m.approval, app.SandboxPolicy{Type: "dangerFullAccess"}
 }
 
 // verdict is the host's own answer to an approval, "" when a human is to answer.

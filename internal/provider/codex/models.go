@@ -18,7 +18,7 @@ const modelsLimit = 30 * time.Second
 func (p *Provider) models(ctx context.Context, binary string) []provider.Model {
 	ctx, cancel := context.WithTimeout(ctx, modelsLimit)
 	defer cancel()
-	said, err := p.probe.Say(ctx, binary, "debug", "models", "--bundled")
+	said, err := p.Binary.Say(ctx, binary, "debug", "models", "--bundled")
 	if err != nil {
 		return nil
 	}

@@ -15,12 +15,6 @@ import (
 // sandboxLimit bounds the trial of codex's sandbox.
 const sandboxLimit = 30 * time.Second
 
-// Probe implements provider.Provider.
-func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
-
-// Locate says what is known of the CLI without running it.
-func (p *Provider) Locate() provider.Info { return p.probe.Locate() }
-
 func (p *Provider) tested(_ provider.Version, text string) (provider.Capabilities, bool) {
 	if p.execOnly() {
 		return execCapabilities(), text == Pinned
@@ -36,7 +30,7 @@ func (p *Provider) ask(ctx context.Context, info *provider.Info) error {
 		if info.Capabilities, err = p.described(ctx, info.Binary); err == nil {
 			return nil
 		}
-		help, herr := p.probe.Say(ctx, info.Binary, "exec", "--help")
+		help, herr := p.Binary.Say(ctx, info.Binary, "exec", "--help")
 		if herr != nil || !strings.Contains(help, "--json") {
 			return fmt.Errorf("no app-server: %w", err)
 		}
@@ -85,7 +79,7 @@ func (p *Provider) described(ctx context.Context, binary string) (none provider.
 		return none, err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := p.probe.Say(ctx, binary, "app-server", "generate-json-schema", "--experimental", "--out", dir); err != nil {
+	if _, err := p.Binary.Say(ctx, binary, "app-server", "generate-json-schema", "--experimental", "--out", dir); err != nil {
 		return none, err
 	}
 	var schema strings.Builder

@@ -5,246 +5,214 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/event"
-	"github.com/tholehq/thole/internal/jsonrpc"
-	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/protocol/app"
 )
 
-// run is one turn on its way. Its decoder belongs to the connection's reader.
+// run is one turn on its way, mostly on the connection's handler.
 type run struct {
+	*base.Turn
 	*decoder
-	mode     mode
-	compacts bool          // the turn is a compaction
-	begun    chan struct{} // closed when the CLI began the turn, as id
-	id       string
-	refused  chan error    // holds the error answer to turn/start
-	finished chan struct{} // closed behind the last event
-	stop     chan struct{} // holds one: somebody asked to stop
+	s      *session
+	link   *link
+	mode   mode
+	begun  chan struct{} // closed when the CLI began the turn, as id
+	id     string
+	halted bool // it is to be interrupted as soon as it has begun
 
-	asked    map[string]thole.AskID       // by request id; the reader's own
-	pending  map[thole.AskID]pending      // guarded by session.mu
-	answered map[thole.AskID]event.Answer // guarded by session.mu: told when codex confirms
+	asked    map[string]thole.AskID // by request id
+	pending  map[thole.AskID]pending
+	answered map[thole.AskID]event.Answer // told when codex confirms
 }
 
-// turnID waits until the CLI has begun the turn.
-func (r *run) turnID(ctx context.Context) (string, error) {
-	select {
-	case <-r.begun:
-		return r.id, nil
-	case <-r.finished:
-		return "", provider.ErrNoTurn
-	case <-ctx.Done():
-		return "", ctx.Err()
+// Prepare brings a server and what the turn is to be told.
+func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
+	if t.Reply != nil {
+		return nil, thole.Errorf(thole.CodeUnsupported, "%w: a codex question does not survive its process", provider.ErrUnsupported)
 	}
-}
-
-// handle feeds the running turn, on the connection's reader. Without one, news is
-// stale and questions are refused: nobody would answer them.
-func (s *session) handle(conn *client, m *jsonrpc.Message) {
-	if m.Kind == jsonrpc.KindNotification && !wants(m.Method) {
-		return
-	}
-	s.mu.Lock()
-	r := s.run
-	s.mu.Unlock()
-	switch {
-	case m.Kind == jsonrpc.KindRequest && r == nil:
-		_ = conn.Reply(m.ID, nil, jsonrpc.Errorf(-32603, "no turn is running"))
-	case m.Kind == jsonrpc.KindRequest:
-		s.ask(conn, r, m)
-	case r == nil && m.Method == "thread/tokenUsage/updated":
-		s.told(conn, m.Params)
-	case r == nil || r.em.Ended():
-	case m.Method == "serverRequest/resolved":
-		s.resolved(r, m.Params)
-	default:
-		if m.Method == "turn/completed" {
-			s.tellAnswers(r)
-		}
-		over := r.notification(m.Method, m.Params)
-		if r.compacts && r.id == "" && r.turn != "" { // the answer did not name the turn
-			s.begin(r, r.turn)
-		}
-		if over {
-			close(r.finished)
-		}
-	}
-}
-
-// told notes what the thread has used, as codex says when it takes one up.
-func (s *session) told(conn *client, params json.RawMessage) {
-	var n note
-	if strictjson.Unmarshal(params, &n) == nil && n.Usage != nil && n.ThreadID == s.NativeID() {
-		conn.totals = n.Usage.Total
-	}
-}
-
-// Run implements provider.Session.
-func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
-	if turn.Reply != nil {
-		return thole.Errorf(thole.CodeUnsupported, "%w: a codex question does not survive its process", provider.ErrUnsupported)
-	}
-	if !s.runMu.TryLock() {
-		return thole.Errorf(thole.CodeBusy, "a turn is running in this session")
-	}
-	defer s.runMu.Unlock()
-	m := s.mode
-	if turn.Profile != "" {
-		var err error
-		if m, err = parseMode(turn.Profile); err != nil {
-			return err
-		}
-		if !s.provider.sandboxWorks(ctx, s.binary, s.environ()) {
-			m = m.guard()
-		}
-	}
-	conn, err := s.alive(ctx)
+	m, err := s.modeOf(ctx, t.Profile)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.mu.Lock()
-	r := &run{decoder: newDecoder(provider.NewEmitter(turn.ID, emit), s.native, s.cfg.Dir), mode: m, compacts: turn.Compacts(),
-		begun: make(chan struct{}), refused: make(chan error, 1), finished: make(chan struct{}), stop: make(chan struct{}, 1),
+	l, err := s.Alive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Turn: t, decoder: newDecoder(t.Em, s.NativeID(), s.Cfg.Dir), s: s, link: l, mode: m, begun: make(chan struct{}),
 		asked: map[string]thole.AskID{}, pending: map[thole.AskID]pending{}, answered: map[thole.AskID]event.Answer{}}
-	r.totals = &conn.totals
-	r.model = first(turn.Model, s.cfg.Model, s.model)
-	s.run = r
-	served := s.served
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.run = nil
-		s.mu.Unlock()
-	}()
-	start := s.turnStart(turn, r)
+	r.totals = &l.totals
+	r.model = first(t.Model, s.model)
+	return r, nil
+}
+
+// Begin sends the turn; codex's answer, or the first news of it, names it.
+func (r *run) Begin(ctx context.Context) error {
+	start := r.turnStart()
 	collab := start.CollaborationMode
-	if collab.same(conn.collab) {
+	if collab != nil && reflect.DeepEqual(collab, r.link.collab) {
 		start.CollaborationMode = nil
 	}
 	method, params := "turn/start", any(start)
-	if r.compacts {
-		method, params = "thread/compact/start", map[string]string{"threadId": r.thread}
+	if r.Compacts() {
+		method, params = "thread/compact/start", app.ThreadParams{ThreadID: r.thread}
 	}
-	err = conn.Go(method, params, func(raw json.RawMessage, err error) {
-		var res turnResult
-		if err == nil {
-			err = strictjson.Unmarshal(raw, &res)
-		}
-		if err != nil {
-			r.refused <- err
-			return
-		}
-		if !r.compacts {
-			conn.collab = collab
-			s.begin(r, res.Turn.ID)
-		}
+	err := r.link.client.Go(ctx, method, params, func(raw json.RawMessage, err error) {
+		r.Lock.Act(func() {
+			var res app.TurnResult
+			if err == nil {
+				err = strictjson.Unmarshal(raw, &res)
+			}
+			switch {
+			case errors.Is(err, appclient.ErrClosed): // it is lost with all it has begun
+			case err != nil:
+				r.Refuse(thole.Errorf(thole.CodeInvalid, "start codex turn: %w", err))
+			case !r.Compacts():
+				r.link.collab = collab
+				r.begin(res.Turn.ID)
+			}
+		})
 	})
 	if err != nil {
-		r.refused <- errGone
+		return thole.Errorf(thole.CodeUnavailable, "start codex turn: %w", err)
 	}
-	return s.drive(ctx, conn, r, served)
-}
-
-// drive waits for the end of the turn and stops it when it is told to.
-func (s *session) drive(ctx context.Context, conn *client, r *run, served chan struct{}) error {
-	var grace <-chan time.Time
-	cancel, begun := ctx.Done(), r.begun
-	stop := func() {
-		if grace != nil {
-			return
-		}
-		r.em.Interrupt()
-		grace = time.After(stopGrace)
-		if begun == nil {
-			s.interrupt(conn, r)
-		}
-	}
-	for {
-		select {
-		case <-r.finished:
-			if r.em.Interrupted() && conn.alive() {
-				s.cleanTerminals(conn, r)
-			}
-			return nil
-		case err := <-r.refused:
-			if !errors.Is(err, errGone) {
-				return thole.Errorf(thole.CodeInvalid, "start codex turn: %w", err)
-			}
-			<-served // by then the turn was ended, if it was known in time
-			select {
-			case <-r.finished:
-				return nil
-			default:
-				return thole.Errorf(thole.CodeUnavailable, "start codex turn: %w", err)
-			}
-		case <-begun:
-			begun = nil
-			if grace != nil {
-				s.interrupt(conn, r)
-			}
-		case <-r.stop:
-			stop()
-		case <-cancel:
-			cancel = nil
-			stop()
-		case <-grace:
-			s.kill() // the reader sees the end and tells it
-		}
-	}
+	return nil
 }
 
 // begin records that the CLI took the turn.
-func (s *session) begin(r *run, id string) {
+func (r *run) begin(id string) {
+	if r.id != "" {
+		return
+	}
 	r.id, r.turn = id, id
-	s.mu.Lock()
-	s.begun = true
-	native := s.native
-	s.mu.Unlock()
-	r.em.Session(native)
+	r.s.begun = true
+	r.Em.Session(r.thread)
 	close(r.begun)
+	if r.halted {
+		r.Interrupt(0)
+	}
 }
 
-// ask puts a server request to a human, unless the host's policy answers it.
-func (s *session) ask(conn *client, r *run, m *jsonrpc.Message) {
-	p, ok := r.newAsk(m.ID, m.Method, m.Params)
-	if !ok || p.params.ThreadID != "" && p.params.ThreadID != r.thread && p.ask.Kind == event.AskInput {
-		_ = conn.Reply(m.ID, nil, jsonrpc.Errorf(-32601, "thole does not answer %s", m.Method))
+// heard takes a notification to the running turn. Without one, news is stale but for
+// what the thread has used, as codex says when it takes one up.
+func (s *session) heard(l *link, n appclient.Notification) {
+	if !wants(n.Method) {
+		return
+	}
+	if r, ok := s.Running().(*run); ok {
+		r.Lock.Act(func() { r.hear(n) })
+		return
+	}
+	var u app.UsageUpdated
+	if n.Method == "thread/tokenUsage/updated" && strictjson.Unmarshal(n.Params, &u) == nil && u.ThreadID == s.NativeID() {
+		l.totals = u.TokenUsage.Total
+	}
+}
+
+func (r *run) hear(n appclient.Notification) {
+	if n.Method == "serverRequest/resolved" {
+		r.resolved(n.Params)
+		return
+	}
+	ended := r.notification(n.Method, n.Params)
+	if r.turn != "" {
+		r.begin(r.turn) // the answer did not name the turn
+	}
+	if ended != nil {
+		r.tellAnswers()
+		r.Lock.End(*ended)
+	}
+}
+
+// asked puts a server request to a human, unless the host's policy answers it.
+// Without a turn it is refused: nobody would answer it.
+func (s *session) asked(q *appclient.Request) {
+	r, ok := s.Running().(*run)
+	if !ok || !r.Lock.Act(func() { r.ask(q) }) {
+		_ = q.Refuse(-32603, "no turn is running")
+	}
+}
+
+func (r *run) ask(q *appclient.Request) {
+	p, ok := r.newAsk(string(q.ID()), q.Method, q.Params)
+	if p.request = q; !ok || p.thread != "" && p.thread != r.thread && p.ask.Kind == event.AskInput {
+		_ = q.Refuse(-32601, "thole does not answer "+q.Method)
 		return
 	}
 	if d := r.mode.verdict(p.ask.Kind, p.ask.Changes); d != "" {
-		_ = conn.Reply(m.ID, p.reply(event.Answer{Decision: d}), nil)
+		_ = q.Reply(p.reply(event.Answer{Decision: d}))
 		return
 	}
-	s.mu.Lock()
 	r.pending[p.ask.ID] = p
-	s.mu.Unlock()
-	r.asked[m.ID.String()] = p.ask.ID
-	r.em.Ask(p.ask)
+	r.asked[string(q.ID())] = p.ask.ID
+	r.Em.Ask(p.ask)
+}
+
+// Answer implements base.Running. Codex takes no words with a denial; they follow
+// as input of the turn, sent before the denial so that the next model call has both.
+func (r *run) Answer(ctx context.Context, id thole.AskID, answer event.Answer) error {
+	p, ok := r.pending[id]
+	if !ok {
+		return provider.ErrSettled
+	}
+	delete(r.pending, id)
+	r.answered[id] = answer
+	if answer.Decision == event.DecisionDeny && answer.Message != "" && p.ask.Kind != event.AskInput {
+		words := r.steering(thole.Text("About the denied request: "+answer.Message), quiet+thole.NewID[string](time.Now()))
+		_ = r.link.client.Go(ctx, "turn/steer", words, func(json.RawMessage, error) {})
+	}
+	if err := p.request.Reply(p.reply(answer)); err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "answer codex: %w", err)
+	}
+	return nil
+}
+
+// Steer implements base.Running.
+func (r *run) Steer(ctx context.Context, input []thole.Input, clientID string) error {
+	select {
+	case <-r.begun:
+	case <-r.Lock.Over():
+		return provider.ErrNoTurn
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := r.link.client.Steer(ctx, r.steering(input, clientID))
+	var refused *appclient.Error
+	switch {
+	case errors.As(err, &refused), errors.Is(err, appclient.ErrClosed):
+		return thole.Errorf(thole.CodeConflict, "%w: %w", provider.ErrNoTurn, err)
+	case err != nil:
+		return thole.Errorf(thole.CodeUnavailable, "steer codex: %w", err)
+	}
+	return nil
+}
+
+func (r *run) steering(input []thole.Input, clientID string) app.TurnSteerParams {
+	return app.TurnSteerParams{ThreadID: r.thread, ExpectedTurnID: r.id, Input: r.input(input), ClientUserMessageID: &clientID}
 }
 
 // resolved tells how an ask was settled: by our answer, or withdrawn by codex.
-func (s *session) resolved(r *run, params json.RawMessage) {
-	var n struct {
-		RequestID jsonrpc.ID `json:"requestId"`
-	}
+func (r *run) resolved(params json.RawMessage) {
+	var n app.Resolved
 	if strictjson.Unmarshal(params, &n) != nil {
 		return
 	}
-	if ask := r.asked[n.RequestID.String()]; ask != "" {
-		r.em.Resolve(ask, s.settle(r, ask))
+	if ask := r.asked[string(n.RequestID)]; ask != "" {
+		r.Em.Resolve(ask, r.settle(ask))
 	}
 }
 
 // settle takes an ask off the list and returns its answer, nil when it had none.
-func (s *session) settle(r *run, ask thole.AskID) *event.Answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (r *run) settle(ask thole.AskID) *event.Answer {
 	delete(r.pending, ask)
 	if a, ok := r.answered[ask]; ok {
 		return &a
@@ -253,104 +221,82 @@ func (s *session) settle(r *run, ask thole.AskID) *event.Answer {
 }
 
 // tellAnswers reports answers that codex did not confirm before the end.
-func (s *session) tellAnswers(r *run) {
+func (r *run) tellAnswers() {
 	for _, ask := range r.asked {
-		if a := s.settle(r, ask); a != nil {
-			r.em.Resolve(ask, a)
+		if a := r.settle(ask); a != nil {
+			r.Em.Resolve(ask, a)
 		}
 	}
 }
 
-// lost ends a turn whose process is gone, on the connection's reader.
-func (s *session) lost(conn *client, proc *process.Process) {
-	s.mu.Lock()
-	r, closed := s.run, s.closed
-	if s.conn != conn {
-		r = nil // it never got ready, or another took its place
-	}
-	s.mu.Unlock()
-	proc.Kill() // returns when nothing of its tree is left
-	if r == nil || r.em.Ended() {
-		return
-	}
-	s.tellAnswers(r)
-	if closed {
-		r.em.Interrupt()
-	}
-	if r.em.Interrupted() {
-		r.em.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
-	} else {
-		te := provider.Failure(thole.ErrProviderCrashed, "codex ended in the middle of the turn: "+proc.Diagnosis(), 0)
-		r.em.Error(*te)
-		r.em.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: te})
-	}
-	close(r.finished)
-}
-
-func (s *session) kill() {
-	s.mu.Lock()
-	proc := s.proc
-	s.mu.Unlock()
-	proc.Kill()
-}
-
-// interrupt asks codex to stop. Its answer is not waited for: codex may owe it
+// Interrupt asks codex to stop. Its answer is not waited for: codex may owe it
 // until some later turn ends.
-func (s *session) interrupt(conn *client, r *run) {
-	_ = conn.Go("turn/interrupt", map[string]string{"threadId": r.thread, "turnId": r.id}, func(json.RawMessage, error) {})
+func (r *run) Interrupt(time.Duration) {
+	if r.halted = true; r.id != "" {
+		_ = r.link.client.Go(context.Background(), "turn/interrupt", app.TurnInterruptParams{ThreadID: r.thread, TurnID: r.id}, func(json.RawMessage, error) {})
+	}
 }
 
-// cleanTerminals ends commands that codex would keep running behind an
-// interrupted turn.
-func (s *session) cleanTerminals(conn *client, r *run) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-	defer cancel()
-	_ = conn.Call(ctx, "thread/backgroundTerminals/clean", map[string]string{"threadId": r.thread}, nil)
+// Kill implements base.Running.
+func (r *run) Kill() { r.link.Kill() }
+
+// Gone implements base.Running.
+func (r *run) Gone() <-chan struct{} { return r.link.Read }
+
+// Lost implements base.Running.
+func (r *run) Lost() string {
+	r.link.Kill() // returns when nothing of its tree is left
+	r.tellAnswers()
+	return r.link.Diagnosis()
+}
+
+// Finish ends commands that codex would keep running behind an interrupted turn.
+func (r *run) Finish(provider.Ended) {
+	if r.Em.Interrupted() && !r.link.Dead() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		_ = r.link.client.Call(ctx, "thread/backgroundTerminals/clean", app.ThreadParams{ThreadID: r.thread}, nil)
+	}
 }
 
 // turnStart is the whole of a turn's settings: codex keeps what it was told by
 // an earlier turn, so nothing may be left unsaid. Only the collaboration mode is,
 // when this process was told the same before: hearing it again costs codex a third
 // of the start of a turn.
-func (s *session) turnStart(turn provider.Turn, r *run) turnStartParams {
+func (r *run) turnStart() app.TurnStartParams {
+	cfg := r.s.Cfg
 	approval, policy := r.mode.wire()
-	if v := s.cfg.Options["network"]; v != "" && policy.Type == "workspaceWrite" {
-		on := v == "true"
-		policy.NetworkAccess = &on
+	if v := cfg.Options["network"]; v != "" && policy.Type == "workspaceWrite" {
+		policy.NetworkAccess = json.RawMessage(strconv.FormatBool(v == "true"))
 	}
-	p := turnStartParams{
-		ThreadID: r.thread, Input: s.input(turn.Input), ClientUserMessageID: turn.ClientID,
-		ApprovalPolicy: approval, SandboxPolicy: policy,
-		Model: r.model, Effort: first(turn.Effort, s.cfg.Effort), Summary: s.cfg.Options["summary"],
+	p := app.TurnStartParams{
+		ThreadID: r.thread, Input: r.input(r.Input), ClientUserMessageID: opt(r.ClientID), SandboxPolicy: &policy,
+		Settings: app.Settings{Model: opt(r.model), ApprovalPolicy: quoted(approval)}, Effort: opt(r.Effort), Summary: opt(cfg.Options["summary"]),
 	}
 	if r.model != "" {
-		collab := &collaborationMode{Mode: "default", Settings: collaborationSettings{Model: r.model}}
+		collab := &app.CollaborationMode{Mode: "default", Settings: app.ModeSettings{Model: r.model, Effort: p.Effort}}
 		if r.mode.plan {
 			collab.Mode = "plan"
-		}
-		if p.Effort != "" {
-			collab.Settings.ReasoningEffort = &p.Effort
-		}
-		if s.cfg.Instructions != "" && !r.mode.plan {
-			collab.Settings.DeveloperInstructions = &s.cfg.Instructions
+		} else {
+			collab.Settings.Instructions = opt(cfg.Instructions)
 		}
 		p.CollaborationMode = collab
 	}
 	return p
 }
 
-func (s *session) input(in []thole.Input) []userInput {
-	out := make([]userInput, 0, len(in))
+func (r *run) input(in []thole.Input) []app.UserInput {
+	out := make([]app.UserInput, 0, len(in))
 	for _, i := range in {
 		switch {
 		case i.Type != "image":
-			out = append(out, userInput{Type: "text", Text: i.Text})
+			out = append(out, app.UserInput{Type: "text", Text: i.Text})
 		case strings.Contains(i.URL, ":"):
-			out = append(out, userInput{Type: "image", URL: i.URL})
+			out = append(out, app.UserInput{Type: "image", URL: i.URL})
 		case filepath.IsAbs(i.URL):
-			out = append(out, userInput{Type: "localImage", Path: i.URL})
+			out = append(out, app.UserInput{Type: "localImage", Path: i.URL})
 		default:
-			out = append(out, userInput{Type: "localImage", Path: filepath.Join(s.cfg.Dir, i.URL)})
+			out = append(out, app.UserInput{Type: "localImage", Path: filepath.Join(r.s.Cfg.Dir, i.URL)})
 		}
 	}
 	return out

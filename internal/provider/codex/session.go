@@ -2,17 +2,17 @@ package codex
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/jsonrpc"
-	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/provider"
-	"github.com/tholehq/thole/internal/transport/stdio"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/version"
+	"github.com/tholehq/thole/protocol/app"
 )
 
 const (
@@ -28,87 +28,77 @@ const (
 // session is one conversation on one app-server process. The process is started
 // again by the next turn when it died.
 type session struct {
+	base.Session[*link]
 	provider *Provider
-	binary   string
-	cfg      provider.SessionConfig
-	mode     mode
+	mode     mode // of the session's own profile
 
-	runMu sync.Mutex // held by Run: one turn at a time
-
-	mu     sync.Mutex // guards what follows
-	proc   *process.Process
-	conn   *client
-	served chan struct{} // closed when the connection has ended and its turn was told
-	native string
-	begun  bool   // the thread has a turn and can be resumed
-	model  string // the thread's own model
-	run    *run
-	closed bool
+	// Owned by Open, then by one turn at a time.
+	begun bool   // the thread has a turn and can be resumed
+	model string // the thread's own model
 }
 
-// connect starts the process and opens the thread. Callers hold runMu or are Open.
-func (s *session) connect(ctx context.Context, open func(ctx context.Context, c *client) (threadResult, error)) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, startLimit)
-		defer cancel()
+// link is one app-server. What follows the client belongs to whoever handles what
+// it says.
+type link struct {
+	base.Process
+	client *appclient.Client
+	totals app.TokenUsage         // the thread's, as last told
+	collab *app.CollaborationMode // as last told to codex; of the turn that runs
+}
+
+// Dead reports whether it says no more.
+func (l *link) Dead() bool {
+	select {
+	case <-l.Read:
+		return true
+	default:
+		return l.Process.Dead()
 	}
-	if err := s.prepareHome(); err != nil {
-		return err
+}
+
+// Start brings a server with the thread open on it.
+func (s *session) Start(ctx context.Context) (*link, error) {
+	if err := prepareHome(s.Cfg.Data); err != nil {
+		return nil, err
 	}
-	env := s.environ()
-	proc, err := process.Start(process.Spec{Path: s.binary, Args: append(serverArgs(), "app-server"), Dir: s.cfg.Dir, Env: env, Secrets: provider.Secrets(env)})
+	proc, err := s.Launch(environ(s.Cfg), append(serverArgs(), "app-server"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	conn := newClient(stdio.New(proc.Stdout, proc.Stdin, 0))
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		conn.read(func(m *jsonrpc.Message) { s.handle(conn, m) })
-		s.lost(conn, proc)
-	}()
+	l := &link{Process: base.Process{Process: proc}}
 	fail := func(step string, err error) error {
-		var refused *jsonrpc.Error
+		var refused *appclient.Error
 		if ctx.Err() == nil && !errors.As(err, &refused) { // it does not listen any more: let it say its last words
 			waited, cancel := context.WithTimeout(context.Background(), closeGrace)
 			_ = proc.Wait(waited)
 			cancel()
 		}
 		diagnosis := proc.Diagnosis()
-		proc.Kill()
-		<-served
+		l.Close(0)
 		return startError(step, err, diagnosis)
 	}
-	var hello initializeResult
-	err = conn.Call(ctx, "initialize", initializeParams{
-		ClientInfo:   clientInfo{Name: "thole", Title: "thole", Version: version.Version},
-		Capabilities: map[string]any{"experimentalApi": true},
-	}, &hello)
+	l.client, err = appclient.Pipe(ctx, proc.Stdout, proc.Stdin, appclient.Options{Name: "thole", Version: version.Version, Experimental: true,
+		OnNotification: func(n appclient.Notification) { s.heard(l, n) }, OnRequest: s.asked})
 	if err != nil {
-		return fail("initialize", err)
+		return nil, fail("initialize", err)
 	}
-	if err := conn.Notify("initialized"); err != nil {
-		return fail("initialize", err)
-	}
-	thread, err := open(ctx, conn)
+	l.Read = l.client.Done()
+	view, err := s.open(ctx, l.client)
 	if err != nil {
-		return fail("open thread", err)
+		return nil, fail("open thread", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.proc, s.conn, s.served = proc, conn, served
-	s.native, s.model = thread.Thread.ID, thread.Model
-	return nil
+	s.SetNative(view.Thread.ID)
+	s.model = view.Model
+	return l, nil
 }
 
 // startError keeps the classes of errors that callers act on.
 func startError(step string, err error, diagnosis string) error {
-	var refused *jsonrpc.Error
+	var refused *appclient.Error
 	if errors.As(err, &refused) {
 		text := refused.Message
 		switch {
-		case strings.Contains(text, "no rollout found"), strings.Contains(text, "thread not found"), strings.Contains(text, "not found"), strings.Contains(text, "archived"):
+		case strings.Contains(text, "no rollout found"), strings.Contains(text, "not found"), strings.Contains(text, "archived"):
 			return thole.Errorf(thole.CodeNotFound, "%w: %s", provider.ErrSessionLost, text)
 		case strings.Contains(text, "active writer"):
 			return thole.Errorf(thole.CodeBusy, "codex: %s: %s", step, text).WithHint("another codex process holds this conversation; close it first")
@@ -119,98 +109,44 @@ func startError(step string, err error, diagnosis string) error {
 		WithHint("run `thole provider probe codex` to see what is wrong")
 }
 
-// threadParams of start, resume and fork. Settings are repeated by every turn,
+// open starts, resumes or forks the thread. Settings are repeated by every turn,
 // because codex keeps what one turn was given.
-func (s *session) threadParams() threadParams {
+func (s *session) open(ctx context.Context, c *appclient.Client) (app.ThreadView, error) {
 	approval, _ := s.mode.wire()
-	p := threadParams{Cwd: s.cfg.Dir, Model: s.cfg.Model, ApprovalPolicy: approval, DeveloperInstructions: s.cfg.Instructions, Sandbox: s.mode.sandbox}
+	sandbox := s.mode.sandbox
 	if s.mode.guarded {
-		p.Sandbox = "danger-full-access"
+		sandbox = "danger-full-access"
 	}
-	return p
-}
-
-func (s *session) start(ctx context.Context, c *client) (r threadResult, err error) {
-	return r, c.Call(ctx, "thread/start", s.threadParams(), &r)
-}
-
-func (s *session) resume(native string) func(context.Context, *client) (threadResult, error) {
-	return func(ctx context.Context, c *client) (threadResult, error) {
-		r, err := s.continued(ctx, c, "thread/resume", native)
+	settings := app.Settings{Cwd: &s.Cfg.Dir, Model: opt(s.Cfg.Model), ApprovalPolicy: quoted(approval)}
+	told := opt(s.Cfg.Instructions)
+	switch native := s.NativeID(); {
+	case s.begun:
+		r, err := c.Resume(ctx, app.ThreadResumeParams{ThreadID: native, Settings: settings, Sandbox: &sandbox, DeveloperInstructions: told, ExcludeTurns: true})
 		if err == nil && r.Thread.ID != native {
-			err = &jsonrpc.Error{Message: "thread not found: codex opened " + r.Thread.ID + " instead"}
+			err = &appclient.Error{Message: "thread not found: codex opened " + r.Thread.ID + " instead"}
 		}
-		return r, err
+		return r.ThreadView, err
+	case s.Cfg.Resume != "":
+		return c.Fork(ctx, app.ThreadForkParams{ThreadID: s.Cfg.Resume, Settings: settings, Sandbox: &sandbox, DeveloperInstructions: told, ExcludeTurns: true})
 	}
+	return c.StartThread(ctx, app.ThreadStartParams{Settings: settings, Sandbox: &sandbox, DeveloperInstructions: told})
 }
 
-func (s *session) fork(native string) func(context.Context, *client) (threadResult, error) {
-	return func(ctx context.Context, c *client) (threadResult, error) {
-		return s.continued(ctx, c, "thread/fork", native)
-	}
-}
-
-func (s *session) continued(ctx context.Context, c *client, method, native string) (r threadResult, err error) {
-	p := s.threadParams()
-	p.ThreadID, p.ExcludeTurns = native, true
-	return r, c.Call(ctx, method, p, &r)
-}
-
-// alive returns a live connection, starting the process again when it died.
-func (s *session) alive(ctx context.Context) (*client, error) {
-	s.mu.Lock()
-	conn, native, begun, closed, served := s.conn, s.native, s.begun, s.closed, s.served
-	s.mu.Unlock()
-	if closed {
-		return nil, thole.Errorf(thole.CodeConflict, "codex session is closed")
-	}
-	if conn.alive() {
-		return conn, nil
-	}
-	<-served
-	open := s.start
-	if begun {
-		open = s.resume(native)
-	}
-	if err := s.connect(ctx, open); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn, nil
+func quoted(s string) json.RawMessage {
+	raw, _ := json.Marshal(s)
+	return raw
 }
 
 // environ is the whole environment of the process.
-func (s *session) environ() map[string]string {
-	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": s.cfg.Data, "RUST_LOG": "error"}
-	for k, v := range s.cfg.Env {
-		env[k] = v
+func environ(cfg provider.SessionConfig) map[string]string {
+	return base.Environ(cfg, map[string]string{"HOME": cfg.Data, "RUST_LOG": "error"}, map[string]string{"CODEX_HOME": cfg.Data})
+}
+
+// modeOf is a profile as it can be held here.
+func (s *session) modeOf(ctx context.Context, p thole.Profile) (mode, error) {
+	m, err := parseMode(p)
+	if err == nil && m.sandbox != "danger-full-access" && !s.provider.sandboxWorks(ctx, s.Binary, environ(s.Cfg)) {
+		m = m.guard()
 	}
-	env["CODEX_HOME"] = s.cfg.Data
-	return env
-}
-
-// NativeID implements provider.Session.
-func (s *session) NativeID() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.native
-}
-
-// PID is the process id of the CLI.
-func (s *session) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.proc.Pid()
-}
-
-// Close implements provider.Session.
-func (s *session) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	proc, served := s.proc, s.served
-	s.mu.Unlock()
-	proc.Stop(closeGrace)
-	<-served
-	return s.linkAuth()
+	return m, err
 }

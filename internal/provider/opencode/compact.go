@@ -35,8 +35,8 @@ func (r *run) compact(ctx context.Context) (stop func(), err error) {
 		err := r.srv.wait(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/summarize", model, nil)
 		var refused *statusError
 		if errors.As(err, &refused) {
-			_ = r.lock.Do(ctx, func() error {
-				r.lock.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrBadRequest, err.Error(), refused.status)})
+			_ = r.Lock.Do(ctx, func() error {
+				r.Lock.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrBadRequest, err.Error(), refused.status)})
 				return nil
 			})
 		}

@@ -28,8 +28,8 @@ func (r *run) hear(e serverEvent) {
 		return
 	}
 	main := p.SessionID == r.d.session
-	if r.stall.On() {
-		r.stall.Set(r.s.opts.Stall)
+	if r.Stall.On() {
+		r.Listen(0)
 	}
 	switch e.Type {
 	case "message.updated":
@@ -78,7 +78,7 @@ func (r *run) message(i info) {
 	}
 	if item := r.steers[i.ParentID]; item != nil {
 		delete(r.steers, i.ParentID)
-		r.em.Steered(*item)
+		r.Em.Steered(*item)
 	}
 	if r.quiet.On() && r.d.settled() {
 		r.conclude()
@@ -89,7 +89,7 @@ func (r *run) status(s *status) {
 	switch s.Type {
 	case "busy":
 		r.quiet.Off()
-		r.stall.Set(r.s.opts.Stall)
+		r.Listen(0)
 	case "retry":
 		wait := time.Until(time.UnixMilli(s.Next))
 		r.d.retry()
@@ -97,11 +97,11 @@ func (r *run) status(s *status) {
 		if wait > r.s.opts.RetryLimit {
 			f.Retrying = false
 			r.late = f
-			r.abort(r.s.opts.StopGrace)
+			r.Abort(r.s.opts.StopGrace)
 			return
 		}
-		r.em.Error(*f)
-		r.stall.Set(max(wait, 0) + r.s.opts.Stall)
+		r.Em.Error(*f)
+		r.Listen(wait)
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *run) failure(e *nativeError) {
 		// The server may shorten its context and go on.
 		f, _ := failureOf(e)
 		f.Retrying = true
-		r.em.Error(*f)
+		r.Em.Error(*f)
 	}
 	if len(r.d.order) == 0 {
 		r.quiet.Set(settle)
@@ -165,7 +165,7 @@ func (r *run) asked(a nativeAsk, question bool) {
 	}
 	r.seen[a.ID] = true
 	key := callKey(a.Tool.MessageID, a.Tool.CallID)
-	item := r.em.ItemID(key)
+	item := r.Em.ItemID(key)
 	if question {
 		r.put(&pending{ask: questionAsk(item, a), native: a})
 		return
@@ -184,13 +184,13 @@ func (r *run) asked(a nativeAsk, question bool) {
 		r.d.declined[key] = true
 		_ = r.reply(context.Background(), a.ID, "reject", planDenial)
 	default:
-		r.put(&pending{ask: permissionAsk(item, r.s.cfg.Dir, a), native: a})
+		r.put(&pending{ask: permissionAsk(item, r.s.Cfg.Dir, a), native: a})
 	}
 }
 
 func (r *run) put(p *pending) {
 	r.asks[p.ask.ID] = p
-	r.em.Ask(p.ask)
+	r.Em.Ask(p.ask)
 }
 
 func (r *run) reply(ctx context.Context, id, word, message string) error {
@@ -201,8 +201,8 @@ func (r *run) reply(ctx context.Context, id, word, message string) error {
 	return r.srv.call(ctx, http.MethodPost, "/permission/"+id+"/reply", body, nil)
 }
 
-// answer settles an ask by a human's word.
-func (r *run) answer(ctx context.Context, id thole.AskID, a event.Answer) error {
+// Answer settles an ask by a human's word.
+func (r *run) Answer(ctx context.Context, id thole.AskID, a event.Answer) error {
 	p := r.asks[id]
 	if p == nil {
 		return provider.ErrSettled
@@ -224,8 +224,7 @@ func (r *run) answer(ctx context.Context, id thole.AskID, a event.Answer) error 
 	}
 	r.resolve(id, &a)
 	if a.Decision == event.DecisionCancel {
-		r.em.Interrupt()
-		r.abort(r.s.opts.StopGrace)
+		r.Cancel()
 	}
 	return nil
 }
@@ -253,7 +252,7 @@ func (r *run) deliver(ctx context.Context, p *pending, a event.Answer) error {
 
 func (r *run) resolve(id thole.AskID, a *event.Answer) {
 	delete(r.asks, id)
-	r.em.Resolve(id, a)
+	r.Em.Resolve(id, a)
 }
 
 // settledElsewhere is the server's word that an ask is over; for those we
@@ -272,15 +271,19 @@ func (r *run) settledElsewhere(native, word string, replied bool) {
 	}
 }
 
-func (r *run) steer(ctx context.Context, input []thole.Input, parts []any, clientID string) error {
-	id := r.s.messageID()
-	r.steers[id] = &event.Item{
-		ID: r.em.ItemID(id), Kind: event.ItemUserMessage, State: event.StateCompleted,
-		Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()},
-	}
-	if err := r.send(ctx, id, parts); err != nil {
-		delete(r.steers, id)
+// Steer adds input to the turn.
+func (r *run) Steer(ctx context.Context, input []thole.Input, clientID string) error {
+	parts, err := r.s.parts(input)
+	if err != nil {
 		return err
 	}
-	return nil
+	return r.Lock.Do(ctx, func() error {
+		id := r.s.messageID()
+		r.steers[id] = r.Message(id, input, clientID)
+		if err := r.send(ctx, id, parts); err != nil {
+			delete(r.steers, id)
+			return err
+		}
+		return nil
+	})
 }

@@ -1,8 +1,6 @@
 package opencode
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,31 +21,5 @@ func TestEnvironment(t *testing.T) {
 	}
 	if strings.HasPrefix(env["XDG_CONFIG_HOME"], "/d") || strings.HasPrefix(env["XDG_CACHE_HOME"], "/d") {
 		t.Error("packages and caches would be synced")
-	}
-}
-
-// A login that was refreshed inside the synced tree leaves it.
-func TestCredentialsLeave(t *testing.T) {
-	root := t.TempDir()
-	cfg := provider.SessionConfig{Data: filepath.Join(root, "data"), Auth: filepath.Join(root, "auth")}
-	inside := filepath.Join(dataHome(cfg), name)
-	for _, d := range []string{inside, cfg.Auth} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(inside, credentials), []byte("fresh"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	linkCredentials(cfg)
-	if raw, _ := os.ReadFile(filepath.Join(cfg.Auth, credentials)); string(raw) != "fresh" {
-		t.Errorf("the refreshed login is lost: %q", raw)
-	}
-	if info, err := os.Lstat(filepath.Join(inside, credentials)); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("what lies inside is no link: %v %v", info, err)
-	}
-	moveCredentials(cfg)
-	if _, err := os.Lstat(filepath.Join(inside, credentials)); !os.IsNotExist(err) {
-		t.Errorf("something is left inside: %v", err)
 	}
 }

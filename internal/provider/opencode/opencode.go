@@ -18,12 +18,16 @@ import (
 	"context"
 	"time"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
+// Name is the provider's name.
+const Name = "opencode"
+
 const (
-	name   = "opencode"
+	name   = Name
 	pinned = "1.18.33"
 )
 
@@ -51,18 +55,10 @@ func (c *Config) defaults() {
 	c.RetryLimit = cmp.Or(c.RetryLimit, 10*time.Minute)
 }
 
-// bound gives a context without a deadline that of a start.
-func (c *Config) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, c.Start)
-}
-
 // Provider makes sessions of opencode.
 type Provider struct {
-	cfg   Config
-	probe provider.Probe
+	base.Provider
+	cfg Config
 }
 
 // New returns the driver. It does nothing yet: a missing CLI shows in Probe and
@@ -71,25 +67,19 @@ func New(cfg Config) *Provider {
 	cfg.defaults()
 	beside := "opencode-" + provider.NodePlatform()
 	p := &Provider{cfg: cfg}
-	p.probe = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
+	p.Provider.Binary = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
 		Query: provider.Query{Env: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1"}, Homes: []string{"XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}},
-		Binary: provider.Binary{Title: name, Name: name, Install: "npm install -g opencode-ai@" + pinned,
+		Binary: provider.Binary{Title: name, Name: name, Install: table.Of(Name).Install + "@" + pinned,
 			Homes:  []string{".opencode/bin/opencode"},
 			Beside: []string{beside + "/bin/opencode", beside + "-baseline/bin/opencode", beside + "-musl/bin/opencode"}}}
 	return p
 }
 
-// Name is the provider's name.
-func (p *Provider) Name() string { return name }
-
 // Open starts a server and the conversation on it.
 func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	binary, err := p.probe.Find(p.cfg.Binary)
+	binary, err := p.Find(cfg)
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Dir == "" || cfg.Data == "" {
-		return nil, thole.Errorf(thole.CodeInvalid, "opencode: a session needs a workspace and a data directory")
 	}
 	if _, err := modelOf(cfg.Model); err != nil {
 		return nil, err

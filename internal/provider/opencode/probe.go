@@ -10,13 +10,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// Probe inspects the installed CLI in a home of its own. The driver was proven
-// with one version; any other is asked what it has.
-func (p *Provider) Probe(ctx context.Context) provider.Info { return p.probe.Run(ctx) }
-
-// Locate says what is known of the CLI without running it.
-func (p *Provider) Locate() provider.Info { return p.probe.Locate() }
-
+// tested: the driver was proven with one version; any other is asked what it has.
 func tested(_ provider.Version, text string) (provider.Capabilities, bool) {
 	return capabilities(nil), text == pinned
 }
@@ -65,8 +59,12 @@ func (p *Provider) ask(ctx context.Context, found *provider.Info) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
+	srv, err := s.Alive(ctx)
+	if err != nil {
+		return err
+	}
 	var d description
-	if err := s.srv.call(ctx, http.MethodGet, "/doc", nil, &d); err != nil {
+	if err := srv.call(ctx, http.MethodGet, "/doc", nil, &d); err != nil {
 		return fmt.Errorf("read its description: %w", err)
 	}
 	for _, path := range []string{"/event", "/session/*/prompt_async", "/session/*/abort", "/session/*/message"} {

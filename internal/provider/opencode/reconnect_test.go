@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/provider/providertest"
 )
 
@@ -71,12 +73,14 @@ func TestReconnect(t *testing.T) {
 	}
 	drained := make(chan struct{})
 	close(drained)
-	srv := &server{proc: proc, base: web.URL, dir: "/w", password: "pw", client: web.Client(), drained: drained}
+	srv := &server{Process: base.Process{Process: proc, Read: drained}, url: web.URL, dir: "/w", password: "pw", client: web.Client()}
 	cfg := Config{}
 	cfg.defaults()
 	s := newSession(cfg, "", provider.SessionConfig{Dir: "/w", Data: t.TempDir()})
-	s.agents, s.native, s.srv = map[string]bool{"build": true}, native, srv
-	if s.feed, err = startFeed(t.Context(), srv); err != nil {
+	s.Init(s.Options, "", s.Cfg, started{s, srv})
+	s.agents = map[string]bool{"build": true}
+	s.SetNative(native)
+	if srv.feed, err = startFeed(t.Context(), srv); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
@@ -98,3 +102,11 @@ func TestReconnect(t *testing.T) {
 		t.Errorf("todos were not read again; events:\n%s", r)
 	}
 }
+
+// started is a session whose server runs already.
+type started struct {
+	*session
+	srv *server
+}
+
+func (s started) Start(context.Context) (*server, error) { return s.srv, nil }

@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 )
 
 // settle is how long the end of a turn may lag behind the server's word that it
@@ -20,138 +21,80 @@ const settle = 2 * time.Second
 // things stand.
 const doubtful = 20 * time.Second
 
-// run is one turn in progress. Everything but lock belongs to whoever acts by it,
-// which mostly is the reader of the event stream.
+// run is one turn in progress, mostly on the reader of the event stream.
 type run struct {
+	*base.Turn
 	s      *session
 	srv    *server
-	feed   *feed
-	em     *provider.Emitter
 	d      *decoder
-	turn   provider.Turn
 	stance stance
 	model  *modelRef
-	effort string
-
-	lock *provider.TurnLock
+	prompt string // id of the turn's own message
+	parts  []any
 
 	asks   map[thole.AskID]*pending
 	seen   map[string]bool        // permissions and questions that were handled
 	steers map[string]*event.Item // steering messages not taken up yet, by id
 
-	stall *provider.Alarm // a silent model call
-	grace *provider.Alarm // an abort that is not obeyed
-	quiet *provider.Alarm // idle, but not everything has settled
-	doubt *provider.Alarm // no event for long: the stream is not trusted to be complete
+	quiet *base.Alarm // idle, but not everything has settled
+	doubt *base.Alarm // no event for long: the stream is not trusted to be complete
 
-	stalled bool
-	begun   bool         // the server has the turn's message
-	failed  *nativeError // a session.error that belongs to no message
-	late    *thole.TurnError
+	begun  bool         // the server has the turn's message
+	failed *nativeError // a session.error that belongs to no message
+	late   *thole.TurnError
+	stop   func() // ends the wait for a compaction
 }
 
-// Run takes one turn to its end.
-func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	default:
-		return thole.Errorf(thole.CodeBusy, "opencode: a turn is running")
-	}
-	r := &run{
-		s: s, turn: turn, lock: provider.NewTurnLock(), em: provider.NewEmitter(turn.ID, emit),
-		asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*event.Item{},
-	}
-	r.stall = r.lock.NewAlarm(func() {
-		if !r.d.busyTools() && len(r.asks) == 0 {
-			r.stalled = true
-			r.abort(s.opts.StopGrace)
-		}
-	})
-	r.grace = r.lock.NewAlarm(func() { r.srv.close(0) })
-	r.quiet = r.lock.NewAlarm(r.conclude)
-	r.doubt = r.lock.NewAlarm(func() {
+// Prepare resolves the turn's settings and brings a server.
+func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
+	r := &run{Turn: t, s: s, stop: func() {}, asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*event.Item{}}
+	t.Excused = func() bool { return r.d.busyTools() || len(r.asks) > 0 }
+	r.quiet = t.Lock.NewAlarm(r.conclude)
+	r.doubt = t.Lock.NewAlarm(func() {
 		r.doubt.Set(doubtful)
 		r.resync()
 	})
-	input := turn.Input
-	if turn.Reply != nil {
-		input = thole.Text(turn.Reply.Prose())
-	}
-	parts, err := s.parts(input)
-	if err != nil {
-		return err
-	}
-	if err := r.prepare(ctx); err != nil {
-		return err
-	}
-	prompt := s.messageID()
-	r.d = newDecoder(r.em, s.cfg.Dir, s.NativeID(), prompt)
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return errClosed()
-	}
-	s.run = r
-	s.mu.Unlock()
-	defer r.feed.to(nil)
-	stop := func() {}
-	r.lock.Act(func() {
-		r.feed.to(r)
-		if turn.Compacts() {
-			stop, err = r.compact(ctx)
-		} else {
-			err = r.send(ctx, prompt, parts)
-		}
-		if err != nil {
-			r.lock.End(provider.Ended{})
-			return
-		}
-		r.em.Session(s.NativeID())
-		if turn.Reply != nil {
-			r.em.Ask(turn.Reply.Ask)
-			r.em.Resolve(turn.Reply.Ask.ID, &turn.Reply.Answer)
-		}
-		r.stall.Set(s.opts.Stall)
-		r.doubt.Set(doubtful)
-	})
-	ended := r.lock.Wait(ctx, r.srv.proc.Done(), s.opts.StopGrace, r.halt, r.crashed)
-	if ctx.Err() != nil {
-		s.drop(0)
-	}
-	s.mu.Lock()
-	s.run = nil
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	stop()
-	r.finish(ended)
-	return nil
-}
-
-// prepare resolves the turn's settings and brings a server.
-func (r *run) prepare(ctx context.Context) error {
-	s, t := r.s, r.turn
-	profile, model := s.cfg.Profile, s.cfg.Model
-	if t.Profile != "" {
-		profile = t.Profile
-	}
-	if t.Model != "" {
-		model = t.Model
-	}
-	if r.effort = s.cfg.Effort; t.Effort != "" {
-		r.effort = t.Effort
+	input := t.Input
+	if t.Reply != nil {
+		input = thole.Text(t.Reply.Prose())
 	}
 	var err error
-	if r.model, err = modelOf(model); err != nil {
+	if r.parts, err = s.parts(input); err != nil {
+		return nil, err
+	}
+	if r.model, err = modelOf(t.Model); err != nil {
+		return nil, err
+	}
+	if r.stance, err = stanceOf(t.Profile, s.agents); err != nil {
+		return nil, err
+	}
+	if r.srv, err = s.Alive(ctx); err != nil {
+		return nil, err
+	}
+	r.prompt = s.messageID()
+	r.d = newDecoder(t.Em, s.Cfg.Dir, s.NativeID(), r.prompt)
+	return r, nil
+}
+
+// Begin hands the turn to the server.
+func (r *run) Begin(ctx context.Context) (err error) {
+	r.srv.feed.to(r)
+	if r.Compacts() {
+		r.stop, err = r.compact(ctx)
+	} else {
+		err = r.send(ctx, r.prompt, r.parts)
+	}
+	if err != nil {
 		return err
 	}
-	if r.stance, err = stanceOf(profile, s.agents); err != nil {
-		return err
+	r.Em.Session(r.s.NativeID())
+	if r.Reply != nil {
+		r.Em.Ask(r.Reply.Ask)
+		r.Em.Resolve(r.Reply.Ask.ID, &r.Reply.Answer)
 	}
-	r.srv, r.feed, err = s.alive(ctx)
-	return err
+	r.Listen(0)
+	r.doubt.Set(doubtful)
+	return nil
 }
 
 // letters are those of the server's ids.
@@ -179,44 +122,30 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 	if r.model != nil {
 		body["model"] = r.model
 	}
-	if r.effort != "" {
-		body["variant"] = r.effort
+	if r.Effort != "" {
+		body["variant"] = r.Effort
 	}
-	if r.s.cfg.Instructions != "" {
-		body["system"] = r.s.cfg.Instructions
+	if r.s.Cfg.Instructions != "" {
+		body["system"] = r.s.Cfg.Instructions
 	}
 	return r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/prompt_async", body, nil)
 }
 
-// halt stops the turn because somebody asked for it.
-func (r *run) halt(grace time.Duration) {
-	r.em.Interrupt()
-	r.abort(grace)
-}
-
-// abort asks the server to stop, and kills it when it does not within grace.
-func (r *run) abort(grace time.Duration) {
-	r.grace.Set(grace)
+// Interrupt asks the server to stop.
+func (r *run) Interrupt(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	_ = r.srv.call(ctx, http.MethodPost, "/session/"+r.s.NativeID()+"/abort", nil, nil) // the grace ends it otherwise
 }
 
-func (r *run) crashed() {
-	why := r.srv.proc.Diagnosis()
-	r.s.drop(0)
-	switch {
-	case r.stalled:
-		r.lock.End(r.stallEnd())
-	default:
-		r.lock.End(provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, why, 0)})
-	}
-}
+// Kill ends the server.
+func (r *run) Kill() { r.srv.Kill() }
 
-func (r *run) stallEnd() provider.Ended {
-	return provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrNetwork,
-		fmt.Sprintf("the model sent nothing for %v", r.s.opts.Stall), 0)}
-}
+// Gone is closed when the server has ended.
+func (r *run) Gone() <-chan struct{} { return r.srv.Done() }
+
+// Lost says why the server ended.
+func (r *run) Lost() string { return r.srv.Diagnosis() }
 
 // idle is the server's word that it has nothing to do. It is the end when the
 // turn's messages are over; after an abort it comes once too early.
@@ -242,9 +171,9 @@ func (r *run) conclude() {
 	switch {
 	case r.late != nil:
 		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: r.late}
-	case r.stalled:
-		ended = r.stallEnd()
-	case r.em.Interrupted() && (native != nil || last == nil || !last.over() || last.info.Finish != "stop"):
+	case r.Stalled:
+		ended = r.StallEnd()
+	case r.Em.Interrupted() && (native != nil || last == nil || !last.over() || last.info.Finish != "stop"):
 		ended.Outcome = thole.OutcomeInterrupted
 	case native != nil:
 		f, real := failureOf(native)
@@ -256,14 +185,12 @@ func (r *run) conclude() {
 	case last == nil:
 		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, "opencode ended the turn without an answer", 0)}
 	}
-	r.lock.End(ended)
+	r.Lock.End(ended)
 }
 
-func (r *run) finish(ended provider.Ended) {
-	r.stall.Off()
-	r.grace.Off()
-	r.quiet.Off()
-	r.doubt.Off()
-	r.em.Usage(r.d.total())
-	r.em.End(ended)
+// Finish tells what was used.
+func (r *run) Finish(provider.Ended) {
+	r.srv.feed.to(nil)
+	r.stop()
+	r.Em.Usage(r.d.total())
 }

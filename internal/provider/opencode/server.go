@@ -16,7 +16,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
-	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -28,29 +28,30 @@ const maxAnswer = 256 << 20
 
 // server is one `opencode serve` process. Safe for concurrent use.
 type server struct {
-	proc     *process.Process
-	base     string
+	base.Process
+	feed     *feed // nil until the server was greeted
+	url      string
 	dir      string
 	password string
 	client   *http.Client
-	drained  chan struct{} // closed when stdout ended
 }
 
 // startServer returns when the server says that it listens. Not before: it never
 // answers a connection that it accepted earlier.
-func startServer(ctx context.Context, binary string, cfg provider.SessionConfig) (*server, error) {
+func (s *session) startServer(ctx context.Context) (*server, error) {
 	var secret [24]byte
 	rand.Read(secret[:])
-	s := &server{dir: cfg.Dir, password: hex.EncodeToString(secret[:]), drained: make(chan struct{}),
+	drained := make(chan struct{})
+	srv := &server{dir: s.Cfg.Dir, password: hex.EncodeToString(secret[:]),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}}}
-	p, err := launch(binary, cfg, s.password)
+	p, err := s.launch(srv.password)
 	if err != nil {
 		return nil, err
 	}
-	s.proc = p
+	srv.Process = base.Process{Process: p, Read: drained}
 	ready := make(chan string, 1)
 	go func() {
-		defer close(s.drained)
+		defer close(drained)
 		defer p.Stdout.Close()
 		lines := process.NewLines(p.Stdout)
 		for {
@@ -67,38 +68,27 @@ func startServer(ctx context.Context, binary string, cfg provider.SessionConfig)
 		}
 	}()
 	select {
-	case s.base = <-ready:
-		return s, nil
-	case <-s.drained:
-		s.close(time.Second)
+	case srv.url = <-ready:
+		return srv, nil
+	case <-drained:
+		srv.Close(time.Second)
 		return nil, thole.Errorf(thole.CodeUnavailable, "opencode did not start: %s", p.Diagnosis())
 	case <-ctx.Done():
 		why := p.Diagnosis()
-		s.close(0)
+		srv.Close(0)
 		return nil, thole.Errorf(thole.CodeUnavailable, "opencode did not become ready: %w; %s", context.Cause(ctx), why).
 			WithHint("run `opencode serve` by hand and check that the machine is not overloaded")
 	}
 }
 
-// close ends the process and everything it left behind. The server stops without
+// Close ends the process and everything it left behind. The server stops without
 // cleaning up, so there is little to wait for.
-func (s *server) close(grace time.Duration) {
-	if grace > 0 {
-		s.proc.Stop(grace)
-	} else {
-		s.proc.Kill()
+func (s *server) Close(grace time.Duration) {
+	if s.feed != nil {
+		s.feed.stop()
 	}
-	<-s.drained
+	s.Process.Close(grace)
 	s.client.CloseIdleConnections()
-}
-
-func (s *server) dead() bool {
-	select {
-	case <-s.proc.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // statusError is an answer other than success.
@@ -123,7 +113,7 @@ func (s *server) request(ctx context.Context, method, path string, body any) (*h
 		}
 		r = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.base+path+"?directory="+url.QueryEscape(s.dir), r)
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path+"?directory="+url.QueryEscape(s.dir), r)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func startFeed(ctx context.Context, srv *server) (*feed, error) {
 		return f, nil
 	case <-f.done:
 		cancel()
-		return nil, thole.Errorf(thole.CodeUnavailable, "opencode ended before it was ready: %s", srv.proc.Diagnosis())
+		return nil, thole.Errorf(thole.CodeUnavailable, "opencode ended before it was ready: %s", srv.Diagnosis())
 	case <-ctx.Done():
 		f.stop()
 		return nil, context.Cause(ctx)
@@ -81,7 +81,7 @@ func (f *feed) to(r *run) { f.run.Store(r) }
 // deliver hands an event to the turn that listens, as fast as it takes them.
 func (f *feed) deliver(ctx context.Context, e serverEvent) bool {
 	if r := f.run.Load(); r != nil {
-		_ = r.lock.Do(ctx, func() error { r.hear(e); return nil }) // a turn that is over hears nothing
+		_ = r.Lock.Do(ctx, func() error { r.hear(e); return nil }) // a turn that is over hears nothing
 	}
 	return ctx.Err() == nil
 }
@@ -104,7 +104,7 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 		} else if attempt == 0 {
 			first <- err
 		}
-		if f.srv.dead() {
+		if f.srv.Dead() {
 			return
 		}
 		_ = backoff.Sleep(ctx, 200*time.Millisecond)

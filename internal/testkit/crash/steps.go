@@ -137,7 +137,7 @@ func (s *scan) argument(f function, c carrier, arg ast.Expr) error {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(a.Value)
 		if err != nil || !s.named.MatchString(prefix+text) {
-			return fmt.Errorf("%s: %s is no name of a durable step (want noun.verb)", at, a.Value)
+			return fmt.Errorf("%s: %s does not name a durable step (want noun.verb)", at, a.Value)
 		}
 		s.steps[prefix+text] = at
 		return nil

@@ -101,7 +101,7 @@ func (g *generator) methods(name string) ([]method, error) {
 	}
 	iface, ok := spec.Type.(*ast.InterfaceType)
 	if !ok || spec.TypeParams != nil {
-		return nil, fmt.Errorf("%s is no plain interface", name)
+		return nil, fmt.Errorf("%s is not a plain interface", name)
 	}
 	var all []method
 	for _, f := range iface.Methods.List {

@@ -15,7 +15,7 @@ import (
 // daemon is a server of the lab. It belongs to one test binary, which holds the
 // write end of a pipe; a watcher process reads the other end and, when the binary
 // ends in whatever way, stops the server and removes its directory. Only if the
-// watcher is killed too does something stay behind, and then reap takes it away.
+// watcher is killed too is something left, and then reap takes it away.
 type daemon struct {
 	dir   string
 	alive io.WriteCloser // never written; closes when this process ends

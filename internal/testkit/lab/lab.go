@@ -65,7 +65,8 @@ func command(name, pkg string) (string, error) {
 }
 
 // versionOf runs a program for its version and returns the first word that starts
-// with a digit. The program gets no environment to speak of.
+// with a digit, after the program's own name if that is part of it (jq-1.7). The
+// program gets no environment to speak of.
 func versionOf(path string, args ...string) (string, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + os.TempDir()}
@@ -74,7 +75,7 @@ func versionOf(path string, args ...string) (string, error) {
 		return "", fmt.Errorf("%s %s: %w", filepath.Base(path), strings.Join(args, " "), err)
 	}
 	for _, word := range strings.Fields(string(out)) {
-		word = strings.Trim(word, "(),v")
+		word = strings.TrimPrefix(strings.Trim(word, "(),v"), filepath.Base(path)+"-")
 		if word != "" && word[0] >= '0' && word[0] <= '9' {
 			return word, nil
 		}

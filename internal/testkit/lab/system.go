@@ -19,6 +19,7 @@ var (
 	chromium = program{name: "chromium", pkg: "chromium", version: []string{"--version", "--no-sandbox"}}
 	tmux     = program{name: "tmux", pkg: "tmux", version: []string{"-V"}}
 	git      = program{name: "git", pkg: "git", version: []string{"--version"}}
+	jq       = program{name: "jq", pkg: "jq", version: []string{"--version"}}
 	bwrap    = program{name: "bwrap", pkg: "bubblewrap", version: []string{"--version"}}
 )
 
@@ -31,6 +32,9 @@ func Tmux(t testing.TB) string { t.Helper(); return tmux.use(t) }
 
 // Git returns the path of git.
 func Git(t testing.TB) string { t.Helper(); return git.use(t) }
+
+// JQ returns the path of jq, which documented scripts use.
+func JQ(t testing.TB) string { t.Helper(); return jq.use(t) }
 
 // Bwrap returns the path of bubblewrap, which is known to make a sandbox here.
 func Bwrap(t testing.TB) string { t.Helper(); return bwrap.use(t) }

@@ -1,6 +1,6 @@
 // Package unix listens on and dials same-user unix sockets. A socket file has
 // mode 0600 in a directory that only its owner can change; every accepted peer is
-// proven to run under our uid. Nothing is removed that is not a dead socket of
+// proven to run under our uid and outside of sandboxes. Nothing is removed that is not a dead socket of
 // ours, and there is no fallback to TCP.
 package unix
 
@@ -118,7 +118,7 @@ func clearStale(path string) error {
 	case err != nil:
 		return thole.Errorf(thole.CodeUnavailable, "listen on %s: %w", path, err)
 	case fi.Mode()&fs.ModeSocket == 0:
-		return thole.Errorf(thole.CodeConflict, "listen on %s: a file that is no socket is in the way", path).
+		return thole.Errorf(thole.CodeConflict, "listen on %s: a file that is not a socket is in the way", path).
 			WithHint("move it away or choose another path")
 	case uid(fi) != os.Geteuid():
 		return thole.Errorf(thole.CodeForbidden, "listen on %s: the socket belongs to another user (uid %d)", path, uid(fi)).
@@ -172,14 +172,16 @@ func place(tmp, path string) (os.FileInfo, error) {
 	return os.Lstat(path)
 }
 
-// Accept returns the next peer of our own uid; others are hung up on.
+// Accept returns the next peer of our own uid and process namespace; others are
+// hung up on. A sandboxed program has our uid too, and must not ask for another
+// program without its sandbox.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if _, err := peercred.SameUser(c); err == nil {
+		if peercred.Neighbour(c) == nil {
 			return c, nil
 		}
 		_ = c.Close()

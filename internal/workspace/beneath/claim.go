@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// aside is what is put behind the name of something that stood in the way.
+// aside is what is appended to the name of something that stood in the way.
 const aside = ".moved-aside"
 
-// claims is how often a name is claimed again that somebody keeps taking.
+// claims is how often a name is claimed again that a process keeps taking.
 const claims = 10
 
 // Claim makes every name of a path a directory that its owner may use. What else
-// stands there, a file, a link, a pipe, is moved beside it, as it is and without
+// stands there, a file, a link, a pipe, is moved aside, as it is and without
 // being followed. The names that were taken and what they are called now come
 // back in pairs. Directories that are missing are made with a mode; with none they
 // stay missing, except in the place of what was moved.
@@ -79,7 +79,7 @@ func (d *Dir) claim(name string, perm uint32) (sub *Dir, moved []string, err err
 	return nil, moved, err
 }
 
-// MoveAside gives a thing the first free name of those beside it.
+// MoveAside gives a thing the first free name next to its own.
 func (d *Dir) MoveAside(name string) (string, error) {
 	for n := 1; ; n++ {
 		to := name + aside

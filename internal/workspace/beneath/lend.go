@@ -13,7 +13,7 @@ import (
 )
 
 // An agent can make directories and files that their owner may not read or enter;
-// they are part of its tree all the same. Whoever owns them may lend itself the
+// they are part of its tree all the same. Their owner may lend itself the
 // permission. Whether that is needed is asked of the kernel: it depends on
 // capabilities, which root has in one place and not in another.
 
@@ -27,7 +27,7 @@ type Loan struct {
 const lends = 5
 
 // SubLent opens a directory. A loan, where one was needed, is given
-// back with GiveBack, by whoever can reach the name again.
+// back with GiveBack, by a process that can reach the name again.
 func (d *Dir) SubLent(name string) (sub *Dir, loan *Loan, err error) {
 	sub, err = d.Sub(name)
 	if err == nil {
@@ -82,7 +82,7 @@ func (d *Dir) Relend() (*Loan, error) {
 }
 
 // ParentLent is Parent for a path whose directories may have to be lent the
-// permission: lent is told of each that was.
+// permission: lent receives each that was.
 func (d *Dir) ParentLent(path string, lent func(path string, l *Loan)) (*Dir, string, error) {
 	if err := CheckPath(path); err != nil {
 		return nil, "", err
@@ -110,7 +110,7 @@ func (d *Dir) ParentLent(path string, lent func(path string, l *Loan)) (*Dir, st
 }
 
 // GiveBack takes a loan from a directory again, unless it is another one by now or
-// has another mode: then somebody else decided.
+// has another mode: then another process decided.
 func (d *Dir) GiveBack(name string, loan *Loan) error {
 	h, err := d.hold(name)
 	if err != nil {
@@ -158,7 +158,7 @@ func (d *Dir) OpenLent(name string) (f *os.File, lent bool, err error) {
 
 // Trusted opens a directory that belongs to us and that the caller trusts to be
 // where its path says. Its owner may use it from then on, whatever an agent made
-// of it: another process of ours may have fewer capabilities than this one.
+// of it: another process of thole's may have fewer capabilities than this one.
 func Trusted(path string) (*Dir, error) {
 	st, err := os.Stat(path)
 	if err != nil {

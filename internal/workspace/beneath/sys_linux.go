@@ -81,7 +81,7 @@ func (d *Dir) Path() string { return "/proc/self/fd/" + strconv.Itoa(d.fd()) }
 
 // Guard asks the kernel to vouch that nobody writes a file that is open for
 // reading: it succeeds only while no descriptor or mapping can. The returned
-// function ends it and reports whether that held all the time. Whoever opens the
+// function ends it and reports whether that held all the time. A process that opens the
 // file for writing meanwhile waits until then.
 func Guard(f *os.File) (end func() bool, ok bool) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {

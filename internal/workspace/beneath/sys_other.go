@@ -44,7 +44,7 @@ func setTime(fd int, mtime int64) error {
 func (d *Dir) Flush() error { return fail("sync", d.f.Name(), errors.ErrUnsupported) }
 
 // Path is a name that leads nowhere: a directory cannot be walked by its
-// descriptor here, and its old path may be somebody else's by now.
+// descriptor here, and its old path may be another file's by now.
 func (d *Dir) Path() string { return "/dev/null/unsupported" }
 
 // Guard cannot vouch for anything here.

@@ -132,7 +132,7 @@ func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, look func
 			x.Skipped = append(x.Skipped, e.Path)
 			continue
 		}
-		var body io.ReadCloser = io.NopCloser(strings.NewReader(""))
+		body := io.NopCloser(strings.NewReader(""))
 		if e.Kind == beneath.File {
 			if body, _, err = v.Open(ctx, e.Path, 0, -1); err != nil {
 				return x, fmt.Errorf("export %q: %w", e.Path, err)

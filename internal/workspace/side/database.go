@@ -14,7 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
-// databases are the SQLite files of a directory that have a log beside them: the
+// databases are the SQLite files of a directory that have a log next to them: the
 // newest rows are there, so the files only mean something together. While their
 // owner may write they are copied through SQLite; the log is then part of the
 // copy.
@@ -83,7 +83,7 @@ func (s *scan) database(dir *beneath.Dir, name, path string, st beneath.Stat) er
 	return err
 }
 
-// sameLogs reports whether the logs beside a database look as they did.
+// sameLogs reports whether the logs next to a database look as they did.
 func (s *scan) sameLogs(dir *beneath.Dir, name, path string) bool {
 	for _, end := range sidecars[:2] {
 		st, err := dir.Lstat(name + end)

@@ -201,7 +201,7 @@ func replaceable(dir *beneath.Dir, name, path string, h http.Header) (mode uint3
 		return 0, err
 	}
 	if want := h.Get("If-Match"); want != "" && !names(want, have) {
-		return 0, thole.Errorf(thole.CodeConflict, "%q was changed by somebody else", path).WithHint("read it again")
+		return 0, thole.Errorf(thole.CodeConflict, "%q was changed meanwhile", path).WithHint("read it again")
 	}
 	if names(h.Get("If-None-Match"), have) {
 		return 0, thole.Errorf(thole.CodeConflict, "%q is there already", path)

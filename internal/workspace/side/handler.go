@@ -8,7 +8,7 @@ import (
 	"github.com/tholehq/thole/internal/workspace"
 )
 
-// Handler serves a Local to Remote, and its files to people. Whoever mounts it
+// Handler serves a Local to Remote, and its files to people. The code that mounts it
 // checks who asks.
 func Handler(l *Local) http.Handler {
 	mux := http.NewServeMux()

@@ -14,9 +14,9 @@ import (
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
-// Link implements Side. The CLIs are told by variables where their data is; the
+// Link implements Side. The CLIs learn from variables where their data is; the
 // links are for those who start one by hand. A real directory in a link's place
-// is moved beside its target first.
+// is moved next to its target first.
 func (l *Local) Link(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,7 +28,7 @@ func (l *Local) Link(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	for _, pair := range workspace.DataLinks {
+	for _, pair := range workspace.DataLinks() {
 		if err := l.link(ctx, root, filepath.Join(l.cfg.Home, pair[0]), pair[1]); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "link ~/%s: %w", pair[0], err)
 		}
@@ -64,7 +64,7 @@ func (l *Local) link(ctx context.Context, root *beneath.Dir, link, target string
 	return os.Symlink(abs, link)
 }
 
-// migrate copies a real directory beside its target, through SQLite where there
+// migrate copies a real directory next to its target, through SQLite where there
 // are databases, and removes it: the two may lie on different file systems. A
 // copy that broke off is made again.
 func (l *Local) migrate(ctx context.Context, dir *beneath.Dir, name, link string) error {

@@ -21,7 +21,7 @@ const (
 	manyThin = 16
 )
 
-// packer writes small files one behind the other into packs. A pack's name is
+// packer writes small files one after the other into packs. A pack's name is
 // known when it is full; until then it goes by its number.
 type packer struct {
 	dir  string

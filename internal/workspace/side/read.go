@@ -15,7 +15,7 @@ import (
 )
 
 // errChanging says that a file was written while it was read, or so shortly
-// before that its times could not tell.
+// before that its times could not show.
 var errChanging = errors.New("workspace: the file is changing")
 
 // granularity is the coarsest step in which kernels stamp files. A file stamped

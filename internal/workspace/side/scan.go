@@ -163,7 +163,7 @@ func (s *scan) lend(path string, l *beneath.Loan) {
 }
 
 // giveBack takes the loans back, from the inside out: the way to the inner ones
-// leads through the outer ones. Where somebody closed one of those meanwhile it is
+// leads through the outer ones. Where a process closed one of those meanwhile it is
 // lent once more, and given back in the next round.
 func (s *scan) giveBack(root *beneath.Dir) (err error) {
 	for round := 0; len(s.lent) > 0 && round < 10; round++ {
@@ -219,7 +219,7 @@ func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 			continue
 		}
 		sub, err := s.entry(dir, name, path, dbs.has(name))
-		for n := 0; errors.Is(err, fs.ErrPermission) && n < 5; n++ { // somebody closed the directory meanwhile
+		for n := 0; errors.Is(err, fs.ErrPermission) && n < 5; n++ { // a process closed the directory meanwhile
 			loan, lerr := dir.Relend()
 			if lerr != nil {
 				break

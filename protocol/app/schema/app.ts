@@ -215,6 +215,7 @@ export type Elicitation = {
   mode: string;
   message: string;
   requestedSchema: unknown | null;
+  url?: string;
 };
 
 export type ElicitationAnswer = {
@@ -510,6 +511,21 @@ export type QueuedSubmission = {
   clientUserMessageId: string;
 };
 
+export type RateLimitWindow = {
+  usedPercent: number;
+  windowDurationMins: number | null;
+  resetsAt: number | null;
+};
+
+export type RateLimits = {
+  primary: RateLimitWindow | null;
+  secondary: RateLimitWindow | null;
+};
+
+export type RateLimitsUpdated = {
+  rateLimits: RateLimits;
+};
+
 export type Resolved = {
   threadId: string;
   requestId: string | number | null;
@@ -622,6 +638,7 @@ export type ThreadForkParams = {
   approvalsReviewer?: string;
   permissions?: string;
   sandbox?: string;
+  developerInstructions?: string;
   lastTurnId?: string;
   excludeTurns?: boolean;
   ephemeral?: boolean;
@@ -878,6 +895,7 @@ export type TurnStartParams = {
   permissions?: string;
   sandboxPolicy?: SandboxPolicy;
   effort?: string;
+  summary?: string;
   collaborationMode?: CollaborationMode;
   idempotencyKey?: string;
 };
@@ -1047,6 +1065,7 @@ export type Notifications = {
   "serverRequest/resolved": Resolved;
   "error": ErrorNotification;
   "warning": Warning;
+  "account/rateLimits/updated": RateLimitsUpdated;
   "thole/item/inputDelta": InputDelta;
   "thole/item/updated": ItemUpdated;
   "thole/turn/phase": TurnPhase;

@@ -210,6 +210,23 @@ func TestCodexPatchesUnderASandbox(t *testing.T) {
 	}
 }
 
+// TestCodexPlantsNothing: a sandboxed command of the real client leaves no settings
+// behind, and neither does what kept it from doing so.
+func TestCodexPlantsNothing(t *testing.T) {
+	c, srv := newCodex(t), tap(t, nil)
+	before, err := os.ReadDir(c.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := c.run(srv.URL, "sim: run (mkdir -p .codex; echo x > .codex/config.toml) || echo blocked-$? ;; say Result: %tool%", "--sandbox=workspace-write")
+	if !strings.Contains(out, "blocked-") {
+		t.Errorf("the command was not stopped:\n%s", out)
+	}
+	if after, err := os.ReadDir(c.dir); err != nil || len(after) != len(before) {
+		t.Errorf("before %v, after %v, %v", before, after, err)
+	}
+}
+
 func TestCodexTerminalSession(t *testing.T) {
 	c, srv := newCodex(t), tap(t, nil)
 	step := func(name, args string) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -28,6 +29,14 @@ func TestMain(m *testing.M) {
 		err := syscall.Exec(os.Args[3], append([]string{os.Args[2]}, os.Args[4:]...), os.Environ())
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(127)
+	}
+	if len(os.Args) > 2 && os.Args[1] == attackArg {
+		runtime.LockOSThread()
+		if err := runAttack(os.Args[2:]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	if len(os.Args) > 1 && os.Args[1] == serveStdioArg {
 		srv := execserver.New(execserver.Config{Version: version.Codex})

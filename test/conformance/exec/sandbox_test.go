@@ -268,7 +268,7 @@ func TestSandboxThatCannotBeEnforced(t *testing.T) {
 	for name, box := range map[string]*exec.Sandbox{
 		"unknown special":  profile(special("moon", exec.AccessRead)),
 		"glob that allows": profile(special(exec.SpecialRoot, exec.AccessRead), glob("/tmp/*", exec.AccessWrite)),
-		"missing carve":    profile(special(exec.SpecialRoot, exec.AccessRead), path(c.open, exec.AccessWrite), path(c.open+"/later", exec.AccessDeny)),
+		"link in the way":  profile(special(exec.SpecialRoot, exec.AccessRead), path(c.open, exec.AccessWrite), path(c.open+"/to-ro", exec.AccessRead)),
 		"unknown access":   profile(path(c.open, "maybe")),
 		"unknown type":     {WindowsLevel: "disabled", Permissions: exec.Permissions{Type: "bogus"}},
 	} {

@@ -46,7 +46,7 @@ test("an approval can be given and refused", async ({ desk }) => {
   await desk.shot("approval", "Be careful");
   await card.getByRole("button", { name: "Allow", exact: true }).click();
   await expect(card.getByLabel("Command")).toContainText("echo refused");
-  await card.getByPlaceholder(/Tell the agent why/).fill("not today");
+  await card.getByPlaceholder(/Say why/).fill("not today");
   await card.getByRole("button", { name: "Decline", exact: true }).click();
   await desk.idle();
   await expect(desk.chat.getByText("declined")).toBeVisible();

@@ -1185,6 +1185,7 @@ export interface components {
             item?: components["schemas"]["ItemBody"];
             item_id?: string;
             last_error?: string;
+            limits?: components["schemas"]["Limit"][];
             message?: components["schemas"]["QueuedMessage"];
             message_id?: string;
             name?: string;
@@ -1262,6 +1263,15 @@ export interface components {
             summary?: string;
             text?: string;
             tool?: components["schemas"]["ToolCall"];
+        };
+        Limit: {
+            name: string;
+            /** Format: date-time */
+            resets_at?: string;
+            /** Format: int64 */
+            used_percent: number;
+            /** Format: int64 */
+            window_minutes?: number;
         };
         ListAudit: {
             /** @description cursor of the page before */

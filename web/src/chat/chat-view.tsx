@@ -86,7 +86,7 @@ export function ChatView() {
         <MessageList messages={shown.current} busy={busy} running={running} />
       )}
       <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] md:px-6">
-        <Trouble error={told(shown.current) ? undefined : chat.error} />
+        <Trouble error={explained(shown.current) ? undefined : chat.error} />
         <Queue busy={busy} canSteer={can(provider, "steer")} />
         <Unsent onSend={(id) => void sent(conversation.resend(id, start))} />
         <Composer
@@ -110,8 +110,8 @@ export function ChatView() {
 
 const known = (models: { id: string }[] | undefined, model: string | undefined) => (models?.some((it) => it.id === model) ? model : undefined);
 
-/** told: the answer itself says why it failed. */
-const told = (messages: ChatMessage[]): boolean => messages.at(-1)?.parts.some((part) => part.type === "data-error") ?? false;
+/** explained: the answer itself says why it failed. */
+const explained = (messages: ChatMessage[]): boolean => messages.at(-1)?.parts.some((part) => part.type === "data-error") ?? false;
 
 const asMessage = ({ id, text, files }: Message): ChatMessage => ({ id, role: "user", parts: [...files, ...(text ? [{ type: "text" as const, text }] : [])] });
 
@@ -140,7 +140,7 @@ function Trouble({ error }: { error: Error | undefined }) {
   );
 }
 
-/** Announcer tells a screen reader when an answer begins and ends, not every word of it. */
+/** Announcer signals a screen reader when an answer begins and ends, not every word of it. */
 function Announcer({ busy }: { busy: boolean }) {
   const was = useRef(false);
   const said = useRef("");

@@ -3,7 +3,7 @@ import { tokens } from "./highlight";
 
 const kinds = (code: string, language: string) => Object.fromEntries(tokens(code, language).filter((it) => it.kind).map((it) => [it.text, it.kind]));
 
-it("tells comments, strings, numbers and words of a language apart", () => {
+it("distinguishes comments, strings, numbers and words of a language", () => {
   expect(kinds('func main() { return "no // comment", 0x1f } // yes\n', "go")).toEqual({ func: "keyword", return: "keyword", '"no // comment"': "string", "0x1f": "number", "// yes": "comment" });
   expect(kinds("def f():  # why\n  '''a\n  b'''\n", "python")).toEqual({ def: "keyword", "# why": "comment", "'''a\n  b'''": "string" });
   expect(kinds("SELECT 1 -- one", "sql")).toEqual({ SELECT: "keyword", "1": "number", "-- one": "comment" });

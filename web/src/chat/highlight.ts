@@ -4,7 +4,7 @@ export interface Token {
   kind?: "comment" | "string" | "number" | "keyword" | "added" | "removed";
 }
 
-/** A family of languages that a reader tells apart by the same marks. Not a grammar: it colours, and is wrong at times. */
+/** A family of languages that a reader distinguishes by the same marks. Not a grammar: it colours, and is wrong at times. */
 interface Family {
   comment: string;
   string: string;

@@ -13,7 +13,7 @@ const components: Components = {
       {children}
     </a>
   ),
-  // The page loads nothing from elsewhere: a picture in an answer is a link until somebody opens it.
+  // The page loads nothing from elsewhere: a picture in an answer is a link until the user opens it.
   img: ({ src, alt }) =>
     typeof src === "string" && src.startsWith("data:image/") ? (
       <img src={src} alt={alt ?? ""} />

@@ -57,7 +57,7 @@ export function MessageList({ messages, busy, running }: { messages: ChatMessage
     toEnd();
   }, [rows.length]);
 
-  // Whoever sends wants to see what happens next, wherever they were reading.
+  // A user who sends wants to see what happens next, wherever they were reading.
   const sent = messages.findLast((message) => message.role === "user");
   const mine = sent && !sent.metadata?.run_id ? sent.id : undefined;
   useEffect(() => {

@@ -81,7 +81,7 @@ function shown(part: ChatPart, message: ChatMessage): boolean {
   }
 }
 
-/** samePart compares what is drawn: the chat copies its parts at every change, so identity tells nothing. */
+/** samePart compares what is drawn: the chat copies its parts at every change, so identity proves nothing. */
 export function samePart(a: ChatPart, b: ChatPart): boolean {
   if (a === b) return true;
   if (a.type !== b.type) return false;

@@ -20,7 +20,7 @@ const listeners = new Set<Listener>();
 let post: ((message: ToHub) => void) | undefined;
 let waiting: ReturnType<typeof setTimeout> | undefined;
 
-/** watched is what a hub has to be told again when it is replaced: by whom a session is wanted, and after which fact. */
+/** watched is what a hub has to be sent again when it is replaced: by whom a session is wanted, and after which fact. */
 const watched = new Map<string, { by: number; after: number }>();
 
 export function listen(listener: Listener): () => void {
@@ -122,7 +122,7 @@ function inPage(): void {
   introduce((message) => hub.receive(line, message));
 }
 
-/** introduce makes a hub the page's, and tells it what an earlier one knew. */
+/** introduce makes a hub the page's, and sends it what an earlier one knew. */
 function introduce(to: (message: ToHub) => void): void {
   post = to;
   if (holds) to({ type: "hello", lock });

@@ -123,20 +123,20 @@ export class Hub {
       if (stream !== this.stream) return;
       this.wait = firstWait;
       this.open = true;
-      this.tell({ type: "ready" });
+      this.emit({ type: "ready" });
     });
     stream.addEventListener("cursor_too_old", (event) => {
       const { session_id, seq } = JSON.parse(event.data) as { session_id: string; seq: number };
       if (this.cursors.has(session_id)) this.cursors.set(session_id, seq);
-      this.tell({ type: "too_old", session: session_id });
+      this.emit({ type: "too_old", session: session_id });
     });
-    stream.addEventListener("behind", () => stream === this.stream && this.restart(0));
+    stream.addEventListener("behind", () => stream === this.stream && this.restart(0)); // the event's public name, words:ok
     stream.addEventListener("end", (event) => {
       if (stream !== this.stream) return;
       const { reason } = JSON.parse(event.data) as { reason: string };
       if (reason === "logout") {
         this.stop();
-        this.tell({ type: "logout" });
+        this.emit({ type: "logout" });
       } else this.lost(stream);
     });
   }
@@ -144,7 +144,7 @@ export class Hub {
   // EventSource would come back by itself, but never from a refusal; one way back for every reason is easier to trust.
   private lost(stream: Stream): void {
     if (stream !== this.stream) return;
-    this.tell({ type: "offline" });
+    this.emit({ type: "offline" });
     this.restart(this.wait);
     this.wait = Math.min(this.wait * 2, longestWait);
   }
@@ -159,7 +159,7 @@ export class Hub {
     }
   }
 
-  private tell(message: FromHub): void {
+  private emit(message: FromHub): void {
     for (const line of this.lines.keys()) line.send(message);
   }
 }

@@ -5,7 +5,7 @@ const hub = new Hub((url) => new EventSource(url) as unknown as Stream);
 // The page's types are in force here too; of a shared worker's only this one is needed.
 const scope = self as unknown as { onconnect: (connection: MessageEvent) => void };
 
-// The worker holds a lock as long as it lives, and every tab waits for it: no other sign tells a tab that its worker ended.
+// The worker holds a lock as long as it lives, and every tab waits for it: no other sign shows a tab that its worker ended.
 const life = `thole-worker-${Math.random().toString(36).slice(2)}`;
 const alive = new Promise<void>((held) => {
   void navigator.locks.request(life, () => {

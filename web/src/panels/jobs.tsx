@@ -136,7 +136,7 @@ function Entry({ job, batch, onDone }: { job: Job; batch?: Batch; onDone: () => 
   );
 }
 
-/** Story tells which proof moved a batch; it is read when somebody wants to know. */
+/** Story shows which proof moved a batch; it is read on demand. */
 function Story({ batch }: { batch: Batch }) {
   const [open, setOpen] = useState(false);
   const [whole, setWhole] = useState<Batch>();

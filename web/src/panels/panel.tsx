@@ -10,7 +10,7 @@ import { Todos } from "./todos";
 
 const names: PanelName[] = ["agent", "todo", "ask", "jobs"];
 
-/** Panel stands beside the chat and never interrupts it. */
+/** Panel stands next to the chat and never interrupts it. */
 export function Panel() {
   const tab = useStore(prefs, (it) => it.tab);
   const pending = useSide((side) => side.questions.filter((it) => it.state === "pending").length);

@@ -24,7 +24,7 @@ const hiddenFor = 4000;
 const retryWaits = [300, 800, 2000, 4000, 8000];
 
 /**
- * Conversation is one session on one page: its messages (through the AI SDK's chat), what stands beside them, and the
+ * Conversation is one session on one page: its messages (through the AI SDK's chat), what stands next to them, and the
  * rules for staying in step with everybody else who talks to the same session.
  *
  * An answer is streamed only while the page can be seen, so that many tabs do not use up the browser's connections; what
@@ -48,7 +48,7 @@ export class Conversation {
   private again = false;
   private retries = 0;
   private timer?: ReturnType<typeof setTimeout>;
-  /** sending is the last message on its way; it tells whether that got through. */
+  /** sending is the last message on its way; it knows whether that got through. */
   private sending?: Promise<boolean>;
   /** taken is called when thole has what is being posted; unset: nothing is. */
   private taken?: () => void;
@@ -271,7 +271,7 @@ export class Conversation {
   }
 
   /**
-   * submit sends what stands in the field: it starts a run, waits for its turn behind a run, or goes into it. It returns why
+   * submit sends what stands in the field: it starts a run, waits for its turn after a run, or goes into it. It returns why
    * the message came back, or nothing once thole has it.
    */
   submit = (how: How, start: Start): Promise<Why | undefined> => this.dispatch(take(this.box.get()), how, start);
@@ -284,7 +284,7 @@ export class Conversation {
     const [box, message, before] = taken;
     this.box.set(box);
     underWay.set(this.id, this);
-    // One after the other: what was written behind a message that comes back is not sent ahead of it.
+    // One after the other: what was written after a message that comes back is not sent ahead of it.
     const earlier = this.sending;
     const outcome = (async (): Promise<Why | undefined> => {
       if (earlier && !(await earlier)) return { state: "after" };
@@ -348,7 +348,7 @@ export class Conversation {
       await this.posted(() => this.chat.sendMessage({ id: message.id, role: "user", parts }));
     } catch (error) {
       this.chat.messages = this.chat.messages.filter((it) => it.id !== message.id);
-      // Somebody else was faster: what was written waits for its turn.
+      // Another client was faster: what was written waits for its turn.
       if (!(error instanceof Problem && error.code === "busy")) throw error;
       await this.queue(message);
       void this.catchUp();
@@ -480,7 +480,7 @@ type Start = () => Partial<Session>;
 
 const problemFrom = (error: unknown): Problem => (error instanceof Problem ? error : silent());
 
-/** underWay are conversations with a message on its way: whoever comes back to one finds it as it is. */
+/** underWay are conversations with a message on its way: a user who comes back to one finds it as it is. */
 const underWay = new Map<string, Conversation>();
 
 /** conversationOf is the conversation of a chat; without a chat, one that was begun in this tab, or a new one. */

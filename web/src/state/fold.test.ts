@@ -23,7 +23,7 @@ describe("fold", () => {
     expect(side.session?.status.active).toBe(true);
   });
 
-  it("walks a run through its phases: its files are synced behind its end", () => {
+  it("walks a run through its phases: its files are synced after its end", () => {
     const mid = play(begin, event("run.started"), event("run.status", { phase: "running" }), event("run.ended", { outcome: "completed" }));
     expect(mid.run).toMatchObject({ outcome: "completed", phase: "syncing" });
     const side = play(begin, event("run.started"), event("run.status", { phase: "running" }), event("run.ended", { outcome: "completed" }), event("run.status", { phase: "exported" }), event("run.status", { phase: "succeeded" }));
@@ -78,7 +78,7 @@ describe("todos", () => {
     expect(applyTodos(next, { type: "todo.snapshot", todos: [todo("c", "todo")] })).toHaveLength(1);
   });
 
-  it("keeps the first appearance where the order does not tell", () => {
+  it("keeps the first appearance where the order does not decide", () => {
     expect(applyTodos([], { type: "todo.snapshot", todos: [todo("x", "todo"), todo("y", "todo"), todo("w", "todo")] }).map((it) => it.id)).toEqual(["x", "y", "w"]);
   });
 });

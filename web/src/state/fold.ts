@@ -5,7 +5,7 @@ export interface PhaseMark {
   at: string;
 }
 
-/** Side is everything about a session beside its messages: what the panels show. */
+/** Side is everything about a session besides its messages: what the panels show. */
 export interface Side {
   session?: Session;
   seq: number;
@@ -47,7 +47,7 @@ export function marksOf(run: Run | undefined): PhaseMark[] {
   return marks;
 }
 
-/** ordered sorts by order and keeps the first appearance where the order does not tell. */
+/** ordered sorts by order and keeps the first appearance where the order does not decide. */
 export const ordered = (todos: Todo[]): Todo[] => [...todos].sort((a, b) => a.order - b.order);
 
 /** fold applies one fact. Facts that were seen before change nothing. */
@@ -167,7 +167,7 @@ function attended(side: Side, at: string): Side {
 /** endPhase is where the pipeline leaves a run with each outcome. */
 export const endPhase = { completed: "succeeded", failed: "failed", interrupted: "canceled" } as const;
 
-// The answer is over; its files are synced behind it, unless nobody had begun.
+// The answer is over; its files are synced after it, unless nobody had begun.
 function ended(side: Side, event: ServerEvent): Side {
   const outcome = event.data.outcome ?? "completed";
   const to = side.run?.phase === "queued" ? endPhase[outcome] : "syncing";

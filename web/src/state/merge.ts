@@ -3,7 +3,7 @@ import type { ChatMessage } from "../api/types";
 /** names are what a message may be called: a message sent from here keeps our id until the server's own is known. */
 const names = (message: ChatMessage): string[] => (message.metadata?.client_id ? [message.id, message.metadata.client_id] : [message.id]);
 
-/** keyOf stays the same when the server's id replaces ours, so that nothing on the page is made anew. */
+/** keyOf stays the same when the server's id replaces ours, so that nothing on the page is rebuilt. */
 export const keyOf = (message: ChatMessage): string => message.metadata?.client_id ?? message.id;
 
 /**

@@ -18,7 +18,7 @@ export function choice(list: Providers | undefined): Provider | undefined {
   return usable.find((it) => it.name === prefs.get().provider) ?? usable.find((it) => it.name === list.default) ?? usable[0];
 }
 
-/** can tells whether an ability of a provider is proven; only proven ones are offered. */
+/** can reports whether an ability of a provider is proven; only proven ones are offered. */
 export const can = (provider: Provider | undefined, ability: keyof Provider["capabilities"]): boolean => provider?.capabilities[ability] === "validated";
 
 export function noteOf(provider: Provider | undefined, ability: string): string | undefined {

@@ -5,7 +5,7 @@ import { deleteSession, editSession, loadSessions, sessions } from "./sessions";
 const session = (id: string, name = id) => ({ id, name, preview: "" }) as unknown as Session;
 const answer = (body: unknown, status = 200) => new Response(status === 204 ? null : JSON.stringify(body), { status, headers: { "content-type": "application/json" } });
 
-/** server answers lists only when told to, with what it knew when it was asked. */
+/** server answers lists only on demand, with what it knew when it was asked. */
 function server(all: Session[]) {
   const lists: (() => void)[] = [];
   vi.stubGlobal(

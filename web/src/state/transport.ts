@@ -11,7 +11,7 @@ export interface Settings {
 
 /**
  * chatTransport calls taken as soon as thole has a message: before that, a lost line says nothing about it. It sends only the newest message: the server knows the others. Refusals keep their class, and a lost line
- * stays a TypeError, which is how the chat tells that the answer can be resumed.
+ * stays a TypeError, which is how the chat knows that the answer can be resumed.
  */
 export const chatTransport = (settings: () => Settings, taken: () => void): DefaultChatTransport<ChatMessage> =>
   new DefaultChatTransport<ChatMessage>({

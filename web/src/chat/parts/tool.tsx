@@ -149,7 +149,7 @@ export function ToolPart({ part }: { part: AnyTool }) {
   );
 }
 
-// The one thing that tells calls of a tool apart is mostly the first short text of its input.
+// The one thing that distinguishes calls of a tool is mostly the first short text of its input.
 function brief(input: unknown): string {
   if (typeof input !== "object" || input === null) return "";
   const first = Object.values(input).find((value) => typeof value === "string" && value.length > 0);

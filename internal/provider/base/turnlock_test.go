@@ -1,4 +1,4 @@
-package provider
+package base
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // TestTurnLock: one at a time acts, nobody after the end, and Wait returns behind the last.
@@ -45,8 +46,8 @@ func TestTurnLock(t *testing.T) {
 		if grace != time.Minute {
 			t.Errorf("grace %v", grace)
 		}
-		l.End(Ended{Outcome: thole.OutcomeInterrupted})
-		l.End(Ended{Outcome: thole.OutcomeFailed})
+		l.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
+		l.End(provider.Ended{Outcome: thole.OutcomeFailed})
 		_ = act() // whoever ended it may go on until it returns
 	}, func() { t.Error("it is not lost") })
 	before := acts
@@ -79,7 +80,7 @@ func TestAlarm(t *testing.T) {
 				t.Error("it is on after it rang")
 			}
 			a.Set(time.Second)
-			l.End(Ended{})
+			l.End(provider.Ended{})
 		})
 		time.Sleep(time.Minute)
 		if len(rang) != 2 || rang[0] != 17*time.Second || rang[1] != 61*time.Second {

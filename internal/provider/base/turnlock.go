@@ -1,9 +1,11 @@
-package provider
+package base
 
 import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // TurnLock serializes access to a turn's state between the CLI reader, session calls
@@ -13,7 +15,9 @@ type TurnLock struct {
 	over chan struct{} // closed when the turn takes no more
 	halt chan struct{} // closed when somebody asked to stop
 	once sync.Once
-	end  Ended // set before over is closed
+	end  provider.Ended // set before over is closed
+
+	alarms []*Alarm // of whoever acts
 }
 
 // NewTurnLock makes the lock of one turn.
@@ -30,7 +34,7 @@ func (l *TurnLock) Do(ctx context.Context, fn func() error) error {
 		return context.Cause(ctx)
 	}
 	if l.Ended() {
-		return ErrNoTurn
+		return provider.ErrNoTurn
 	}
 	return fn()
 }
@@ -42,7 +46,7 @@ func (l *TurnLock) Act(fn func()) bool {
 
 // End says how the turn ended and that it takes no more. Whoever acts calls it;
 // only the first call counts.
-func (l *TurnLock) End(ended Ended) {
+func (l *TurnLock) End(ended provider.Ended) {
 	if !l.Ended() {
 		l.end = ended
 		close(l.over)
@@ -71,12 +75,15 @@ const hurried = 2 * time.Second
 // Wait returns how the turn ended, when nobody acts on it any more. It acts when
 // somebody asks to stop or ctx ends, with how long that may take, and when the CLI
 // is gone.
-func (l *TurnLock) Wait(ctx context.Context, gone <-chan struct{}, grace time.Duration, stop func(grace time.Duration), lost func()) Ended {
+func (l *TurnLock) Wait(ctx context.Context, gone <-chan struct{}, grace time.Duration, stop func(grace time.Duration), lost func()) provider.Ended {
 	halt, done := l.halt, ctx.Done()
 	for {
 		select {
 		case <-l.over:
 			l.hold <- struct{}{} // whoever ended it has returned
+			for _, a := range l.alarms {
+				a.Off()
+			}
 			<-l.hold
 			return l.end
 		case <-halt:
@@ -101,8 +108,12 @@ type Alarm struct {
 	at   time.Time // when t fires
 }
 
-// NewAlarm makes one that is off.
-func (l *TurnLock) NewAlarm(ring func()) *Alarm { return &Alarm{lock: l, ring: ring} }
+// NewAlarm makes one that is off. It is off again when Wait returns.
+func (l *TurnLock) NewAlarm(ring func()) *Alarm {
+	a := &Alarm{lock: l, ring: ring}
+	l.alarms = append(l.alarms, a)
+	return a
+}
 
 // Set makes it ring after d, and not at any earlier time it was set to. Setting it
 // again and again to later times, as each delta does, costs next to nothing.

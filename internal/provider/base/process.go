@@ -1,0 +1,99 @@
+package base
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// Path is the PATH of a CLI whose session names none.
+const Path = "/usr/local/bin:/usr/bin:/bin"
+
+// Environ is the whole environment of a CLI: what the session gives over what the
+// driver suggests, and over both what it insists on. Nothing is inherited.
+func Environ(cfg provider.SessionConfig, suggested, fixed map[string]string) map[string]string {
+	env := map[string]string{"PATH": Path, "HOME": filepath.Join(cfg.Data, "home")}
+	for _, m := range []map[string]string{suggested, cfg.Env, fixed} {
+		maps.Copy(env, m)
+	}
+	return env
+}
+
+// Launch makes the directories and starts the CLI in the workspace.
+func (s *Session[C]) Launch(env map[string]string, args []string, dirs ...string) (*process.Process, error) {
+	for _, dir := range append(dirs, s.Cfg.Auth) {
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, thole.Errorf(thole.CodeUnavailable, "%s: make the data directory: %w", s.Name, err)
+		}
+	}
+	return process.Start(process.Spec{Path: s.Binary, Args: args, Dir: s.Cfg.Dir, Env: env, Secrets: provider.Secrets(env)})
+}
+
+// Process is a CLI's process; a driver embeds it in what speaks to it.
+type Process struct {
+	*process.Process
+	Read <-chan struct{} // closed when its last word was read; nil: nobody waits for that
+}
+
+// Dead reports whether it has ended.
+func (p Process) Dead() bool {
+	select {
+	case <-p.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Close implements CLI.
+func (p Process) Close(grace time.Duration) {
+	if grace > 0 {
+		p.Stop(grace)
+	} else {
+		p.Kill()
+	}
+	if p.Read != nil {
+		<-p.Read
+	}
+}
+
+// KeepOut keeps a login out of the data that is synced: what lies at path goes to
+// auth, and linked says that the CLI finds it there through a link. A refresh may
+// have put a file in the link's place. Kept or not, it must not be synced.
+func KeepOut(path, auth string, linked bool) error {
+	if auth == "" || path == "" {
+		return nil
+	}
+	target := filepath.Join(auth, filepath.Base(path))
+	if to, err := os.Readlink(path); linked && err == nil && to == target {
+		return nil
+	}
+	err := os.MkdirAll(auth, 0o700)
+	if info, there := os.Lstat(path); there == nil {
+		if err == nil && info.Mode().IsRegular() {
+			var data []byte
+			if data, err = os.ReadFile(path); err == nil {
+				err = os.WriteFile(target, data, 0o600)
+			}
+		}
+		err = errors.Join(err, os.Remove(path))
+	}
+	if linked && err == nil {
+		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+			err = os.Symlink(target, path)
+		}
+	}
+	if err != nil {
+		return thole.Errorf(thole.CodeInternal, "keep a login outside of what is synced: %w", err)
+	}
+	return nil
+}

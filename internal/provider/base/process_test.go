@@ -1,0 +1,41 @@
+package base
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A login that was written inside the synced tree leaves it, and one that is linked
+// is found through the link.
+func TestKeepOut(t *testing.T) {
+	for _, linked := range []bool{false, true} {
+		root := t.TempDir()
+		auth, inside := filepath.Join(root, "auth"), filepath.Join(root, "data", "cli", "auth.json")
+		if err := KeepOut(inside, auth, linked); err != nil { // nothing there yet
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(inside), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(inside)
+		for _, login := range []string{"first", "fresh"} { // a refresh replaces the link by a file
+			os.Remove(inside)
+			if err := os.WriteFile(inside, []byte(login), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := KeepOut(inside, auth, linked); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if raw, _ := os.ReadFile(filepath.Join(auth, "auth.json")); string(raw) != login {
+				t.Errorf("linked %v: the login is lost: %q", linked, raw)
+			}
+			info, err := os.Lstat(inside)
+			if linked && (err != nil || info.Mode()&os.ModeSymlink == 0) || !linked && !os.IsNotExist(err) {
+				t.Errorf("linked %v: inside is %v, %v", linked, info, err)
+			}
+		}
+	}
+}

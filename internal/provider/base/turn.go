@@ -1,0 +1,109 @@
+package base
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/provider"
+)
+
+// Running is a CLI's own part of a turn, with Turn embedded. All but Gone, Steer
+// and Finish are called by whoever acts by the turn's lock.
+type Running interface {
+	Base() *Turn
+	// Begin hands the turn to the CLI; with an error it did not begin.
+	Begin(ctx context.Context) error
+	// Interrupt asks the CLI to stop; what it does not do within grace ends by Kill.
+	Interrupt(grace time.Duration)
+	Kill()
+	// Gone is closed when the CLI says no more.
+	Gone() <-chan struct{}
+	// Lost says why the CLI is gone, unless it ends the turn in another way.
+	Lost() (why string)
+	// Steer takes the lock by itself: some CLIs answer only while others act.
+	Steer(ctx context.Context, input []thole.Input, clientID string) error
+	Answer(ctx context.Context, ask thole.AskID, answer event.Answer) error
+	Defer(ctx context.Context, ask thole.AskID) error
+	// Finish tells what there is to tell before the end.
+	Finish(ended provider.Ended)
+}
+
+// Turn is one turn in progress. Everything but Lock belongs to whoever acts by it.
+type Turn struct {
+	provider.Turn // with the session's settings where it says none
+	Em            *provider.Emitter
+	Lock          *TurnLock
+
+	Stall   *Alarm // a silent model call
+	Stalled bool
+	// Excused says that it is not the model that is silent; nil: it is.
+	Excused func() bool
+
+	opts    *Options
+	run     Running
+	grace   *Alarm // an interrupt that is not obeyed
+	refused error
+}
+
+func newTurn(o *Options, turn provider.Turn, emit func(event.Event)) *Turn {
+	t := &Turn{Turn: turn, Em: provider.NewEmitter(turn.ID, emit), Lock: NewTurnLock(), opts: o}
+	t.grace = t.Lock.NewAlarm(func() { t.run.Kill() })
+	t.Stall = t.Lock.NewAlarm(func() {
+		if t.Excused == nil || !t.Excused() {
+			t.Stalled = true
+			t.Abort(o.StopGrace)
+		}
+	})
+	return t
+}
+
+// Base is what every driver has of a turn.
+func (t *Turn) Base() *Turn { return t }
+
+// Listen makes a silent model call fail the turn, after a wait that is known.
+func (t *Turn) Listen(wait time.Duration) { t.Stall.Set(max(wait, 0) + t.opts.Stall) }
+
+// Refuse ends a turn that did not begin.
+func (t *Turn) Refuse(err error) {
+	t.refused = err
+	t.Lock.End(provider.Ended{})
+}
+
+// Cancel stops the turn because somebody asked for it.
+func (t *Turn) Cancel() { t.halt(t.opts.StopGrace) }
+
+func (t *Turn) halt(grace time.Duration) {
+	t.Em.Interrupt()
+	t.Abort(grace)
+}
+
+// Abort stops the turn: the CLI is asked, and killed when it does not within grace.
+func (t *Turn) Abort(grace time.Duration) {
+	t.grace.Set(grace)
+	t.run.Interrupt(grace)
+}
+
+// StallEnd is the end of a turn whose model stayed silent.
+func (t *Turn) StallEnd() provider.Ended {
+	return provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrNetwork, fmt.Sprintf("the model sent nothing for %v in the middle of an answer", t.opts.Stall), 0)}
+}
+
+func (t *Turn) crashed(why string) {
+	ended := provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, t.opts.Name+" ended in the middle of the turn: "+why, 0)}
+	if t.Stalled {
+		ended = t.StallEnd()
+	}
+	t.Lock.End(ended)
+}
+
+// Defer is not supported: most CLIs forget what they ask with their process.
+func (t *Turn) Defer(context.Context, thole.AskID) error { return provider.ErrUnsupported }
+
+// Message is input for the running turn, which the CLI calls native.
+func (t *Turn) Message(native string, input []thole.Input, clientID string) *event.Item {
+	now := time.Now().UTC()
+	return &event.Item{ID: t.Em.ItemID(native), Kind: event.ItemUserMessage, State: event.StateCompleted, Content: input, ClientID: clientID, Stamp: thole.Stamp{Started: now, Ended: now}}
+}

@@ -1,0 +1,94 @@
+// Package table is what is written down of each agent CLI: one row each, data
+// only. Whoever needs a difference between them reads a member of a row; nobody
+// outside of internal/provider asks for a provider by its name.
+package table
+
+import thole "github.com/tholehq/thole"
+
+// CLI is one row.
+type CLI struct {
+	Name string
+	// Long is what some clients call it.
+	Long string
+	// Install is the command that brings it.
+	Install string
+	// Chat says that chat clients have routes that stand for it alone.
+	Chat bool
+	// Modes are its own words for the neutral profiles, in the order of Profiles. In
+	// every mode of plan the host denies what the CLI would let through.
+	Modes [4]string
+	Login Login
+	// Project is the directory of its settings in a project, and Home that of its data
+	// in the user's home; Data is where the latter leads below the agents' data.
+	Project, Home, Data string
+}
+
+// Login says where a CLI keeps its login.
+type Login struct {
+	// File is its name, which the driver expects in SessionConfig.Auth too; it is in
+	// the directory Dir below the home, unless a variable moves that.
+	File, Dir, Variable string
+	// Env are the variables it reads keys and endpoints from.
+	Env []string
+	// Tokens are the members of the file that a refresh changes, and so all that is
+	// ever taken from an executor. * is any name.
+	Tokens []string
+}
+
+// Profiles are the neutral profiles in the order of CLI.Modes.
+var Profiles = [4]thole.Profile{thole.ProfilePlan, thole.ProfileAsk, thole.ProfileEdit, thole.ProfileFull}
+
+// Contract is the CLI whose own protocol the thread contract is: its models keep
+// their names there, its modes are the contract's words, and its terminal is a
+// client. It is also what runs where nobody chose.
+const Contract = "codex"
+
+// CLIs are all rows.
+var CLIs = []CLI{
+	{
+		Name: Contract, Long: "codex-cli", Install: "npm install -g @openai/codex",
+		Modes: [4]string{"never/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access"}, // approval policy "/" sandbox
+		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
+			Tokens: []string{"tokens.id_token", "tokens.access_token", "tokens.refresh_token", "last_refresh"}},
+		Project: ".codex", Home: ".codex", Data: "codex",
+	},
+	{
+		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
+		Modes: [4]string{"plan", "default", "acceptEdits", "bypassPermissions"}, // permission mode
+		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR",
+			Env:    []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+			Tokens: []string{"claudeAiOauth.accessToken", "claudeAiOauth.refreshToken", "claudeAiOauth.expiresAt", "claudeAiOauth.refreshTokenExpiresAt"}},
+		Project: ".claude", Home: ".claude", Data: "claude/claude",
+	},
+	{
+		// Nothing links ~/.opencode: it holds no conversation, and opencode installs
+		// packages into it.
+		Name: "opencode", Install: "npm install -g opencode-ai", Chat: true,
+		Modes: [4]string{"plan", "build/ask", "build/edit", "build/allow"}, // agent, with the permission rule that goes with it
+		Login: Login{File: "auth.json", Dir: ".local/share/opencode",
+			Env:    []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
+			Tokens: []string{"*.access", "*.refresh", "*.expires"}},
+		Project: ".opencode", Home: ".local/share/opencode", Data: "opencode/opencode/data/opencode",
+	},
+	{Name: "test", Modes: [4]string{"plan", "ask", "edit", "full"}},
+}
+
+// Of is the row of a name, the zero one where there is none.
+func Of(name string) CLI {
+	for _, c := range CLIs {
+		if c.Name == name {
+			return c
+		}
+	}
+	return CLI{}
+}
+
+// Named is the name of a CLI that may be called by its long one.
+func Named(name string) string {
+	for _, c := range CLIs {
+		if c.Long != "" && c.Long == name {
+			return c.Name
+		}
+	}
+	return name
+}

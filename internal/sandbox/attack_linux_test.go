@@ -1,0 +1,322 @@
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
+	protocol "github.com/tholehq/thole/protocol/exec"
+)
+
+// The attacker is inside a sandbox that Wrap made. Each attack is first shown to
+// succeed when its guard is struck from the command line, then to fail as shipped.
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "attack" {
+		runtime.LockOSThread()
+		if err := attack(os.Args[2], os.Args[3:]...); err != nil {
+			fmt.Println("failed:", err)
+			os.Exit(1)
+		}
+		fmt.Println("done")
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func attack(name string, args ...string) error {
+	switch name {
+	case "connect":
+		c, err := net.Dial(args[0], args[1])
+		if err == nil {
+			c.Close()
+		}
+		return err
+	case "vsock":
+		_, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
+		return err
+	case "trace":
+		return unix.PtraceSeize(os.Getppid())
+	case "again": // for as long as it lives
+		for {
+			_ = os.MkdirAll(args[0]+"/made", 0o755)
+			if err := os.WriteFile(args[1], nil, 0o600); err != nil {
+				return err
+			}
+		}
+	case "namespace":
+		return exec.Command("unshare", "-U", "true").Run()
+	}
+	return fmt.Errorf("unknown attack %q", name)
+}
+
+// cell is a place with a writable directory, and who is there.
+type cell struct {
+	*testing.T
+	dir, self string
+	wrapper   *Wrapper
+}
+
+func newCell(t *testing.T) *cell {
+	lab.Bwrap(t)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cell{t, dir, self, NewWrapper(nil)}
+}
+
+func (c *cell) policy(network string, own []string, entries ...protocol.FSEntry) *Policy {
+	c.Helper()
+	p, err := Compile(&protocol.Sandbox{WindowsLevel: "disabled", Permissions: protocol.Permissions{Type: protocol.PermissionsManaged, Network: network,
+		FileSystem: &protocol.FileSystemPolicy{Type: protocol.FSRestricted, Entries: append(entries, entry("/", protocol.AccessRead), entry(c.dir, protocol.AccessWrite))}}},
+		Place{Cwd: c.dir, Own: own})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return p
+}
+
+// run runs a program in the sandbox; guards are struck out: flags with their
+// operands, or mounts on a path.
+func (c *cell) run(p *Policy, without []string, argv ...string) (string, bool) {
+	c.Helper()
+	w, err := c.wrapper.Wrap(p, c.dir, argv[0], argv, "")
+	if err != nil {
+		c.Fatal(err)
+	}
+	cmd := exec.Command(w.Path)
+	cmd.Args, cmd.ExtraFiles = strike(w.Argv, without), w.Files
+	cmd.Dir = "/"
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	for _, f := range w.Files {
+		f.Close()
+	}
+	w.Stays.Started()
+	err = cmd.Wait()
+	w.Stays.End()
+	return strings.TrimSpace(out.String()), err == nil
+}
+
+// operands of the flags that tests strike out or look into.
+var operands = map[string]int{"--seccomp": 1, "--ro-bind": 2, "--bind": 2, "--ro-bind-data": 2, "--tmpfs": 1, "--remount-ro": 1, "--perms": 1, "--disable-userns": 0}
+
+func strike(argv, without []string) []string {
+	var groups [][]string
+	at := slices.Index(argv, "--")
+	argv, program := argv[:at], argv[at:]
+	for i := 0; i < len(argv); i += len(groups[len(groups)-1]) {
+		groups = append(groups, argv[i:i+operands[argv[i]]+1])
+	}
+	for i := len(groups) - 1; i >= 0; i-- {
+		g := groups[i]
+		last := g[0] == "--perms" && len(groups[i+1]) == 0 // belongs to the next
+		if last || slices.Contains(without, g[0]) || len(g) > 1 && slices.Contains(without, g[len(g)-1]) {
+			groups[i] = nil
+		}
+	}
+	return append(slices.Concat(groups...), program...)
+}
+
+// TestAttacks is the list of what was possible once.
+func TestAttacks(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		c := newCell(t)
+		door := filepath.Join(lab.Open(t), "door")
+		home := filepath.Join(lab.Open(t), "home")
+		if err := os.Mkdir(home, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{door, home + "/sock"} {
+			l, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+		}
+		own := []string{home, door}
+		closed, open := c.policy(protocol.NetworkRestricted, nil), c.policy(protocol.NetworkEnabled, nil)
+		hiding := c.policy(protocol.NetworkEnabled, own)
+		for _, a := range []struct {
+			name    string
+			policy  *Policy
+			without []string
+			argv    []string
+		}{
+			{"unix socket", closed, []string{"--seccomp"}, []string{c.self, "attack", "connect", "unix", door}},
+			{"vsock", closed, []string{"--seccomp"}, []string{c.self, "attack", "vsock"}},
+			{"vsock, network", open, []string{"--seccomp"}, []string{c.self, "attack", "vsock"}},
+			{"bubblewrap traced", closed, []string{"--seccomp"}, []string{c.self, "attack", "trace"}},
+			{"bubblewrap traced, network", open, []string{"--seccomp"}, []string{c.self, "attack", "trace"}},
+			{"user namespace by flag", closed, []string{"--seccomp", "--disable-userns"}, []string{c.self, "attack", "namespace"}},
+			{"own socket", hiding, own, []string{c.self, "attack", "connect", "unix", door}},
+			{"socket in own home", hiding, own, []string{c.self, "attack", "connect", "unix", home + "/sock"}},
+			{"own home listed", hiding, own, []string{"/bin/ls", home}},
+			{"settings", closed, []string{c.dir + "/.codex"}, []string{"/bin/sh", "-c", "chmod 755 .codex; mkdir -p .codex && echo x > .codex/config.toml && rm -r .codex"}},
+			{"a hook", closed, []string{c.dir + "/.git"}, []string{"/bin/sh", "-c", "chmod 755 .git; mkdir -p .git/hooks && echo x > .git/hooks/post-checkout && rm -r .git"}},
+			{"skills", open, []string{c.dir + "/.agents"}, []string{"/bin/sh", "-c", "chmod 755 .agents; mkdir -p .agents && echo x > .agents/f && rm -r .agents"}},
+			{"keys", open, []string{c.dir + "/.aws"}, []string{"/bin/sh", "-c", "chmod 755 .aws; mkdir -p .aws && echo x > .aws/f && rm -r .aws"}},
+			{"settings moved in", closed, []string{c.dir + "/.codex"}, []string{"/bin/sh", "-c", "mkdir made && { rmdir .codex; mv -T made .codex && rm -r .codex; }"}},
+		} {
+			out, ok := c.run(a.policy, a.without, a.argv...)
+			if !ok {
+				t.Errorf("%s does not work without its guard, so nothing is proven: %s", a.name, out)
+			}
+			if out, ok := c.run(a.policy, nil, a.argv...); ok {
+				t.Errorf("%s: %s", a.name, out)
+			}
+			_ = os.RemoveAll(c.dir + "/made")
+			if left, err := os.ReadDir(c.dir); err != nil || len(left) > 0 {
+				t.Fatalf("%s left %v, %v", a.name, left, err)
+			}
+		}
+		// What the filter leaves: debuggers where there is a network, pairs of sockets.
+		if out, ok := c.run(open, nil, "/bin/sh", "-c", "exec 2>&1; echo fine"); !ok || out != "fine" {
+			t.Errorf("an ordinary program: %s", out)
+		}
+	})
+}
+
+// TestExistingAndNamed: what is there stays readable; who names a path decides.
+func TestExistingAndNamed(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		c := newCell(t)
+		if err := os.MkdirAll(c.dir+"/.git/hooks", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(c.dir+"/.git/config", []byte("kept"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p := c.policy(protocol.NetworkRestricted, nil)
+		if out, ok := c.run(p, nil, "/bin/cat", ".git/config"); !ok || out != "kept" {
+			t.Errorf("read: %s", out)
+		}
+		if out, ok := c.run(p, nil, "/bin/sh", "-c", "echo x > .git/hooks/h"); ok {
+			t.Errorf("a hook was written: %s", out)
+		}
+		named := c.policy(protocol.NetworkRestricted, nil, entry(c.dir+"/.git", protocol.AccessWrite))
+		if out, ok := c.run(named, nil, "/bin/sh", "-c", "echo x > .git/hooks/h"); !ok {
+			t.Errorf("the profile allows it: %s", out)
+		}
+		// Something deeper that is not there holds its first missing parent.
+		deep := c.policy(protocol.NetworkRestricted, nil, entry(c.dir+"/a/b/c", protocol.AccessDeny))
+		if out, ok := c.run(deep, nil, "/bin/sh", "-c", "mkdir -p a/b/c"); ok {
+			t.Errorf("a denied path was made: %s", out)
+		}
+		if err := os.Symlink("/nowhere", c.dir+"/.codex"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.wrapper.Wrap(c.policy(protocol.NetworkRestricted, nil), c.dir, "/bin/true", []string{"true"}, ""); err == nil {
+			t.Error("a link that can be replaced is no protection")
+		}
+		left, err := os.ReadDir(c.dir)
+		if err != nil || len(left) != 2 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	})
+}
+
+// TestNothingIsMadeAtTheEnd: bubblewrap ends before what runs on in the background
+// is killed; the guard stays until that is gone. Here nobody kills it in time.
+func TestNothingIsMadeAtTheEnd(t *testing.T) {
+	c := newCell(t)
+	script := c.self + ` attack again .codex running >/dev/null 2>&1 & while ! test -e running; do :; done`
+	w, err := c.wrapper.Wrap(c.policy(protocol.NetworkRestricted, nil), c.dir, "/bin/sh", []string{"sh", "-c", script}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(w.Path)
+	cmd.Args, cmd.ExtraFiles, cmd.Dir = strike(w.Argv, []string{"--die-with-parent"}), w.Files, "/"
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range w.Files {
+		f.Close()
+	}
+	w.Stays.Started()
+	first, err := unix.Dup(int(w.Stays.end.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(first)
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.Stays.End() }()
+	for range 300 { // it lives and tries
+		_ = os.Remove(c.dir + "/running")
+		poll.Until(t, "the attacker", func() bool { _, err := os.Stat(c.dir + "/running"); return err == nil })
+	}
+	if fi, err := os.Lstat(c.dir + "/.codex"); err != nil || !isPlaceholder(fi) {
+		t.Errorf("the guard is gone before the attacker: %v, %v", fi, err)
+	}
+	if err := unix.PidfdSendSignal(first, unix.SIGKILL, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	_ = os.Remove(c.dir + "/running")
+	if left, err := os.ReadDir(c.dir); err != nil || len(left) > 0 {
+		t.Fatalf("left: %v, %v", left, err)
+	}
+}
+
+// TestPlaceholdersOfMany: the last sandbox removes them, none removes another's,
+// and what a killed server left goes with the next.
+func TestPlaceholdersOfMany(t *testing.T) {
+	c := newCell(t)
+	p := c.policy(protocol.NetworkRestricted, nil)
+	if err := unix.Mkdir(c.dir+"/.aws", unix.S_ISVTX|0o555); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 15 {
+				if out, ok := c.run(c.policy(protocol.NetworkRestricted, nil), nil, "/bin/sh", "-c", "(while :; do mkdir -p .codex/x .aws/x; done) 2>/dev/null & mkdir .codex .aws && echo made"); ok {
+					t.Errorf("made: %s", out)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if left, err := os.ReadDir(c.dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	// What somebody put there meanwhile is theirs.
+	w, err := c.wrapper.Wrap(p, c.dir, "/bin/true", []string{"true"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range w.Files {
+		f.Close()
+	}
+	if os.Getuid() == 0 {
+		if err := os.WriteFile(c.dir+"/.codex/mine", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Stays.End()
+	if fi, err := os.Stat(c.dir + "/.codex"); os.Getuid() == 0 && (err != nil || fi.Mode().Perm() != 0o755 || isPlaceholder(fi)) {
+		t.Errorf("somebody's directory: %v, %v", fi, err)
+	}
+}
