@@ -22,6 +22,10 @@ var (
 // diskPart is how much of its time a look at a disk may take: one in diskPart.
 const diskPart = 20
 
+// diskSlack is what a turn that begins beyond the limit may still take: records of
+// the turn itself are written there too.
+const diskSlack = 16 << 20
+
 // askAgain is when an executor that was asked to stop and still runs is asked again,
 // or another one if it works.
 const askAgain = 30 * time.Second
@@ -46,7 +50,7 @@ func (w *worker) watchDisk(ctx context.Context, id thole.ExecutorID, end context
 		case err != nil:
 			w.log.Debug("look at the disk of an executor", "executor", id, "err", err)
 		case first:
-			limit = max(limit, used)
+			limit = max(limit, used+diskSlack)
 		case used > limit:
 			w.log.Warn("executor took more disk than it may", "executor", id, "thread", w.lease.Thread, "limit_mb", w.cfg.Room.Disk>>20)
 			end(errDisk)

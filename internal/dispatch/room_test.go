@@ -66,7 +66,7 @@ func TestNoMoreExecutorsThanMayRun(t *testing.T) {
 // stuck is a store that never answers.
 type stuck struct{ *shelf }
 
-func (stuck) Sync(ctx context.Context, _ dispatch.Target, _ string) (string, error) {
+func (stuck) Sync(ctx context.Context, _ dispatch.ExecutorWorkspace, _ string) (string, error) {
 	<-ctx.Done()
 	return "", ctx.Err()
 }
