@@ -31,6 +31,10 @@ func (k AskKind) Approval() bool {
 	return false
 }
 
+// Parks reports whether an ask of this kind can wait without its agent: what an MCP
+// server or a client's tool wants is gone with the process that wants it.
+func (k AskKind) Parks() bool { return k == AskInput || k.Approval() }
+
 // AskState is durable. pending moves once, to exactly one of the others; only
 // self_answered may come after another of them, because the agent's word on what
 // it did comes last.

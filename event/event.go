@@ -69,6 +69,8 @@ type Data struct {
 	Text    string           `json:"text,omitempty"`
 	Limits  []Limit          `json:"limits,omitempty"`
 
+	Network []Traffic `json:"network,omitempty"`
+
 	Message *Message `json:"message,omitempty"`
 	// MessageID names the queued message or steer that the event is about.
 	MessageID thole.MessageID `json:"message_id,omitempty"`

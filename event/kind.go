@@ -36,6 +36,8 @@ const (
 	ErrorReported Kind = "error.reported" // Error.Retrying: the turn goes on
 	NoteReported  Kind = "note.reported"  // Text, a warning worth showing
 	LimitsUpdated Kind = "limits.updated" // Limits of the agent's account, as they are now
+	// NetworkUpdated has what a run's processes sent over the network, at the run's end: Network.
+	NetworkUpdated Kind = "network.updated"
 
 	QueueAdded     Kind = "queue.added"
 	QueueEdited    Kind = "queue.edited"
@@ -48,7 +50,7 @@ var Kinds = []Kind{
 	ThreadCreated, ThreadUpdated, ThreadDeleted, ThreadStatus,
 	TurnStarted, TurnPhase, TurnSteered, SteerTaken, SteerRefused, TurnInterrupt, TurnEnded,
 	StepStarted, StepEnded, StepReset, ItemStarted, ItemDelta, ItemUpdated, ItemCompleted,
-	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported, LimitsUpdated,
+	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported, LimitsUpdated, NetworkUpdated,
 	QueueAdded, QueueEdited, QueueRemoved, QueueReordered,
 }
 

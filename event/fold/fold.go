@@ -56,7 +56,7 @@ func (s *State) foldKind(e event.Event, c *Changes) error {
 	switch e.Kind {
 	case event.ThreadUpdated:
 		s.update(e)
-	case event.ThreadDeleted, event.NoteReported, event.LimitsUpdated, event.StepEnded:
+	case event.ThreadDeleted, event.NoteReported, event.LimitsUpdated, event.NetworkUpdated, event.StepEnded:
 	case event.TurnStarted, event.TurnPhase, event.TurnSteered, event.SteerRefused, event.TurnInterrupt, event.TurnEnded, event.UsageUpdated, event.ErrorReported:
 		return s.foldTurn(e, c)
 	case event.StepStarted:

@@ -85,7 +85,7 @@ func movesOf(k event.Kind) map[Slot][]Slot {
 			Waiting: {Running, Waiting},
 			Parked:  {Queued, Parked},
 		}
-	case event.StepStarted, event.StepEnded, event.StepReset, event.ItemUpdated, event.TodoSnapshot, event.TodoUpdate, event.UsageUpdated, event.ErrorReported, event.LimitsUpdated:
+	case event.StepStarted, event.StepEnded, event.StepReset, event.ItemUpdated, event.TodoSnapshot, event.TodoUpdate, event.UsageUpdated, event.ErrorReported, event.LimitsUpdated, event.NetworkUpdated:
 		return stay(Running, Waiting)
 	case event.ItemStarted, event.ItemCompleted:
 		// Our own items (the user's message, the rest of a turn that was cut off) also

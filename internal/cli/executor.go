@@ -9,13 +9,16 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/system"
 )
 
 func newExecutor(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "executor", Short: "See executors and save their files, or run the service of one"}
 	cfg := system.ExecutordConfig{}
+	var box string
 	serve := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve turns, files and terminals of one executor to the dispatcher",
@@ -28,6 +31,12 @@ func newExecutor(env *Env) *cobra.Command {
 					return thole.Errorf(thole.CodeInvalid, "%s: %w", config.Variable("executor.orphan_timeout"), err)
 				}
 				cfg.Orphan = after
+			}
+			if box != "" {
+				cfg.Box = &wire.Box{}
+				if err := strictjson.Unmarshal([]byte(box), cfg.Box); err != nil {
+					return thole.Errorf(thole.CodeInvalid, "--box: %w", err)
+				}
 			}
 			cfg.Logger = slog.New(slog.NewJSONHandler(env.Err, nil))
 			return system.ServeExecutord(cmd.Context(), cfg)
@@ -43,6 +52,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Dirs.Auth, "auth", "/run/thole/auth", "credentials; never synced")
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
+	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run next to executord")
 	_ = serve.MarkFlagRequired("token-file")
 	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox())
 	return cmd

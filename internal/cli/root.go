@@ -69,6 +69,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"codex":       newCodex,
 		"exec-server": newExecServer, "exec-as": newExecAs,
 		"executor": newExecutor,
+		"box":      newInBox,
 		"up":       newUp,
 		"service":  newService,
 		"login":    newLogin, "token": newToken,

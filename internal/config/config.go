@@ -16,6 +16,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/egress"
 )
 
 // Config is every setting. A field's key is the path of its toml names,
@@ -26,6 +27,7 @@ type Config struct {
 	HTTP      HTTP      `toml:"http"`
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
+	Egress    Egress    `toml:"egress"`
 	Workspace Workspace `toml:"workspace"`
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
@@ -87,6 +89,13 @@ type Executor struct {
 	// MaxLive is how many executors run at a time.
 	MaxLive     int           `toml:"max_live"`
 	SyncTimeout time.Duration `toml:"sync_timeout"`
+}
+
+// Egress says what agents reach over the network.
+type Egress struct {
+	Policy  string   `toml:"policy"`  // none, gateway, list, open
+	Names   []string `toml:"names"`   // of policy list
+	Private []string `toml:"private"` // HOST:PORT of this machine or its network
 }
 
 // Workspace says what threads' files are made of.
@@ -184,6 +193,7 @@ func Default() Config {
 		Objects: Objects{Kind: "dir", Style: "auto", Credentials: "auto"},
 		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
 			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512, DiskMB: 20480, MaxLive: 64, SyncTimeout: 30 * time.Minute},
+		Egress:   Egress{Policy: string(egress.Open)},
 		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
 		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail", ApprovalTimeout: 24 * time.Hour, ApprovalPolicy: "fail"},
@@ -211,6 +221,9 @@ func (c *Config) Validate() error {
 		oneOf("executor.kind", c.Executor.Kind, "local"),
 		oneOf("executor.isolation", c.Executor.Isolation, "box", "none"),
 		c.positive("executor.uid_base", c.Executor.UIDBase > 0),
+		oneOf("egress.policy", c.Egress.Policy, "none", "gateway", "list", "open"),
+		c.each("egress.names", c.Egress.Names, egress.CheckName),
+		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
@@ -268,6 +281,15 @@ func (c *Config) Validate() error {
 	for _, err := range checks {
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) each(key string, entries []string, check func(string) error) error {
+	for _, s := range entries {
+		if err := check(s); err != nil {
+			return c.bad(key, "has an %s", err)
 		}
 	}
 	return nil

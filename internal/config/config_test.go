@@ -63,6 +63,10 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		"s3 with half a key":    {file: s3Bucket + `access_key = "a"`, want: "objects.secret_key_file"},
 		"s3 with no key":        {file: s3Bucket + `credentials = "static"`, want: "objects.access_key"},
 		"s3 in no style":        {file: s3Bucket + `style = "tilde"`, want: "objects.style"},
+		"no such egress policy": {flags: map[string]string{"egress.policy": "some"}, want: "config key egress.policy (from flag) must be one of none, gateway, list, open", hint: "then it is open"},
+		"egress name with path": {file: "[egress]\nnames = ['example.com/x']", want: `egress.names`},
+		"private without port":  {file: "[egress]\nprivate = ['db']", want: `has an invalid target "db": must be HOST:PORT`},
+		"private metadata":      {file: "[egress]\nprivate = ['169.254.169.254:80']", want: "never reachable"},
 		"number that is a word": {flags: map[string]string{"delivery.max_bytes": "1k"}, want: "whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -311,11 +311,10 @@ func (f *forwarder) cancel(ctx context.Context) {
 	}
 }
 
-// parkLater gives a question some time to be answered while the agent waits, and
-// then parks the turn, if the provider can take the answer up later. Approvals
-// too hold no slot while they wait, but only questions can be parked.
+// parkLater gives an ask some time to be answered while the agent waits, and then
+// parks the turn, if the provider can take the answer up later.
 func (f *forwarder) parkLater(ctx context.Context, ask event.Ask) {
-	if f.timers[ask.ID] != nil || ask.Kind != event.AskInput || !f.info.Capabilities.AskSurvives.OK() {
+	if f.timers[ask.ID] != nil || !ask.Kind.Parks() || !f.info.Capabilities.AskSurvives.OK() {
 		return
 	}
 	f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() {

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/tholehq/thole/internal/box"
 )
 
 // Config shapes a Server. Zero fields take the defaults.
@@ -23,6 +25,8 @@ type Config struct {
 	// arguments, executes the program under that argv[0]. It is needed only for
 	// arg0 inside a sandbox; without it such a start is refused.
 	Helper []string
+	// Box is where processes run, nil here. The paths are the same inside.
+	Box func() (*box.Box, error)
 	// Own are files and directories of the server that no sandbox shows: sockets
 	// that it answers on, tokens, its home.
 	Own []string

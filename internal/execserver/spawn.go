@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tholehq/thole/internal/box"
 	children "github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/sandbox"
 )
@@ -30,10 +31,10 @@ type command struct {
 //
 // The exit is awaited through a pollable descriptor, so a waiting process costs
 // no thread.
-func (p *process) spawn(c *command) (*os.File, error) {
+func (p *process) spawn(c *command) (end func() unix.WaitStatus, err error) {
 	var files []int
 	var ours, theirs []*os.File
-	fail := func(err error) (*os.File, error) {
+	fail := func(err error) (func() unix.WaitStatus, error) {
 		for _, f := range append(ours, theirs...) {
 			f.Close()
 		}
@@ -41,8 +42,14 @@ func (p *process) spawn(c *command) (*os.File, error) {
 		return nil, err
 	}
 	attr := &syscall.SysProcAttr{Setsid: true}
+	var in *box.Box
+	if p.ses.srv.cfg.Box != nil {
+		if in, err = p.ses.srv.cfg.Box(); err != nil {
+			return nil, err
+		}
+	}
 	if c.tty {
-		master, slave, err := children.OpenTerminal(80, 24)
+		master, slave, err := children.OpenTerminal(in, 80, 24)
 		if err != nil {
 			return fail(err)
 		}
@@ -78,6 +85,18 @@ func (p *process) spawn(c *command) (*os.File, error) {
 		// A terminal's processes get SIGHUP when the server goes; others get this.
 		attr.Pdeathsig = syscall.SIGTERM
 	}
+	if in != nil {
+		by := map[int]*os.File{}
+		for _, f := range theirs {
+			by[int(f.Fd())] = f
+		}
+		child, err := in.Spawn(box.Command{Path: c.path, Argv: c.argv, Env: c.env, Dir: c.dir, Files: [3]*os.File{by[files[0]], by[files[1]], by[files[2]]}, Session: true, Terminal: c.tty})
+		if err != nil {
+			return fail(err)
+		}
+		p.begun(child.Pid(), c, theirs)
+		return func() unix.WaitStatus { return p.ended(child) }, nil
+	}
 	sys := make([]uintptr, 0, 3+len(c.extra))
 	for _, fd := range files {
 		sys = append(sys, uintptr(fd))
@@ -96,14 +115,34 @@ func (p *process) spawn(c *command) (*os.File, error) {
 	if err != nil {
 		return fail(err)
 	}
+	p.begun(pid, c, theirs)
+	_ = unix.SetNonblock(pidfd, true)
+	f := os.NewFile(uintptr(pidfd), "pidfd")
+	return func() unix.WaitStatus { return p.reap(f) }, nil
+}
+
+func (p *process) begun(pid int, c *command, theirs []*os.File) {
 	for _, f := range theirs {
 		f.Close()
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.pid, p.tty, p.open = pid, c.tty, len(p.streams)
+}
+
+// ended waits for a process in a box, whose init has collected it.
+func (p *process) ended(child *box.Child) unix.WaitStatus {
+	exit, err := child.Wait()
+	if err != nil {
+		exit.Status = syscall.WaitStatus(unix.SIGKILL) // with its box
+	}
+	p.mu.Lock()
+	p.reaped = true
 	p.mu.Unlock()
-	_ = unix.SetNonblock(pidfd, true)
-	return os.NewFile(uintptr(pidfd), "pidfd"), nil
+	if p.pid > 0 && unix.Kill(-p.pid, 0) == nil {
+		p.ses.leftover(p.pid)
+	}
+	return unix.WaitStatus(exit.Status)
 }
 
 // openStdin returns the child's stdin: the end of a pipe, or the null device.
@@ -141,13 +180,13 @@ func pipe(readOurs bool) (r, w *os.File, err error) {
 }
 
 // supervise reads the process's output and waits for its end.
-func (p *process) supervise(pidfd *os.File) {
+func (p *process) supervise(end func() unix.WaitStatus) {
 	for _, s := range p.streams {
 		p.ses.procs.Go(s.run)
 	}
 	p.ses.procs.Go(func() {
 		p.stays.Started()
-		status := p.reap(pidfd)
+		status := end()
 		p.stays.End()
 		for _, s := range p.streams {
 			s.drain()

@@ -42,7 +42,7 @@ func (c *conn) start(req *jsonrpc.Request) {
 		_ = req.Error(jsonrpc.Errorf(exec.CodeInvalidRequest, "process %s already exists", p.ProcessID))
 		return
 	}
-	pidfd, err := proc.spawn(cmd)
+	end, err := proc.spawn(cmd)
 	if err != nil {
 		c.ses.drop(proc)
 		cmd.stays.End()
@@ -51,7 +51,7 @@ func (c *conn) start(req *jsonrpc.Request) {
 	}
 	// The answer is queued before the first notification can be.
 	_ = req.Reply(exec.StartResult{ProcessID: p.ProcessID, SandboxType: kind})
-	proc.supervise(pidfd)
+	proc.supervise(end)
 	if c.ses.over() { // the session ended between reserve and here
 		proc.terminate()
 	}
@@ -93,6 +93,9 @@ func (s *Server) prepare(p *exec.StartParams) (*command, string, *jsonrpc.Error)
 	cmd := &command{argv: p.Argv, env: env, dir: cwd, tty: p.TTY, stdin: p.PipeStdin}
 	if e := cmd.resolve(p); e != nil {
 		return nil, "", e
+	}
+	if policy != nil && policy.Confines() && s.cfg.Box != nil {
+		return nil, "", jsonrpc.Errorf(exec.CodeInvalidParams, "sandbox intent cannot be enforced on this executor: its box makes no sandboxes inside")
 	}
 	if policy != nil && policy.Confines() {
 		arg0 := ""

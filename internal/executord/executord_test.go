@@ -33,15 +33,20 @@ func serve(t *testing.T, dir string, providers ...provider.Provider) (client *ex
 
 func serveWith(t *testing.T, dir string, terminals shell.Config, providers ...provider.Provider) (client *executorclient.Client, stop func()) {
 	t.Helper()
+	return serveFull(t, dir, func(c *executord.Config) { c.Terminals = terminals }, providers...)
+}
+
+func serveFull(t *testing.T, dir string, change func(*executord.Config), providers ...provider.Provider) (client *executorclient.Client, stop func()) {
+	t.Helper()
 	dirs := executord.Dirs{Workspace: dir + "/workspace", State: dir + "/state", Auth: dir + "/auth", Home: dir + "/home", Tmp: dir + "/tmp"}
 	for _, d := range []string{dirs.Workspace, dirs.State, dirs.Auth, dirs.Home, dirs.Tmp} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := executord.New(executord.Config{
-		Dirs: dirs, Token: "secret", Providers: append(providers, testprovider.New())[:1], Logger: slog.New(slog.DiscardHandler), Terminals: terminals,
-	})
+	cfg := executord.Config{Dirs: dirs, Token: "secret", Providers: append(providers, testprovider.New())[:1], Logger: slog.New(slog.DiscardHandler)}
+	change(&cfg)
+	s, err := executord.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

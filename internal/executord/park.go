@@ -4,7 +4,6 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -36,7 +35,7 @@ func (r *run) question() (provider.Session, thole.AskID) {
 	if r.session == nil || r.stopped || len(r.state.Asks) != 1 {
 		return nil, ""
 	}
-	if ask := r.state.Asks[0].Ask; ask.Kind == event.AskInput {
+	if ask := r.state.Asks[0].Ask; ask.Kind.Parks() {
 		return r.session, ask.ID
 	}
 	return nil, ""

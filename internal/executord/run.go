@@ -51,9 +51,15 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 	defer close(r.done)
 	ended := false
 	var broken error // the log, at its first failure
-	emit := func(ev event.Event) {
+	var emit func(event.Event)
+	emit = func(ev event.Event) {
 		if ended {
 			return
+		}
+		if ev.Kind == event.TurnEnded && !r.cut(ev.Outcome) {
+			if sent, any := s.networkEvent(req.Turn.ID, s.now()); any {
+				emit(sent)
+			}
 		}
 		ended = ev.Kind == event.TurnEnded
 		if ended && r.cut(ev.Outcome) {
@@ -82,13 +88,17 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 
 func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit func(event.Event)) error {
 	if command, line := thole.TurnCommandOf(req.Turn.Input); command == thole.TurnCommandShell {
-		provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.cfg.Dirs.environ(), emit)
-		return nil
+		in, err := s.boxes.shared()
+		if err == nil {
+			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.boxes.environ(s.cfg.Dirs.environ()), in, emit)
+		}
+		return err
 	}
-	session, err := s.sessions.open(ctx, req)
+	opened, err := s.sessions.open(ctx, req)
 	if err != nil {
 		return err
 	}
+	session := opened.session
 	r.mu.Lock()
 	r.session = session
 	stopped := r.stopped
@@ -98,7 +108,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 	native := r.info.NativeID
 	r.mu.Unlock()
 	if stopped {
-		s.sessions.finished(req, session, nil)
+		s.sessions.finished(req, opened, nil)
 		return context.Canceled
 	}
 	if native != "" {
@@ -108,7 +118,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 		emit(noteEvent(req.Turn.ID, s.now(), s.cfg.Note))
 	}
 	err = session.Run(ctx, req.Turn, emit)
-	s.sessions.finished(req, session, err)
+	s.sessions.finished(req, opened, err)
 	return err
 }
 
@@ -139,7 +149,7 @@ func (r *run) append(ctx context.Context, ev event.Event) error {
 		return fmt.Errorf("encode event: %w", err)
 	}
 	// The end of a turn is recorded also when its context is cancelled.
-	if ev.Kind == event.TurnEnded {
+	if ev.Kind == event.TurnEnded || ev.Kind == event.NetworkUpdated {
 		ctx = context.WithoutCancel(ctx)
 	}
 	return r.log.Append(ctx, ev.Kind != event.ItemDelta, data)

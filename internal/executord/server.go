@@ -17,7 +17,10 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executord/terminal/shell"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
@@ -51,6 +54,12 @@ type Config struct {
 	Exec http.Handler
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
+	// Box is how to make the box in which all but executord runs; nil: no box.
+	Box *wire.Box
+	// Proxy is the way of a box to the network; nil: no way.
+	Proxy *egress.Proxy
+	// Network counts what the executor's processes send over the network; nil: nobody does.
+	Network Network
 	// Terminals bounds the terminals; zero fields have their defaults.
 	Terminals shell.Config
 }
@@ -63,6 +72,7 @@ type Server struct {
 	sessions  *sessions
 	runs      *runs
 	terminals *shell.Server
+	boxes     *boxes
 	token     [32]byte
 	boot      string
 	started   time.Time
@@ -83,14 +93,16 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, logger: cfg.Logger, now: cfg.Now, token: sha256.Sum256([]byte(cfg.Token)),
-		sessions: &sessions{providers: byName, dirs: cfg.Dirs, warm: map[thole.ThreadID]warmSession{}},
-		boot:     thole.NewID[string](cfg.Now()), started: cfg.Now(),
+		boxes: newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs),
+		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(),
 	}
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, warm: map[thole.ThreadID]warmSession{}}
 	var err error
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
 	}
-	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, cfg.Dirs.environ()
+	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, s.boxes.environ(cfg.Dirs.environ())
+	cfg.Terminals.Box = s.boxes.shared
 	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
 	return s, nil
@@ -101,8 +113,20 @@ func (s *Server) Close() error {
 	s.terminals.Close()
 	s.runs.stopAll()
 	s.sessions.closeAll()
+	s.boxes.close()
 	s.release()
 	return s.runs.closeAll()
+}
+
+// Box is where programs of this executor run, nil where there are no walls.
+func (s *Server) Box() (*box.Box, error) { return s.boxes.shared() }
+
+// Environ is what programs of this executor find.
+func (s *Server) Environ() (env []string) {
+	for k, v := range s.boxes.environ(s.cfg.Dirs.environ()) {
+		env = append(env, k+"="+v)
+	}
+	return env
 }
 
 // Attended reports whether a terminal is open.
@@ -117,6 +141,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /human-loop/reply", jsonhttp.Handle(maxBody, s.reply))
 	mux.Handle("POST /ack", jsonhttp.Handle(maxBody, s.ack))
 	mux.HandleFunc("GET /status", s.status)
+	mux.HandleFunc("GET /network", s.network)
 	mux.HandleFunc("GET /runs/{run}/events", s.events)
 	mux.HandleFunc("GET /human-loop/pending", s.pending)
 	mux.HandleFunc("GET /runs/{run}/todos", s.todos)

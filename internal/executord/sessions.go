@@ -1,6 +1,7 @@
 package executord
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/workspace/beneath"
@@ -22,6 +24,7 @@ const openTimeout = 60 * time.Second
 type sessions struct {
 	providers map[string]provider.Provider
 	dirs      Dirs
+	boxes     *boxes
 
 	mu   sync.Mutex // guards warm
 	warm map[thole.ThreadID]warmSession
@@ -31,44 +34,71 @@ type warmSession struct {
 	provider string
 	settings wire.SessionSettings
 	session  provider.Session
+	plan     bool     // it runs in the box of those who only plan
+	box      *box.Box // nil without walls
 }
 
 // open returns the thread's warm session if it fits the request, otherwise it
 // closes that one and opens another.
-func (s *sessions) open(ctx context.Context, req wire.RunRequest) (provider.Session, error) {
+func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, error) {
+	var none warmSession
 	p, ok := s.providers[req.Provider]
 	if !ok {
-		return nil, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
+		return none, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
 	}
 	s.mu.Lock()
 	have, found := s.warm[req.Thread]
 	delete(s.warm, req.Thread)
 	s.mu.Unlock()
-	if found && have.fits(req) {
-		return have.session, nil
+	plan := s.boxes != nil && plans(req)
+	if found && have.fits(req) && have.plan == plan && !have.gone() {
+		return have, nil
 	}
 	if found {
 		have.session.Close()
 	}
 	auth := filepath.Join(s.dirs.Auth, req.Provider)
 	if err := req.Grant.Place(auth); err != nil {
-		return nil, err
+		return none, err
 	}
 	data := filepath.Join(s.dirs.AgentData(), req.Provider)
 	if err := claim(s.dirs.Workspace, data); err != nil {
-		return nil, err
+		return none, err
 	}
 	if err := placeConfig(data, req.Grant.Config); err != nil {
-		return nil, err
+		return none, err
 	}
-	env := s.dirs.environ()
+	in, err := s.boxes.get(plan, req.Grant, req.Provider)
+	if err != nil {
+		return none, err
+	}
+	env := s.boxes.environ(s.dirs.environ())
 	maps.Copy(env, req.Grant.Env)
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
 	defer cancel()
-	return p.Open(ctx, provider.SessionConfig{
-		Thread: req.Thread, Dir: s.dirs.Workspace, Data: data, Auth: auth, Env: env,
+	session, err := p.Open(ctx, provider.SessionConfig{
+		Thread: req.Thread, Dir: s.dirs.Workspace, Data: data, Auth: auth, Env: env, Box: in,
 		Resume: req.Session.Resume, Fork: req.Session.Fork, Settings: req.Session.Settings,
 	})
+	return warmSession{provider: req.Provider, settings: req.Session, session: session, plan: plan, box: in}, err
+}
+
+// plans reports whether a turn may change nothing.
+func plans(req wire.RunRequest) bool {
+	return provider.Neutral(req.Provider, cmp.Or(req.Turn.Profile, req.Session.Profile)) == thole.ProfilePlan
+}
+
+// gone reports whether the session's box has ended, and its CLI with it.
+func (w warmSession) gone() bool {
+	if w.box == nil {
+		return false
+	}
+	select {
+	case <-w.box.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // claim makes a directory of the workspace, whatever an agent put in its place:
@@ -106,14 +136,15 @@ func (w warmSession) fits(req wire.RunRequest) bool {
 }
 
 // finished keeps the session warm unless its turn could not begin.
-func (s *sessions) finished(req wire.RunRequest, session provider.Session, err error) {
+func (s *sessions) finished(req wire.RunRequest, w warmSession, err error) {
 	if err != nil {
-		session.Close()
+		w.session.Close()
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.warm[req.Thread] = warmSession{provider: req.Provider, settings: req.Session, session: session}
+	w.provider, w.settings = req.Provider, req.Session
+	s.warm[req.Thread] = w
 }
 
 func (s *sessions) closeAll() {

@@ -2,5 +2,5 @@
 
 package peercred
 
-// sameNamespace has nothing to tell apart here.
+// sameNamespace has nothing to distinguish here.
 func sameNamespace(int) error { return nil }

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 )
 
 // drainGrace bounds how long output is read after the root is gone: by then
@@ -42,6 +43,8 @@ type Spec struct {
 	Env map[string]string
 	// Secrets are values that must never show in a diagnosis.
 	Secrets []string
+	// Box is where the program runs, nil here. Its paths are those of the inside.
+	Box *box.Box
 }
 
 // Process is a running program and its descendants. All methods are safe for
@@ -56,7 +59,7 @@ type Process struct {
 	Stdout io.ReadCloser
 
 	path   string
-	cmd    *exec.Cmd
+	root   root
 	tree   *tree
 	stderr *tail
 	stdout *os.File
@@ -74,11 +77,6 @@ func Start(spec Spec) (*Process, error) {
 	}
 	t := newTree()
 	p := &Process{path: spec.Path, tree: t, stderr: newTail(spec.Secrets), done: make(chan struct{})}
-	cmd := exec.Command(spec.Path, spec.Args...)
-	cmd.Dir = spec.Dir
-	cmd.Env = environ(spec.Env, t.marker)
-	p.cmd = cmd
-
 	var files []io.Closer
 	closeAll := func() {
 		for _, f := range files {
@@ -98,8 +96,7 @@ func Start(spec Spec) (*Process, error) {
 		closeAll()
 		return nil, thole.Errorf(thole.CodeUnavailable, "start %s: %w", filepath.Base(spec.Path), err)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, errW
-	if err := t.start(cmd); err != nil {
+	if err := p.begin(spec, [3]*os.File{inR, outW, errW}); err != nil {
 		closeAll()
 		return nil, startError(spec, err)
 	}
@@ -122,6 +119,21 @@ func Start(spec Spec) (*Process, error) {
 		p.Stdin.Close()
 	})
 	return p, nil
+}
+
+// begin starts the root, here or in its box.
+func (p *Process) begin(spec Spec, files [3]*os.File) error {
+	env := environ(spec.Env, p.tree.marker)
+	if spec.Box != nil {
+		child, err := p.tree.startIn(spec.Box, box.Command{Path: spec.Path, Argv: append([]string{spec.Path}, spec.Args...), Env: env, Dir: spec.Dir, Files: files})
+		p.root = boxed{child}
+		return err
+	}
+	cmd := exec.Command(spec.Path, spec.Args...)
+	cmd.Dir, cmd.Env = spec.Dir, env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[1], files[2]
+	p.root = local{cmd}
+	return p.tree.start(cmd)
 }
 
 func startError(spec Spec, err error) error {
@@ -148,7 +160,7 @@ func environ(env map[string]string, marker string) []string {
 
 // wait reaps the root, kills what it left behind, and lets readers see the end.
 func (p *Process) wait(drain func()) {
-	err := p.tree.end(p.cmd)
+	err := p.tree.end(p.root)
 	drain()
 	p.tree.release()
 	p.err = err
@@ -156,12 +168,13 @@ func (p *Process) wait(drain func()) {
 }
 
 // Pid is the root's process id.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
+func (p *Process) Pid() int { return p.root.pid() }
 
 // Done is closed when the root was reaped and nothing of its tree is left.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for Done or ctx and returns how the root ended: nil for exit code 0.
+// Wait waits for Done or ctx and returns how the root ended: nil for exit code 0, an
+// *ExitError for another.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -175,7 +188,7 @@ func (p *Process) Wait(ctx context.Context) error {
 // after Done.
 func (p *Process) CPU() time.Duration {
 	<-p.done
-	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	return p.root.cpu()
 }
 
 // Signal sends a signal to the root only.
@@ -184,7 +197,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	case <-p.done:
 		return os.ErrProcessDone
 	default:
-		return p.cmd.Process.Signal(sig)
+		return p.root.signal(sig)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestTerminal(t *testing.T) {
 			case OwnGroup() == "":
 				t.Skip("no version 2 cgroup here")
 			}
-			master, slave, err := OpenTerminal(100, 30)
+			master, slave, err := OpenTerminal(nil, 100, 30)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,8 +159,8 @@ func TestTerminal(t *testing.T) {
 			p.Stop(time.Minute)
 			gone(t, orphan, p.Pid())
 			noZombies(t, p)
-			var exit *exec.ExitError
-			if err := p.Wait(t.Context()); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGHUP {
+			var exit *ExitError
+			if err := p.Wait(t.Context()); !errors.As(err, &exit) || exit.Status.Signal() != syscall.SIGHUP {
 				t.Errorf("ended with %v", err)
 			}
 		})
@@ -213,7 +213,7 @@ func TestStop(t *testing.T) {
 		if rest, _ := io.ReadAll(r); string(rest) != "bye\n" {
 			t.Errorf("last words %q", rest)
 		}
-		var exit *exec.ExitError
+		var exit *ExitError
 		if err := p.Wait(context.Background()); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 			t.Errorf("Wait = %v, want exit status 3", err)
 		}

@@ -2,19 +2,36 @@ package process
 
 import (
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
-// OpenTerminal opens a pseudo-terminal of the given size. Its master is pollable:
-// deadlines work, and closing it ends a read.
-func OpenTerminal(columns, rows uint16) (master, slave *os.File, err error) {
+// OpenTerminal opens a pseudo-terminal of the given size, in a box if there is one.
+// Its master is pollable: deadlines work, and closing it ends a read.
+func OpenTerminal(in *box.Box, columns, rows uint16) (master, slave *os.File, err error) {
+	if in != nil {
+		master, slave, err = in.Pty()
+	} else {
+		master, slave, err = openTerminal()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := Resize(master, columns, rows); err != nil {
+		master.Close()
+		slave.Close()
+		return nil, nil, err
+	}
+	return master, slave, nil
+}
+
+func openTerminal() (master, slave *os.File, err error) {
 	m, slave, err := pty.Open()
 	if err != nil {
 		return nil, nil, err
@@ -26,13 +43,7 @@ func OpenTerminal(columns, rows uint16) (master, slave *os.File, err error) {
 		return nil, nil, err
 	}
 	_ = unix.SetNonblock(fd, true)
-	master = os.NewFile(uintptr(fd), "ptmx")
-	if err := Resize(master, columns, rows); err != nil {
-		master.Close()
-		slave.Close()
-		return nil, nil, err
-	}
-	return master, slave, nil
+	return os.NewFile(uintptr(fd), "ptmx"), slave, nil
 }
 
 // Resize sends a terminal's foreground programs its new size.
@@ -60,15 +71,12 @@ func StartOnTerminal(spec Spec, slave *os.File) (*Process, error) {
 	t := newTree()
 	t.session = true
 	p := &Process{path: spec.Path, tree: t, stderr: newTail(spec.Secrets), done: make(chan struct{})}
-	p.cmd = exec.Command(spec.Path, spec.Args...)
-	p.cmd.Dir, p.cmd.Env = spec.Dir, environ(spec.Env, t.marker)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	// Under nohup we ignore the hang-up, and so would the program. A signal that is
 	// heard, by nobody, is left to it.
 	if signal.Ignored(unix.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	}
-	if err := t.start(p.cmd); err != nil {
+	if err := p.begin(spec, [3]*os.File{slave, slave, slave}); err != nil {
 		return nil, startError(spec, err)
 	}
 	go p.wait(func() {})

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tholehq/thole/internal/box"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,6 +43,7 @@ type tree struct {
 	// session makes the root the leader of a session with its stdin as controlling
 	// terminal, instead of a process group.
 	session bool
+	inside  bool // a box: its members are not our children
 }
 
 const (
@@ -119,14 +121,26 @@ func (t *tree) spawn(cmd *exec.Cmd) error {
 	return nil
 }
 
+// startIn starts the root in a box. It has the tag from its birth; orphans are the
+// init's there, which collects them.
+func (t *tree) startIn(b *box.Box, c box.Command) (*box.Child, error) {
+	c.Tag, c.Terminal, t.inside = t.tag, t.session, true
+	child, err := b.Spawn(c)
+	if err == nil {
+		t.root.Store(int64(child.Pid()))
+	}
+	return child, err
+}
+
 // end waits for the root, ends what it leaves behind, and only then collects it:
-// until that its pid and its process group are nobody else's.
-func (t *tree) end(cmd *exec.Cmd) error {
-	AwaitExit(cmd)
+// until that its pid and its process group are nobody else's. One in a box was
+// collected when its end was reported; its number can only be another's of that box.
+func (t *tree) end(r root) error {
+	r.await()
 	t.kill()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := cmd.Wait()
+	err := r.wait()
 	t.root.Store(0)
 	return err
 }
@@ -148,7 +162,11 @@ func (t *tree) kill() {
 }
 
 func (t *tree) hunt() *hunt {
-	return &hunt{root: int(t.root.Load()), member: t.member, orphan: t.orphan}
+	h := &hunt{root: int(t.root.Load()), member: t.member}
+	if !t.inside {
+		h.orphan = t.orphan
+	}
+	return h
 }
 
 func (t *tree) member(l *look, p *proc) bool {
@@ -173,5 +191,7 @@ func (t *tree) release() {
 		t.cgroup.remove()
 	}
 	refill()
-	t.delist()
+	if !t.inside {
+		t.delist()
+	}
 }

@@ -5,6 +5,8 @@ package process
 import (
 	"os/exec"
 	"syscall"
+
+	"github.com/tholehq/thole/internal/box"
 )
 
 // tree is the root's process group: the best that is portable. Tools that open
@@ -28,8 +30,10 @@ func (t *tree) start(cmd *exec.Cmd) error {
 
 func (t *tree) kill() { _ = syscall.Kill(-t.root, syscall.SIGKILL) }
 
-func (t *tree) end(cmd *exec.Cmd) error {
-	err := cmd.Wait()
+func (t *tree) startIn(b *box.Box, c box.Command) (*box.Child, error) { return b.Spawn(c) }
+
+func (t *tree) end(r root) error {
+	err := r.wait()
 	t.kill()
 	return err
 }

@@ -17,14 +17,14 @@ type Binary struct {
 	Install string // the command that brings it
 	// Homes are places below the user's home directory, tried after the PATH.
 	Homes []string
-	// Beside are patterns of the native program, below any directory above the
+	// NativePatterns are patterns of the native program, below any directory above the
 	// script that a package manager put on the PATH, or its node_modules.
-	Beside []string
+	NativePatterns []string
 }
 
 // Find returns the absolute path of the native program: a signal to a script
 // around it would not reach the agent. configured is a path to use instead of
-// looking; whoever names a file means it, even a script of their own.
+// looking; a user who names a file means it, even a script.
 func (b Binary) Find(configured string) (string, error) {
 	candidates := []string{configured}
 	where := "at " + configured
@@ -65,7 +65,7 @@ func (b Binary) native(path string) string {
 		return path
 	}
 	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		for _, pattern := range b.Beside {
+		for _, pattern := range b.NativePatterns {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern))
 			nested, _ := filepath.Glob(filepath.Join(dir, "node_modules", pattern))
 			for _, p := range append(found, nested...) {

@@ -32,7 +32,7 @@ func TestFindBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := provider.Binary{Title: "Tool", Name: "tool", Install: "get tool", Homes: []string{".tool/bin/tool"},
-		Beside: []string{"@maker/tool-" + provider.NodePlatform() + "/vendor/*/tool"}}
+		NativePatterns: []string{"@maker/tool-" + provider.NodePlatform() + "/vendor/*/tool"}}
 	for name, c := range map[string]struct {
 		wrapper, native string // below the case's own directory
 		configured      bool

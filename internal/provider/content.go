@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event"
 )
 
 // maxImage is the largest image that the model services take.
@@ -74,20 +73,4 @@ func Relative(dir, path string) string {
 		return rel
 	}
 	return path
-}
-
-// Prose says the answer to a question that its CLI no longer holds.
-func (r Reply) Prose() string {
-	var b strings.Builder
-	b.WriteString("My answer to your earlier question:\n")
-	if r.Answer.Decision == event.DecisionDeny || r.Answer.Decision == event.DecisionCancel {
-		b.WriteString("I would rather not answer. ")
-	}
-	for _, q := range r.Ask.Questions {
-		if got := r.Answer.Answers[q.ID]; len(got) > 0 {
-			b.WriteString("- " + q.Text + " " + strings.Join(got, ", ") + "\n")
-		}
-	}
-	b.WriteString(r.Answer.Message)
-	return b.String()
 }

@@ -29,6 +29,8 @@ type Emitter struct {
 	in    bool   // inside a step
 	again string // sets ids apart that are used again after a reset
 	ended bool
+	// parked is the ask that the turn ends on, and that outlives its CLI.
+	parked thole.AskID
 
 	stopped atomic.Bool // we asked the CLI to stop
 }
@@ -84,7 +86,7 @@ func (e *Emitter) send(ev event.Event, key string) {
 	e.emit(ev)
 }
 
-// clone copies an item with what it points to: events are facts, and whoever
+// clone copies an item with what it points to: events are facts, and a reader that
 // has one reads it while the driver works on.
 func clone(item *event.Item) *event.Item {
 	if item == nil {
@@ -164,7 +166,7 @@ func (e *Emitter) Start(item event.Item) {
 	e.send(event.Event{Kind: event.ItemStarted, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+e.again)
 }
 
-// Opened returns the item as it was last told, if it is open.
+// Opened returns the item as it was last emitted, if it is open.
 func (e *Emitter) Opened(id thole.ItemID) (event.Item, bool) {
 	if o, ok := e.open[id]; ok {
 		return o.item, true
@@ -291,6 +293,9 @@ func (e *Emitter) Ask(ask event.Ask) {
 // Resolve reports that a pending ask was answered, or cancelled with a nil
 // answer; a repeat is ignored.
 func (e *Emitter) Resolve(id thole.AskID, answer *event.Answer) {
+	if id == e.parked && answer == nil {
+		return // the CLI withdraws what it forgets; the ask stays
+	}
 	for i, a := range e.asks {
 		if a.id == id {
 			e.asks = append(e.asks[:i], e.asks[i+1:]...)
@@ -299,6 +304,19 @@ func (e *Emitter) Resolve(id thole.AskID, answer *event.Answer) {
 		}
 	}
 }
+
+// Park has the turn end on an ask that stays open, whatever the CLI makes of the
+// end; false when the ask is not pending.
+func (e *Emitter) Park(id thole.AskID) bool {
+	if !slices.ContainsFunc(e.asks, func(a pendingAsk) bool { return a.id == id }) {
+		return false
+	}
+	e.parked = id
+	return true
+}
+
+// Parked is the ask of Park, "" without one.
+func (e *Emitter) Parked() thole.AskID { return e.parked }
 
 // Usage reports this turn's totals so far.
 func (e *Emitter) Usage(u thole.Usage) {
@@ -325,11 +343,11 @@ func (e *Emitter) Steered(item event.Item) {
 	e.send(event.Event{Kind: event.SteerTaken, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID))
 }
 
-// Interrupt notes that somebody asked the turn to stop. It may be called from
-// anywhere, before the CLI is told.
+// Interrupt notes that a user asked the turn to stop. It may be called from
+// anywhere, before the CLI is asked.
 func (e *Emitter) Interrupt() { e.stopped.Store(true) }
 
-// Interrupted reports whether somebody asked the turn to stop.
+// Interrupted reports whether a user asked the turn to stop.
 func (e *Emitter) Interrupted() bool { return e.stopped.Load() }
 
 // End ends the turn: open items are cut, pending asks cancelled (except the
@@ -345,7 +363,10 @@ func (e *Emitter) End(ended Ended) {
 		ended = Ended{Outcome: thole.OutcomeInterrupted}
 	}
 	state := event.StateFailed
-	if ended.Outcome == thole.OutcomeCompleted {
+	switch {
+	case e.parked != "" && !e.Interrupted():
+		ended = Ended{Outcome: thole.OutcomeCompleted, Deferred: e.parked}
+	case ended.Outcome == thole.OutcomeCompleted:
 		state = event.StateCompleted
 	}
 	for _, a := range e.asks { // what waits for a yes was not done

@@ -157,7 +157,7 @@ func TestStableID(t *testing.T) {
 }
 
 // A turn that was asked to stop was interrupted, unless it had completed: an error
-// that the CLI reports because of it is none.
+// that the CLI reports because of it does not count.
 func TestInterruptedTurnEndsInterrupted(t *testing.T) {
 	for given, want := range map[thole.Outcome]thole.Outcome{
 		thole.OutcomeFailed: thole.OutcomeInterrupted, thole.OutcomeInterrupted: thole.OutcomeInterrupted, thole.OutcomeCompleted: thole.OutcomeCompleted,

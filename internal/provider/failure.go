@@ -27,7 +27,7 @@ func hint(code thole.ErrorCode) string {
 	case thole.ErrNetwork:
 		return "check the connection to the model service and send the message again"
 	case thole.ErrToolFailed:
-		return "look at the failed tool's output and tell the agent how to go on"
+		return "look at the failed tool's output and send the agent a message with how to go on"
 	case thole.ErrProviderCrashed:
 		return "send the message again; the agent restarts and keeps the conversation"
 	case thole.ErrCancelled:

@@ -22,7 +22,7 @@ type Login struct {
 	Home string
 	// Getenv reads the user's environment.
 	Getenv func(string) string
-	// Kept is told what became of a login that an executor left and that differs: nil
+	// Kept receives what became of a login that an executor left and that differs: nil
 	// when its tokens were taken, or why not. It may be nil.
 	Kept func(providerName string, refused error)
 }
@@ -93,7 +93,7 @@ func (l Login) Keep(providerName, auth string, given Grant) error {
 	}
 	path := l.file(s)
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
-		return nil //nolint:nilerr // the user logged out, or in anew
+		return nil //nolint:nilerr // the user logged out, or in again
 	}
 	if err := atomicfile.Write(path, after, 0o600); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "keep the refreshed login of %s: %w", providerName, err)

@@ -18,8 +18,8 @@ const PricesAsOf = "2026-11"
 
 // prices are list prices for codex, which reports no cost; the other CLIs do. Only
 // models with one price are here: newer ones cost more from some length of prompt
-// on, or have changed their price since they came, and then a figure of ours would
-// be a guess. A model that is not here has no cost. Whoever changes a row changes
+// on, or have changed their price since they came, and then a figure of thole's would
+// be a guess. A model that is not here has no cost. A change of a row changes
 // the month.
 func prices() []price {
 	return []price{

@@ -13,7 +13,7 @@ const probeLimit = time.Minute
 
 // Probe is what the probes of all CLIs share: it finds the binary, asks its
 // version, and asks a version that was not tested what it can do. What a binary
-// told is kept, because some need seconds to say it; only another file in its
+// reported is kept, because some need seconds to say it; only another file in its
 // place is asked again. Safe for concurrent use.
 type Probe struct {
 	Binary
@@ -35,7 +35,7 @@ type Probe struct {
 	known map[stamp]Info
 }
 
-// stamp tells one file from another that took its place.
+// stamp distinguishes one file from another that took its place.
 type stamp struct {
 	path string
 	size int64

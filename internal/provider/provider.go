@@ -1,7 +1,7 @@
 // Package provider is the port to agent CLIs: one small interface to run turns
 // on a CLI, one event model, capabilities as data. Drivers (provider/codex,
 // provider/claude, provider/opencode) import it, what they share (provider/base),
-// and nothing of ours beyond kernels and the public clients. They run only inside executord, next to the CLI.
+// and nothing of thole's beyond kernels and the public clients. They run only inside executord, next to the CLI.
 // Nothing outside a driver branches on a provider's name: it reads Capabilities.
 package provider
 
@@ -11,6 +11,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/box"
 )
 
 // Errors of the port. Everything a CLI or a model does wrong during a turn is an
@@ -115,6 +116,8 @@ type SessionConfig struct {
 	// Env is the whole environment besides what the driver sets. Nothing is
 	// inherited from the host process.
 	Env map[string]string
+	// Box is where the CLI runs, nil here. The paths are the same inside.
+	Box *box.Box
 	// Resume is the native session id to continue, "" for a new one.
 	Resume string
 	// Fork continues Resume in a new native session and leaves the original alone.
@@ -138,7 +141,7 @@ type Turn struct {
 }
 
 // Compacts reports whether the turn is the command turn of that name: the CLI shortens
-// its context by its own means, and EventItemCompleted of an ItemCompaction tells
+// its context by its own means, and EventItemCompleted of an ItemCompaction reports
 // that it did. Shell command turns never reach a driver.
 func (t Turn) Compacts() bool {
 	command, _ := thole.TurnCommandOf(t.Input)

@@ -3,19 +3,19 @@ package provider
 import (
 	"context"
 	"errors"
-	"os/exec"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/process"
 )
 
-// Shell runs the command of a started item, tells its output as it comes, both
+// Shell runs the command of a started item, emits its output as it comes, both
 // streams as one, and completes the item. It returns what was kept of the output;
 // an error means that ctx ended the command, and then the item is left to End.
-func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]string) (string, error) {
+func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]string, in *box.Box) (string, error) {
 	began := time.Now()
 	cmd := *item.Command
 	item.Command = &cmd
@@ -27,7 +27,7 @@ func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]str
 		e.Delta(item.ID, event.StreamOutput, text)
 		e.Complete(item)
 	}
-	p, err := process.Start(process.Spec{Path: "/bin/sh", Args: []string{"-c", "exec 2>&1\n" + cmd.Line + "\n"}, Dir: cmd.Dir, Env: env})
+	p, err := process.Start(process.Spec{Path: "/bin/sh", Args: []string{"-c", "exec 2>&1\n" + cmd.Line + "\n"}, Dir: cmd.Dir, Env: env, Box: in})
 	if err != nil {
 		finish(-1, err.Error())
 		return err.Error(), nil
@@ -57,7 +57,7 @@ func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]str
 		return "", context.Cause(ctx)
 	}
 	code := 0
-	var exit *exec.ExitError
+	var exit *process.ExitError
 	if errors.As(err, &exit) {
 		code = exit.ExitCode()
 	}
@@ -68,12 +68,12 @@ func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]str
 
 // RunShell takes a shell command turn to its end. No session is needed:
 // the command is the user's, not the agent's.
-func RunShell(ctx context.Context, turn thole.TurnID, line, dir string, env map[string]string, emit func(event.Event)) {
+func RunShell(ctx context.Context, turn thole.TurnID, line, dir string, env map[string]string, in *box.Box, emit func(event.Event)) {
 	em := NewEmitter(turn, emit)
 	item := event.Item{ID: em.ItemID("shell"), Kind: event.ItemCommand, Command: &event.Command{Line: line, Dir: dir, User: true}}
 	em.Start(item)
 	ended := Ended{Outcome: thole.OutcomeCompleted}
-	if _, err := em.Shell(ctx, item, env); err != nil {
+	if _, err := em.Shell(ctx, item, env, in); err != nil {
 		ended.Outcome = thole.OutcomeInterrupted
 	}
 	em.End(ended)

@@ -27,7 +27,7 @@ func TestRunShell(t *testing.T) {
 			var deltas string
 			var last event.Event
 			var item *event.Item
-			provider.RunShell(context.Background(), "turn", c.line, t.TempDir(), map[string]string{"WHO": "me", "PATH": "/usr/bin:/bin"}, func(e event.Event) {
+			provider.RunShell(context.Background(), "turn", c.line, t.TempDir(), map[string]string{"WHO": "me", "PATH": "/usr/bin:/bin"}, nil, func(e event.Event) {
 				if !utf8.ValidString(e.Delta) {
 					t.Errorf("delta %q", e.Delta)
 				}

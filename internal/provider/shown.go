@@ -14,7 +14,7 @@ import (
 
 // Shown lists what a box must show to run a CLI, given by the path to which its
 // links lead: the program, its own package, what that package depends on and the
-// interpreter of a script. Never what lies beside them: with a user's home or
+// interpreter of a script. Never what lies next to them: with a user's home or
 // ~/.local as prefix of a package manager that is everything the user has.
 func Shown(binary string) []string {
 	s := &shown{}
@@ -23,7 +23,7 @@ func Shown(binary string) []string {
 	if pkg != "" {
 		s.add(pkg)
 	}
-	// Codex brings its helpers (rg, bwrap) beside its bin directory.
+	// Codex brings its helpers (rg, bwrap) next to its bin directory.
 	for _, name := range []string{"codex-path", "codex-resources"} {
 		if dir := filepath.Join(filepath.Dir(filepath.Dir(binary)), name); isDir(dir) {
 			s.add(dir)
@@ -79,7 +79,7 @@ func packageName(name string) bool {
 }
 
 // depend adds the packages that one depends on, where its interpreter looks for
-// them, and where links there lead: package managers put them inside, beside and
+// them, and where links there lead: package managers put them inside, next to and
 // above it.
 func (s *shown) depend(pkg string) {
 	if pkg == "" {
@@ -102,7 +102,7 @@ func (s *shown) depend(pkg string) {
 			at := lookUp(pkg, name)
 			real, err := filepath.EvalSymlinks(at)
 			if at == "" || err != nil || packageOf(real) != real {
-				continue // one for another platform, or a link into somebody's work
+				continue // one for another platform, or a link into a user's work
 			}
 			fresh := s.add(at)
 			if s.add(real) || fresh {

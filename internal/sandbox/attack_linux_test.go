@@ -302,7 +302,7 @@ func TestPlaceholdersOfMany(t *testing.T) {
 	if left, err := os.ReadDir(c.dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	// What somebody put there meanwhile is theirs.
+	// What another process put there meanwhile stays.
 	w, err := c.wrapper.Wrap(p, c.dir, "/bin/true", []string{"true"}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (b *Box) Pass(f *os.File) string {
 	return strconv.Itoa(2 + len(b.files))
 }
 
-// Files become descriptors 3 and up; whoever starts the command closes them then.
+// Files become descriptors 3 and up; the caller that starts the command closes them then.
 func (b *Box) Files() []*os.File { return b.files }
 
 // Filter takes system calls from the program.
@@ -47,6 +47,12 @@ func (b *Box) Filter(p seccomp.Profile) error {
 	b.Add("--seccomp", b.Pass(f))
 	return nil
 }
+
+// Hand gives executord, which makes boxes inside this one, a /proc and the
+// harmless devices. Nothing of /proc is covered: the kernel lets nobody mount it again
+// who does not see all of it. Kernel settings belong to root of the host, who this
+// program must not be.
+func (b *Box) Hand() *Box { return b.Add("--proc", "/proc", "--dev", "/dev") }
 
 // Kernel gives the program a /proc of its own namespace and the harmless devices.
 // Kernel settings are read-only: they belong to root of the host, and a server that
@@ -62,6 +68,9 @@ func (b *Box) Kernel() *Box {
 	}
 	return b
 }
+
+// Args are the arguments so far.
+func (b *Box) Args() []string { return slices.Clone(b.args) }
 
 // Command is the whole command line after bubblewrap's own name.
 func (b *Box) Command(dir string, argv ...string) []string {

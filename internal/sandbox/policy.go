@@ -224,7 +224,7 @@ func (p *Policy) rule(path string, access Access) {
 	}
 }
 
-// protect adds what writable directories keep from change. Whoever may write
+// protect adds what writable directories keep from change. A program that may write
 // everywhere may write there too.
 func (p *Policy) protect() {
 	named := map[string]bool{}

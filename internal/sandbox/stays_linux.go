@@ -20,7 +20,7 @@ import (
 // Directories go when the last sandbox that needs them is gone, of whichever server.
 type Stays struct {
 	held []*os.File // each with a shared lock, which keeps others from removing it
-	info *os.File   // where bubblewrap tells its first process
+	info *os.File   // where bubblewrap reports its first process
 	pid  int        // that process
 	end  *os.File   // a descriptor of it
 }

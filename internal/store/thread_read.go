@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,6 +194,16 @@ func (s *Threads) Events(ctx context.Context, id thole.ThreadID, after uint64, l
 		if err == nil && len(events) == 0 {
 			_, err = first(tx, scanID[thole.ThreadID], `select id from threads where id = $1`, id)
 		}
+		return events, err
+	})
+}
+
+// Network implements thread.Store.
+func (s *Threads) Network(ctx context.Context, id thole.ThreadID, limit int) ([]event.Event, error) {
+	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]event.Event, error) {
+		events, err := sqldb.All(tx, scanEvent, `select thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data
+			from thread_events where thread_id = $1 and kind = 'network.updated' order by seq desc limit $2 + 0`, id, int64(limit))
+		slices.Reverse(events)
 		return events, err
 	})
 }

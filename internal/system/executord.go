@@ -17,9 +17,11 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/watchdog"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
@@ -34,6 +36,8 @@ type ExecutordConfig struct {
 	Note      string // said in every turn
 	Dirs      executord.Dirs
 	Providers config.Providers
+	// Box is how to make the agent's box; without one agents run next to executord.
+	Box *wire.Box
 	// Orphan is executor.orphan_timeout; 0 is its default.
 	Orphan time.Duration
 	Logger *slog.Logger
@@ -54,20 +58,42 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
+	if cfg.Box != nil {
+		if err := ownTmp(filepath.Join(cfg.Dirs.State, "tmp")); err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
+		}
+	}
 	files := side.New(side.Config{Dir: cfg.Dirs.Workspace, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
 	defer files.Close()
-	processes := execserver.New(execserver.Config{Version: version.Codex})
-	defer processes.Close()
+	var processes *execserver.Server
 	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
 	defer commands.Stop()
+	proxy, err := egressProxy(cfg.Box)
+	if err != nil {
+		return thole.Errorf(thole.CodeInvalid, "egress: %w", err)
+	}
+	var meter executord.Network
+	if proxy != nil {
+		defer proxy.Close()
+		meter = proxy
+	}
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Proxy: proxy, Network: meter,
 	})
 	if err != nil {
 		return err
 	}
 	defer server.Close()
+	shape := execserver.Config{Version: version.Codex}
+	if cfg.Box != nil {
+		if _, err := server.Box(); err != nil {
+			return err
+		}
+		shape.Box, shape.Environ, shape.Own = server.Box, server.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth}
+	}
+	processes = execserver.New(shape)
+	defer processes.Close()
 	ln, err := listenExecutord(cfg.Listen)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "listen: %w", err)
@@ -89,6 +115,29 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		return err
 	}
 	return nil
+}
+
+// egressProxy is the way to the network of a box, which has no other.
+func egressProxy(box *wire.Box) (*egress.Proxy, error) {
+	if box == nil {
+		return nil, nil
+	}
+	return egress.New(egress.Config{
+		Policy: egress.Policy(box.Egress.Policy), Names: box.Egress.Names, Private: box.Egress.Private,
+		Upstream: egress.Environment(os.Getenv),
+	})
+}
+
+// ownTmp gives executord temporary files of its own: those of the agent it must not
+// meet.
+func ownTmp(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Setenv("TMPDIR", dir)
 }
 
 func readToken(path string) ([]byte, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -69,10 +70,15 @@ func localDriver(cfg *config.Config, agents *registry.Registry, box func(context
 	}
 	return local.New(local.Config{
 		Root: root, Binary: self, Box: box, Note: doctor.Unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
-		Groups: doctor.Groups(cfg.Executor),
+		Groups: doctor.Groups(cfg.Executor), Egress: wire.Egress{Policy: cfg.Egress.Policy, Names: cfg.Egress.Names, Private: cfg.Egress.Private},
 		Tools: func() local.Tools {
 			env := located(agents)
 			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
+			for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
+				if v := os.Getenv(name); v != "" {
+					env[name] = v // ours goes through the user's
+				}
+			}
 			return local.Tools{Readable: agents.Binaries(), Env: env}
 		},
 	}), nil

@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/appserver"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor/inproc"
+	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
@@ -42,13 +43,14 @@ type Kit struct {
 	Dispatcher *dispatch.Dispatcher
 	Executors  *inproc.Driver
 
-	db     *store.DB
-	own    bool // the store is ours to open and to close
-	files  *files
-	change []func(*dispatch.Config)
-	cancel context.CancelFunc // of the listeners
-	serves sync.WaitGroup
-	down   bool
+	db      *store.DB
+	own     bool // the store is ours to open and to close
+	files   *files
+	change  []func(*dispatch.Config)
+	network executord.Network
+	cancel  context.CancelFunc // of the listeners
+	serves  sync.WaitGroup
+	down    bool
 }
 
 // Option changes a kit.
@@ -71,6 +73,9 @@ func Dispatch(change func(*dispatch.Config)) Option {
 	return func(k *Kit) { k.change = append(k.change, change) }
 }
 
+// Network makes a meter that of the kit's executors.
+func Network(n executord.Network) Option { return func(k *Kit) { k.network = n } }
+
 // New starts a kit that ends with the test.
 func New(t testing.TB, options ...Option) *Kit {
 	t.Helper()
@@ -86,7 +91,7 @@ func New(t testing.TB, options ...Option) *Kit {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.Executors, k.files = inproc.New(inproc.Config{Root: root, Providers: []provider.Provider{testprovider.New()}}), newFiles(t, filepath.Join(k.Home, "objects"))
+		k.Executors, k.files = inproc.New(inproc.Config{Root: root, Providers: []provider.Provider{testprovider.New()}, Network: k.network}), newFiles(t, filepath.Join(k.Home, "objects"))
 		t.Cleanup(func() {
 			if err := errors.Join(k.Executors.Close(), os.RemoveAll(root)); err != nil {
 				t.Error(err)

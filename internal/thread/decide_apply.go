@@ -58,6 +58,8 @@ func (w *writer) moot(e event.Event) bool {
 		return !known || r.State != event.AskPending && !w.usurped(r, e)
 	case event.UsageUpdated:
 		return e.Usage == nil
+	case event.NetworkUpdated:
+		return len(e.Network) == 0
 	case event.ErrorReported:
 		return e.Error == nil
 	}
@@ -116,6 +118,8 @@ func (w *writer) fact(turn thole.TurnID, e event.Event) {
 		put(event.Data{AskID: e.AskID, AskState: event.AskCanceled})
 	case event.UsageUpdated:
 		put(event.Data{Usage: e.Usage})
+	case event.NetworkUpdated:
+		put(event.Data{Network: event.BoundTraffic(e.Network)})
 	case event.ErrorReported:
 		put(event.Data{Error: e.Error})
 	case event.NoteReported:

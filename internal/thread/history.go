@@ -109,6 +109,29 @@ func (m *Machine) Todos(ctx context.Context, actor thole.Actor, id thole.ThreadI
 	return todos, nil
 }
 
+// maxNetwork is how many runs' records Network reads.
+const maxNetwork = 500
+
+// Network implements Service.
+func (m *Machine) Network(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]TurnNetwork, error) {
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return nil, err
+	}
+	events, err := m.store.Network(ctx, id, maxNetwork)
+	if err != nil {
+		return nil, failed("read network", err)
+	}
+	var out []TurnNetwork
+	for _, e := range events {
+		if n := len(out); n > 0 && out[n-1].Turn == e.Turn { // another run of the same turn
+			out[n-1].Traffic = event.MergeTraffic(out[n-1].Traffic, e.Network)
+			continue
+		}
+		out = append(out, TurnNetwork{Turn: e.Turn, Traffic: e.Network})
+	}
+	return out, nil
+}
+
 // Events implements Service.
 func (m *Machine) Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]event.Event, error) {
 	row, err := m.visible(ctx, actor, id)

@@ -79,6 +79,12 @@ type Page[T any] struct {
 	Back  string
 }
 
+// TurnNetwork is what one turn's processes exchanged with the network.
+type TurnNetwork struct {
+	Turn    thole.TurnID
+	Traffic []event.Traffic
+}
+
 // StartTurn begins a turn on an idle thread.
 type StartTurn struct {
 	Thread   thole.ThreadID

@@ -62,6 +62,9 @@ type Service interface {
 	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[fold.ItemRecord], error)
 	Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error)
 	Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Todo, error)
+	// Network lists what the thread's turns sent over the network, oldest first, as long as
+	// the log is kept. A turn appears when its first run has ended.
+	Network(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]TurnNetwork, error)
 	// Events reads the durable log after a sequence number. A sequence that
 	// retention removed is thole.CodeGone.
 	Events(ctx context.Context, actor thole.Actor, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)

@@ -61,6 +61,8 @@ type Store interface {
 	Todos(ctx context.Context, id thole.ThreadID) ([]event.Todo, error)
 	Queue(ctx context.Context, id thole.ThreadID) ([]event.Message, error)
 	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)
+	// Network reads the last limit events of kind event.NetworkUpdated, oldest first.
+	Network(ctx context.Context, id thole.ThreadID, limit int) ([]event.Event, error)
 	// Known returns which of the ids are in the thread's log.
 	Known(ctx context.Context, id thole.ThreadID, ids []thole.EventID) (map[thole.EventID]bool, error)
 	// Due lists threads with a pending ask whose deadline is not after now.

@@ -5,12 +5,12 @@
 // Accepted means that our message opened a turn. Everything is correlated by the
 // marker, given as the message's client id, and proven from what the server
 // stores; notifications only say when to look again. So a connection may break at
-// any time, as long as the process behind it is provably the same.
+// any time, as long as its process is provably the same.
 //
 // The channel gives no settings with a turn (they would stick to the user's
 // session) unless the user asked for it, answers no server request, and sends
 // nothing to a server that lacks one of the methods it needs. On a server without
-// the queue a turn is started directly, which steers when somebody else was
+// the queue a turn is started directly, which steers when another client was
 // faster: that is found out afterwards, and is no delivery.
 package turnstart
 
@@ -72,7 +72,7 @@ type Channel struct {
 
 	plain     bool          // asks for no experimental methods
 	leftAfter time.Duration // the age from which on a trial is nobody's
-	behind    func(int) int // the process behind the one that a socket names; nil: itself
+	serverOf  func(int) int // the process that serves what a socket's process passes on; nil: itself
 
 	pins sync.Mutex // held while a session is pinned, or found to be left pinned
 

@@ -10,9 +10,9 @@ import (
 // no queue.
 func (c *Channel) Plain() { c.plain = true }
 
-// Behind says which process serves what this process only passes on.
-func (c *Channel) Behind(pid func() int) {
-	c.behind = func(named int) int {
+// ServerOf says which process serves what this process only passes on.
+func (c *Channel) ServerOf(pid func() int) {
+	c.serverOf = func(named int) int {
 		if named == os.Getpid() {
 			return pid()
 		}

@@ -31,7 +31,7 @@ type proxy struct {
 	cuts  int
 	onCut func()      // called with the connection about to die
 	onArm func()      // called when the barrier is durable
-	onUp  func(n int) // called before the n-th message to the server behind the barrier
+	onUp  func(n int) // called before the n-th message to the server after the barrier
 	ups   int
 
 	// rewrite changes what the server says, without changing its length.
@@ -94,7 +94,7 @@ func (p *proxy) pipe(dst, src net.Conn, up bool) {
 			return
 		}
 		if up {
-			p.tellUp()
+			p.countUp()
 		}
 		if !up {
 			p.mu.Lock()
@@ -119,9 +119,9 @@ func (p *proxy) arm() {
 	p.armed = true
 }
 
-// tellUp counts the messages that go up behind the barrier; the client's frames
+// countUp counts the messages that go up after the barrier; the client's frames
 // cannot be read here, and each is one read.
-func (p *proxy) tellUp() {
+func (p *proxy) countUp() {
 	p.mu.Lock()
 	if p.armed {
 		p.ups++
@@ -169,7 +169,7 @@ type outcome struct {
 
 // cutRun delivers one result over a connection that is cut at a place that the
 // seed chooses, and says what became of it. The proposal is half a kilobyte up and
-// what it causes to be told some kilobytes down; beyond lies the observation.
+// what it causes to be sent some kilobytes down; beyond lies the observation.
 func cutRun(t *testing.T, c *codex, up bool, seed uint64) outcome {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	plan := cut{up: up, after: rnd.IntN(1500)}

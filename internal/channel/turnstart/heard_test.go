@@ -21,7 +21,7 @@ func (r *rig) probe(ch *turnstart.Channel) channel.Readiness {
 }
 
 // Every change of a session's settings and status counts for the next delivery,
-// whoever made it and how.
+// whichever client made it and how.
 func TestChangesAreHeard(t *testing.T) {
 	r := newRig(t)
 	ch := turnstart.New(r.s, nil)
@@ -98,7 +98,7 @@ func TestChangesBehindTheProbe(t *testing.T) {
 	refused("wider settings", func() {
 		news := ch.News("att")
 		r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "workspaceWrite", "networkAccess": true}}, nil)
-		// Each client is told in its own time.
+		// Each client receives it in its own time.
 		poll.Until(t, "the announcement", func() bool { return ch.News("att") > news })
 	})
 	r.must("thread/settings/update", map[string]any{"sandboxPolicy": map[string]any{"type": "readOnly"}}, nil)

@@ -44,7 +44,7 @@ type link struct {
 	archive
 	epoch int64
 
-	joined atomic.Bool // the server tells of the thread
+	joined atomic.Bool // the server reports the thread
 	// news counts the announcements of other settings of the thread; fit is news as
 	// it was before the survey that last let a delivery pass, -1: none did.
 	news, fit atomic.Int64
@@ -140,7 +140,7 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	return l, nil
 }
 
-// dial connects to the attachment's own process: whoever else answers at its
+// dial connects to the attachment's own process: another process that answers at its
 // address gets nothing.
 func (c *Channel) dial(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, error) {
 	client, err := appclient.Dial(ctx, a.Address, o)
@@ -148,8 +148,8 @@ func (c *Channel) dial(ctx context.Context, a attachment.Attachment, o appclient
 		return nil, fmt.Errorf("connect to the app-server: %w", err)
 	}
 	peer := client.PeerPID()
-	if c.behind != nil {
-		peer = c.behind(peer)
+	if c.serverOf != nil {
+		peer = c.serverOf(peer)
 	}
 	if err := keeper.Serves(&a, peer); err != nil {
 		client.Close()
@@ -233,8 +233,8 @@ func (l *link) resume(ctx context.Context) (wireView, error) {
 	return v, err
 }
 
-// subscribe makes sure that the server tells of the thread. It resumes only if it
-// must, because every resume is told to everyone.
+// subscribe makes sure that the server reports the thread. It resumes only if it
+// must, because every resume is sent to every client.
 func (l *link) subscribe(ctx context.Context) error {
 	if l.joined.Load() {
 		return nil
@@ -254,7 +254,7 @@ func (l *link) permissions(ctx context.Context) (settings attachment.Settings, n
 }
 
 // survey reads all that a probe needs at once. The status is not the one that
-// resume tells: after a review that stays active for ever. The settings are: resume
+// resume reports: after a review that stays active for ever. The settings are: resume
 // waits for changes that the server has taken and not yet announced.
 func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue []app.QueuedSubmission, err error) {
 	var wg sync.WaitGroup
@@ -266,7 +266,7 @@ func (l *link) survey(ctx context.Context) (view wireView, th wireThread, queue 
 	return view, th, queue, errors.Join(errs[:]...)
 }
 
-// notified wakes whoever waits, and remembers who opened the turns that were seen
+// notified wakes the waiters, and remembers who opened the turns that were seen
 // starting.
 func (l *link) notified(n appclient.Notification) {
 	l.mu.Lock()
@@ -300,8 +300,8 @@ func (l *link) notified(n appclient.Notification) {
 	l.changed = make(chan struct{})
 }
 
-// told is what turn/completed said of a turn, the zero Read if it was not heard.
-func (l *link) told(turn thole.TurnID) turnend.Read {
+// completed is what turn/completed reported of a turn, the zero Read if it did not arrive.
+func (l *link) completed(turn thole.TurnID) turnend.Read {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended.of[string(turn)]

@@ -60,7 +60,7 @@ func NewThread(ctx context.Context, a attachment.Attachment) (thole.ThreadID, er
 	}
 }
 
-// loaded tells of the threads that were there before the connection was.
+// loaded reports the threads that were there before the connection was.
 func loaded(ctx context.Context, c *appclient.Client, tell func(wireThread)) error {
 	var list app.LoadedListResult
 	if err := c.Call(ctx, "thread/loaded/list", params{}, &list); err != nil {
@@ -80,7 +80,7 @@ func loaded(ctx context.Context, c *appclient.Client, tell func(wireThread)) err
 	return nil
 }
 
-// conversation tells what a user began from everything else. Who made it cannot
+// conversation distinguishes what a user began from everything else. Who made it cannot
 // be asked: a server names its first client as the originator of all threads.
 func (t wireThread) conversation() bool {
 	return t.unfit() == "" && (t.ForkedFromID == nil || *t.ForkedFromID == "") && (t.ThreadSource == nil || *t.ThreadSource == "user")

@@ -69,7 +69,7 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 				}
 				started = true
 			}
-			judge.Completed(l.told(turn))
+			judge.Completed(l.completed(turn))
 			if err == nil {
 				judge.Saw(t)
 			}
@@ -144,7 +144,7 @@ type absence struct {
 	looks int
 }
 
-// absentLooks are needed beside the time: of a process that sleeps, time proves
+// absentLooks are needed in addition to the time: of a process that sleeps, time proves
 // nothing.
 const absentLooks = 4
 
@@ -199,7 +199,7 @@ func (c *Channel) look(ctx context.Context, l *link, marker string, gap *absence
 const autopsies = 3
 
 // autopsy decides from the store of a dead server. A message that opened a turn
-// ran in an epoch that is over; one that is queued would start when somebody
+// ran in an epoch that is over; one that is queued would start when a client
 // loads the thread, and is taken out first.
 func (c *Channel) autopsy(ctx context.Context, a attachment.Attachment, marker string, gone error) (finding, error) {
 	client, end, err := c.Sessions.Autopsy(ctx, a, Options())

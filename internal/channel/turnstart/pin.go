@@ -9,7 +9,7 @@ import (
 )
 
 // pin tightens a session that allows more than its cap, for one delivery. What it
-// was is durable before anything changes, so that whoever follows the delivery to
+// was is durable before anything changes, so that a daemon that follows the delivery to
 // its end puts it back.
 func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) error {
 	if !a.Wish.Pin {
@@ -94,9 +94,9 @@ func (c *Channel) release(ctx context.Context, l *link, a attachment.Attachment)
 
 // PutBack gives a user's settings back that a delivery pinned which nobody follows
 // any more: its observation ended before its turn did, or its server died. tracked
-// says whether somebody does. A turn that still runs keeps its pin until it ends.
+// says whether a daemon does. A turn that still runs keeps its pin until it ends.
 func (c *Channel) PutBack(ctx context.Context, id thole.AttachmentID, tracked func(attachment.Attachment) (bool, error)) error {
-	// A delivery is behind its barrier, and so tracked, before it pins.
+	// A delivery has passed its barrier, and so tracked, before it pins.
 	c.pins.Lock()
 	defer c.pins.Unlock()
 	a, err := c.Sessions.ByID(ctx, id)

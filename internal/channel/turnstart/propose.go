@@ -29,7 +29,7 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 		return unsent(err)
 	}
 	if l.fit.Load() != l.news.Load() {
-		return unsent(errors.New("the session's settings changed, or its connection was made anew"))
+		return unsent(errors.New("the session's settings changed, or it has a new connection"))
 	}
 	if err := c.pin(ctx, l, a); err != nil {
 		return unsent(err)

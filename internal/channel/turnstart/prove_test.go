@@ -22,7 +22,7 @@ func TestTheQueueIsTriedFirst(t *testing.T) {
 		ch := turnstart.New(r.s, nil)
 		defer ch.Close()
 		ch.Impatient()
-		ch.Behind(func() int { return c.pid })
+		ch.ServerOf(func() int { return c.pid })
 		got, err := ch.Probe(bg, q)
 		if err != nil {
 			t.Fatal(err)

@@ -342,7 +342,7 @@ func (r *rig) deliver() {
 	if r.plain {
 		ch.Plain()
 	}
-	ch.Behind(func() int { return r.codex.pid })
+	ch.ServerOf(func() int { return r.codex.pid })
 	r.run = deliverytest.Start(r.t, r.db.Delivery(), l, map[thole.Target]channel.Channel{thole.TargetCLI: ch})
 	r.halt = func() { r.run.Halt(); ch.Close() }
 	r.t.Cleanup(r.halt)

@@ -73,6 +73,13 @@ func (t *Service) Methods() map[string]daemon.Method {
 			}
 			return t.close(ctx, actor, p)
 		},
+		MethodNetwork: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p NetworkParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "thread network: %w", err)
+			}
+			return t.network(ctx, actor, p)
+		},
 		MethodStopped: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p StoppedParams
 			if err := strictjson.Unmarshal(params, &p); err != nil {

@@ -33,6 +33,8 @@ type Config struct {
 	// Root holds the executors. It is short, because it holds their sockets.
 	Root      string
 	Providers []provider.Provider
+	// Network is the meter of every executor; nil: none.
+	Network executord.Network
 }
 
 // Driver implements executor.Driver and executor.Files. Close ends what runs.
@@ -140,7 +142,7 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 	run.files = side.New(side.Config{Dir: dirs.Workspace, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
 	var err error
 	run.info.Token = rand.Text()
-	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc"})
+	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox"
 )
 
@@ -39,7 +41,8 @@ func (d *Driver) box(ctx context.Context) (string, error) {
 // CheckBwrap tries whether bubblewrap works here, for root as a user of the range
 // that agents run as.
 func CheckBwrap(ctx context.Context, path string, uidBase int) error {
-	args := sandbox.NewBox(boxUser...).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
+	inside := sandbox.Agents(nested(ctx, path)).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
+	args := sandbox.NewBox(boxUser...).Add("--ro-bind", "/", "/").Hand().Command("/", append([]string{path}, inside...)...)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = credential(uidBase)
@@ -48,6 +51,13 @@ func CheckBwrap(ctx context.Context, path string, uidBase int) error {
 			WithHint("sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 allows user namespaces; executor.isolation = \"none\" runs agents without any walls")
 	}
 	return nil
+}
+
+// nested reports whether bubblewrap can refuse namespaces inside a box. What is older
+// leaves that to the system call filter.
+func nested(ctx context.Context, path string) bool {
+	out, err := exec.CommandContext(ctx, path, "--help").Output()
+	return err == nil && strings.Contains(string(out), "--disable-userns")
 }
 
 // FindBwrap looks for bubblewrap and tries it.
@@ -60,10 +70,11 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 	return path, CheckBwrap(ctx, path, uidBase)
 }
 
-// boxed is executord's command line inside bubblewrap. As root the files of the
+// boxed is executord's command line inside bubblewrap. It is not the agent's box: that
+// one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) (string, []string) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -72,10 +83,11 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) 
 		staged = append(staged, path)
 		return sandbox.Staged(len(staged) - 1)
 	}
-	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Kernel().Add(systemBinds()...)
+	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().Add(systemBinds()...).Add(etcBinds()...)
 	box.Add("--ro-bind", from(d.dir(id, own, "passwd")), "/etc/passwd", "--ro-bind", from(d.dir(id, own, "group")), "/etc/group",
 		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
 		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
+		"--ro-bind", from(bwrap), sandboxRun+"/bwrap",
 		"--bind", from(d.dir(id, "state")), sandboxRun+"/state",
 		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
 		"--bind", from(d.dir(id, "home")), sandboxHome,
@@ -84,14 +96,33 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools) 
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
-	args := box.Command(sandboxWorkspace, append([]string{sandboxRun + "/thole"},
-		d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp")...)...)
-	name, args := stand(bwrap, args)
+	within := inner(tools, refuses)
+	within.Egress = d.cfg.Egress
+	spec, err := json.Marshal(within)
+	if err != nil {
+		return "", nil, err
+	}
+	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp"), "--box", string(spec))
+	name, args := stand(bwrap, box.Command("/", append([]string{sandboxRun + "/thole"}, serve...)...))
 	if uid == 0 {
-		return name, args
+		return name, args, nil
 	}
 	head := append([]string{"executor", "box", strconv.Itoa(uid), strconv.Itoa(len(staged))}, staged...)
-	return d.cfg.Binary, slices.Concat(head, []string{name}, args)
+	return d.cfg.Binary, slices.Concat(head, []string{name}, args), nil
+}
+
+// inner is the agent's box as executord makes it: the same paths, without what the
+// server keeps. What the system's directories and /etc show was laid for executord.
+func inner(tools Tools, refuses bool) wire.Box {
+	box := sandbox.Agents(refuses).Kernel().Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
+		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
+		"--bind", sandboxRun+"/auth", sandboxRun+"/auth",
+		"--bind", sandboxHome, sandboxHome,
+		"--bind", "/tmp", "/tmp")
+	for _, p := range tools.sorted() {
+		box.Add("--ro-bind-try", p, p)
+	}
+	return wire.Box{Bwrap: sandboxRun + "/bwrap", Args: box.Args(), Init: sandboxRun + "/thole"}
 }
 
 // stand puts a shell between us and bubblewrap, whose parent it is for as long as
@@ -128,8 +159,8 @@ func (t Tools) sorted() []string {
 
 var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
 
-// systemBinds is the read-only part of the machine an agent needs to run
-// programs, resolve names and trust certificates.
+// systemBinds is the read-only part of the machine an agent needs to run programs,
+// etcBinds what it needs to resolve names and trust certificates.
 func systemBinds() []string {
 	var args []string
 	for _, dir := range systemDirs {
@@ -139,6 +170,10 @@ func systemBinds() []string {
 		}
 		args = append(args, "--ro-bind-try", dir, dir)
 	}
+	return args
+}
+
+func etcBinds() (args []string) {
 	for _, name := range []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
 		"ca-certificates", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"} {
 		args = append(args, "--ro-bind-try", "/etc/"+name, "/etc/"+name)

@@ -24,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -46,6 +47,8 @@ type Config struct {
 	// UIDBase begins the users that agents of a server run as which is root, default
 	// DefaultUIDBase.
 	UIDBase int
+	// Egress is what agents reach over the network.
+	Egress wire.Egress
 	// Groups is where limits are enforced; without it they are not.
 	Groups Groups
 	// StartTimeout bounds the wait for executord, default 20 s.

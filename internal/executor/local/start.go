@@ -59,8 +59,10 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	name, args := d.open(id)
 	home := d.dir(id, "home")
 	if bwrap != "" {
-		name, args = d.boxed(id, bwrap, uid, tools)
-		home = sandboxHome
+		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap)); err != nil {
+			return nil, err
+		}
+		home = sandboxRun // nothing of the agent's is executord's
 	}
 	doors, err := d.cfg.Groups.make(id, l.Spec.Limits)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
@@ -91,6 +92,14 @@ func (c *Client) Ack(ctx context.Context, req wire.AckRequest) error {
 // Status asks what the executor is doing.
 func (c *Client) Status(ctx context.Context) (wire.Status, error) {
 	return call[wire.Status](ctx, c, "GET", "/status", nil)
+}
+
+// Network asks what the executor's processes exchanged with the network since its last run ended, with
+// targets that showed no sign of life since after left out. An executord of an earlier version has no
+// answer: CodeNotFound.
+func (c *Client) Network(ctx context.Context, after time.Time) ([]event.Traffic, error) {
+	n, err := call[wire.Network](ctx, c, "GET", "/network?after="+strconv.FormatInt(max(0, after.UnixMilli()), 10), nil)
+	return event.BoundTraffic(n.Traffic), err
 }
 
 // Pending lists the asks that wait for a human.

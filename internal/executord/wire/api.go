@@ -78,6 +78,11 @@ type Status struct {
 	Terminals int `json:"terminals"`
 }
 
+// Network is what the executor's processes exchanged with the network since the last run ended.
+type Network struct {
+	Traffic []event.Traffic `json:"traffic"`
+}
+
 // SteerRequest adds input to a run.
 type SteerRequest struct {
 	Run thole.TurnID `json:"run"`

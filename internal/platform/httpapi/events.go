@@ -26,6 +26,7 @@ func (s *Server) eventRoutes() {
 		summary: "Follow all sessions, some of them in full", query: []string{"sessions", "after"}, header: []string{"Last-Event-ID"}, status: 200, media: "text/event-stream", shapes: shapes,
 	}, s.userEvents)
 	s.todoRoutes()
+	s.networkRoutes()
 }
 
 // What streams say of themselves, besides the events of sessions.

@@ -41,7 +41,11 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*httpapi.Config)) *rig {
 	t.Helper()
-	kit := tholetest.New(t)
+	return rigOn(t, tholetest.New(t), change...)
+}
+
+func rigOn(t testing.TB, kit *tholetest.Kit, change ...func(*httpapi.Config)) *rig {
+	t.Helper()
 	site := kit.Site(append([]func(*httpapi.Config){func(c *httpapi.Config) {
 		c.Providers = func() []provider.Info {
 			return []provider.Info{testprovider.New().Probe(ctx), {Name: "opencode", Title: "opencode", Problem: "not installed", Fix: "npm install -g opencode-ai"}}

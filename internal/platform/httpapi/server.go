@@ -23,6 +23,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/platform/usage"
@@ -67,6 +68,8 @@ type Config struct {
 	Deliveries func(method string) Method
 	// DeliveriesChanged returns a channel that is closed at the next change.
 	DeliveriesChanged func() <-chan struct{}
+	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
+	LiveNetwork func(context.Context, thole.ThreadID) []event.Traffic
 	// Metrics answers /metrics, without a login for this machine alone; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.

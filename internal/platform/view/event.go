@@ -24,35 +24,36 @@ type Event struct {
 
 // EventData has the fields its type needs.
 type EventData struct {
-	Name       *string        `json:"name,omitempty"`
-	Archived   *bool          `json:"archived,omitempty"`
-	Settings   *Settings      `json:"settings,omitempty"`
-	NativeID   string         `json:"native_id,omitempty"`
-	Status     *Status        `json:"status,omitempty"`
-	Input      []Input        `json:"input,omitempty"`
-	ClientID   string         `json:"client_id,omitempty"`
-	Phase      thole.Phase    `json:"phase,omitempty" enum:"queued,claimed,restoring,linking,preparing,running,waiting_human,syncing,exported,succeeded,failed,canceled"`
-	Outcome    thole.Outcome  `json:"outcome,omitempty" enum:"completed,failed,interrupted"`
-	Error      *RunError      `json:"error,omitempty"`
-	LastError  string         `json:"last_error,omitempty"`
-	Item       *ItemBody      `json:"item,omitempty"`
-	ItemID     string         `json:"item_id,omitempty"`
-	Stream     string         `json:"stream,omitempty"`
-	Delta      string         `json:"delta,omitempty"`
-	Offset     *int64         `json:"offset,omitempty"`
-	Todos      []Todo         `json:"todos,omitempty"`
-	Question   *Question      `json:"question,omitempty"`
-	QuestionID string         `json:"question_id,omitempty"`
-	State      event.AskState `json:"state,omitempty" enum:"pending,answered,expired,canceled,self_answered"`
-	Answer     *Answer        `json:"answer,omitempty"`
-	AnsweredBy string         `json:"answered_by,omitempty"`
-	Usage      *Usage         `json:"usage,omitempty"`
-	Text       string         `json:"text,omitempty"`
-	Limits     []Limit        `json:"limits,omitempty"`
-	Message    *QueuedMessage `json:"message,omitempty"`
-	MessageID  string         `json:"message_id,omitempty"`
-	Front      bool           `json:"front,omitempty"`
-	Order      []string       `json:"order,omitempty"`
+	Name       *string         `json:"name,omitempty"`
+	Archived   *bool           `json:"archived,omitempty"`
+	Settings   *Settings       `json:"settings,omitempty"`
+	NativeID   string          `json:"native_id,omitempty"`
+	Status     *Status         `json:"status,omitempty"`
+	Input      []Input         `json:"input,omitempty"`
+	ClientID   string          `json:"client_id,omitempty"`
+	Phase      thole.Phase     `json:"phase,omitempty" enum:"queued,claimed,restoring,linking,preparing,running,waiting_human,syncing,exported,succeeded,failed,canceled"`
+	Outcome    thole.Outcome   `json:"outcome,omitempty" enum:"completed,failed,interrupted"`
+	Error      *RunError       `json:"error,omitempty"`
+	LastError  string          `json:"last_error,omitempty"`
+	Item       *ItemBody       `json:"item,omitempty"`
+	ItemID     string          `json:"item_id,omitempty"`
+	Stream     string          `json:"stream,omitempty"`
+	Delta      string          `json:"delta,omitempty"`
+	Offset     *int64          `json:"offset,omitempty"`
+	Todos      []Todo          `json:"todos,omitempty"`
+	Question   *Question       `json:"question,omitempty"`
+	QuestionID string          `json:"question_id,omitempty"`
+	State      event.AskState  `json:"state,omitempty" enum:"pending,answered,expired,canceled,self_answered"`
+	Answer     *Answer         `json:"answer,omitempty"`
+	AnsweredBy string          `json:"answered_by,omitempty"`
+	Usage      *Usage          `json:"usage,omitempty"`
+	Network    []event.Traffic `json:"network,omitempty"`
+	Text       string          `json:"text,omitempty"`
+	Limits     []Limit         `json:"limits,omitempty"`
+	Message    *QueuedMessage  `json:"message,omitempty"`
+	MessageID  string          `json:"message_id,omitempty"`
+	Front      bool            `json:"front,omitempty"`
+	Order      []string        `json:"order,omitempty"`
 }
 
 // Limit is how much of an allowance of the agent's account is used: percent of a
@@ -110,7 +111,7 @@ func OfEvent(e event.Event) Event {
 		Data: EventData{
 			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: OfInput(d.Input), ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
 			Error: OfError(d.Error), ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: OfTodos(d.Todos),
-			QuestionID: string(d.AskID), State: d.AskState, Usage: (*Usage)(d.Usage), Text: d.Text, Limits: each(d.Limits, func(l event.Limit) Limit { return Limit(l) }), MessageID: string(d.MessageID), Front: d.Front,
+			QuestionID: string(d.AskID), State: d.AskState, Usage: (*Usage)(d.Usage), Network: d.Network, Text: d.Text, Limits: each(d.Limits, func(l event.Limit) Limit { return Limit(l) }), MessageID: string(d.MessageID), Front: d.Front,
 		},
 	}
 	if d.Item != nil {

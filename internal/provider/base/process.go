@@ -35,7 +35,7 @@ func (s *Session[C]) Launch(env map[string]string, args []string, dirs ...string
 			return nil, thole.Errorf(thole.CodeUnavailable, "%s: make the data directory: %w", s.Name, err)
 		}
 	}
-	return process.Start(process.Spec{Path: s.Binary, Args: args, Dir: s.Cfg.Dir, Env: env, Secrets: provider.Secrets(env)})
+	return process.Start(process.Spec{Path: s.Binary, Args: args, Dir: s.Cfg.Dir, Env: env, Secrets: provider.Secrets(env), Box: s.Cfg.Box})
 }
 
 // Process is a CLI's process; a driver embeds it in what speaks to it.

@@ -228,7 +228,12 @@ func (s *Session[C]) Steer(ctx context.Context, input []thole.Input, clientID st
 
 // Answer settles a pending ask.
 func (s *Session[C]) Answer(ctx context.Context, ask thole.AskID, answer event.Answer) error {
-	return s.act(ctx, func(run Running) error { return run.Answer(ctx, ask, answer) })
+	return s.act(ctx, func(run Running) error {
+		if run.Base().Em.Parked() != "" {
+			return provider.ErrSettled // the next run has the answer
+		}
+		return run.Answer(ctx, ask, answer)
+	})
 }
 
 // Defer parks a pending ask on disk.

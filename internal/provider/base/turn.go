@@ -11,7 +11,7 @@ import (
 )
 
 // Running is a CLI's own part of a turn, with Turn embedded. All but Gone, Steer
-// and Finish are called by whoever acts by the turn's lock.
+// and Finish are called by the holder of the turn's lock.
 type Running interface {
 	Base() *Turn
 	// Begin hands the turn to the CLI; with an error it did not begin.
@@ -27,11 +27,11 @@ type Running interface {
 	Steer(ctx context.Context, input []thole.Input, clientID string) error
 	Answer(ctx context.Context, ask thole.AskID, answer event.Answer) error
 	Defer(ctx context.Context, ask thole.AskID) error
-	// Finish tells what there is to tell before the end.
+	// Finish emits what is left before the end.
 	Finish(ended provider.Ended)
 }
 
-// Turn is one turn in progress. Everything but Lock belongs to whoever acts by it.
+// Turn is one turn in progress. Everything but Lock belongs to its holder.
 type Turn struct {
 	provider.Turn // with the session's settings where it says none
 	Em            *provider.Emitter
@@ -46,6 +46,7 @@ type Turn struct {
 	run     Running
 	grace   *Alarm // an interrupt that is not obeyed
 	refused error
+	replied bool // Settled has given its answer
 }
 
 func newTurn(o *Options, turn provider.Turn, emit func(event.Event)) *Turn {
@@ -72,7 +73,7 @@ func (t *Turn) Refuse(err error) {
 	t.Lock.End(provider.Ended{})
 }
 
-// Cancel stops the turn because somebody asked for it.
+// Cancel stops the turn because a caller asked for it.
 func (t *Turn) Cancel() { t.halt(t.opts.StopGrace) }
 
 func (t *Turn) halt(grace time.Duration) {
@@ -99,8 +100,42 @@ func (t *Turn) crashed(why string) {
 	t.Lock.End(ended)
 }
 
-// Defer is not supported: most CLIs forget what they ask with their process.
-func (t *Turn) Defer(context.Context, thole.AskID) error { return provider.ErrUnsupported }
+// Defer parks an ask of a CLI that forgets it with its process: the turn is stopped
+// and ends on the ask. The answer begins another run in words (Words), and what it
+// allows is allowed when the CLI asks for it again (Settled).
+func (t *Turn) Defer(_ context.Context, ask thole.AskID) error {
+	if !t.Em.Park(ask) {
+		return provider.ErrSettled
+	}
+	t.Abort(t.opts.StopGrace)
+	return nil
+}
+
+// Words are the input of the turn: the answer to a parked ask in prose, if it is one.
+func (t *Turn) Words() []thole.Input {
+	if t.Reply != nil {
+		return thole.Text(t.Reply.Prose())
+	}
+	return t.Input
+}
+
+// Replied reports the answer that Words hold, once the CLI has them.
+func (t *Turn) Replied() {
+	if t.Reply != nil {
+		t.Em.Ask(t.Reply.Ask)
+		t.Em.Resolve(t.Reply.Ask.ID, &t.Reply.Answer)
+	}
+}
+
+// Settled is the answer that a person gave to the same ask before it was forgotten.
+// It holds for what was shown then and once.
+func (t *Turn) Settled(ask event.Ask) (event.Answer, bool) {
+	if t.Reply == nil || t.replied || !t.Reply.Allows(ask) {
+		return event.Answer{}, false
+	}
+	t.replied = true
+	return t.Reply.Answer, true
+}
 
 // Message is input for the running turn, which the CLI calls native.
 func (t *Turn) Message(native string, input []thole.Input, clientID string) *event.Item {

@@ -13,11 +13,11 @@ import (
 type TurnLock struct {
 	hold chan struct{} // holds one token while the lock is held
 	over chan struct{} // closed when the turn takes no more
-	halt chan struct{} // closed when somebody asked to stop
+	halt chan struct{} // closed when a stop was asked for
 	once sync.Once
 	end  provider.Ended // set before over is closed
 
-	alarms []*Alarm // of whoever acts
+	alarms []*Alarm // of the holder
 }
 
 // NewTurnLock makes the lock of one turn.
@@ -44,7 +44,7 @@ func (l *TurnLock) Act(fn func()) bool {
 	return l.Do(context.Background(), func() error { fn(); return nil }) == nil
 }
 
-// End says how the turn ended and that it takes no more. Whoever acts calls it;
+// End says how the turn ended and that it takes no more. The holder calls it;
 // only the first call counts.
 func (l *TurnLock) End(ended provider.Ended) {
 	if !l.Ended() {
@@ -73,14 +73,14 @@ func (l *TurnLock) Stop() { l.once.Do(func() { close(l.halt) }) }
 const hurried = 2 * time.Second
 
 // Wait returns how the turn ended, when nobody acts on it any more. It acts when
-// somebody asks to stop or ctx ends, with how long that may take, and when the CLI
+// a caller asks to stop or ctx ends, with how long that may take, and when the CLI
 // is gone.
 func (l *TurnLock) Wait(ctx context.Context, gone <-chan struct{}, grace time.Duration, stop func(grace time.Duration), lost func()) provider.Ended {
 	halt, done := l.halt, ctx.Done()
 	for {
 		select {
 		case <-l.over:
-			l.hold <- struct{}{} // whoever ended it has returned
+			l.hold <- struct{}{} // the holder that ended it has returned
 			for _, a := range l.alarms {
 				a.Off()
 			}
@@ -99,7 +99,7 @@ func (l *TurnLock) Wait(ctx context.Context, gone <-chan struct{}, grace time.Du
 	}
 }
 
-// Alarm acts on a turn after a while. It belongs to whoever acts.
+// Alarm acts on a turn after a while. It belongs to the holder.
 type Alarm struct {
 	lock *TurnLock
 	ring func()

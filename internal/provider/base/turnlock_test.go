@@ -12,7 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// TestTurnLock: one at a time acts, nobody after the end, and Wait returns behind the last.
+// TestTurnLock: one at a time acts, nobody after the end, and Wait returns after the last.
 func TestTurnLock(t *testing.T) {
 	l := NewTurnLock()
 	acts, inside := 0, 0 // unguarded but by the lock: the race detector looks on
@@ -48,7 +48,7 @@ func TestTurnLock(t *testing.T) {
 		}
 		l.End(provider.Ended{Outcome: thole.OutcomeInterrupted})
 		l.End(provider.Ended{Outcome: thole.OutcomeFailed})
-		_ = act() // whoever ended it may go on until it returns
+		_ = act() // the holder that ended it may go on until it returns
 	}, func() { t.Error("it is not lost") })
 	before := acts
 	wg.Wait()
@@ -70,7 +70,7 @@ func TestAlarm(t *testing.T) {
 		}
 		at(0, func() { a.Set(10 * time.Second) })
 		at(5*time.Second, func() { a.Set(10 * time.Second) })  // later
-		at(12*time.Second, func() { a.Set(10 * time.Second) }) // later, behind the first time it was set to
+		at(12*time.Second, func() { a.Set(10 * time.Second) }) // later, after the first time it was set to
 		at(13*time.Second, func() { a.Set(4 * time.Second) })  // sooner
 		at(30*time.Second, func() { a.Set(10 * time.Second) })
 		at(35*time.Second, func() { a.Off() })

@@ -43,7 +43,7 @@ type Config struct {
 	// killed.
 	StopGrace time.Duration
 	// Background is how long a turn that left a background command running waits
-	// for its result. Later results are told at the start of the next turn.
+	// for its result. Later results are reported at the start of the next turn.
 	Background time.Duration
 }
 
@@ -70,8 +70,8 @@ func New(cfg Config) *Provider {
 		Models: []provider.Model{{ID: "default", Title: "Default", Default: true}, {ID: "opus", Title: "Opus"}, {ID: "sonnet", Title: "Sonnet"}, {ID: "haiku", Title: "Haiku"}},
 		Query:  provider.Query{Homes: []string{"CLAUDE_CONFIG_DIR"}, Env: map[string]string{"DISABLE_AUTOUPDATER": "1"}},
 		Binary: provider.Binary{Title: "Claude Code", Name: name, Install: table.Of(Name).Install + "@" + pinned,
-			Homes:  []string{".local/bin/claude", ".claude/local/claude"},
-			Beside: []string{beside + "/claude", beside + "-musl/claude"}}}
+			Homes:          []string{".local/bin/claude", ".claude/local/claude"},
+			NativePatterns: []string{beside + "/claude", beside + "-musl/claude"}}}
 	return p
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // When a stream is cut the CLI silently asks again without streaming. What was
-// shown of the first try is dropped and the answer is told once.
+// shown of the first try is dropped and the answer is emitted once.
 func TestCutStream(t *testing.T) {
 	for name, binary := range map[string]func(testing.TB) string{"pinned": lab.Claude, "oldest": lab.ClaudeOld} {
 		t.Run(name, func(t *testing.T) {

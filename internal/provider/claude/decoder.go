@@ -173,7 +173,7 @@ func (d *decoder) finishBlock(b *streamed) {
 }
 
 // assistant handles one finished content block, which the CLI repeats as a whole
-// after it was streamed. Blocks that were not streamed are told here.
+// after it was streamed. Blocks that were not streamed are emitted here.
 func (d *decoder) assistant(m *message) {
 	msg := m.Message
 	if msg == nil {
@@ -213,7 +213,7 @@ func (d *decoder) assistant(m *message) {
 	}
 }
 
-// repeated reports whether the blocks are calls that are known already, told
+// repeated reports whether the blocks are calls that are known already, emitted
 // once more after their step ended.
 func (d *decoder) repeated(blocks []block) bool {
 	for _, b := range blocks {
@@ -255,7 +255,7 @@ func (d *decoder) wholeBlock(c *block) {
 	}
 }
 
-// subagent tells what a sub-agent did; its calls hang under the caller's item.
+// subagent emits what a sub-agent did; its calls hang under the caller's item.
 func (d *decoder) subagent(m *message) {
 	for i, c := range m.Message.blocks() {
 		switch c.Type {

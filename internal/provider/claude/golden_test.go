@@ -178,7 +178,7 @@ func TestGoldenPlan(t *testing.T) {
 	}
 }
 
-// The same lines give the same ids: whoever appends events can drop repeats.
+// The same lines give the same ids: a reader that appends events can drop repeats.
 func TestGoldenStableIDs(t *testing.T) {
 	a, b := golden(t, "07-askuser"), golden(t, "07-askuser")
 	for i := range a {

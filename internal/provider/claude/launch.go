@@ -59,10 +59,10 @@ func environment(cfg provider.SessionConfig) map[string]string {
 		fixed[k] = "1"
 	}
 	if os.Geteuid() == 0 {
-		// As root the CLI refuses to bypass permissions unless told that it is boxed
+		// As root the CLI refuses to bypass permissions unless it knows that it is boxed
 		// in; the executor is that box.
 		fixed["IS_SANDBOX"] = "1"
 	}
-	// One tool that tells the whole list, instead of one call per entry.
+	// One tool that reports the whole list, instead of one call per entry.
 	return base.Environ(cfg, map[string]string{"CLAUDE_CODE_ENABLE_TASKS": "0"}, fixed)
 }

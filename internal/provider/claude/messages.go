@@ -102,7 +102,7 @@ func (r *run) system(m *message) {
 func (r *run) taskOver(id string) {
 	delete(r.s.tasks, id)
 	if r.result != nil && r.linger.On() && len(r.s.tasks) == 0 {
-		r.linger.Set(followUp) // the CLI wakes up to tell the model
+		r.linger.Set(followUp) // the CLI wakes up to inform the model
 	}
 }
 
@@ -208,7 +208,12 @@ func (r *run) permission(m *message) {
 	case st.allow:
 		_ = r.c.answer(m.RequestID, map[string]any{"behavior": "allow", "updatedInput": q.Input})
 	default:
-		r.put(&pending{ask: approval(r.Em.ItemID(q.ToolUseID), r.s.Cfg.Dir, q), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input})
+		p := &pending{ask: approval(r.Em.ItemID(q.ToolUseID), r.s.Cfg.Dir, q), requestID: m.RequestID, toolUse: q.ToolUseID, tool: q.ToolName, input: q.Input}
+		if answer, ok := r.Settled(p.ask); ok {
+			_ = r.c.answer(m.RequestID, p.verdictOn(answer))
+			return
+		}
+		r.put(p)
 	}
 }
 
@@ -233,7 +238,7 @@ func (r *run) Answer(_ context.Context, id thole.AskID, a event.Answer) error {
 	return r.settle(p, a)
 }
 
-// settle sends an answer and tells it.
+// settle sends an answer and emits it.
 func (r *run) settle(p *pending, a event.Answer) error {
 	var body map[string]any
 	switch {
@@ -270,16 +275,15 @@ func (r *run) resolve(id thole.AskID, a *event.Answer) {
 	r.Em.Resolve(id, a)
 }
 
-// Defer parks a question. The turn ends with the CLI's result.
+// Defer parks an ask. Of questions the CLI itself keeps a record, and the turn ends
+// with its result.
 func (r *run) Defer(ctx context.Context, id thole.AskID) error {
 	p := r.asks[id]
 	switch {
-	case !r.s.keeps(ctx):
-		return provider.ErrUnsupported
 	case p == nil:
 		return provider.ErrSettled
-	case !p.hook:
-		return provider.ErrUnsupported
+	case !p.hook || !r.s.keeps(ctx):
+		return r.Turn.Defer(ctx, id)
 	}
 	if err := r.c.answer(p.requestID, hookOutput("defer", "", nil)); err != nil {
 		return err

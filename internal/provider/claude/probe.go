@@ -38,7 +38,7 @@ func measured(v provider.Version) provider.Capabilities {
 	return provider.Degraded(c, own)
 }
 
-// findings is what an unknown version told of itself.
+// findings is what an unknown version reported of itself.
 type findings struct {
 	help        string // what --help prints
 	hooks       bool   // it took our hooks, which hold questions and approvals
@@ -57,7 +57,7 @@ func (f findings) capabilities() provider.Capabilities {
 		}
 		return provider.Validated
 	}
-	own := map[string]string{"todo_stream": "shown when the CLI tells one; whether it does was not tested with this version"}
+	own := map[string]string{"todo_stream": "shown when the CLI reports one; whether it does was not tested with this version"}
 	if f.parks != nil {
 		own["ask_survives_restart"] = "the answer to a question is sent as a message after a restart: this version was tried: " + f.parks.Error()
 	}

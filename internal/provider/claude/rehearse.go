@@ -19,8 +19,8 @@ import (
 )
 
 // rehearse tries whether an untested version keeps a parked question: one process
-// asks it and parks it, another is given the answer and must tell it to the model as
-// the question's own result. The model is no model but a prompter of ours on
+// asks it and parks it, another is given the answer and must give it to the model as
+// the question's own result. The model is no model but a prompter of thole's on
 // loopback, so nothing leaves the machine and no login is used.
 func (p *Provider) rehearse(ctx context.Context, binary, home string) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func (p *Provider) rehearse(ctx context.Context, binary, home string) error {
 	ended, err := play(provider.Turn{ID: "rehearsal-1", Input: thole.Text("ask")}, func(s *session, e event.Event) {
 		if e.Ask != nil {
 			asked = *e.Ask
-			go func() { _ = s.Defer(ctx, e.Ask.ID) }() // the turn's end tells whether it worked
+			go func() { _ = s.Defer(ctx, e.Ask.ID) }() // the turn's end shows whether it worked
 		}
 	})
 	switch {

@@ -44,8 +44,8 @@ func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, erro
 		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*event.Item{}}
 	r.linger = t.Lock.NewAlarm(r.lingered)
 	st, err := stanceOf(t.Profile)
-	if err == nil && t.Reply == nil {
-		r.content, err = s.content(t.Input)
+	if err == nil && (t.Reply == nil || t.Reply.Ask.Kind != event.AskInput) {
+		r.content, err = s.content(t.Words())
 	}
 	if err != nil {
 		return nil, err
@@ -90,6 +90,8 @@ func (r *run) Begin(ctx context.Context) error {
 	r.Em.Session(s.NativeID())
 	if r.reply != nil {
 		r.linger.Set(followUp)
+	} else {
+		r.Replied()
 	}
 	for len(s.backlog) > 0 && !r.Lock.Ended() {
 		m := s.backlog[0]
@@ -116,7 +118,7 @@ func (r *run) control(subtype string, fields map[string]any) {
 // begin says the turn's own message. An answer to a deferred question waits for
 // the CLI to ask again, which a resumed process does by itself.
 func (r *run) begin() error {
-	if r.Reply != nil {
+	if r.Reply != nil && r.Reply.Ask.Kind == event.AskInput {
 		r.reply = r.Reply
 		return nil
 	}
@@ -209,7 +211,7 @@ func (r *run) conclude() {
 	r.Lock.End(ended)
 }
 
-// Finish tells calls that wait for a human, then what was used.
+// Finish emits calls that wait for a human, then what was used.
 func (r *run) Finish(ended provider.Ended) {
 	for id, p := range r.asks {
 		if t := r.d.tools[p.toolUse]; t != nil && id != ended.Deferred {

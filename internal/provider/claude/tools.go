@@ -25,8 +25,8 @@ func isEdit(tool string) bool {
 	return tool == "Write" || tool == "Edit" || tool == "MultiEdit" || tool == "NotebookEdit"
 }
 
-// startTool tells a call once; later calls return what is known. Commands and
-// edits name the native tool in Item.Tool without its input, which is told by
+// startTool emits a call once; later calls return what is known. Commands and
+// edits name the native tool in Item.Tool without its input, which is emitted by
 // their own fields.
 func (d *decoder) startTool(id, name, parent string) *toolItem {
 	if t := d.tools[id]; t != nil {
@@ -73,7 +73,7 @@ func (t *toolItem) snapshot() event.Item {
 	return item
 }
 
-// toolInput tells a call's input when it is complete.
+// toolInput emits a call's input when it is complete.
 func (d *decoder) toolInput(id string, input json.RawMessage) {
 	t := d.tools[id]
 	if t == nil || t.input != nil || !json.Valid(input) {
@@ -139,7 +139,7 @@ func (d *decoder) toolResult(id string, isError bool, content string, structured
 	}
 }
 
-// commandResult fills in what a shell command gave. The CLI tells the exit code
+// commandResult fills in what a shell command gave. The CLI reports the exit code
 // only in the text of an error.
 func commandResult(c *event.Command, isError, declined bool, content string, structured json.RawMessage) {
 	out := content

@@ -145,7 +145,7 @@ type apiUsage struct {
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
 }
 
-// controlResponse answers a control request of ours.
+// controlResponse answers a control request of the driver.
 type controlResponse struct {
 	Subtype   string          `json:"subtype"`
 	RequestID string          `json:"request_id"`

@@ -23,7 +23,7 @@ func capabilities(has func(name string) bool) provider.Capabilities {
 		ToolApproval: all("item/commandExecution/requestApproval", "item/fileChange/requestApproval"),
 		TodoStream:   all("turn/plan/updated"), PlanMode: all("collaborationMode"), Usage: all("thread/tokenUsage/updated"),
 		Compact:     all("thread/compact/start"),
-		AskSurvives: provider.Unavailable, Cost: provider.Unavailable, ToolInputFlow: provider.Unavailable,
+		AskSurvives: all("thread/resume", "turn/interrupt"), Cost: provider.Unavailable, ToolInputFlow: provider.Unavailable,
 	}, nil)
 }
 

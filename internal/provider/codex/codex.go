@@ -39,7 +39,7 @@ func New(path string) *Provider {
 	p := &Provider{sandbox: map[string]bool{}}
 	p.Binary = provider.Probe{Path: path, Pinned: Pinned, Tested: p.tested, Ask: p.ask, List: p.models, Query: provider.Query{Homes: []string{"CODEX_HOME"}},
 		Binary: provider.Binary{Title: "Codex", Name: Name, Install: table.Of(Name).Install + "@" + Pinned,
-			Beside: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor}}}
+			NativePatterns: []string{vendor, "@openai/codex-" + provider.NodePlatform() + "/" + vendor}}}
 	return p
 }
 

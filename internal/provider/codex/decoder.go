@@ -19,16 +19,16 @@ type decoder struct {
 	thread string
 	turn   string // the CLI's turn id, "" until it is known
 	model  string
-	dir    string // paths below it are told relative to it
+	dir    string // paths below it are emitted relative to it
 
-	totals   *app.TokenUsage // the thread's, as last told; shared with its other turns
+	totals   *app.TokenUsage // the thread's, as last reported; shared with its other turns
 	baseline *app.TokenUsage // the thread's totals before this turn
 	users    int             // user messages seen; the first is the turn's own
 	tools    bool            // the step in progress called a tool
 	models   map[thole.ItemID]bool
 	summary  map[string]int // reasoning summary part in progress, by native item id
 	failure  *thole.TurnError
-	limits   []event.Limit // as last told
+	limits   []event.Limit // as last emitted
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
@@ -43,7 +43,7 @@ func wants(method string) bool {
 }
 
 // quiet begins the client id of input that is ours, not a user's.
-const quiet = "thole-denial-"
+const quiet = "thole-denial-" // as older threads have it
 
 // growing says what a notification extends, "" when it brings no more text.
 func growing(method string) event.Stream {
@@ -63,7 +63,7 @@ func (d *decoder) notification(method string, params []byte) *provider.Ended {
 		return nil
 	}
 	if n.ThreadID != d.thread && n.ThreadID != "" {
-		return nil // a sub-agent's thread, told as items of ours
+		return nil // a sub-agent's thread, emitted as items of thole's
 	}
 	turn := n.TurnID
 	if n.Turn != nil {
@@ -205,8 +205,8 @@ func todos(plan []app.PlanStep) []event.Todo {
 }
 
 // usage reports the turn's share of the thread's running totals. The first
-// report of a turn also tells the last call, and so where the turn began. When a
-// call fails codex tells the totals of the call before once more: no step ended.
+// report of a turn also reports the last call, and so where the turn began. When a
+// call fails codex reports the totals of the call before once more: no step ended.
 func (d *decoder) usage(u *app.ThreadUsage) {
 	if u == nil || u.Total == *d.totals && u.Last != (app.TokenUsage{}) {
 		return
@@ -232,7 +232,7 @@ func minus(t, o app.TokenUsage) app.TokenUsage {
 }
 
 // error reports a failed model call. When codex repeats it, what the call has
-// shown so far is void: it will be told again.
+// shown so far is void: it will be sent again.
 func (d *decoder) error(w *app.TurnError, retry bool) {
 	if w == nil {
 		return

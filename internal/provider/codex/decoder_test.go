@@ -21,7 +21,7 @@ import (
 const testTurn = thole.TurnID("01a1dd41-0000-7000-8000-000000000001")
 
 // replay feeds what a real codex 0.166.0 wrote to its stdout during one turn on
-// the scripted model to a decoder. Asks are told and left unanswered. Paths were
+// the scripted model to a decoder. Asks are emitted and left unanswered. Paths were
 // replaced and unrelated notifications left out; the last line of plan.jsonl was
 // added by hand, in the shape of the other files, because the recording lost it.
 func replay(t testing.TB, name string) (providertest.Record, []event.Ask) {
@@ -180,7 +180,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// When a call fails codex tells the totals of an earlier call again: the step goes
+// When a call fails codex reports the totals of an earlier call again: the step goes
 // on, so that a reset can still take back what it has shown.
 func TestTotalsToldAgain(t *testing.T) {
 	var r providertest.Record
@@ -313,7 +313,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// codex tells the limits after every call; only what changed is an event.
+// codex reports the limits after every call; only what changed is an event.
 func TestLimits(t *testing.T) {
 	var r providertest.Record
 	d := newDecoder(provider.NewEmitter(testTurn, func(e event.Event) { r = append(r, e) }), "t", "/workspace")

@@ -55,6 +55,12 @@ func (p *Provider) openExec(ctx context.Context, binary string, cfg provider.Ses
 // modeOf refuses profiles that only a sandbox could hold where there is none.
 func (s *execSession) modeOf(ctx context.Context, p thole.Profile) (mode, error) {
 	m, err := parseMode(p)
+	if s.Cfg.Box != nil && err == nil { // which holds what a sandbox would, but asks nobody
+		if m.boxed = true; m.approval == "untrusted" || m.sandbox == "read-only" && !m.plan {
+			return m, thole.Errorf(thole.CodeUnsupported, "%w: codex exec asks nobody", provider.ErrUnsupported).WithHint("use the app-server transport, or another profile")
+		}
+		return m, nil
+	}
 	if err != nil || m.sandbox == "danger-full-access" || s.provider.sandboxWorks(ctx, s.Binary, environ(s.Cfg)) {
 		return m, err
 	}
@@ -69,6 +75,9 @@ func (s *execSession) turnArgs(m mode, t *base.Turn) []string {
 	sandbox := m.sandbox
 	if m.approval == "untrusted" {
 		sandbox = "read-only" // nobody can be asked
+	}
+	if m.boxed {
+		sandbox = "danger-full-access"
 	}
 	args = append(args, "-c", "sandbox_mode="+sandbox)
 	if t.Model != "" {

@@ -74,7 +74,7 @@ func (d *decoder) change(c app.FileChange) event.FileChange {
 	if move := val(c.Kind.Move); move != "" {
 		out.Move = d.relative(move)
 	}
-	if out.Kind == "add" || out.Kind == "delete" { // told as the bare content, not as a diff
+	if out.Kind == "add" || out.Kind == "delete" { // sent as the bare content, not as a diff
 		mark := "+"
 		if out.Kind == "delete" {
 			mark = "-"

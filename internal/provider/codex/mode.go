@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,10 @@ type mode struct {
 	// it does not know to be harmless, and the host answers what the sandbox would
 	// have enforced.
 	guarded bool
+	// boxed says that the whole CLI runs in a box of ours, in which codex's own
+	// sandbox cannot start. The box holds what may be written and reached; codex is told
+	// so, and only asks.
+	boxed bool
 }
 
 // parseMode reads a neutral profile or native words: "policy/sandbox", or either
@@ -48,8 +53,17 @@ func (m mode) guard() mode {
 	return m
 }
 
-// wire is what codex is told.
+// external says that codex is confined already.
+var external = app.SandboxPolicy{Type: "externalSandbox", NetworkAccess: json.RawMessage(`"enabled"`)}
+
+// wire is what codex is sent.
 func (m mode) wire() (approval string, policy app.SandboxPolicy) {
+	if m.boxed {
+		if m.sandbox == "read-only" && !m.plan { // its workspace is writable: what is not known to be harmless is asked
+			return "untrusted", external
+		}
+		return m.approval, external
+	}
 	if m.guarded {
 		return "untrusted", app.SandboxPolicy{Type: "dangerFullAccess"}
 	}
@@ -79,7 +93,7 @@ func (m mode) verdict(kind event.AskKind, changes []event.FileChange) event.Deci
 	return ""
 }
 
-// inside reports whether every change stays in the workspace: the decoder tells
+// inside reports whether every change stays in the workspace: the decoder emits
 // such paths relative to it.
 func inside(changes []event.FileChange) bool {
 	for _, c := range changes {

@@ -32,14 +32,11 @@ type run struct {
 
 	asked    map[string]thole.AskID // by request id
 	pending  map[thole.AskID]pending
-	answered map[thole.AskID]event.Answer // told when codex confirms
+	answered map[thole.AskID]event.Answer // emitted when codex confirms
 }
 
-// Prepare brings a server and what the turn is to be told.
+// Prepare brings a server and what the turn is to be sent.
 func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
-	if t.Reply != nil {
-		return nil, thole.Errorf(thole.CodeUnsupported, "%w: a codex question does not survive its process", provider.ErrUnsupported)
-	}
 	m, err := s.modeOf(ctx, t.Profile)
 	if err != nil {
 		return nil, err
@@ -96,6 +93,7 @@ func (r *run) begin(id string) {
 	r.id, r.turn = id, id
 	r.s.begun = true
 	r.Em.Session(r.thread)
+	r.Replied()
 	close(r.begun)
 	if r.halted {
 		r.Interrupt(0)
@@ -152,6 +150,10 @@ func (r *run) ask(q *appclient.Request) {
 		_ = q.Reply(p.reply(event.Answer{Decision: d}))
 		return
 	}
+	if answer, ok := r.Settled(p.ask); ok {
+		_ = q.Reply(p.reply(answer))
+		return
+	}
 	r.pending[p.ask.ID] = p
 	r.asked[string(q.ID())] = p.ask.ID
 	r.Em.Ask(p.ask)
@@ -200,7 +202,7 @@ func (r *run) steering(input []thole.Input, clientID string) app.TurnSteerParams
 	return app.TurnSteerParams{ThreadID: r.thread, ExpectedTurnID: r.id, Input: r.input(input), ClientUserMessageID: &clientID}
 }
 
-// resolved tells how an ask was settled: by our answer, or withdrawn by codex.
+// resolved emits how an ask was settled: by our answer, or withdrawn by codex.
 func (r *run) resolved(params json.RawMessage) {
 	var n app.Resolved
 	if strictjson.Unmarshal(params, &n) != nil {
@@ -250,7 +252,7 @@ func (r *run) Lost() string {
 	return r.link.Diagnosis()
 }
 
-// Finish ends commands that codex would keep running behind an interrupted turn.
+// Finish ends commands that codex would keep running after an interrupted turn.
 func (r *run) Finish(provider.Ended) {
 	if r.Em.Interrupted() && !r.link.Dead() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
@@ -259,9 +261,9 @@ func (r *run) Finish(provider.Ended) {
 	}
 }
 
-// turnStart is the whole of a turn's settings: codex keeps what it was told by
+// turnStart is the whole of a turn's settings: codex keeps what it was sent by
 // an earlier turn, so nothing may be left unsaid. Only the collaboration mode is,
-// when this process was told the same before: hearing it again costs codex a third
+// when this process was sent the same before: receiving it again costs codex a third
 // of the start of a turn.
 func (r *run) turnStart() app.TurnStartParams {
 	cfg := r.s.Cfg
@@ -270,7 +272,7 @@ func (r *run) turnStart() app.TurnStartParams {
 		policy.NetworkAccess = json.RawMessage(strconv.FormatBool(v == "true"))
 	}
 	p := app.TurnStartParams{
-		ThreadID: r.thread, Input: r.input(r.Input), ClientUserMessageID: opt(r.ClientID), SandboxPolicy: &policy,
+		ThreadID: r.thread, Input: r.input(r.Words()), ClientUserMessageID: opt(r.clientID()), SandboxPolicy: &policy,
 		Settings: app.Settings{Model: opt(r.model), ApprovalPolicy: quoted(approval)}, Effort: opt(r.Effort), Summary: opt(cfg.Options["summary"]),
 	}
 	if r.model != "" {
@@ -283,6 +285,14 @@ func (r *run) turnStart() app.TurnStartParams {
 		p.CollaborationMode = collab
 	}
 	return p
+}
+
+// clientID is how the user's message is called; words of a reply are not shown as one.
+func (r *run) clientID() string {
+	if r.Reply != nil {
+		return quiet + thole.NewID[string](time.Now())
+	}
+	return r.ClientID
 }
 
 func (r *run) input(in []thole.Input) []app.UserInput {

@@ -37,13 +37,13 @@ type session struct {
 	model string // the thread's own model
 }
 
-// link is one app-server. What follows the client belongs to whoever handles what
+// link is one app-server. What follows the client belongs to the code that handles what
 // it says.
 type link struct {
 	base.Process
 	client *appclient.Client
-	totals app.TokenUsage         // the thread's, as last told
-	collab *app.CollaborationMode // as last told to codex; of the turn that runs
+	totals app.TokenUsage         // the thread's, as last reported
+	collab *app.CollaborationMode // as last sent to codex; of the turn that runs
 }
 
 // Dead reports whether it says no more.
@@ -114,7 +114,7 @@ func startError(step string, err error, diagnosis string) error {
 func (s *session) open(ctx context.Context, c *appclient.Client) (app.ThreadView, error) {
 	approval, _ := s.mode.wire()
 	sandbox := s.mode.sandbox
-	if s.mode.guarded {
+	if s.mode.guarded || s.mode.boxed {
 		sandbox = "danger-full-access"
 	}
 	settings := app.Settings{Cwd: &s.Cfg.Dir, Model: opt(s.Cfg.Model), ApprovalPolicy: quoted(approval)}
@@ -145,6 +145,9 @@ func environ(cfg provider.SessionConfig) map[string]string {
 // modeOf is a profile as it can be held here.
 func (s *session) modeOf(ctx context.Context, p thole.Profile) (mode, error) {
 	m, err := parseMode(p)
+	if m.boxed = s.Cfg.Box != nil; m.boxed {
+		return m, err
+	}
 	if err == nil && m.sandbox != "danger-full-access" && !s.provider.sandboxWorks(ctx, s.Binary, environ(s.Cfg)) {
 		m = m.guard()
 	}

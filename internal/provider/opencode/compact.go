@@ -10,7 +10,7 @@ import (
 )
 
 // compact asks the server to shorten its context. It answers when that is done,
-// which events tell as they tell of any turn; so only a refusal counts. stop ends
+// which events report as they do for any turn; so only a refusal counts. stop ends
 // the wait for the answer.
 func (r *run) compact(ctx context.Context) (stop func(), err error) {
 	model := r.model

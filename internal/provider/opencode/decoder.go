@@ -14,7 +14,7 @@ import (
 )
 
 // decoder turns messages and parts into events of one turn. Everything may be
-// told to it more than once: what it has emitted it does not emit again. It holds
+// sent to it more than once: what it has emitted it does not emit again. It holds
 // no connection. Used from one goroutine at a time.
 type decoder struct {
 	em      *provider.Emitter
@@ -30,7 +30,7 @@ type decoder struct {
 	ended    map[string]bool    // step-finish parts that were counted
 	changes  map[string][]event.FileChange
 	declined map[string]bool
-	list     []event.Todo // as last told
+	list     []event.Todo // as last emitted
 	usage    thole.Usage
 	cost     float64
 	model    string
@@ -65,7 +65,7 @@ func (d *decoder) ours(session string) bool {
 	return child || session == d.session
 }
 
-// born notes a sub-agent's session. The call that started it tells later.
+// born notes a sub-agent's session. The call that started it is known later.
 func (d *decoder) born(i info) {
 	if i.ParentID != "" && d.ours(i.ParentID) {
 		if _, known := d.children[i.ID]; !known {

@@ -11,7 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// hear handles one event of the server. It tells of all sessions in the directory;
+// hear handles one event of the server. It reports all sessions in the directory;
 // unknown kinds and other sessions are ignored.
 func (r *run) hear(e serverEvent) {
 	r.doubt.Set(doubtful)
@@ -66,7 +66,7 @@ func (r *run) hear(e serverEvent) {
 	}
 }
 
-// message takes in a message and notes which of ours the server took up.
+// message takes in a message and notes which of the driver's the server took up.
 func (r *run) message(i info) {
 	m := r.d.message(i)
 	if m == nil || i.SessionID != r.d.session {
@@ -105,7 +105,7 @@ func (r *run) status(s *status) {
 	}
 }
 
-// failure is an error of the session. One that belongs to a message is told by
+// failure is an error of the session. One that belongs to a message is reported by
 // the message; without a message there may be no word of idleness either.
 func (r *run) failure(e *nativeError) {
 	r.failed = e
@@ -127,7 +127,7 @@ func (r *run) resync() {
 	id := r.d.session
 	var all []stored
 	if r.srv.call(ctx, http.MethodGet, "/session/"+id+"/message", nil, &all) != nil {
-		return // the next reconnect or the server's end tells
+		return // the next reconnect or the server's end shows it
 	}
 	for _, m := range all {
 		r.message(m.Info)
@@ -184,7 +184,12 @@ func (r *run) asked(a nativeAsk, question bool) {
 		r.d.declined[key] = true
 		_ = r.reply(context.Background(), a.ID, "reject", planDenial)
 	default:
-		r.put(&pending{ask: permissionAsk(item, r.s.Cfg.Dir, a), native: a})
+		p := &pending{ask: permissionAsk(item, r.s.Cfg.Dir, a), native: a}
+		if answer, ok := r.Settled(p.ask); ok {
+			_ = r.deliver(context.Background(), p, answer)
+			return
+		}
+		r.put(p)
 	}
 }
 
@@ -229,7 +234,7 @@ func (r *run) Answer(ctx context.Context, id thole.AskID, a event.Answer) error 
 	return nil
 }
 
-// deliver tells the server. A rejection without words would end the turn
+// deliver sends it to the server. A rejection without words would end the turn
 // quietly, so a denial always says something.
 func (r *run) deliver(ctx context.Context, p *pending, a event.Answer) error {
 	id := p.native.ID
@@ -257,7 +262,7 @@ func (r *run) resolve(id thole.AskID, a *event.Answer) {
 
 // settledElsewhere is the server's word that an ask is over; for those we
 // answered it is an echo. The server withdraws by a rejection; a yes that is not
-// ours was given to it by somebody else.
+// ours was given to it by another client.
 func (r *run) settledElsewhere(native, word string, replied bool) {
 	id := askID(native)
 	switch {

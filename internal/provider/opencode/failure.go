@@ -49,7 +49,7 @@ func failureOf(e *nativeError) (f *thole.TurnError, ok bool) {
 // wait is one that the model service named.
 const ownBackoff = time.Minute
 
-// retryOf maps a retry that is due after wait. The server does not tell the
+// retryOf maps a retry that is due after wait. The server does not report the
 // status of the failed call, only the service's words, so without a word that is
 // known the code is a judgement: overload, or a limit when the service named a
 // long wait. The error that ends the turn has the status and is exact.

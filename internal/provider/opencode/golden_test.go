@@ -15,7 +15,7 @@ import (
 
 const goldenTurn thole.TurnID = "0190a0c0-0000-7000-8000-000000000001"
 
-// play feeds a stream to a decoder. The first session and message it tells of are
+// play feeds a stream to a decoder. The first session and message it names are
 // the turn's; it ends when that session is idle and settled.
 func play(stream string, twice bool) providertest.Record {
 	var r providertest.Record

@@ -8,7 +8,7 @@
 // server, where it would outlive the profile it was given under.
 //
 // The event stream has no replay: after a reconnect the messages, todos and
-// pending asks are read again, and everything that was told already is skipped.
+// pending asks are read again, and everything that was emitted already is skipped.
 // The package does not touch the server's database and uses none of its
 // experimental interfaces.
 package opencode
@@ -70,8 +70,8 @@ func New(cfg Config) *Provider {
 	p.Provider.Binary = provider.Probe{Path: cfg.Binary, Pinned: pinned, Tested: tested, Ask: p.ask,
 		Query: provider.Query{Env: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1"}, Homes: []string{"XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}},
 		Binary: provider.Binary{Title: name, Name: name, Install: table.Of(Name).Install + "@" + pinned,
-			Homes:  []string{".opencode/bin/opencode"},
-			Beside: []string{beside + "/bin/opencode", beside + "-baseline/bin/opencode", beside + "-musl/bin/opencode"}}}
+			Homes:          []string{".opencode/bin/opencode"},
+			NativePatterns: []string{beside + "/bin/opencode", beside + "-baseline/bin/opencode", beside + "-musl/bin/opencode"}}}
 	return p
 }
 

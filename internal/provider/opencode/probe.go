@@ -15,7 +15,7 @@ func tested(_ provider.Version, text string) (provider.Capabilities, bool) {
 	return capabilities(nil), text == pinned
 }
 
-// description is the part of the server's OpenAPI document that tells what it
+// description is the part of the server's OpenAPI document that says what it
 // can do.
 type description struct {
 	Paths      map[string]any `json:"paths"`
@@ -77,7 +77,7 @@ func (p *Provider) ask(ctx context.Context, found *provider.Info) error {
 	return nil
 }
 
-// capabilities are what the tested version can do, or what a description tells.
+// capabilities are what the tested version can do, or what a description says.
 func capabilities(d *description) provider.Capabilities {
 	c := provider.All(provider.Validated)
 	if d != nil {
@@ -92,10 +92,10 @@ func capabilities(d *description) provider.Capabilities {
 			Usage: field("tokens"), Cost: field("cost"),
 		}
 	}
-	c.AskSurvives, c.ToolInputFlow = provider.Unavailable, provider.Unavailable
+	c.AskSurvives, c.ToolInputFlow = c.Resume, provider.Unavailable
 	return provider.Degraded(c, map[string]string{
 		"ask_survives_restart": "a stopped server forgets its questions; the answer is sent as a new message",
-		"tool_input_stream":    "a tool's input is told when it is complete",
+		"tool_input_stream":    "a tool's input is sent when it is complete",
 		"cost":                 "known for models that have a price in the configuration",
 	})
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // The event stream breaks in the middle of a text and has no replay: what was
-// missed is read again, and what was told already is not told twice.
+// missed is read again, and what was emitted already is not emitted twice.
 func TestReconnect(t *testing.T) {
 	const native = "ses_1"
 	prompt := make(chan string, 1)

@@ -54,12 +54,8 @@ func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, erro
 		r.doubt.Set(doubtful)
 		r.resync()
 	})
-	input := t.Input
-	if t.Reply != nil {
-		input = thole.Text(t.Reply.Prose())
-	}
 	var err error
-	if r.parts, err = s.parts(input); err != nil {
+	if r.parts, err = s.parts(t.Words()); err != nil {
 		return nil, err
 	}
 	if r.model, err = modelOf(t.Model); err != nil {
@@ -88,10 +84,7 @@ func (r *run) Begin(ctx context.Context) (err error) {
 		return err
 	}
 	r.Em.Session(r.s.NativeID())
-	if r.Reply != nil {
-		r.Em.Ask(r.Reply.Ask)
-		r.Em.Resolve(r.Reply.Ask.ID, &r.Reply.Answer)
-	}
+	r.Replied()
 	r.Listen(0)
 	r.doubt.Set(doubtful)
 	return nil
@@ -188,7 +181,7 @@ func (r *run) conclude() {
 	r.Lock.End(ended)
 }
 
-// Finish tells what was used.
+// Finish emits what was used.
 func (r *run) Finish(provider.Ended) {
 	r.srv.feed.to(nil)
 	r.stop()

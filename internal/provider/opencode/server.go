@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -33,6 +36,7 @@ type server struct {
 	url      string
 	dir      string
 	password string
+	in       *box.Box // where it listens, nil here
 	client   *http.Client
 }
 
@@ -42,8 +46,8 @@ func (s *session) startServer(ctx context.Context) (*server, error) {
 	var secret [24]byte
 	rand.Read(secret[:])
 	drained := make(chan struct{})
-	srv := &server{dir: s.Cfg.Dir, password: hex.EncodeToString(secret[:]),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}}}
+	srv := &server{dir: s.Cfg.Dir, password: hex.EncodeToString(secret[:]), in: s.Cfg.Box}
+	srv.client = &http.Client{Transport: &http.Transport{DialContext: srv.dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}}
 	p, err := s.launch(srv.password)
 	if err != nil {
 		return nil, err
@@ -79,6 +83,23 @@ func (s *session) startServer(ctx context.Context) (*server, error) {
 		return nil, thole.Errorf(thole.CodeUnavailable, "opencode did not become ready: %w; %s", context.Cause(ctx), why).
 			WithHint("run `opencode serve` by hand and check that the machine is not overloaded")
 	}
+}
+
+// dial reaches the server: its loopback is that of its box. Whatever address it says,
+// nothing outside is dialled for it.
+func (s *server) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if s.in == nil {
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	return s.in.Dial(ctx, uint16(n))
 }
 
 // Close ends the process and everything it left behind. The server stops without
@@ -133,7 +154,7 @@ func (s *server) call(ctx context.Context, method, path string, body, out any) e
 
 // wait is call without a bound of its own, for what waits for a model.
 func (s *server) wait(ctx context.Context, method, path string, body, out any) error {
-	patient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	patient := &http.Client{Transport: &http.Transport{DialContext: s.dial, DisableKeepAlives: true}}
 	return s.exchange(ctx, patient, method, path, body, out)
 }
 

@@ -33,8 +33,8 @@ func decodeStream(r io.Reader, emit func(serverEvent) bool) error {
 	}
 }
 
-// feed keeps the event stream of one server open and tells events to the run that
-// listens. After a reconnect the run is told to read everything again. It ends
+// feed keeps the event stream of one server open and sends events to the run that
+// listens. After a reconnect the run has to read everything again. It ends
 // with ctx.
 type feed struct {
 	srv    *server
@@ -93,7 +93,7 @@ func (f *feed) loop(ctx context.Context, first chan error) {
 		body, err := f.srv.events(ctx)
 		if err == nil {
 			f.read(ctx, body, func(e *serverEvent) {
-				// Only from this word on does the server tell what happens.
+				// Only from this word on does the server report what happens.
 				if e.Type == "server.connected" && live {
 					e.Type = resync
 				} else if e.Type == "server.connected" {

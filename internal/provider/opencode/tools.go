@@ -13,8 +13,8 @@ import (
 // call is a tool call.
 type call struct {
 	item  event.Item
-	known bool // the input was told
-	sent  int  // bytes of output told
+	known bool // the input was emitted
+	sent  int  // bytes of output emitted
 	done  bool
 }
 
@@ -116,7 +116,7 @@ func (d *decoder) input(key string, c *call, p *part) {
 	d.em.Update(c.snapshot())
 }
 
-// output tells what a command has printed since. The server repeats the output
+// output emits what a command has printed since. The server repeats the output
 // from its beginning, cut at some length.
 func (d *decoder) output(c *call, out string) {
 	if c.item.Command != nil && len(out) > c.sent {

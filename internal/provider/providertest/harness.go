@@ -53,7 +53,7 @@ type Harness struct {
 	// CountsCut says that the CLI counts a call that was cut and repeated, with the
 	// tokens it had used, if its beginning arrived before the cut.
 	CountsCut bool
-	// NoModel says that there is no model behind the provider (the scripted one).
+	// NoModel says that there is no model in the provider (the scripted one).
 	NoModel bool
 	// Confined runs every row as a hardened container would: no new privileges, no
 	// namespaces.

@@ -30,7 +30,7 @@ func (r Record) String() string {
 	return b.String()
 }
 
-// Settled tells what is wrong with a turn that a broken stream told of: what was
+// Settled reports what is wrong with a turn that a broken stream sent: what was
 // said need not make sense, but the turn ends, once, with nothing left open.
 func (r Record) Settled() error {
 	open := map[thole.ItemID]bool{}

@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -179,6 +180,46 @@ func askRows() []Row {
 			b.outcome(r, thole.OutcomeCompleted)
 			if !strings.Contains(r.Text(), "green") {
 				b.Errorf("text %q", r.Text())
+			}
+		}),
+		alone("approval deferred to another process", func(b *Bench) {
+			if b.degraded("ask_survives_restart", b.Info.Capabilities.AskSurvives) {
+				return
+			}
+			for _, yes := range []bool{true, false} {
+				file := fmt.Sprintf("made-%v", yes)
+				s := b.Open(Profile(thole.ProfileAsk))
+				t := b.Start(s, "sim: run touch "+file+" ;; say it ran")
+				ask := t.UntilAsk(event.AskCommand)
+				if err := s.Defer(context.Background(), ask.ID); err != nil {
+					b.Fatalf("defer: %v", err)
+				}
+				if err := s.Answer(context.Background(), ask.ID, event.Answer{Decision: event.DecisionAllow}); err == nil {
+					b.Errorf("a parked ask took an answer of the process that forgets it")
+				}
+				r := t.Wait()
+				if r.Ended().Deferred != ask.ID || len(r.Of(event.AskResolved)) > 0 || b.exists(file) {
+					b.Fatalf("ended %+v, events:\n%s", r.Ended(), r)
+				}
+				_ = s.Close()
+				// The model wants the same again, and then something that nobody allowed.
+				answer := event.Answer{Decision: event.DecisionAllow, Message: "sim: run touch " + file + " ;; run touch other-" + file + " ;; say went on"}
+				if !yes {
+					answer = event.Answer{Decision: event.DecisionDeny, Message: "sim: say without it"}
+				}
+				again := b.StartTurn(b.Open(Resume(s.NativeID()), Profile(thole.ProfileAsk)), provider.Turn{Reply: &provider.Reply{Ask: ask, Answer: answer}})
+				if yes {
+					other := again.UntilAsk(event.AskCommand, ask.ID) // which is reported again, with its answer
+					if !strings.Contains(other.Command, "other-") {
+						b.Errorf("it asks for %q again", other.Command)
+					}
+					again.Answer(other, event.Answer{Decision: event.DecisionDeny})
+				}
+				r = again.Wait()
+				b.outcome(r, thole.OutcomeCompleted)
+				if b.exists(file) != yes || b.exists("other-"+file) || len(r.Of(event.AskResolved)) == 0 {
+					b.Errorf("allowed %v: made %v and another %v; events:\n%s", yes, b.exists(file), b.exists("other-"+file), r)
+				}
 			}
 		}),
 	}

@@ -65,7 +65,7 @@ func faultRows() []Row {
 			}
 			in, out := int64(12), int64(7)
 			if b.Harness.CountsCut && len(r.Of(event.StepReset)) > 0 {
-				in, out = 24, 8 // the cut call had begun, and told of one token so far
+				in, out = 24, 8 // the cut call had begun, and reported one token so far
 			}
 			if u := r.Usage(); b.Info.Capabilities.Usage.OK() && (u.Input != in || u.Output+u.Reasoning != out) {
 				b.Errorf("usage %+v, want %d and %d; events:\n%s", u, in, out, r)

@@ -16,7 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// processOf is what sessions with a CLI behind them offer to the suite.
+// processOf is what sessions with a CLI offer to the suite.
 type processOf interface{ PID() int }
 
 func lifecycleRows() []Row {

@@ -140,7 +140,7 @@ func stopRows() []Row {
 }
 
 // orphan is a command whose process leaves its session, as agents' tools do, and
-// tells its pid.
+// prints its pid.
 const orphan = `setsid sh -c 'echo $$ > pid.tmp; mv pid.tmp pid; exec sleep 300'; sleep 300`
 
 // pid waits for a process id that a command wrote into the workspace.

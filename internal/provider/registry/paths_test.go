@@ -22,7 +22,7 @@ func (f found) Probe(context.Context) provider.Info {
 	return provider.Info{Name: f.name, Binary: f.binary, Available: true}
 }
 
-// A sandbox is shown where the links of a CLI lead, and executord is told that
+// A sandbox is shown where the links of a CLI lead, and executord learns that
 // path; a script comes with its package.
 func TestSandboxesSeeWhereLinksLead(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())

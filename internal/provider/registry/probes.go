@@ -12,7 +12,7 @@ import (
 )
 
 // Probes keeps in the home what each CLI said of itself, by the file that said it
-// and by the program that asked: another version of either asks anew. A file that
+// and by the program that asked: another version of either asks again. A file that
 // cannot be read is no knowledge, and nothing worse.
 type Probes struct {
 	path string // "": nothing is kept
@@ -28,7 +28,7 @@ type probe struct {
 	Info  provider.Info `json:"info"`
 }
 
-// stamp tells one file from another that took its place.
+// stamp distinguishes one file from another that took its place.
 type stamp struct {
 	Path  string `json:"path"`
 	Size  int64  `json:"size"`

@@ -159,7 +159,7 @@ func (r *Registry) All() []provider.Info {
 	return out
 }
 
-// Settle has everything probed that is not known, for whoever lists what there is
+// Settle has everything probed that is not known, for a caller that lists what there is
 // to choose from; it does not wait long for one that hangs.
 func (r *Registry) Settle() {
 	r.mu.Lock()

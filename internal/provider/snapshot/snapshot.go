@@ -82,7 +82,7 @@ func copyEntry(ctx context.Context, from, to string, d fs.DirEntry) error {
 }
 
 // sidecar reports a write-ahead log, its index or a rollback journal of a
-// database beside it: the copy of the database holds what they hold.
+// database next to it: the copy of the database holds what they hold.
 func sidecar(path string) bool {
 	for _, end := range []string{"-wal", "-shm", "-journal"} {
 		if main, ok := strings.CutSuffix(path, end); ok && isDatabase(main) {

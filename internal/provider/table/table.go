@@ -1,5 +1,5 @@
 // Package table is what is written down of each agent CLI: one row each, data
-// only. Whoever needs a difference between them reads a member of a row; nobody
+// only. Code that needs a difference between them reads a member of a row; nobody
 // outside of internal/provider asks for a provider by its name.
 package table
 
@@ -21,6 +21,9 @@ type CLI struct {
 	// Project is the directory of its settings in a project, and Home that of its data
 	// in the user's home; Data is where the latter leads below the agents' data.
 	Project, Home, Data string
+	// Models are where it goes by itself, HOST:PORT: they pass every egress policy but
+	// none.
+	Models []string
 }
 
 // Login says where a CLI keeps its login.
@@ -51,6 +54,7 @@ var CLIs = []CLI{
 		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
 			Tokens: []string{"tokens.id_token", "tokens.access_token", "tokens.refresh_token", "last_refresh"}},
 		Project: ".codex", Home: ".codex", Data: "codex",
+		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
 	},
 	{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
@@ -59,6 +63,7 @@ var CLIs = []CLI{
 			Env:    []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 			Tokens: []string{"claudeAiOauth.accessToken", "claudeAiOauth.refreshToken", "claudeAiOauth.expiresAt", "claudeAiOauth.refreshTokenExpiresAt"}},
 		Project: ".claude", Home: ".claude", Data: "claude/claude",
+		Models: []string{"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
 	},
 	{
 		// Nothing links ~/.opencode: it holds no conversation, and opencode installs
@@ -69,6 +74,7 @@ var CLIs = []CLI{
 			Env:    []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
 			Tokens: []string{"*.access", "*.refresh", "*.expires"}},
 		Project: ".opencode", Home: ".local/share/opencode", Data: "opencode/opencode/data/opencode",
+		Models: []string{"api.openai.com:443", "api.anthropic.com:443", "openrouter.ai:443", "generativelanguage.googleapis.com:443", "api.groq.com:443", "opencode.ai:443", "models.dev:443"},
 	},
 	{Name: "test", Modes: [4]string{"plan", "ask", "edit", "full"}},
 }

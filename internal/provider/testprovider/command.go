@@ -27,12 +27,12 @@ func (r *run) command(line string, escalate bool) error {
 	}
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"}
 	maps.Copy(env, r.session.cfg.Env)
-	r.result, err = r.em.Shell(r.ctx, item, env)
+	r.result, err = r.em.Shell(r.ctx, item, env, r.session.cfg.Box)
 	return err
 }
 
 // permit decides by profile whether something may be done. The text it returns
-// is what the agent is told when it may not.
+// is what the agent receives when it may not.
 func (r *run) permit(ask event.Ask, asks bool, kind string) (string, error) {
 	if r.profile == thole.ProfilePlan {
 		return "denied: plan mode changes nothing", nil
@@ -41,6 +41,10 @@ func (r *run) permit(ask event.Ask, asks bool, kind string) (string, error) {
 		return "", nil
 	}
 	ask.Decisions = []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}
+	if r.reply != nil && r.reply.Allows(ask) {
+		r.reply = nil
+		return "", nil
+	}
 	answer, err := r.wants(ask)
 	if err != nil {
 		return "", err
@@ -89,7 +93,11 @@ func (r *run) wants(ask event.Ask) (event.Answer, error) {
 	case id := <-r.deferred:
 		r.session.mu.Lock()
 		defer r.session.mu.Unlock()
-		for _, o := range r.ops {
+		left := r.ops
+		if ask.Kind.Approval() {
+			left = append([]op{r.now}, r.ops...)
+		}
+		for _, o := range left {
 			r.session.state.Rest = append(r.session.state.Rest, o.verb+" "+o.arg)
 		}
 		if err := r.session.save(); err != nil {

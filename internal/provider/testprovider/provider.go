@@ -79,7 +79,7 @@ func (*Provider) Open(_ context.Context, cfg provider.SessionConfig) (provider.S
 type state struct {
 	ID      string   `json:"id"`
 	Prompts []string `json:"prompts"`
-	// Rest are the directives behind a deferred ask.
+	// Rest are the directives after a deferred ask.
 	Rest []string `json:"rest,omitempty"`
 }
 

@@ -43,6 +43,9 @@ type run struct {
 	steers   chan steer
 	heard    int // steers that have ended no wait yet
 	deferred chan thole.AskID
+
+	now   op              // which is being done
+	reply *provider.Reply // allows what is asked for again, once
 }
 
 // errStop ends the script early with an outcome that was set already.
@@ -62,6 +65,14 @@ func (r *run) begin(turn provider.Turn, rest []string) {
 			verb, arg, _ := strings.Cut(line, " ")
 			r.ops = append(r.ops, op{verb, arg})
 		}
+		if turn.Reply.Ask.Kind.Approval() { // it forgot what it asked for, as CLIs do
+			r.reply = turn.Reply
+			if said, _ := parse(turn.Reply.Prose()); len(said) > 0 {
+				r.ops = said
+			} else if d := turn.Reply.Answer.Decision; len(r.ops) > 0 && (d == event.DecisionDeny || d == event.DecisionCancel) {
+				r.ops = r.ops[1:]
+			}
+		}
 	}
 	r.em.StepStarted()
 	if turn.Compacts() {
@@ -74,7 +85,7 @@ func (r *run) begin(turn provider.Turn, rest []string) {
 			break
 		}
 		next := r.ops[0]
-		r.ops = r.ops[1:]
+		r.ops, r.now = r.ops[1:], next
 		if err := r.do(next); err != nil {
 			r.end(err)
 			return

@@ -42,7 +42,7 @@ var absent = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URIN
 // inspecting reaches into other processes.
 var inspecting = []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP}
 
-// reaching finds somebody to talk to.
+// reaching are the calls that open connections.
 var reaching = []uint32{unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_SENDMMSG}
 
 // program is the filter for this machine.
@@ -61,18 +61,21 @@ func (p Profile) program() []bpf.Instruction {
 	b.answer(unix.EPERM, machine)
 	b.on(unix.SYS_CLONE, low(0), refuseBits(namespaces))
 	b.on(unix.SYS_UNSHARE, low(0), refuseBits(timeToo))
-	// Typing into a terminal that somebody else reads.
+	// Typing into a terminal that another program reads.
 	b.on(unix.SYS_IOCTL, low(1), refuseValues(unix.TIOCSTI, unix.TIOCLINUX))
 	switch p {
 	case Box:
 		b.on(unix.SYS_SOCKET, low(0), allowValues(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))
+		// Nobody changes another's limits: the init has the same user as everybody inside.
+		b.on(unix.SYS_PRLIMIT64, low(0), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipFalse: 1}, allow},
+			low(2), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, fail(unix.EPERM)}, high(2), allowValues(0))
 	case Networked:
 		// Debuggers work, but not on the first process. That is bubblewrap's, and
-		// stopped by a tracer it never tells that the program ended.
+		// stopped by a tracer it never reports that the program ended.
 		b.on(unix.SYS_PTRACE, low(1), refuseValues(1))
 		b.on(unix.SYS_PROCESS_VM_READV, low(0), refuseValues(1))
 		b.on(unix.SYS_PROCESS_VM_WRITEV, low(0), refuseValues(1))
-		// Of netlink only what tells addresses and routes, which resolvers ask for.
+		// Of netlink only what reports addresses and routes, which resolvers ask for.
 		b.on(unix.SYS_SOCKET, low(0),
 			[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 3},
 				low(2)[0], bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipFalse: 1}, allow},

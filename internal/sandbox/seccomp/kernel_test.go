@@ -130,7 +130,7 @@ func inside(t *testing.T, dir string, filter *Profile, argv ...string) (string, 
 }
 
 // TestAttacks puts this program inside: without a filter it succeeds, with one it
-// does not, whoever runs it.
+// does not, whichever user runs it.
 func TestAttacks(t *testing.T) {
 	lab.Bwrap(t)
 	lab.EveryUser(t, func(t *testing.T) {

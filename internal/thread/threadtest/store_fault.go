@@ -247,6 +247,19 @@ func (w *Store) Events(a0 context.Context, a1 thole.ThreadID, a2 uint64, a3 int)
 	return
 }
 
+func (w *Store) Network(a0 context.Context, a1 thole.ThreadID, a2 int) (r0 []event.Event, err error) {
+	call, err := w.Plan.Enter("Store.Network")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Network(a0, a1, a2)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []event.Event
+		return z0, fail
+	}
+	return
+}
+
 func (w *Store) Known(a0 context.Context, a1 thole.ThreadID, a2 []thole.EventID) (r0 map[thole.EventID]bool, err error) {
 	call, err := w.Plan.Enter("Store.Known")
 	if err != nil {

@@ -181,8 +181,8 @@ func TestAttackerPlantsNothing(t *testing.T) {
 	})
 }
 
-// TestAttackerDoesNotHideItsEnd stops bubblewrap's first process, whose parent tells
-// of the end.
+// TestAttackerDoesNotHideItsEnd stops bubblewrap's first process, whose parent reports
+// the end.
 func TestAttackerDoesNotHideItsEnd(t *testing.T) {
 	lab.EveryUser(t, func(t *testing.T) {
 		p := newPrison(t, "", "--ws-auth", "none")

@@ -210,8 +210,8 @@ func TestCodexPatchesUnderASandbox(t *testing.T) {
 	}
 }
 
-// TestCodexPlantsNothing: a sandboxed command of the real client leaves no settings
-// behind, and neither does what kept it from doing so.
+// TestCodexPlantsNothing: a sandboxed command of the real client leaves behind
+// no settings, and neither does what kept it from doing so.
 func TestCodexPlantsNothing(t *testing.T) {
 	c, srv := newCodex(t), tap(t, nil)
 	before, err := os.ReadDir(c.dir)

@@ -28,7 +28,7 @@ type seat struct {
 // sit runs a command on a terminal of its own.
 func sit(t *testing.T, cmd *exec.Cmd) (*seat, *os.File) {
 	t.Helper()
-	master, slave, err := process.OpenTerminal(80, 24)
+	master, slave, err := process.OpenTerminal(nil, 80, 24)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/executord/terminal"
 )
 
@@ -56,7 +57,14 @@ func run(base context.Context, cfg Config, ws *websocket.Conn, conn net.Conn) {
 		s.end(websocket.StatusPolicyViolation, err.Error())
 		return
 	}
-	if s.shell, err = startShell(cfg.Dir, cfg.Env, size); err != nil {
+	var in *box.Box
+	if cfg.Box != nil {
+		if in, err = cfg.Box(); err != nil {
+			s.end(websocket.StatusInternalError, err.Error())
+			return
+		}
+	}
+	if s.shell, err = startShell(in, cfg.Dir, cfg.Env, size); err != nil {
 		s.end(websocket.StatusInternalError, err.Error())
 		return
 	}

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
-	"syscall"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/process"
 
 	"github.com/tholehq/thole/internal/executord/terminal"
@@ -37,7 +36,7 @@ type shell struct {
 // shells are tried in this order.
 var shells = []string{"/bin/bash", "/bin/sh"}
 
-func startShell(dir string, env map[string]string, size terminal.Size) (*shell, error) {
+func startShell(in *box.Box, dir string, env map[string]string, size terminal.Size) (*shell, error) {
 	path := shells[len(shells)-1]
 	for _, s := range shells {
 		if _, err := os.Stat(s); err == nil {
@@ -50,12 +49,12 @@ func startShell(dir string, env map[string]string, size terminal.Size) (*shell, 
 		own[k] = v
 	}
 	own["TERM"], own["SHELL"] = "xterm-256color", path
-	master, slave, err := process.OpenTerminal(uint16(size.Columns), uint16(size.Rows))
+	master, slave, err := process.OpenTerminal(in, uint16(size.Columns), uint16(size.Rows))
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "open a terminal: %w", err)
 	}
 	defer slave.Close()
-	proc, err := process.StartOnTerminal(process.Spec{Path: path, Args: []string{"-l"}, Dir: dir, Env: own}, slave)
+	proc, err := process.StartOnTerminal(process.Spec{Path: path, Args: []string{"-l"}, Dir: dir, Env: own, Box: in}, slave)
 	if err != nil {
 		master.Close()
 		return nil, err
@@ -104,13 +103,13 @@ func (s *shell) end() {
 
 // exitCode waits for the shell's end. One that was killed has 128 and the signal.
 func (s *shell) exitCode() int {
-	var exit *exec.ExitError
+	var exit *process.ExitError
 	switch err := s.proc.Wait(context.Background()); {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
-		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			return 128 + int(ws.Signal())
+		if exit.Status.Signaled() {
+			return 128 + int(exit.Status.Signal())
 		}
 		return exit.ExitCode()
 	}

@@ -21,6 +21,7 @@ import (
 	thole "github.com/tholehq/thole"
 
 	"github.com/coder/websocket"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/executord/terminal"
 )
 
@@ -28,6 +29,8 @@ import (
 type Config struct {
 	Dir string // where shells start
 	Env map[string]string
+	// Box is where shells run, nil here.
+	Box func() (*box.Box, error)
 	// Max is how many terminals may be open, default 8.
 	Max int
 	// PingEvery is how often a quiet client is asked whether it is there, default

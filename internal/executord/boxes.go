@@ -1,0 +1,190 @@
+package executord
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
+	"github.com/tholehq/thole/internal/egress"
+	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/sandbox/seccomp"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+)
+
+// boxes are where everything runs that is not executord: one box that agents, shells
+// and terminals share, and one for agents who only plan, in which the workspace is
+// read-only. A box that ended is made again for the next program; nil is no box at
+// all, where a person typed so.
+type boxes struct {
+	cfg   wire.Box
+	proxy *egress.Proxy
+	dirs  Dirs
+
+	mu     sync.Mutex // guards what follows, and is held while a box is made
+	by     map[bool]*walled
+	closed bool
+}
+
+// walled is a box and the ports of the machine that it has.
+type walled struct {
+	*box.Box
+	ports map[uint16]bool
+}
+
+// boxTimeout bounds the making of a box.
+const boxTimeout = 20 * time.Second
+
+func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs) *boxes {
+	if cfg == nil {
+		return nil
+	}
+	return &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, by: map[bool]*walled{}}
+}
+
+// shared is the box of everything that does not only plan.
+func (b *boxes) shared() (*box.Box, error) { return b.get(false, provider.Grant{}, "") }
+
+// get returns a box in which the models of a grant can be reached.
+func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box, error) {
+	if b == nil {
+		return nil, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, thole.Errorf(thole.CodeUnavailable, "the executor stops")
+	}
+	w := b.by[plan]
+	if w != nil {
+		select {
+		case <-w.Done():
+			w = nil
+		default:
+		}
+	}
+	if w == nil {
+		made, err := b.make(plan)
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeUnavailable, "make the agent's box: %w", err)
+		}
+		w = &walled{Box: made, ports: map[uint16]bool{}}
+		b.by[plan] = w
+	}
+	ports, remote := endpoints(g, providerName)
+	if b.proxy != nil {
+		if err := b.proxy.Allow(remote...); err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "lead the agent to its model: %w", err)
+		}
+	}
+	for _, port := range ports {
+		if w.ports[port] {
+			continue
+		}
+		if err := forward(w.Box, port); err != nil {
+			return nil, thole.Errorf(thole.CodeUnavailable, "lead the agent to its model on port %d: %w", port, err).
+				WithHint("a program of the agent has taken that port; stop the executor and start it again")
+		}
+		w.ports[port] = true
+	}
+	return w.Box, nil
+}
+
+func (b *boxes) make(plan bool) (*box.Box, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), boxTimeout, errors.New("it was not ready in time"))
+	defer cancel()
+	filter, err := seccomp.Box.File()
+	if err != nil {
+		return nil, err
+	}
+	defer filter.Close()
+	args := append([]string{"--seccomp", "4"}, b.cfg.Args...)
+	data := b.dirs.AgentData()
+	var own os.FileInfo
+	if plan {
+		if own, err = claimed(b.dirs.Workspace, data); err != nil {
+			return nil, err
+		}
+		args = append(args, "--ro-bind", b.dirs.Workspace, b.dirs.Workspace, "--bind", data, data)
+	} else {
+		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)
+	}
+	args = append(args, "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
+	made, err := box.Start(ctx, box.Config{Path: b.cfg.Bwrap, Args: append(args, box.InitArgs...), Files: []*os.File{filter}})
+	if err == nil && b.proxy != nil {
+		err = b.connect(made)
+	}
+	if err != nil || !plan {
+		return made, err
+	}
+	// An agent in the other box may have put a link there meanwhile, and bubblewrap
+	// have followed it.
+	if seen, err := made.Stat(data); err != nil || !os.SameFile(own, seen) {
+		made.Close()
+		return nil, errors.Join(err, errors.New("the place of the conversation was exchanged"))
+	}
+	return made, nil
+}
+
+// proxyPort is where programs inside find the proxy.
+const proxyPort = 3128
+
+// connect serves the proxy in a box, before anything runs there.
+func (b *boxes) connect(made *box.Box) error {
+	ln, err := made.Listen(proxyPort)
+	if err != nil {
+		made.Close()
+		return err
+	}
+	go func() { <-made.Done(); ln.Close() }()
+	go func() { _ = b.proxy.Serve(ln) }()
+	return nil
+}
+
+// environ adds what leads programs to the proxy.
+func (b *boxes) environ(env map[string]string) map[string]string {
+	if b == nil || b.proxy == nil {
+		return env
+	}
+	at := "http://127.0.0.1:" + strconv.Itoa(proxyPort)
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		env[name], env[strings.ToLower(name)] = at, at
+	}
+	env["NO_PROXY"], env["no_proxy"] = "127.0.0.1,localhost,::1", "127.0.0.1,localhost,::1"
+	env["NODE_USE_ENV_PROXY"] = "1" // node asks for it
+	env["GIT_SSH_COMMAND"] = "ssh -o 'ProxyCommand=" + b.cfg.Init + " box connect %h %p'"
+	return env
+}
+
+// claimed makes a directory of the workspace and says which one it is.
+func claimed(workspace, dir string) (os.FileInfo, error) {
+	if err := claim(workspace, dir); err != nil {
+		return nil, err
+	}
+	root, err := beneath.Trusted(workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return os.Lstat(filepath.Join(workspace, filepath.Base(dir)))
+}
+
+func (b *boxes) close() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	b.closed = true
+	by := b.by
+	b.mu.Unlock()
+	for _, w := range by {
+		w.Close()
+	}
+}

@@ -1,0 +1,60 @@
+package executord
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/egress"
+	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/jsonhttp"
+)
+
+// Network is the meter of an egress.Proxy. Take starts it again at zero: executord alone does, at the
+// end of each run.
+type Network interface {
+	Totals() []egress.Total
+	Take() []egress.Total
+}
+
+// network shows what was counted since the last run ended; ?after=MS leaves out the targets without
+// a sign of life since then.
+func (s *Server) network(w http.ResponseWriter, r *http.Request) {
+	out := wire.Network{Traffic: []event.Traffic{}}
+	var after int64
+	if q := r.URL.Query().Get("after"); q != "" {
+		var err error
+		if after, err = strconv.ParseInt(q, 10, 64); err != nil {
+			jsonhttp.Error(w, thole.Errorf(thole.CodeInvalid, "invalid after %q: must be a time in milliseconds", q))
+			return
+		}
+	}
+	if s.cfg.Network != nil {
+		for _, t := range traffic(s.cfg.Network.Totals()) {
+			if t.Last.UnixMilli() >= after {
+				out.Traffic = append(out.Traffic, t)
+			}
+		}
+	}
+	jsonhttp.Write(w, http.StatusOK, out)
+}
+
+// networkEvent is what a run that ends has to say about the network, false for nothing.
+func (s *Server) networkEvent(run thole.TurnID, now time.Time) (event.Event, bool) {
+	if s.cfg.Network == nil {
+		return event.Event{}, false
+	}
+	list := traffic(s.cfg.Network.Take())
+	return event.Event{ID: thole.EventID(string(run) + "/network"), Kind: event.NetworkUpdated, Turn: run, Time: now, Data: event.Data{Network: list}}, len(list) > 0
+}
+
+func traffic(totals []egress.Total) []event.Traffic {
+	out := make([]event.Traffic, len(totals))
+	for i, t := range totals {
+		out[i] = event.Traffic{Host: t.Host, Port: t.Port, Address: t.Address, Verdict: string(t.Verdict), Why: t.Why,
+			Connections: t.Connections, Sent: t.Sent, Received: t.Received, First: t.First, Last: t.Last}
+	}
+	return event.BoundTraffic(out)
+}
