@@ -76,6 +76,9 @@ const (
 	ErrProviderCrashed ErrorCode = "provider_crashed"
 	ErrCancelled       ErrorCode = "cancelled"
 	ErrBadRequest      ErrorCode = "bad_request"
+	// ErrLimit: the executor went beyond one of its limits: its disk, or what it may
+	// report.
+	ErrLimit ErrorCode = "executor_limit"
 )
 
 // TurnError says why a turn failed and what the user can do about it.

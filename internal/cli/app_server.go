@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os/signal"
 	"syscall"
@@ -50,7 +49,7 @@ func newAppServer(env *Env) *cobra.Command {
 				return err
 			}
 			if len(ignored) > 0 {
-				fmt.Fprintln(env.Err, "thole: -c is for codex's own configuration and was ignored; choose models and permissions per thread")
+				putln(env.Err, "thole: -c is for codex's own configuration and was ignored; choose models and permissions per thread")
 			}
 			b, err := env.bridge(cmd.Context())
 			if err != nil {
@@ -66,7 +65,7 @@ func newAppServer(env *Env) *cobra.Command {
 				return nil
 			case transport.Unix:
 				if addr.Path == "" {
-					fmt.Fprintln(env.Out, "unix://"+daemon.Socket(b.home))
+					putln(env.Out, "unix://"+daemon.Socket(b.home))
 					<-cmd.Context().Done()
 					return nil
 				}
@@ -75,7 +74,7 @@ func newAppServer(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(env.Out, boundURL(addr, l.Addr().String()))
+			putln(env.Out, boundURL(addr, l.Addr().String()))
 			return ws.NewServer(ws.Options{Auth: a, IgnoreBinary: true, PingEvery: 30 * time.Second},
 				func(ctx context.Context, s jsonrpc.Stream) { _ = b.carry(ctx, s) }).Serve(cmd.Context(), l)
 		},
@@ -168,7 +167,7 @@ func (b *bridge) carry(ctx context.Context, client jsonrpc.Stream) error {
 // reach it as the error of a write: the signal would end it before it has tidied up.
 func (e *Env) stdio() jsonrpc.Stream {
 	signal.Ignore(syscall.SIGPIPE)
-	return stdio.New(e.In, struct{ io.Writer }{e.Out}, 0)
+	return stdio.New(e.In, struct{ io.Writer }{e.rawOut}, 0)
 }
 
 // pipe copies messages until one end fails.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -39,7 +38,7 @@ func newArtifactRead(env *Env) *cobra.Command {
 				if err := env.ask(cmd.Context(), wire.ArtifactRead, read, &c); err != nil {
 					return err
 				}
-				if _, err := env.Out.Write(c.Data); err != nil {
+				if _, err := env.bytes().Write(c.Data); err != nil {
 					return err
 				}
 				if c.Last {
@@ -68,7 +67,7 @@ func newArtifactPin(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(map[string]any{"artifact_id": id, "operator_pin_until": until}, func(w io.Writer) {
-				fmt.Fprintf(w, "kept at least until %s\n", local(until))
+				putf(w, "kept at least until %s\n", local(until))
 			})
 		},
 	}

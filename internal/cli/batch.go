@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -77,9 +76,9 @@ func newBatchList(env *Env) *cobra.Command {
 			}
 			return env.print(out, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(t, "BATCH\tTHREAD\tTARGET\tATTEMPTS\tREADY\tSTATUS\tSUMMARY")
+				putf(t, "BATCH\tTHREAD\tTARGET\tATTEMPTS\tREADY\tSTATUS\tSUMMARY\n")
 				for _, b := range out {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.BatchID, b.SourceThreadID, b.TargetKind, b.DeliveryAttemptCount, b.MaxDeliveryAttempts,
+					putf(t, "%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.BatchID, b.SourceThreadID, b.TargetKind, b.DeliveryAttemptCount, b.MaxDeliveryAttempts,
 						local(b.FirstReadyAt), batchStatus(b), b.Summary)
 				}
 				_ = t.Flush()
@@ -122,20 +121,20 @@ func batchStatus(b wire.Batch) string {
 }
 
 func printBatch(w io.Writer, b wire.Batch) {
-	fmt.Fprintf(w, "batch %s: %s\n", b.BatchID, batchStatus(b))
+	putf(w, "batch %s: %s\n", b.BatchID, batchStatus(b))
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(t, "  thread\t%s (%s)\n", b.SourceThreadID, b.TargetKind)
-	fmt.Fprintf(t, "  attempts\t%d of %d accepted\n", b.DeliveryAttemptCount, b.MaxDeliveryAttempts)
-	fmt.Fprintf(t, "  window ends\t%s\n", local(b.RedeliveryWindowEndsAt))
+	putf(t, "  thread\t%s (%s)\n", b.SourceThreadID, b.TargetKind)
+	putf(t, "  attempts\t%d of %d accepted\n", b.DeliveryAttemptCount, b.MaxDeliveryAttempts)
+	putf(t, "  window ends\t%s\n", local(b.RedeliveryWindowEndsAt))
 	for _, a := range b.Attempts {
-		fmt.Fprintf(t, "  attempt %d\t%s %s %s %s\n", a.Generation, a.State, a.DeliveryRPCState, a.DeliveryObservationState, a.LastObservedTurnEvent)
+		putf(t, "  attempt %d\t%s %s %s %s\n", a.Generation, a.State, a.DeliveryRPCState, a.DeliveryObservationState, a.LastObservedTurnEvent)
 	}
 	_ = t.Flush()
 	for _, j := range b.Jobs {
-		fmt.Fprintf(w, "  job %s %s: %s\n", j.JobID, j.Status, cmp.Or(j.ResultSummary, j.TaskSummary))
+		putf(w, "  job %s %s: %s\n", j.JobID, j.Status, cmp.Or(j.ResultSummary, j.TaskSummary))
 	}
 	if len(b.Ledger) > 0 {
-		fmt.Fprintln(w, "ledger:")
+		putln(w, "ledger:")
 		t = tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 		for _, a := range b.Ledger {
 			ledgerLine(t, a)
@@ -143,7 +142,10 @@ func printBatch(w io.Writer, b wire.Batch) {
 		_ = t.Flush()
 	}
 	if len(b.Next) > 0 {
-		fmt.Fprintln(w, "next:\n  "+strings.Join(b.Next, "\n  "))
+		putln(w, "next:")
+		for _, n := range b.Next {
+			putln(w, " ", n)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -18,10 +17,10 @@ func newCheck(env *Env) *cobra.Command {
 			}
 			if err := env.print(out, func(w io.Writer) {
 				for _, v := range out.Violations {
-					fmt.Fprintf(w, "broken: %s: %s\n", v.Rule, v.Row)
+					putf(w, "broken: %s: %s\n", v.Rule, v.Row)
 				}
 				if len(out.Violations) == 0 {
-					fmt.Fprintln(w, "all rules hold")
+					putln(w, "all rules hold")
 				}
 			}); err != nil {
 				return err

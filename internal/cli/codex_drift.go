@@ -22,7 +22,7 @@ func warnDrift(w io.Writer, s wire.Session) {
 		}
 		return fmt.Sprintf("approval %v, network %v, write %v", p.Approval, p.Network, p.Write)
 	}
-	fmt.Fprintf(w, "thole: warning: the permissions of session %s changed: %s (startup: %s; current: %s; effective: %s)\n",
+	putf(w, "thole: warning: the permissions of session %s changed: %s (startup: %s; current: %s; effective: %s)\n",
 		s.ID, s.Drift, show(s.Startup), show(s.Current), show(s.Effective))
 }
 
@@ -30,7 +30,7 @@ func warnDrift(w io.Writer, s wire.Session) {
 // the error stream is the screen that the terminal draws on: a line there would
 // damage it, and is written when the terminal has ended.
 func (e *Env) watchDrift(ctx context.Context, s wire.Session) {
-	if sameFile(e.Out, e.Err) {
+	if sameFile(e.rawOut, e.rawErr) {
 		return
 	}
 	t := time.NewTicker(driftEvery)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,7 +106,7 @@ func foreground(env *Env, p wire.SessionOpenParams, s wire.Session, args []strin
 	}
 	argv = append(append(argv, "--remote", s.Address), args...)
 	child := exec.Command(p.Program, argv...)
-	child.Stdin, child.Stdout, child.Stderr = env.In, env.Out, env.Err
+	child.Stdin, child.Stdout, child.Stderr = env.In, env.rawOut, env.rawErr
 	err := child.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -126,13 +125,13 @@ func (e *Env) leave(s wire.Session) {
 	defer cancel()
 	var after wire.Session
 	if err := e.ask(ctx, wire.SessionLeave, wire.SessionParams{SessionID: s.ID}, &after); err != nil {
-		fmt.Fprintln(e.Err, "thole: the session could not be closed now: "+err.Error())
+		putln(e.Err, "thole: the session could not be closed now: "+err.Error())
 		return
 	}
 	if after.Drift != "" {
 		warnDrift(e.Err, after)
 	}
 	if after.ThreadID != "" {
-		fmt.Fprintf(e.Err, "thole: session of thread %s is %s\n", after.ThreadID, after.State)
+		putf(e.Err, "thole: session of thread %s is %s\n", after.ThreadID, after.State)
 	}
 }

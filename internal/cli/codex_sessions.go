@@ -42,10 +42,10 @@ func (e *Env) listSessions(ctx context.Context, all bool) error {
 	}
 	return e.print(list, func(w io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintln(w, "no sessions; open one with: thole codex run --new-thread")
+			putln(w, "no sessions; open one with: thole codex run --new-thread")
 		}
 		for _, s := range list {
-			fmt.Fprintf(w, "%s  %-8s %-8s thread %-36s epoch %d  %s\n", s.ID, s.State, s.Kind, dash(s.ThreadID), s.Epoch, s.Trust)
+			putf(w, "%s  %-8s %-8s thread %-36s epoch %d  %s\n", s.ID, s.State, s.Kind, dash(s.ThreadID), s.Epoch, s.Trust)
 		}
 	})
 }
@@ -60,7 +60,7 @@ func (e *Env) inspectSession(ctx context.Context, id string) error {
 
 func printSession(w io.Writer, s wire.Session) {
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-16s %s\n", name, fmt.Sprintf(format, args...))
+		putf(w, "%-16s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("session", "%s", s.ID)
 	line("state", "%s%s", s.State, after(": ", s.Note))

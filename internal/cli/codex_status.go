@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -33,16 +32,16 @@ func newCodexStatus(env *Env) *cobra.Command {
 			}
 			return env.print(st, func(w io.Writer) {
 				if len(st.Sessions) == 0 {
-					fmt.Fprintln(w, "no sessions; open one with: thole codex run --new-thread")
+					putln(w, "no sessions; open one with: thole codex run --new-thread")
 				}
 				for i, s := range st.Sessions {
 					if i > 0 {
-						fmt.Fprintln(w)
+						putln(w)
 					}
 					printSession(w, s)
 				}
 				for _, b := range st.Held {
-					fmt.Fprintf(w, "\nheld             thread %s: %s (%s)\nnext             thole batch inspect-head --source-thread-id %s\n",
+					putf(w, "\nheld             thread %s: %s (%s)\nnext             thole batch inspect-head --source-thread-id %s\n",
 						b.SourceThreadID, b.Summary, b.HeldFor, b.SourceThreadID)
 				}
 			})

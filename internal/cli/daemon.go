@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -61,12 +60,12 @@ func newDaemonStatus(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(st, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s, pid %d, owns %s since %s\n", st.Role, st.Version, st.PID, st.Home, local(st.StartedAt))
+				putf(w, "%s %s, pid %d, owns %s since %s\n", st.Role, st.Version, st.PID, st.Home, local(st.StartedAt))
 				switch {
 				case st.Staying != "":
-					fmt.Fprintln(w, "it stays because "+st.Staying)
+					putln(w, "it stays because "+st.Staying)
 				case !st.ExitsAt.IsZero():
-					fmt.Fprintf(w, "it exits at %s if nothing happens\n", local(st.ExitsAt))
+					putf(w, "it exits at %s if nothing happens\n", local(st.ExitsAt))
 				}
 			})
 		},
@@ -96,7 +95,7 @@ func newDaemonStop(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			return env.print(st, func(w io.Writer) { fmt.Fprintf(w, "stopped pid %d\n", st.PID) })
+			return env.print(st, func(w io.Writer) { putf(w, "stopped pid %d\n", st.PID) })
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,7 +39,7 @@ func newDBBackup(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(r, func(w io.Writer) { fmt.Fprintf(w, "%s: %d bytes, schema %d, checked\n", r.Path, r.Bytes, r.Schema) })
+			return env.print(r, func(w io.Writer) { putf(w, "%s: %d bytes, schema %d, checked\n", r.Path, r.Bytes, r.Schema) })
 		},
 	}
 }
@@ -60,9 +59,9 @@ func newDBRestore(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(map[string]string{"path": path, "kept": kept}, func(w io.Writer) {
-				fmt.Fprintln(w, "restored "+path)
+				putln(w, "restored "+path)
 				if kept != "" {
-					fmt.Fprintln(w, "the store that was there is now "+kept)
+					putln(w, "the store that was there is now "+kept)
 				}
 			})
 		},
@@ -88,10 +87,10 @@ func newDBCheck(env *Env) *cobra.Command {
 			}
 			err = env.print(r, func(w io.Writer) {
 				for _, p := range r.Problems {
-					fmt.Fprintln(w, p)
+					putln(w, p)
 				}
 				if len(r.Problems) == 0 {
-					fmt.Fprintf(w, "%s: %d bytes, schema %d, no damage found\n", r.Path, r.Bytes, r.Schema)
+					putf(w, "%s: %d bytes, schema %d, no damage found\n", r.Path, r.Bytes, r.Schema)
 				}
 			})
 			if err == nil && len(r.Problems) > 0 {

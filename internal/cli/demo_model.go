@@ -38,7 +38,7 @@ func newDemoModel(env *Env) *cobra.Command {
 				return (&thole.Error{Code: thole.CodeInvalid, Err: fmt.Errorf("the scripted model asks for no key, so it listens on loopback only, not on %s", listen)}).WithHint("use --listen 127.0.0.1:0")
 			}
 			url := "http://" + ln.Addr().String()
-			if err := env.print(map[string]string{"url": url}, func(w io.Writer) { fmt.Fprintln(w, "scripted model on "+url) }); err != nil {
+			if err := env.print(map[string]string{"url": url}, func(w io.Writer) { putln(w, "scripted model on "+url) }); err != nil {
 				return err
 			}
 			sim := modelsim.New(opts)

@@ -67,15 +67,15 @@ func (e *Env) sessionFindings(ctx context.Context) (out []doctor.Finding) {
 func printFindings(w io.Writer, findings []doctor.Finding) {
 	for _, f := range findings {
 		if f.OK {
-			fmt.Fprintf(w, "ok       %-15s %s\n", f.Part, f.Found)
+			putf(w, "ok       %-15s %s\n", f.Part, f.Found)
 			continue
 		}
-		fmt.Fprintf(w, "missing  %-15s %s\n", f.Part, f.Problem)
+		putf(w, "missing  %-15s %s\n", f.Part, f.Problem)
 		if f.Disables != "" {
-			fmt.Fprintf(w, "         %-15s disables %s\n", "", f.Disables)
+			putf(w, "         %-15s disables %s\n", "", f.Disables)
 		}
 		if f.Fix != "" {
-			fmt.Fprintf(w, "         %-15s try: %s\n", "", f.Fix)
+			putf(w, "         %-15s try: %s\n", "", f.Fix)
 		}
 	}
 }
@@ -114,10 +114,10 @@ func newConfig(env *Env) *cobra.Command {
 			return env.print(entries, func(w io.Writer) {
 				for _, e := range entries {
 					if origin {
-						fmt.Fprintf(w, "%-32s %-24q %s\n", e.Key, e.Value, e.Origin)
+						putf(w, "%-32s %-24q %s\n", e.Key, e.Value, e.Origin)
 						continue
 					}
-					fmt.Fprintf(w, "%-32s %q\n", e.Key, e.Value)
+					putf(w, "%-32s %q\n", e.Key, e.Value)
 				}
 			})
 		},

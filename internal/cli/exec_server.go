@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +60,7 @@ func newExecServer(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(env.Out, boundURL(addr, l.Addr().String()))
+			putln(env.Out, boundURL(addr, l.Addr().String()))
 			return ws.NewServer(ws.Options{Auth: a, Path: "/", Health: []string{"/readyz"}, PingEvery: 30 * time.Second},
 				func(ctx context.Context, s jsonrpc.Stream) { _ = srv.Serve(ctx, s) }).Serve(cmd.Context(), execserver.LimitFrames(l))
 		},

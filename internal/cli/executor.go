@@ -16,7 +16,7 @@ import (
 )
 
 func newExecutor(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "executor", Short: "Run the service inside an executor"}
+	cmd := &cobra.Command{Use: "executor", Short: "See executors and save their files, or run the service of one"}
 	cfg := system.ExecutordConfig{}
 	var box string
 	serve := &cobra.Command{
@@ -54,7 +54,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
 	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run next to executord")
 	_ = serve.MarkFlagRequired("token-file")
-	cmd.AddCommand(serve, newBox())
+	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox())
 	return cmd
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -111,22 +110,22 @@ func newJobSubmit(env *Env) *cobra.Command {
 }
 
 func printSubmitted(w io.Writer, s wire.Submitted) {
-	fmt.Fprintf(w, "job %s is %s\n", s.JobID, s.Status)
+	putf(w, "job %s is %s\n", s.JobID, s.Status)
 	if s.Deduplicated {
-		fmt.Fprintln(w, "it was submitted before under the same dedupe key")
+		putln(w, "it was submitted before under the same dedupe key")
 	}
 	switch {
 	case !s.Delivery.Automatic:
-		fmt.Fprintln(w, "its result would wait for a human:")
+		putln(w, "its result would wait for a human:")
 	case len(s.Delivery.Reasons) > 0:
-		fmt.Fprintln(w, "its result will be delivered by itself, but not now:")
+		putln(w, "its result will be delivered by itself, but not now:")
 	default:
-		fmt.Fprintln(w, "its result will be delivered by itself")
+		putln(w, "its result will be delivered by itself")
 	}
 	for _, r := range s.Delivery.Reasons {
-		fmt.Fprintln(w, "  - "+r)
+		putln(w, "  - "+r)
 		if strings.HasPrefix(r, "strict-safe: ") {
-			fmt.Fprintln(w, "    a session with --auto-delivery-policy trusted-all takes any result")
+			putln(w, "    a session with --auto-delivery-policy trusted-all takes any result")
 		}
 	}
 }
@@ -231,9 +230,9 @@ func newJobList(env *Env) *cobra.Command {
 			}
 			return env.print(out, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(t, "JOB\tSTATUS\tTHREAD\tKIND\tCREATED\tSUMMARY")
+				putf(t, "JOB\tSTATUS\tTHREAD\tKIND\tCREATED\tSUMMARY\n")
 				for _, j := range out {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", j.JobID, j.Status, j.SourceThreadID, j.TaskKind, local(j.CreatedAt), cmp.Or(j.ResultSummary, j.TaskSummary))
+					putf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", j.JobID, j.Status, j.SourceThreadID, j.TaskKind, local(j.CreatedAt), cmp.Or(j.ResultSummary, j.TaskSummary))
 				}
 				_ = t.Flush()
 			})
@@ -306,11 +305,11 @@ func printJob(w io.Writer, j wire.Job) {
 	if j.WaitsForChildren {
 		status += " (finished, waits for its children)"
 	}
-	fmt.Fprintf(w, "job %s is %s\n", j.JobID, status)
+	putf(w, "job %s is %s\n", j.JobID, status)
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(t, "  %s\t%s\n", name, value)
+			putf(t, "  %s\t%s\n", name, value)
 		}
 	}
 	row("thread", j.SourceThreadID+" ("+j.TargetKind+")")

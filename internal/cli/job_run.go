@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -158,5 +157,5 @@ func ledgerLine(w io.Writer, a wire.Audit) {
 	if a.From != "" || a.To != "" {
 		move = strings.TrimSpace(a.From + " → " + a.To)
 	}
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", a.At.Local().Format("01-02 15:04:05.000"), a.Via, a.Event, move, proofText(a.Proof))
+	putf(w, "  %s\t%s\t%s\t%s\t%s\n", a.At.Local().Format("01-02 15:04:05.000"), a.Via, a.Event, move, proofText(a.Proof))
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"text/tabwriter"
 
@@ -29,7 +28,7 @@ func newLogin(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(page, func(w io.Writer) { fmt.Fprintln(w, page.URL) })
+			return env.print(page, func(w io.Writer) { putln(w, page.URL) })
 		},
 	}
 	cmd.AddCommand(newLoginList(env), newLoginRevoke(env))
@@ -46,9 +45,9 @@ func newLoginList(env *Env) *cobra.Command {
 			}
 			return env.print(all, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(t, "ID\tSCOPE\tLOGGED IN\tLAST USED\tEXPIRES\tBROWSER")
+				putf(t, "ID\tSCOPE\tLOGGED IN\tLAST USED\tEXPIRES\tBROWSER\n")
 				for _, one := range all {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%q\n", one.ID, one.Scope, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt), one.Client)
+					putf(t, "%s\t%s\t%s\t%s\t%s\t%q\n", one.ID, one.Scope, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt), one.Client)
 				}
 				_ = t.Flush()
 			})
@@ -63,7 +62,7 @@ func newLoginRevoke(env *Env) *cobra.Command {
 			if err := env.ask(cmd.Context(), session.MethodLoginRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
 				return err
 			}
-			return env.print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "revoked "+args[0]) })
+			return env.print(struct{}{}, func(w io.Writer) { putln(w, "revoked "+args[0]) })
 		},
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -37,9 +36,9 @@ func newManifest(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(plan, func(w io.Writer) {
-				fmt.Fprintf(w, "manifest of app %s, runtime version %s, is valid\n", plan.AppID, plan.RuntimeVersion)
+				putf(w, "manifest of app %s, runtime version %s, is valid\n", plan.AppID, plan.RuntimeVersion)
 				for i, e := range plan.Entries {
-					fmt.Fprintf(w, "%d. %-17s %s -> %s\n", i+1, e.Layer, e.FromPrefix, e.ToPath)
+					putf(w, "%d. %-17s %s -> %s\n", i+1, e.Layer, e.FromPrefix, e.ToPath)
 				}
 			})
 		},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -138,14 +137,14 @@ func mark(c provider.Capability) string {
 
 func printProviders(w io.Writer, infos []provider.Info) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "CAPABILITY")
+	put(tw, "CAPABILITY")
 	for _, i := range infos {
-		fmt.Fprint(tw, "\t"+i.Name)
+		putf(tw, "\t%s", i.Name)
 	}
 	row := func(title string, cell func(provider.Info) string) {
-		fmt.Fprint(tw, "\n"+title)
+		putf(tw, "\n%s", title)
 		for _, i := range infos {
-			fmt.Fprint(tw, "\t"+cell(i))
+			putf(tw, "\t%s", cell(i))
 		}
 	}
 	row("installed", func(i provider.Info) string {
@@ -157,24 +156,24 @@ func printProviders(w io.Writer, infos []provider.Info) {
 	for n, c := range matrix(infos[0].Capabilities) {
 		row(c.title, func(i provider.Info) string { return mark(matrix(i.Capabilities)[n].value) })
 	}
-	fmt.Fprintln(tw)
+	putln(tw)
 	tw.Flush()
 	for _, i := range infos {
 		if i.Problem != "" {
-			fmt.Fprintf(w, "\n%s: %s\n", i.Name, i.Problem)
+			putf(w, "\n%s: %s\n", i.Name, i.Problem)
 			if i.Fix != "" {
-				fmt.Fprintf(w, "  try: %s\n", i.Fix)
+				putf(w, "  try: %s\n", i.Fix)
 			}
 		}
 	}
 }
 
 func printProvider(w io.Writer, i provider.Info) {
-	fmt.Fprintf(w, "%s (%s)\n", i.Name, i.Title)
+	putf(w, "%s (%s)\n", i.Name, i.Title)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(k, v string) {
 		if v != "" {
-			fmt.Fprintf(tw, "  %s\t%s\n", k, v)
+			putf(tw, "  %s\t%s\n", k, v)
 		}
 	}
 	line("binary", i.Binary)
@@ -199,5 +198,5 @@ func printProvider(w io.Writer, i provider.Info) {
 	slices.Sort(models)
 	line("models", strings.Join(models, ", "))
 	tw.Flush()
-	fmt.Fprintln(w)
+	putln(w)
 }

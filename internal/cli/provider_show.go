@@ -2,19 +2,16 @@ package cli
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 )
 
-// turnPrinter shows a turn as plain text. What an agent or a tool wrote is
-// printed without control characters: it must not drive the terminal.
+// turnPrinter shows a turn as plain text.
 type turnPrinter struct {
 	in *bufio.Reader
 
@@ -61,7 +58,7 @@ func (p *turnPrinter) event(e event.Event) {
 func (p *turnPrinter) started(i *event.Item) {
 	switch i.Kind {
 	case event.ItemCommand:
-		p.line("$ " + i.Command.Line)
+		p.line("$ " + string(hang(i.Command.Line)))
 	case event.ItemTool:
 		p.line("> " + i.Tool.Name)
 	case event.ItemReasoning:
@@ -94,31 +91,21 @@ func ended(s event.ItemState) string {
 // text continues an item's text, on a new line when another came between.
 func (p *turnPrinter) text(id thole.ItemID, s string) {
 	if p.item != id && !p.fresh {
-		fmt.Fprintln(p.out)
+		putln(p.out)
 	}
 	p.item = id
-	s = printable(s)
-	fmt.Fprint(p.out, s)
+	put(p.out, text(s))
 	p.fresh = strings.HasSuffix(s, "\n")
 }
 
 func (p *turnPrinter) line(s string) {
 	if !p.fresh && p.item != "" {
-		fmt.Fprintln(p.out)
+		putln(p.out)
 	}
 	p.item, p.fresh = "", true
 	if s != "" {
-		fmt.Fprintln(p.out, printable(s))
+		putln(p.out, text(s))
 	}
-}
-
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) {
-			return r
-		}
-		return -1
-	}, s)
 }
 
 // answer asks the user. The end of the input is a denial.
@@ -131,11 +118,11 @@ func (p *turnPrinter) answer(ask event.Ask) event.Answer {
 		return event.Answer{Answers: answers}
 	}
 	p.mu.Lock()
-	p.line("? " + ask.Title + " " + strings.TrimSpace(ask.Command+" "+ask.Reason))
+	p.line("? " + ask.Title + " " + strings.TrimSpace(string(hang(ask.Command+" "+ask.Reason))))
 	for _, c := range ask.Changes {
 		p.line("  " + c.Kind + " " + c.Path)
 	}
-	fmt.Fprint(p.out, "  [y]es, [a]lways, [n]o, [c]ancel, or a reason to refuse: ")
+	put(p.out, "  [y]es, [a]lways, [n]o, [c]ancel, or a reason to refuse: ")
 	p.mu.Unlock()
 	switch reply := p.read(); strings.ToLower(reply) {
 	case "y", "yes":
@@ -158,7 +145,7 @@ func (p *turnPrinter) question(q event.Question) []string {
 	for i, o := range q.Options {
 		p.line("  " + strconv.Itoa(i+1) + ") " + o.Label)
 	}
-	fmt.Fprint(p.out, "  number or text: ")
+	put(p.out, "  number or text: ")
 	p.mu.Unlock()
 	reply := p.read()
 	var picked []string

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -122,7 +121,7 @@ func (e *Env) play(ctx context.Context, s provider.Session, prompt string) (prov
 	go func() {
 		for ask := range asks {
 			if err := s.Answer(ctx, ask.ID, show.answer(ask)); err != nil {
-				fmt.Fprintln(e.Err, "answer:", err)
+				putln(e.Err, "answer:", err)
 			}
 		}
 	}()

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"slices"
@@ -18,35 +19,45 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/plain"
 )
 
 // Env is what every command gets: the standard streams and the global flags.
 type Env struct {
 	In       io.Reader
-	Out, Err io.Writer
-	JSON     bool   // --json
-	Home     string // --home, THOLE_HOME, ~/.thole
+	Out, Err io.Writer // show what a terminal would obey or hide
+	JSON     bool      // --json
+	Home     string    // --home, THOLE_HOME, ~/.thole
+
+	rawOut, rawErr io.Writer // for other programs, protocols and terminals alone
 }
 
 // Main runs the command line and returns the exit code.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	env := &Env{In: in, Out: out, Err: errw}
+	env, flush := newEnv(in, out, errw)
+	defer flush()
+	log.SetOutput(env.Err) // of libraries
 	if i := nameAt(args); i < len(args) && args[i] == "--version" {
 		args = slices.Replace(slices.Clone(args), i, i+1, "version") // the command, with its --json
 	}
 	root := newRoot(env)
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errw)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
 	var quiet ExitError
 	if err != nil && !errors.As(err, &quiet) {
 		printError(env, err)
 	}
 	return exitCode(err)
+}
+
+func newEnv(in io.Reader, out, errw io.Writer) (env *Env, flush func()) {
+	o, e := &plain.Writer{W: out}, &plain.Writer{W: errw}
+	return &Env{In: in, Out: o, Err: e, rawOut: out, rawErr: errw}, func() { _, _ = o.Flush(), e.Flush() }
 }
 
 // commands are all commands by name.
@@ -148,9 +159,9 @@ func printError(e *Env, err error) {
 		_ = json.NewEncoder(e.Err).Encode(map[string]any{"error": map[string]string{"code": code, "message": message, "hint": thole.HintOf(err)}})
 		return
 	}
-	fmt.Fprintln(e.Err, "thole: "+message)
+	putln(e.Err, "thole:", hang(message))
 	if hint := thole.HintOf(err); hint != "" {
-		fmt.Fprintln(e.Err, "  try: "+hint)
+		putln(e.Err, "  try:", hang(hint))
 	}
 }
 

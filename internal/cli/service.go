@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -41,9 +40,9 @@ func newServiceInstall(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(map[string]any{"path": u.path, "next": u.start}, func(w io.Writer) {
-				fmt.Fprintln(w, "wrote "+u.path+"; type:")
+				putln(w, "wrote "+u.path+"; type:")
 				for _, line := range u.start {
-					fmt.Fprintln(w, "  "+line)
+					putln(w, "  "+line)
 				}
 			})
 		},
@@ -64,9 +63,9 @@ func newServiceUninstall(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(map[string]any{"path": u.path, "next": u.stop}, func(w io.Writer) {
-				fmt.Fprintln(w, "removed "+u.path+"; if the service runs, type:")
+				putln(w, "removed "+u.path+"; if the service runs, type:")
 				for _, line := range u.stop {
-					fmt.Fprintln(w, "  "+line)
+					putln(w, "  "+line)
 				}
 			})
 		},
@@ -107,17 +106,17 @@ func (e *Env) serviceStatus(ctx context.Context, u unit) error {
 		return err
 	}
 	return e.print(status, func(w io.Writer) {
-		fmt.Fprintln(w, "installed at "+u.path)
+		putln(w, "installed at "+u.path)
 		if !status.Current {
-			fmt.Fprintln(w, "it differs from what this thole would write: thole service install writes it again")
+			putln(w, "it differs from what this thole would write: thole service install writes it again")
 		}
 		switch {
 		case status.Owner == nil:
-			fmt.Fprintln(w, "nobody owns "+u.home+" now")
+			putln(w, "nobody owns "+u.home+" now")
 		case status.Owner.Role != "up":
-			fmt.Fprintf(w, "%s is owned by an on-demand daemon, process %d; the service takes it over\n", u.home, st.PID)
+			putf(w, "%s is owned by an on-demand daemon, process %d; the service takes it over\n", u.home, st.PID)
 		default:
-			fmt.Fprintf(w, "thole up %s owns %s, process %d\n", st.Version, u.home, st.PID)
+			putf(w, "thole up %s owns %s, process %d\n", st.Version, u.home, st.PID)
 		}
 	})
 }

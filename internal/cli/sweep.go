@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ func newSweep(env *Env) *cobra.Command {
 			if err := env.ask(cmd.Context(), executors.MethodSweep, struct{}{}, nil); err != nil {
 				return err
 			}
-			return env.print(map[string]bool{"swept": true}, func(w io.Writer) { fmt.Fprintln(w, "swept; what is due waits for the running turns") })
+			return env.print(map[string]bool{"swept": true}, func(w io.Writer) { putln(w, "swept; what is due waits for the running turns") })
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "sweep once and return")

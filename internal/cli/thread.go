@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"text/tabwriter"
@@ -100,13 +99,13 @@ func newThreadList(env *Env) *cobra.Command {
 
 func printThreads(w io.Writer, list []app.Thread) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "THREAD\tSTATUS\tAGENT\tUPDATED\tABOUT")
+	putf(t, "THREAD\tSTATUS\tAGENT\tUPDATED\tABOUT\n")
 	for _, th := range list {
 		about := th.Preview
 		if th.Name != nil {
 			about = *th.Name
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", th.ID, statusText(th.Status), th.ModelProvider, time.Unix(th.UpdatedAt, 0).Format(time.DateTime), oneLine(about, 60))
+		putf(t, "%s\t%s\t%s\t%s\t%s\n", th.ID, statusText(th.Status), th.ModelProvider, time.Unix(th.UpdatedAt, 0).Format(time.DateTime), oneLine(about, 60))
 	}
 	_ = t.Flush()
 }
@@ -257,10 +256,10 @@ func newThreadClose(env *Env) *cobra.Command {
 			}
 			if err := env.print(asked, func(w io.Writer) {
 				for _, id := range asked.Threads {
-					fmt.Fprintln(w, "closing", id)
+					putln(w, "closing", id)
 				}
 				if len(asked.Threads) == 0 {
-					fmt.Fprintln(w, "no executor runs")
+					putln(w, "no executor runs")
 				}
 			}); err != nil || noWait {
 				return err
@@ -285,7 +284,7 @@ func (e *Env) awaitStop(ctx context.Context, id thole.ThreadID, asked time.Time)
 		return err
 	}
 	if now.Running != "" {
-		fmt.Fprintln(e.Err, "thole: a turn runs; the executor stops after it")
+		putln(e.Err, "thole: a turn runs; the executor stops after it")
 	}
 	return e.ask(ctx, executors.MethodStopped, executors.StoppedParams{Thread: id, Asked: asked}, nil)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 
@@ -103,14 +102,14 @@ func (f *follower) send(ctx context.Context, thread, text string, queue bool) (s
 		if err != nil {
 			return "", err
 		}
-		return "", f.env.print(q, func(w io.Writer) { fmt.Fprintln(w, "queued", q.ID) })
+		return "", f.env.print(q, func(w io.Writer) { putln(w, "queued", q.ID) })
 	}
 	t, err := f.c.StartTurn(ctx, app.TurnStartParams{ThreadID: thread, Input: appclient.Text(text)})
 	return t.ID, err
 }
 
 func (f *follower) started(v app.ThreadView) {
-	_ = f.env.print(map[string]any{"thread": v.Thread}, func(w io.Writer) { fmt.Fprintln(w, "thread", v.Thread.ID) })
+	_ = f.env.print(map[string]any{"thread": v.Thread}, func(w io.Writer) { putln(w, "thread", v.Thread.ID) })
 }
 
 // notice is what is read of a notification.
@@ -181,7 +180,7 @@ func (f *follower) first(what, id string) bool {
 // text prints a piece of a message or of output.
 func (f *follower) text(s string) {
 	if s != "" {
-		fmt.Fprint(f.env.Out, s)
+		put(f.env.Out, text(s))
 		f.inText = !strings.HasSuffix(s, "\n")
 	}
 }
@@ -189,7 +188,7 @@ func (f *follower) text(s string) {
 // line ends a line that was begun.
 func (f *follower) line() {
 	if f.inText {
-		fmt.Fprintln(f.env.Out)
+		putln(f.env.Out)
 		f.inText = false
 	}
 }
@@ -216,26 +215,26 @@ func (f *follower) print(method string, p notice) {
 			}
 		}
 		for _, c := range it.Changes {
-			fmt.Fprintln(out, "~", c.Kind.Type, c.Path)
+			putln(out, "~", c.Kind.Type, c.Path)
 		}
 		for _, in := range it.UserContent() {
-			fmt.Fprintln(out, ">", in.Text)
+			putln(out, ">", hang(in.Text))
 		}
 	case "turn/plan/updated":
 		for _, s := range p.Plan {
 			mark := map[string]string{"pending": " ", "inProgress": "~", "completed": "x"}[s.Status]
-			fmt.Fprintf(out, "[%s] %s\n", mark, s.Step)
+			putf(out, "[%s] %s\n", mark, s.Step)
 		}
 	case "warning":
-		fmt.Fprintln(f.env.Err, "thole:", p.Message)
+		putln(f.env.Err, "thole:", p.Message)
 	case "account/rateLimits/updated":
 		if l := p.Limits.Primary; l != nil && (event.Limit{Used: l.UsedPercent}).Near() {
-			fmt.Fprintf(f.env.Err, "thole: %d%% of the agent's account limit is used\n", l.UsedPercent)
+			putf(f.env.Err, "thole: %d%% of the agent's account limit is used\n", l.UsedPercent)
 		}
 	case "error":
 		if p.WillRetry && p.Error.Message != f.retry {
 			f.retry = p.Error.Message
-			fmt.Fprintln(f.env.Err, "thole: the agent tries again:", f.retry)
+			putln(f.env.Err, "thole: the agent tries again:", f.retry)
 		}
 	}
 }
@@ -246,11 +245,11 @@ func (f *follower) head(it app.Item) {
 	switch {
 	case it.Type == app.ItemCommandExecution && it.Command != nil && *it.Command != "":
 		if f.first("head", it.ID) {
-			fmt.Fprintln(f.env.Out, "$", *it.Command)
+			putln(f.env.Out, "$", hang(*it.Command))
 		}
 	case it.Type == app.ItemDynamicToolCall || it.Type == app.ItemMCPToolCall:
 		if f.first("head", it.ID) {
-			fmt.Fprintln(f.env.Out, "#", it.Tool)
+			putln(f.env.Out, "#", it.Tool)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -32,7 +31,7 @@ func newThreadNetwork(env *Env) *cobra.Command {
 
 func printNetwork(w io.Writer, runs []view.RunNetwork) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TURN\tTARGET\tVERDICT\tCONNECTIONS\tSENT\tRECEIVED\tFIRST\tLAST\tWHY")
+	putf(t, "TURN\tTARGET\tVERDICT\tCONNECTIONS\tSENT\tRECEIVED\tFIRST\tLAST\tWHY\n")
 	for _, r := range runs {
 		turn := r.RunID
 		switch {
@@ -42,7 +41,7 @@ func printNetwork(w io.Writer, runs []view.RunNetwork) {
 			turn += " (running)"
 		}
 		for _, f := range r.Traffic {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", turn, oneLine(targetOf(f), 80), oneLine(f.Verdict, 20), f.Connections, f.Sent, f.Received,
+			putf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", turn, oneLine(targetOf(f), 80), oneLine(f.Verdict, 20), f.Connections, f.Sent, f.Received,
 				f.First.Local().Format(time.DateTime), f.Last.Local().Format(time.TimeOnly), oneLine(f.Why, 120))
 		}
 	}

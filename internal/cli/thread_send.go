@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -38,7 +37,7 @@ func newThreadSend(env *Env) *cobra.Command {
 				if err != nil || queue || !detach {
 					return turn, err
 				}
-				return "", env.print(map[string]string{"turnId": turn}, func(w io.Writer) { fmt.Fprintln(w, "turn", turn) })
+				return "", env.print(map[string]string{"turnId": turn}, func(w io.Writer) { putln(w, "turn", turn) })
 			})
 		},
 	}
@@ -102,18 +101,18 @@ func newThreadShow(env *Env) *cobra.Command {
 				}
 				all := map[string]any{"thread": th, "turns": page.Data, "asks": asks, "queue": queue, "files": files}
 				return env.print(all, func(w io.Writer) {
-					fmt.Fprintf(w, "thread %s, %s, %s\n", th.ID, th.ModelProvider, statusText(th.Status))
+					putf(w, "thread %s, %s, %s\n", th.ID, th.ModelProvider, statusText(th.Status))
 					for i := len(page.Data) - 1; i >= 0; i-- {
 						printTurn(w, page.Data[i])
 					}
 					if files.Unsaved != "" {
-						fmt.Fprintln(w, "the files of the last turn are not saved:", files.Unsaved)
+						putln(w, "the files of the last turn are not saved:", files.Unsaved)
 					}
 					if files.Waits != "" {
-						fmt.Fprintln(w, "syncs and restores wait:", files.Waits)
+						putln(w, "syncs and restores wait:", files.Waits)
 					}
 					for _, q := range queue {
-						fmt.Fprintln(w, "queued", q.ID, oneLine(q.Input[0].Text, 80))
+						putln(w, "queued", q.ID, oneLine(q.Input[0].Text, 80))
 					}
 					for _, a := range asks {
 						printAsk(w, th.ID, a)
@@ -131,25 +130,25 @@ func printTurn(w io.Writer, t app.Turn) {
 		switch {
 		case it.Type == app.ItemUserMessage:
 			for _, in := range it.UserContent() {
-				fmt.Fprintln(w, ">", in.Text)
+				putln(w, ">", hang(in.Text))
 			}
 		case it.Type == app.ItemCommandExecution && it.Command != nil:
-			fmt.Fprintf(w, "$ %s (%s)\n", *it.Command, it.Status)
+			putf(w, "$ %s (%s)\n", hang(*it.Command), it.Status)
 		case it.Text != nil:
-			fmt.Fprintln(w, *it.Text)
+			putln(w, text(*it.Text))
 		case len(it.Changes) > 0:
 			for _, c := range it.Changes {
-				fmt.Fprintln(w, "~", c.Kind.Type, c.Path)
+				putln(w, "~", c.Kind.Type, c.Path)
 			}
 		case it.Tool != "":
-			fmt.Fprintf(w, "# %s (%s)\n", it.Tool, it.Status)
+			putf(w, "# %s (%s)\n", it.Tool, it.Status)
 		}
 	}
 	if t.Status != app.TurnCompleted {
-		fmt.Fprintf(w, "turn %s: %s\n", t.ID, t.Status)
+		putf(w, "turn %s: %s\n", t.ID, t.Status)
 	}
 	if t.Error != nil {
-		fmt.Fprintln(w, "error:", t.Error.Message)
+		putln(w, "error:", t.Error.Message)
 	}
 }
 
@@ -168,22 +167,22 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 		what = a.Kind
 	}
 	if a.State == string(event.AskSelfAnswered) {
-		fmt.Fprintf(w, "the agent answered itself: %s; nobody allowed it, and turn %s was stopped\n", what, a.TurnID)
+		putf(w, "the agent answered itself: %s; nobody allowed it, and turn %s was stopped\n", what, a.TurnID)
 		return
 	}
-	fmt.Fprintln(w, "waits for you:", what)
+	putln(w, "waits for you:", hang(what))
 	if a.Reason != "" {
-		fmt.Fprintln(w, "  because:", a.Reason)
+		putln(w, "  because:", hang(a.Reason))
 	}
 	for _, q := range a.Questions {
-		fmt.Fprintf(w, "  %s: %s", q.ID, q.Question)
+		putf(w, "  %s: %s", q.ID, q.Question)
 		for i, o := range q.Options {
-			fmt.Fprint(w, map[bool]string{true: " (", false: " | "}[i == 0], o.Label)
+			put(w, map[bool]string{true: " (", false: " | "}[i == 0], o.Label)
 		}
 		if len(q.Options) > 0 {
-			fmt.Fprint(w, ")")
+			put(w, ")")
 		}
-		fmt.Fprintln(w)
+		putln(w)
 	}
 	how, others := "--decision allow", ""
 	if len(a.Questions) > 0 {
@@ -191,7 +190,7 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 	} else if len(a.Decisions) > 1 && a.Decisions[0] == string(event.DecisionAllow) {
 		others = "   # or " + strings.Join(a.Decisions[1:], ", ")
 	}
-	fmt.Fprintf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, how, others)
+	putf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, how, others)
 }
 
 func newThreadAnswer(env *Env) *cobra.Command {
@@ -223,7 +222,7 @@ func newThreadAnswer(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return env.print(ask, func(w io.Writer) { fmt.Fprintln(w, "answered", ask.ID) })
+				return env.print(ask, func(w io.Writer) { putln(w, "answered", ask.ID) })
 			})
 		},
 	}

@@ -46,7 +46,7 @@ func newThreadTerminal(env *Env) *cobra.Command {
 			defer rawMode(own)()
 			defer followSize(own, conn)()
 			go typeIn(conn, env.In) // nothing wakes a reader of stdin: it is not waited for
-			if err := show(conn, env.Out); err != nil {
+			if err := show(conn, env.rawOut); err != nil {
 				if cmd.Context().Err() != nil {
 					return cmd.Context().Err()
 				}

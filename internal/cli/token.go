@@ -32,7 +32,7 @@ func newTokenCreate(env *Env) *cobra.Command {
 			if err := env.ask(cmd.Context(), session.MethodTokenCreate, p, &t); err != nil {
 				return err
 			}
-			return env.print(t, func(w io.Writer) { fmt.Fprintln(w, t.Secret) })
+			return env.print(t, func(w io.Writer) { putln(w, t.Secret) })
 		},
 	}
 	cmd.Flags().StringVar((*string)(&p.Scope), "scope", string(session.ScopeAct), "what it may do: read; act (also send, answer, edit); admin (also manage logins and tokens)")
@@ -71,17 +71,17 @@ func newTokenList(env *Env) *cobra.Command {
 			}
 			return env.print(all, func(w io.Writer) {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(t, "ID\tNAME\tSCOPE\tCREATED\tLAST USED\tEXPIRES")
+				putf(t, "ID\tNAME\tSCOPE\tCREATED\tLAST USED\tEXPIRES\n")
 				warn := 0
 				for _, one := range all {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.Name, one.Scope, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt))
+					putf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.Name, one.Scope, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt))
 					if one.Warning != "" {
 						warn++
 					}
 				}
 				_ = t.Flush()
 				if warn > 0 {
-					fmt.Fprintf(w, "warning: %d never expire: make others with `thole token create` and revoke these\n", warn)
+					putf(w, "warning: %d never expire: make others with `thole token create` and revoke these\n", warn)
 				}
 			})
 		},
@@ -102,7 +102,7 @@ func newTokenRevoke(env *Env) *cobra.Command {
 			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
 				return err
 			}
-			return env.print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "revoked "+args[0]) })
+			return env.print(struct{}{}, func(w io.Writer) { putln(w, "revoked "+args[0]) })
 		},
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"html"
 	"io"
 	"os"
@@ -71,7 +70,7 @@ func refuseSecond(ctx context.Context, home string) error {
 func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 	// The first signal drains; the second one ends at once.
 	defer context.AfterFunc(ctx, func() {
-		fmt.Fprintln(env.Err, "stopping; press Ctrl-C again to stop at once")
+		putln(env.Err, "stopping; press Ctrl-C again to stop at once")
 		second := make(chan os.Signal, 1)
 		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
 		go func() {
@@ -79,17 +78,17 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			os.Exit(130)
 		}()
 	})()
-	fmt.Fprintln(env.Err, "starting thole on "+o.Config.Home)
+	putln(env.Err, "starting thole on "+o.Config.Home)
 	o.Web = func(page system.Page) {
 		_ = env.print(page, func(w io.Writer) {
 			if page.Warning != "" {
-				fmt.Fprintln(w, "warning: "+page.Warning)
+				putln(w, "warning: "+page.Warning)
 			}
-			fmt.Fprintln(w, "thole is up: "+page.URL)
+			putln(w, "thole is up: "+page.URL)
 			if !strings.HasSuffix(page.Base, page.Listen) {
-				fmt.Fprintln(w, "It listens on "+page.Listen+".")
+				putln(w, "It listens on "+page.Listen+".")
 			}
-			fmt.Fprintln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
+			putln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
 		})
 		if browser {
 			openBrowser(filepath.Join(o.Config.Home, "login.html"), page.URL)
@@ -109,7 +108,7 @@ func sayLeft(w io.Writer, left []executors.Left, after time.Duration, now time.T
 	if len(left) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%d executors go on until %s (executor.orphan_timeout is %s) or the next thole up:\n", len(left), now.Add(after).Format(time.DateTime), after)
+	putf(w, "%d executors go on until %s (executor.orphan_timeout is %s) or the next thole up:\n", len(left), now.Add(after).Format(time.DateTime), after)
 	for _, l := range left {
 		what := "idle"
 		switch {
@@ -118,9 +117,9 @@ func sayLeft(w io.Writer, left []executors.Left, after time.Duration, now time.T
 		case l.Turn != "":
 			what = "a turn is running, " + string(l.Turn)
 		}
-		fmt.Fprintf(w, "  thread %s, executor %s: %s\n", l.Thread, l.Executor, what)
+		putf(w, "  thread %s, executor %s: %s\n", l.Thread, l.Executor, what)
 	}
-	fmt.Fprintln(w, "stop them now with: thole thread close --all --interrupt")
+	putln(w, "stop them now with: thole thread close --all --interrupt")
 }
 
 // openBrowser does its best; the address is on the screen anyway. The browser is

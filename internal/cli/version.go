@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"runtime"
 
@@ -16,7 +15,7 @@ func newVersion(env *Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := map[string]string{"version": version.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
-			return env.print(v, func(w io.Writer) { fmt.Fprintln(w, "thole "+version.Version) })
+			return env.print(v, func(w io.Writer) { putln(w, "thole "+version.Version) })
 		},
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -19,12 +18,13 @@ func newWorkspace(env *Env) *cobra.Command {
 }
 
 func newWorkspaceExport(env *Env) *cobra.Command {
-	var wait, noWait bool
+	var wait, noWait, raw bool
 	cmd := &cobra.Command{
 		Use:   "export THREAD DIR",
 		Short: "Write a thread's files into a new directory",
 		Long: "Writes the files as the last turn that ended left them, once they are saved. If they cannot be saved it says why and writes nothing.\n" +
-			"While a turn runs, what it does is not part of them; --wait waits for its end. Links are written as they are.",
+			"While a turn runs, what it does is not part of them; --wait waits for its end. Links are written as they are.\n" +
+			"Hooks of git, and whatever else of a repository's configuration would run a program of the agent's here, is stripped and listed.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := thole.ThreadID(args[0])
@@ -39,7 +39,7 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 				}
 			}
 			var got executors.ExportResult
-			err = env.ask(cmd.Context(), executors.MethodExport, executors.ExportParams{Thread: id, Dir: dir}, &got)
+			err = env.ask(cmd.Context(), executors.MethodExport, executors.ExportParams{Thread: id, Dir: dir, Raw: raw}, &got)
 			if thole.CodeOf(err) == thole.CodeNotFound && now.Running != "" {
 				return thole.Errorf(thole.CodeNotFound, "the thread's first turn still runs: no files are saved yet").WithHint("add --wait")
 			}
@@ -47,18 +47,22 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 				return err
 			}
 			if now.Running != "" {
-				fmt.Fprintf(env.Err, "thole: a turn runs; these are the files as of %s, before it (--wait waits for its end)\n", got.Synced.Local().Format(time.DateTime))
+				putf(env.Err, "thole: a turn runs; these are the files as of %s, before it (--wait waits for its end)\n", got.Synced.Local().Format(time.DateTime))
 			}
 			return env.print(got, func(w io.Writer) {
-				fmt.Fprintf(w, "%d files and %d links, %d bytes, as synced %s, are in %s\n", got.Files, got.Links, got.Bytes, got.Synced.Local().Format(time.DateTime), got.Dir)
+				putf(w, "%d files and %d links, %d bytes, as synced %s, are in %s\n", got.Files, got.Links, got.Bytes, got.Synced.Local().Format(time.DateTime), got.Dir)
 				for _, path := range got.Skipped {
-					fmt.Fprintf(w, "left out: %q\n", path)
+					putf(w, "left out: %q\n", path)
+				}
+				for _, what := range got.Stripped {
+					putln(w, "stripped, because git would run it:", what)
 				}
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until no turn runs")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "write what is saved now, however old it is")
+	cmd.Flags().BoolVar(&raw, "raw", false, "keep hooks and configuration of git that run programs: look at them before you type git")
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	return cmd
 }

@@ -85,6 +85,10 @@ type Executor struct {
 	CPUs     float64 `toml:"cpus"`
 	MemoryMB int     `toml:"memory_mb"`
 	Pids     int     `toml:"pids"`
+	DiskMB   int     `toml:"disk_mb"`
+	// MaxLive is how many executors run at a time.
+	MaxLive     int           `toml:"max_live"`
+	SyncTimeout time.Duration `toml:"sync_timeout"`
 }
 
 // Egress says what agents reach over the network.
@@ -188,7 +192,7 @@ func Default() Config {
 		HTTP:    HTTP{Listen: "127.0.0.1:7433"},
 		Objects: Objects{Kind: "dir", Style: "auto", Credentials: "auto"},
 		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
-			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512},
+			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512, DiskMB: 20480, MaxLive: 64, SyncTimeout: 30 * time.Minute},
 		Egress:   Egress{Policy: string(egress.Open)},
 		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
@@ -265,8 +269,11 @@ func (c *Config) Validate() error {
 	if o := c.Objects; o.Kind == "s3" && ((o.AccessKey == "") != (o.SecretKeyFile == "") || o.Credentials == "static" && o.AccessKey == "") {
 		checks = append(checks, c.bad("objects.access_key", "and objects.secret_key_file are needed together, and for objects.credentials = \"static\""))
 	}
-	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 {
-		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb and executor.pids must not be negative; 0 is no limit"))
+	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 || e.DiskMB < 0 || e.MaxLive < 0 {
+		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb, pids, disk_mb and max_live must not be negative; 0 is no limit"))
+	}
+	if c.Executor.SyncTimeout < time.Second {
+		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))
 	}
 	if c.Delivery.ObservationWindow <= c.Daemon.IdleExit {
 		checks = append(checks, c.bad("delivery.observation_window", "must be longer than daemon.idle_exit (%s), or accepted results would go unobserved", c.Daemon.IdleExit))

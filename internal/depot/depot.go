@@ -44,8 +44,8 @@ func New(cfg Config) *Depot { return &Depot{cfg: cfg, watch: newWatch(cfg.Check,
 func (w *Depot) Watch(ctx context.Context, back func(context.Context)) { w.watch.run(ctx, back) }
 
 // ExportDir writes the files of a thread's last sync into a directory.
-func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (workspace.Snapshot, manager.Exported, error) {
-	return w.cfg.Manager.ExportDir(ctx, id, dir)
+func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, raw bool) (workspace.Snapshot, manager.Exported, error) {
+	return w.cfg.Manager.ExportDir(ctx, id, dir, raw)
 }
 
 func target(t dispatch.ExecutorWorkspace) manager.Target {

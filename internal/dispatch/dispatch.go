@@ -78,6 +78,9 @@ type Config struct {
 	Scope        executor.Scope
 	Limits       queue.Limits
 	Room         executor.Limits // of each executor
+	MaxLive      int             // executors that run at a time; 0 is no limit
+	DiskEvery    time.Duration   // between looks at an executor's disk; default 5 s
+	SyncTimeout  time.Duration   // default 30 min
 	Lease        time.Duration   // default 30 s
 	TurnTimeout  time.Duration   // default 6 h
 	ParkAfter    time.Duration   // how long a question waits before its turn is parked; default 10 min
@@ -105,6 +108,10 @@ type Dispatcher struct {
 	stop    context.CancelFunc       // ends claiming
 	stopped bool                     // nothing is begun any more
 	wg      sync.WaitGroup
+
+	roomMu  sync.Mutex // guards what follows
+	booting map[thole.ExecutorID]bool
+	leaving map[thole.ExecutorID]time.Time // when they were asked to stop, to make room
 }
 
 // New makes a dispatcher.
@@ -121,6 +128,8 @@ func New(cfg Config) *Dispatcher {
 	def(&cfg.RemoveAfter, 24*time.Hour)
 	def(&cfg.StaleAfter, 5*time.Minute)
 	def(&cfg.SweepEvery, time.Minute)
+	def(&cfg.DiskEvery, 5*time.Second)
+	def(&cfg.SyncTimeout, 30*time.Minute)
 	if cfg.Scope == "" {
 		cfg.Scope = executor.ScopeThread
 	}
@@ -137,7 +146,7 @@ func New(cfg Config) *Dispatcher {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Dispatcher{
-		cfg: cfg, log: cfg.Log, nudge: make(chan struct{}, 1), workers: map[thole.TurnID]*worker{}, warm: map[thole.ThreadID]place{}, waits: map[thole.TurnID]int{},
+		cfg: cfg, log: cfg.Log, nudge: make(chan struct{}, 1), workers: map[thole.TurnID]*worker{}, warm: map[thole.ThreadID]place{}, waits: map[thole.TurnID]int{}, booting: map[thole.ExecutorID]bool{}, leaving: map[thole.ExecutorID]time.Time{},
 		starts: rate.NewLimiter(rate.Limit(cfg.StartsPerSec), max(1, int(2*cfg.StartsPerSec))),
 	}
 }

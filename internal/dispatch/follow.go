@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/measure"
 )
@@ -31,9 +32,15 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 			cancel(err) // deaf to the thread, nobody may follow a run
 		}
 	}()
+	looks := make(chan struct{})
+	go func() {
+		defer close(looks)
+		w.watchDisk(ctx, p.row.ID, cancel)
+	}()
 	defer func() {
 		cancel(nil)
 		<-wishes
+		<-looks
 	}()
 	pump := &pump{worker: w, place: p, run: r.ID, again: again, cursor: r.Acked, receipts: r.Receipts}
 	if r.Acked == 0 {
@@ -52,10 +59,14 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return errLost
 		case ctx.Err() != nil:
-			if errors.Is(context.Cause(ctx), errTooLong) {
+			if cause := context.Cause(ctx); errors.Is(cause, errTooLong) || errors.Is(cause, errDisk) {
 				_, err = p.client.Cancel(context.WithoutCancel(ctx), wire.CancelRequest{Run: r.ID, Kill: true})
 			}
 			return errors.Join(context.Cause(ctx), err)
+		case errors.Is(err, executorclient.ErrBeyond):
+			// It ends whatever it says to that; the turn does here.
+			_, _ = p.client.Cancel(ctx, wire.CancelRequest{Run: r.ID, Kill: true})
+			return err
 		case thole.CodeOf(err) != thole.CodeUnavailable:
 			return err
 		}

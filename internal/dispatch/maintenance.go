@@ -126,6 +126,13 @@ func (w *worker) sync(ctx context.Context, th fold.Thread, id thole.ExecutorID, 
 	}
 	snapshot := ""
 	failure := w.step(ctx, measure.Sync, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.SyncTimeout, errSlowSync)
+		defer cancel()
+		defer func() {
+			if err != nil && errors.Is(context.Cause(ctx), errSlowSync) {
+				err = errSlowSync
+			}
+		}()
 		snapshot, err = w.cfg.Workspaces.Sync(ctx, w.target(th, p), reason)
 		return err
 	})
@@ -204,6 +211,8 @@ func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
 }
 
 const lookTime = 5 * time.Second
+
+var errSlowSync = thole.Errorf(thole.CodeUnavailable, "saving the files took longer than it may").WithHint("raise executor.sync_timeout, or have large files that need no saving outside of the workspace")
 
 // unstick ends the processes of an executor that has some and does not answer, once
 // it was looked at often enough. Its files are read without it then.

@@ -193,6 +193,7 @@ func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 func (w *worker) start(ctx context.Context, p *place, th fold.Thread) error {
 	info, err := w.cfg.Driver.Inspect(ctx, p.row.ID)
 	if err != nil || info.State != executor.Running {
+		defer func() { w.booted(p.row.ID) }()
 		err = w.step(ctx, measure.Start, func(ctx context.Context) (err error) {
 			info, err = w.boot(ctx, p, th, info.State == executor.Missing)
 			return err
@@ -228,6 +229,9 @@ func (w *worker) boot(ctx context.Context, p *place, th fold.Thread, missing boo
 			return executor.Info{}, err
 		}
 		p.row = row
+	}
+	if err := w.makeRoom(ctx, p.row.ID); err != nil {
+		return executor.Info{}, err
 	}
 	if err := w.starts.Wait(ctx); err != nil {
 		return executor.Info{}, err

@@ -61,6 +61,11 @@ func (d *Dispatcher) Close(ctx context.Context, id thole.ThreadID) error {
 	return d.ask(ctx, id, queue.Stop, inAnyCase)
 }
 
+// Sync asks for a thread's executor to be synced now.
+func (d *Dispatcher) Sync(ctx context.Context, id thole.ThreadID) error {
+	return d.ask(ctx, id, queue.Sync, inAnyCase)
+}
+
 // Priorities of maintenance: what a sweep asks for is done only if it is still due when
 // its turn has come; what a user asks for is given in any case.
 const (

@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/queue"
@@ -206,7 +207,7 @@ func (w *worker) pipeline(ctx context.Context, th fold.Thread, t fold.Turn) (err
 		return err
 	case ctx.Err() != nil, errors.Is(err, thread.ErrFenced):
 		return err
-	case isAway(err):
+	case isAway(err), errors.Is(err, errFull):
 		return w.wait(ctx, t, err)
 	case w.lease.Attempt >= queue.MaxAttempts || permanent(err):
 		err = w.fail(ctx, t, err)
@@ -240,6 +241,9 @@ func (w *worker) fail(ctx context.Context, t fold.Turn, why error) error {
 	te := &thole.TurnError{Code: thole.ErrProviderCrashed, Message: why.Error(), Hint: thole.HintOf(why)}
 	if permanent(why) {
 		te.Code = thole.ErrBadRequest
+	}
+	if errors.Is(why, executorclient.ErrBeyond) || errors.Is(why, errDisk) {
+		te.Code = thole.ErrLimit
 	}
 	note := event.Item{
 		ID: provider.StableID[thole.ItemID]("failed", string(t.ID)), Kind: event.ItemSystem, State: event.StateFailed,

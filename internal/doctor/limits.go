@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/tholehq/thole/internal/config"
@@ -49,5 +50,23 @@ func CheckLimits(cfg config.Executor) Finding {
 	default:
 		f.OK, f.Found = true, "CPUs, memory and processes below "+path
 	}
+	ours := ours(cfg)
+	if f.OK {
+		f.Found += "; " + ours
+	} else {
+		f.Problem += " (what holds: " + ours + ")"
+	}
 	return f
+}
+
+// ours says which limits need nothing of the machine: whoever runs turns holds them.
+func ours(cfg config.Executor) string {
+	disk, live := "no limit of disk", "any number at a time"
+	if cfg.DiskMB > 0 {
+		disk = fmt.Sprintf("%d MB of disk each, looked at while a turn runs", cfg.DiskMB)
+	}
+	if cfg.MaxLive > 0 {
+		live = fmt.Sprintf("at most %d at a time", cfg.MaxLive)
+	}
+	return disk + ", " + live
 }

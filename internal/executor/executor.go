@@ -55,6 +55,7 @@ type Limits struct {
 	CPUs   float64
 	Memory int64 // bytes
 	Pids   int
+	Disk   int64 // bytes; held by who runs turns, where the driver is a Disk
 }
 
 // Info is an executor as the driver finds it.
@@ -107,6 +108,13 @@ type Memory interface {
 	// Starved counts the processes of an executor that were killed since its start
 	// because together they went beyond its memory limit.
 	Starved(id thole.ExecutorID) int
+}
+
+// Disk is a driver that sees what its executors take on the disk.
+type Disk interface {
+	// DiskUsed is how many bytes the files of an executor take. It stops counting
+	// beyond upTo.
+	DiskUsed(ctx context.Context, id thole.ExecutorID, upTo int64) (int64, error)
 }
 
 // Auths finds where a provider's credential files of an executor are on this

@@ -138,7 +138,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: threads, Rows: db.Executors(), Driver: driver,
 		Workspaces: files, Credentials: creds, Info: agents.Info,
 		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
-		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, RemoveAfter: cfg.Executor.RemoveAfter,
+		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, MaxLive: cfg.Executor.MaxLive, SyncTimeout: cfg.Executor.SyncTimeout, RemoveAfter: cfg.Executor.RemoveAfter,
 		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Meter: meter, Log: log,
 	})
 	threads.Attach(dispatcher)

@@ -110,7 +110,7 @@ func isolation(ctx context.Context, cfg config.Executor) func(context.Context) (
 }
 
 func room(cfg config.Executor) executor.Limits {
-	return executor.Limits{CPUs: cfg.CPUs, Memory: int64(cfg.MemoryMB) << 20, Pids: cfg.Pids}
+	return executor.Limits{CPUs: cfg.CPUs, Memory: int64(cfg.MemoryMB) << 20, Pids: cfg.Pids, Disk: int64(cfg.DiskMB) << 20}
 }
 
 // located gives executord where the CLIs are, in the variables of the configuration.

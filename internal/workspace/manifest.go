@@ -148,7 +148,7 @@ func (m Manifest) Validate() error {
 	for _, p := range m.RequiredPaths {
 		path("requiredPaths", p, true)
 	}
-	var protected []string
+	protected := []string{AgentData} // what agents remember is no manifest's to remove
 	for _, p := range m.ProtectedPaths {
 		protected = append(protected, path("protectedPaths", p, false))
 	}

@@ -141,3 +141,16 @@ func TestMountsThatWouldHideEachOther(t *testing.T) {
 		}
 	}
 }
+
+// What agents remember is no manifest's to remove, whether it names that protected or not.
+func TestNoManifestRemovesWhatAgentsRemember(t *testing.T) {
+	for _, rest := range []string{
+		`"cleanupRules": [{"action": "remove_if_exists", "path": "/workspace/.agent_data"}]`,
+		`"cleanupRules": [{"action": "truncate_if_exists", "path": "/workspace/.agent_data/codex/x"}]`,
+		`"mountPoints": [{"name": "app_kb", "targetPath": "/workspace/.agent_data/kb", "readOnly": true}]`,
+	} {
+		if _, err := workspace.ParseManifest([]byte(`{"appId": "a", "runtimeVersion": "v", ` + rest + `}`)); err == nil || !strings.Contains(err.Error(), "protected") {
+			t.Errorf("%s: %v", rest, err)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func TestExportIntoADirectory(t *testing.T) {
 	}
 	id := r.sync(b)
 	to := filepath.Join(t.TempDir(), "out")
-	s, x, err := r.manager.ExportDir(t.Context(), thread, to)
+	s, x, err := r.manager.ExportDir(t.Context(), thread, to, false)
 	if err != nil || s.ID != id || x.Files != 3 || x.Links != 3 || len(x.Skipped) != 0 {
 		t.Fatalf("%+v, %+v, %v", s, x, err)
 	}
@@ -76,10 +76,10 @@ func TestExportIntoADirectory(t *testing.T) {
 	if st, err := os.Stat(filepath.Join(to, "run.sh")); err != nil || st.Mode().Perm()&0o100 == 0 {
 		t.Errorf("%v, %v", st, err)
 	}
-	if _, _, err := r.manager.ExportDir(t.Context(), thread, to); thole.CodeOf(err) != thole.CodeConflict {
+	if _, _, err := r.manager.ExportDir(t.Context(), thread, to, false); thole.CodeOf(err) != thole.CodeConflict {
 		t.Errorf("into what is there already: %v", err)
 	}
-	if _, _, err := r.manager.ExportDir(t.Context(), newThread(), to+"2"); thole.CodeOf(err) != thole.CodeNotFound {
+	if _, _, err := r.manager.ExportDir(t.Context(), newThread(), to+"2", false); thole.CodeOf(err) != thole.CodeNotFound {
 		t.Errorf("a thread without files: %v", err)
 	}
 }

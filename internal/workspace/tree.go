@@ -149,19 +149,30 @@ func (t *Tree) Encode() ([]byte, objects.Sum, error) {
 	return data, objects.SumOf(data), nil
 }
 
-// MaxTree bounds a decoded tree: some millions of files.
-const MaxTree = 1 << 30
+// Bounds of a tree. One that an executor wrote is read by the owner too, so a small
+// one must not become a large one: sums of files hardly shrink, and where there are
+// few of them the floor is enough for 100,000 names.
+const (
+	// MaxTree bounds a stored tree: some millions of files.
+	MaxTree   = 256 << 20
+	treeRatio = 64
+	treeFloor = 8 << 20
+)
 
 // DecodeTree reads a stored tree and checks it.
 func DecodeTree(data []byte) (*Tree, error) {
-	dec, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxMemory(MaxTree), zstd.WithDecoderConcurrency(1))
+	limit := min(4*MaxTree, max(treeFloor, treeRatio*int64(len(data))))
+	dec, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxMemory(uint64(limit)), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
 	defer dec.Close()
-	plain, err := io.ReadAll(io.LimitReader(dec, MaxTree))
+	plain, err := io.ReadAll(io.LimitReader(dec, limit+1))
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %w", err)
+	}
+	if int64(len(plain)) > limit {
+		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %d bytes hold more than %d", len(data), limit)
 	}
 	var t Tree
 	if err := strictjson.Unmarshal(plain, &t); err != nil {

@@ -17,6 +17,9 @@ const (
 	// its running turn; its removal is due a day later. MethodStopped waits for it.
 	MethodCloseThread = "thole/executor/close"
 	MethodStopped     = "thole/executor/stopped"
+	// MethodList describes executors; MethodSync saves their files first.
+	MethodList = "thole/executor/list"
+	MethodSync = "thole/executor/sync"
 	// MethodSweep does at once what is overdue.
 	MethodSweep = "thole/sweep"
 	// MethodExport writes the files a thread's last sync stored into a directory.
@@ -29,6 +32,7 @@ const (
 type ExportParams struct {
 	Thread thole.ThreadID `json:"thread_id"`
 	Dir    string         `json:"dir"`
+	Raw    bool           `json:"raw,omitempty"` // with what runs programs of the agent's
 }
 
 // ExportResult says what was written and what has no place in a directory.
@@ -41,6 +45,7 @@ type ExportResult struct {
 	Links    int       `json:"links"`
 	Bytes    int64     `json:"bytes"`
 	Skipped  []string  `json:"skipped"`
+	Stripped []string  `json:"stripped"`
 }
 
 // CloseParams names a thread, or all that have a running executor. Interrupt ends a
@@ -89,6 +94,20 @@ func (t *Service) Methods() map[string]daemon.Method {
 			}
 			return t.saved(ctx, actor, p)
 		},
+		MethodList: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p ListParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "list executors: %w", err)
+			}
+			return t.list(ctx, actor, p)
+		},
+		MethodSync: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p ListParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "sync executor: %w", err)
+			}
+			return t.sync(ctx, actor, p)
+		},
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.cfg.Dispatcher.Sweep(ctx)
 		},
@@ -100,11 +119,11 @@ func (t *Service) Methods() map[string]daemon.Method {
 			if _, err := t.cfg.Threads.Get(ctx, actor, p.Thread); err != nil {
 				return nil, err
 			}
-			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir)
+			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir, p.Raw)
 			if err != nil {
 				return nil, err
 			}
-			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Links: x.Links, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...)}, nil
+			return ExportResult{Dir: p.Dir, Snapshot: string(s.ID), Runtime: s.RuntimeVersion, Synced: s.Created, Files: x.Files, Links: x.Links, Bytes: x.Bytes, Skipped: append([]string{}, x.Skipped...), Stripped: append([]string{}, x.Stripped...)}, nil
 		},
 	}
 }

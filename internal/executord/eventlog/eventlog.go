@@ -23,6 +23,9 @@ import (
 // Limit is how many bytes of one turn may wait for their reader.
 const Limit = 64 << 20
 
+// MaxAppend bounds a new record. Its reader refuses a line of 8 MiB.
+const MaxAppend = 8<<20 - 4<<10
+
 // maxRecord bounds one record, so that a damaged length cannot ask for memory.
 const maxRecord = 32 << 20
 
@@ -133,8 +136,8 @@ func (l *Log) Append(ctx context.Context, sync bool, records ...[]byte) error {
 	}
 	var buf []byte
 	for _, rec := range records {
-		if len(rec) > maxRecord {
-			return fmt.Errorf("eventlog: record of %d bytes is over the limit of %d", len(rec), maxRecord)
+		if len(rec) > MaxAppend {
+			return fmt.Errorf("eventlog: record of %d bytes is over the limit of %d", len(rec), MaxAppend)
 		}
 		buf = binary.BigEndian.AppendUint32(buf, uint32(len(rec)))
 		buf = binary.BigEndian.AppendUint32(buf, crc32.Checksum(rec, castagnoli))

@@ -128,7 +128,7 @@ func follow(l *Log, after uint64) (out []string) {
 
 func TestAppendWaitsForItsReader(t *testing.T) {
 	l := create(t)
-	big := make([]byte, 8<<20)
+	big := make([]byte, 4<<20)
 	for range Limit / len(big) {
 		if err := l.Append(t.Context(), false, big); err != nil {
 			t.Fatal(err)

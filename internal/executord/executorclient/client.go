@@ -25,18 +25,20 @@ import (
 // Client talks to one executord. Safe for concurrent use. An error of class
 // CodeUnavailable means that nobody knows whether the call had an effect; every
 // call but Terminal is idempotent, so it may be repeated. A call takes as long as it
-// takes, but not longer than executord answers at all.
+// takes, but not longer than executord answers at all. Nothing that an executor says is
+// believed to be small: see bounds.go.
 type Client struct {
 	base  string
 	token string
 	http  *http.Client
 	probe time.Duration
+	soon  time.Duration // in which a call that moves no files is answered
 }
 
 // Dial makes a client for "unix:PATH" or "http://HOST:PORT". It connects lazily.
 func Dial(endpoint, token string) *Client {
-	transport := &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true}
-	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport}, probe: probeEvery}
+	transport := &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
+	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, probe: probeEvery, soon: soon}
 	if path, ok := cutUnix(endpoint); ok {
 		c.base = "http://executord"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -59,7 +61,11 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Run starts a run, or returns the one that is there.
 func (c *Client) Run(ctx context.Context, req wire.RunRequest) (wire.Run, error) {
-	return call[wire.Run](ctx, c, "POST", "/run", req)
+	r, err := call[wire.Run](ctx, c, "POST", "/run", req)
+	if err == nil && (r.ID != req.Turn.ID || r.For != req.For || r.Thread != req.Thread) {
+		err = beyond("it was asked for run %s and answered for %.64q", req.Turn.ID, r.ID)
+	}
+	return r, err
 }
 
 // Cancel stops a run.
@@ -104,11 +110,15 @@ func (c *Client) Pending(ctx context.Context) ([]wire.PendingAsk, error) {
 
 // Post calls a workspace endpoint with a JSON body and decodes its answer.
 func (c *Client) Post(ctx context.Context, path string, in, out any) error {
-	raw, err := call[json.RawMessage](ctx, c, "POST", path, in)
-	if err != nil || out == nil {
+	resp, err := c.do(ctx, "POST", path, in)
+	if err != nil {
 		return err
 	}
-	return strictjson.Unmarshal(raw, out)
+	defer resp.Body.Close()
+	if out == nil {
+		out = &json.RawMessage{}
+	}
+	return decode(resp.Body, out)
 }
 
 // Events reads a run's log after a cursor and calls fn for every event, batched
@@ -122,21 +132,28 @@ func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn 
 	defer resp.Body.Close()
 	r := bufio.NewReaderSize(resp.Body, 64<<10)
 	var batch []wire.LogEvent
+	size := 0
 	for {
-		line, err := r.ReadBytes('\n')
+		line, err := readLine(r)
+		if errors.Is(err, ErrBeyond) {
+			return err
+		}
 		if err == nil {
 			var ev wire.LogEvent
 			if err := strictjson.Unmarshal(line, &ev); err != nil {
 				return thole.Errorf(thole.CodeInternal, "decode event: %w", err)
 			}
-			batch = append(batch, ev)
+			if after++; ev.Cursor != after || after > MaxEvents {
+				return beyond("event %d of at most %d has cursor %d", after, MaxEvents, ev.Cursor)
+			}
+			batch, size = append(batch, ev), size+len(line)
 		}
 		// Hand over what is there before waiting for more.
-		if len(batch) > 0 && (err != nil || r.Buffered() == 0 || len(batch) >= 256) {
+		if len(batch) > 0 && (err != nil || r.Buffered() == 0 || len(batch) >= 256 || size >= maxBatch) {
 			if err := fn(batch); err != nil {
 				return err
 			}
-			batch = nil
+			batch, size = nil, 0
 		}
 		if errors.Is(err, io.EOF) && len(line) == 0 {
 			return nil
@@ -148,15 +165,14 @@ func (c *Client) Events(ctx context.Context, run thole.TurnID, after uint64, fn 
 }
 
 func call[Out any](ctx context.Context, c *Client, method, path string, in any) (out Out, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.soon)
+	defer cancel()
 	resp, err := c.do(ctx, method, path, in)
 	if err != nil {
 		return out, err
 	}
 	defer resp.Body.Close()
-	if err := strictjson.Read(resp.Body, &out); err != nil {
-		return out, thole.Errorf(thole.CodeUnavailable, "decode executor answer: %w", err)
-	}
-	return out, nil
+	return out, decode(resp.Body, &out)
 }
 
 func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Response, error) {

@@ -20,6 +20,8 @@ type Exported struct {
 	Links   int
 	Bytes   int64
 	Skipped []string // what has no place there, and files that never held still
+	// Stripped would have run a program of the agent's on this machine.
+	Stripped []string
 }
 
 // Export writes a snapshot's files below a prefix, one object each, under their
@@ -30,7 +32,7 @@ func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix st
 	if err := objects.CheckKey(prefix); err != nil {
 		return x, err
 	}
-	return m.export(ctx, id, func(e workspace.Entry, body io.Reader) (bool, error) {
+	return m.export(ctx, id, func(*workspace.Tree) {}, func(e workspace.Entry, body io.Reader) (bool, error) {
 		if e.Kind != beneath.File {
 			return e.Kind == beneath.Folder, nil // keys imply directories
 		}
@@ -44,8 +46,9 @@ func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix st
 
 // ExportDir writes the files of the snapshot that a thread is at into a directory
 // that is empty or not there yet, links as they are. It follows none: directories
-// and files come first, opened name by name, and links last.
-func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) (s workspace.Snapshot, x Exported, err error) {
+// and files come first, opened name by name, and links last. No file is set-id, and
+// unless raw is set no repository has hooks or a configuration that runs something.
+func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string, raw bool) (s workspace.Snapshot, x Exported, err error) {
 	if s, _, err = m.cfg.Rows.Head(ctx, id); err != nil {
 		return s, x, err
 	}
@@ -63,7 +66,11 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 	at := &beneath.Cursor{Root: root}
 	defer at.Close()
 	var links []workspace.Entry
-	x, err = m.export(ctx, s.ID, func(e workspace.Entry, body io.Reader) (bool, error) {
+	var caught *traps
+	x, err = m.export(ctx, s.ID, func(t *workspace.Tree) { caught = findTraps(t) }, func(e workspace.Entry, body io.Reader) (bool, error) {
+		if !raw && caught.drops(e) {
+			return true, nil
+		}
 		if e.Kind == beneath.Link {
 			links = append(links, e)
 			return true, nil
@@ -75,6 +82,11 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 		if e.Kind == beneath.Folder {
 			return true, in.Mkdir(name, e.Mode&0o777|0o700)
 		}
+		if !raw && caught.rewrites(e) {
+			if body, err = caught.config(e, body); err != nil {
+				return false, err
+			}
+		}
 		f, err := in.Create(name, e.Mode&0o777|0o600)
 		if err != nil {
 			return false, err
@@ -85,6 +97,7 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 	if err != nil {
 		return s, x, err
 	}
+	x.Stripped, x.Files, x.Links = caught.Stripped, x.Files-caught.files, x.Links-caught.links
 	for _, e := range links {
 		in, name, err := at.Parent(e.Path, true)
 		if err == nil {
@@ -98,8 +111,8 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string) 
 }
 
 // export hands every entry of a snapshot to put, directories before what is in them,
-// which says whether it has a place for it.
-func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, put func(e workspace.Entry, body io.Reader) (bool, error)) (x Exported, err error) {
+// which says whether it has a place for it. Before that look sees them all.
+func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, look func(*workspace.Tree), put func(e workspace.Entry, body io.Reader) (bool, error)) (x Exported, err error) {
 	holder := "export " + thole.NewID[string](m.cfg.Now())
 	if err := m.cfg.Rows.Pin(ctx, holder, id, m.cfg.Now().Add(restoreTime)); err != nil {
 		return x, err
@@ -113,6 +126,7 @@ func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, put func(
 	if err != nil {
 		return x, err
 	}
+	look(v.tree)
 	for _, e := range v.tree.Entries {
 		if e.Kind == beneath.File && e.Unsettled && !e.Known {
 			x.Skipped = append(x.Skipped, e.Path)

@@ -208,3 +208,38 @@ func TestAgentsMayTakeThePlatformsNames(t *testing.T) {
 		t.Errorf("elsewhere: %s", out)
 	}
 }
+
+// Whether files are saved is seen, and why not; saving is asked for and its end told.
+func TestExecutorsAreSeenAndSaved(t *testing.T) {
+	a := newAgent(t)
+	if out := a.thole(0, "executor", "list"); !strings.Contains(out, a.id) || !strings.Contains(out, "running") {
+		t.Errorf("list: %s", out)
+	}
+	if out := a.thole(0, "executor", "sync", a.id); !strings.Contains(out, "saved") || !strings.Contains(out, "catch-up") {
+		t.Errorf("sync: %s", out)
+	}
+	if out := a.thole(3, "executor", "show", "0199aaaa-0000-7000-8000-000000000001"); !strings.Contains(out, "executor list") {
+		t.Errorf("show of nothing: %s", out)
+	}
+	incoming := filepath.Join(a.h.Dir, "objects", "incoming")
+	if err := errors.Join(os.Rename(incoming, incoming+".away"), os.WriteFile(incoming, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.thole(0, "thread", "send", a.id, "sim: run echo new > new.txt")
+	if out := a.thole(7, "executor", "sync", a.id); !strings.Contains(out, "not saved: ") || !strings.Contains(out, "tries again") {
+		t.Errorf("sync without a store: %s", out)
+	}
+	if out := a.thole(0, "executor", "list"); !strings.Contains(out, "not saved: ") {
+		t.Errorf("list after a failed sync: %s", out)
+	}
+	if out := a.thole(anyFailure, "thread", "close", a.id); !strings.Contains(out, "sav") {
+		t.Errorf("close says %s", out)
+	}
+	if err := errors.Join(os.Remove(incoming), os.Rename(incoming+".away", incoming)); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the object store", func() bool { return !strings.Contains(a.thole(0, "thread", "show", a.id), "restores wait") })
+	if out := a.thole(0, "executor", "sync", a.id); !strings.Contains(out, "  files        saved") {
+		t.Errorf("sync with the store back: %s", out)
+	}
+}

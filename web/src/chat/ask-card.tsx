@@ -5,6 +5,7 @@ import { login } from "../state/account";
 import { useStore } from "../state/store";
 import { Badge, Button, type Tone } from "../ui/controls";
 import { AskIcon, CheckIcon } from "../ui/icons";
+import { line, plainAll } from "../ui/plain";
 import { moment, span, useNow } from "../ui/time";
 import { succeeded } from "../ui/toast";
 import { AskForm } from "./ask-form";
@@ -34,11 +35,11 @@ function Pending({ question }: { question: Question }) {
     <section aria-label={t(`ask.${question.kind}` as Key)} className="rounded-xl border border-warn/45 bg-surface">
       <header className="flex flex-wrap items-center gap-x-2 gap-y-1 rounded-t-xl border-b border-line bg-warn-soft px-3.5 py-2 text-[13px]">
         <AskIcon className="size-4 text-warn" />
-        <h3 className="min-w-0 flex-1 font-semibold text-warn wrap-anywhere">{question.title || t(`ask.${question.kind}` as Key)}</h3>
+        <h3 className="min-w-0 flex-1 font-semibold text-warn wrap-anywhere">{line(question.title ?? "") || t(`ask.${question.kind}` as Key)}</h3>
         {question.deadline && <Deadline at={question.deadline} />}
       </header>
       <div className="space-y-3 px-3.5 py-3">
-        <Context question={question} />
+        <Context question={plainAll(question)} />
         {question.kind === "input" || question.kind === "elicitation" ? (
           <AskForm question={question} sending={sending} onReply={send} />
         ) : (
@@ -79,7 +80,7 @@ function Verdict({ question, sending, onReply }: { question: Question; sending: 
   const negative = (decision: Decision) => decision === "deny" || decision === "cancel";
   return (
     <>
-      {offered.includes("always") && question.amendment !== undefined && <Rule amendment={question.amendment} />}
+      {offered.includes("always") && question.amendment !== undefined && <Rule amendment={plainAll(question.amendment)} />}
       <div className="flex flex-wrap gap-2">
         {offered.map((decision) => (
           <Button
@@ -128,8 +129,8 @@ function Settled({ question }: { question: Question }) {
       <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
         <CheckIcon className="size-4 text-faint" />
         <span className="min-w-0 flex-1 truncate text-muted">
-          {question.title || t(`ask.${question.kind}` as Key)}
-          {question.command && <code className="ml-1.5 font-mono text-[12px]">{question.command}</code>}
+          {line(question.title ?? "") || t(`ask.${question.kind}` as Key)}
+          {question.command && <code className="ml-1.5 font-mono text-[12px]">{line(question.command)}</code>}
         </span>
         {elsewhere && <span className="text-[11.5px] text-faint">{t("ask.elsewhere")}</span>}
         {question.answered_by && question.answered_by !== me && <span className="hidden max-w-32 truncate text-[11.5px] text-faint sm:inline">{t("ask.by", { name: question.answered_by })}</span>}
@@ -148,7 +149,7 @@ function Given({ question }: { question: Question }) {
     <dl className="ml-6 space-y-1 pb-1" title={question.resolved_at && moment(question.resolved_at)}>
       {question.questions.map((it) => (
         <div key={it.id}>
-          <dt className="text-muted wrap-anywhere">{it.text}</dt>
+          <dt className="text-muted wrap-anywhere">{line(it.text)}</dt>
           <dd className="font-medium wrap-anywhere">{it.secret ? t("ask.hidden") : (given[it.id] ?? []).join(", ")}</dd>
         </div>
       ))}

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from "react";
 import type { AskItem, Question, Reply } from "../api/types";
 import { t } from "../i18n";
 import { Button } from "../ui/controls";
+import { line, plain } from "../ui/plain";
 
 interface Props {
   question: Question;
@@ -47,8 +48,8 @@ function Answers({ question, sending, onReply }: Props) {
       {items.map((item) => (
         <fieldset key={item.id} className="min-w-0">
           <legend className="mb-1.5 text-[13.5px] font-medium wrap-anywhere">
-            {item.header && <span className="mr-2 text-[11.5px] font-medium text-faint">{item.header}</span>}
-            {item.text}
+            {item.header && <span className="mr-2 text-[11.5px] font-medium text-faint">{line(item.header)}</span>}
+            {plain(item.text)}
             {item.multi && <span className="ml-2 text-[11.5px] font-normal text-faint">{t("ask.chooseMany")}</span>}
           </legend>
           <div className="space-y-1">
@@ -62,8 +63,8 @@ function Answers({ question, sending, onReply }: Props) {
                   onChange={(event) => pick(item, option.label, event.target.checked)}
                 />
                 <span className="min-w-0 text-[13px]">
-                  <span className="font-medium">{option.label}</span>
-                  {option.description && <span className="block text-muted wrap-anywhere">{option.description}</span>}
+                  <span className="font-medium">{line(option.label)}</span>
+                  {option.description && <span className="block text-muted wrap-anywhere">{plain(option.description)}</span>}
                 </span>
               </label>
             ))}
@@ -126,15 +127,15 @@ function Elicitation({ question, sending, onReply }: Props) {
         const required = schema.required?.includes(name) ?? false;
         return (
           <label key={name} className="block text-[13px]">
-            <span className="font-medium">{it.title ?? name}</span>
-            {it.description && <span className="block text-muted">{it.description}</span>}
+            <span className="font-medium">{line(it.title ?? name)}</span>
+            {it.description && <span className="block text-muted">{plain(it.description)}</span>}
             {it.type === "boolean" ? (
               <input type="checkbox" className="ml-2 accent-[var(--accent)]" checked={values[name] === true} onChange={(event) => set(name, event.target.checked)} />
             ) : it.enum ? (
               <select required={required} className={`${field} mt-1`} value={String(values[name] ?? "")} onChange={(event) => set(name, event.target.value)}>
                 <option value="" />
                 {it.enum.map((value) => (
-                  <option key={value}>{value}</option>
+                  <option key={value} value={value}>{line(value)}</option>
                 ))}
               </select>
             ) : (

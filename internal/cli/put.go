@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/plain"
+)
+
+// All that commands print goes through put, putf and putln: a string that they are
+// given is one line, whoever wrote it, and what a terminal would obey or hide in it is
+// shown. Line ends of ours are in formats, or in calls of their own. Env.Out and
+// Env.Err show the same once more, for whatever else writes there.
+
+// text is a string of several lines that others wrote.
+type text string
+
+// hang is a text whose further lines cannot be taken for lines of ours.
+func hang(s string) text { return text(strings.ReplaceAll(s, "\n", "\n  | ")) }
+
+func put(w io.Writer, args ...any)                 { fmt.Fprint(w, shown(args)...) }
+func putln(w io.Writer, args ...any)               { fmt.Fprintln(w, shown(args)...) }
+func putf(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format, shown(args)...) }
+
+func shown(args []any) []any {
+	out := make([]any, len(args))
+	for i, a := range args {
+		switch v := a.(type) {
+		case text:
+			out[i] = plain.Text(string(v))
+		case error:
+			out[i] = plain.Line(v.Error())
+		case fmt.Stringer:
+			out[i] = plain.Line(v.String())
+		default:
+			if out[i] = a; reflect.ValueOf(a).Kind() == reflect.String {
+				out[i] = plain.Line(reflect.ValueOf(a).String())
+			}
+		}
+	}
+	return out
+}
+
+// bytes is where the contents of a file go that the user asked for: as they are, but
+// shown to a person who looks at a terminal.
+func (e *Env) bytes() io.Writer {
+	if f, ok := e.rawOut.(*os.File); ok {
+		if _, err := unix.IoctlGetTermios(int(f.Fd()), getTermios); err == nil {
+			return e.Out
+		}
+	}
+	return e.rawOut
+}

@@ -1,0 +1,123 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/backoff"
+	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/queue"
+)
+
+var (
+	errDisk = thole.Errorf(thole.CodeGone, "the executor took more disk than it may").
+		WithHint("delete what is not needed in thole thread terminal, or raise executor.disk_mb; the next turn may go on as long as it takes no more")
+	// errFull: as many executors run as may.
+	errFull = errors.New("as many executors run as executor.max_live allows")
+)
+
+// diskPart is how much of its time a look at a disk may take: one in diskPart.
+const diskPart = 20
+
+// diskSlack is what a turn that begins beyond the limit may still take: records of
+// the turn itself are written there too.
+const diskSlack = 16 << 20
+
+// askAgain is when an executor that was asked to stop and still runs is asked again,
+// or another one if it works.
+const askAgain = 30 * time.Second
+
+// watchDisk ends a run with errDisk when its executor takes more disk than it may,
+// and more than it took when the run began: what an agent deletes must not be
+// forbidden.
+func (w *worker) watchDisk(ctx context.Context, id thole.ExecutorID, end context.CancelCauseFunc) {
+	driver, ok := w.cfg.Driver.(executor.Disk)
+	if !ok || w.cfg.Room.Disk == 0 {
+		return
+	}
+	limit := w.cfg.Room.Disk
+	for first := true; ; first = false {
+		began := time.Now()
+		upTo := limit
+		if first {
+			upTo = 1 << 62
+		}
+		used, err := driver.DiskUsed(ctx, id, upTo)
+		switch {
+		case err != nil:
+			w.log.Debug("look at the disk of an executor", "executor", id, "err", err)
+		case first:
+			limit = max(limit, used+diskSlack)
+		case used > limit:
+			w.log.Warn("executor took more disk than it may", "executor", id, "thread", w.lease.Thread, "limit_mb", w.cfg.Room.Disk>>20)
+			end(errDisk)
+			return
+		}
+		if backoff.Sleep(ctx, max(w.cfg.DiskEvery, diskPart*time.Since(began))) != nil {
+			return
+		}
+	}
+}
+
+// makeRoom is errFull while as many other executors run as may; those that nobody
+// works in are asked to stop, the longest idle one first.
+func (w *worker) makeRoom(ctx context.Context, id thole.ExecutorID) error {
+	if w.cfg.MaxLive == 0 {
+		return nil
+	}
+	w.roomMu.Lock() // one at a time, or two would take the last place
+	defer w.roomMu.Unlock()
+	var live []executor.Row
+	for after := thole.ExecutorID(""); ; {
+		rows, err := w.cfg.Rows.Live(ctx, after, 500)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if after = row.ID; row.ID != id && (row.State == executor.RowRunning || w.booting[row.ID]) {
+				live = append(live, row)
+			}
+		}
+		if len(rows) < 500 {
+			break
+		}
+	}
+	over := len(live) + 1 - w.cfg.MaxLive
+	if over <= 0 {
+		w.booting[id] = true
+		delete(w.leaving, id)
+		return nil
+	}
+	slices.SortFunc(live, func(a, b executor.Row) int { return a.LastActive.Compare(b.LastActive) })
+	for _, row := range live {
+		if over == 0 {
+			break
+		}
+		if time.Since(w.leaving[row.ID]) < askAgain {
+			over--
+			continue
+		}
+		if w.busy(row.Thread) {
+			continue
+		}
+		if attended, err := w.attended(ctx, row); attended || err != nil {
+			continue
+		}
+		if err := w.ask(ctx, row.Thread, queue.Stop, inAnyCase); err != nil {
+			return err
+		}
+		w.leaving[row.ID] = time.Now()
+		over--
+	}
+	return errFull
+}
+
+// booted gives back what makeRoom took: the row says now what runs.
+func (w *worker) booted(id thole.ExecutorID) {
+	w.roomMu.Lock()
+	defer w.roomMu.Unlock()
+	delete(w.booting, id)
+}

@@ -1,0 +1,253 @@
+//go:build linux
+
+package contract
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tholehq/thole/client/appclient"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/testkit/poll"
+	"github.com/tholehq/thole/test/e2e/home"
+)
+
+// evil is text that writes to the clipboard, hides, turns around and erases what
+// stands before it.
+const evil = "evil\x1b]52;c;cm0=\x07\u009b31m\u202e\u2066\u200b\b\x7f\rover"
+
+// faked is a second line that looks like one of ours.
+const faked = evil + "\nwaits for you: run ls"
+
+// noForeignText are the commands that print nothing which others wrote but their
+// arguments, or that are a pipe to another program.
+var noForeignText = map[string]string{
+	"app-server": "speaks a protocol", "exec-server": "speaks a protocol", "executor serve": "logs", "demo-model": "prints its own URL", "tui": "becomes codex",
+	"codex run": "runs codex on this terminal", "codex attach": "opens a session by codex's own server", "thread terminal": "is a terminal", "up": "prints its own URL",
+	"daemon run": "logs", "daemon stop": "prints a pid", "service install": "prints what it would write", "service uninstall": "prints a path", "service status": "prints a path",
+	"db restore": "prints a path", "db backup": "prints a path", "login": "prints a URL", "version": "prints a version", "help": "prints our own text", "completion bash": "prints a script",
+	"completion fish": "prints a script", "completion powershell": "prints a script", "completion zsh": "prints a script", "sweep": "prints a fixed line",
+	"codex sessions end": "prints what inspect prints",
+}
+
+// takesAnything are commands that would do something with any arguments.
+var takesAnything = []string{"help", "codex run", "job run", "job wait", "completion bash", "completion fish", "completion powershell", "completion zsh"}
+
+// Whatever an agent or a job wrote into the store, and whatever the user was made to
+// type, no command lets a terminal obey it or a reader miss it.
+func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
+	h := home.New(t)
+	h.Up()
+	p := &planted{t: t, h: h, walked: map[string]bool{}}
+	p.plant()
+	file := filepath.Join(h.Dir, "manifest-"+evil)
+	if err := os.WriteFile(file, []byte(`{"appId": "`+"\u202e"+`", "x": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][]string{
+		{"thread", "list"}, {"thread", "show", p.thread}, {"thread", "show", p.asking}, {"thread", "archive", p.thread}, {"thread", "list", "--archived"},
+		{"thread", "archive", "--undo", p.thread}, {"thread", "answer", p.asking, "--decision", "deny", "--message", faked}, {"thread", "interrupt", p.asking},
+		{"thread", "start", "--model", "test/script", "sim: say " + evil}, {"thread", "send", p.thread, "sim: todo x " + evil + " ;; say " + evil},
+		{"thread", "send", p.thread, "sim: fail " + evil},
+		{"job", "query", p.job}, {"job", "list"}, {"job", "wait", p.job}, {"job", "submit", "--thread-id", p.thread, "--summary", faked, "--task-kind", evil},
+		{"job", "run", "--wait", "--thread-id", p.thread, "--", "printf", faked}, {"job", "fail", "--job-id", p.failing, "--reason", faked},
+		{"job", "cancel", "--job-id", p.canceled, "--reason", faked}, {"job", "complete", "--job-id", p.job, "--summary", faked},
+		{"batch", "list"}, {"batch", "inspect-head", "--source-thread-id", p.foreign}, {"batch", "inspect", "--batch-id", p.batch},
+		{"batch", "close-head", "--source-thread-id", p.foreign, "--reason", evil}, {"audit", "list"}, {"check"}, {"artifact", "pin", "--artifact-id", evil}, {"artifact", "read", "--artifact-id", evil},
+		{"workspace", "export", p.thread, filepath.Join(h.Dir, "out-"+evil)}, {"manifest", "validate", file},
+		{"provider", "list"}, {"provider", "probe", evil}, {"provider", "try", "--provider", "test", "--profile", "full", "sim: say " + evil + " ;; run printf '" + evil + "' ;; fail " + evil},
+		{"token", "create", "--name", faked}, {"token", "list"}, {"token", "revoke", evil}, {"daemon", "status"}, {"config", "show"}, {"doctor"}, {"db", "check"},
+		{"codex", "status"}, {"codex", "sessions", "list"}, {"codex", "sessions", "inspect", evil},
+		{"thread", "network", p.thread}, {"executor", "list"}, {"executor", "show", p.thread}, {"executor", "sync", p.thread}, {"executor", "show", evil},
+		{"thread", "close", p.thread}, {"thread", "close", p.asking}, {"thread", "delete", "--yes", p.asking},
+	} {
+		p.look(c...)
+		if c[0] != "job" || c[1] != "run" {
+			p.look(append([]string{"--json"}, c...)...)
+		}
+	}
+	p.tail()
+	p.readArtifact()
+	for _, path := range leaves(h, nil) {
+		name := strings.Join(path, " ")
+		if !p.walked[name] && noForeignText[name] == "" {
+			t.Errorf("thole %s was not looked at: add it to the walk, or say why it prints nothing of others", name)
+		}
+		if !slices.Contains(takesAnything, name) {
+			p.look(append(path, evil, evil, evil, faked)...)
+			p.look(append(path, "--"+faked)...)
+		}
+	}
+}
+
+type planted struct {
+	t                                                      *testing.T
+	h                                                      *home.Home
+	thread, asking, foreign, job, failing, canceled, batch string
+	artifact                                               string
+	walked                                                 map[string]bool
+}
+
+// plant fills a home with what a hostile agent and its jobs can leave there.
+func (p *planted) plant() {
+	p.foreign = "0199aaaa-0000-7000-8000-000000000001"
+	start := func(script string) string {
+		out, errs, _ := p.h.Run("thread", "start", "--model", "test/script", "--profile", "full", script)
+		f := strings.Fields(out)
+		if len(f) < 2 {
+			p.t.Fatalf("start: %s%s", out, errs)
+		}
+		return f[1]
+	}
+	p.thread = start("sim: say " + faked + " ;; run printf '" + evil + "' ;; write " + evil + " text ;; think " + evil + " ;; call " + evil + " {} ;; note " + evil + " ;; say " + evil)
+	c, err := appclient.Dial(context.Background(), "unix://"+daemon.Socket(p.h.Dir), appclient.Options{Name: "test", Version: "1", Experimental: true, Extended: true})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Call(context.Background(), "thread/name/set", map[string]string{"threadId": p.thread, "name": faked}, nil); err != nil {
+		p.t.Fatal(err)
+	}
+	out, errs, code := p.h.Run("thread", "start", "--model", "test/script", "--profile", "ask")
+	if code != 0 {
+		p.t.Fatalf("start: %s%s", out, errs)
+	}
+	p.asking = strings.Fields(out)[1]
+	if out, errs, code := p.h.Run("thread", "send", "--detach", p.asking, "sim: run printf "+evil+" ;; say done"); code != 0 {
+		p.t.Fatalf("send: %s%s", out, errs)
+	}
+	poll.Until(p.t, "an ask", func() bool {
+		out, _, _ := p.h.Run("thread", "show", p.asking)
+		return strings.Contains(out, "waits for you")
+	})
+	result := filepath.Join(p.h.Dir, "result")
+	if err := os.WriteFile(result, []byte(faked+"\xff\x9b"), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	job := func() (id string) {
+		out, errs, code := p.h.Run("job", "submit", "--thread-id", p.foreign, "--target", "cli", "--summary", faked, "--task-kind", evil)
+		if code != 0 {
+			p.t.Fatalf("submit: %s%s", out, errs)
+		}
+		return strings.Fields(out)[1]
+	}
+	p.job, p.failing, p.canceled = job(), job(), job()
+	if out, errs, code := p.h.Run("job", "complete", "--job-id", p.job, "--summary", faked, "--result-file", result); code != 0 {
+		p.t.Fatalf("complete: %s%s", out, errs)
+	}
+	var j struct {
+		ArtifactID string `json:"artifact_id"`
+		BatchID    string `json:"batch_id"`
+	}
+	out, _, _ = p.h.Run("--json", "job", "query", p.job)
+	if err := json.Unmarshal([]byte(out), &j); err != nil || j.ArtifactID == "" || j.BatchID == "" {
+		p.t.Fatalf("%s: %v", out, err)
+	}
+	p.artifact, p.batch = j.ArtifactID, j.BatchID
+}
+
+// look runs a command and wants nothing in what it prints that a terminal obeys.
+func (p *planted) look(args ...string) {
+	p.t.Helper()
+	out, errs, _ := p.h.Run(args...)
+	if args[0] == "--json" {
+		for _, line := range slices.Concat(strings.Split(out, "\n"), strings.Split(errs, "\n")) {
+			if strings.HasPrefix(line, "{") && !json.Valid([]byte(line)) {
+				p.t.Errorf("thole %q printed no JSON: %s", args, line)
+			}
+		}
+	}
+	p.judge(args, out)
+	p.judge(args, errs)
+}
+
+func (p *planted) judge(args []string, said string) {
+	p.t.Helper()
+	for n := 1; n <= len(args); n++ {
+		p.walked[strings.TrimPrefix(strings.Join(args[:n], " "), "--json ")] = true
+	}
+	for i, r := range said {
+		lone := r == utf8.RuneError && !strings.HasPrefix(said[i:], "\ufffd")
+		if lone || r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			p.t.Errorf("thole %q let %U through: %q", args, r, said[max(0, i-60):min(len(said), i+20)])
+			return
+		}
+	}
+	for line := range strings.SplitSeq(said, "\n") {
+		if strings.HasPrefix(line, "waits for you: run ls") && !slices.Contains(args, "show") && args[0] != "artifact" { // those print texts of many lines
+			p.t.Errorf("thole %q printed a line of an agent as one of ours:\n%s", args, said)
+		}
+	}
+}
+
+// tail follows a thread from its beginning for as long as it has something to say.
+func (p *planted) tail() {
+	for _, args := range [][]string{{"thread", "tail", "--after", "0", p.thread}, {"--json", "thread", "tail", "--after", "0", p.thread}} {
+		cmd := p.h.Command(args...)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			p.t.Fatal(err)
+		}
+		said, buf := "", make([]byte, 4096)
+		for !strings.Contains(said, "todo") && strings.Count(said, "evil") < 12 {
+			n, err := out.Read(buf)
+			if said += string(buf[:n]); err != nil {
+				p.t.Errorf("tail ended: %v: %s%s", err, said, errs.String())
+				break
+			}
+		}
+		_ = cmd.Process.Kill()
+		rest, _ := io.ReadAll(out)
+		_ = cmd.Wait()
+		said, _, _ = strings.Cut(said+string(rest), "\x00")
+		p.judge(args, strings.ToValidUTF8(said[:strings.LastIndexByte(said, '\n')+1], "\ufffd"))
+		p.judge(args, errs.String())
+	}
+}
+
+// A file that the user asked for comes as it is, but not onto a terminal.
+func (p *planted) readArtifact() {
+	args := []string{"artifact", "read", "--artifact-id", p.artifact}
+	if out, errs, code := p.h.Run(args...); code != 0 || out != faked+"\xff\x9b" {
+		p.t.Errorf("a pipe got %q (%d %s)", out, code, errs)
+	}
+	cmd := p.h.Command(args...)
+	seat, slave := sit(p.t, cmd)
+	_ = slave.Close()
+	said, _ := io.ReadAll(seat.keys) // ends with an error when nobody holds the other end
+	if err := cmd.Wait(); err != nil {
+		p.t.Errorf("read on a terminal: %v", err)
+	}
+	p.judge(args, strings.ReplaceAll(string(said), "\r\n", "\n"))
+	if !strings.Contains(string(said), `evil\u001b]52`) {
+		p.t.Errorf("a terminal got %q", said)
+	}
+}
+
+// leaves are the paths of all commands, as the program itself lists them.
+func leaves(h *home.Home, path []string) (all [][]string) {
+	out, _, _ := h.Run(append(slices.Clone(path), "--help")...)
+	_, list, found := strings.Cut(out, "Available Commands:\n")
+	if !found {
+		return [][]string{path}
+	}
+	list, _, _ = strings.Cut(list, "\n\n")
+	for line := range strings.Lines(list) {
+		all = append(all, leaves(h, append(slices.Clone(path), strings.Fields(line)[0]))...)
+	}
+	return all
+}
