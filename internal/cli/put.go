@@ -13,14 +13,14 @@ import (
 )
 
 // All that commands print goes through put, putf and putln: a string that they are
-// given is one line, whoever wrote it, and what a terminal would obey or hide in it is
-// shown. Line ends of ours are in formats, or in calls of their own. Env.Out and
+// given is one line, no matter who wrote it, and what a terminal would obey or hide in it is
+// shown. Our line ends are in formats, or in calls of their own. Env.Out and
 // Env.Err show the same once more, for whatever else writes there.
 
 // text is a string of several lines that others wrote.
 type text string
 
-// hang is a text whose further lines cannot be taken for lines of ours.
+// hang is a text whose further lines cannot be taken for our own.
 func hang(s string) text { return text(strings.ReplaceAll(s, "\n", "\n  | ")) }
 
 func put(w io.Writer, args ...any)                 { fmt.Fprint(w, shown(args)...) }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -52,7 +53,7 @@ func (w *worker) watchDisk(ctx context.Context, id thole.ExecutorID, end context
 		case first:
 			limit = max(limit, used+diskSlack)
 		case used > limit:
-			w.log.Warn("executor took more disk than it may", "executor", id, "thread", w.lease.Thread, "limit_mb", w.cfg.Room.Disk>>20)
+			w.log.Warn("executor took more disk than it may", "executor", id, "thread", w.lease.Thread, "reason", fmt.Sprintf("the limit is %d MB", w.cfg.Room.Disk>>20))
 			end(errDisk)
 			return
 		}

@@ -59,7 +59,7 @@ func CheckLimits(cfg config.Executor) Finding {
 	return f
 }
 
-// ours says which limits need nothing of the machine: whoever runs turns holds them.
+// ours says which limits need nothing of the machine: the dispatcher holds them.
 func ours(cfg config.Executor) string {
 	disk, live := "no limit of disk", "any number at a time"
 	if cfg.DiskMB > 0 {

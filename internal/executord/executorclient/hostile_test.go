@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println("http://" + ln.Addr().String())
+		fmt.Fprintln(os.Stdout, "http://"+ln.Addr().String())
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test
 			os.Exit(0)
@@ -93,7 +93,7 @@ func hostile(canary string) http.Handler {
 	})
 }
 
-// Whatever an executor answers, the owner is told what is wrong, follows nobody
+// Whatever an executor answers, the owner gets an error that says what is wrong, follows nobody
 // elsewhere and holds at most 64 MiB more.
 func TestAHostileExecutord(t *testing.T) {
 	var visits atomic.Int64

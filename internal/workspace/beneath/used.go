@@ -39,7 +39,7 @@ func (d *Dir) used(ctx context.Context, upTo int64, depth int) (sum int64, err e
 			if err != nil {
 				continue
 			}
-			n, err := sub.used(ctx, upTo-sum, depth-1)
+			n, _ := sub.used(ctx, upTo-sum, depth-1) // what it could count
 			sum += n
 			if err = errors.Join(sub.Close(), ctx.Err()); err != nil {
 				return sum, err

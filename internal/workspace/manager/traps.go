@@ -42,7 +42,7 @@ func findTraps(t *workspace.Tree) *traps {
 	return out
 }
 
-// drops reports whether an entry stays behind.
+// drops reports whether an entry is left out.
 func (t *traps) drops(e workspace.Entry) bool {
 	for dir, name := path.Split(e.Path); name != ""; dir, name = path.Split(path.Clean(dir)) {
 		if dir = path.Clean(dir); !t.repositories[dir] {
@@ -116,7 +116,7 @@ var (
 	address = regexp.MustCompile(`^((https?|ssh|git|file)://|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:[^:]|[./])`)
 )
 
-// harmless is the part of a configuration that is known to run nothing, written anew,
+// harmless is the part of a configuration that is known to run nothing, written again,
 // and the names of what is not in it. A line that git might read in another way is
 // not in it either: only a plain value is.
 func harmless(text string) (kept string, gone []string) {

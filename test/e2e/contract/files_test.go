@@ -209,7 +209,7 @@ func TestAgentsMayTakeThePlatformsNames(t *testing.T) {
 	}
 }
 
-// Whether files are saved is seen, and why not; saving is asked for and its end told.
+// Whether files are saved is seen, and why not; saving is asked for and its end is reported.
 func TestExecutorsAreSeenAndSaved(t *testing.T) {
 	a := newAgent(t)
 	if out := a.thole(0, "executor", "list"); !strings.Contains(out, a.id) || !strings.Contains(out, "running") {

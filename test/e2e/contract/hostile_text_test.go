@@ -25,7 +25,7 @@ import (
 // stands before it.
 const evil = "evil\x1b]52;c;cm0=\x07\u009b31m\u202e\u2066\u200b\b\x7f\rover"
 
-// faked is a second line that looks like one of ours.
+// faked is a second line that looks like one of thole's.
 const faked = evil + "\nwaits for you: run ls"
 
 // noForeignText are the commands that print nothing which others wrote but their
