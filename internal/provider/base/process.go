@@ -3,7 +3,6 @@ package base
 import (
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -31,9 +30,11 @@ func (s *Session[C]) Launch(env map[string]string, args []string, dirs ...string
 		if dir == "" {
 			continue
 		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		f, err := OpenFiles(s.Cfg, dir)
+		if err != nil {
 			return nil, thole.Errorf(thole.CodeUnavailable, "%s: make the data directory: %w", s.Name, err)
 		}
+		f.Close()
 	}
 	return process.Start(process.Spec{Path: s.Binary, Args: args, Dir: s.Cfg.Dir, Env: env, Secrets: provider.Secrets(env), Box: s.Cfg.Box})
 }
@@ -69,31 +70,48 @@ func (p Process) Close(grace time.Duration) {
 // KeepOut keeps a login out of the data that is synced: what lies at path goes to
 // auth, and linked says that the CLI finds it there through a link. A refresh may
 // have put a file in the link's place. Kept or not, it must not be synced.
-func KeepOut(path, auth string, linked bool) error {
-	if auth == "" || path == "" {
+func KeepOut(cfg provider.SessionConfig, path string, linked bool) error {
+	if cfg.Auth == "" || path == "" {
 		return nil
 	}
-	target := filepath.Join(auth, filepath.Base(path))
-	if to, err := os.Readlink(path); linked && err == nil && to == target {
+	if err := keepOut(cfg, path, linked); err != nil {
+		return thole.Errorf(thole.CodeInternal, "keep a login outside of what is synced: %w", err)
+	}
+	return nil
+}
+
+func keepOut(cfg provider.SessionConfig, path string, linked bool) error {
+	data, err := OpenFiles(cfg, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer data.Close()
+	name := filepath.Base(path)
+	target := filepath.Join(cfg.Auth, name)
+	if to, err := data.Readlink(name); linked && err == nil && to == target {
 		return nil
 	}
-	err := os.MkdirAll(auth, 0o700)
-	if info, there := os.Lstat(path); there == nil {
-		if err == nil && info.Mode().IsRegular() {
-			var data []byte
-			if data, err = os.ReadFile(path); err == nil {
-				err = os.WriteFile(target, data, 0o600)
+	if info, there := data.Lstat(name); there == nil {
+		if info.Mode().IsRegular() {
+			login, err := data.Read(name)
+			if err != nil {
+				return errors.Join(err, data.Remove(name))
+			}
+			auth, err := OpenFiles(cfg, cfg.Auth)
+			if err != nil {
+				return errors.Join(err, data.Remove(name))
+			}
+			err = errors.Join(auth.Write(name, login), auth.Close())
+			if err != nil {
+				return errors.Join(err, data.Remove(name))
 			}
 		}
-		err = errors.Join(err, os.Remove(path))
-	}
-	if linked && err == nil {
-		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-			err = os.Symlink(target, path)
+		if err := data.RemoveAll(name); err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		return thole.Errorf(thole.CodeInternal, "keep a login outside of what is synced: %w", err)
+	if linked {
+		return data.Symlink(target, name)
 	}
 	return nil
 }

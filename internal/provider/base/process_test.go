@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // A login that was written inside the synced tree leaves it, and one that is linked
@@ -12,7 +14,7 @@ func TestKeepOut(t *testing.T) {
 	for _, linked := range []bool{false, true} {
 		root := t.TempDir()
 		auth, inside := filepath.Join(root, "auth"), filepath.Join(root, "data", "cli", "auth.json")
-		if err := KeepOut(inside, auth, linked); err != nil { // nothing there yet
+		if err := KeepOut(provider.SessionConfig{Auth: auth}, inside, linked); err != nil { // nothing there yet
 			t.Fatal(err)
 		}
 		if err := os.MkdirAll(filepath.Dir(inside), 0o700); err != nil {
@@ -25,7 +27,7 @@ func TestKeepOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if err := KeepOut(inside, auth, linked); err != nil {
+				if err := KeepOut(provider.SessionConfig{Auth: auth}, inside, linked); err != nil {
 					t.Fatal(err)
 				}
 			}

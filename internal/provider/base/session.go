@@ -123,7 +123,7 @@ func (s *Session[C]) Alive(ctx context.Context) (c C, err error) {
 		ctx, cancel = context.WithTimeout(ctx, s.Ready)
 		defer cancel()
 	}
-	if err = KeepOut(s.Login, s.Cfg.Auth, s.Linked); err == nil {
+	if err = KeepOut(s.Cfg, s.Login, s.Linked); err == nil {
 		c, err = s.driver.Start(ctx)
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Session[C]) Close() error {
 		grace = s.CutGrace
 	}
 	s.Drop(grace)
-	return KeepOut(s.Login, s.Cfg.Auth, s.Linked)
+	return KeepOut(s.Cfg, s.Login, s.Linked)
 }
 
 // Run takes one turn to its end. What a turn does not say is the session's.

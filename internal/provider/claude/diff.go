@@ -2,12 +2,15 @@ package claude
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -45,14 +48,27 @@ func preview(dir string, input json.RawMessage) []event.FileChange {
 		return nil
 	}
 	c := event.FileChange{Path: provider.Relative(dir, path), Kind: "update"}
-	info, err := os.Stat(path)
-	if err != nil {
-		c.Kind = "add"
+	if !filepath.IsLocal(c.Path) {
+		return []event.FileChange{c} // the server sees other files there than the agent
 	}
-	if in.Notebook != "" || err == nil && (info.Size() > maxDiffInput || !info.Mode().IsRegular()) {
+	files, err := base.OpenFiles(provider.SessionConfig{}, dir)
+	if err != nil {
 		return []event.FileChange{c}
 	}
-	before, _ := os.ReadFile(path)
+	defer files.Close()
+	info, err := files.Stat(c.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		c.Kind, err = "add", nil
+	}
+	if err != nil || in.Notebook != "" || info != nil && (info.Size() > maxDiffInput || !info.Mode().IsRegular()) {
+		return []event.FileChange{c}
+	}
+	var before []byte
+	if info != nil {
+		if before, err = files.Read(c.Path); err != nil {
+			return []event.FileChange{c}
+		}
+	}
 	after := string(before)
 	switch {
 	case in.Content != nil:

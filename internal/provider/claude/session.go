@@ -61,7 +61,7 @@ func newSession(opts Config, binary string, cfg provider.SessionConfig, st stanc
 	}
 	s.SetNative(native)
 	s.todos = &todoList{session: native}
-	s.todos.load(configDir(cfg))
+	s.todos.load(cfg)
 	return s
 }
 

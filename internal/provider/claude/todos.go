@@ -2,14 +2,14 @@ package claude
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -34,11 +34,18 @@ func taskState(word string) event.TodoState {
 	return event.TodoPending
 }
 
+// maxTasks bounds the list that is read.
+const maxTasks = 1000
+
 // load reads the list a former process left on disk.
-func (l *todoList) load(configDir string) {
-	dir := filepath.Join(configDir, "tasks", l.session)
-	for n := 1; ; n++ {
-		raw, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(n)+".json"))
+func (l *todoList) load(cfg provider.SessionConfig) {
+	files, err := base.OpenFiles(cfg, configDir(cfg))
+	if err != nil {
+		return
+	}
+	defer files.Close()
+	for n := 1; n <= maxTasks; n++ {
+		raw, err := files.Read(path.Join("tasks", l.session, strconv.Itoa(n)+".json"))
 		if err != nil {
 			return
 		}

@@ -6,7 +6,6 @@ package codex
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -57,9 +56,11 @@ func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provid
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+	data, err := base.OpenFiles(cfg, cfg.Data)
+	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "open codex session: %w", err)
 	}
+	data.Close()
 	if p.execOnly() || cfg.Options["transport"] == "exec" {
 		return p.openExec(ctx, binary, cfg)
 	}

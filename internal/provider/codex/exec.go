@@ -3,7 +3,6 @@ package codex
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -39,7 +38,7 @@ func (p *Provider) openExec(ctx context.Context, binary string, cfg provider.Ses
 	if _, err := s.modeOf(ctx, cfg.Profile); err != nil {
 		return nil, err
 	}
-	if err := prepareHome(cfg.Data); err != nil {
+	if err := prepareHome(cfg); err != nil {
 		return nil, err
 	}
 	if cfg.Resume != "" {
@@ -200,19 +199,29 @@ func (r *execRun) Answer(context.Context, thole.AskID, event.Answer) error {
 // totals are what the conversation had used before: codex exec reports running
 // totals, over resumes and forks too.
 func (s *execSession) totals() (t app.TokenUsage) {
+	files, err := base.OpenFiles(s.Cfg, s.Cfg.Data)
+	if err != nil {
+		return t
+	}
+	defer files.Close()
 	native := s.NativeID()
-	if data, err := os.ReadFile(s.usageFile(native)); native != "" && err == nil {
+	if data, err := files.Read(usageFile(native)); native != "" && err == nil {
 		_ = strictjson.Unmarshal(data, &t)
 	}
 	return t
 }
 
 func (s *execSession) keep(native string, t app.TokenUsage) {
-	if data, err := json.Marshal(t); err == nil {
-		_ = os.WriteFile(s.usageFile(native), data, 0o600) // without it the next turn counts too much, no worse
+	data, err := json.Marshal(t)
+	if err != nil {
+		return
+	}
+	if files, err := base.OpenFiles(s.Cfg, s.Cfg.Data); err == nil {
+		_ = files.Write(usageFile(native), data) // without it the next turn counts too much, no worse
+		files.Close()
 	}
 }
 
-func (s *execSession) usageFile(native string) string {
-	return filepath.Join(s.Cfg.Data, ".thole-usage-"+strings.ReplaceAll(native, string(filepath.Separator), "_"))
+func usageFile(native string) string {
+	return ".thole-usage-" + strings.ReplaceAll(native, string(filepath.Separator), "_")
 }

@@ -58,7 +58,7 @@ func (l *link) Dead() bool {
 
 // Start brings a server with the thread open on it.
 func (s *session) Start(ctx context.Context) (*link, error) {
-	if err := prepareHome(s.Cfg.Data); err != nil {
+	if err := prepareHome(s.Cfg); err != nil {
 		return nil, err
 	}
 	proc, err := s.Launch(environ(s.Cfg), append(serverArgs(), "app-server"))

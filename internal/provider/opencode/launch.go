@@ -39,11 +39,11 @@ func environment(cfg provider.SessionConfig, password string) map[string]string 
 func (s *session) launch(password string) (*process.Process, error) {
 	env := environment(s.Cfg, password)
 	if s.Cfg.Env["XDG_CONFIG_HOME"] == "" {
-		if err := prepareConfig(filepath.Join(env["XDG_CONFIG_HOME"], name)); err != nil {
+		if err := prepareConfig(s.Cfg, filepath.Join(env["XDG_CONFIG_HOME"], name)); err != nil {
 			return nil, thole.Errorf(thole.CodeUnavailable, "opencode: prepare the configuration directory: %w", err)
 		}
 	}
-	dropDeadLocks(env["XDG_STATE_HOME"])
+	dropDeadLocks(s.Cfg, env["XDG_STATE_HOME"])
 	return s.Launch(env, []string{"serve", "--hostname", "127.0.0.1", "--port", "0"},
 		env["HOME"], env["XDG_CONFIG_HOME"], env["XDG_CACHE_HOME"], env["XDG_STATE_HOME"], filepath.Join(dataHome(s.Cfg), name))
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/tholehq/thole/internal/provider"
 )
 
 func TestDeadLocksAreDropped(t *testing.T) {
@@ -43,8 +45,8 @@ func TestDeadLocksAreDropped(t *testing.T) {
 		{lock("being-made", ""), true},
 		{lock("broken", "{"), true},
 	}
-	dropDeadLocks(state)
-	dropDeadLocks(filepath.Join(state, "no-such-place"))
+	dropDeadLocks(provider.SessionConfig{}, state)
+	dropDeadLocks(provider.SessionConfig{}, filepath.Join(state, "no-such-place"))
 	for _, c := range cases {
 		if _, err := os.Stat(c.dir); (err == nil) != c.kept {
 			t.Errorf("%s: kept %v, want %v", filepath.Base(c.dir), err == nil, c.kept)
@@ -61,7 +63,7 @@ func TestPreparedConfigKeepsWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := prepareConfig(dir); err != nil {
+		if err := prepareConfig(provider.SessionConfig{}, dir); err != nil {
 			t.Fatal(err)
 		}
 	}
