@@ -65,7 +65,7 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if err := claim(s.dirs.Workspace, data); err != nil {
 		return none, err
 	}
-	if err := placeConfig(data, req.Grant.Config); err != nil {
+	if err := placeConfig(s.dirs.Workspace, data, req.Grant.Config); err != nil {
 		return none, err
 	}
 	in, err := s.boxes.get(plan, req.Grant, req.Provider)
@@ -158,8 +158,17 @@ func (s *sessions) closeAll() {
 }
 
 // placeConfig writes settings that are not there yet.
-func placeConfig(data string, files map[string][]byte) error {
-	root, err := os.OpenRoot(data)
+func placeConfig(workspace, data string, files map[string][]byte) error {
+	rel, err := filepath.Rel(workspace, data)
+	if err != nil {
+		return err
+	}
+	top, err := os.OpenRoot(workspace)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	root, err := top.OpenRoot(rel) // a link in its place leads nowhere
 	if err != nil {
 		return err
 	}

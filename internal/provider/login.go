@@ -108,12 +108,10 @@ func (l Login) tell(providerName string, refused error) {
 	}
 }
 
-// Place writes a grant's files into dir, a SessionConfig.Auth.
+// Place writes a grant's files into dir, a SessionConfig.Auth, whatever an agent put
+// in its place.
 func (g Grant) Place(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
-	}
-	at, err := beneath.Open(dir)
+	at, err := claimed(dir)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
 	}
@@ -127,4 +125,21 @@ func (g Grant) Place(dir string) error {
 		}
 	}
 	return nil
+}
+
+// claimed makes and opens a directory below one that agents cannot replace.
+func claimed(dir string) (*beneath.Dir, error) {
+	above, name := filepath.Split(filepath.Clean(dir))
+	if err := os.MkdirAll(above, 0o700); err != nil {
+		return nil, err
+	}
+	parent, err := beneath.Trusted(above)
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	if _, err := parent.Claim(name, 0o700); err != nil {
+		return nil, err
+	}
+	return parent.Sub(name)
 }

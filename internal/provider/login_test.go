@@ -105,3 +105,26 @@ func TestPlaceFollowsNothing(t *testing.T) {
 		t.Errorf("written through a link: %q", got)
 	}
 }
+
+// A link that an agent put in the place of the directory leads no login elsewhere.
+func TestPlaceFollowsNoLink(t *testing.T) {
+	root := t.TempDir()
+	dark, dir := filepath.Join(root, "state"), filepath.Join(root, "auth", "cli")
+	for _, d := range []string{dark, filepath.Dir(dir)} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(dark, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := (provider.Grant{Files: map[string][]byte{"auth.json": []byte("login")}}).Place(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(dark, "auth.json")); err == nil {
+		t.Error("the login went through the link")
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "auth.json")); err != nil || string(got) != "login" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
