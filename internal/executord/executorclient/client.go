@@ -59,10 +59,11 @@ func cutUnix(endpoint string) (string, bool) {
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Run starts a run, or returns the one that is there.
+// Run starts a run, or returns the one that is there; of one from before its executord's
+// restart the thread is not known.
 func (c *Client) Run(ctx context.Context, req wire.RunRequest) (wire.Run, error) {
 	r, err := call[wire.Run](ctx, c, "POST", "/run", req)
-	if err == nil && (r.ID != req.Turn.ID || r.For != req.For || r.Thread != req.Thread) {
+	if err == nil && (r.ID != req.Turn.ID || r.For != req.For || r.Thread != "" && r.Thread != req.Thread) {
 		err = beyond("it was asked for run %s and answered for %.64q", req.Turn.ID, r.ID)
 	}
 	return r, err
