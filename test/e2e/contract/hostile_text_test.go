@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,7 +66,7 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"batch", "close-head", "--source-thread-id", p.foreign, "--reason", evil}, {"audit", "list"}, {"check"}, {"artifact", "pin", "--artifact-id", evil}, {"artifact", "read", "--artifact-id", evil},
 		{"workspace", "export", p.thread, filepath.Join(h.Dir, "out-"+evil)}, {"manifest", "validate", file},
 		{"provider", "list"}, {"provider", "probe", evil}, {"provider", "try", "--provider", "test", "--profile", "full", "sim: say " + evil + " ;; run printf '" + evil + "' ;; fail " + evil},
-		{"token", "create", "--name", faked}, {"token", "list"}, {"token", "revoke", evil}, {"daemon", "status"}, {"config", "show"}, {"doctor"}, {"db", "check"},
+		{"token", "create", "--name", faked}, {"token", "list"}, {"token", "revoke", evil}, {"login", "list"}, {"login", "revoke", evil}, {"daemon", "status"}, {"config", "show"}, {"doctor"}, {"db", "check"},
 		{"codex", "status"}, {"codex", "sessions", "list"}, {"codex", "sessions", "inspect", evil},
 		{"thread", "network", p.thread}, {"executor", "list"}, {"executor", "show", p.thread}, {"executor", "sync", p.thread}, {"executor", "show", evil},
 		{"thread", "close", p.thread}, {"thread", "close", p.asking}, {"thread", "delete", "--yes", p.asking},
@@ -129,6 +130,7 @@ func (p *planted) plant() {
 		out, _, _ := p.h.Run("thread", "show", p.asking)
 		return strings.Contains(out, "waits for you")
 	})
+	p.login()
 	result := filepath.Join(p.h.Dir, "result")
 	if err := os.WriteFile(result, []byte(faked+"\xff\x9b"), 0o600); err != nil {
 		p.t.Fatal(err)
@@ -250,4 +252,31 @@ func leaves(h *home.Home, path []string) (all [][]string) {
 		all = append(all, leaves(h, append(slices.Clone(path), strings.Fields(line)[0]))...)
 	}
 	return all
+}
+
+// login logs in a browser that calls itself something hostile.
+func (p *planted) login() {
+	link, errs, code := p.h.Run("login")
+	base, secret, ok := strings.Cut(strings.TrimSpace(link), "/auth/login#code=")
+	if code != 0 || !ok {
+		p.t.Fatalf("login: %s%s", link, errs)
+	}
+	req, err := http.NewRequest(http.MethodPost, base+"/auth/login", strings.NewReader(`{"code":"`+secret+`"}`))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Origin", base)
+	req.Header.Set("User-Agent", "Mozilla \u202e\u200b\u2066 "+"\t")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode >= 300 {
+		p.t.Fatalf("log in: %s", res.Status)
+	}
+	if out, errs, code := p.h.Run("login", "list"); code != 0 || !strings.Contains(out, "Mozilla") {
+		p.t.Fatalf("login list: %s%s", out, errs)
+	}
 }
