@@ -359,12 +359,15 @@ func (e *Emitter) End(ended Ended) {
 	if e.ended {
 		return
 	}
+	if e.Interrupted() {
+		e.parked = "" // a stop that came after it
+	}
 	if e.Interrupted() && ended.Outcome != thole.OutcomeCompleted {
 		ended = Ended{Outcome: thole.OutcomeInterrupted}
 	}
 	state := event.StateFailed
 	switch {
-	case e.parked != "" && !e.Interrupted():
+	case e.parked != "":
 		ended = Ended{Outcome: thole.OutcomeCompleted, Deferred: e.parked}
 	case ended.Outcome == thole.OutcomeCompleted:
 		state = event.StateCompleted

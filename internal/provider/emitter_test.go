@@ -171,3 +171,20 @@ func TestInterruptedTurnEndsInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// A turn that is stopped while it parks is interrupted, and its ask does not stay.
+func TestAStopUndoesAPark(t *testing.T) {
+	var got []event.Event
+	em := provider.NewEmitter("turn", func(e event.Event) { got = append(got, e) })
+	em.Ask(event.Ask{ID: "a", Kind: event.AskCommand})
+	if !em.Park("a") || em.Park("b") {
+		t.Fatal("parked on what was not asked")
+	}
+	em.Resolve("a", nil)
+	em.Interrupt()
+	em.End(provider.Ended{Outcome: thole.OutcomeFailed})
+	last := got[len(got)-1]
+	if last.Kind != event.TurnEnded || last.Outcome != thole.OutcomeInterrupted || last.AskID != "" || got[len(got)-2].Kind != event.AskResolved {
+		t.Fatalf("%+v", got)
+	}
+}

@@ -280,9 +280,11 @@ func (r *run) resolve(id thole.AskID, a *event.Answer) {
 func (r *run) Defer(ctx context.Context, id thole.AskID) error {
 	p := r.asks[id]
 	switch {
+	case !r.s.keeps(ctx):
+		return provider.ErrUnsupported
 	case p == nil:
 		return provider.ErrSettled
-	case !p.hook || !r.s.keeps(ctx):
+	case !p.hook:
 		return r.Turn.Defer(ctx, id)
 	}
 	if err := r.c.answer(p.requestID, hookOutput("defer", "", nil)); err != nil {
