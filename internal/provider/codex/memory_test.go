@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"runtime"
@@ -17,8 +18,12 @@ import (
 func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	const total, piece = 10 << 20, 16 << 10
 	r, w := io.Pipe()
+	requests, out := io.Pipe()
 	ready := make(chan struct{})
 	go func() {
+		asked := bufio.NewReader(requests)
+		_, _ = asked.ReadString('\n') // an answer before its question is nobody's
+		go func() { _, _ = io.Copy(io.Discard, asked) }()
 		fmt.Fprintln(w, `{"id":1,"result":{"userAgent":"x"}}`)
 		<-ready
 		fmt.Fprintln(w, `{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"commandExecution","id":"c","command":"cat big","status":"inProgress"}}}`)
@@ -54,7 +59,7 @@ func TestOutputStreamsInBoundedMemory(t *testing.T) {
 	})
 	d := newDecoder(em, "t", "/workspace")
 	d.turn = "u"
-	c, err := appclient.Pipe(t.Context(), r, io.Discard, appclient.Options{Name: "test", OnNotification: func(n appclient.Notification) { d.notification(n.Method, n.Params) }})
+	c, err := appclient.Pipe(t.Context(), r, out, appclient.Options{Name: "test", OnNotification: func(n appclient.Notification) { d.notification(n.Method, n.Params) }})
 	if err != nil {
 		t.Fatal(err)
 	}
