@@ -13,7 +13,7 @@ import (
 // A hundred threads with one turn of the scripted agent each, all at once: all
 // succeed. What each costs while idle afterwards is logged.
 func TestAHundredAtOnce(t *testing.T) {
-	r := up(t, "THOLE_TURNS_MAX_RUNNING=100", "THOLE_TURNS_MAX_PER_USER=100", "THOLE_EXECUTOR_STARTS_PER_SECOND=100")
+	r := up(t, "THOLE_TURNS_MAX_RUNNING=100", "THOLE_TURNS_MAX_PER_USER=100", "THOLE_EXECUTOR_STARTS_PER_SECOND=100", "THOLE_EXECUTOR_MAX_LIVE=100")
 	begun := time.Now()
 	sessions, runs := make([]*session, 100), make([]string, 100)
 	for i := range sessions {
