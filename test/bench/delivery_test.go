@@ -68,10 +68,10 @@ func TestDeliveryCommands(t *testing.T) {
 	defer func() { _ = run("daemon", "stop")().Run() }()
 	version := func() float64 { return millisOf(t, samples(), run("version")) }
 	Case{
-		Name: "Start of a command", Unit: "ms", Peer: "/bin/true", Promise: 6, Loose: 12,
+		Name: "Start of a command", Unit: "ms", Peer: "/bin/true", Promise: 6, Loose: 20,
 		Ours:   version,
 		Theirs: func() float64 { return millisOf(t, samples(), func() *exec.Cmd { return exec.Command("/bin/true") }) },
-		Note:   "`thole version`, the whole process.",
+		Note:   "`thole version`, the whole process. The promise is from before S3, metrics and traces came from their official libraries, which initialise themselves in about half of this time.",
 	}.Run(t)
 	commit := durableCommit(t)
 	Case{
