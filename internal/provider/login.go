@@ -88,7 +88,7 @@ func (l Login) Keep(providerName, auth string, given Grant) error {
 	if err != nil {
 		err = thole.Errorf(thole.CodeForbidden, "the login of %s that an executor left was not taken: %w", providerName, err).
 			WithHint("an agent may have tampered with it; if your own %s is logged out now, log in again", providerName)
-		l.tell(providerName, err)
+		l.report(providerName, err)
 		return err
 	}
 	path := l.file(s)
@@ -98,11 +98,11 @@ func (l Login) Keep(providerName, auth string, given Grant) error {
 	if err := atomicfile.Write(path, after, 0o600); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "keep the refreshed login of %s: %w", providerName, err)
 	}
-	l.tell(providerName, nil)
+	l.report(providerName, nil)
 	return nil
 }
 
-func (l Login) tell(providerName string, refused error) {
+func (l Login) report(providerName string, refused error) {
 	if l.Kept != nil {
 		l.Kept(providerName, refused)
 	}

@@ -4,11 +4,11 @@ package workspace_test
 
 import (
 	"bytes"
-	"os"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/tholehq/thole/internal/testkit/memory"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -37,9 +37,9 @@ func TestATreeBomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	debug.FreeOSMemory()
-	before := mostMemory(t, true)
+	before := memory.Peak(t, true)
 	_, err = workspace.DecodeTree(packed.Bytes())
-	grew := mostMemory(t, false) - before
+	grew := memory.Peak(t, false) - before
 	if thole.CodeOf(err) != thole.CodeInvalid || grew > 64<<10 {
 		t.Errorf("%d bytes took %d MiB: %v", packed.Len(), grew>>10, err)
 	}
@@ -60,24 +60,4 @@ func TestTreesAreNoBombs(t *testing.T) {
 	if _, err := workspace.DecodeTree(data); err != nil {
 		t.Errorf("%d bytes: %v", len(data), err)
 	}
-}
-
-// mostMemory is the most that this process held, in KiB, since it was reset.
-func mostMemory(t *testing.T, reset bool) int {
-	t.Helper()
-	if reset {
-		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib
 }

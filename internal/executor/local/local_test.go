@@ -76,31 +76,7 @@ func (b *bench) start() executor.Info {
 // run takes one prompt to its end and returns what the commands printed.
 func (b *bench) run(info executor.Info, prompt string) string {
 	b.Helper()
-	c := executorclient.Dial(info.Endpoint, info.Token)
-	defer c.Close()
-	req := wire.RunRequest{
-		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt)}, For: thole.NewID[thole.TurnID](time.Now()),
-		Thread: "thread", Provider: "test", Session: wire.SessionSettings{Settings: event.Settings{Profile: thole.ProfileFull}},
-	}
-	if _, err := c.Run(b.Context(), req); err != nil {
-		b.Fatal(err)
-	}
-	var out strings.Builder
-	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
-		for _, ev := range batch {
-			if it := ev.Event.Item; ev.Event.Kind == event.ItemCompleted && it.Command != nil {
-				out.WriteString(it.Command.Output)
-			}
-			if e := ev.Event; e.Kind == event.TurnEnded && e.Outcome != thole.OutcomeCompleted {
-				b.Errorf("ended %+v %+v", e, e.Error)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return out.String()
+	return b.take(info, b.request(prompt, thole.ProfileFull))
 }
 
 func each(t *testing.T, test func(t *testing.T, bwrap string)) {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/testkit/memory"
 )
 
 const hostileEnv = "THOLE_TEST_HOSTILE_EXECUTORD"
@@ -137,7 +138,7 @@ func TestAHostileExecutord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			debug.FreeOSMemory()
-			before := peak(t, true)
+			before := memory.Peak(t, true)
 			c := Dial(strings.TrimSpace(base), name)
 			defer c.Close()
 			if name == "drip" {
@@ -147,7 +148,7 @@ func TestAHostileExecutord(t *testing.T) {
 			if err == nil || try.beyond != errors.Is(err, ErrBeyond) {
 				t.Errorf("the client says %v", err)
 			}
-			if grew := peak(t, false) - before; grew > 64<<10 {
+			if grew := memory.Peak(t, false) - before; grew > 64<<10 {
 				t.Errorf("the client took %d MiB", grew>>10)
 			} else {
 				t.Logf("%d MiB, %.160v", grew>>10, err)
@@ -160,24 +161,4 @@ func TestAHostileExecutord(t *testing.T) {
 	if visits.Load() > 0 {
 		t.Error("a redirect was followed")
 	}
-}
-
-// peak is the most memory that this process held, in KiB, since it was reset.
-func peak(t *testing.T, reset bool) int {
-	t.Helper()
-	if reset {
-		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib
 }

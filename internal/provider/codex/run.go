@@ -126,7 +126,7 @@ func (r *run) hear(n appclient.Notification) {
 		r.begin(r.turn) // the answer did not name the turn
 	}
 	if ended != nil {
-		r.tellAnswers()
+		r.reportAnswers()
 		r.Lock.End(*ended)
 	}
 }
@@ -222,8 +222,8 @@ func (r *run) settle(ask thole.AskID) *event.Answer {
 	return nil
 }
 
-// tellAnswers reports answers that codex did not confirm before the end.
-func (r *run) tellAnswers() {
+// reportAnswers reports answers that codex did not confirm before the end.
+func (r *run) reportAnswers() {
 	for _, ask := range r.asked {
 		if a := r.settle(ask); a != nil {
 			r.Em.Resolve(ask, a)
@@ -248,7 +248,7 @@ func (r *run) Gone() <-chan struct{} { return r.link.Read }
 // Lost implements base.Running.
 func (r *run) Lost() string {
 	r.link.Kill() // returns when nothing of its tree is left
-	r.tellAnswers()
+	r.reportAnswers()
 	return r.link.Diagnosis()
 }
 

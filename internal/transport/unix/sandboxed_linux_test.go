@@ -39,6 +39,9 @@ func TestASandboxedPeerIsHungUpOn(t *testing.T) {
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		}
 		if err := cmd.Start(); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
 			t.Skip("no user namespaces here: ", err)
 		}
 		_ = cmd.Wait() // 4 when it was served

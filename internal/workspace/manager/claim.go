@@ -13,10 +13,10 @@ func (m *Manager) claim(ctx context.Context, t Target, side workspace.Side, moun
 	if err != nil && ctx.Err() == nil {
 		m.cfg.Log.Warn("take back the platform's names", "thread", t.Thread, "executor", t.Executor, "err", err)
 	}
-	m.tellMoved(t, res.Moved)
+	m.reportMoved(t, res.Moved)
 }
 
-func (m *Manager) tellMoved(t Target, moved []workspace.Moved) {
+func (m *Manager) reportMoved(t Target, moved []workspace.Moved) {
 	for _, x := range moved {
 		m.cfg.Log.Warn("moved aside what stood at a name of the platform", "thread", t.Thread, "executor", t.Executor, "from", x.From, "to", x.To)
 	}

@@ -64,7 +64,7 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 	}
 	defer release()
 	res, err := side.Restore(ctx, req)
-	m.tellMoved(t, res.Moved)
+	m.reportMoved(t, res.Moved)
 	return err
 }
 

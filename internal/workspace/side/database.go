@@ -72,15 +72,7 @@ func (s *scan) database(dir *beneath.Dir, name, path string, st beneath.Stat) er
 		return nil
 	}
 	e, err := s.readDatabase(dir, name, path)
-	if errors.Is(err, errChanging) {
-		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.File})
-		s.later = append(s.later, len(s.tree.Entries)-1)
-		return nil
-	}
-	if err == nil {
-		s.tree.Entries = append(s.tree.Entries, e)
-	}
-	return err
+	return s.add(path, e, err)
 }
 
 // sameLogs reports whether the logs next to a database look as they did.

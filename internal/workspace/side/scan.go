@@ -284,10 +284,14 @@ func (s *scan) file(dir *beneath.Dir, name, path string, st beneath.Stat) error 
 		return nil
 	}
 	e, err := s.read(dir, name, path)
+	return s.add(path, e, err)
+}
+
+// add takes what was read of a file; one that changes meanwhile is read later.
+func (s *scan) add(path string, e workspace.Entry, err error) error {
 	if errors.Is(err, errChanging) {
-		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.File})
-		s.later = append(s.later, len(s.tree.Entries)-1)
-		return nil
+		s.later = append(s.later, len(s.tree.Entries))
+		e, err = workspace.Entry{Path: path, Kind: beneath.File}, nil
 	}
 	if err == nil {
 		s.tree.Entries = append(s.tree.Entries, e)
