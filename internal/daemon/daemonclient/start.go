@@ -28,6 +28,9 @@ const ReadyEnv = "THOLE_READY_FD"
 // for the daemon itself (a large migration takes a while).
 const startWait = 2 * time.Minute
 
+// errWordless: a daemon was there and said nothing.
+var errWordless = errors.New("the daemon ended before it answered")
+
 // start makes sure that a process owns the home. Of any number of commands one
 // starts the daemon, under a lock; the others find it answering.
 func (c *Client) start(ctx context.Context) error {
@@ -44,7 +47,18 @@ func (c *Client) start(ctx context.Context) error {
 	} else if !absent(err) {
 		return err
 	}
-	ready, err := spawn(c.Home)
+	err = started(ctx, c.Home)
+	if errors.Is(err, errWordless) && ctx.Err() == nil {
+		// It was killed, or lost a race with the end of the one before; one that cannot
+		// start says so, or dies again.
+		err = started(ctx, c.Home)
+	}
+	return err
+}
+
+// started starts a daemon and waits for its report.
+func started(ctx context.Context, home string) error {
+	ready, err := spawn(home)
 	if err != nil {
 		return err
 	}
@@ -52,7 +66,7 @@ func (c *Client) start(ctx context.Context) error {
 	_ = ready.SetReadDeadline(time.Now().Add(startWait))
 	stop := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Now()) })
 	defer stop()
-	return report(ready, c.Home)
+	return report(ready, home)
 }
 
 // spawn starts a daemon that outlives us and returns the pipe it reports on.
@@ -98,7 +112,7 @@ func report(r io.Reader, home string) error {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return thole.Errorf(thole.CodeUnavailable, "the daemon did not answer in time").WithHint("see %s/daemon.log", home)
 		}
-		return thole.Errorf(thole.CodeUnavailable, "the daemon ended before it answered").WithHint("see %s/daemon.log", home)
+		return thole.Errorf(thole.CodeUnavailable, "%w", errWordless).WithHint("see %s/daemon.log", home)
 	}
 	if st.OK {
 		return nil

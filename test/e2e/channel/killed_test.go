@@ -27,7 +27,7 @@ import (
 )
 
 // mortal makes this test binary the thole program. Its value is a directory: every
-// durable step of a daemon is noted there in "trace", and the daemon that reaches
+// durable step of a daemon, and its start, is noted there in "trace", and the daemon that reaches
 // the one named in "kill" removes that file and dies by SIGKILL.
 const mortal = "THOLE_TEST_MORTAL"
 
@@ -35,9 +35,11 @@ func asThole(dir string, args []string) int {
 	if len(args) < 4 || args[0] != "daemon" || args[1] != "run" {
 		return cli.Main(args, os.Stdin, os.Stdout, os.Stderr)
 	}
+	hook := fatal(dir)
+	hook("start", "daemon")
 	cfg, err := config.Load(args[3], os.Getenv, nil)
 	if err == nil {
-		_, err = system.Run(context.Background(), system.Options{Config: cfg, Role: "daemon", Idle: time.Minute, Ready: daemonclient.Report, Hook: fatal(dir)})
+		_, err = system.Run(context.Background(), system.Options{Config: cfg, Role: "daemon", Idle: time.Minute, Ready: daemonclient.Report, Hook: hook})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -223,7 +225,7 @@ func TestDaemonKilledAtEveryStep(t *testing.T) {
 			h.deliver(t, at)
 		})
 	}
-	for _, step := range []string{"attachment.insert", "delivery.submit_job", "delivery.finish_job", "delivery.begin_accept", "delivery.accept", "delivery.observe"} {
+	for _, step := range []string{"daemon", "attachment.insert", "delivery.submit_job", "delivery.finish_job", "delivery.begin_accept", "delivery.accept", "delivery.observe"} {
 		if !slices.ContainsFunc(trace, func(at string) bool { return strings.Contains(at, " "+step+" ") }) {
 			t.Errorf("%s is no durable step any more: %v", step, trace)
 		}
