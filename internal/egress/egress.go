@@ -80,6 +80,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	closed  bool
 	held    map[io.Closer]bool // listeners and clients
+	flows   map[*flow]bool     // open ways to a target
 	running sync.WaitGroup
 }
 
@@ -110,7 +111,7 @@ func New(c Config) (*Proxy, error) {
 	if c.Own == nil {
 		c.Own = interfaceAddresses
 	}
-	p := &Proxy{c: c, rules: r, slots: make(chan struct{}, c.MaxConnections), tick: min(time.Second, c.Idle), accepted: make(chan net.Conn), held: map[io.Closer]bool{}}
+	p := &Proxy{c: c, rules: r, slots: make(chan struct{}, c.MaxConnections), tick: min(time.Second, c.Idle), accepted: make(chan net.Conn), held: map[io.Closer]bool{}, flows: map[*flow]bool{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.web = newWeb(p)
 	p.running.Go(func() { _ = p.web.Serve(handoff{p}) })
