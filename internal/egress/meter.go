@@ -20,7 +20,7 @@ const (
 
 // Connection is one connection as it ended.
 type Connection struct {
-	Protocol       string // connect, http, socks5
+	Protocol       string // connect, http, socks5, forward
 	Host           string // as the client named it, in lower case
 	Port           int
 	Address        string // what was dialled, "" for nothing

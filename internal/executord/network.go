@@ -39,6 +39,9 @@ func (s *Server) network(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	if s.cfg.Proxy != nil {
+		out.Models = s.cfg.Proxy.Models()
+	}
 	jsonhttp.Write(w, http.StatusOK, out)
 }
 
