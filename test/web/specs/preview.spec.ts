@@ -192,7 +192,7 @@ test("what a run reached and was refused is shown, and a person narrows it", asy
   await desk.shot("network-dark");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.reload();
-  await page.getByRole("button", { name: "Panel" }).click();
+  await page.getByRole("button", { name: "Show details" }).click();
   await expect(refused).toBeVisible();
   await desk.fits();
   await desk.shot("network-phone");
