@@ -14,7 +14,7 @@ import (
 // Models are where a session with this grant finds its models, HOST:PORT: the base
 // URLs that are configured for it, and the services it has a key for; where there are
 // neither, those that its CLI goes to by itself. An address that settings mention for
-// anything else is none, and neither is what an agent can write.
+// anything else does not count, and neither does what an agent can write.
 func (g Grant) Models(providerName string) []string {
 	row := table.Of(providerName)
 	var out []string
@@ -86,7 +86,7 @@ func textsAt(top map[string]any, at any, path []string) []string {
 	return textsAt(top, m[step], path[1:])
 }
 
-// hostPort is the place of a base URL, "" for what is none.
+// hostPort is the place of a base URL, "" for any other text.
 func hostPort(base string) string {
 	u, err := url.Parse(strings.TrimSpace(base))
 	port := map[string]string{"http": "80", "https": "443"}

@@ -26,7 +26,7 @@ import (
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
-// startSSHD serves this user on a port of loopback, to whoever has the key.
+// startSSHD serves this user on a port of loopback, to clients that have the key.
 func startSSHD(t *testing.T) (address, key, hostKey string) {
 	t.Helper()
 	program, dir := lab.SSHD(t), t.TempDir()

@@ -64,7 +64,7 @@ for (const guarded of [false, true]) {
     });
     base.afterAll(() => thole.end());
 
-    base(`a page of the agent's ${guarded ? "gets nothing of ours" : "gets everything"}`, async ({ page, context }) => {
+    base(`a page of the agent's ${guarded ? "gets nothing of thole's" : "gets everything"}`, async ({ page, context }) => {
       await page.goto(thole.loginLink());
       await expect(page.getByRole("textbox", { name: "Message", exact: true })).toBeVisible();
       const { url } = await serve(page);
