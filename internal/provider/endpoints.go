@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/json"
 	"net"
 	"net/url"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/tholehq/thole/internal/provider/table"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Models are where a session with this grant finds its models, HOST:PORT: the base
@@ -55,7 +55,7 @@ func decodeSettings(name string, text []byte) map[string]any {
 	if strings.HasSuffix(name, ".toml") {
 		_ = toml.Unmarshal(text, &out) // a CLI that cannot read it has no model either
 	} else {
-		_ = json.Unmarshal(text, &out)
+		_ = strictjson.Unmarshal(text, &out)
 	}
 	return out
 }
