@@ -12,7 +12,7 @@ import (
 )
 
 // allowed is what the user's session allows now, in the server's words.
-func (r *rig) allowed() (string, attachment.Snapshot) {
+func (r *rig) allowed() (string, attachment.PermissionSnapshot) {
 	r.t.Helper()
 	var s attachment.Settings
 	r.must("thread/resume", map[string]any{"excludeTurns": true}, &s)
@@ -30,7 +30,7 @@ func (r *rig) allowed() (string, attachment.Snapshot) {
 // widen is the user giving the session more than it had when it was attached.
 func (r *rig) widen() {
 	r.t.Helper()
-	if _, err := r.s.Saw(bg, "", attachment.Snapshot{Policy: "never", Sandbox: "readOnly"}); err != nil {
+	if _, err := r.s.Saw(bg, "", attachment.PermissionSnapshot{Policy: "never", Sandbox: "readOnly"}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.must("thread/settings/update", map[string]any{
