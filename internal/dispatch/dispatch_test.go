@@ -14,11 +14,11 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -213,10 +213,7 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 	ctx := context.Background()
 	id := r.thread()
 	r.settled(id, r.start(id, "sim: run echo kept > file.txt"))
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := r.row(id)
 	state := func(want executor.RowState) func() bool {
 		return func() bool {
 			got, err := r.db.Executors().Get(ctx, row.ID)
@@ -258,17 +255,8 @@ func TestAnOpenTerminalIsActivity(t *testing.T) {
 	ctx := context.Background()
 	id := r.thread()
 	r.settled(id, r.start(id, "sim: say hi"))
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := r.driver.Inspect(ctx, row.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := executorclient.Dial(info.Endpoint, info.Token)
-	defer c.Close()
-	conn, err := c.Terminal(ctx, terminal.DefaultSize)
+	row := r.row(id)
+	conn, err := r.client(id).Terminal(ctx, terminal.DefaultSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,16 +288,7 @@ func TestATurnThatCannotRunFailsWithANote(t *testing.T) {
 	if got.Outcome != thole.OutcomeFailed || got.Error == nil || !strings.Contains(got.Error.Message, "longer than it may") {
 		t.Fatalf("%+v", got)
 	}
-	row, err := r.db.Executors().OfThread(context.Background(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := r.driver.Inspect(context.Background(), row.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := executorclient.Dial(info.Endpoint, info.Token)
-	defer c.Close()
+	c := r.client(id)
 	waitFor(t, func() bool {
 		st, err := c.Status(context.Background())
 		return err == nil && (len(st.Runs) == 0 || st.Runs[0].State == wire.RunEnded)
@@ -319,13 +298,7 @@ func TestATurnThatCannotRunFailsWithANote(t *testing.T) {
 // waitFor polls what has no signal to wait on: another process's state.
 func waitFor(t testing.TB, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	poll.Until(t, "another process", ok)
 }
 
 // An agent that ends before it shows anything is tried once more, also in a warm

@@ -354,6 +354,7 @@ func (still) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string, 
 	return "snap", nil
 }
 func (still) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
+func (still) Away() error                                                      { return nil }
 
 // scripted is the address of a scripted model.
 type scripted string

@@ -32,10 +32,7 @@ func TestWhatADeadExecutordHadRecordedIsRead(t *testing.T) {
 	id := r.thread()
 	turn := r.start(id, "sim: run echo once >> runs.txt ;; say done")
 	<-held
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := r.row(id)
 	info, err := d.Driver.Inspect(ctx, row.ID)
 	if err != nil {
 		t.Fatal(err)

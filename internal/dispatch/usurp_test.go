@@ -18,27 +18,7 @@ import (
 
 // intruder is what an agent may become inside its executor, where executord is the
 // same user: it has the socket and the token and speaks as a dispatcher does.
-func (r *rig) intruder(id thole.ThreadID) *executorclient.Client {
-	r.t.Helper()
-	list, err := r.driver.List(context.Background())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, info := range list {
-		if info.Thread != id {
-			continue
-		}
-		info, err := r.driver.Inspect(context.Background(), info.ID)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		c := executorclient.Dial(info.Endpoint, info.Token)
-		r.t.Cleanup(c.Close)
-		return c
-	}
-	r.t.Fatal("the thread has no executor")
-	return nil
-}
+func (r *rig) intruder(id thole.ThreadID) *executorclient.Client { return r.client(id) }
 
 // allow answers what waits, as the agent.
 func allow(t *testing.T, c *executorclient.Client) {
