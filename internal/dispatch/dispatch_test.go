@@ -23,6 +23,7 @@ import (
 )
 
 func TestATurnGoesThroughEveryPhase(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newWorld(t).rig(t, open(t))
 		id := r.thread()
@@ -60,6 +61,7 @@ func TestATurnGoesThroughEveryPhase(t *testing.T) {
 }
 
 func TestAHumanAnswersInTheMiddle(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
@@ -77,6 +79,7 @@ func TestAHumanAnswersInTheMiddle(t *testing.T) {
 }
 
 func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.ParkAfter = 10 * time.Millisecond })
 	id := r.thread()
 	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
@@ -105,6 +108,7 @@ func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
 }
 
 func TestInterruptAndSteer(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: wait 60s ;; wait 60s ;; say never")
@@ -128,6 +132,7 @@ func TestInterruptAndSteer(t *testing.T) {
 
 // What is said before the agent is up reaches it as soon as it listens, in order.
 func TestSteersWaitForTheAgent(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: wait 10m ;; wait 10m ;; say done")
@@ -145,6 +150,7 @@ func TestSteersWaitForTheAgent(t *testing.T) {
 // The whole executor dies in the middle of a turn: the turn is taken up again in
 // a new one and completes.
 func TestAnExecutorThatDiesIsReplaced(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	first := r.start(id, "sim: say hello")
@@ -177,6 +183,7 @@ func (h *hungry) Starved(thole.ExecutorID) int { return int(h.asked.Add(1)) }
 // An agent that the kernel killed over the memory limit fails its turn with that
 // reason.
 func TestAnAgentThatStarvesSaysSo(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Driver = &hungry{Driver: c.Driver.(*local.Driver)} })
 	id := r.thread()
 	got := r.settled(id, r.start(id, "sim: say begun ;; crash"))
@@ -188,6 +195,7 @@ func TestAnAgentThatStarvesSaysSo(t *testing.T) {
 // A dispatcher stops (as a crash does, its lease is simply not renewed) and
 // another goes on, with no event lost or doubled.
 func TestAnotherDispatcherGoesOn(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		w, db := newWorld(t), open(t)
 		r := w.rig(t, db)
@@ -209,6 +217,7 @@ func TestAnotherDispatcherGoesOn(t *testing.T) {
 }
 
 func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop, c.RemoveAfter = time.Nanosecond, time.Nanosecond })
 	ctx := context.Background()
 	id := r.thread()
@@ -251,6 +260,7 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 
 // An executor is not idle while a user has a terminal open in it.
 func TestAnOpenTerminalIsActivity(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop = time.Nanosecond })
 	ctx := context.Background()
 	id := r.thread()
@@ -281,16 +291,20 @@ func TestAnOpenTerminalIsActivity(t *testing.T) {
 }
 
 func TestATurnThatCannotRunFailsWithANote(t *testing.T) {
-	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.TurnTimeout = 300 * time.Millisecond })
+	t.Parallel()
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.TurnTimeout = time.Second })
 	id := r.thread()
 	turn := r.start(id, "sim: wait 60s")
 	got := r.settled(id, turn)
 	if got.Outcome != thole.OutcomeFailed || got.Error == nil || !strings.Contains(got.Error.Message, "longer than it may") {
 		t.Fatalf("%+v", got)
 	}
-	c := r.client(id)
 	waitFor(t, func() bool {
-		st, err := c.Status(context.Background())
+		info, err := r.driver.Inspect(context.Background(), r.row(id).ID)
+		if err != nil || info.State != executor.Running {
+			return err == nil // the time was over before the executor was up
+		}
+		st, err := r.client(id).Status(context.Background())
 		return err == nil && (len(st.Runs) == 0 || st.Runs[0].State == wire.RunEnded)
 	})
 }
@@ -304,6 +318,7 @@ func waitFor(t testing.TB, ok func() bool) {
 // An agent that ends before it shows anything is tried once more, also in a warm
 // executor, where the turn has not left the queue yet; then it is believed.
 func TestAnAgentThatEndsAtOnceIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	for range 2 {

@@ -36,6 +36,7 @@ func (d *unheard) Inspect(ctx context.Context, id thole.ExecutorID) (executor.In
 // Who does not answer whether a user has a terminal open is asked again and not
 // stopped.
 func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
+	t.Parallel()
 	d := &unheard{}
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) {
 		c.IdleStop = time.Nanosecond
@@ -67,6 +68,7 @@ func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
 // An idle executor whose executord is stuck is stopped by the sweep, after a few
 // looks, and its files are stored.
 func TestAStuckExecutorIsStoppedByTheSweep(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop = time.Nanosecond })
 	ctx := context.Background()
 	id := r.thread()

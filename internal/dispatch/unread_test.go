@@ -17,6 +17,7 @@ import (
 // An executord that dies after its agent came to the end takes nothing with it:
 // what nobody had read yet is read from its log, and nothing is run twice.
 func TestWhatADeadExecutordHadRecordedIsRead(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	held, over := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -60,6 +61,7 @@ func TestWhatADeadExecutordHadRecordedIsRead(t *testing.T) {
 // A run is not begun again under its own name in another executor: its events
 // would be taken for those that the thread has.
 func TestARunWhoseExecutorWentWhileNobodyLooked(t *testing.T) {
+	t.Parallel()
 	w, db := newWorld(t), storetest.SQLite(t)
 	r := w.rig(t, db)
 	id := r.thread()

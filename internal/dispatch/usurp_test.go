@@ -62,6 +62,7 @@ func (r *rig) convicted(id thole.ThreadID, turn thole.TurnID, ask thole.AskID) {
 
 // An agent that answers its own question at executord is not taken for the user.
 func TestAnAgentThatAnswersItselfIsStopped(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newWorld(t).rig(t, open(t))
 		id := r.asking()
@@ -81,6 +82,7 @@ func TestAnAgentThatAnswersItselfIsStopped(t *testing.T) {
 // The agent answers first, then the human, before anybody here has heard of the
 // agent's answer: what the human said is not what was done, even if it is the same.
 func TestAnAnswerBehindTheAgentsOwnIsNotWhatWasDone(t *testing.T) {
+	t.Parallel()
 	for _, said := range []event.Decision{event.DecisionDeny, event.DecisionAllow} {
 		t.Run(string(said), func(t *testing.T) {
 			storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
@@ -107,6 +109,7 @@ func TestAnAnswerBehindTheAgentsOwnIsNotWhatWasDone(t *testing.T) {
 // The server goes between an answer and its resolution, and another dispatcher
 // takes over: the answer is known again, and nobody is blamed.
 func TestAnAnswerIsKnownAgainAfterARestart(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		db := open(t)
 		w := newWorld(t)
@@ -132,6 +135,7 @@ func TestAnAnswerIsKnownAgainAfterARestart(t *testing.T) {
 // A question that was parked is answered by any client, in the next run;
 // and a default of thole's is an answer of thole's.
 func TestParkedAndDefaultAnswersAreOurs(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newWorld(t).rig(t, open(t), func(c *dispatch.Config) { c.ParkAfter = time.Millisecond })
 		id := r.thread()

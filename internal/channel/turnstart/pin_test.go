@@ -42,6 +42,7 @@ func (r *rig) widen() {
 // deliveries may pin it: then the delivered turn runs within the cap, also when the
 // deliverer is replaced in it, and afterwards the settings are the user's again.
 func TestPinnedPermissions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.widen()
 	before, _ := r.allowed()
@@ -74,6 +75,7 @@ func TestPinnedPermissions(t *testing.T) {
 // A turn that is followed no longer keeps its pin until it ends; then the settings
 // are the user's again, without any other delivery.
 func TestPinIsPutBackLate(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.widen()
 	before, _ := r.allowed()
@@ -117,6 +119,7 @@ func TestPinIsPutBackLate(t *testing.T) {
 
 // What the user chooses while a delivered turn runs stays.
 func TestPinLeavesTheUsersChoice(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.widen()
 	r.s.a.Wish.Pin = true
