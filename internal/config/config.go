@@ -71,8 +71,9 @@ type Objects struct {
 type Executor struct {
 	Kind        string        `toml:"kind"`      // local
 	Isolation   string        `toml:"isolation"` // box, none
-	UIDBase     int           `toml:"uid_base"`  // where the server is root
-	Scope       string        `toml:"scope"`     // thread, turn
+	Bubblewrap  string        `toml:"bubblewrap" retired:"isolation"`
+	UIDBase     int           `toml:"uid_base"` // where the server is root
+	Scope       string        `toml:"scope"`    // thread, turn
 	IdleStop    time.Duration `toml:"idle_stop"`
 	RemoveAfter time.Duration `toml:"remove_after"`
 	// OrphanTimeout is how long an executor outlives the last word of its owner.
@@ -354,7 +355,8 @@ func Load(home string, getenv func(string) string, flags map[string]string) (*Co
 	if err := c.overlay(getenv, flags); err != nil {
 		return nil, err
 	}
-	if err := retired(Variable("executor.bubblewrap"), getenv(Variable("executor.bubblewrap"))); err != nil {
+	variable := Variable("executor.bubblewrap")
+	if err := errors.Join(retired(File(home), c.Executor.Bubblewrap), retired(variable, getenv(variable))); err != nil {
 		return nil, err
 	}
 	return &c, c.Validate()

@@ -41,11 +41,10 @@ type Workspaces interface {
 	Sync(ctx context.Context, t ExecutorWorkspace, reason string) (snapshot string, err error)
 	// Verify compares the executor's tree with a snapshot.
 	Verify(ctx context.Context, t ExecutorWorkspace, snapshot string) error
+	// Away is why the store cannot be reached, as far as is known. What needs the
+	// store fails with objects.ErrAway then, and waits.
+	Away() error
 }
-
-// Depot is a Workspaces whose store may be away. Away is why, as far as is known.
-// What needs the store fails with objects.ErrAway then, and waits.
-type Depot interface{ Away() error }
 
 // ExecutorWorkspace is one executor's workspace. Client is nil while it is stopped; Dir is
 // its directory on this machine where the driver has one.

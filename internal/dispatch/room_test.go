@@ -16,6 +16,7 @@ import (
 // An agent that fills the disk ends its turn, by its own code; what it made is
 // saved, a file that only looks large does not count, and the next turn may clean up.
 func TestAnExecutorThatTakesTooMuchDisk(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Room.Disk, c.DiskEvery = 32<<20, 10*time.Millisecond })
 	id := r.thread()
 	turn := r.start(id, "sim: run truncate -s 1T sparse && rm sparse && head -c 40000000 /dev/zero > big ;; hang")
@@ -36,6 +37,7 @@ func TestAnExecutorThatTakesTooMuchDisk(t *testing.T) {
 // Where as many executors run as may, an idle one makes room; while all work, a turn
 // waits and says so.
 func TestNoMoreExecutorsThanMayRun(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.MaxLive = 2 })
 	a, b, c := r.thread(), r.thread(), r.thread()
@@ -73,6 +75,7 @@ func (stuck) Sync(ctx context.Context, _ dispatch.ExecutorWorkspace, _ string) (
 
 // A sync that does not end is ended, and the row says why; the turn keeps its answer.
 func TestASyncHasATimeOutOfItsOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Workspaces, c.SyncTimeout = stuck{w.shelf}, 50*time.Millisecond })
 	id := r.thread()
