@@ -1534,6 +1534,8 @@ export interface components {
             path: string;
         };
         "Post-auth-tokensRequest": {
+            /** @description code of a new login link, used up by this; needed but for a login by link of the last 10 minutes */
+            confirm_code?: string;
             /**
              * Format: int64
              * @description seconds; 90 days when absent, at most the caller's own
