@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,9 +15,14 @@ import (
 var (
 	errDisk = thole.Errorf(thole.CodeGone, "the executor took more disk than it may").
 		WithHint("delete what is not needed in thole thread terminal, or raise executor.disk_mb; the next turn may go on as long as it takes no more")
-	// errFull: as many executors run as may.
-	errFull = errors.New("as many executors run as executor.max_live allows")
 )
+
+// errFull: as many executors run as may.
+type errFull struct {
+	changes int // when that was seen
+}
+
+func (*errFull) Error() string { return "as many executors run as executor.max_live allows" }
 
 // diskPart is how much of its time a look at a disk may take: one in diskPart.
 const diskPart = 20
@@ -63,12 +67,14 @@ func (w *worker) watchDisk(ctx context.Context, id thole.ExecutorID, end context
 	}
 }
 
-// makeRoom is errFull while as many other executors run as may; those that nobody
-// works in are asked to stop, the longest idle one first.
+// makeRoom is errFull while as many other executors run as may; as many of those that
+// nobody works in as turns wait are asked to stop, the longest idle one first.
 func (w *worker) makeRoom(ctx context.Context, id thole.ExecutorID) error {
 	if w.cfg.MaxLive == 0 {
 		return nil
 	}
+	var next thole.TurnID // there is room for it too
+	defer func() { w.hasten(ctx, next) }()
 	w.roomMu.Lock() // one at a time, or two would take the last place
 	defer w.roomMu.Unlock()
 	var live []executor.Row
@@ -86,12 +92,19 @@ func (w *worker) makeRoom(ctx context.Context, id thole.ExecutorID) error {
 			break
 		}
 	}
-	over := len(live) + 1 - w.cfg.MaxLive
-	if over <= 0 {
+	if len(live) < w.cfg.MaxLive {
 		w.booting[id] = true
 		delete(w.leaving, id)
+		w.waiting = slices.DeleteFunc(w.waiting, func(t thole.TurnID) bool { return t == w.lease.Turn })
+		if len(w.waiting) > 0 && len(live)+1 < w.cfg.MaxLive {
+			next = w.waiting[0]
+		}
 		return nil
 	}
+	if !slices.Contains(w.waiting, w.lease.Turn) {
+		w.waiting = append(w.waiting, w.lease.Turn)
+	}
+	over := len(live) + len(w.waiting) - w.cfg.MaxLive
 	slices.SortFunc(live, func(a, b executor.Row) int { return a.LastActive.Compare(b.LastActive) })
 	for _, row := range live {
 		if over == 0 {
@@ -113,7 +126,36 @@ func (w *worker) makeRoom(ctx context.Context, id thole.ExecutorID) error {
 		w.leaving[row.ID] = time.Now()
 		over--
 	}
-	return errFull
+	w.full = &errFull{w.changes}
+	return w.full
+}
+
+// ended lets the turn that waits longest for room look again: this worker's executor is
+// idle now, or gone. One that found no room itself looks again if that changed since.
+func (w *worker) ended(ctx context.Context) {
+	w.roomMu.Lock()
+	var next thole.TurnID
+	switch {
+	case w.full == nil:
+		w.changes++
+		w.waiting = slices.DeleteFunc(w.waiting, func(t thole.TurnID) bool { return t == w.lease.Turn })
+		if len(w.waiting) > 0 {
+			next = w.waiting[0]
+		}
+	case w.full.changes != w.changes:
+		next = w.lease.Turn
+	}
+	w.roomMu.Unlock()
+	w.hasten(ctx, next)
+}
+
+func (w *worker) hasten(ctx context.Context, turn thole.TurnID) {
+	if turn == "" {
+		return
+	}
+	if err := w.cfg.Queue.Hasten(context.WithoutCancel(ctx), turn); err != nil {
+		w.log.Warn("hasten a turn that waits for room", "turn", turn, "err", err) // it looks again by itself
+	}
 }
 
 // booted gives back what makeRoom took: the row says now what runs.
