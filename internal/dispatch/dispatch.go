@@ -176,6 +176,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 		d.claimLoop(intake)
 	})
 	d.wg.Go(func() { d.sweepLoop(intake) })
+	d.wg.Go(func() { d.idleDiskLoop(intake) })
 	return nil
 }
 

@@ -2,19 +2,12 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
-)
-
-var (
-	errDisk = thole.Errorf(thole.CodeGone, "the executor took more disk than it may").
-		WithHint("delete what is not needed in thole thread terminal, or raise executor.disk_mb; the next turn may go on as long as it takes no more")
 )
 
 // errFull: as many executors run as may.
@@ -24,48 +17,9 @@ type errFull struct {
 
 func (*errFull) Error() string { return "as many executors run as executor.max_live allows" }
 
-// diskPart is how much of its time a look at a disk may take: one in diskPart.
-const diskPart = 20
-
-// diskSlack is what a turn that begins beyond the limit may still take: records of
-// the turn itself are written there too.
-const diskSlack = 16 << 20
-
 // askAgain is when an executor that was asked to stop and still runs is asked again,
 // or another one if it works.
 const askAgain = 30 * time.Second
-
-// watchDisk ends a run with errDisk when its executor takes more disk than it may,
-// and more than it took when the run began: what an agent deletes must not be
-// forbidden.
-func (w *worker) watchDisk(ctx context.Context, id thole.ExecutorID, end context.CancelCauseFunc) {
-	driver, ok := w.cfg.Driver.(executor.Disk)
-	if !ok || w.cfg.Room.Disk == 0 {
-		return
-	}
-	limit := w.cfg.Room.Disk
-	for first := true; ; first = false {
-		began := time.Now()
-		upTo := limit
-		if first {
-			upTo = 1 << 62
-		}
-		used, err := driver.DiskUsed(ctx, id, upTo)
-		switch {
-		case err != nil:
-			w.log.Debug("look at the disk of an executor", "executor", id, "err", err)
-		case first:
-			limit = max(limit, used+diskSlack)
-		case used > limit:
-			w.log.Warn("executor took more disk than it may", "executor", id, "thread", w.lease.Thread, "reason", fmt.Sprintf("the limit is %d MB", w.cfg.Room.Disk>>20))
-			end(errDisk)
-			return
-		}
-		if backoff.Sleep(ctx, max(w.cfg.DiskEvery, diskPart*time.Since(began))) != nil {
-			return
-		}
-	}
-}
 
 // makeRoom is errFull while as many other executors run as may; as many of those that
 // nobody works in as turns wait are asked to stop, the longest idle one first.

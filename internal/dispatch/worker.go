@@ -247,7 +247,7 @@ func (w *worker) fail(ctx context.Context, t fold.Turn, why error) error {
 	if permanent(why) {
 		te.Code = thole.ErrBadRequest
 	}
-	if errors.Is(why, executorclient.ErrBeyond) || errors.Is(why, errDisk) {
+	if errors.Is(why, executorclient.ErrBeyond) || beyond(why) {
 		te.Code = thole.ErrLimit
 	}
 	note := event.Item{
