@@ -33,6 +33,8 @@ type boxes struct {
 	mu     sync.Mutex // guards what follows, and is held while a box is made
 	by     map[bool]*walled
 	closed bool
+
+	watcher
 }
 
 // walled is a box and the ports of the machine that it has.
@@ -52,6 +54,7 @@ func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs) *boxes {
 	for i := range cfg.Doors {
 		b.doors = append(b.doors, os.NewFile(uintptr(wire.DoorsAt+i), "control group"))
 	}
+	b.begin()
 	return b
 }
 
@@ -125,6 +128,11 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 	args = append(args, "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
 	path, args := enter(len(b.doors), b.cfg.Bwrap, append(args, box.InitArgs...))
 	made, err := box.Start(ctx, box.Config{Path: path, Args: args, Files: append([]*os.File{filter}, b.doors...)})
+	if err == nil {
+		if err = b.bind(made); err != nil {
+			made.Close()
+		}
+	}
 	if err == nil && b.proxy != nil {
 		err = b.connect(made)
 	}
@@ -206,7 +214,18 @@ func (b *boxes) close() {
 	b.closed = true
 	by := b.by
 	b.mu.Unlock()
+	b.halt()
 	for _, w := range by {
 		w.Close()
 	}
+}
+
+// all are the boxes there are.
+func (b *boxes) all() (list []*box.Box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.by {
+		list = append(list, w.Box)
+	}
+	return list
 }

@@ -74,7 +74,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int) (string, []string, error) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -98,6 +98,14 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	}
 	within := inner(tools, refuses)
 	within.Egress, within.Doors = d.cfg.Egress, doors
+	for _, c := range d.cfg.Groups.Missing() {
+		switch c {
+		case "pids":
+			within.Processes = l.Pids
+		case "memory":
+			within.Memory = l.Memory
+		}
+	}
 	spec, err := json.Marshal(within)
 	if err != nil {
 		return "", nil, err

@@ -18,9 +18,9 @@ import (
 )
 
 // Control groups are shared with the machine's other managers, so executors
-// get theirs only below a group that was given to thole. Other means do not take
-// their place: RLIMIT_NPROC counts a user's processes over all executors and does
-// not bind root, RLIMIT_AS stops CLIs that reserve address space they never use.
+// get theirs only below a group that was given to thole. Without one executord holds
+// its box to memory and processes (executord/watch.go); nothing holds CPUs then.
+// RLIMIT_AS and RLIMIT_DATA would stop CLIs that reserve memory they never use.
 
 // controllers are what limits need.
 var controllers = []string{"cpu", "memory", "pids"}
@@ -64,6 +64,17 @@ func FindGroups(root, path string) Groups {
 		}
 	}
 	return g
+}
+
+// Version is that of the control groups, 0 for none.
+func (g Groups) Version() int {
+	switch {
+	case len(g.dirs) == 0:
+		return 0
+	case g.unified:
+		return 2
+	}
+	return 1
 }
 
 // Missing lists the controllers that cannot be had.

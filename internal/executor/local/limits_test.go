@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
@@ -135,6 +136,41 @@ func TestAForkBombStaysInItsBox(t *testing.T) {
 		}
 		if got := b.run(info, "sim: run echo on"); got != "on\n" {
 			t.Errorf("after it: %q", got)
+		}
+	})
+}
+
+// Where there are no control groups the limits of memory and processes hold all the
+// same; without them the same attacks succeed.
+func TestLimitsWithoutControlGroups(t *testing.T) {
+	t.Parallel()
+	lab.EveryUser(t, func(t *testing.T) {
+		const (
+			fork   = "sim: run sh -c 'n=0; for i in $(seq 120); do sleep 1000 & n=$((n+1)); done; echo $n' 2>&1"
+			memory = `sim: run sh -c 'x=$(head -c 200000000 /dev/zero | tr "\0" a); sleep %d & wait'; echo code $?`
+		)
+		for name, tc := range map[string]struct {
+			limits executor.Limits
+			fork   string
+			hold   int // seconds that the memory is held
+			memory string
+		}{
+			"limits": {executor.Limits{Pids: 60, Memory: 150 << 20}, "fork", 1000, "code 137"},
+			"none":   {executor.Limits{}, "120", 0, "code 0"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				b := limited(t, lab.Bwrap(t), local.Groups{}, tc.limits)
+				info := b.start()
+				if got := b.run(info, fork); !strings.Contains(got, tc.fork) {
+					t.Errorf("120 processes: %q", got)
+				}
+				if got := b.run(info, fmt.Sprintf(memory, tc.hold)); !strings.Contains(got, tc.memory) {
+					t.Errorf("200 MB: %q", got)
+				}
+				if got := b.run(info, "sim: run echo on"); got != "on\n" {
+					t.Errorf("after it: %q", got)
+				}
+			})
 		}
 	})
 }

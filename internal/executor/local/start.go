@@ -68,7 +68,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}
-		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap), len(into)); err != nil {
+		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
 			closeFiles(into)
 			return nil, err
 		}
