@@ -111,6 +111,8 @@ type Dispatcher struct {
 	roomMu  sync.Mutex // guards what follows
 	booting map[thole.ExecutorID]bool
 	leaving map[thole.ExecutorID]time.Time // when they were asked to stop, to make room
+	waiting []thole.TurnID                 // turns for which there was no room, the longest waiting first
+	changes int                            // how often something ended that may have made room
 }
 
 // New makes a dispatcher.
@@ -173,6 +175,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 		d.claimLoop(intake)
 	})
 	d.wg.Go(func() { d.sweepLoop(intake) })
+	d.wg.Go(func() { d.idleDiskLoop(intake) })
 	return nil
 }
 

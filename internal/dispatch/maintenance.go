@@ -191,11 +191,11 @@ const maxLooks = 3
 
 // attended reports whether a user has a terminal open in an executor, and notes
 // that as its activity. An error says that nobody knows.
-func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
+func (d *Dispatcher) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if row.State != executor.RowRunning {
 		return false, nil
 	}
-	info, err := w.cfg.Driver.Inspect(ctx, row.ID)
+	info, err := d.cfg.Driver.Inspect(ctx, row.ID)
 	if err != nil || info.State != executor.Running {
 		return false, err
 	}
@@ -207,7 +207,7 @@ func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if err != nil || status.Terminals == 0 {
 		return false, err
 	}
-	return true, w.cfg.Rows.Touch(ctx, row.ID)
+	return true, d.cfg.Rows.Touch(ctx, row.ID)
 }
 
 const lookTime = 5 * time.Second
@@ -236,6 +236,12 @@ func (w *worker) stop(ctx context.Context, th fold.Thread, id thole.ExecutorID) 
 	}
 	if err := w.unstick(ctx, id); err != nil {
 		return fmt.Errorf("stop executor: %w", err)
+	}
+	if d, ok := w.disk(id); ok && beyond(d.look(ctx, false)) {
+		// Nothing in it may grow while it is saved, nor if that fails.
+		if err := w.cfg.Driver.Stop(ctx, id); err != nil {
+			return fmt.Errorf("stop executor: %w", err)
+		}
 	}
 	if err := w.sync(ctx, th, id, "pre.stop"); err != nil {
 		return fmt.Errorf("sync before stop: %w", err)

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
 
@@ -62,6 +65,71 @@ func TestNoMoreExecutorsThanMayRun(t *testing.T) {
 	}
 	if got := r.settled(a, last); got.Outcome != thole.OutcomeCompleted {
 		t.Errorf("the turn that waited ended %s: %+v", got.Outcome, got.Error)
+	}
+}
+
+// together is a driver that stops no executor before so many are to be stopped.
+type together struct {
+	*local.Driver
+	all chan struct{} // closed when they are
+	n   atomic.Int32  // how many are missing
+}
+
+func (d *together) Stop(ctx context.Context, id thole.ExecutorID) error {
+	if d.n.Add(-1) == 0 {
+		close(d.all)
+	}
+	select {
+	case <-d.all:
+		return d.Driver.Stop(ctx, id)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drowsy is a queue that lets nobody look again by itself.
+type drowsy struct{ queue.Store }
+
+func (q drowsy) PutBack(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error {
+	if delay > 0 {
+		delay = time.Hour
+	}
+	return q.Store.PutBack(ctx, turn, token, delay, why)
+}
+
+// As many idle executors make room as turns wait, all at once, and each turn begins
+// when there is room, not when it happens to look again.
+func TestIdleExecutorsGiveWayAtOnce(t *testing.T) {
+	const n = 3
+	driver := &together{all: make(chan struct{})}
+	driver.n.Store(n)
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) {
+		driver.Driver = c.Driver.(*local.Driver)
+		c.Driver, c.Queue, c.MaxLive = driver, drowsy{c.Queue}, n
+	})
+	for range n {
+		id := r.thread()
+		r.settled(id, r.start(id, "sim: say idle"))
+	}
+	turns := map[thole.ThreadID]thole.TurnID{}
+	for range n {
+		id := r.thread()
+		turns[id] = r.start(id, "sim: say there")
+	}
+	for id, turn := range turns {
+		if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted {
+			t.Errorf("a turn that waited for room ended %s: %+v", got.Outcome, got.Error)
+		}
+	}
+	// More turns than there is room for, and none is idle when they come.
+	for range 2 * n {
+		id := r.thread()
+		turns[id] = r.start(id, "sim: say there")
+	}
+	for id, turn := range turns {
+		if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted {
+			t.Errorf("a turn that waited for room ended %s: %+v", got.Outcome, got.Error)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,10 +28,13 @@ type boxes struct {
 	cfg   wire.Box
 	proxy *egress.Proxy
 	dirs  Dirs
+	doors []*os.File // of the control groups in which all boxes are
 
 	mu     sync.Mutex // guards what follows, and is held while a box is made
 	by     map[bool]*walled
 	closed bool
+
+	watcher
 }
 
 // walled is a box and the ports of the machine that it has.
@@ -46,7 +50,12 @@ func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs) *boxes {
 	if cfg == nil {
 		return nil
 	}
-	return &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, by: map[bool]*walled{}}
+	b := &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, by: map[bool]*walled{}}
+	for i := range cfg.Doors {
+		b.doors = append(b.doors, os.NewFile(uintptr(wire.DoorsAt+i), "control group"))
+	}
+	b.begin()
+	return b
 }
 
 // shared is the box of everything that does not only plan.
@@ -117,7 +126,13 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)
 	}
 	args = append(args, "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
-	made, err := box.Start(ctx, box.Config{Path: b.cfg.Bwrap, Args: append(args, box.InitArgs...), Files: []*os.File{filter}})
+	path, args := enter(len(b.doors), b.cfg.Bwrap, append(args, box.InitArgs...))
+	made, err := box.Start(ctx, box.Config{Path: path, Args: args, Files: append([]*os.File{filter}, b.doors...)})
+	if err == nil {
+		if err = b.bind(made); err != nil {
+			made.Close()
+		}
+	}
 	if err == nil && b.proxy != nil {
 		err = b.connect(made)
 	}
@@ -131,6 +146,21 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		return nil, errors.Join(err, errors.New("the place of the conversation was exchanged"))
 	}
 	return made, nil
+}
+
+// enter is a command line that goes through doors, the descriptors after the filter's,
+// before it becomes another, which does not have them any more. It fails closed: what
+// cannot enter does not run.
+func enter(doors int, name string, args []string) (string, []string) {
+	if doors == 0 {
+		return name, args
+	}
+	through, shut := "", "exec"
+	for fd := box.Socket + 2; fd < box.Socket+2+doors; fd++ {
+		through += "echo 0 >&" + strconv.Itoa(fd) + " && "
+		shut += " " + strconv.Itoa(fd) + ">&-"
+	}
+	return "/bin/sh", slices.Concat([]string{"-c", through + shut + ` && exec "$@"`, "sh", name}, args)
 }
 
 // proxyPort is where programs inside find the proxy.
@@ -184,7 +214,18 @@ func (b *boxes) close() {
 	b.closed = true
 	by := b.by
 	b.mu.Unlock()
+	b.halt()
 	for _, w := range by {
 		w.Close()
 	}
+}
+
+// all are the boxes there are.
+func (b *boxes) all() (list []*box.Box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.by {
+		list = append(list, w.Box)
+	}
+	return list
 }

@@ -49,7 +49,7 @@ func (r *run) cut(end thole.Outcome) bool {
 func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 	defer r.log.Seal() // last: a client that has read to the end may have the run forgotten
 	defer close(r.done)
-	ended := false
+	ended, began := false, time.Now()
 	var broken error // the log, at its first failure
 	var emit func(event.Event)
 	emit = func(ev event.Event) {
@@ -64,6 +64,9 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 		ended = ev.Kind == event.TurnEnded
 		if ended && r.cut(ev.Outcome) {
 			return
+		}
+		if ended {
+			s.boxes.explain(began, &ev)
 		}
 		if ended && broken != nil {
 			ev = endEvent(req.Turn.ID, s.now(), broken, false)

@@ -23,6 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/watchdog"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/internal/workspace/side"
@@ -38,6 +39,8 @@ type ExecutordConfig struct {
 	Providers config.Providers
 	// Box is how to make the agent's box; without one agents run next to executord.
 	Box *wire.Box
+	// Groups are directories of control groups for agents that have no box.
+	Groups []string
 	// Orphan is executor.orphan_timeout; 0 is its default.
 	Orphan time.Duration
 	Logger *slog.Logger
@@ -58,6 +61,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
+	process.Confine(cfg.Groups...)
 	if cfg.Box != nil {
 		if err := ownTmp(filepath.Join(cfg.Dirs.State, "tmp")); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)

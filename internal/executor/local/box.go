@@ -74,7 +74,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool) (string, []string, error) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -97,7 +97,15 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		box.Add("--ro-bind-try", from(p), p)
 	}
 	within := inner(tools, refuses)
-	within.Egress = d.cfg.Egress
+	within.Egress, within.Doors = d.cfg.Egress, doors
+	for _, c := range d.cfg.Groups.Missing() {
+		switch c {
+		case "pids":
+			within.Processes = l.Pids
+		case "memory":
+			within.Memory = l.Memory
+		}
+	}
 	spec, err := json.Marshal(within)
 	if err != nil {
 		return "", nil, err
@@ -107,7 +115,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	if uid == 0 {
 		return name, args, nil
 	}
-	head := append([]string{"executor", "box", strconv.Itoa(uid), strconv.Itoa(len(staged))}, staged...)
+	head := append([]string{"executor", "box", strconv.Itoa(uid), strconv.Itoa(1 + doors), strconv.Itoa(len(staged))}, staged...)
 	return d.cfg.Binary, slices.Concat(head, []string{name}, args), nil
 }
 
@@ -132,9 +140,13 @@ func stand(name string, args []string) (string, []string) {
 	return "/bin/sh", append([]string{"-c", `"$@"; exit $?`, "sh", name}, args...)
 }
 
-// open is executord's command line without walls.
-func (d *Driver) open(id thole.ExecutorID) (string, []string) {
-	return d.cfg.Binary, d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"))
+// open is executord's command line without walls, which puts its agents into groups.
+func (d *Driver) open(id thole.ExecutorID, groups []string) (string, []string) {
+	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"))
+	for _, dir := range groups {
+		args = append(args, "--group", dir)
+	}
+	return d.cfg.Binary, args
 }
 
 func (d *Driver) serve(here, workspace, state, auth, home, tmp string) []string {
