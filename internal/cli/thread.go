@@ -237,11 +237,11 @@ func newThreadArchive(env *Env) *cobra.Command {
 // next message wakes it.
 func newThreadClose(env *Env) *cobra.Command {
 	var p executors.CloseParams
-	var noWait bool
+	var wait, noWait bool
 	cmd := &cobra.Command{
 		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
 		Long: "Asks for the thread's files to be saved and its executor to be stopped, after the turn that runs, and waits until that is done.\n" +
-			"If the files cannot be saved it says why; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
+			"Then it says what happened. If the files cannot be saved it says why and exits with an error; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.All == (len(args) == 1) {
 				return thole.Errorf(thole.CodeInvalid, "name one thread, or say --all").WithHint("thole thread list shows them")
@@ -261,12 +261,15 @@ func newThreadClose(env *Env) *cobra.Command {
 				if len(asked.Threads) == 0 {
 					putln(w, "no executor runs")
 				}
-			}); err != nil || noWait {
+			}); err != nil || noWait || !wait {
 				return err
 			}
 			var failed error
 			for _, id := range asked.Threads {
-				failed = errors.Join(failed, env.awaitStop(ctx, id, asked.Asked))
+				err := env.awaitStop(ctx, id, asked.Asked)
+				if failed = errors.Join(failed, err); err == nil {
+					putln(env.Err, "thole: the files of thread", id, "are saved and its executor has stopped")
+				}
 			}
 			return failed
 		},
@@ -274,6 +277,8 @@ func newThreadClose(env *Env) *cobra.Command {
 	cmd.Flags().BoolVar(&p.All, "all", false, "all threads whose executors run")
 	cmd.Flags().BoolVar(&p.Interrupt, "interrupt", false, "interrupt a turn that is under way instead of waiting for its end")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "ask for it and do not wait until it is done")
+	cmd.Flags().BoolVar(&wait, "wait", true, "wait until it is done and say what happened")
+	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	return cmd
 }
 

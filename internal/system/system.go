@@ -156,7 +156,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	methods := results.methods(deliver)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked.LiveNetwork, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, meter); err != nil {
 			return nil, err
 		}
 	}

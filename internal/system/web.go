@@ -12,8 +12,8 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/httpapi"
@@ -48,7 +48,7 @@ type web struct {
 }
 
 // openWeb binds the address and builds what answers there.
-func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions *session.Manager, threads *thread.Machine, agents *registry.Registry, d *deliveries, methods map[string]daemon.Method, live func(context.Context, thole.ThreadID) []event.Traffic, m *meter) (*web, error) {
+func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions *session.Manager, threads *thread.Machine, agents *registry.Registry, d *deliveries, methods map[string]daemon.Method, asked *executors.Service, m *meter) (*web, error) {
 	m.watch(db)
 	ln, err := listenWeb(ctx, o.Config.HTTP, sessions)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions 
 		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Index: db.Index(), Keys: db.Idempotency(),
 		Sessions: sessions, Cookies: guard.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
-		LiveNetwork: live, UI: o.UI, Version: version.Version, Log: o.Log,
+		LiveNetwork: asked.LiveNetwork, Files: asked, UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

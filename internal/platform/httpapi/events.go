@@ -27,6 +27,7 @@ func (s *Server) eventRoutes() {
 	}, s.userEvents)
 	s.todoRoutes()
 	s.networkRoutes()
+	s.fileRoutes()
 }
 
 // What streams say of themselves, besides the events of sessions.

@@ -58,6 +58,8 @@ type Config struct {
 	DeliveriesChanged func() <-chan struct{}
 	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
 	LiveNetwork func(context.Context, thole.ThreadID) []event.Traffic
+	// Files says how far threads' files are saved; nil: no files are.
+	Files Files
 	// Metrics answers /metrics; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.

@@ -127,6 +127,10 @@ func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (workspace.Entr
 		return workspace.Entry{}, err
 	}
 	e.Mode, e.Mtime = before[0].Mode, before[0].Mtime
+	if f, err := dir.Open(name); err == nil {
+		e.Attrs = s.keepAttrs(beneath.AttrsOf(f))
+		f.Close()
+	}
 	if after := looks(); after == before && start-before[0].Ctime > granularity && start-before[1].Ctime > granularity {
 		for i, end := range []string{"", "-wal", "-journal"} {
 			if before[i] != (beneath.Stat{}) {
@@ -231,7 +235,8 @@ func (s *scan) readCopy(dir *beneath.Dir, name, path string) (workspace.Entry, e
 			return workspace.Entry{}, err
 		}
 		e.Sum = objects.SumOf(buf)
-		return e, s.placeSmall(&e, buf)
+		s.placeSmall(&e, buf)
+		return e, nil
 	}
 	kept := s.req.Copy
 	s.req.Copy = true // the copy goes away; its bytes must be in the stage
