@@ -1,6 +1,7 @@
 package event
 
 import (
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -30,6 +31,23 @@ type Settings struct {
 	Dir          string            `json:"dir,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
 	Options      map[string]string `json:"options,omitempty"`
+	// Network narrows what the thread's agents reach; nil: what the configuration allows.
+	Network *NetworkPolicy `json:"network,omitempty"`
+}
+
+// NetworkPolicy is a policy of the egress proxy, and with "list" the names that it lets
+// through. A value is never changed, only replaced.
+type NetworkPolicy struct {
+	Policy string   `json:"policy" enum:"default,none,gateway,list,open"`
+	Allow  []string `json:"allow,omitempty" maxItems:"256" doc:"example.com, *.example.com or example.com:443; of policy list"`
+}
+
+// Equal reports whether two policies are the same.
+func (n *NetworkPolicy) Equal(other *NetworkPolicy) bool {
+	if n == nil || other == nil {
+		return n == other
+	}
+	return n.Policy == other.Policy && slices.Equal(n.Allow, other.Allow)
 }
 
 // Status is derived from (loaded, open turn, pending asks, last outcome).

@@ -261,12 +261,24 @@ func listen(port uint16) (int, error) {
 	return fd, err
 }
 
+// dial connects to whoever listens on the port, by IPv4 or else by IPv6: "localhost"
+// is either to a program inside.
 func dial(port uint16) (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := dialAt(unix.AF_INET, loopback(port))
+	if errors.Is(err, unix.ECONNREFUSED) {
+		if six, err := dialAt(unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}}); err == nil {
+			return six, nil
+		}
+	}
+	return fd, err
+}
+
+func dialAt(family int, at unix.Sockaddr) (int, error) {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err = unix.Connect(fd, loopback(port)); errors.Is(err, unix.EINPROGRESS) {
+	if err = unix.Connect(fd, at); errors.Is(err, unix.EINPROGRESS) {
 		err = connected(fd)
 	}
 	if err != nil {

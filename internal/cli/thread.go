@@ -23,7 +23,7 @@ func newThread(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "thread", Short: "Start, watch and steer agent threads"}
 	cmd.AddCommand(
 		newThreadList(env), newThreadStart(env), newThreadShow(env), newThreadSend(env), newThreadTail(env),
-		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadTerminal(env), newThreadNetwork(env), newThreadClose(env), newThreadDelete(env),
+		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadTerminal(env), newThreadPort(env), newThreadNetwork(env), newThreadClose(env), newThreadDelete(env),
 	)
 	return cmd
 }
@@ -140,6 +140,7 @@ func oneLine(s string, n int) string {
 
 func newThreadStart(env *Env) *cobra.Command {
 	var id, model, dir, profile string
+	var network reach
 	cmd := &cobra.Command{
 		Use: "start [MESSAGE]", Short: "Start a thread, and send it a message", Args: cobra.MaximumNArgs(1),
 		Long: "Makes a thread and prints its id. With a message it follows the turn to its end as thole thread send does.",
@@ -175,6 +176,11 @@ func newThreadStart(env *Env) *cobra.Command {
 					return "", err
 				}
 				f.started(v)
+				if set := network.policy(); set != nil { // before anything runs
+					if err := env.ask(ctx, executors.MethodNetwork, executors.NetworkParams{Thread: thole.ThreadID(v.Thread.ID), Set: set}, nil); err != nil {
+						return "", err
+					}
+				}
 				if text == "" {
 					return "", nil
 				}
@@ -186,6 +192,7 @@ func newThreadStart(env *Env) *cobra.Command {
 	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
 	cmd.Flags().StringVar(&dir, "dir", "", "directory the thread is listed under; its turns run in a workspace of their own")
 	cmd.Flags().StringVar(&profile, "profile", "", "plan, ask, edit or full")
+	network.flags(cmd, "network")
 	return cmd
 }
 

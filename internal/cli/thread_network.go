@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -11,22 +13,60 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/daemon/executors"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/platform/view"
 )
 
 func newThreadNetwork(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "network THREAD", Short: "Show what a thread's turns connected to", Args: cobra.ExactArgs(1),
+	var set reach
+	cmd := &cobra.Command{
+		Use: "network THREAD", Short: "Show what a thread's turns connected to, and set what they may", Args: cobra.ExactArgs(1),
 		Long: "Lists every target that the processes of a thread's agent connected to or were refused, by turn: connections, bytes\n" +
-			"and times. A turn is recorded when it ends; before that its executor is asked. egress.policy says what is refused.",
+			"and times. A turn is recorded when it ends; before that its executor is asked. With --set the thread may reach less\n" +
+			"than egress.policy allows, from now on: open connections that it refuses are cut. No thread may reach more.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var r executors.NetworkResult
-			if err := env.ask(cmd.Context(), executors.MethodNetwork, executors.NetworkParams{Thread: thole.ThreadID(args[0])}, &r); err != nil {
+			if err := env.ask(cmd.Context(), executors.MethodNetwork, executors.NetworkParams{Thread: thole.ThreadID(args[0]), Set: set.policy()}, &r); err != nil {
 				return err
 			}
-			return env.print(r, func(w io.Writer) { printNetwork(w, r.Runs) })
+			return env.print(r, func(w io.Writer) { printReach(w, r.Reach); printNetwork(w, r.Runs) })
 		},
 	}
+	set.flags(cmd, "set")
+	return cmd
+}
+
+// reach is a thread's policy as flags say it.
+type reach struct {
+	name  string
+	allow []string
+}
+
+func (r *reach) flags(cmd *cobra.Command, name string) {
+	cmd.Flags().StringVar(&r.name, name, "", "what the agent may reach over the network: none, gateway (its models), list, open, or default (what the configuration allows)")
+	cmd.Flags().StringArrayVar(&r.allow, "allow", nil, "HOST[:PORT] or *.HOST of policy list, which it implies; may be repeated")
+}
+
+// policy is nil where no flag was given.
+func (r *reach) policy() *event.NetworkPolicy {
+	if r.name == "" && len(r.allow) == 0 {
+		return nil
+	}
+	return &event.NetworkPolicy{Policy: cmp.Or(r.name, string(egress.List)), Allow: r.allow}
+}
+
+func printReach(w io.Writer, r view.Reach) {
+	text := "network " + r.Policy
+	if len(r.Allow) > 0 {
+		text += ": " + strings.Join(r.Allow, ", ")
+	}
+	if r.Policy != r.Ceiling {
+		text += " (egress.policy " + r.Ceiling + ")"
+	}
+	if len(r.Models) > 0 {
+		text += "; models " + strings.Join(r.Models, ", ")
+	}
+	putln(w, text)
 }
 
 func printNetwork(w io.Writer, runs []view.RunNetwork) {

@@ -194,7 +194,7 @@ func Default() Config {
 		Objects: Objects{Kind: "dir", Style: "auto", Credentials: "auto"},
 		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
 			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512, DiskMB: 20480, MaxLive: 64, SyncTimeout: 30 * time.Minute},
-		Egress:   Egress{Policy: string(egress.Open)},
+		Egress:   Egress{Policy: string(egress.Default(false))},
 		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
 		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail", ApprovalTimeout: 24 * time.Hour, ApprovalPolicy: "fail"},

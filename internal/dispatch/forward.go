@@ -94,10 +94,26 @@ func (w *worker) forward(ctx context.Context, p *place, run wire.Run, sub *threa
 			for _, ev := range batch.Events {
 				if ev.Turn == w.lease.Turn {
 					f.event(ctx, ev)
+				} else if ev.Kind == event.ThreadUpdated && ev.Settings != nil {
+					f.setNetwork(ctx, ev.Settings.Network)
 				}
 			}
 		}
 	}
+}
+
+// setNetwork tells the executor what the thread may reach now, if it was told otherwise.
+func (f *forwarder) setNetwork(ctx context.Context, n *event.NetworkPolicy) {
+	if f.network.Equal(n) {
+		return
+	}
+	f.network = n
+	f.retryUntilSent(ctx, "network policy", func() error {
+		if f.network != n {
+			return nil // a later one is on its way
+		}
+		return f.place.client.SetNetwork(ctx, n)
+	})
 }
 
 // watch subscribes to what the thread records.
@@ -185,6 +201,7 @@ func (f *forwarder) later(ctx context.Context, d time.Duration, do func()) *time
 // by their id, so a repeat is harmless; an ask that the run waits on and the
 // thread has settled gets its answer.
 func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot, asks bool) {
+	f.setNetwork(ctx, s.Thread.Settings.Network)
 	if s.Open == nil || s.Open.ID != f.lease.Turn {
 		f.cancel(ctx)
 		return

@@ -154,6 +154,8 @@ func runID(t fold.Turn) thole.TurnID {
 // the agent's own session and asks it to go on.
 func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id thole.TurnID) (wire.RunRequest, error) {
 	s := t.Settings
+	s.Network = th.Settings.Network // as it is now, not as it was when the turn was sent
+	w.network = s.Network
 	req := wire.RunRequest{
 		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Settings: s},
 		For:  t.ID, Thread: th.ID, Provider: s.Provider,

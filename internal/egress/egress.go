@@ -34,6 +34,15 @@ const (
 // Policies lists every policy, the strictest first.
 var Policies = []Policy{None, Gateway, List, Open}
 
+// Default is the policy where nobody chose one: on a machine of one's own, or on a
+// server that a team shares.
+func Default(team bool) Policy {
+	if team {
+		return List
+	}
+	return Open
+}
+
 // Config is what a proxy allows and how it dials. The zero value allows nothing.
 type Config struct {
 	Policy Policy
@@ -80,6 +89,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	closed  bool
 	held    map[io.Closer]bool // listeners and clients
+	flows   map[*flow]bool     // open ways to a target
 	running sync.WaitGroup
 }
 
@@ -110,7 +120,7 @@ func New(c Config) (*Proxy, error) {
 	if c.Own == nil {
 		c.Own = interfaceAddresses
 	}
-	p := &Proxy{c: c, rules: r, slots: make(chan struct{}, c.MaxConnections), tick: min(time.Second, c.Idle), accepted: make(chan net.Conn), held: map[io.Closer]bool{}}
+	p := &Proxy{c: c, rules: r, slots: make(chan struct{}, c.MaxConnections), tick: min(time.Second, c.Idle), accepted: make(chan net.Conn), held: map[io.Closer]bool{}, flows: map[*flow]bool{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.web = newWeb(p)
 	p.running.Go(func() { _ = p.web.Serve(handoff{p}) })
@@ -120,9 +130,39 @@ func New(c Config) (*Proxy, error) {
 // Allow adds model endpoints to those of Config.
 func (p *Proxy) Allow(models ...string) error { return p.rules.allow(models) }
 
+// Models lists the model endpoints.
+func (p *Proxy) Models() []string {
+	var out []string
+	p.rules.models.Range(func(k, _ any) bool { out = append(out, k.(string)); return true })
+	slices.Sort(out)
+	return out
+}
+
 // Serve accepts connections from l until Close or an error of l, and closes l. It returns
 // nil after Close. One proxy serves any number of listeners.
-func (p *Proxy) Serve(l net.Listener) error {
+func (p *Proxy) Serve(l net.Listener) error { return p.accept(l, p.serve) }
+
+// Pass is Serve for clients that know of no proxy: each connection goes to one target, if
+// the policy lets it.
+func (p *Proxy) Pass(l net.Listener, to string) error {
+	t, err := parseTarget(to)
+	if err != nil {
+		return err
+	}
+	return p.accept(l, func(c *client) {
+		defer p.running.Done()
+		defer c.Close()
+		s, f, err := p.begin(p.ctx, "forward", t)
+		if err != nil {
+			return
+		}
+		defer f.end()
+		defer s.Close()
+		p.relay(c.Conn, nil, s, f)
+	})
+}
+
+func (p *Proxy) accept(l net.Listener, serve func(*client)) error {
 	defer func() {
 		_ = l.Close()
 		p.mu.Lock()
@@ -163,7 +203,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 			_ = c.Close()
 			return nil
 		}
-		go p.serve(c)
+		go serve(c)
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 
 // Connection is one connection as it ended.
 type Connection struct {
-	Protocol       string // connect, http, socks5
+	Protocol       string // connect, http, socks5, forward
 	Host           string // as the client named it, in lower case
 	Port           int
 	Address        string // what was dialled, "" for nothing
@@ -111,6 +111,8 @@ func (m *meter) list(clear bool) []Total {
 // flow is one connection while it lasts.
 type flow struct {
 	p  *Proxy
+	to target
+	s  *stream
 	mu sync.Mutex
 	Connection
 }
@@ -122,8 +124,18 @@ func (p *Proxy) begin(ctx context.Context, protocol string, t target) (*stream, 
 	f := p.record(start, protocol, t, s, err)
 	if err != nil {
 		f.end()
+		return nil, f, err
 	}
-	return s, f, err
+	f.to, f.s = t, s
+	p.mu.Lock()
+	p.flows[f] = true
+	p.mu.Unlock()
+	if r := p.rules.byName(t); r != nil { // narrowed while it was opened
+		_ = s.Close()
+		f.end()
+		return nil, f, r
+	}
+	return s, f, nil
 }
 
 // reject records a target that cannot even be parsed.
@@ -161,6 +173,9 @@ func (f *flow) count(sent, received int64) {
 
 // end logs the connection. It is called once.
 func (f *flow) end() {
+	f.p.mu.Lock()
+	delete(f.p.flows, f)
+	f.p.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.Duration = time.Since(f.Start)

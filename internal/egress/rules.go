@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Refusal is the error of a connection that policy or address forbids. Its text says
@@ -30,6 +31,7 @@ type rules struct {
 	names   []name
 	private map[string]bool // by target
 	models  *sync.Map       // the same; some come later
+	narrow  *atomic.Pointer[narrow]
 }
 
 type name struct {
@@ -48,7 +50,7 @@ func (n name) matches(t target) bool {
 }
 
 func newRules(c Config) (rules, error) {
-	r := rules{policy: c.Policy, private: map[string]bool{}, models: &sync.Map{}}
+	r := rules{policy: c.Policy, private: map[string]bool{}, models: &sync.Map{}, narrow: &atomic.Pointer[narrow]{}}
 	if c.Policy == "" {
 		r.policy = None
 	}
@@ -129,6 +131,11 @@ func (r rules) named(t target) bool { return r.model(t) || r.private[t.String()]
 // byName refuses what the policy forbids whatever the address is, so that a refused
 // name is not even looked up.
 func (r rules) byName(t target) *Refusal {
+	if n := r.narrow.Load(); n != nil {
+		if refusal := n.refuse(t, r.model(t)); refusal != nil {
+			return refusal
+		}
+	}
 	switch {
 	case r.policy == None:
 		return &Refusal{t.String(), `egress.policy "none" allows no connection`, `a person can set egress.policy to "gateway", "list" or "open"`}

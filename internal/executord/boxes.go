@@ -3,6 +3,7 @@ package executord
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,17 +88,22 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 		w = &walled{Box: made, ports: map[uint16]bool{}}
 		b.by[plan] = w
 	}
-	ports, remote := endpoints(g, providerName)
-	if b.proxy != nil {
-		if err := b.proxy.Allow(remote...); err != nil {
+	if b.proxy == nil || providerName == "" {
+		return w.Box, nil
+	}
+	models := g.Models(providerName)
+	for i, model := range models {
+		port, local := onLoopback(model)
+		if local {
+			models[i] = net.JoinHostPort("localhost", strconv.Itoa(int(port)))
+		}
+		if err := b.proxy.Allow(models[i]); err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "lead the agent to its model: %w", err)
 		}
-	}
-	for _, port := range ports {
-		if w.ports[port] {
+		if !local || w.ports[port] {
 			continue
 		}
-		if err := forward(w.Box, port); err != nil {
+		if err := b.forward(w.Box, port, models[i]); err != nil {
 			return nil, thole.Errorf(thole.CodeUnavailable, "lead the agent to its model on port %d: %w", port, err).
 				WithHint("a program of the agent has taken that port; stop the executor and start it again")
 		}

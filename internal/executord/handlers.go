@@ -20,6 +20,9 @@ func (s *Server) run(_ context.Context, req wire.RunRequest) (wire.Run, error) {
 	if !thole.ValidUUID(string(req.Turn.ID)) || !thole.ValidUUID(string(req.For)) || req.Thread == "" {
 		return wire.Run{}, thole.Errorf(thole.CodeInvalid, "run, turn and thread ids are required")
 	}
+	if err := s.narrow(req.Session.Network); err != nil {
+		return wire.Run{}, err
+	}
 	r, err := s.runs.begin(req, s)
 	if err != nil {
 		return wire.Run{}, err

@@ -1,6 +1,7 @@
 package executord
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -38,7 +39,33 @@ func (s *Server) network(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	if s.cfg.Proxy != nil {
+		out.Models = s.cfg.Proxy.Models()
+	}
 	jsonhttp.Write(w, http.StatusOK, out)
+}
+
+// narrow lets the thread's agents reach no more than its policy allows. Where nothing
+// can hold it, it is refused: a policy that does not hold is none.
+func (s *Server) narrow(n *event.NetworkPolicy) error {
+	if n == nil {
+		n = &event.NetworkPolicy{Policy: string(egress.Open)}
+	}
+	if s.cfg.Proxy == nil {
+		if n.Policy != string(egress.Open) && s.boxes == nil {
+			return thole.Errorf(thole.CodeUnsupported, "the thread's network is to be %q, and agents run without walls here (executor.isolation)", n.Policy).
+				WithHint("thole thread network THREAD --set default")
+		}
+		return nil
+	}
+	if err := s.cfg.Proxy.Narrow(egress.Policy(n.Policy), n.Allow); err != nil {
+		return thole.Errorf(thole.CodeInvalid, "the thread's network: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) setNetwork(_ context.Context, req wire.NetworkRequest) (struct{}, error) {
+	return struct{}{}, s.narrow(req.Network)
 }
 
 // networkEvent is what a run that ends has to say about the network, false for nothing.

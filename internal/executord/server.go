@@ -75,6 +75,7 @@ type Server struct {
 	boxes     *boxes
 	token     [32]byte
 	boot      string
+	ports     chan struct{} // one for each connection into the box
 	started   time.Time
 	release   func() // of what is prepared for the next CLI
 }
@@ -94,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, logger: cfg.Logger, now: cfg.Now, token: sha256.Sum256([]byte(cfg.Token)),
 		boxes: newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs),
-		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(),
+		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(), ports: make(chan struct{}, maxPorts),
 	}
 	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, warm: map[thole.ThreadID]warmSession{}}
 	var err error
@@ -142,6 +143,8 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /ack", jsonhttp.Handle(maxBody, s.ack))
 	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("GET /network", s.network)
+	mux.Handle("POST /network", jsonhttp.Handle(maxBody, s.setNetwork))
+	mux.HandleFunc("GET /ports/{port}", s.port)
 	mux.HandleFunc("GET /runs/{run}/events", s.events)
 	mux.HandleFunc("GET /human-loop/pending", s.pending)
 	mux.HandleFunc("GET /runs/{run}/todos", s.todos)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +18,11 @@ import (
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/httpapi"
+	"github.com/tholehq/thole/internal/platform/preview"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/version"
 )
@@ -37,6 +40,8 @@ type Page struct {
 // web serves the page and the REST interface.
 type web struct {
 	api      *httpapi.Server
+	ports    *preview.Previews
+	threads  *thread.Machine
 	srv      *http.Server
 	ln       net.Listener
 	at       address
@@ -56,17 +61,23 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions 
 	}
 	s.closes(func() error { _ = ln.Close(); return nil }) // again, where it was served
 	at := addressOf(o.Config.HTTP, ln.Addr())
+	page := &url.URL{Scheme: "http", Host: ln.Addr().String()} // browsers of this machine come here, whatever stands in front
+	if o.Config.HTTP.TLSCert != "" {
+		page.Scheme = "https"
+	}
+	ports := preview.New(preview.Config{Page: page, Running: asked.Running, Dial: asked.DialPort})
+	s.closes(func() error { ports.CloseAll(); return nil })
 	api, err := httpapi.New(httpapi.Config{
 		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Index: db.Index(), Keys: db.Idempotency(),
 		Sessions: sessions, Cookies: guard.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
-		LiveNetwork: asked.LiveNetwork, Files: asked, UI: o.UI, Version: version.Version, Log: o.Log,
+		LiveNetwork: asked.LiveNetwork, Files: asked, Network: asked, Previews: ports, UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &web{
-		api: api, srv: &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, ln: ln, at: at, sessions: sessions,
+		api: api, ports: ports, threads: threads, srv: &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, ln: ln, at: at, sessions: sessions,
 		note: joinWarnings(doctor.Unwalled(o.Config.Executor), at.warning), log: o.Log, done: make(chan struct{}),
 	}, nil
 }
@@ -85,6 +96,7 @@ func (p *web) start(ctx context.Context) (err error) {
 }
 
 func (p *web) stop(ctx context.Context) error {
+	p.ports.CloseAll()
 	err := p.api.Shutdown(ctx)
 	if e := p.srv.Shutdown(ctx); e != nil {
 		err = errors.Join(err, p.srv.Close())
@@ -103,9 +115,18 @@ func (p *web) link(ctx context.Context) (Page, error) {
 // methods are served on the home's socket where there is a page.
 func (p *web) methods() map[string]daemon.Method {
 	if p == nil {
-		return nil
+		return map[string]daemon.Method{MethodPort: func(context.Context, thole.Actor, json.RawMessage) (any, error) { return nil, errNoPage() }}
 	}
-	return map[string]daemon.Method{MethodLogin: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return p.link(ctx) }}
+	return map[string]daemon.Method{
+		MethodLogin: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) { return p.link(ctx) },
+		MethodPort: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var in PortParams
+			if err := strictjson.Unmarshal(params, &in); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "thread port: %w", err)
+			}
+			return p.port(ctx, actor, in)
+		},
+	}
 }
 
 // announce reports where the page is, if there is one.

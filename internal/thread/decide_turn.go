@@ -203,6 +203,9 @@ func merge(base event.Settings, over *event.Settings) event.Settings {
 	set((*string)(&base.Profile), string(over.Profile))
 	set(&base.Dir, over.Dir)
 	set(&base.Instructions, over.Instructions)
+	if over.Network != nil {
+		base.Network = over.Network
+	}
 	if len(over.Options) > 0 {
 		options := maps.Clone(base.Options)
 		if options == nil {
@@ -237,5 +240,5 @@ func settle(t fold.Thread, next event.Settings) (event.Settings, error) {
 
 func equal(a, b event.Settings) bool {
 	return maps.Equal(a.Options, b.Options) && a.Provider == b.Provider && a.Model == b.Model && a.Effort == b.Effort &&
-		a.Profile == b.Profile && a.Dir == b.Dir && a.Instructions == b.Instructions
+		a.Profile == b.Profile && a.Dir == b.Dir && a.Instructions == b.Instructions && a.Network.Equal(b.Network)
 }

@@ -50,7 +50,7 @@ func newRig(t *testing.T, name string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Tools: func() local.Tools {
+	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Tools: func() local.Tools {
 		return local.Tools{Readable: []string{cli}, Env: map[string]string{config.Variable("providers." + name): cli}}
 	}})
 	id := thole.NewID[thole.ExecutorID](time.Now())

@@ -6,10 +6,12 @@ package executors
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
@@ -23,13 +25,16 @@ type Config struct {
 	Queue      *store.Queue
 	Driver     executor.Driver
 	Files      *depot.Depot
-	Log        *slog.Logger
+	// Egress is what the configuration lets agents reach.
+	Egress egress.Config
+	Log    *slog.Logger
 }
 
 // Service answers on the home's socket. Safe for concurrent use.
 type Service struct {
 	cfg       Config
 	terminals atomic.Int64 // open ones
+	applying  sync.Mutex   // held while an executor is told what its thread may reach
 }
 
 // New makes a service.

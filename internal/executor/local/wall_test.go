@@ -97,6 +97,7 @@ func TestAModelOfTheMachineIsReached(t *testing.T) {
 	}))
 	defer model.Close()
 	b := setup(t, lab.Bwrap(t))
+	b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}})
 	info := b.start()
 	req := b.request("sim: run curl -s -m 20 -d question $OPENAI_BASE_URL/v1", thole.ProfileFull)
 	req.Grant = provider.Grant{Env: map[string]string{"OPENAI_BASE_URL": model.URL}}

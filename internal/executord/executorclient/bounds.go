@@ -18,6 +18,7 @@ const (
 	maxAnswer = 8 << 20
 	maxLine   = 8 << 20 // one event
 	maxBatch  = 1 << 20 // events are handed over when they are more bytes than this
+	maxModels = 64
 	soon      = 5 * time.Minute
 	// MaxEvents is how many one run may report.
 	MaxEvents = 2_000_000

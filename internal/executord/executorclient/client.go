@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -31,6 +32,7 @@ type Client struct {
 	base  string
 	token string
 	http  *http.Client
+	dial  func(context.Context) (net.Conn, error)
 	probe time.Duration
 	soon  time.Duration // in which a call that moves no files is answered
 }
@@ -39,11 +41,13 @@ type Client struct {
 func Dial(endpoint, token string) *Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
 	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, probe: probeEvery, soon: soon}
+	c.dial = func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(endpoint, "http://"))
+	}
 	if path, ok := cutUnix(endpoint); ok {
 		c.base = "http://executord"
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		}
+		c.dial = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", path) }
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }
 	}
 	return c
 }
@@ -98,9 +102,16 @@ func (c *Client) Status(ctx context.Context) (wire.Status, error) {
 // Network asks what the executor's processes exchanged with the network since its last run ended, with
 // targets that showed no sign of life since after left out. An executord of an earlier version has no
 // answer: CodeNotFound.
-func (c *Client) Network(ctx context.Context, after time.Time) ([]event.Traffic, error) {
+func (c *Client) Network(ctx context.Context, after time.Time) (wire.Network, error) {
 	n, err := call[wire.Network](ctx, c, "GET", "/network?after="+strconv.FormatInt(max(0, after.UnixMilli()), 10), nil)
-	return event.BoundTraffic(n.Traffic), err
+	n.Traffic, n.Models = event.BoundTraffic(n.Traffic), n.Models[:min(len(n.Models), maxModels)]
+	return n, err
+}
+
+// SetNetwork sets what the thread's agents reach, nil for what the configuration allows.
+func (c *Client) SetNetwork(ctx context.Context, n *event.NetworkPolicy) error {
+	_, err := call[struct{}](ctx, c, "POST", "/network", wire.NetworkRequest{Network: n})
+	return err
 }
 
 // Pending lists the asks that wait for a human.

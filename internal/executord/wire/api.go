@@ -81,6 +81,14 @@ type Status struct {
 // Network is what the executor's processes exchanged with the network since the last run ended.
 type Network struct {
 	Traffic []event.Traffic `json:"traffic"`
+	// Models are the model endpoints that pass every policy but none, HOST:PORT.
+	Models []string `json:"models,omitempty"`
+}
+
+// NetworkRequest sets what the thread's agents reach, at once; nil: what the
+// configuration allows.
+type NetworkRequest struct {
+	Network *event.NetworkPolicy `json:"network"`
 }
 
 // SteerRequest adds input to a run.

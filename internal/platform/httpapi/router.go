@@ -68,6 +68,8 @@ func scopeOf(r *http.Request) session.Scope {
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/auth/tokens"), strings.HasPrefix(path, "/auth/logins"):
 		return session.ScopeAdmin
+	case strings.HasPrefix(path, "/sessions/") && strings.Contains(path, "/ports") && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return session.ScopeAdmin
 	case path == "/auth/logout", path == "/auth/tickets": // of the caller's own
 		return session.ScopeRead
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:

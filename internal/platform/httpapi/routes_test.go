@@ -31,7 +31,7 @@ func mine(g *rig) map[string]string {
 	g.me.call(201, "POST", "/auth/tokens", obj{"name": secret}, &token)
 	return map[string]string{
 		"session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
-		"token_id": token["id"].(string), "login_id": g.me.id, "chat_id": id,
+		"token_id": token["id"].(string), "login_id": g.me.id, "chat_id": id, "port": "8080",
 		"job_id": "01900000-0000-7000-8000-000000000001", "batch_id": "01900000-0000-7000-8000-000000000002",
 	}
 }
@@ -47,6 +47,7 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /sessions":                                         obj{"id": ids["session_id"], "provider": "test"},
 		"PATCH /sessions/{session_id}":                           obj{"name": "taken"},
 		"POST /sessions/{session_id}/fork":                       obj{},
+		"POST /sessions/{session_id}/ports":                      obj{"port": 8080},
 		"POST /sessions/{session_id}/runs":                       obj{"text": "x"},
 		"POST /runs/{run_id}/steer":                              obj{"text": "x"},
 		"POST /sessions/{session_id}/queue":                      obj{"text": "x"},

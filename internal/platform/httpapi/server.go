@@ -23,8 +23,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/platform/guard"
+	"github.com/tholehq/thole/internal/platform/preview"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
@@ -56,10 +57,14 @@ type Config struct {
 	Deliveries func(method string) Method
 	// DeliveriesChanged returns a channel that is closed at the next change.
 	DeliveriesChanged func() <-chan struct{}
-	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
-	LiveNetwork func(context.Context, thole.ThreadID) []event.Traffic
 	// Files says how far threads' files are saved; nil: no files are.
 	Files Files
+	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
+	LiveNetwork func(context.Context, thole.ThreadID) wire.Network
+	// Network decides what sessions may reach; nil: they cannot be given a policy.
+	Network NetworkControl
+	// Previews show web servers of agents, on origins of their own; nil: none.
+	Previews *preview.Previews
 	// Metrics answers /metrics; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.
@@ -181,6 +186,10 @@ func plainKey(s string, limit int) bool {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Previews.Owns(r) { // an agent's origin: nothing of ours answers there
+		s.cfg.Previews.ServeHTTP(w, r)
+		return
+	}
 	trace := traceFor(r)
 	ctx := context.WithValue(r.Context(), traceKey, trace)
 	r = r.WithContext(ctx)

@@ -157,9 +157,14 @@ func (s *Server) sessionRoutes() {
 			Name string `json:"name,omitempty"`
 			Dir  string `json:"dir,omitempty"`
 			Settings
+			NetworkIn
 		}
 	}) (*tagged[view.Session], error) {
-		settings := in.Body.over(event.Settings{Dir: in.Body.Dir})
+		network, err := in.Body.check(s)
+		if err != nil {
+			return nil, err
+		}
+		settings := in.Body.over(event.Settings{Dir: in.Body.Dir, Network: network})
 		return taggedSession(s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Key))
 	})
 	op(s, "GET", "/sessions/{session_id}", "Read a session", 200, func(ctx context.Context, in *SessionID) (*tagged[view.Session], error) {
@@ -202,16 +207,30 @@ func (s *Server) editSession(ctx context.Context, in *struct {
 		Name     *string `json:"name,omitempty"`
 		Archived *bool   `json:"archived,omitempty"`
 		Settings
+		NetworkIn
 	}
 }) (*tagged[view.Session], error) {
+	network, err := in.Body.check(s)
+	if err != nil {
+		return nil, err
+	}
 	u := thread.Update{Name: in.Body.Name, Archived: in.Body.Archived}
-	if in.Body.any() {
+	if in.Body.any() || in.Body.Network != nil {
 		if err := s.usable(in.Body.over(event.Settings{}).Provider); err != nil {
 			return nil, err
 		}
-		u.Change = in.Body.over
+		u.Change = func(now event.Settings) event.Settings {
+			if in.Body.Network != nil {
+				now.Network = network
+			}
+			return in.Body.over(now)
+		}
 	}
-	return taggedSession(s.cfg.Threads.Update(ctx, actorOf(ctx), in.thread(), u, unless(in.MatchIn, sessionTag)))
+	t, err := s.cfg.Threads.Update(ctx, actorOf(ctx), in.thread(), u, unless(in.MatchIn, sessionTag))
+	if err == nil && in.Body.Network != nil {
+		err = s.cfg.Network.ApplyNetwork(context.WithoutCancel(ctx), in.thread())
+	}
+	return taggedSession(t, err)
 }
 
 // snapshotOut is a session at one position of its log.

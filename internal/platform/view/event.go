@@ -74,11 +74,13 @@ type Settings struct {
 	Dir              string            `json:"dir,omitempty"`
 	Instructions     string            `json:"instructions,omitempty"`
 	ProviderOptions  map[string]string `json:"provider_options,omitempty"`
+	// Network is absent where the configuration decides alone.
+	Network *event.NetworkPolicy `json:"network,omitempty"`
 }
 
 // OfSettings is settings in the words of HTTP.
 func OfSettings(s event.Settings) Settings {
-	return Settings{s.Provider, s.Model, s.Effort, string(s.Profile), s.Dir, s.Instructions, s.Options}
+	return Settings{s.Provider, s.Model, s.Effort, string(s.Profile), s.Dir, s.Instructions, s.Options, s.Network}
 }
 
 // TypeOf is an event kind's public name.

@@ -21,10 +21,29 @@ type CLI struct {
 	// Project is the directory of its settings in a project, and Home that of its data
 	// in the user's home; Data is where the latter leads below the agents' data.
 	Project, Home, Data string
-	// Models are where it goes by itself, HOST:PORT: they pass every egress policy but
-	// none.
-	Models []string
+	// Models are where it goes by itself, HOST:PORT, unless BaseURLs or Keyed say
+	// otherwise: they pass every egress policy but none.
+	Models   []string
+	BaseURLs BaseURLs
+	Keyed    []Keyed
 }
+
+// BaseURLs say where the places of models are configured.
+type BaseURLs struct {
+	Env      []string // variables that hold one
+	Settings []Settings
+}
+
+// Settings are a file of settings, or a variable that holds them, and the paths at which
+// they have base URLs: * is every name, {NAME} the one that the top level's NAME says.
+type Settings struct {
+	Name  string
+	Paths []string
+}
+
+// Keyed is a model that a CLI goes to with a key, in a variable or under a name of its
+// login.
+type Keyed struct{ Variable, Login, Model string }
 
 // Login says where a CLI keeps its login.
 type Login struct {
@@ -55,6 +74,8 @@ var CLIs = []CLI{
 			Tokens: []string{"tokens.id_token", "tokens.access_token", "tokens.refresh_token", "last_refresh"}},
 		Project: ".codex", Home: ".codex", Data: "codex",
 		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
+		BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"},
+			Settings: []Settings{{"config.toml", []string{"model_providers.{model_provider}.base_url", "openai_base_url", "chatgpt_base_url"}}}},
 	},
 	{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
@@ -64,6 +85,8 @@ var CLIs = []CLI{
 			Tokens: []string{"claudeAiOauth.accessToken", "claudeAiOauth.refreshToken", "claudeAiOauth.expiresAt", "claudeAiOauth.refreshTokenExpiresAt"}},
 		Project: ".claude", Home: ".claude", Data: "claude/claude",
 		Models: []string{"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
+		BaseURLs: BaseURLs{Env: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL"},
+			Settings: []Settings{{"settings.json", []string{"env.ANTHROPIC_BASE_URL", "env.ANTHROPIC_BEDROCK_BASE_URL", "env.ANTHROPIC_VERTEX_BASE_URL"}}}},
 	},
 	{
 		// Nothing links ~/.opencode: it holds no conversation, and opencode installs
@@ -74,10 +97,17 @@ var CLIs = []CLI{
 			Env:    []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
 			Tokens: []string{"*.access", "*.refresh", "*.expires"}},
 		Project: ".opencode", Home: ".local/share/opencode", Data: "opencode/opencode/data/opencode",
-		Models: []string{"api.openai.com:443", "api.anthropic.com:443", "openrouter.ai:443", "generativelanguage.googleapis.com:443", "api.groq.com:443", "opencode.ai:443", "models.dev:443"},
+		Models:   []string{"opencode.ai:443"},
+		BaseURLs: BaseURLs{Settings: []Settings{{"OPENCODE_CONFIG_CONTENT", opencodeURLs}, {"opencode.json", opencodeURLs}}},
+		Keyed: []Keyed{
+			{"OPENAI_API_KEY", "openai", "api.openai.com:443"}, {"ANTHROPIC_API_KEY", "anthropic", "api.anthropic.com:443"}, {"OPENROUTER_API_KEY", "openrouter", "openrouter.ai:443"},
+			{"GEMINI_API_KEY", "google", "generativelanguage.googleapis.com:443"}, {"GROQ_API_KEY", "groq", "api.groq.com:443"}, {"OPENCODE_API_KEY", "opencode", "opencode.ai:443"},
+		},
 	},
-	{Name: "test", Modes: [4]string{"plan", "ask", "edit", "full"}},
+	{Name: "test", Modes: [4]string{"plan", "ask", "edit", "full"}, BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"}}},
 }
+
+var opencodeURLs = []string{"provider.*.options.baseURL", "provider.*.api"}
 
 // Of is the row of a name, the zero one where there is none.
 func Of(name string) CLI {

@@ -912,6 +912,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions/{session_id}/ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the open ports of a session's agent */
+        get: operations["get-sessions-session-id-ports"];
+        put?: never;
+        /** Open a port of the agent's box on an origin of its own; needs scope admin */
+        post: operations["post-sessions-session-id-ports"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/ports/{port}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Close a port; needs scope admin */
+        delete: operations["delete-sessions-session-id-ports-port"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions/{session_id}/queue": {
         parameters: {
             query?: never;
@@ -1351,6 +1386,12 @@ export interface components {
             todos?: components["schemas"]["Todo"][];
             usage?: components["schemas"]["Usage"];
         };
+        EventNetworkPolicy: {
+            /** @description example.com, *.example.com or example.com:443; of policy list */
+            allow?: string[];
+            /** @enum {string} */
+            policy: "default" | "none" | "gateway" | "list" | "open";
+        };
         EventTraffic: {
             address?: string;
             /** Format: int64 */
@@ -1507,6 +1548,13 @@ export interface components {
             /** @description cursor of the next page */
             next?: string;
         };
+        ListPort: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["PreviewPort"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
         ListQuestion: {
             /** @description cursor of the page before */
             back?: string;
@@ -1525,13 +1573,6 @@ export interface components {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["Run"][];
-            /** @description cursor of the next page */
-            next?: string;
-        };
-        ListRunNetwork: {
-            /** @description cursor of the page before */
-            back?: string;
-            items: components["schemas"]["RunNetwork"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -1574,6 +1615,23 @@ export interface components {
             /** @description short for one text part */
             text?: string;
         };
+        NetworkOut: {
+            /** @description of this session; with policy list nothing else passes */
+            allow?: string[];
+            /**
+             * @description egress.policy of the configuration: no session may have more
+             * @enum {string}
+             */
+            ceiling?: "none" | "gateway" | "list" | "open";
+            items: components["schemas"]["RunNetwork"][];
+            /** @description model endpoints, HOST:PORT, that pass every policy but none; known while an executor runs */
+            models?: string[];
+            /**
+             * @description that holds
+             * @enum {string}
+             */
+            policy?: "none" | "gateway" | "list" | "open";
+        };
         "Patch-sessions-session-idRequest": {
             archived?: boolean;
             effort?: string;
@@ -1582,6 +1640,8 @@ export interface components {
             instructions?: string;
             model?: string;
             name?: string;
+            /** @description what the agent may reach; at most what the configuration allows, which is "default" */
+            network?: components["schemas"]["EventNetworkPolicy"];
             provider?: string;
             provider_options?: {
                 [key: string]: unknown;
@@ -1631,6 +1691,13 @@ export interface components {
              */
             up_to_run_id?: string;
         };
+        "Post-sessions-session-id-portsRequest": {
+            /**
+             * Format: int32
+             * @description that the agent's server listens on
+             */
+            port: number;
+        };
         "Post-sessions-session-id-queueRequest": {
             /** @description the caller's own id of the message, echoed */
             client_id?: string;
@@ -1668,10 +1735,29 @@ export interface components {
             instructions?: string;
             model?: string;
             name?: string;
+            /** @description what the agent may reach; at most what the configuration allows, which is "default" */
+            network?: components["schemas"]["EventNetworkPolicy"];
             provider?: string;
             provider_options?: {
                 [key: string]: unknown;
             };
+        };
+        PreviewPort: {
+            /**
+             * Format: date-time
+             * @description at the latest; it ends with its executor, its login and thole
+             */
+            expires_at: string;
+            /** @description the first part of its host name */
+            id: string;
+            /** Format: date-time */
+            opened_at: string;
+            origin: string;
+            /** Format: int32 */
+            port: number;
+            session_id: string;
+            /** @description lets one browser in, once and within ten minutes; only in the answer to opening */
+            url?: string;
         };
         Problem: {
             code: string;
@@ -1796,6 +1882,7 @@ export interface components {
             interrupt_requested: boolean;
             items?: components["schemas"]["ItemBody"][];
             model?: string;
+            network?: components["schemas"]["EventNetworkPolicy"];
             /** Format: int64 */
             number: number;
             /** @enum {string} */
@@ -1848,6 +1935,7 @@ export interface components {
             instructions?: string;
             model?: string;
             name: string;
+            network?: components["schemas"]["EventNetworkPolicy"];
             parent_id?: string;
             preview: string;
             provider?: string;
@@ -1911,6 +1999,7 @@ export interface components {
             execution_profile?: string;
             instructions?: string;
             model?: string;
+            network?: components["schemas"]["EventNetworkPolicy"];
             provider?: string;
             provider_options?: {
                 [key: string]: string;
@@ -4711,8 +4800,113 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListRunNetwork"];
+                    "application/json": components["schemas"]["NetworkOut"];
                 };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListPort"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-sessions-session-id-portsRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewPort"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "delete-sessions-session-id-ports-port": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+                port: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];

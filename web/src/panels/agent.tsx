@@ -5,6 +5,7 @@ import { endPhase } from "../state/fold";
 import { Badge, CopyButton, Notice, type Tone } from "../ui/controls";
 import { clock, count, Elapsed } from "../ui/time";
 import { Saved } from "./files";
+import { NetworkReach, OpenPorts } from "./network";
 
 const tone = (phase: string): Tone => (phase === "succeeded" ? "ok" : phase === "failed" ? "bad" : phase === "waiting_human" ? "warn" : phase === "canceled" ? "neutral" : "accent");
 
@@ -73,6 +74,8 @@ export function Agent() {
           </p>
         )}
       </section>
+      <NetworkReach />
+      <OpenPorts />
       <section>
         <h3 className="mb-1.5 text-[11.5px] font-medium text-faint">{t("agent.timeline")}</h3>
         <ol className="space-y-0">
