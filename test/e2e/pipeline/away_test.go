@@ -104,6 +104,7 @@ func (r *rig) says(t testing.TB, args ...string) string {
 // directory at all. Threads are read and running turns followed, syncs and restores wait
 // and say so, and all goes on by itself when the store is there again.
 func TestUpWithoutItsObjectStore(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"refuses", "hangs", "503", "missing", "no directory"} {
 		t.Run(strings.ReplaceAll(how, " ", "_"), func(t *testing.T) {
 			t.Parallel()
