@@ -79,6 +79,7 @@ type played struct {
 // that the turns write, in the threads' histories and in what the agents said.
 // With THOLE_SOAK=1 there are more, and two processes that keep the machine busy.
 func TestKilledAtRandom(t *testing.T) {
+	t.Parallel()
 	threads, each := 6, 10
 	if os.Getenv("THOLE_SOAK") != "" {
 		threads, each = 10, 20

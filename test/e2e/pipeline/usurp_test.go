@@ -90,6 +90,7 @@ func findExecutord() (socket, token string, err error) {
 // socket were files there, finds nothing to answer its own approval with: the question
 // stays the human's.
 func TestAnAgentCannotAnswerItsOwnApproval(t *testing.T) {
+	t.Parallel()
 	r := up(t)
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) {
