@@ -22,6 +22,11 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	if err != nil {
 		return executor.Info{}, err
 	}
+	if bwrap != "" {
+		if err := d.checkShown(); err != nil {
+			return executor.Info{}, err
+		}
+	}
 	info, err := d.Inspect(ctx, id)
 	switch {
 	case err == nil && info.State == executor.Running:
@@ -59,6 +64,9 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	name, args := d.open(id)
 	home := d.dir(id, "home")
 	if bwrap != "" {
+		if err := d.placeCA(id); err != nil {
+			return nil, err
+		}
 		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap)); err != nil {
 			return nil, err
 		}
