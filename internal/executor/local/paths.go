@@ -10,16 +10,28 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 // keyDirs and keyFiles are names under which people and programs keep what proves who
 // they are. What noDirs hold is shown to nobody, and nothing covers them.
 var (
-	keyDirs  = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".codex", ".claude", ".password-store", ".mozilla", "gcloud", "keyrings"}
-	keyFiles = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "credentials.toml", "credentials.json", ".credentials.json", "auth.json",
-		".netrc", ".git-credentials", ".pypirc", ".npmrc", ".env", ".claude.json"}
+	keyDirs  = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla", "gcloud", "keyrings"}
+	keyFiles = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "credentials.toml", "credentials.json",
+		".netrc", ".git-credentials", ".pypirc", ".npmrc", ".env"}
 	noDirs = []string{"/etc", "/proc", "/sys", "/dev", "/run", "/var/run", "/boot", sandboxWorkspace, sandboxHome}
 )
+
+// holdsKeys reports whether such a thing lies under a name. Logins of agents are keys
+// too.
+func holdsKeys(name string, dir bool) bool {
+	if slices.Contains(map[bool][]string{true: keyDirs, false: keyFiles}[dir], name) {
+		return true
+	}
+	return slices.ContainsFunc(table.CLIs, func(c table.CLI) bool {
+		return dir && name == filepath.Base(c.Home) && strings.HasPrefix(name, ".") || !dir && name == c.Login.File
+	})
+}
 
 // How far CheckPath looks. It catches a mistake of who named the path; it is no
 // proof that a large tree holds no secret.
@@ -55,7 +67,7 @@ func CheckPath(path, home string) error {
 			}
 		}
 		for name := range strings.SplitSeq(p, "/") {
-			if slices.Contains(keyDirs, name) {
+			if holdsKeys(name, true) {
 				return no("is in %s, which holds keys", name)
 			}
 		}
@@ -73,7 +85,7 @@ func CheckPath(path, home string) error {
 			return nil
 		case e.Type()&fs.ModeSocket != 0:
 			return no("has the socket %s in it: an agent could talk to whoever listens", at)
-		case slices.Contains(map[bool][]string{true: keyDirs, false: keyFiles}[e.IsDir()], e.Name()), privateKey(at, e):
+		case holdsKeys(e.Name(), e.IsDir()), privateKey(at, e):
 			return no("holds keys: %s", at)
 		case e.IsDir() && strings.Count(at, "/")-top >= keyDepth:
 			return filepath.SkipDir

@@ -60,7 +60,7 @@ func TestPathsThatAreNotShown(t *testing.T) {
 	for what, path := range map[string]string{
 		"nothing": filepath.Join(user, "none"), "the root": "/", "all homes": "/home", "the user's": user, "above it": filepath.Dir(user), "thole's": home, "in thole's": home + "/objects",
 		"settings": "/etc", "a key of the system": "/etc/ssl", "sockets of the system": "/run", "processes": "/proc/self", "cargo's tokens": plant(t, "bin/cargo", "credentials.toml"),
-		"npm's": plant(t, "a/b/.npmrc"), "ssh's": plant(t, "deep/.ssh/"), "in ssh's": plant(t, ".ssh/sub/x") + "/.ssh/sub", "a key": key, "a socket": listening, "a link to keys": linked,
+		"npm's": plant(t, "a/b/.npmrc"), "ssh's": plant(t, "deep/.ssh/"), "in ssh's": plant(t, ".ssh/sub/x") + "/.ssh/sub", "a key": key, "a login": plant(t, "x/auth.json"), "a socket": listening, "a link to keys": linked,
 		"the agent's home": "/home/agent",
 	} {
 		if what == "in thole's" {
