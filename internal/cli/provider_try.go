@@ -113,7 +113,7 @@ func joinFirst(errs ...error) error {
 
 // play shows the turn. The first interrupt of the user stops it gracefully.
 func (e *Env) play(ctx context.Context, s provider.Session, prompt string) (provider.Ended, error) {
-	show := &turnPrinter{out: e.Out, in: bufio.NewReader(e.In)}
+	show := &turnPrinter{out: e.Out, in: bufio.NewReader(e.In), fresh: true}
 	var ended provider.Ended
 	asks := make(chan event.Ask, 16)
 	// Answering reads the terminal and must not hold up the stream. A question that

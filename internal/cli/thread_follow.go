@@ -180,8 +180,9 @@ func (f *follower) first(what, id string) bool {
 // text prints a piece of a message or of output.
 func (f *follower) text(s string) {
 	if s != "" {
-		put(f.env.Out, text(s))
-		f.inText = !strings.HasSuffix(s, "\n")
+		marked, fresh := quotePiece(s, !f.inText)
+		put(f.env.Out, marked)
+		f.inText = !fresh
 	}
 }
 

@@ -135,7 +135,7 @@ func printTurn(w io.Writer, t app.Turn) {
 		case it.Type == app.ItemCommandExecution && it.Command != nil:
 			putf(w, "$ %s (%s)\n", hang(*it.Command), it.Status)
 		case it.Text != nil:
-			putln(w, text(*it.Text))
+			putln(w, quote(*it.Text))
 		case len(it.Changes) > 0:
 			for _, c := range it.Changes {
 				putln(w, "~", c.Kind.Type, c.Path)

@@ -73,6 +73,7 @@ type Executor struct {
 	Isolation   string        `toml:"isolation"` // box, none
 	Bubblewrap  string        `toml:"bubblewrap" retired:"isolation"`
 	UIDBase     int           `toml:"uid_base"` // where the server is root
+	Paths       []string      `toml:"paths"`    // of this machine, shown to agents read-only
 	Scope       string        `toml:"scope"`    // thread, turn
 	IdleStop    time.Duration `toml:"idle_stop"`
 	RemoveAfter time.Duration `toml:"remove_after"`
@@ -97,6 +98,7 @@ type Egress struct {
 	Policy  string   `toml:"policy"`  // none, gateway, list, open
 	Names   []string `toml:"names"`   // of policy list
 	Private []string `toml:"private"` // HOST:PORT of this machine or its network
+	CAFile  string   `toml:"ca_file"` // certificates that agents trust besides the system's
 }
 
 // Workspace says what threads' files are made of.
@@ -225,6 +227,7 @@ func (c *Config) Validate() error {
 		oneOf("egress.policy", c.Egress.Policy, "none", "gateway", "list", "open"),
 		c.each("egress.names", c.Egress.Names, egress.CheckName),
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
+		c.each("executor.paths", c.Executor.Paths, checkPath),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
@@ -273,6 +276,9 @@ func (c *Config) Validate() error {
 	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 || e.DiskMB < 0 || e.MaxLive < 0 {
 		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb, pids, disk_mb and max_live must not be negative; 0 is no limit"))
 	}
+	if c.Egress.CAFile != "" && !filepath.IsAbs(c.Egress.CAFile) {
+		checks = append(checks, c.bad("egress.ca_file", "must be an absolute path, not %q", c.Egress.CAFile))
+	}
 	if c.Executor.SyncTimeout < time.Second {
 		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))
 	}
@@ -292,6 +298,13 @@ func (c *Config) each(key string, entries []string, check func(string) error) er
 		if err := check(s); err != nil {
 			return c.bad(key, "has an %s", err)
 		}
+	}
+	return nil
+}
+
+func checkPath(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return fmt.Errorf("entry that is no absolute path: %q", path)
 	}
 	return nil
 }

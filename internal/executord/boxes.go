@@ -184,8 +184,16 @@ func (b *boxes) connect(made *box.Box) error {
 	return nil
 }
 
-// environ adds what leads programs to the proxy.
+// trusted are the variables by which programs find the certificates that they trust.
+var trusted = []string{"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NPM_CONFIG_CAFILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO"}
+
+// environ adds what leads programs to the proxy, and whom they trust.
 func (b *boxes) environ(env map[string]string) map[string]string {
+	if b != nil && b.cfg.CA != "" {
+		for _, name := range trusted {
+			env[name] = b.cfg.CA
+		}
+	}
 	if b == nil || b.proxy == nil {
 		return env
 	}

@@ -47,6 +47,7 @@ func (r *run) cut(end thole.Outcome) bool {
 // drive takes the turn to its end. Whatever happens but executord's own end, the
 // log ends with exactly one EventEnded and is sealed.
 func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
+	defer func() { s.rest.Reset(restTime) }()
 	defer r.log.Seal() // last: a client that has read to the end may have the run forgotten
 	defer close(r.done)
 	ended, began := false, time.Now()

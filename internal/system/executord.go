@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +85,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
 		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Proxy: proxy, Network: meter,
+		Rest: debug.FreeOSMemory, // there is one for each thread, and most of them wait
 	})
 	if err != nil {
 		return err

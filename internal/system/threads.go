@@ -69,8 +69,8 @@ func localDriver(cfg *config.Config, agents *registry.Registry, box func(context
 		return nil, err
 	}
 	return local.New(local.Config{
-		Root: root, Binary: self, Box: box, Note: doctor.Unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
-		Groups: doctor.Groups(cfg.Executor), Egress: wire.Egress{Policy: cfg.Egress.Policy, Names: cfg.Egress.Names, Private: cfg.Egress.Private},
+		Root: root, Home: cfg.Home, Binary: self, Box: box, Note: doctor.Unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
+		Groups: doctor.Groups(cfg.Executor), Egress: wire.Egress{Policy: cfg.Egress.Policy, Names: cfg.Egress.Names, Private: cfg.Egress.Private}, CA: cfg.Egress.CAFile,
 		Tools: func() local.Tools {
 			env := located(agents)
 			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
@@ -79,7 +79,7 @@ func localDriver(cfg *config.Config, agents *registry.Registry, box func(context
 					env[name] = v // ours goes through the user's
 				}
 			}
-			return local.Tools{Readable: agents.Binaries(), Env: env}
+			return local.Tools{Readable: agents.Binaries(), Paths: cfg.Executor.Paths, Env: env}
 		},
 	}), nil
 }

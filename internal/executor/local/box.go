@@ -96,7 +96,12 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
-	within := inner(tools, refuses)
+	ca := ""
+	if d.cfg.CA != "" {
+		ca = sandboxRun + "/ca.pem"
+		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
+	}
+	within := inner(tools, ca, refuses)
 	within.Egress, within.Doors = d.cfg.Egress, doors
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
@@ -121,7 +126,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 
 // inner is the agent's box as executord makes it: the same paths, without what the
 // server keeps. What the system's directories and /etc show was laid for executord.
-func inner(tools Tools, refuses bool) wire.Box {
+func inner(tools Tools, ca string, refuses bool) wire.Box {
 	box := sandbox.Agents(refuses).Kernel().Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
 		"--bind", sandboxRun+"/auth", sandboxRun+"/auth",
@@ -130,7 +135,10 @@ func inner(tools Tools, refuses bool) wire.Box {
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
 	}
-	return wire.Box{Bwrap: sandboxRun + "/bwrap", Args: box.Args(), Init: sandboxRun + "/thole"}
+	if ca != "" {
+		box.Add("--ro-bind", ca, ca)
+	}
+	return wire.Box{Bwrap: sandboxRun + "/bwrap", Args: box.Args(), Init: sandboxRun + "/thole", CA: ca}
 }
 
 // stand puts a shell between us and bubblewrap, whose parent it is for as long as
@@ -162,11 +170,13 @@ func (d *Driver) serve(here, workspace, state, auth, home, tmp string) []string 
 // the system's directories show already stays as it is there: a link in them that
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := slices.DeleteFunc(slices.Clone(t.Readable), func(p string) bool {
-		return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
-	})
+	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), shownAnyway)
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+func shownAnyway(p string) bool {
+	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 }
 
 var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
@@ -187,19 +197,23 @@ func systemBinds() []string {
 
 func etcBinds() (args []string) {
 	for _, name := range []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
-		"ca-certificates", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"} {
+		"ca-certificates", "os-release", "lsb-release", "debian_version", "timezone", "fonts", "perl", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"} {
 		args = append(args, "--ro-bind-try", "/etc/"+name, "/etc/"+name)
 	}
 	return args
 }
 
-// path is where agents find programs: the system's, and the directories of the
-// CLIs.
+// path is where agents find programs: the system's, the directories of the CLIs, and
+// toolchains.
 func (t Tools) path() string {
 	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
-	for _, p := range t.Readable {
-		if st, err := os.Stat(p); err == nil && !st.IsDir() {
+	for i, p := range slices.Concat(t.Readable, t.Paths) {
+		st, err := os.Stat(p)
+		if err == nil && !st.IsDir() {
 			p = filepath.Dir(p)
+		}
+		if bin, err := os.Stat(filepath.Join(p, "bin")); err == nil && bin.IsDir() && i >= len(t.Readable) {
+			p = filepath.Join(p, "bin") // of a toolchain
 		}
 		if !slices.Contains(dirs, p) {
 			dirs = append(dirs, p)

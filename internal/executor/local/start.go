@@ -23,6 +23,11 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	if err != nil {
 		return executor.Info{}, err
 	}
+	if bwrap != "" {
+		if err := d.checkShown(); err != nil {
+			return executor.Info{}, err
+		}
+	}
 	info, err := d.Inspect(ctx, id)
 	switch {
 	case err == nil && info.State == executor.Running:
@@ -65,6 +70,9 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	home := d.dir(id, "home")
 	var into []*os.File
 	if bwrap != "" {
+		if err := d.placeCA(id); err != nil {
+			return nil, err
+		}
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ type Box struct {
 	Bwrap string   `json:"bwrap"`
 	Args  []string `json:"args"`
 	Init  string   `json:"init"`
+	// CA is a file inside with every certificate that programs trust, "" for the system's.
+	CA string `json:"ca,omitempty"`
 	// Egress is what its proxy lets through.
 	Egress Egress `json:"egress"`
 	// Doors is how many descriptors, from DoorsAt on, take who writes "0" to them into

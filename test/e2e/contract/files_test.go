@@ -43,7 +43,8 @@ const anyFailure = -1
 
 func (a *agent) run(command string) string {
 	a.t.Helper()
-	return a.thole(0, "thread", "send", a.id, "sim: run "+command)
+	out := a.thole(0, "thread", "send", a.id, "sim: run "+command)
+	return strings.ReplaceAll(out, "\n| ", "\n") // the marks of what is not thole's own
 }
 
 func (a *agent) export(want int, flags ...string) (dir, said string) {
