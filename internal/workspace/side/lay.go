@@ -104,6 +104,9 @@ func (a *laying) decide() (files, links []workspace.Entry, err error) {
 	defer at.Close()
 	skipped := ""
 	for _, e := range a.tree.Entries {
+		if err := a.ctx.Err(); err != nil {
+			return nil, nil, err
+		}
 		path := a.path(e)
 		if skipped != "" && beneath.Within(path, []string{skipped}) {
 			continue
