@@ -54,6 +54,9 @@ func (u usurper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/status": // the one that it was, or nobody would listen to it
 		_ = json.NewEncoder(w).Encode(wire.Status{Boot: u.Boot, Runs: []wire.Run{}})
 		return
+	case r.URL.Path == "/ack" && u.How == "many events": // or it would not be asked for more
+		_, _ = w.Write([]byte("{}"))
+		return
 	case !strings.HasSuffix(r.URL.Path, "/events"):
 		endless(`{"id":"`)
 		return
@@ -90,7 +93,7 @@ func (u usurper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Whatever an executord says that its agent has taken over in the middle of a turn,
 // the owner holds at most 64 MiB more, another thread's turn runs to its end, and the
-// program ends when it is told to. With THOLE_SOAK=1 in every way that we know.
+// program ends at a signal. With THOLE_SOAK=1 in every way that we know.
 func TestTheOwnerOfAHostileExecutord(t *testing.T) {
 	ways := []struct{ how, code string }{{"endless line", "executor_limit"}}
 	if os.Getenv("THOLE_SOAK") != "" {
