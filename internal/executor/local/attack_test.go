@@ -303,3 +303,15 @@ test -w /tmp && test -w /home/agent && test -w /workspace && echo own`)
 		}
 	})
 }
+
+// Directories that an agent closed do not keep its executor from being removed.
+func TestClosedDirectoriesAreRemoved(t *testing.T) {
+	t.Parallel()
+	lab.EveryUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		b.attack(b.start(), "mkdir -p shut/in && touch shut/in/x && chmod 000 shut/in shut")
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Error(err)
+		}
+	})
+}
