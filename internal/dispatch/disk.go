@@ -37,9 +37,9 @@ const (
 )
 
 // disk is what an executor takes and may take. What it may is the limit, or what was
-// recorded when it was found beyond it: whoever cleans up must not be stopped. A
+// recorded when it was found beyond it: a turn that cleans up must not be stopped. A
 // record and not what is found when a turn is followed: by then it may have grown, and
-// whoever follows may be another process than the one before.
+// the process that follows it may be another one than before.
 type disk struct {
 	executor.Disk
 	id     thole.ExecutorID
@@ -52,9 +52,9 @@ func (d *Dispatcher) disk(id thole.ExecutorID) (*disk, bool) {
 	return &disk{Disk: driver, id: id, limit: d.cfg.Room.Disk}, ok && d.cfg.Room.Disk > 0 && !unguarded.Build
 }
 
-// look is errDisk or errHidden for an executor beyond what it may take. With tell, a
-// turn is going to say so, and the one after it may go on.
-func (d *disk) look(ctx context.Context, tell bool) error {
+// look is errDisk or errHidden for an executor beyond what it may take. With
+// ends, a turn fails for it and says so, and the one after that may go on.
+func (d *disk) look(ctx context.Context, ends bool) error {
 	allowed, err := d.DiskAllowed(d.id)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (d *disk) look(ctx context.Context, tell bool) error {
 	if used <= max(d.limit, allowed) {
 		return nil
 	}
-	if !tell {
+	if !ends {
 		return errDisk
 	}
 	if used, err = d.DiskUsed(ctx, d.id, math.MaxInt64); err == nil || errors.Is(err, executor.ErrUnseen) {

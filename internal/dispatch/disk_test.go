@@ -37,9 +37,9 @@ func TestDiskThatHides(t *testing.T) {
 	t.Parallel()
 	lab.EveryUser(t, func(t *testing.T) {
 		for name, attack := range map[string]string{
-			"in a directory without permissions": `mkdir -p shut/in && ` + big + ` > shut/in/big && chmod 000 shut/in shut`,
+			"in a directory without permissions": `mkdir shut && exec 9> shut/big && chmod 000 shut && ` + big + ` >&9`,
 			"deep":                               `n=0; while [ $n -lt 300 ]; do mkdir d && cd d; n=$((n+1)); done; ` + big + ` > big`,
-			"without a name":                     big + ` > big && exec 9< big && rm big`,
+			"without a name":                     `exec 9> big && rm big && ` + big + ` >&9`,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // An agent that fills the disk ends its turn, by its own code; what it made is
@@ -153,5 +154,50 @@ func TestASyncHasATimeOutOfItsOwn(t *testing.T) {
 	row, err := r.db.Executors().OfThread(context.Background(), id)
 	if err != nil || row.SyncStatus != executor.SyncFailed || !strings.Contains(row.SyncError, "longer than it may") {
 		t.Errorf("the sync is %s: %s (%v)", row.SyncStatus, row.SyncError, err)
+	}
+}
+
+// endless is a store whose trees are never whole.
+type endless struct {
+	*shelf
+	restore, validate bool
+}
+
+func (e endless) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error {
+	if !e.restore {
+		return e.shelf.Restore(ctx, t)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (e endless) Validate(ctx context.Context, t dispatch.ExecutorWorkspace) error {
+	if !e.validate {
+		return e.shelf.Validate(ctx, t)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A restore or a check of files that does not end is ended, and the row says why the
+// turn did not begin.
+func TestPreparingHasATimeOut(t *testing.T) {
+	for name, e := range map[string]endless{"restore": {restore: true}, "validate": {validate: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			e.shelf = w.shelf
+			r := w.rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Workspaces, c.SyncTimeout = e, 50*time.Millisecond })
+			id := r.thread()
+			turn := r.start(id, "sim: say done")
+			poll.Until(t, "a reason", func() bool {
+				row, err := r.db.Queue().Get(context.Background(), turn)
+				return err == nil && strings.Contains(row.LastError, "longer than it may")
+			})
+			if err := r.Interrupt(context.Background(), me, id, turn); err != nil {
+				t.Fatal(err)
+			}
+			r.settled(id, turn)
+		})
 	}
 }

@@ -131,7 +131,7 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 	} else {
 		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)
 	}
-	args = append(args, "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
+	args = append(args, "--remount-ro", "/", "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
 	path, args := enter(len(b.doors), b.cfg.Bwrap, append(args, box.InitArgs...))
 	made, err := box.Start(ctx, box.Config{Path: path, Args: args, Files: append([]*os.File{filter}, b.doors...)})
 	if err == nil {

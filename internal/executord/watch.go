@@ -132,7 +132,7 @@ func (b *boxes) explain(began time.Time, ev *event.Event) {
 // member is a process in a box.
 type member struct {
 	pid, threads int
-	memory       int64 // its own, which no file is behind
+	memory       int64 // its own, which is of no file
 }
 
 // members are the processes in process namespaces. Nobody inside can make another one.

@@ -51,6 +51,9 @@ type PartSum struct {
 // PartSize is where a file stops being one piece.
 const PartSize = objects.PartSize
 
+// maxObject is more than object stores take.
+const maxObject = 1 << 50
+
 // Entry is one name in a tree.
 type Entry struct {
 	Path  string
@@ -185,6 +188,13 @@ const (
 	MaxTree   = 256 << 20
 	treeRatio = 64
 	treeFloor = 8 << 20
+	// MaxNesting is how deep directories may nest. Programs that go by paths end there
+	// too; each level costs an open directory and a longer path in the tree.
+	MaxNesting = 2048
+	// Files that are equal share their bytes. What they come to on a disk is at most so
+	// many times what is stored, or the floor.
+	contentRatio = 256
+	contentFloor = 1 << 30
 )
 
 // DecodeTree reads a stored tree and checks it.
@@ -239,12 +249,16 @@ func (t *Tree) Check() error {
 			}
 			sum += p.Size
 		}
-		if o.Size < 0 || len(o.Parts) > 0 && sum != o.Size {
+		if o.Size < 0 || o.Size > maxObject || len(o.Parts) > 0 && sum != o.Size {
 			return thole.Errorf(thole.CodeInvalid, "tree object %s has parts of another size", o.ID)
 		}
 		if o.Plain != 0 && (o.Plain < o.Size || o.Plain > MaxPack || len(o.Parts) > 0) {
 			return thole.Errorf(thole.CodeInvalid, "tree object %s is no pack", o.ID)
 		}
+	}
+	var stored, content int64
+	for _, o := range t.Objects {
+		stored = min(stored+o.Size, maxObject)
 	}
 	kinds := make(map[string]beneath.Kind, len(t.Entries))
 	first := map[string]int{} // files that other entries are the same as
@@ -256,6 +270,9 @@ func (t *Tree) Check() error {
 	for i, e := range t.Entries {
 		if err := beneath.CheckPath(e.Path); err != nil {
 			return err
+		}
+		if strings.Count(e.Path, "/") > MaxNesting {
+			return thole.Errorf(thole.CodeInvalid, "tree entry %.40q… is more than %d directories deep", e.Path, MaxNesting)
 		}
 		if _, twice := kinds[e.Path]; twice {
 			return bad(e, "is there twice")
@@ -290,6 +307,10 @@ func (t *Tree) Check() error {
 			}
 			if e.Object < 0 || e.Object >= len(t.Objects) || e.Offset < 0 || e.Offset > t.Objects[e.Object].Bytes()-e.Bytes() {
 				return bad(e, "lies outside its object")
+			}
+			if content += e.Size; content > max(contentFloor, contentRatio*stored) {
+				return thole.Errorf(thole.CodeInvalid, "the tree's files are more than %d times what is stored of them", contentRatio).
+					WithHint("these files were not made by use; restore an earlier snapshot")
 			}
 		default:
 			return bad(e, "is no file, directory or link")

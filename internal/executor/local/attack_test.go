@@ -286,3 +286,32 @@ func TestAPlantedLoginIsNotTaken(t *testing.T) {
 		}
 	})
 }
+
+// What is no file of the executor takes memory of the machine, which no look at disk
+// or processes finds: an agent can write nothing there but a bounded /dev/shm.
+func TestAnAgentWritesNoUnboundedMemory(t *testing.T) {
+	t.Parallel()
+	lab.EveryUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		got := b.attack(b.start(), `for d in / /dev /home /run /run/thole /etc; do (echo x > $d/x) 2>/dev/null && echo wrote $d
+done
+echo x > /dev/shm/x && echo shared
+df -m /dev/shm | tail -1 | tr -s ' ' | cut -d' ' -f2
+test -w /tmp && test -w /home/agent && test -w /workspace && echo own`)
+		if got != "shared\n256\nown\n" {
+			t.Errorf("inside the box: %q", got)
+		}
+	})
+}
+
+// Directories that an agent closed do not keep its executor from being removed.
+func TestClosedDirectoriesAreRemoved(t *testing.T) {
+	t.Parallel()
+	lab.EveryUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		b.attack(b.start(), "mkdir -p shut/in && touch shut/in/x && chmod 000 shut/in shut")
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -23,6 +23,10 @@ const (
 	sandboxRun       = "/run/thole"
 )
 
+// sharedMemory is the size of /dev/shm in bytes. It and what else of a box is no file of
+// the executor takes memory of the machine, so nothing else of that is writable.
+const sharedMemory = 256 << 20
+
 // boxUser is who an agent is inside, whichever user it is on the host.
 var boxUser = []string{"--uid", "1000", "--gid", "1000"}
 
@@ -127,7 +131,11 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 // inner is the agent's box as executord makes it: the same paths, without what the
 // server keeps. What the system's directories and /etc show was laid for executord.
 func inner(tools Tools, ca string, refuses bool) wire.Box {
-	box := sandbox.Agents(refuses).Kernel().Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
+	box := sandbox.Agents(refuses).Kernel()
+	if refuses { // what is older can bound no size
+		box.Add("--size", strconv.Itoa(sharedMemory))
+	}
+	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
 		"--bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,

@@ -155,7 +155,7 @@ func TestLimitsWithoutControlGroups(t *testing.T) {
 			hold   int // seconds that the memory is held
 			memory string
 		}{
-			"limits": {executor.Limits{Pids: 60, Memory: 150 << 20}, "fork", 1000, "code 137"},
+			"limits": {executor.Limits{Pids: 60, Memory: 150 << 20}, "fork", 60, "code 137"},
 			"none":   {executor.Limits{}, "120", 0, "code 0"},
 		} {
 			t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnseen: somebody hides what a directory holds, so nobody knows what it takes.
+// ErrUnseen: a process hides what a directory holds, so nobody knows what it takes.
 var ErrUnseen = errors.New("not every directory could be looked into")
 
 const (

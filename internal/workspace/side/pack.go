@@ -120,6 +120,9 @@ func (s *scan) repack(root *beneath.Dir) error {
 		if !e.Stored() || e.Unsettled || e.Bytes() > smallFile || !s.worn[s.tree.Objects[e.Object].ID] {
 			continue
 		}
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
 		again, err := s.readPath(root, e.Path)
 		if err != nil || again.Sum != e.Sum {
 			continue // it changes just now: what was read before still holds

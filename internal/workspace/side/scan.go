@@ -199,16 +199,12 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, fs.ErrInvalid)
 }
 
-// maxNesting is how deep directories may nest. Programs that go by paths end there
-// too; each level costs an open directory and a longer path in the tree.
-const maxNesting = 2048
-
 func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	if strings.Count(prefix, "/") > maxNesting {
-		return thole.Errorf(thole.CodeUnsupported, "directories nest deeper than %d levels below %.40q", maxNesting, prefix).WithHint("remove or move them")
+	if strings.Count(prefix, "/") > workspace.MaxNesting {
+		return thole.Errorf(thole.CodeUnsupported, "directories nest deeper than %d levels below %.40q", workspace.MaxNesting, prefix).WithHint("remove or move them")
 	}
 	names, err := dir.Names()
 	if err != nil {
