@@ -261,7 +261,7 @@ func listen(port uint16) (int, error) {
 	return fd, err
 }
 
-// dial connects to whoever listens on the port, by IPv4 or else by IPv6: "localhost"
+// dial connects to what listens on the port, by IPv4 or else by IPv6: "localhost"
 // is either to a program inside.
 func dial(port uint16) (int, error) {
 	fd, err := dialAt(unix.AF_INET, loopback(port))

@@ -21,7 +21,7 @@ func newInBox(env *Env) *cobra.Command {
 			if proxy == "" {
 				return thole.Errorf(thole.CodeInvalid, "HTTPS_PROXY is not set")
 			}
-			if err := egress.Tunnel(cmd.Context(), proxy, net.JoinHostPort(args[0], args[1]), env.In, env.Out); err != nil {
+			if err := egress.Tunnel(cmd.Context(), proxy, net.JoinHostPort(args[0], args[1]), env.In, env.rawOut); err != nil { // a protocol: every byte as it is
 				return thole.Errorf(thole.CodeUnavailable, "%w", err)
 			}
 			return nil

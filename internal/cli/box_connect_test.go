@@ -46,14 +46,14 @@ func TestBoxConnect(t *testing.T) {
 	connect := func(host, port string) (string, string, error) {
 		cmd := exec.Command(program, "box", "connect", host, port)
 		cmd.Env = []string{"HTTPS_PROXY=http://" + ln.Addr().String()}
-		cmd.Stdin = strings.NewReader(strings.Repeat("0123456789", 100_000))
+		cmd.Stdin = strings.NewReader(strings.Repeat("0\x00\x1b[2J\xff\r9", 100_000))
 		var errs strings.Builder
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
 		return string(out), errs.String(), err
 	}
 	host, port, _ := net.SplitHostPort(echo.Addr().String())
-	if out, errs, err := connect(host, port); err != nil || out != "SSH-2.0-test\n"+strings.Repeat("0123456789", 100_000) {
+	if out, errs, err := connect(host, port); err != nil || out != "SSH-2.0-test\n"+strings.Repeat("0\x00\x1b[2J\xff\r9", 100_000) {
 		t.Errorf("allowed: %d bytes, %v, %s", len(out), err, errs)
 	}
 	if out, errs, err := connect("github.com", "22"); err == nil || out != "" || !strings.Contains(errs, `a person can add "github.com" to egress.names`) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/platform/preview"
 	"github.com/tholehq/thole/internal/platform/view"
 )
 
@@ -27,5 +28,42 @@ between turns  "x y"  refused  0  0  0  2030-01-02 03:04:05  03:04:05
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestPrintReach(t *testing.T) {
+	for want, r := range map[string]view.Reach{
+		"network open; models api.example.com:443\n":          {Policy: "open", Ceiling: "open", Models: []string{"api.example.com:443"}},
+		"network list: a.com, *.b.com (egress.policy open)\n": {Policy: "list", Ceiling: "open", Allow: []string{"a.com", "*.b.com"}},
+	} {
+		var b bytes.Buffer
+		if printReach(&b, r); b.String() != want {
+			t.Errorf("%q, want %q", b.String(), want)
+		}
+	}
+	for want, r := range map[string]reach{"gateway": {name: "gateway"}, "list": {allow: []string{"a.com"}}} {
+		if got := r.policy(); got == nil || got.Policy != want {
+			t.Errorf("%+v is %+v, want %s", r, got, want)
+		}
+	}
+	if got := (&reach{}).policy(); got != nil {
+		t.Errorf("without flags %+v", got)
+	}
+}
+
+func TestPrintPorts(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local)
+	one := preview.Port{ID: "x", Thread: "t1", Port: 5173, Origin: "http://x.localhost:7433", OpenedAt: at, ExpiresAt: at.Add(preview.Life)}
+	var listed, opened bytes.Buffer
+	printPorts(&listed, []preview.Port{one})
+	if want := "PORT  ORIGIN                   OPENED               UNTIL\n5173  http://x.localhost:7433  2030-01-02 03:04:05  2030-01-02 15:04:05\n"; listed.String() != want {
+		t.Errorf("listed %q, want %q", listed.String(), want)
+	}
+	one.URL = one.Origin + "/.thole/enter?ticket=y"
+	printPorts(&opened, []preview.Port{one})
+	for _, want := range []string{one.URL + "\n", "once, within ten minutes", "until 2030-01-02 15:04:05", "thole thread port t1 5173 --close"} {
+		if !bytes.Contains(opened.Bytes(), []byte(want)) {
+			t.Errorf("%q lacks %q", opened.String(), want)
+		}
 	}
 }

@@ -102,7 +102,7 @@ func (w *worker) forward(ctx context.Context, p *place, run wire.Run, sub *threa
 	}
 }
 
-// setNetwork tells the executor what the thread may reach now, if it was told otherwise.
+// setNetwork sends the executor what the thread may reach now, if it has something else.
 func (f *forwarder) setNetwork(ctx context.Context, n *event.NetworkPolicy) {
 	if f.network.Equal(n) {
 		return

@@ -22,7 +22,7 @@ type worker struct {
 	info  provider.Info   // of the turn's provider; written under mu, because Steer reads it
 	grant *provider.Grant // what this worker gave to the run
 	full  *errFull        // it found no room
-	// network is what the executor was told that the thread may reach.
+	// network is what the thread may reach as the executor has it.
 	network *event.NetworkPolicy
 }
 

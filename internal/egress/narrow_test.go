@@ -16,7 +16,9 @@ func narrowRig(t *testing.T, c Config) (p *Proxy, at string) {
 	t.Helper()
 	echo := serveTCP(t, func(c *net.TCPConn) { _, _ = io.Copy(c, c) })
 	c.Dial = dialTo(echo)
-	c.Resolve = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil }
+	c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+	}
 	p, err := New(c)
 	if err != nil {
 		t.Fatal(err)

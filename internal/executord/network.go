@@ -46,7 +46,7 @@ func (s *Server) network(w http.ResponseWriter, r *http.Request) {
 }
 
 // narrow lets the thread's agents reach no more than its policy allows. Where nothing
-// can hold it, it is refused: a policy that does not hold is none.
+// can hold it, it is refused: a policy that does not hold misleads.
 func (s *Server) narrow(n *event.NetworkPolicy) error {
 	if n == nil {
 		n = &event.NetworkPolicy{Policy: string(egress.Open)}

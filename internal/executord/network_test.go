@@ -38,10 +38,10 @@ func TestNetworkIsRecordedWithTheRun(t *testing.T) {
 	sent := egress.Total{Host: "a.com", Port: 443, Verdict: egress.Allowed, Connections: 1, Sent: 10, Received: 20, Last: time.UnixMilli(9000)}
 	meter.set(sent, hostile)
 	shown, err := c.Network(t.Context(), time.Time{})
-	if err != nil || len(shown) != 2 || shown[0].Host != "a.com" || shown[0].Sent != 10 || len(shown[1].Host) > 300 || len(shown[1].Why) > 300 || shown[1].Sent != 0 {
+	if err != nil || len(shown.Traffic) != 2 || shown.Traffic[0].Host != "a.com" || shown.Traffic[0].Sent != 10 || len(shown.Traffic[1].Host) > 300 || len(shown.Traffic[1].Why) > 300 || shown.Traffic[1].Sent != 0 {
 		t.Fatalf("live: %+v, %v", shown, err)
 	}
-	if later, err := c.Network(t.Context(), time.UnixMilli(6000)); err != nil || len(later) != 1 || later[0].Host != "a.com" {
+	if later, err := c.Network(t.Context(), time.UnixMilli(6000)); err != nil || len(later.Traffic) != 1 || later.Traffic[0].Host != "a.com" {
 		t.Errorf("after 6000: %+v, %v", later, err)
 	}
 

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/json"
 	"net"
 	"net/url"
 	"slices"
@@ -9,12 +8,13 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/tholehq/thole/internal/provider/table"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // Models are where a session with this grant finds its models, HOST:PORT: the base
 // URLs that are configured for it, and the services it has a key for; where there are
 // neither, those that its CLI goes to by itself. An address that settings mention for
-// anything else is none, and neither is what an agent can write.
+// anything else does not count, and neither does what an agent can write.
 func (g Grant) Models(providerName string) []string {
 	row := table.Of(providerName)
 	var out []string
@@ -55,7 +55,7 @@ func decodeSettings(name string, text []byte) map[string]any {
 	if strings.HasSuffix(name, ".toml") {
 		_ = toml.Unmarshal(text, &out) // a CLI that cannot read it has no model either
 	} else {
-		_ = json.Unmarshal(text, &out)
+		_ = strictjson.Unmarshal(text, &out)
 	}
 	return out
 }
@@ -86,7 +86,7 @@ func textsAt(top map[string]any, at any, path []string) []string {
 	return textsAt(top, m[step], path[1:])
 }
 
-// hostPort is the place of a base URL, "" for what is none.
+// hostPort is the place of a base URL, "" for any other text.
 func hostPort(base string) string {
 	u, err := url.Parse(strings.TrimSpace(base))
 	port := map[string]string{"http": "80", "https": "443"}

@@ -34,7 +34,7 @@ type Config struct {
 type Service struct {
 	cfg       Config
 	terminals atomic.Int64 // open ones
-	applying  sync.Mutex   // held while an executor is told what its thread may reach
+	applying  sync.Mutex   // held while an executor is sent what its thread may reach
 }
 
 // New makes a service.

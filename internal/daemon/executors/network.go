@@ -66,7 +66,7 @@ func (t *Service) network(ctx context.Context, actor thole.Actor, p NetworkParam
 func (t *Service) Ceiling() string { return string(t.cfg.Egress.Policy) }
 
 // CheckNetwork says what is wrong with a thread's policy: it may only narrow what the
-// configuration allows, whoever sets it. What it returns is to be recorded, nil for
+// configuration allows, also for the owner of the home. What it returns is to be recorded, nil for
 // the configuration's own.
 func (t *Service) CheckNetwork(n *event.NetworkPolicy) (*event.NetworkPolicy, error) {
 	if n.Policy == "default" && len(n.Allow) == 0 {
@@ -79,10 +79,10 @@ func (t *Service) CheckNetwork(n *event.NetworkPolicy) (*event.NetworkPolicy, er
 	return n, nil
 }
 
-// ApplyNetwork tells a thread's running executor what the thread may reach now. Without
-// one there is nothing to tell: each run brings it.
+// ApplyNetwork sends a thread's running executor what the thread may reach now. Without
+// one there is nothing to do: each run brings it.
 func (t *Service) ApplyNetwork(ctx context.Context, id thole.ThreadID) error {
-	t.applying.Lock() // the last one to be recorded is the last one to be told
+	t.applying.Lock() // the last one to be recorded is the last one to be sent
 	defer t.applying.Unlock()
 	th, err := t.cfg.Threads.Get(ctx, thole.LocalActor, id)
 	if err != nil {
@@ -100,7 +100,7 @@ func (t *Service) ApplyNetwork(ctx context.Context, id thole.ThreadID) error {
 		err = client.SetNetwork(ctx, th.Settings.Network)
 	}
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "it is recorded and holds from the next turn on, but the running executor was not told: %w", err).
+		return thole.Errorf(thole.CodeUnavailable, "it is recorded and holds from the next turn on, but the running executor was not reached: %w", err).
 			WithHint("repeat it, or end what runs: thole thread close %s", id)
 	}
 	return nil

@@ -36,7 +36,7 @@ func (s *Server) network(ctx context.Context, id thole.ThreadID) (out networkOut
 	return out, nil
 }
 
-// NetworkControl knows what the configuration lets sessions reach, and tells executors.
+// NetworkControl knows what the configuration lets sessions reach, and sends it to executors.
 type NetworkControl interface {
 	Ceiling() string
 	// CheckNetwork returns what is to be recorded, nil for what the configuration allows.

@@ -186,7 +186,7 @@ func plainKey(s string, limit int) bool {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Previews.Owns(r) { // an agent's origin: nothing of ours answers there
+	if s.cfg.Previews.Owns(r) { // an agent's origin: nothing of the API answers there
 		s.cfg.Previews.ServeHTTP(w, r)
 		return
 	}

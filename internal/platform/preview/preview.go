@@ -3,7 +3,7 @@
 // the page. It keeps what is open in memory, and ends it with its executor.
 //
 // It refuses everybody who did not come with a ticket that a person was given, and
-// passes nothing of ours on to the agent: no cookie, no proof, no token.
+// passes nothing of thole's on to the agent: no cookie, no proof, no token.
 package preview
 
 import (
@@ -96,11 +96,11 @@ func New(cfg Config) *Previews {
 	return &Previews{cfg: cfg, by: map[string]*open{}}
 }
 
-// Open opens a port, or makes another address for one that is open. Somebody must
+// Open opens a port, or makes another address for one that is open. A server must
 // listen there.
 func (p *Previews) Open(ctx context.Context, id thole.ThreadID, port uint16, by By) (Port, error) {
 	if port == 0 {
-		return Port{}, thole.Errorf(thole.CodeInvalid, "port 0 is none").WithHint("name the port that the agent's server listens on, 1 to 65535")
+		return Port{}, thole.Errorf(thole.CodeInvalid, "there is no port 0").WithHint("name the port that the agent's server listens on, 1 to 65535")
 	}
 	executor, err := p.cfg.Running(ctx, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *Previews) Open(ctx context.Context, id thole.ThreadID, port uint16, by 
 			return Port{}, err
 		}
 	}
-	if ctx.Err() != nil { // whoever asks may have been logged out before we held on
+	if ctx.Err() != nil { // the caller may have been logged out before we held on
 		p.remove(o)
 		return Port{}, context.Cause(ctx)
 	}
@@ -198,7 +198,7 @@ func (p *Previews) List(ctx context.Context, id thole.ThreadID) []Port {
 	return out
 }
 
-// Close closes a port of a thread, whoever opened it; connections through it end.
+// Close closes a port of a thread for all who opened it; connections through it end.
 func (p *Previews) Close(id thole.ThreadID, port uint16) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

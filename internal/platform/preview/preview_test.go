@@ -146,7 +146,7 @@ func TestOnlyWhoWasLetIn(t *testing.T) {
 	g.refused("a late ticket", g.request(late.URL, ""), 403, "older than")
 }
 
-// Nothing that proves who somebody is to thole reaches the agent, and its cookies stay on
+// Nothing that proves to thole who a person is reaches the agent, and its cookies stay on
 // its own host. A build without the guard passes both on.
 func TestNothingOfOursReachesTheAgent(t *testing.T) {
 	heard := make(chan http.Header, 1)

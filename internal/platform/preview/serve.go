@@ -163,7 +163,7 @@ func (p *Previews) proxy(o *open) *httputil.ReverseProxy {
 	}
 }
 
-// withoutOurs removes what proves to thole who somebody is. The agent's own cookies and
+// withoutOurs removes what proves to thole who a person is. The agent's own cookies and
 // tokens stay.
 func withoutOurs(h http.Header) {
 	if unguarded.Build {

@@ -70,7 +70,12 @@ func command(name, pkg string) (string, error) {
 func versionOf(path string, args ...string) (string, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + os.TempDir()}
+	var told strings.Builder // some say it there
+	cmd.Stderr = &told
 	out, err := cmd.Output()
+	if err == nil && len(out) == 0 {
+		out = []byte(strings.TrimPrefix(told.String(), "OpenSSH_"))
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", filepath.Base(path), strings.Join(args, " "), err)
 	}

@@ -19,6 +19,7 @@ var (
 	chromium = program{name: "chromium", pkg: "chromium", version: []string{"--version", "--no-sandbox"}}
 	tmux     = program{name: "tmux", pkg: "tmux", version: []string{"-V"}}
 	git      = program{name: "git", pkg: "git", version: []string{"--version"}}
+	sshd     = program{name: "sshd", pkg: "openssh-server", version: []string{"-V"}}
 	jq       = program{name: "jq", pkg: "jq", version: []string{"--version"}}
 	bwrap    = program{name: "bwrap", pkg: "bubblewrap", version: []string{"--version"}}
 )
@@ -32,6 +33,9 @@ func Tmux(t testing.TB) string { t.Helper(); return tmux.use(t) }
 
 // Git returns the path of git.
 func Git(t testing.TB) string { t.Helper(); return git.use(t) }
+
+// SSHD returns the path of OpenSSH's server.
+func SSHD(t testing.TB) string { t.Helper(); return sshd.use(t) }
 
 // JQ returns the path of jq, which documented scripts use.
 func JQ(t testing.TB) string { t.Helper(); return jq.use(t) }

@@ -38,8 +38,8 @@ const message = (id: string, text: string) => ({ id, trigger: "submit-message", 
 
 /** serve makes a chat whose agent runs the server, and opens its port. */
 async function serve(page: Page): Promise<{ chat: string; run: string; url: string }> {
-  const chat = (JSON.parse((await ask(page, "/sessions", "POST", { name: "xylophone" })).body) as { id: string }).id;
-  const started = await ask(page, `/sessions/${chat}/runs`, "POST", { text: `!echo ${Buffer.from(server).toString("base64")} | base64 -d >server.py; exec python3 server.py` });
+  const chat = (JSON.parse((await ask(page, "/sessions", "POST", { name: "xylophone", execution_profile: "full" })).body) as { id: string }).id;
+  const started = await ask(page, `/sessions/${chat}/runs`, "POST", { text: `sim: run echo ${Buffer.from(server).toString("base64")} | base64 -d >server.py; exec python3 server.py` });
   expect(started.status).toBe(201);
   let url = "";
   await expect
@@ -49,7 +49,7 @@ async function serve(page: Page): Promise<{ chat: string; run: string; url: stri
         if (opened.status === 201) url = (JSON.parse(opened.body) as { url: string }).url;
         return opened.status;
       },
-      { timeout: 60_000 },
+      { timeout: 30_000 },
     )
     .toBe(201);
   return { chat, run: (JSON.parse(started.body) as { id: string }).id, url };
@@ -64,10 +64,12 @@ for (const guarded of [false, true]) {
     });
     base.afterAll(() => thole.end());
 
-    base(`a page of the agent's ${guarded ? "gets nothing of ours" : "gets everything"}`, async ({ page, context }) => {
+    base(`a page of the agent's ${guarded ? "gets nothing of thole's" : "gets everything"}`, async ({ page, context }) => {
       await page.goto(thole.loginLink());
       await expect(page.getByRole("textbox", { name: "Message", exact: true })).toBeVisible();
-      const { chat, url } = await serve(page);
+      const { url } = await serve(page);
+      const make = async () => (JSON.parse((await ask(page, "/sessions", "POST", { name: "private" })).body) as { id: string }).id;
+      const [chat, other] = [await make(), await make()];
       const theirs = await context.newPage();
       await theirs.goto(url);
       await expect(theirs.getByRole("heading", { name: "of the agent" })).toBeVisible();
@@ -75,7 +77,6 @@ for (const guarded of [false, true]) {
       expect(new URL(theirs.url()).origin === thole.base).toBe(!guarded);
       const heard = await theirs.evaluate(async () => await (await fetch("heard")).text());
       expect(heard.includes("thole_")).toBe(!guarded);
-      expect(heard).not.toContain("thole_planted"); // a name of ours is not even set on a host of its own
       const got = await theirs.evaluate(
         async ([base, forged, form]) => {
           const send = (body: string, headers?: Record<string, string>) => fetch(`${base}/api/chat`, { method: "POST", mode: headers ? "cors" : "no-cors", credentials: "include", headers, body }).catch(() => {});
@@ -110,7 +111,8 @@ for (const guarded of [false, true]) {
           sender.action = `${base}/api/chat`;
           sender.target = "posted";
           const field = document.createElement("input");
-          field.name = form!;
+          field.name = `${form!.slice(0, -1)},"pad":"`;
+          field.value = '"}';
           sender.append(field);
           document.body.append(sender);
           await new Promise((loaded) => {
@@ -126,14 +128,14 @@ for (const guarded of [false, true]) {
           }
           return { read: read.includes("xylophone"), line, socket, proof: localStorage.getItem("thole.proof") !== null, inside: inside !== "" && inside !== "unreadable", opener: window.opener === null };
         },
-        [thole.base, JSON.stringify(message(chat, "sim: say forged")), JSON.stringify(message(chat, "sim: say formed"))],
+        [thole.base, JSON.stringify(message(chat, "sim: say forged")), JSON.stringify(message(other, "sim: say formed"))],
       );
       // Framing is refused by every build: that guard is the page's own.
       expect(got).toEqual({ read: !guarded, line: guarded ? "refused" : "open", socket: "refused", proof: !guarded, inside: false, opener: true });
       for (const at of [thole.base, thole.base.replace("127.0.0.1", "localhost")]) expect((await context.cookies(at)).map((it) => it.name).includes("thole_planted")).toBe(!guarded && at === thole.base);
-      const queue = async () => JSON.stringify([(await ask(page, `/sessions/${chat}/messages`)).body, (await ask(page, `/sessions/${chat}/queue`)).body]);
-      await expect.poll(async () => (await queue()).includes("forged")).toBe(!guarded);
-      expect((await queue()).includes("formed")).toBe(false);
+      const said = async (id: string, word: string) => (await ask(page, `/sessions/${id}/messages`)).body.includes(word);
+      await expect.poll(() => said(chat, "forged")).toBe(!guarded);
+      await expect.poll(() => said(other, "formed")).toBe(!guarded);
       await theirs.close();
     });
   });
@@ -167,4 +169,33 @@ test("a person opens a server of the agent from the page, and a stranger does no
   expect((await tab.reload())!.status()).toBe(403);
   await tab.close();
   await ask(page, `/runs/${run}/cancel`, "POST");
+});
+
+test("what a run reached and was refused is shown, and a person narrows it", async ({ desk, page }) => {
+  const chat = (JSON.parse((await ask(page, "/sessions", "POST", { name: "Network", execution_profile: "full" })).body) as { id: string }).id;
+  await page.goto(`${desk.thole.base}/c/${chat}`);
+  await desk.ask("sim: say hello");
+  await desk.tab("Agent");
+  const region = page.getByRole("region", { name: "Network" });
+  await expect(region.getByText("This run has reached nothing so far.")).toBeVisible();
+  await region.getByRole("combobox", { name: "What the agent may reach" }).selectOption({ label: "models only" });
+  await expect.poll(async () => (JSON.parse((await ask(page, `/sessions/${chat}/network`)).body) as { policy: string }).policy).toBe("gateway");
+  await desk.ask("sim: run curl -s http://a-rather-long-name-of-a-host.elsewhere.example.com/; curl -s https://registry.example.com/ || true");
+  const refused = region.getByRole("listitem").filter({ hasText: "a-rather-long-name-of-a-host.elsewhere.example.com:80" });
+  await expect(refused.getByText("refused", { exact: true })).toBeVisible();
+  await expect(refused.getByText('the network of this thread is "gateway"')).toBeVisible();
+  await expect(region.getByRole("combobox")).toHaveValue("gateway");
+  await desk.accessible();
+  await desk.shot("network");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await desk.accessible();
+  await desk.shot("network-dark");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.reload();
+  await page.getByRole("button", { name: "Show details" }).click();
+  await expect(refused).toBeVisible();
+  await desk.fits();
+  await desk.shot("network-phone");
+  await region.getByRole("combobox").selectOption({ label: "everything public" });
+  await expect.poll(async () => (JSON.parse((await ask(page, `/sessions/${chat}`)).body) as { network?: object }).network).toBe(undefined);
 });
