@@ -124,7 +124,7 @@ func (a *laying) decide() (files []workspace.Entry, names []link, links []worksp
 	}
 	for _, e := range a.tree.Entries {
 		if err := a.ctx.Err(); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		path := a.path(e)
 		if skipped != "" && beneath.Within(path, []string{skipped}) {

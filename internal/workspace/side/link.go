@@ -109,8 +109,8 @@ func migrate(ctx context.Context, at *beneath.Dir, own string, dir *beneath.Dir,
 
 // copyFolder copies directories, regular files and links, as they are.
 func copyFolder(ctx context.Context, at *beneath.Dir, name string, dir *beneath.Dir, as string, depth int) error {
-	if depth > maxNesting {
-		return fmt.Errorf("directories nest deeper than %d levels", maxNesting)
+	if depth > workspace.MaxNesting {
+		return fmt.Errorf("directories nest deeper than %d levels", workspace.MaxNesting)
 	}
 	from, _, err := at.SubLent(name) // what was lent is removed afterwards
 	if err != nil {
