@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	thole "github.com/tholehq/thole"
@@ -28,15 +27,22 @@ func (l *Local) Link(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
+	home, err := beneath.Trusted(l.cfg.Home)
+	if err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "open home: %w", err)
+	}
+	defer home.Close()
 	for _, pair := range workspace.DataLinks() {
-		if err := l.link(ctx, root, filepath.Join(l.cfg.Home, pair[0]), pair[1]); err != nil {
+		if err := l.link(ctx, root, home, pair[0], pair[1]); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "link ~/%s: %w", pair[0], err)
 		}
 	}
 	return nil
 }
 
-func (l *Local) link(ctx context.Context, root *beneath.Dir, link, target string) error {
+// link makes one link. What an agent put in the way, in the workspace or on the way
+// to the link, is moved aside and never followed.
+func (l *Local) link(ctx context.Context, root, home *beneath.Dir, link, target string) error {
 	if _, err := root.Claim(target, 0o700); err != nil {
 		return refused(target, err)
 	}
@@ -45,28 +51,34 @@ func (l *Local) link(ctx context.Context, root *beneath.Dir, link, target string
 		return refused(target, err)
 	}
 	defer dir.Close()
-	abs := filepath.Join(l.cfg.Dir, filepath.FromSlash(target))
-	if have, err := os.Readlink(link); err == nil && have == abs {
-		return nil
-	}
-	if st, err := os.Lstat(link); err == nil && st.IsDir() {
-		if err := l.migrate(ctx, dir, name, link); err != nil {
-			return fmt.Errorf("move what is there: %w", err)
-		}
-	} else if err == nil {
-		if err := os.Remove(link); err != nil {
+	if parent := parentOf(link); parent != "" {
+		if _, err := home.Claim(parent, 0o700); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+	in, as, err := home.Parent(link, false)
+	if err != nil {
 		return err
 	}
-	return os.Symlink(abs, link)
+	defer in.Close()
+	abs := filepath.Join(l.cfg.Dir, filepath.FromSlash(target))
+	if have, err := in.Readlink(as); err == nil && have == abs {
+		return nil
+	}
+	if st, err := in.Lstat(as); err == nil && st.Kind == beneath.Folder {
+		if err := l.migrate(ctx, dir, name, filepath.Join(in.Path(), as)); err != nil {
+			return fmt.Errorf("move what is there: %w", err)
+		}
+	}
+	if err := in.RemoveAll(as); err != nil {
+		return err
+	}
+	return in.Symlink(abs, as)
 }
 
 // migrate copies a real directory next to its target, through SQLite where there
-// are databases, and removes it: the two may lie on different file systems. A
-// copy that broke off is made again.
+// are databases: the two may lie on different file systems. A copy that broke off is
+// made again.
 func (l *Local) migrate(ctx context.Context, dir *beneath.Dir, name, link string) error {
 	for n := 1; ; n++ {
 		to := name + ".migrated"
@@ -88,10 +100,7 @@ func (l *Local) migrate(ctx context.Context, dir *beneath.Dir, name, link string
 		if err := snapshot.Copy(ctx, link, filepath.Join(dir.Path(), half), nil); err != nil {
 			return err
 		}
-		if err := dir.Rename(half, to); err != nil {
-			return err
-		}
-		return os.RemoveAll(link)
+		return dir.Rename(half, to)
 	}
 }
 
