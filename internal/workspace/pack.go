@@ -36,7 +36,7 @@ func Compress(plain []byte) (stored []byte, compressed bool) {
 	e := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(e)
 	saves := func(out, in []byte) bool { return len(out) <= len(in)-len(in)/16 }
-	if step := len(plain) / samples; step > sample { // noise is told by a look
+	if step := len(plain) / samples; step > sample { // a few samples show noise
 		buf, worth := make([]byte, 0, 2*sample), false
 		for at := 0; at+sample <= len(plain) && !worth; at += step {
 			worth = saves(e.EncodeAll(plain[at:at+sample], buf), plain[at:at+sample])
