@@ -156,7 +156,7 @@ func TestWhatAPlainCopyLoses(t *testing.T) {
 			t.Fatal(x.Skipped, err)
 		}
 		holds(t, to, b.dir)
-		// A change behind a hole, and one name less.
+		// A change after a hole, and one name less.
 		b.sparse(t, "sparse", 1<<20, 4096, 512<<10)
 		if err := os.Remove(filepath.Join(b.dir, "one")); err != nil {
 			t.Fatal(err)

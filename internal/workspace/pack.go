@@ -35,12 +35,28 @@ var encoders = sync.Pool{New: func() any {
 func Compress(plain []byte) (stored []byte, compressed bool) {
 	e := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(e)
+	saves := func(out, in []byte) bool { return len(out) <= len(in)-len(in)/16 }
+	if step := len(plain) / samples; step > sample { // a few samples show noise
+		buf, worth := make([]byte, 0, 2*sample), false
+		for at := 0; at+sample <= len(plain) && !worth; at += step {
+			worth = saves(e.EncodeAll(plain[at:at+sample], buf), plain[at:at+sample])
+		}
+		if !worth {
+			return plain, false
+		}
+	}
 	out := e.EncodeAll(plain, make([]byte, 0, len(plain)/2))
-	if len(out) > len(plain)-len(plain)/16 {
+	if !saves(out, plain) {
 		return plain, false
 	}
 	return out, true
 }
+
+// A pack is worth compressing if one of so many samples is.
+const (
+	samples = 32
+	sample  = 8 << 10
+)
 
 // Expand returns the plain bytes of a pack from what is stored of it. A pack that
 // holds more or less than its tree says is damaged.

@@ -12,7 +12,7 @@ import (
 )
 
 // What an export to a prefix of the object store holds runs nothing either, where a
-// tool copies it to; and none of it can be taken for an object of ours.
+// tool copies it to; and none of it can be taken for an object of a snapshot.
 func TestAnExportToAPrefixRunsNothing(t *testing.T) {
 	git := lab.Git(t)
 	marker := filepath.Join(t.TempDir(), "ran")

@@ -64,9 +64,6 @@ func (x Extents) join() Extents {
 // each calls do for the pieces of a file that p's bytes, which begin at off of those
 // stored, belong to.
 func (x Extents) each(p []byte, off int64, do func(p []byte, at int64) (int, error)) (n int, err error) {
-	if x == nil {
-		return do(p, off)
-	}
 	for _, e := range x {
 		if off >= e.Len {
 			off -= e.Len
@@ -95,7 +92,12 @@ type extentReader struct {
 func (r extentReader) ReadAt(p []byte, off int64) (int, error) { return r.x.each(p, off, r.r.ReadAt) }
 
 // Reader reads what is stored of a file.
-func (x Extents) Reader(file io.ReaderAt) io.ReaderAt { return extentReader{x, file} }
+func (x Extents) Reader(file io.ReaderAt) io.ReaderAt {
+	if x == nil {
+		return file
+	}
+	return extentReader{x, file}
+}
 
 type extentWriter struct {
 	x Extents
@@ -111,7 +113,12 @@ func (w extentWriter) WriteAt(p []byte, off int64) (int, error) {
 }
 
 // Writer puts what is stored of a file where it belongs.
-func (x Extents) Writer(file io.WriterAt) io.WriterAt { return extentWriter{x, file} }
+func (x Extents) Writer(file io.WriterAt) io.WriterAt {
+	if x == nil {
+		return file
+	}
+	return extentWriter{x, file}
+}
 
 // Whole reads n bytes of a file from off, zeros for its holes. open reads what is
 // stored of it.

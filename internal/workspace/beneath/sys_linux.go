@@ -115,7 +115,7 @@ func ExtentsOf(f *os.File, size int64) (Extents, error) {
 			break // a hole up to the end
 		}
 		if err != nil {
-			return nil, nil //nolint:nilerr // the file system tells nothing: the file is read whole
+			return nil, nil //nolint:nilerr // the file system knows none: the file is read whole
 		}
 		to, err := unix.Seek(int(f.Fd()), from, unix.SEEK_HOLE)
 		if err != nil {
