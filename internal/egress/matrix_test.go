@@ -406,7 +406,7 @@ func TestRefusalTexts(t *testing.T) {
 	}
 }
 
-// A machine whose own addresses cannot be listed tells none of them from a public one.
+// Where the machine's own addresses cannot be listed, none is taken for a public one.
 func TestOwnAddressesThatAreNotKnown(t *testing.T) {
 	w := newWorld(t)
 	p, proxy := w.proxy(Config{Policy: Open})

@@ -15,7 +15,7 @@ import (
 )
 
 // leave is a program that an agent leaves behind. It loses its session, its descriptors
-// and the tag by which it would be found, and does what it is told on a socket.
+// and the tag by which it would be found, and runs what comes on a socket.
 const leave = `import os, resource, socket
 if os.fork(): os._exit(0)
 os.setsid()
@@ -32,8 +32,8 @@ while True:
     c.close()
 `
 
-// tell lets the program that was left write, and waits for it.
-const tell = `python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("/home/agent/left"); s.sendall(b"echo x > /workspace/told"); s.recv(1)'`
+// ask lets the program that was left write, and waits for it.
+const ask = `python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("/home/agent/left"); s.sendall(b"echo x > /workspace/byothers"); s.recv(1)'`
 
 // An agent that only plans writes nothing, neither through a program that an earlier turn
 // left nor by a second name of a file among the conversations. Built without the
@@ -62,12 +62,12 @@ func TestPlanAfterAFullTurn(t *testing.T) {
 			return err == nil && st.Terminals == 0
 		})
 	}
-	all = r.play(thole.ProfilePlan, "sim: run echo bad > .agent_data/codex/second; "+tell+"; echo x > .agent_data/codex/done ;; say planned", allow)
+	all = r.play(thole.ProfilePlan, "sim: run echo bad > .agent_data/codex/second; "+ask+"; echo x > .agent_data/codex/done ;; say planned", allow)
 	if !r.exists(".agent_data/codex/done") {
 		t.Fatalf("the attack was not made: %+v", end(all))
 	}
-	if r.exists("told") != unguarded.Build {
-		t.Errorf("a program that was left behind wrote: %v", r.exists("told"))
+	if r.exists("byothers") != unguarded.Build {
+		t.Errorf("a program that was left behind wrote: %v", r.exists("byothers"))
 	}
 	text, err := os.ReadFile(filepath.Join(r.workspace, "kept"))
 	if err != nil || (string(text) != "good\n") != unguarded.Build {
