@@ -127,6 +127,9 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		if own, err = claimed(b.dirs.Workspace, data); err != nil {
 			return nil, err
 		}
+		if err := part(ctx, data); err != nil {
+			return nil, err
+		}
 		args = append(args, "--ro-bind", b.dirs.Workspace, b.dirs.Workspace, "--bind", data, data)
 	} else {
 		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)

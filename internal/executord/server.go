@@ -104,7 +104,7 @@ func New(cfg Config) (*Server, error) {
 		boxes: newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs),
 		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(), ports: make(chan struct{}, maxPorts),
 	}
-	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, warm: map[thole.ThreadID]warmSession{}}
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
 	var err error
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err

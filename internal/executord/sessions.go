@@ -25,6 +25,7 @@ type sessions struct {
 	providers map[string]provider.Provider
 	dirs      Dirs
 	boxes     *boxes
+	attended  func() bool // whether a terminal is open
 
 	mu   sync.Mutex // guards warm
 	warm map[thole.ThreadID]warmSession
@@ -46,11 +47,16 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if !ok {
 		return none, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
 	}
+	plan := s.boxes != nil && plans(req)
+	if plan {
+		if err := s.boxes.still(s.attended()); err != nil {
+			return none, err
+		}
+	}
 	s.mu.Lock()
 	have, found := s.warm[req.Thread]
 	delete(s.warm, req.Thread)
 	s.mu.Unlock()
-	plan := s.boxes != nil && plans(req)
 	if found && have.fits(req) && have.plan == plan && !have.gone() {
 		return have, nil
 	}

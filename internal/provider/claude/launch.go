@@ -34,9 +34,9 @@ func arguments(cfg provider.SessionConfig, o opening, st stance, model, effort s
 	add("--append-system-prompt", cfg.Instructions)
 	switch {
 	case o.fork != "":
-		args = append(args, "--resume", o.resume, "--fork-session", "--session-id", o.fork)
+		args = append(args, "--resume="+o.resume, "--fork-session", "--session-id", o.fork)
 	case o.resume != "":
-		args = append(args, "--resume", o.resume)
+		args = append(args, "--resume="+o.resume) // one word: no id is taken for an option
 	default:
 		args = append(args, "--session-id", o.fresh)
 	}

@@ -162,7 +162,7 @@ func copyDatabase(ctx context.Context, dir *beneath.Dir, name string) (_ string,
 	defer to.Close()
 	most := int64(0)
 	for _, part := range []string{name, name + "-wal", name + "-journal"} {
-		if err := copyFile(ctx, dir, part, to); part != name && gone(err) {
+		if err := dir.CopyFile(ctx, part, to, part); part != name && gone(err) {
 			continue
 		} else if err != nil {
 			return "", err

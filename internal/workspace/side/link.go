@@ -1,11 +1,9 @@
 package side
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -146,44 +144,10 @@ func copyFolder(ctx context.Context, at *beneath.Dir, name string, dir *beneath.
 				err = to.Symlink(says, name)
 			}
 		case beneath.File:
-			err = copyFile(ctx, from, name, to)
+			err = from.CopyFile(ctx, name, to, name)
 		}
 	}
 	return err
-}
-
-// copyFile copies a regular file. Holes stay holes: one costs an agent nothing.
-func copyFile(ctx context.Context, from *beneath.Dir, name string, to *beneath.Dir) (err error) {
-	in, _, err := from.OpenLent(name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	st, err := beneath.StatFile(in)
-	if err != nil {
-		return err
-	}
-	out, err := to.Create(name, st.Mode|0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	buf, size := make([]byte, 64<<10), int64(0)
-	for {
-		n, err := io.ReadFull(in, buf)
-		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			if _, err := out.WriteAt(buf[:n], size); err != nil {
-				return err
-			}
-		}
-		size += int64(n)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return out.Truncate(size)
-		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-	}
 }
 
 // Validate implements Side.
