@@ -47,7 +47,7 @@ func newUp(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&demo, "demo", false, "use the scripted model: no agent login, no network, no key")
-	cmd.Flags().StringVar(&demoModel, "demo-model", "", "URL of a running `thole demo-model` to use; implies --demo")
+	cmd.Flags().StringVar(&demoModel, "demo-model", "", "`URL` of a running thole demo-model to use; implies --demo")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
 	cmd.Flags().StringVar(&listen, "listen", "", "address of the web page (default http.listen, 127.0.0.1:7433)")
 	return cmd
