@@ -44,7 +44,7 @@ func newJobRun(env *Env) *cobra.Command {
 func (e *Env) run(ctx context.Context, s submission, argv []string, timeout time.Duration, wait bool) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
-		return thole.Errorf(thole.CodeInvalid, "run %s: %w", argv[0], err)
+		return thole.Errorf(thole.CodeInvalid, "run %s: %w", argv[0], err).WithHint("name a program on the PATH or with its path; a line of shell needs: -- sh -c 'LINE'")
 	}
 	if s.summary == "" {
 		s.summary = strings.Join(argv, " ")

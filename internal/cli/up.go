@@ -88,6 +88,9 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			if !strings.HasSuffix(page.Base, page.Listen) {
 				putln(w, "It listens on "+page.Listen+".")
 			}
+			if o.Demo {
+				putln(w, "The scripted agent repeats what you send, and does what follows sim: as in \"sim: run ls -la ;; write notes.txt hello\".")
+			}
 			putln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
 		})
 		if browser {
