@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/test/e2e/home"
 )
 
@@ -81,5 +82,24 @@ func TestWhatToDoNext(t *testing.T) {
 		t.Errorf("%s%s", out, words)
 	} else if out, _, _ := h.Run("thread", "show", strings.Fields(out)[1]); !strings.Contains(out, ", failed\n") {
 		t.Errorf("thread show:\n%s", out)
+	}
+}
+
+// Who never ran codex can open a session: its home is made, as codex itself does.
+// One that somebody named and that is not there is a mistake.
+func TestTheFirstCodexSession(t *testing.T) {
+	t.Parallel()
+	codex := lab.Codex(t)
+	h := home.New(t)
+	h.Up()
+	// There is no terminal here, so codex itself refuses: its server ran.
+	if _, words, _ := h.Run("codex", "run", "--new-thread", "--codex", codex); strings.Contains(words, "did not start") || !strings.Contains(words, "terminal") {
+		t.Errorf("without a home: %s", words)
+	}
+	named := filepath.Join(h.Dir, "named")
+	h.Vars = []string{"CODEX_HOME=" + named}
+	_, words, code := h.Run("codex", "run", "--new-thread", "--codex", codex)
+	if code != 7 || !strings.Contains(words, named) || !strings.Contains(words, "unset CODEX_HOME") {
+		t.Errorf("a home that is not there: exit %d: %s", code, words)
 	}
 }
