@@ -101,7 +101,7 @@ func findCodex(name string) (string, error) {
 }
 
 // makeCodexHome makes the default home, as codex does when it first runs: an
-// app-server that is told its home takes only one that exists.
+// app-server with CODEX_HOME takes only a directory that exists.
 func makeCodexHome(dir string) error {
 	if os.Getenv("CODEX_HOME") != "" {
 		if _, err := os.Stat(dir); err != nil {

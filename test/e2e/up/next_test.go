@@ -86,7 +86,7 @@ func TestWhatToDoNext(t *testing.T) {
 }
 
 // Who never ran codex can open a session: its home is made, as codex itself does.
-// One that somebody named and that is not there is a mistake.
+// A home that CODEX_HOME names and that is not there is a mistake.
 func TestTheFirstCodexSession(t *testing.T) {
 	t.Parallel()
 	codex := lab.Codex(t)
