@@ -109,7 +109,7 @@ func isolation(ctx context.Context, cfg config.Executor, log *slog.Logger) func(
 	}
 	go func() {
 		if _, err := find(ctx); err != nil {
-			log.Warn("no turn can run", "err", err, "try", thole.HintOf(err))
+			log.Warn("no turn can run", "err", fmt.Errorf("%w; try: %s", err, thole.HintOf(err)))
 		}
 	}()
 	return find
