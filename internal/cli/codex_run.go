@@ -55,6 +55,9 @@ func newCodexRun(env *Env) *cobra.Command {
 			if p.CodexHome, err = codexHome(); err != nil {
 				return err
 			}
+			if err := makeCodexHome(p.CodexHome); err != nil {
+				return err
+			}
 			if p.Dir, err = os.Getwd(); err != nil {
 				return thole.Errorf(thole.CodeInvalid, "working directory: %w", err)
 			}
@@ -95,6 +98,21 @@ func findCodex(name string) (string, error) {
 		return "", thole.Errorf(thole.CodeUnavailable, "the codex program is not installed: %w", err).WithHint("%s", table.Of(table.Contract).Install)
 	}
 	return path, nil
+}
+
+// makeCodexHome makes the default home, as codex does when it first runs: an
+// app-server with CODEX_HOME takes only a directory that exists.
+func makeCodexHome(dir string) error {
+	if os.Getenv("CODEX_HOME") != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "the Codex home cannot be used: %w", err).WithHint("make that directory, or unset CODEX_HOME")
+		}
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "make the Codex home: %w", err).WithHint("name another directory in CODEX_HOME")
+	}
+	return nil
 }
 
 // foreground runs the terminal. Keys that send signals go to it, not to us: it is

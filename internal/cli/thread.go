@@ -110,8 +110,19 @@ func printThreads(w io.Writer, list []app.Thread) {
 	_ = t.Flush()
 }
 
+// plainStatus is a status of the contract in words.
+func plainStatus(s string) string {
+	switch s {
+	case app.StatusSystemError:
+		return "failed"
+	case app.TurnInProgress:
+		return "running"
+	}
+	return s
+}
+
 func statusText(s app.ThreadStatus) string {
-	text := s.Type
+	text := plainStatus(s.Type)
 	for _, f := range s.ActiveFlags {
 		switch f {
 		case app.FlagWaitingOnApproval:
@@ -217,7 +228,14 @@ func newThreadInterrupt(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "interrupt THREAD", Short: "Ask the running turn to stop", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error { return c.Interrupt(ctx, args[0], "") })
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
+				if th, err := c.ReadThread(ctx, args[0]); err != nil {
+					return err
+				} else if th.Status.Type != app.StatusActive {
+					putln(env.Err, "no turn is running")
+				}
+				return c.Interrupt(ctx, args[0], "")
+			})
 		},
 	}
 }

@@ -67,7 +67,7 @@ func (e *Env) follow(cmd *cobra.Command, begin func(ctx context.Context, f *foll
 			}
 			return (&thole.Error{Err: ctx.Err()}).WithHint("the turn goes on: thole thread tail %s follows it, thole thread interrupt %s stops it", f.thread, f.thread)
 		case <-c.Done():
-			return thole.Errorf(thole.CodeUnavailable, "the connection ended: %w", orClosed(c.Err())).WithHint("the thread goes on; follow it with: thole thread tail")
+			return thole.Errorf(thole.CodeUnavailable, "the connection ended: %w", orClosed(c.Err())).WithHint("the thread goes on; follow it with: thole thread tail %s", f.thread)
 		}
 	}
 }

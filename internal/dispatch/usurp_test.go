@@ -156,6 +156,27 @@ func TestParkedAndDefaultAnswersAreOurs(t *testing.T) {
 	})
 }
 
+// An approval that nobody answers in time is parked, and its command runs only after
+// the answer: what was not done is not taken for the agent's own yes.
+func TestAParkedApprovalIsNotTheAgentsOwnAnswer(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.ParkAfter = time.Millisecond })
+	id := r.asking()
+	turn := r.start(id, "sim: run echo ran ;; say ok")
+	ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
+	r.until(id, func(e event.Event) bool {
+		return e.Turn == turn && (e.Kind == event.TurnEnded || e.Kind == event.TurnPhase && e.Data.Phase == thole.PhaseWaitingHuman)
+	})
+	if _, err := r.Answer(context.Background(), me, id, ask.ID, event.Answer{Decision: event.DecisionAllow}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || !strings.HasSuffix(r.said(id, turn), "ran\n\nok\n") {
+		t.Errorf("turn %+v said %q", got, r.said(id, turn))
+	}
+	if asks, err := r.Asks(context.Background(), me, id, false); err != nil || len(asks) != 1 || asks[0].State != event.AskAnswered || asks[0].Actor != me {
+		t.Errorf("asks %+v, %v", asks, err)
+	}
+}
+
 // machine is a thread machine whose turns nobody runs here.
 func machine(t *testing.T, db *store.DB) *thread.Machine {
 	t.Helper()

@@ -260,7 +260,7 @@ func (m *Manager) over(ended []string, err error, kind, id string) error {
 	}
 	m.held.end(ended)
 	if len(ended) == 0 {
-		return thole.Errorf(thole.CodeNotFound, "no %s %s", kind, id)
+		return thole.Errorf(thole.CodeNotFound, "no %s %s", kind, id).WithHint("thole %s list shows them", kind)
 	}
 	return nil
 }
