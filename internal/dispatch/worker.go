@@ -19,8 +19,7 @@ import (
 type worker struct {
 	*Dispatcher
 	lease queue.Lease
-	info  provider.Info   // of the turn's provider; written under mu, because Steer reads it
-	grant *provider.Grant // what this worker gave to the run
+	info  provider.Info // of the turn's provider; written under mu, because Steer reads it
 }
 
 // begin works on a lease in a goroutine of its own.

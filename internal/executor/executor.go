@@ -116,9 +116,3 @@ type Disk interface {
 	// beyond upTo.
 	DiskUsed(ctx context.Context, id thole.ExecutorID, upTo int64) (int64, error)
 }
-
-// Auths finds where a provider's credential files of an executor are on this
-// machine, for logins that a CLI refreshed there.
-type Auths interface {
-	AuthDir(id thole.ExecutorID, provider string) string
-}

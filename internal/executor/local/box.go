@@ -116,7 +116,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 func inner(tools Tools, refuses bool) wire.Box {
 	box := sandbox.Agents(refuses).Kernel().Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
-		"--bind", sandboxRun+"/auth", sandboxRun+"/auth",
+		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
 	for _, p := range tools.sorted() {
