@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -27,6 +28,7 @@ type boxes struct {
 	cfg   wire.Box
 	proxy *egress.Proxy
 	dirs  Dirs
+	set   *settings
 
 	mu     sync.Mutex // guards what follows, and is held while a box is made
 	by     map[bool]*walled
@@ -42,11 +44,11 @@ type walled struct {
 // boxTimeout bounds the making of a box.
 const boxTimeout = 20 * time.Second
 
-func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs) *boxes {
+func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs, set *settings) *boxes {
 	if cfg == nil {
 		return nil
 	}
-	return &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, by: map[bool]*walled{}}
+	return &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, set: set, by: map[bool]*walled{}}
 }
 
 // shared is the box of everything that does not only plan.
@@ -62,14 +64,20 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 	if b.closed {
 		return nil, thole.Errorf(thole.CodeUnavailable, "the executor stops")
 	}
-	w := b.by[plan]
-	if w != nil {
+	for which, w := range b.by {
 		select {
 		case <-w.Done():
-			w = nil
+			delete(b.by, which)
 		default:
 		}
 	}
+	if w := b.by[plan]; w != nil && providerName != "" && !unguarded.Build && !b.set.hold(w.Box, providerName) {
+		for _, w := range b.by { // the places are made again, which no box may see
+			w.Close()
+		}
+		clear(b.by)
+	}
+	w := b.by[plan]
 	if w == nil {
 		made, err := b.make(plan)
 		if err != nil {
@@ -115,6 +123,13 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		args = append(args, "--ro-bind", b.dirs.Workspace, b.dirs.Workspace, "--bind", data, data)
 	} else {
 		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)
+	}
+	if !unguarded.Build {
+		over, err := b.set.binds(len(b.by) == 0)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, over...)
 	}
 	args = append(args, "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
 	made, err := box.Start(ctx, box.Config{Path: b.cfg.Bwrap, Args: append(args, box.InitArgs...), Files: []*os.File{filter}})
