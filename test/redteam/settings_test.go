@@ -177,6 +177,15 @@ func TestPlantedSettingsGainNothing(t *testing.T) {
 					}
 				}
 			}
+			if name == "opencode" { // it would run plugins of the workspace, so the turn is refused
+				all := r.started(n, thole.ProfileAsk, id, false)
+				if e := end(all).Error; e == nil || !strings.Contains(e.Message, ".opencode/plugin") || r.marks() != "" {
+					t.Errorf("with plugins in the workspace: %+v, the attacker left %q", e, r.marks())
+				}
+				if err := os.RemoveAll(filepath.Join(r.workspace, ".opencode")); err != nil {
+					t.Fatal(err)
+				}
+			}
 			try("the next session", r, false)
 			if soak {
 				try("a fork", r, true)
