@@ -215,10 +215,13 @@ func (f *follower) position() string {
 }
 
 // add writes the events of one source.
-func (f *follower) add(src *source, fresh []frame) {
-	for _, fr := range join(len(fresh), func(i int) frame { return fresh[i] }) {
-		if fr.event.Seq > 0 {
-			src.seq = fr.event.Seq
+func (f *follower) add(src *source, batches []*thread.Batch) {
+	if len(batches) == 0 {
+		return
+	}
+	for _, fr := range frames(batches...) {
+		if fr.seq > 0 {
+			src.seq = fr.seq
 			f.id(f.position())
 		}
 		f.buf = append(f.buf, fr.data...)
@@ -228,7 +231,7 @@ func (f *follower) add(src *source, fresh []frame) {
 // news writes what the watch reported, but for the sessions that are followed.
 func (f *follower) news(batch *thread.Batch) {
 	for _, fr := range frames(batch) {
-		if f.named(fr.event.Thread) == nil {
+		if f.named(fr.thread) == nil {
 			f.buf = append(f.buf, fr.data...)
 		}
 	}

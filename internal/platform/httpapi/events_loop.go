@@ -121,7 +121,7 @@ func (f *follower) take(src *source, batch *thread.Batch, woke wake) bool {
 
 // more writes a source's batch and what else it has.
 func (f *follower) more(src *source, batch *thread.Batch) bool {
-	var fresh []frame
+	var fresh []*thread.Batch
 	for {
 		if batch == nil {
 			f.add(src, fresh)
@@ -131,7 +131,7 @@ func (f *follower) more(src *source, batch *thread.Batch) bool {
 			src.ch = nil // its place in the cursor stays
 			return false
 		}
-		fresh = append(fresh, frames(batch)...)
+		fresh = append(fresh, batch)
 		select {
 		case batch = <-src.ch:
 		default:

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
@@ -10,43 +11,35 @@ import (
 
 // frame is one event, or a run of neighbouring deltas, as server-sent data.
 type frame struct {
-	event event.Event
-	data  []byte
+	thread thole.ThreadID
+	seq    uint64
+	data   []byte
 }
 
-type sse struct{} // names this encoding of a batch
+// run names an encoding: what its first batch began and the one that keeps it ended.
+type run struct{ first *thread.Batch }
 
-// frames encodes a batch once for all streams that send it.
-func frames(b *thread.Batch) []frame {
-	return b.Encode(sse{}, func() any { return join(len(b.Events), func(i int) frame { return frame{event: b.Events[i]} }) }).([]frame)
-}
-
-// join makes frames of n others: neighbouring deltas become one, the rest stays.
-func join(n int, at func(int) frame) []frame {
-	out := make([]frame, 0, n)
-	for i := 0; i < n; {
-		f, text := at(i), []byte(nil)
-		end := f.event
-		for i++; i < n; i++ {
-			next := at(i).event
-			if !thread.Continues(&end, &next) {
-				break
+// frames encodes what a reader collected, once for all readers that collected the
+// same: they wake at the same few moments. Neighbouring deltas become one.
+func frames(batches ...*thread.Batch) []frame {
+	return batches[len(batches)-1].Encode(run{batches[0]}, func() any {
+		var all []event.Event
+		for _, b := range batches {
+			all = append(all, b.Events...)
+		}
+		out := make([]frame, 0, len(all))
+		for i := 0; i < len(all); {
+			e := all[i]
+			end, text := e, []byte(e.Delta)
+			for i++; i < len(all) && thread.Continues(&end, &all[i]); i++ {
+				end = all[i]
+				text = append(text, end.Delta...)
 			}
-			if text == nil {
-				text = []byte(f.event.Delta)
-			}
-			text = append(text, next.Delta...)
-			end = next
+			e.Delta = string(text)
+			out = append(out, frame{e.Thread, e.Seq, encode(e)})
 		}
-		if text != nil {
-			f.event.Delta, f.data = string(text), nil
-		}
-		if f.data == nil {
-			f.data = encode(f.event)
-		}
-		out = append(out, f)
-	}
-	return out
+		return out
+	}).([]frame)
 }
 
 func encode(e event.Event) []byte {
