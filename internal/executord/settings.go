@@ -21,7 +21,7 @@ import (
 // that lives sees what is laid for its next session, and nothing of what agents
 // left at those names counts.
 type settings struct {
-	dir  string // of ours alone
+	dir  string // executord's alone
 	dirs Dirs
 	all  []setting
 }
@@ -165,8 +165,8 @@ func (s *settings) binds(alone bool) (args []string, err error) {
 	return append(args, over...), nil
 }
 
-// hold reports whether a box still shows the settings of a CLI: whoever exchanges a file
-// from outside, as a restore does, takes away what was bound over it.
+// hold reports whether a box still shows the settings of a CLI: a restore, which
+// exchanges files from outside, takes away what was bound over them.
 func (s *settings) hold(in *box.Box, providerName string) bool {
 	for _, one := range s.all {
 		if one.provider != providerName {

@@ -67,7 +67,7 @@ func (p Process) Close(grace time.Duration) {
 }
 
 // KeepOut keeps a login out of the data that is synced: what lies at path is removed,
-// whoever put it there, and linked says that the CLI finds the login that it was given
+// and linked says that the CLI finds the login that it was given
 // through a link.
 func KeepOut(cfg provider.SessionConfig, path string, linked bool) error {
 	if cfg.Auth == "" || path == "" {

@@ -24,7 +24,7 @@ func TestKeepOut(t *testing.T) {
 		if err := (provider.Grant{Files: map[string][]byte{"auth.json": []byte("given")}}).Place(auth); err != nil {
 			t.Fatal(err)
 		}
-		for _, login := range []string{"first", "fresh"} { // whoever put it there
+		for _, login := range []string{"first", "fresh"} { // of an agent or its CLI
 			os.Remove(inside)
 			if err := os.WriteFile(inside, []byte(login), 0o600); err != nil {
 				t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 )
 
 // refusePlugins refuses a turn when the workspace has plugins and its settings do not
-// count: opencode runs them with the first prompt, whatever it is told, and without a
-// question.
+// count: opencode runs them with the first prompt, whatever its settings say, and
+// without a question.
 func (s *session) refusePlugins() error {
 	if !s.Cfg.NoProject {
 		return nil
@@ -39,7 +39,7 @@ func (s *session) refusePlugins() error {
 			continue
 		}
 		if text, err := files.Read(name); err != nil || bytes.Contains(text, []byte("plugin")) || bytes.ContainsRune(text, '\\') {
-			return refuse(name) // unreadable, or spelled such that we cannot tell
+			return refuse(name) // unreadable, or spelled such that nobody knows
 		}
 	}
 	return nil
