@@ -63,8 +63,11 @@ func (e *Env) try(ctx context.Context, p provider.Provider, cfg provider.Session
 		}
 	}
 	userHome, _ := os.UserHomeDir()
-	login := provider.Login{Home: userHome, Getenv: os.Getenv}
-	grant, err := login.For(ctx, p.Name())
+	set, err := e.providersConfig()
+	if err != nil {
+		return err
+	}
+	grant, err := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: set.HandInLogins}.For(ctx, p.Name())
 	if err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func (e *Env) try(ctx context.Context, p provider.Provider, cfg provider.Session
 		return err
 	}
 	ended, err := e.play(ctx, session, prompt)
-	err = joinFirst(err, session.Close(), login.Keep(p.Name(), cfg.Auth, grant))
+	err = joinFirst(err, session.Close())
 	if err != nil {
 		return err
 	}

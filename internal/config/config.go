@@ -17,6 +17,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/egress"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 // Config is every setting. A field's key is the path of its toml names,
@@ -181,11 +182,13 @@ type Providers struct {
 	Codex    string `toml:"codex"`
 	Claude   string `toml:"claude"`
 	Opencode string `toml:"opencode"`
+	// HandInLogins names those whose login agents get with its refresh tokens.
+	HandInLogins []string `toml:"hand_in_logins"`
 }
 
 // ProvidersOf reads them from an environment alone, as an executor does.
 func ProvidersOf(getenv func(string) string) Providers {
-	return Providers{getenv(Variable("providers.codex")), getenv(Variable("providers.claude")), getenv(Variable("providers.opencode"))}
+	return Providers{Codex: getenv(Variable("providers.codex")), Claude: getenv(Variable("providers.claude")), Opencode: getenv(Variable("providers.opencode"))}
 }
 
 // Default is the configuration of a fresh home.
@@ -228,6 +231,7 @@ func (c *Config) Validate() error {
 		c.each("egress.names", c.Egress.Names, egress.CheckName),
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
 		c.each("executor.paths", c.Executor.Paths, checkPath),
+		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
@@ -305,6 +309,13 @@ func (c *Config) each(key string, entries []string, check func(string) error) er
 func checkPath(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return fmt.Errorf("entry that is no absolute path: %q", path)
+	}
+	return nil
+}
+
+func checkLogin(name string) error {
+	if table.Of(name).Login.File == "" {
+		return fmt.Errorf("agent %q that has no login", name)
 	}
 	return nil
 }

@@ -19,9 +19,8 @@ import (
 type worker struct {
 	*Dispatcher
 	lease queue.Lease
-	info  provider.Info   // of the turn's provider; written under mu, because Steer reads it
-	grant *provider.Grant // what this worker gave to the run
-	full  *errFull        // it found no room
+	info  provider.Info // of the turn's provider; written under mu, because Steer reads it
+	full  *errFull      // it found no room
 	// network is what the thread may reach as the executor has it.
 	network *event.NetworkPolicy
 }

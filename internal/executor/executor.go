@@ -122,9 +122,3 @@ type Disk interface {
 	DiskAllowed(id thole.ExecutorID) (int64, error)
 	AllowDisk(id thole.ExecutorID, bytes int64) error
 }
-
-// Auths finds where a provider's credential files of an executor are on this
-// machine, for logins that a CLI refreshed there.
-type Auths interface {
-	AuthDir(id thole.ExecutorID, provider string) string
-}

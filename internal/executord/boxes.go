@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -30,6 +31,7 @@ type boxes struct {
 	proxy *egress.Proxy
 	dirs  Dirs
 	doors []*os.File // of the control groups in which all boxes are
+	set   *settings
 
 	mu     sync.Mutex // guards what follows, and is held while a box is made
 	by     map[bool]*walled
@@ -47,11 +49,11 @@ type walled struct {
 // boxTimeout bounds the making of a box.
 const boxTimeout = 20 * time.Second
 
-func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs) *boxes {
+func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs, set *settings) *boxes {
 	if cfg == nil {
 		return nil
 	}
-	b := &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, by: map[bool]*walled{}}
+	b := &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, set: set, by: map[bool]*walled{}}
 	for i := range cfg.Doors {
 		b.doors = append(b.doors, os.NewFile(uintptr(wire.DoorsAt+i), "control group"))
 	}
@@ -72,14 +74,20 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 	if b.closed {
 		return nil, thole.Errorf(thole.CodeUnavailable, "the executor stops")
 	}
-	w := b.by[plan]
-	if w != nil {
+	for which, w := range b.by {
 		select {
 		case <-w.Done():
-			w = nil
+			delete(b.by, which)
 		default:
 		}
 	}
+	if w := b.by[plan]; w != nil && providerName != "" && !unguarded.Build && !b.set.hold(w.Box, providerName) {
+		for _, w := range b.by { // the places are made again, which no box may see
+			w.Close()
+		}
+		clear(b.by)
+	}
+	w := b.by[plan]
 	if w == nil {
 		made, err := b.make(plan)
 		if err != nil {
@@ -133,6 +141,13 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		args = append(args, "--ro-bind", b.dirs.Workspace, b.dirs.Workspace, "--bind", data, data)
 	} else {
 		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)
+	}
+	if !unguarded.Build {
+		over, err := b.set.binds(len(b.by) == 0)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, over...)
 	}
 	args = append(args, "--remount-ro", "/", "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
 	path, args := enter(len(b.doors), b.cfg.Bwrap, append(args, box.InitArgs...))

@@ -101,10 +101,11 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, logger: cfg.Logger, now: cfg.Now, token: sha256.Sum256([]byte(cfg.Token)),
-		boxes: newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs),
-		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(), ports: make(chan struct{}, maxPorts),
+		boot: thole.NewID[string](cfg.Now()), started: cfg.Now(), ports: make(chan struct{}, maxPorts),
 	}
-	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
+	set := newSettings(cfg.Dirs, cfg.Providers)
+	s.boxes = newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs, set)
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, set: set, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
 	var err error
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err

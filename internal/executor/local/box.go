@@ -137,7 +137,7 @@ func inner(tools Tools, ca string, refuses bool) wire.Box {
 	}
 	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
-		"--bind", sandboxRun+"/auth", sandboxRun+"/auth",
+		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
 	for _, p := range tools.sorted() {

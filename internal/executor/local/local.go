@@ -80,7 +80,6 @@ type Driver struct {
 var (
 	_ executor.Driver = (*Driver)(nil)
 	_ executor.Files  = (*Driver)(nil)
-	_ executor.Auths  = (*Driver)(nil)
 	_ executor.Memory = (*Driver)(nil)
 )
 
@@ -203,11 +202,6 @@ func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
 		return "", err
 	}
 	return d.dir(id, "workspace"), nil
-}
-
-// AuthDir implements executor.Auths.
-func (d *Driver) AuthDir(id thole.ExecutorID, provider string) string {
-	return d.dir(id, "auth", provider)
 }
 
 // Starved implements executor.Memory.
