@@ -20,6 +20,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/executorclient"
@@ -142,7 +143,8 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 	run.files = side.New(side.Config{Dir: dirs.Workspace, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
 	var err error
 	run.info.Token = rand.Text()
-	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network})
+	proxy, _ := d.cfg.Network.(*egress.Proxy) // it decides too, where it is one
+	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network, Proxy: proxy})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 		return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	got, err := c.upgrade(conn, port)
+	got, err := c.upgrade(ctx, conn, port)
 	if !stop() && err == nil {
 		err = thole.Errorf(thole.CodeUnavailable, "reach executor: %w", context.Cause(ctx))
 	}
@@ -32,8 +32,8 @@ func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 	return got, nil
 }
 
-func (c *Client) upgrade(conn net.Conn, port uint16) (net.Conn, error) {
-	req, err := http.NewRequest(http.MethodGet, c.base+"/ports/"+strconv.Itoa(int(port)), nil)
+func (c *Client) upgrade(ctx context.Context, conn net.Conn, port uint16) (net.Conn, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/ports/"+strconv.Itoa(int(port)), nil)
 	if err != nil {
 		return nil, err
 	}
