@@ -81,7 +81,7 @@ func CheckLimits(cfg config.Executor) Finding {
 func ours(cfg config.Executor) string {
 	disk, live := "no limit of disk", "any number at a time"
 	if cfg.DiskMB > 0 {
-		disk = fmt.Sprintf("%d MB of disk each, looked at while a turn runs", cfg.DiskMB)
+		disk = fmt.Sprintf("%d MB of disk each, looked at while it runs", cfg.DiskMB)
 	}
 	if cfg.MaxLive > 0 {
 		live = fmt.Sprintf("at most %d at a time", cfg.MaxLive)

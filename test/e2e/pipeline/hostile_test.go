@@ -97,7 +97,7 @@ func (u usurper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestTheOwnerOfAHostileExecutord(t *testing.T) {
 	ways := []struct{ how, code string }{{"endless line", "executor_limit"}}
 	if os.Getenv("THOLE_SOAK") != "" {
-		ways = append(ways, []struct{ how, code string }{{"many events", "executor_limit"}, {"future cursor", "executor_limit"},
+		ways = append(ways, []struct{ how, code string }{{"many events", ""}, {"future cursor", "executor_limit"},
 			{"redirect", ""}, {"huge headers", ""}, {"drip", ""}}...)
 	}
 	for _, way := range ways {
@@ -116,8 +116,10 @@ func TestTheOwnerOfAHostileExecutord(t *testing.T) {
 			before := memory.PeakOf(t, pid, true)
 			takeOver(t, usurper{way.how, strings.TrimPrefix(info.Endpoint, "unix:"), info.Boot})
 			r.kill(t, info)
-			if said := other.play("sim: run echo $((40+2))"); !strings.Contains(said, "42") {
-				t.Errorf("the other thread said %q", said)
+			for range 5 {
+				if said := other.play("sim: run echo $((40+2))"); !strings.Contains(said, "42") {
+					t.Errorf("the other thread said %q", said)
+				}
 			}
 			if way.code != "" {
 				if got := victim.settle(run, "failed"); got.Error == nil || got.Error.Code != way.code {

@@ -33,6 +33,24 @@ func TestManyAtOnce(t *testing.T) {
 	r.idle(t, len(sessions), time.Since(begun))
 }
 
+// The same with room for fewer executors: idle ones give way to turns that wait.
+// It takes minutes, so only with THOLE_SOAK=1.
+func TestAHundredWithRoomForLess(t *testing.T) {
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("set THOLE_SOAK=1")
+	}
+	r := newRig(t, "THOLE_TURNS_MAX_RUNNING=100", "THOLE_TURNS_MAX_PER_USER=100", "THOLE_EXECUTOR_STARTS_PER_SECOND=100", "THOLE_EXECUTOR_MAX_LIVE=64")
+	r.begin(t)
+	sessions, runs := make([]*session, 100), make([]string, 100)
+	for i := range sessions {
+		sessions[i] = r.session(t, "test")
+		runs[i] = sessions[i].start("sim: say done", "")
+	}
+	for i, s := range sessions {
+		s.settle(runs[i], "completed")
+	}
+}
+
 // idle logs what turns at once took and what their threads cost afterwards.
 func (r *rig) idle(t *testing.T, threads int, took time.Duration) {
 	t.Helper()
