@@ -85,6 +85,7 @@ func entry(l workspace.Layer, to string) workspace.PlanEntry {
 // Every way out of the workspace, and every way around a protected path, is
 // refused or leaves what is there alone.
 func TestRestorePlanAttacks(t *testing.T) {
+	t.Parallel()
 	const base, session, kb, user = workspace.RegistryBase, workspace.SessionOverlay, workspace.KnowledgeOverlay, workspace.UserOverlay
 	for _, tc := range []struct {
 		name  string
