@@ -23,7 +23,7 @@ type text string
 // hang is a text whose further lines cannot be taken for our own.
 func hang(s string) text { return text(strings.ReplaceAll(s, "\n", "\n  | ")) }
 
-// theirs begins each line that others wrote and that stands alone. None of ours
+// theirs begins each line that others wrote and that stands alone. None of thole's
 // begins so.
 const theirs = "| "
 

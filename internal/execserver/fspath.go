@@ -197,7 +197,7 @@ func (s scope) need(p place, want sandbox.Access) error {
 	return s.hide(p.real, unix.EACCES)
 }
 
-// hide keeps an error from telling whether a path that no entry lists is there. One
+// hide keeps an error from showing whether a path that no entry lists is there. One
 // that an entry denies by name is known to the client anyway.
 func (s scope) hide(real string, err error) error {
 	if s.policy.RestrictsFiles() && s.policy.Access(real) == sandbox.None && !s.policy.Denied(real) {

@@ -93,7 +93,7 @@ func confine(t interface{ Fatal(...any) }, open, deny string) *sandbox.Policy {
 	return p
 }
 
-// Nothing tells whether a path that no entry lists is there, and what it is: it is
+// No error shows whether a path that no entry lists is there, and what it is: it is
 // absent, as in a sandbox that does not show it. What is denied by name is denied.
 func TestUnlistedPathsAreAbsent(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())

@@ -81,10 +81,10 @@ func CheckPath(path, home string) error {
 			return filepath.SkipAll
 		}
 		switch {
-		case err != nil: // an agent has no more rights than we
-			return nil
+		case err != nil:
+			return nil //nolint:nilerr // what we cannot read an agent cannot either
 		case e.Type()&fs.ModeSocket != 0:
-			return no("has the socket %s in it: an agent could talk to whoever listens", at)
+			return no("has the socket %s in it: an agent could talk to the program that listens", at)
 		case holdsKeys(e.Name(), e.IsDir()), privateKey(at, e):
 			return no("holds keys: %s", at)
 		case e.IsDir() && strings.Count(at, "/")-top >= keyDepth:

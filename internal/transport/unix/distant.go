@@ -12,7 +12,7 @@ import (
 )
 
 // distant is a connection to a listener of another process namespace: a command in a
-// container that shares the home, or the other way round. Listeners of ours hang up
+// container that shares the home, or the other way round. Listeners of thole's hang up
 // on such peers before they say a word, which alone would be an end without a reason.
 type distant struct {
 	*net.UnixConn

@@ -58,7 +58,7 @@ func apart(cmd *exec.Cmd, flags uintptr) *exec.Cmd {
 	return cmd
 }
 
-// TestADistantPeerLearnsWhy: a program of ours that is hung up on because it runs in
+// TestADistantPeerLearnsWhy: a program of thole's that is hung up on because it runs in
 // a container says so, and what to do; one next to the server, or one that any other
 // server answered, does not.
 func TestADistantPeerLearnsWhy(t *testing.T) {

@@ -193,7 +193,7 @@ func (p *planted) judge(args []string, said string) {
 	}
 	for line := range strings.SplitSeq(said, "\n") {
 		imitates := func(s string) bool { return strings.HasPrefix(line, s) }
-		if slices.ContainsFunc(imitations, imitates) && args[0] != "artifact" { // which prints a file and nothing of ours
+		if slices.ContainsFunc(imitations, imitates) && args[0] != "artifact" { // which prints a file and nothing of thole's
 			p.t.Errorf("thole %q printed a line of an agent as one of ours:\n%s", args, said)
 		}
 	}

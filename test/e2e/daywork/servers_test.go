@@ -35,8 +35,8 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// site is a server of a company's own: git, an npm registry and a module proxy behind
-// one certificate that no system knows.
+// site is a server of a company's own: git, an npm registry and a module proxy, with
+// a certificate that no system knows.
 type site struct {
 	target string // NAME:PORT, as programs in the box write it
 	url    string
