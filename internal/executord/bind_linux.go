@@ -11,12 +11,7 @@ import (
 // in it. Since Linux 5.14 it counts those of each user namespace, and so of a box; before,
 // all that the user has.
 func (b *boxes) bind(made *box.Box) error {
-	var name unix.Utsname
-	var major, minor int
-	if b.cfg.Processes == 0 || unix.Uname(&name) != nil {
-		return nil
-	}
-	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil || major < 5 || major == 5 && minor < 14 {
+	if b.cfg.Processes == 0 || !countsBoxes() {
 		return nil
 	}
 	n := uint64(b.cfg.Processes)
@@ -24,6 +19,14 @@ func (b *boxes) bind(made *box.Box) error {
 		return fmt.Errorf("limit the processes of the box: %w", err)
 	}
 	return nil
+}
+
+func countsBoxes() bool {
+	var name unix.Utsname
+	_ = unix.Uname(&name)
+	var major, minor int
+	_, _ = fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor) // zero is old
+	return major > 5 || major == 5 && minor >= 14
 }
 
 func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }

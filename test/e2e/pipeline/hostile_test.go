@@ -34,7 +34,7 @@ func (u usurper) serve() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
+	fmt.Fprintln(os.Stdout, "ready")
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test
 		os.Exit(0)
