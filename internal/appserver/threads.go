@@ -33,7 +33,7 @@ func (s *Server) registerThreads() {
 // threadID refuses what can be no thread's id, by the name upstream gives it.
 func threadID(id string) (thole.ThreadID, error) {
 	if !thole.ValidUUID(id) {
-		return "", thole.Errorf(thole.CodeInvalid, "invalid thread id: %q is not a lower-case UUID", id)
+		return "", thole.Errorf(thole.CodeInvalid, "invalid thread id: %q is not a lower-case UUID", id).WithHint("thole thread list shows the threads")
 	}
 	return thole.ThreadID(id), nil
 }

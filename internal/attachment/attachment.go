@@ -77,8 +77,8 @@ type Attachment struct {
 	// Wish is what the user said of each dimension; Cap is what the session was
 	// first seen to allow, and Current what it was last seen to allow.
 	Wish    Wishes
-	Cap     *Snapshot
-	Current *Snapshot
+	Cap     *PermissionSnapshot
+	Current *PermissionSnapshot
 	// Pinned is set while a delivery holds the session's settings tighter than the
 	// user's own.
 	Pinned *Pin

@@ -20,7 +20,7 @@ type Judgement struct {
 //
 // Settings given with a turn would stick to the user's session, so nothing is
 // given: a session that now allows more than its cap gets nothing.
-func Judge(trust Trust, limit, now Snapshot, policy thole.DeliveryPolicy) Judgement {
+func Judge(trust Trust, limit, now PermissionSnapshot, policy thole.DeliveryPolicy) Judgement {
 	var j Judgement
 	effective := limit.Effective(now)
 	if more := limit.Beyond(now); len(more) > 0 {
@@ -44,7 +44,7 @@ func Judge(trust Trust, limit, now Snapshot, policy thole.DeliveryPolicy) Judgem
 }
 
 // Drift describes how the present differs from the cap: direction and dimensions.
-func Drift(limit, now Snapshot) string {
+func Drift(limit, now PermissionSnapshot) string {
 	wider, tighter := limit.Beyond(now), now.Beyond(limit)
 	var parts []string
 	if len(wider) > 0 {

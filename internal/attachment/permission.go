@@ -11,8 +11,8 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// Snapshot is what a session allows its turns, as an app-server reported it.
-type Snapshot struct {
+// PermissionSnapshot is what a session allows its turns, as an app-server reported it.
+type PermissionSnapshot struct {
 	Approval bool     `json:"approval"` // a turn may ask the user
 	Network  bool     `json:"network"`
 	Write    bool     `json:"write"`
@@ -37,16 +37,16 @@ type Profile struct {
 
 // Read makes a snapshot. What it does not understand it refuses: an unknown
 // sandbox or profile may allow anything.
-func Read(s Settings) (Snapshot, error) {
+func Read(s Settings) (PermissionSnapshot, error) {
 	var box struct {
 		Type          string          `json:"type"`
 		NetworkAccess json.RawMessage `json:"networkAccess"`
 		WritableRoots []string        `json:"writableRoots"`
 	}
 	if err := strictjson.Unmarshal(s.Sandbox, &box); err != nil {
-		return Snapshot{}, thole.Errorf(thole.CodeUnsupported, "server did not report its sandbox: %w", err)
+		return PermissionSnapshot{}, thole.Errorf(thole.CodeUnsupported, "server did not report its sandbox: %w", err)
 	}
-	out := Snapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: box.Type}
+	out := PermissionSnapshot{Policy: strings.Trim(string(s.ApprovalPolicy), `"`), Sandbox: box.Type}
 	if len(s.ApprovalPolicy) == 0 || string(s.ApprovalPolicy) == "null" {
 		return out, thole.Errorf(thole.CodeUnsupported, "server did not report its approval policy")
 	}
@@ -93,7 +93,7 @@ func cleanRoot(r string) (string, error) {
 }
 
 // Beyond lists the dimensions in which now allows more than the cap.
-func (limit Snapshot) Beyond(now Snapshot) []string {
+func (limit PermissionSnapshot) Beyond(now PermissionSnapshot) []string {
 	var out []string
 	more := func(name string, a, b bool) {
 		if b && !a {
@@ -124,29 +124,29 @@ func covered(limit, now []string) bool {
 
 // Effective is what a delivered turn may do: the cap and the present, whichever
 // is less in each dimension.
-func (limit Snapshot) Effective(now Snapshot) Snapshot {
-	return Snapshot{
+func (limit PermissionSnapshot) Effective(now PermissionSnapshot) PermissionSnapshot {
+	return PermissionSnapshot{
 		Approval: limit.Approval && now.Approval, Network: limit.Network && now.Network, Write: limit.Write && now.Write,
 		Policy: now.Policy, Sandbox: now.Sandbox, Profile: now.Profile,
 	}
 }
 
 // Equal reports whether two snapshots allow the same in the same words.
-func (limit Snapshot) Equal(now Snapshot) bool {
+func (limit PermissionSnapshot) Equal(now PermissionSnapshot) bool {
 	return slices.Equal(limit.Roots, now.Roots) && limit.key() == now.key()
 }
 
-func (limit Snapshot) key() string {
+func (limit PermissionSnapshot) key() string {
 	return fmt.Sprint(limit.Approval, limit.Network, limit.Write, limit.All, limit.Policy, limit.Sandbox, limit.Profile)
 }
 
 // String is a snapshot in one line, for ledgers.
-func (limit Snapshot) String() string {
+func (limit PermissionSnapshot) String() string {
 	return fmt.Sprintf("approval=%t network=%t write_access=%t roots=%v %s/%s", limit.Approval, limit.Network, limit.Write, limit.Roots, limit.Policy, limit.Sandbox)
 }
 
 // allows lists, by their public names, what a session may do.
-func (limit Snapshot) allows() []string {
+func (limit PermissionSnapshot) allows() []string {
 	var out []string
 	for name, on := range map[string]bool{"approval": limit.Approval, "network": limit.Network, "write_access": limit.Write} {
 		if on {
@@ -192,7 +192,7 @@ func (w Wishes) Check() (Wishes, error) {
 
 // Bound is the cap of a session that was first seen as now: what the user said,
 // else what it allows.
-func (w Wishes) Bound(now Snapshot) Snapshot {
+func (w Wishes) Bound(now PermissionSnapshot) PermissionSnapshot {
 	set := func(p *bool, v Wish) {
 		if v != Auto && v != "" {
 			*p = v == Yes

@@ -47,8 +47,8 @@ func TestReadPermissions(t *testing.T) {
 	}
 }
 
-func anySnapshot(t *rapid.T, name string) attachment.Snapshot {
-	s := attachment.Snapshot{
+func anySnapshot(t *rapid.T, name string) attachment.PermissionSnapshot {
+	s := attachment.PermissionSnapshot{
 		Approval: rapid.Bool().Draw(t, name+" approval"), Network: rapid.Bool().Draw(t, name+" network"), Write: rapid.Bool().Draw(t, name+" write"),
 	}
 	if s.Write {
@@ -60,7 +60,7 @@ func anySnapshot(t *rapid.T, name string) attachment.Snapshot {
 }
 
 // writes is the independent meaning of a snapshot: may it write under this path?
-func writes(s attachment.Snapshot, p string) bool {
+func writes(s attachment.PermissionSnapshot, p string) bool {
 	return s.Write && (s.All || slices.ContainsFunc(s.Roots, func(r string) bool { return p == r || strings.HasPrefix(p, r+"/") }))
 }
 
@@ -126,7 +126,7 @@ func TestTightenedIsWithinBoth(t *testing.T) {
 }
 
 func TestWishes(t *testing.T) {
-	now := attachment.Snapshot{Approval: true, Write: true}
+	now := attachment.PermissionSnapshot{Approval: true, Write: true}
 	w, err := attachment.Wishes{Write: attachment.No, Network: attachment.Yes}.Check()
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func (s Settings) Update() map[string]any {
 
 // Tighten returns the settings of a session so changed that they allow nothing
 // beyond the cap. What the wire cannot express exactly becomes tighter.
-func (limit Snapshot) Tighten(s Settings, now Snapshot) (Settings, error) {
+func (limit PermissionSnapshot) Tighten(s Settings, now PermissionSnapshot) (Settings, error) {
 	e := limit.Effective(now)
 	out := Settings{ApprovalPolicy: s.ApprovalPolicy}
 	if !e.Approval {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -37,6 +38,7 @@ func Init() error {
 		return fmt.Errorf("speak with the owner: %w", err)
 	}
 	debug.SetGCPercent(20) // it does little, and there is one for each executor
+	keepThreads(threads)
 	n := &first{conn: conn, children: map[int]uint64{}}
 	// Heard, not ignored: what is ignored here would be in every program.
 	others := make(chan os.Signal, 1)
@@ -67,6 +69,28 @@ func Init() error {
 		}
 		n.serve(req, files)
 	}
+}
+
+// threads are as many as the init needs at a time.
+const threads = 6
+
+// keepThreads makes threads that the runtime keeps. Programs may fill the box later,
+// and a runtime that gets no thread when it needs one ends its program, here with all
+// that is inside.
+func keepThreads(n int) {
+	var there sync.WaitGroup
+	let := make(chan struct{})
+	for range n {
+		there.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			there.Done()
+			<-let
+		}()
+	}
+	there.Wait()
+	close(let)
 }
 
 // muteStdio gives up what said why the box could not be made.

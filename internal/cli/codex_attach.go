@@ -37,7 +37,7 @@ func newCodexAttach(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			var s wire.Session
+			var s wire.CodexSession
 			if err := env.ask(cmd.Context(), wire.SessionOpen, p, &s); err != nil {
 				return err
 			}

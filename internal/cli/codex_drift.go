@@ -15,7 +15,7 @@ const driftEvery = 2 * time.Second
 
 // warnDrift writes that a session's permissions are not what they were when it was
 // first seen: which way, in what, and what a delivery would get.
-func warnDrift(w io.Writer, s wire.Session) {
+func warnDrift(w io.Writer, s wire.CodexSession) {
 	show := func(p *wire.Permissions) string {
 		if p == nil {
 			return "unknown"
@@ -29,7 +29,7 @@ func warnDrift(w io.Writer, s wire.Session) {
 // watchDrift warns of each drift while the terminal runs. It does nothing when
 // the error stream is the screen that the terminal draws on: a line there would
 // damage it, and is written when the terminal has ended.
-func (e *Env) watchDrift(ctx context.Context, s wire.Session) {
+func (e *Env) watchDrift(ctx context.Context, s wire.CodexSession) {
 	if sameFile(e.rawOut, e.rawErr) {
 		return
 	}
@@ -41,7 +41,7 @@ func (e *Env) watchDrift(ctx context.Context, s wire.Session) {
 			return
 		case <-t.C:
 		}
-		var all []wire.Session
+		var all []wire.CodexSession
 		if e.ask(ctx, wire.SessionList, wire.SessionListParams{}, &all) != nil {
 			continue
 		}

@@ -55,11 +55,14 @@ func newCodexRun(env *Env) *cobra.Command {
 			if p.CodexHome, err = codexHome(); err != nil {
 				return err
 			}
+			if err := makeCodexHome(p.CodexHome); err != nil {
+				return err
+			}
 			if p.Dir, err = os.Getwd(); err != nil {
 				return thole.Errorf(thole.CodeInvalid, "working directory: %w", err)
 			}
 			p.Kind, p.ClientPID, p.Env = "owned", os.Getpid(), os.Environ()
-			var s wire.Session
+			var s wire.CodexSession
 			if err := env.ask(cmd.Context(), wire.SessionOpen, p, &s); err != nil {
 				return err
 			}
@@ -97,9 +100,24 @@ func findCodex(name string) (string, error) {
 	return path, nil
 }
 
+// makeCodexHome makes the default home, as codex does when it first runs: an
+// app-server with CODEX_HOME takes only a directory that exists.
+func makeCodexHome(dir string) error {
+	if os.Getenv("CODEX_HOME") != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return thole.Errorf(thole.CodeUnavailable, "the Codex home cannot be used: %w", err).WithHint("make that directory, or unset CODEX_HOME")
+		}
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return thole.Errorf(thole.CodeUnavailable, "make the Codex home: %w", err).WithHint("name another directory in CODEX_HOME")
+	}
+	return nil
+}
+
 // foreground runs the terminal. Keys that send signals go to it, not to us: it is
 // in our process group.
-func foreground(env *Env, p wire.SessionOpenParams, s wire.Session, args []string) (int, error) {
+func foreground(env *Env, p wire.SessionOpenParams, s wire.CodexSession, args []string) (int, error) {
 	var argv []string
 	if p.ThreadID != "" {
 		argv = append(argv, "resume", p.ThreadID)
@@ -120,10 +138,10 @@ func foreground(env *Env, p wire.SessionOpenParams, s wire.Session, args []strin
 
 // leave reports to the daemon that the terminal has ended. If that fails the daemon
 // finds out by itself.
-func (e *Env) leave(s wire.Session) {
+func (e *Env) leave(s wire.CodexSession) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	var after wire.Session
+	var after wire.CodexSession
 	if err := e.ask(ctx, wire.SessionLeave, wire.SessionParams{SessionID: s.ID}, &after); err != nil {
 		putln(e.Err, "thole: the session could not be closed now: "+err.Error())
 		return

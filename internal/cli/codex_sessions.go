@@ -24,7 +24,7 @@ func newCodexSessions(env *Env) *cobra.Command {
 	end := &cobra.Command{
 		Use: "end SESSION", Short: "End a session; a running turn is followed to its end first", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var s wire.Session
+			var s wire.CodexSession
 			if err := env.ask(cmd.Context(), wire.SessionLeave, wire.SessionParams{SessionID: args[0]}, &s); err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func newCodexSessions(env *Env) *cobra.Command {
 }
 
 func (e *Env) listSessions(ctx context.Context, all bool) error {
-	var list []wire.Session
+	var list []wire.CodexSession
 	if err := e.ask(ctx, wire.SessionList, wire.SessionListParams{All: all}, &list); err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (e *Env) listSessions(ctx context.Context, all bool) error {
 }
 
 func (e *Env) inspectSession(ctx context.Context, id string) error {
-	var s wire.Session
+	var s wire.CodexSession
 	if err := e.ask(ctx, wire.SessionInspect, wire.SessionParams{SessionID: id}, &s); err != nil {
 		return err
 	}
 	return e.print(s, func(w io.Writer) { printSession(w, s) })
 }
 
-func printSession(w io.Writer, s wire.Session) {
+func printSession(w io.Writer, s wire.CodexSession) {
 	line := func(name, format string, args ...any) {
 		putf(w, "%-16s %s\n", name, fmt.Sprintf(format, args...))
 	}

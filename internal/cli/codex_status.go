@@ -9,8 +9,8 @@ import (
 
 // codexStatus is what `thole codex status --json` prints.
 type codexStatus struct {
-	Sessions []wire.Session `json:"sessions"`
-	Held     []wire.Batch   `json:"held"`
+	Sessions []wire.CodexSession `json:"sessions"`
+	Held     []wire.Batch        `json:"held"`
 }
 
 func newCodexStatus(env *Env) *cobra.Command {

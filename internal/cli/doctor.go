@@ -48,7 +48,7 @@ func (e *Env) sessionFindings(ctx context.Context) (out []doctor.Finding) {
 		return nil
 	}
 	c := &daemonclient.Client{Home: home, NoStart: true}
-	var list []wire.Session
+	var list []wire.CodexSession
 	if c.Call(ctx, wire.SessionList, wire.SessionListParams{}, &list) != nil {
 		return nil
 	}

@@ -52,6 +52,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Dirs.Auth, "auth", "/run/thole/auth", "credentials; never synced")
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
+	f.StringArrayVar(&cfg.Groups, "group", nil, "directory of a control group in which agents run that have no box")
 	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run next to executord")
 	_ = serve.MarkFlagRequired("token-file")
 	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox())
@@ -61,15 +62,16 @@ func newExecutor(env *Env) *cobra.Command {
 // newBox is how a server that is root starts a box: see sandbox.Descend.
 func newBox() *cobra.Command {
 	return &cobra.Command{
-		Use: "box UID COUNT FILE... PROGRAM ARGUMENT...", Short: "Run a program as another user that sees the named files",
-		Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(3),
+		Use: "box UID DESCRIPTORS COUNT FILE... PROGRAM ARGUMENT...", Short: "Run a program as another user that sees the named files",
+		Hidden: true, DisableFlagParsing: true, Args: cobra.MinimumNArgs(4),
 		RunE: func(_ *cobra.Command, args []string) error {
 			uid, err1 := strconv.Atoi(args[0])
-			n, err2 := strconv.Atoi(args[1])
-			if err1 != nil || err2 != nil || n < 0 || len(args) < n+3 {
-				return thole.Errorf(thole.CodeInvalid, "executor box wants UID COUNT FILE... PROGRAM ARGUMENT...").WithHint("thole itself calls it")
+			keep, err2 := strconv.Atoi(args[1])
+			n, err3 := strconv.Atoi(args[2])
+			if err1 != nil || err2 != nil || err3 != nil || n < 0 || len(args) < n+4 {
+				return thole.Errorf(thole.CodeInvalid, "executor box wants UID DESCRIPTORS COUNT FILE... PROGRAM ARGUMENT...").WithHint("thole itself calls it")
 			}
-			return sandbox.Descend(uid, args[2:2+n], args[2+n:])
+			return sandbox.Descend(uid, keep, args[3:3+n], args[3+n:])
 		},
 	}
 }

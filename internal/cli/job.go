@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -232,7 +231,7 @@ func newJobList(env *Env) *cobra.Command {
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 				putf(t, "JOB\tSTATUS\tTHREAD\tKIND\tCREATED\tSUMMARY\n")
 				for _, j := range out {
-					putf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", j.JobID, j.Status, j.SourceThreadID, j.TaskKind, local(j.CreatedAt), cmp.Or(j.ResultSummary, j.TaskSummary))
+					putf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", j.JobID, j.Status, j.SourceThreadID, j.TaskKind, local(j.CreatedAt), strings.Trim(j.TaskSummary+": "+j.ResultSummary, ": "))
 				}
 				_ = t.Flush()
 			})

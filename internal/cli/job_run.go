@@ -24,7 +24,7 @@ func newJobRun(env *Env) *cobra.Command {
 	var timeout time.Duration
 	var wait bool
 	cmd := &cobra.Command{
-		Use: "run -- CMD…", Short: "Run a command as a job: its output is the result, and it outlives this terminal",
+		Use: "run [flags] -- CMD…", Short: "Run a command as a job: its output is the result, and it outlives this terminal",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return thole.Errorf(thole.CodeInvalid, "run what?").WithHint("thole job run --thread-id ID -- make test")
@@ -44,7 +44,7 @@ func newJobRun(env *Env) *cobra.Command {
 func (e *Env) run(ctx context.Context, s submission, argv []string, timeout time.Duration, wait bool) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
-		return thole.Errorf(thole.CodeInvalid, "run %s: %w", argv[0], err)
+		return thole.Errorf(thole.CodeInvalid, "run %s: %w", argv[0], err).WithHint("name a program on the PATH or with its path; a line of shell needs: -- sh -c 'LINE'")
 	}
 	if s.summary == "" {
 		s.summary = strings.Join(argv, " ")
@@ -119,7 +119,7 @@ func newJobSupervise(env *Env) *cobra.Command {
 	var job string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "supervise -- CMD…", Hidden: true, Args: cobra.MinimumNArgs(1),
+		Use: "supervise [flags] -- CMD…", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			home, err := env.home()
 			if err != nil {

@@ -63,15 +63,23 @@ func newProvider(env *Env) *cobra.Command {
 // providers are those of the configuration; the CLIs run on this machine, not in
 // the home's owner, so that what is shown is what this user has.
 func (e *Env) providers() ([]provider.Provider, error) {
-	home, err := e.home()
+	cfg, err := e.providersConfig()
 	if err != nil {
 		return nil, err
+	}
+	return system.Providers(cfg), nil
+}
+
+func (e *Env) providersConfig() (none config.Providers, err error) {
+	home, err := e.home()
+	if err != nil {
+		return none, err
 	}
 	cfg, err := config.Load(home, os.Getenv, nil)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return system.Providers(cfg.Providers), nil
+	return cfg.Providers, nil
 }
 
 // provider finds one by name.

@@ -58,7 +58,7 @@ func (p *turnPrinter) event(e event.Event) {
 func (p *turnPrinter) started(i *event.Item) {
 	switch i.Kind {
 	case event.ItemCommand:
-		p.line("$ " + string(hang(i.Command.Line)))
+		p.line("$ " + i.Command.Line)
 	case event.ItemTool:
 		p.line("> " + i.Tool.Name)
 	case event.ItemReasoning:
@@ -71,7 +71,7 @@ func (p *turnPrinter) completed(i *event.Item) {
 	case event.ItemFileChange:
 		for _, c := range i.Changes {
 			p.line(c.Kind + " " + c.Path + ended(i.State))
-			p.line(strings.TrimSuffix(c.Diff, "\n"))
+			putln(p.out, quote(c.Diff))
 		}
 	case event.ItemCommand:
 		if i.State != event.StateCompleted {
@@ -92,19 +92,21 @@ func ended(s event.ItemState) string {
 func (p *turnPrinter) text(id thole.ItemID, s string) {
 	if p.item != id && !p.fresh {
 		putln(p.out)
+		p.fresh = true
 	}
 	p.item = id
-	put(p.out, text(s))
-	p.fresh = strings.HasSuffix(s, "\n")
+	marked, fresh := quotePiece(s, p.fresh)
+	put(p.out, marked)
+	p.fresh = fresh
 }
 
 func (p *turnPrinter) line(s string) {
-	if !p.fresh && p.item != "" {
+	if !p.fresh {
 		putln(p.out)
 	}
 	p.item, p.fresh = "", true
 	if s != "" {
-		putln(p.out, text(s))
+		putln(p.out, hang(s))
 	}
 }
 
@@ -118,7 +120,7 @@ func (p *turnPrinter) answer(ask event.Ask) event.Answer {
 		return event.Answer{Answers: answers}
 	}
 	p.mu.Lock()
-	p.line("? " + ask.Title + " " + strings.TrimSpace(string(hang(ask.Command+" "+ask.Reason))))
+	p.line("? " + ask.Title + " " + strings.TrimSpace(ask.Command+" "+ask.Reason))
 	for _, c := range ask.Changes {
 		p.line("  " + c.Kind + " " + c.Path)
 	}

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -86,5 +88,22 @@ func TestProviderTryWithCodex(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
 		t.Error(err)
+	}
+}
+
+// What an agent reports of its account's limits stands on lines of its own, between
+// what it says, and writes nothing to the terminal but text.
+func TestLimitsArePrinted(t *testing.T) {
+	var out bytes.Buffer
+	p := &turnPrinter{out: &out}
+	p.event(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: "a", Delta: "half a sentence"}})
+	p.event(event.Event{Kind: event.LimitsUpdated, Data: event.Data{Limits: []event.Limit{
+		{Name: "primary", Used: 82, Window: 300, Resets: time.Unix(1794790800, 0)}, {Name: "week\x1b[2Jly", Used: 3},
+	}}})
+	p.event(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: "a", Delta: ", and the rest"}})
+	p.event(event.Event{Kind: event.TurnEnded})
+	want := "\nhalf a sentence\nnote: 82% of the primary limit (5h0m0s) is used until 2026-11-16 01:00 UTC\nnote: 3% of the week\\u001b[2Jly limit is used\n, and the rest\n"
+	if got := out.String(); got != want {
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }

@@ -63,8 +63,11 @@ func (e *Env) try(ctx context.Context, p provider.Provider, cfg provider.Session
 		}
 	}
 	userHome, _ := os.UserHomeDir()
-	login := provider.Login{Home: userHome, Getenv: os.Getenv}
-	grant, err := login.For(ctx, p.Name())
+	set, err := e.providersConfig()
+	if err != nil {
+		return err
+	}
+	grant, err := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: set.HandInLogins}.For(ctx, p.Name())
 	if err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func (e *Env) try(ctx context.Context, p provider.Provider, cfg provider.Session
 		return err
 	}
 	ended, err := e.play(ctx, session, prompt)
-	err = joinFirst(err, session.Close(), login.Keep(p.Name(), cfg.Auth, grant))
+	err = joinFirst(err, session.Close())
 	if err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func joinFirst(errs ...error) error {
 
 // play shows the turn. The first interrupt of the user stops it gracefully.
 func (e *Env) play(ctx context.Context, s provider.Session, prompt string) (provider.Ended, error) {
-	show := &turnPrinter{out: e.Out, in: bufio.NewReader(e.In)}
+	show := &turnPrinter{out: e.Out, in: bufio.NewReader(e.In), fresh: true}
 	var ended provider.Ended
 	asks := make(chan event.Ask, 16)
 	// Answering reads the terminal and must not hold up the stream. A question that

@@ -23,6 +23,33 @@ type text string
 // hang is a text whose further lines cannot be taken for our own.
 func hang(s string) text { return text(strings.ReplaceAll(s, "\n", "\n  | ")) }
 
+// theirs begins each line that others wrote and that stands alone. None of thole's
+// begins so.
+const theirs = "| "
+
+// quote is a text of which every line is marked as not ours.
+func quote(s string) text {
+	marked, _ := quotePiece(strings.TrimSuffix(s, "\n"), true)
+	return marked
+}
+
+// quotePiece is quote for a text that comes in pieces: fresh says whether a line
+// begins here, and where the piece ends.
+func quotePiece(s string, fresh bool) (marked text, endsFresh bool) {
+	var b strings.Builder
+	for line := range strings.SplitAfterSeq(s, "\n") {
+		if line == "" && (b.Len() > 0 || !fresh) {
+			continue
+		}
+		if fresh {
+			b.WriteString(theirs)
+		}
+		b.WriteString(line)
+		fresh = strings.HasSuffix(line, "\n")
+	}
+	return text(b.String()), fresh
+}
+
 func put(w io.Writer, args ...any)                 { fmt.Fprint(w, shown(args)...) }
 func putln(w io.Writer, args ...any)               { fmt.Fprintln(w, shown(args)...) }
 func putf(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format, shown(args)...) }

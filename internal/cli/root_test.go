@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,9 @@ func run(args ...string) (out, errs string, code int) {
 	return o.String(), e.String(), code
 }
 
+// twoWords is a flag in a usage text whose value has a space in its name.
+var twoWords = regexp.MustCompile(`--[\w-]+ \S+ \S+`)
+
 // Every command says what it is for, and nonsense after it is refused before
 // anything happens.
 func TestEveryCommand(t *testing.T) {
@@ -30,6 +34,12 @@ func TestEveryCommand(t *testing.T) {
 	walk = func(c *cobra.Command, path []string) {
 		if !c.Hidden && c.Short == "" || strings.HasSuffix(c.Short, ".") {
 			t.Errorf("thole %s is described as %q", strings.Join(path, " "), c.Short)
+		}
+		if use := c.UseLine(); strings.Contains(use, " -- ") && strings.HasSuffix(use, "[flags]") {
+			t.Errorf("%s: flags after -- belong to the command", use)
+		}
+		if words := twoWords.FindString(c.Flags().FlagUsages()); words != "" {
+			t.Errorf("thole %s: %s…: a value is one word", strings.Join(path, " "), words)
 		}
 		for _, sub := range c.Commands() {
 			walk(sub, append(path[:len(path):len(path)], sub.Name()))

@@ -110,8 +110,19 @@ func printThreads(w io.Writer, list []app.Thread) {
 	_ = t.Flush()
 }
 
+// plainStatus is a status of the contract in words.
+func plainStatus(s string) string {
+	switch s {
+	case app.StatusSystemError:
+		return "failed"
+	case app.TurnInProgress:
+		return "running"
+	}
+	return s
+}
+
 func statusText(s app.ThreadStatus) string {
-	text := s.Type
+	text := plainStatus(s.Type)
 	for _, f := range s.ActiveFlags {
 		switch f {
 		case app.FlagWaitingOnApproval:
@@ -217,7 +228,14 @@ func newThreadInterrupt(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "interrupt THREAD", Short: "Ask the running turn to stop", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error { return c.Interrupt(ctx, args[0], "") })
+			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
+				if th, err := c.ReadThread(ctx, args[0]); err != nil {
+					return err
+				} else if th.Status.Type != app.StatusActive {
+					putln(env.Err, "no turn is running")
+				}
+				return c.Interrupt(ctx, args[0], "")
+			})
 		},
 	}
 }
@@ -244,11 +262,11 @@ func newThreadArchive(env *Env) *cobra.Command {
 // next message wakes it.
 func newThreadClose(env *Env) *cobra.Command {
 	var p executors.CloseParams
-	var noWait bool
+	var wait, noWait bool
 	cmd := &cobra.Command{
 		Use: "close THREAD | --all", Short: "Save a thread's files and stop its executor; the next message wakes it", Args: cobra.MaximumNArgs(1),
 		Long: "Asks for the thread's files to be saved and its executor to be stopped, after the turn that runs, and waits until that is done.\n" +
-			"If the files cannot be saved it says why; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
+			"Then it says what happened. If the files cannot be saved it says why and exits with an error; the executor then keeps running. Ctrl-C ends the waiting, not what was asked for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.All == (len(args) == 1) {
 				return thole.Errorf(thole.CodeInvalid, "name one thread, or say --all").WithHint("thole thread list shows them")
@@ -268,12 +286,15 @@ func newThreadClose(env *Env) *cobra.Command {
 				if len(asked.Threads) == 0 {
 					putln(w, "no executor runs")
 				}
-			}); err != nil || noWait {
+			}); err != nil || noWait || !wait {
 				return err
 			}
 			var failed error
 			for _, id := range asked.Threads {
-				failed = errors.Join(failed, env.awaitStop(ctx, id, asked.Asked))
+				err := env.awaitStop(ctx, id, asked.Asked)
+				if failed = errors.Join(failed, err); err == nil {
+					putln(env.Err, "thole: the files of thread", id, "are saved and its executor has stopped")
+				}
 			}
 			return failed
 		},
@@ -281,6 +302,8 @@ func newThreadClose(env *Env) *cobra.Command {
 	cmd.Flags().BoolVar(&p.All, "all", false, "all threads whose executors run")
 	cmd.Flags().BoolVar(&p.Interrupt, "interrupt", false, "interrupt a turn that is under way instead of waiting for its end")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "ask for it and do not wait until it is done")
+	cmd.Flags().BoolVar(&wait, "wait", true, "wait until it is done and say what happened")
+	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	return cmd
 }
 

@@ -67,7 +67,7 @@ func (e *Env) follow(cmd *cobra.Command, begin func(ctx context.Context, f *foll
 			}
 			return (&thole.Error{Err: ctx.Err()}).WithHint("the turn goes on: thole thread tail %s follows it, thole thread interrupt %s stops it", f.thread, f.thread)
 		case <-c.Done():
-			return thole.Errorf(thole.CodeUnavailable, "the connection ended: %w", orClosed(c.Err())).WithHint("the thread goes on; follow it with: thole thread tail")
+			return thole.Errorf(thole.CodeUnavailable, "the connection ended: %w", orClosed(c.Err())).WithHint("the thread goes on; follow it with: thole thread tail %s", f.thread)
 		}
 	}
 }
@@ -180,8 +180,9 @@ func (f *follower) first(what, id string) bool {
 // text prints a piece of a message or of output.
 func (f *follower) text(s string) {
 	if s != "" {
-		put(f.env.Out, text(s))
-		f.inText = !strings.HasSuffix(s, "\n")
+		marked, fresh := quotePiece(s, !f.inText)
+		put(f.env.Out, marked)
+		f.inText = !fresh
 	}
 }
 

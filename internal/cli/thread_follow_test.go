@@ -37,11 +37,11 @@ func TestFollowedCommands(t *testing.T) {
 		},
 		"only as completed": {"item/completed " + command + `"command":"ls","aggregatedOutput":"a\nb"}}`, end},
 	} {
-		if out, _, err := told(steps...); err != nil || out != "$ ls\na\nb\n" {
+		if out, _, err := told(steps...); err != nil || out != "$ ls\n| a\n| b\n" {
 			t.Errorf("%s: %v %q", name, err, out)
 		}
 	}
-	if out, _, _ := told(`item/completed {"item":{"type":"agentMessage","id":"m","text":"hello"}}`, end); out != "hello\n" {
+	if out, _, _ := told(`item/completed {"item":{"type":"agentMessage","id":"m","text":"hello"}}`, end); out != "| hello\n" {
 		t.Errorf("a message without pieces: %q", out)
 	}
 	again := `error {"willRetry":true,"error":{"message":"no network"}}`

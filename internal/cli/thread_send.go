@@ -133,19 +133,19 @@ func printTurn(w io.Writer, t app.Turn) {
 				putln(w, ">", hang(in.Text))
 			}
 		case it.Type == app.ItemCommandExecution && it.Command != nil:
-			putf(w, "$ %s (%s)\n", hang(*it.Command), it.Status)
+			putf(w, "$ %s (%s)\n", hang(*it.Command), plainStatus(it.Status))
 		case it.Text != nil:
-			putln(w, text(*it.Text))
+			putln(w, quote(*it.Text))
 		case len(it.Changes) > 0:
 			for _, c := range it.Changes {
 				putln(w, "~", c.Kind.Type, c.Path)
 			}
 		case it.Tool != "":
-			putf(w, "# %s (%s)\n", it.Tool, it.Status)
+			putf(w, "# %s (%s)\n", it.Tool, plainStatus(it.Status))
 		}
 	}
 	if t.Status != app.TurnCompleted {
-		putf(w, "turn %s: %s\n", t.ID, t.Status)
+		putf(w, "turn %s: %s\n", t.ID, plainStatus(t.Status))
 	}
 	if t.Error != nil {
 		putln(w, "error:", t.Error.Message)

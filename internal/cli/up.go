@@ -47,7 +47,7 @@ func newUp(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&demo, "demo", false, "use the scripted model: no agent login, no network, no key")
-	cmd.Flags().StringVar(&demoModel, "demo-model", "", "URL of a running `thole demo-model` to use; implies --demo")
+	cmd.Flags().StringVar(&demoModel, "demo-model", "", "`URL` of a running thole demo-model to use; implies --demo")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
 	cmd.Flags().StringVar(&listen, "listen", "", "address of the web page (default http.listen, 127.0.0.1:7433)")
 	return cmd
@@ -87,6 +87,9 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			putln(w, "thole is up: "+page.URL)
 			if !strings.HasSuffix(page.Base, page.Listen) {
 				putln(w, "It listens on "+page.Listen+".")
+			}
+			if o.Demo {
+				putln(w, "The scripted agent repeats what you send, and does what follows sim: as in \"sim: run ls -la ;; write notes.txt hello\".")
 			}
 			putln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
 		})

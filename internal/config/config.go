@@ -17,6 +17,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/egress"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 // Config is every setting. A field's key is the path of its toml names,
@@ -71,8 +72,10 @@ type Objects struct {
 type Executor struct {
 	Kind        string        `toml:"kind"`      // local
 	Isolation   string        `toml:"isolation"` // box, none
-	UIDBase     int           `toml:"uid_base"`  // where the server is root
-	Scope       string        `toml:"scope"`     // thread, turn
+	Bubblewrap  string        `toml:"bubblewrap" retired:"isolation"`
+	UIDBase     int           `toml:"uid_base"` // where the server is root
+	Paths       []string      `toml:"paths"`    // of this machine, shown to agents read-only
+	Scope       string        `toml:"scope"`    // thread, turn
 	IdleStop    time.Duration `toml:"idle_stop"`
 	RemoveAfter time.Duration `toml:"remove_after"`
 	// OrphanTimeout is how long an executor outlives the last word of its owner.
@@ -96,6 +99,7 @@ type Egress struct {
 	Policy  string   `toml:"policy"`  // none, gateway, list, open
 	Names   []string `toml:"names"`   // of policy list
 	Private []string `toml:"private"` // HOST:PORT of this machine or its network
+	CAFile  string   `toml:"ca_file"` // certificates that agents trust besides the system's
 }
 
 // Workspace says what threads' files are made of.
@@ -178,11 +182,13 @@ type Providers struct {
 	Codex    string `toml:"codex"`
 	Claude   string `toml:"claude"`
 	Opencode string `toml:"opencode"`
+	// HandInLogins names those whose login agents get with its refresh tokens.
+	HandInLogins []string `toml:"hand_in_logins"`
 }
 
 // ProvidersOf reads them from an environment alone, as an executor does.
 func ProvidersOf(getenv func(string) string) Providers {
-	return Providers{getenv(Variable("providers.codex")), getenv(Variable("providers.claude")), getenv(Variable("providers.opencode"))}
+	return Providers{Codex: getenv(Variable("providers.codex")), Claude: getenv(Variable("providers.claude")), Opencode: getenv(Variable("providers.opencode"))}
 }
 
 // Default is the configuration of a fresh home.
@@ -224,6 +230,8 @@ func (c *Config) Validate() error {
 		oneOf("egress.policy", c.Egress.Policy, "none", "gateway", "list", "open"),
 		c.each("egress.names", c.Egress.Names, egress.CheckName),
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
+		c.each("executor.paths", c.Executor.Paths, checkPath),
+		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
@@ -272,6 +280,9 @@ func (c *Config) Validate() error {
 	if e := c.Executor; e.CPUs < 0 || e.MemoryMB < 0 || e.Pids < 0 || e.DiskMB < 0 || e.MaxLive < 0 {
 		checks = append(checks, c.bad("executor.cpus", "executor.memory_mb, pids, disk_mb and max_live must not be negative; 0 is no limit"))
 	}
+	if c.Egress.CAFile != "" && !filepath.IsAbs(c.Egress.CAFile) {
+		checks = append(checks, c.bad("egress.ca_file", "must be an absolute path, not %q", c.Egress.CAFile))
+	}
 	if c.Executor.SyncTimeout < time.Second {
 		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))
 	}
@@ -291,6 +302,20 @@ func (c *Config) each(key string, entries []string, check func(string) error) er
 		if err := check(s); err != nil {
 			return c.bad(key, "has an %s", err)
 		}
+	}
+	return nil
+}
+
+func checkPath(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return fmt.Errorf("entry that is no absolute path: %q", path)
+	}
+	return nil
+}
+
+func checkLogin(name string) error {
+	if table.Of(name).Login.File == "" {
+		return fmt.Errorf("agent %q that has no login", name)
 	}
 	return nil
 }
@@ -354,7 +379,8 @@ func Load(home string, getenv func(string) string, flags map[string]string) (*Co
 	if err := c.overlay(getenv, flags); err != nil {
 		return nil, err
 	}
-	if err := retired(Variable("executor.bubblewrap"), getenv(Variable("executor.bubblewrap"))); err != nil {
+	variable := Variable("executor.bubblewrap")
+	if err := errors.Join(retired(File(home), c.Executor.Bubblewrap), retired(variable, getenv(variable))); err != nil {
 		return nil, err
 	}
 	return &c, c.Validate()

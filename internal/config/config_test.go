@@ -66,6 +66,9 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		"no such egress policy": {flags: map[string]string{"egress.policy": "some"}, want: "config key egress.policy (from flag) must be one of none, gateway, list, open", hint: "then it is open"},
 		"egress name with path": {file: "[egress]\nnames = ['example.com/x']", want: `egress.names`},
 		"private without port":  {file: "[egress]\nprivate = ['db']", want: `has an invalid target "db": must be HOST:PORT`},
+		"a path from here":      {file: "[executor]\npaths = ['tools']", want: `config key executor.paths`},
+		"a path with turns":     {file: "[executor]\npaths = ['/a/../b']", want: "no absolute path"},
+		"certificates here":     {file: "[egress]\nca_file = 'ca.pem'", want: "config key egress.ca_file"},
 		"private metadata":      {file: "[egress]\nprivate = ['169.254.169.254:80']", want: "never reachable"},
 		"number that is a word": {flags: map[string]string{"delivery.max_bytes": "1k"}, want: "whole number"},
 	} {

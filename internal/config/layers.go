@@ -43,22 +43,7 @@ func (c *Config) decode(file, text string) error {
 	case err != nil:
 		return thole.Errorf(thole.CodeInvalid, "%s: %w", file, err).WithHint("fix the file, or move it away")
 	}
-	unknown := meta.Undecoded()
-	for i, key := range unknown {
-		if key.String() != "executor.bubblewrap" {
-			continue
-		}
-		var old struct{ Executor struct{ Bubblewrap string } }
-		if _, err := toml.Decode(text, &old); err != nil {
-			return thole.Errorf(thole.CodeInvalid, "%s: executor.bubblewrap: %w", file, err)
-		}
-		if err := retired(file, old.Executor.Bubblewrap); err != nil {
-			return err
-		}
-		unknown = slices.Delete(slices.Clone(unknown), i, i+1)
-		break
-	}
-	if len(unknown) > 0 {
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("%s", c.siblings(unknown[0].String()))
 	}
 	for _, key := range meta.Keys() {
@@ -118,13 +103,13 @@ func (c *Config) overlay(getenv func(string) string, flags map[string]string) er
 	return nil
 }
 
-// walk visits every leaf with its dotted key.
+// walk visits every leaf that is not retired, with its dotted key.
 func (c *Config) walk(visit func(key string, v reflect.Value) error) error {
 	var step func(prefix string, v reflect.Value) error
 	step = func(prefix string, v reflect.Value) error {
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Tag.Get("toml")
-			if name == "" || name == "-" {
+			if _, gone := v.Type().Field(i).Tag.Lookup("retired"); name == "" || name == "-" || gone {
 				continue
 			}
 			key, field := strings.TrimPrefix(prefix+"."+name, "."), v.Field(i)

@@ -27,6 +27,8 @@ const SocketName = "thole.sock"
 // Socket is the path of a home's socket.
 func Socket(home string) string { return filepath.Join(home, SocketName) }
 
+const ownHome = "choose a home of your own with --home or THOLE_HOME"
+
 // PrepareHome makes the home, or proves that an existing one is a directory of
 // ours that nobody else can enter.
 func PrepareHome(home string) error {
@@ -36,21 +38,21 @@ func PrepareHome(home string) error {
 	fi, err := os.Lstat(home)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(home, 0o700); err != nil {
-			return thole.Errorf(thole.CodeUnavailable, "make home: %w", err)
+			return thole.Errorf(thole.CodeUnavailable, "make home: %w", err).WithHint(ownHome)
 		}
 		fi, err = os.Lstat(home)
 	}
 	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "open home: %w", err)
+		return thole.Errorf(thole.CodeUnavailable, "open home: %w", err).WithHint(ownHome)
 	}
 	st, _ := fi.Sys().(*syscall.Stat_t)
 	switch {
 	case fi.Mode()&fs.ModeSymlink != 0:
 		return thole.Errorf(thole.CodeForbidden, "home %s is a symbolic link", home).WithHint("pass the directory it leads to with --home or THOLE_HOME")
 	case !fi.IsDir():
-		return thole.Errorf(thole.CodeInvalid, "home %s is not a directory", home)
+		return thole.Errorf(thole.CodeInvalid, "home %s is not a directory", home).WithHint(ownHome)
 	case st == nil || int(st.Uid) != os.Geteuid():
-		return thole.Errorf(thole.CodeForbidden, "home %s belongs to another user", home).WithHint("choose a home of your own with --home or THOLE_HOME")
+		return thole.Errorf(thole.CodeForbidden, "home %s belongs to another user", home).WithHint(ownHome)
 	case fi.Mode().Perm()&0o077 != 0:
 		return thole.Errorf(thole.CodeForbidden, "home %s can be entered by other users (mode %#o)", home, fi.Mode().Perm()).WithHint("chmod 700 %s", home)
 	}

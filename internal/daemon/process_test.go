@@ -275,6 +275,25 @@ except OSError as e: print("b''")`
 	}
 }
 
+// A command in a container that shares the home is refused with the reason, at once
+// and not after a minute of asking again, over both wires of the socket.
+func TestACommandInAContainerLearnsWhy(t *testing.T) {
+	s := newSite(t)
+	s.must(nil, "job", "list")
+	for _, args := range [][]string{{"daemon", "status"}, {"job", "list"}, {"thread", "list"}, {"login"}} {
+		cmd := s.command(args...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}}
+		_, errs, code := capture(cmd)
+		if code == -1 && os.Getenv("CI") != "true" && strings.Contains(errs, "operation not permitted") {
+			t.Skip("no user namespaces here: ", errs)
+		}
+		if code != 6 || !strings.Contains(errs, "outside of this container") || !strings.Contains(errs, "try: run the command where the server runs") || strings.Contains(errs, "jsonrpc") {
+			t.Errorf("thole %q: %d %s", args, code, errs)
+		}
+	}
+}
+
 func TestIdleExit(t *testing.T) {
 	s := newSite(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

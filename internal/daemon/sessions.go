@@ -26,29 +26,29 @@ func (s *Sessions) Methods() map[string]Method {
 	}
 }
 
-func (s *Sessions) open(ctx context.Context, actor thole.Actor, p wire.SessionOpenParams) (wire.Session, error) {
+func (s *Sessions) open(ctx context.Context, actor thole.Actor, p wire.SessionOpenParams) (wire.CodexSession, error) {
 	a, err := s.Keeper.Open(ctx, keeper.Open{
 		User: actor.User, Home: p.CodexHome, Thread: thole.ThreadID(p.ThreadID), Dir: p.Dir, Codex: p.Program, Env: p.Env, Client: p.ClientPID,
 		Trust: attachment.Trust(p.Trust), Kind: attachment.Kind(p.Kind), Address: p.Address, Server: p.ServerPID,
 		Wish: attachment.Wishes{Approval: attachment.Wish(p.AllowApproval), Network: attachment.Wish(p.AllowNetwork), Write: attachment.Wish(p.AllowWrite), Pin: p.PinPermissions},
 	})
 	if err != nil {
-		return wire.Session{}, err
+		return wire.CodexSession{}, err
 	}
 	return sessionView(a), nil
 }
 
-func (s *Sessions) leave(ctx context.Context, actor thole.Actor, p wire.SessionParams) (wire.Session, error) {
+func (s *Sessions) leave(ctx context.Context, actor thole.Actor, p wire.SessionParams) (wire.CodexSession, error) {
 	a, err := s.Keeper.Leave(ctx, actor.User, thole.AttachmentID(p.SessionID))
 	if err != nil {
-		return wire.Session{}, err
+		return wire.CodexSession{}, err
 	}
 	return sessionView(a), nil
 }
 
-func (s *Sessions) list(ctx context.Context, actor thole.Actor, p wire.SessionListParams) ([]wire.Session, error) {
+func (s *Sessions) list(ctx context.Context, actor thole.Actor, p wire.SessionListParams) ([]wire.CodexSession, error) {
 	all, err := s.Keeper.List(ctx, p.All)
-	out := []wire.Session{}
+	out := []wire.CodexSession{}
 	for _, a := range all {
 		if a.User == actor.User {
 			out = append(out, sessionView(a))
@@ -58,17 +58,17 @@ func (s *Sessions) list(ctx context.Context, actor thole.Actor, p wire.SessionLi
 }
 
 // inspect also asks the server.
-func (s *Sessions) inspect(ctx context.Context, actor thole.Actor, p wire.SessionParams) (wire.Session, error) {
+func (s *Sessions) inspect(ctx context.Context, actor thole.Actor, p wire.SessionParams) (wire.CodexSession, error) {
 	id := thole.AttachmentID(p.SessionID)
 	a, err := s.Keeper.ByID(ctx, id)
 	if err != nil || a.User != actor.User {
-		return wire.Session{}, thole.Errorf(thole.CodeNotFound, "no session %s", id).WithHint("thole codex sessions list")
+		return wire.CodexSession{}, thole.Errorf(thole.CodeNotFound, "no session %s", id).WithHint("thole codex sessions list")
 	}
 	problem := ""
 	if a.Usable() {
 		problem = s.Probe(ctx, a)
 		if a, err = s.Keeper.ByID(ctx, id); err != nil { // the probe saw permissions
-			return wire.Session{}, err
+			return wire.CodexSession{}, err
 		}
 	}
 	v := sessionView(a)
@@ -78,8 +78,8 @@ func (s *Sessions) inspect(ctx context.Context, actor thole.Actor, p wire.Sessio
 	return v, nil
 }
 
-func sessionView(a attachment.Attachment) wire.Session {
-	v := wire.Session{
+func sessionView(a attachment.Attachment) wire.CodexSession {
+	v := wire.CodexSession{
 		ID: string(a.ID), State: string(a.State), Kind: string(a.Kind), ThreadID: string(a.Thread), CodexHome: a.Home, Address: a.Address,
 		Epoch: a.Epoch, ServerPID: a.Process.PID, ServerAlive: a.Process.Alive() == nil, ClientPID: a.Client.PID, Trust: string(a.Trust), Pins: a.Wish.Pin, Pinned: a.Pinned != nil,
 		Revision: a.Revision, Note: a.Note, CreatedAt: a.Created, UpdatedAt: a.Updated,
@@ -107,7 +107,7 @@ func sessionView(a attachment.Attachment) wire.Session {
 	return v
 }
 
-func permissionsView(s *attachment.Snapshot) *wire.Permissions {
+func permissionsView(s *attachment.PermissionSnapshot) *wire.Permissions {
 	if s == nil {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (w *Depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error
 	return w.try(ctx, func(ctx context.Context) error { return w.cfg.Manager.Restore(ctx, target(t)) }, away == nil)
 }
 
-// Away implements dispatch.Depot.
+// Away implements dispatch.Workspaces.
 func (w *Depot) Away() error { return w.watch.away() }
 
 // try does what needs the object store, and says of a failure whether the store is

@@ -32,6 +32,7 @@ func (f *fragile) Start(ctx context.Context, id thole.ExecutorID) (executor.Info
 // Dispatchers that die or stop over a turn before they reached an executor leave
 // it all its attempts: a failure after them is the first.
 func TestRestartsEatNoAttempts(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		ctx := context.Background()
 		w, db := newWorld(t), open(t)
@@ -68,6 +69,7 @@ func TestRestartsEatNoAttempts(t *testing.T) {
 
 // A turn whose executor never starts fails after its attempts and says why.
 func TestAttemptsAreBounded(t *testing.T) {
+	t.Parallel()
 	driver := &fragile{}
 	driver.left.Store(1000)
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { driver.Driver, c.Driver = c.Driver, driver })

@@ -27,14 +27,13 @@ const maxWait = 15 * time.Second
 // still is errWaits for a turn that has waited before and whose store is still away,
 // so that it goes through no phase again only to wait.
 func (w *worker) still(row executor.Row) error {
-	d, ok := w.cfg.Workspaces.(Depot)
 	w.mu.Lock()
 	before := w.waits[w.lease.Turn]
 	w.mu.Unlock()
-	if !ok || before == 0 || row.Restored {
+	if before == 0 || row.Restored {
 		return nil
 	}
-	return d.Away()
+	return w.cfg.Workspaces.Away()
 }
 
 // wait says in the thread, the first time, what a turn waits for.

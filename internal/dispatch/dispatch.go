@@ -41,11 +41,10 @@ type Workspaces interface {
 	Sync(ctx context.Context, t ExecutorWorkspace, reason string) (snapshot string, err error)
 	// Verify compares the executor's tree with a snapshot.
 	Verify(ctx context.Context, t ExecutorWorkspace, snapshot string) error
+	// Away is why the store cannot be reached, as far as is known. What needs the
+	// store fails with objects.ErrAway then, and waits.
+	Away() error
 }
-
-// Depot is a Workspaces whose store may be away. Away is why, as far as is known.
-// What needs the store fails with objects.ErrAway then, and waits.
-type Depot interface{ Away() error }
 
 // ExecutorWorkspace is one executor's workspace. Client is nil while it is stopped; Dir is
 // its directory on this machine where the driver has one.
@@ -112,6 +111,8 @@ type Dispatcher struct {
 	roomMu  sync.Mutex // guards what follows
 	booting map[thole.ExecutorID]bool
 	leaving map[thole.ExecutorID]time.Time // when they were asked to stop, to make room
+	waiting []thole.TurnID                 // turns for which there was no room, the longest waiting first
+	changes int                            // how often something ended that may have made room
 }
 
 // New makes a dispatcher.
@@ -174,6 +175,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 		d.claimLoop(intake)
 	})
 	d.wg.Go(func() { d.sweepLoop(intake) })
+	d.wg.Go(func() { d.idleDiskLoop(intake) })
 	return nil
 }
 

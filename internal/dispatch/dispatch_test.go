@@ -14,15 +14,16 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
 )
 
 func TestATurnGoesThroughEveryPhase(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newWorld(t).rig(t, open(t))
 		id := r.thread()
@@ -60,6 +61,7 @@ func TestATurnGoesThroughEveryPhase(t *testing.T) {
 }
 
 func TestAHumanAnswersInTheMiddle(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
@@ -77,6 +79,7 @@ func TestAHumanAnswersInTheMiddle(t *testing.T) {
 }
 
 func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.ParkAfter = 10 * time.Millisecond })
 	id := r.thread()
 	turn := r.start(id, "sim: ask Which? | red | blue ;; say ok")
@@ -105,6 +108,7 @@ func TestAQuestionNobodyAnswersIsParkedAndTakenUpAgain(t *testing.T) {
 }
 
 func TestInterruptAndSteer(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: wait 60s ;; wait 60s ;; say never")
@@ -128,6 +132,7 @@ func TestInterruptAndSteer(t *testing.T) {
 
 // What is said before the agent is up reaches it as soon as it listens, in order.
 func TestSteersWaitForTheAgent(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.start(id, "sim: wait 10m ;; wait 10m ;; say done")
@@ -145,6 +150,7 @@ func TestSteersWaitForTheAgent(t *testing.T) {
 // The whole executor dies in the middle of a turn: the turn is taken up again in
 // a new one and completes.
 func TestAnExecutorThatDiesIsReplaced(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	first := r.start(id, "sim: say hello")
@@ -177,6 +183,7 @@ func (h *hungry) Starved(thole.ExecutorID) int { return int(h.asked.Add(1)) }
 // An agent that the kernel killed over the memory limit fails its turn with that
 // reason.
 func TestAnAgentThatStarvesSaysSo(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Driver = &hungry{Driver: c.Driver.(*local.Driver)} })
 	id := r.thread()
 	got := r.settled(id, r.start(id, "sim: say begun ;; crash"))
@@ -188,6 +195,7 @@ func TestAnAgentThatStarvesSaysSo(t *testing.T) {
 // A dispatcher stops (as a crash does, its lease is simply not renewed) and
 // another goes on, with no event lost or doubled.
 func TestAnotherDispatcherGoesOn(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		w, db := newWorld(t), open(t)
 		r := w.rig(t, db)
@@ -209,14 +217,12 @@ func TestAnotherDispatcherGoesOn(t *testing.T) {
 }
 
 func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop, c.RemoveAfter = time.Nanosecond, time.Nanosecond })
 	ctx := context.Background()
 	id := r.thread()
 	r.settled(id, r.start(id, "sim: run echo kept > file.txt"))
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := r.row(id)
 	state := func(want executor.RowState) func() bool {
 		return func() bool {
 			got, err := r.db.Executors().Get(ctx, row.ID)
@@ -254,21 +260,13 @@ func TestStopRemoveAndWakeFromTheShelf(t *testing.T) {
 
 // An executor is not idle while a user has a terminal open in it.
 func TestAnOpenTerminalIsActivity(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop = time.Nanosecond })
 	ctx := context.Background()
 	id := r.thread()
 	r.settled(id, r.start(id, "sim: say hi"))
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := r.driver.Inspect(ctx, row.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := executorclient.Dial(info.Endpoint, info.Token)
-	defer c.Close()
-	conn, err := c.Terminal(ctx, terminal.DefaultSize)
+	row := r.row(id)
+	conn, err := r.client(id).Terminal(ctx, terminal.DefaultSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,25 +291,20 @@ func TestAnOpenTerminalIsActivity(t *testing.T) {
 }
 
 func TestATurnThatCannotRunFailsWithANote(t *testing.T) {
-	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.TurnTimeout = 300 * time.Millisecond })
+	t.Parallel()
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.TurnTimeout = time.Second })
 	id := r.thread()
 	turn := r.start(id, "sim: wait 60s")
 	got := r.settled(id, turn)
 	if got.Outcome != thole.OutcomeFailed || got.Error == nil || !strings.Contains(got.Error.Message, "longer than it may") {
 		t.Fatalf("%+v", got)
 	}
-	row, err := r.db.Executors().OfThread(context.Background(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := r.driver.Inspect(context.Background(), row.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := executorclient.Dial(info.Endpoint, info.Token)
-	defer c.Close()
 	waitFor(t, func() bool {
-		st, err := c.Status(context.Background())
+		info, err := r.driver.Inspect(context.Background(), r.row(id).ID)
+		if err != nil || info.State != executor.Running {
+			return err == nil // the time was over before the executor was up
+		}
+		st, err := r.client(id).Status(context.Background())
 		return err == nil && (len(st.Runs) == 0 || st.Runs[0].State == wire.RunEnded)
 	})
 }
@@ -319,18 +312,13 @@ func TestATurnThatCannotRunFailsWithANote(t *testing.T) {
 // waitFor polls what has no signal to wait on: another process's state.
 func waitFor(t testing.TB, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	poll.Until(t, "another process", ok)
 }
 
 // An agent that ends before it shows anything is tried once more, also in a warm
 // executor, where the turn has not left the queue yet; then it is believed.
 func TestAnAgentThatEndsAtOnceIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	for range 2 {

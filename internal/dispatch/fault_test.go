@@ -17,6 +17,7 @@ import (
 // Any port may fail once at any kind of call, before its effect or after it: both
 // turns still run, each once and in order, on one executor at a time.
 func TestAPortFailsOnce(t *testing.T) {
+	t.Parallel()
 	scenario := func(t *testing.T, p *fault.Plan) {
 		db, err := store.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
 		if err != nil {

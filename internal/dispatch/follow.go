@@ -59,7 +59,7 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return errLost
 		case ctx.Err() != nil:
-			if cause := context.Cause(ctx); errors.Is(cause, errTooLong) || errors.Is(cause, errDisk) {
+			if cause := context.Cause(ctx); errors.Is(cause, errTooLong) || beyond(cause) {
 				_, err = p.client.Cancel(context.WithoutCancel(ctx), wire.CancelRequest{Run: r.ID, Kill: true})
 			}
 			return errors.Join(context.Cause(ctx), err)

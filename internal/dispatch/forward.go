@@ -20,7 +20,6 @@ import (
 // Runner; but the worker may live in another process, or not yet. So workers read
 // the record, and the Runner's methods only say what can be said at once.
 var _ thread.Runner = (*Dispatcher)(nil)
-var _ thread.Recoverer = (*Dispatcher)(nil)
 
 // Wake implements thread.Runner. A turn that came to us with its start is begun.
 func (d *Dispatcher) Wake(_ thole.ThreadID, turn thole.TurnID) {
@@ -50,7 +49,7 @@ func (d *Dispatcher) Answer(context.Context, thread.TurnRef, thole.AskID, event.
 // Interrupt implements thread.Runner.
 func (d *Dispatcher) Interrupt(context.Context, thread.TurnRef) error { return nil }
 
-// Recover implements thread.Recoverer: the queue knows every open turn.
+// Recover implements thread.Runner: the queue knows every open turn.
 func (d *Dispatcher) Recover(ctx context.Context, _ fold.Thread, turn fold.Turn) thread.Fate {
 	row, err := d.cfg.Queue.Get(ctx, turn.ID)
 	if err == nil && row.State != queue.Done {

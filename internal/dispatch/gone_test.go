@@ -16,6 +16,7 @@ import (
 // An executor whose directory a user deleted ends with all its processes, found
 // by a sweep or by the next turn, and the thread goes on from what was stored.
 func TestAnExecutorWithoutItsDirectory(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
@@ -53,6 +54,7 @@ type late struct{ *local.Driver }
 func (late) List(context.Context) ([]executor.Info, error) { return nil, nil }
 
 func TestASweepLooksTwiceBeforeItGivesUpAnExecutor(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	w, db := newWorld(t), storetest.SQLite(t)
 	r := w.rig(t, db)

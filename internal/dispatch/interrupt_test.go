@@ -32,6 +32,7 @@ func (u *unready) Restore(ctx context.Context, _ dispatch.ExecutorWorkspace) err
 // A turn is stopped before its agent could begin: while its files are laid, and
 // between two tries to.
 func TestInterruptBeforeTheAgentBegins(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]error{"restoring": nil, "between tries": errors.New("no store")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,6 +66,7 @@ var moments = []struct {
 // it is both, and where a victim does not live yet that is checked: no agent runs
 // before its workspace is there.
 func TestKilledInEveryPhase(t *testing.T) {
+	t.Parallel()
 	for i, m := range moments {
 		for j, who := range []victim{theDispatcher, theExecutord, theAgent} {
 			for k, engine := range []string{"sqlite", "postgres"} {
@@ -354,6 +355,7 @@ func (still) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string, 
 	return "snap", nil
 }
 func (still) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
+func (still) Away() error                                                      { return nil }
 
 // scripted is the address of a scripted model.
 type scripted string

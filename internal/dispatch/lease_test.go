@@ -56,6 +56,7 @@ func (s *slow) Restore(ctx context.Context, _ dispatch.ExecutorWorkspace) error 
 // A worker whose renewal hangs lets go when its lease is over by its own clock,
 // and its end does not hide the worker who has the turn after it.
 func TestARenewalThatHangsLosesTheLease(t *testing.T) {
+	t.Parallel()
 	s := &slow{begun: make(chan int, 9), lost: make(chan error, 9), let: make(chan struct{})}
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) {
 		c.Queue, c.Lease = deaf{c.Queue, s.let}, 900*time.Millisecond
@@ -106,6 +107,7 @@ func (c cut) Inspect(ctx context.Context, id thole.ExecutorID) (executor.Info, e
 
 // An answer that does not get through is said again.
 func TestAnAnswerSurvivesABrokenConnection(t *testing.T) {
+	t.Parallel()
 	var broken atomic.Int64
 	world := newWorld(t)
 	r := world.rig(t, storetest.SQLite(t), func(c *dispatch.Config) {
@@ -161,6 +163,7 @@ func (s *standby) Standby(_ func() queue.Claim, take func([]queue.Lease)) func()
 // A turn that comes with its start while the dispatcher stops is given back: it
 // must not wait for the end of a lease that nobody holds.
 func TestATurnThatComesWithTheStopIsGivenBack(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	db := storetest.SQLite(t)
 	late := &standby{Store: db.Queue()}

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // finishPipeline follows a turn's outcome, with which it entered the phase syncing: sync, then the end of the pipeline. A sync
@@ -125,17 +126,10 @@ func (w *worker) sync(ctx context.Context, th fold.Thread, id thole.ExecutorID, 
 		return err
 	}
 	snapshot := ""
-	failure := w.step(ctx, measure.Sync, func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.SyncTimeout, errSlowSync)
-		defer cancel()
-		defer func() {
-			if err != nil && errors.Is(context.Cause(ctx), errSlowSync) {
-				err = errSlowSync
-			}
-		}()
+	failure := w.step(ctx, measure.Sync, w.inTime(errSlowSync, func(ctx context.Context) (err error) {
 		snapshot, err = w.cfg.Workspaces.Sync(ctx, w.target(th, p), reason)
 		return err
-	})
+	}))
 	if failure != nil {
 		w.cfg.Meter.Count(measure.SyncFailed)
 	}
@@ -143,6 +137,23 @@ func (w *worker) sync(ctx context.Context, th fold.Thread, id thole.ExecutorID, 
 		return err
 	}
 	return failure
+}
+
+// inTime ends work on files that takes longer than it may, with slow: an agent can make
+// a tree on which it never ends.
+func (w *worker) inTime(slow error, do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if unguarded.Build {
+			return do(ctx)
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.SyncTimeout, slow)
+		defer cancel()
+		err := do(ctx)
+		if err != nil && errors.Is(context.Cause(ctx), slow) {
+			err = slow
+		}
+		return err
+	}
 }
 
 // maintain does what was asked for to a thread's executors, if it still makes sense
@@ -191,11 +202,11 @@ const maxLooks = 3
 
 // attended reports whether a user has a terminal open in an executor, and notes
 // that as its activity. An error says that nobody knows.
-func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
+func (d *Dispatcher) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if row.State != executor.RowRunning {
 		return false, nil
 	}
-	info, err := w.cfg.Driver.Inspect(ctx, row.ID)
+	info, err := d.cfg.Driver.Inspect(ctx, row.ID)
 	if err != nil || info.State != executor.Running {
 		return false, err
 	}
@@ -207,12 +218,16 @@ func (w *worker) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if err != nil || status.Terminals == 0 {
 		return false, err
 	}
-	return true, w.cfg.Rows.Touch(ctx, row.ID)
+	return true, d.cfg.Rows.Touch(ctx, row.ID)
 }
 
 const lookTime = 5 * time.Second
 
-var errSlowSync = thole.Errorf(thole.CodeUnavailable, "saving the files took longer than it may").WithHint("raise executor.sync_timeout, or have large files that need no saving outside of the workspace")
+var (
+	errSlowSync    = thole.Errorf(thole.CodeUnavailable, "saving the files took longer than it may").WithHint("raise executor.sync_timeout, or have large files that need no saving outside of the workspace")
+	errSlowRestore = thole.Errorf(thole.CodeUnavailable, "restoring the files took longer than it may").WithHint("raise executor.sync_timeout, or delete in an earlier state what is large")
+	errSlowCompare = thole.Errorf(thole.CodeUnavailable, "comparing the files with what is saved took longer than it may").WithHint("raise executor.sync_timeout")
+)
 
 // unstick ends the processes of an executor that has some and does not answer, once
 // it was looked at often enough. Its files are read without it then.
@@ -236,6 +251,12 @@ func (w *worker) stop(ctx context.Context, th fold.Thread, id thole.ExecutorID) 
 	}
 	if err := w.unstick(ctx, id); err != nil {
 		return fmt.Errorf("stop executor: %w", err)
+	}
+	if d, ok := w.disk(id); ok && beyond(d.look(ctx, false)) {
+		// Nothing in it may grow while it is saved, nor if that fails.
+		if err := w.cfg.Driver.Stop(ctx, id); err != nil {
+			return fmt.Errorf("stop executor: %w", err)
+		}
 	}
 	if err := w.sync(ctx, th, id, "pre.stop"); err != nil {
 		return fmt.Errorf("sync before stop: %w", err)
@@ -263,7 +284,10 @@ func (w *worker) remove(ctx context.Context, th fold.Thread, id thole.ExecutorID
 		if row, err = w.cfg.Rows.Get(ctx, id); err != nil {
 			return err
 		}
-		if err := w.cfg.Workspaces.Verify(ctx, w.target(th, &place{row: row}), row.Snapshot); err != nil {
+		verify := w.inTime(errSlowCompare, func(ctx context.Context) error {
+			return w.cfg.Workspaces.Verify(ctx, w.target(th, &place{row: row}), row.Snapshot)
+		})
+		if err := verify(ctx); err != nil {
 			return fmt.Errorf("compare before removal: %w", err)
 		}
 	}

@@ -176,7 +176,7 @@ func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 	}
 	for _, s := range steps {
 		if err = w.phase(ctx, p.row.ID, s.phase); err == nil {
-			err = w.step(ctx, s.what, func(ctx context.Context) error { return s.do(ctx, w.target(th, p)) })
+			err = w.step(ctx, s.what, w.inTime(errSlowRestore, func(ctx context.Context) error { return s.do(ctx, w.target(th, p)) }))
 		}
 		if errors.Is(context.Cause(ctx), errInterrupted) {
 			return errInterrupted

@@ -15,7 +15,9 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
@@ -66,6 +68,7 @@ func (s *shelf) Validate(context.Context, dispatch.ExecutorWorkspace) error { re
 func (s *shelf) Verify(context.Context, dispatch.ExecutorWorkspace, string) error {
 	return nil
 }
+func (s *shelf) Away() error { return nil }
 
 func (s *shelf) Sync(_ context.Context, t dispatch.ExecutorWorkspace, reason string) (string, error) {
 	s.mu.Lock()
@@ -189,6 +192,28 @@ func (r *rig) start(id thole.ThreadID, prompt string) thole.TurnID {
 		r.t.Fatal(err)
 	}
 	return turn.ID
+}
+
+// row is the executor of a thread.
+func (r *rig) row(id thole.ThreadID) executor.Row {
+	r.t.Helper()
+	row, err := r.db.Executors().OfThread(context.Background(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return row
+}
+
+// client speaks with a thread's executord as a dispatcher does.
+func (r *rig) client(id thole.ThreadID) *executorclient.Client {
+	r.t.Helper()
+	info, err := r.driver.Inspect(context.Background(), r.row(id).ID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := executorclient.Dial(info.Endpoint, info.Token)
+	r.t.Cleanup(c.Close)
+	return c
 }
 
 // until follows the thread until an event is the wanted one.

@@ -2,73 +2,33 @@ package dispatch
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
 )
 
-var (
-	errDisk = thole.Errorf(thole.CodeGone, "the executor took more disk than it may").
-		WithHint("delete what is not needed in thole thread terminal, or raise executor.disk_mb; the next turn may go on as long as it takes no more")
-	// errFull: as many executors run as may.
-	errFull = errors.New("as many executors run as executor.max_live allows")
-)
+// errFull: as many executors run as may.
+type errFull struct {
+	changes int // when that was seen
+}
 
-// diskPart is how much of its time a look at a disk may take: one in diskPart.
-const diskPart = 20
-
-// diskSlack is what a turn that begins beyond the limit may still take: records of
-// the turn itself are written there too.
-const diskSlack = 16 << 20
+func (*errFull) Error() string { return "as many executors run as executor.max_live allows" }
 
 // askAgain is when an executor that was asked to stop and still runs is asked again,
 // or another one if it works.
 const askAgain = 30 * time.Second
 
-// watchDisk ends a run with errDisk when its executor takes more disk than it may,
-// and more than it took when the run began: what an agent deletes must not be
-// forbidden.
-func (w *worker) watchDisk(ctx context.Context, id thole.ExecutorID, end context.CancelCauseFunc) {
-	driver, ok := w.cfg.Driver.(executor.Disk)
-	if !ok || w.cfg.Room.Disk == 0 {
-		return
-	}
-	limit := w.cfg.Room.Disk
-	for first := true; ; first = false {
-		began := time.Now()
-		upTo := limit
-		if first {
-			upTo = 1 << 62
-		}
-		used, err := driver.DiskUsed(ctx, id, upTo)
-		switch {
-		case err != nil:
-			w.log.Debug("look at the disk of an executor", "executor", id, "err", err)
-		case first:
-			limit = max(limit, used+diskSlack)
-		case used > limit:
-			w.log.Warn("executor took more disk than it may", "executor", id, "thread", w.lease.Thread, "reason", fmt.Sprintf("the limit is %d MB", w.cfg.Room.Disk>>20))
-			end(errDisk)
-			return
-		}
-		if backoff.Sleep(ctx, max(w.cfg.DiskEvery, diskPart*time.Since(began))) != nil {
-			return
-		}
-	}
-}
-
-// makeRoom is errFull while as many other executors run as may; those that nobody
-// works in are asked to stop, the longest idle one first.
+// makeRoom is errFull while as many other executors run as may; as many of those that
+// nobody works in as turns wait are asked to stop, the longest idle one first.
 func (w *worker) makeRoom(ctx context.Context, id thole.ExecutorID) error {
 	if w.cfg.MaxLive == 0 {
 		return nil
 	}
+	var next thole.TurnID // there is room for it too
+	defer func() { w.hasten(ctx, next) }()
 	w.roomMu.Lock() // one at a time, or two would take the last place
 	defer w.roomMu.Unlock()
 	var live []executor.Row
@@ -86,12 +46,19 @@ func (w *worker) makeRoom(ctx context.Context, id thole.ExecutorID) error {
 			break
 		}
 	}
-	over := len(live) + 1 - w.cfg.MaxLive
-	if over <= 0 {
+	if len(live) < w.cfg.MaxLive {
 		w.booting[id] = true
 		delete(w.leaving, id)
+		w.waiting = slices.DeleteFunc(w.waiting, func(t thole.TurnID) bool { return t == w.lease.Turn })
+		if len(w.waiting) > 0 && len(live)+1 < w.cfg.MaxLive {
+			next = w.waiting[0]
+		}
 		return nil
 	}
+	if !slices.Contains(w.waiting, w.lease.Turn) {
+		w.waiting = append(w.waiting, w.lease.Turn)
+	}
+	over := len(live) + len(w.waiting) - w.cfg.MaxLive
 	slices.SortFunc(live, func(a, b executor.Row) int { return a.LastActive.Compare(b.LastActive) })
 	for _, row := range live {
 		if over == 0 {
@@ -113,7 +80,36 @@ func (w *worker) makeRoom(ctx context.Context, id thole.ExecutorID) error {
 		w.leaving[row.ID] = time.Now()
 		over--
 	}
-	return errFull
+	w.full = &errFull{w.changes}
+	return w.full
+}
+
+// ended lets the turn that waits longest for room look again: this worker's executor is
+// idle now, or gone. One that found no room itself looks again if that changed since.
+func (w *worker) ended(ctx context.Context) {
+	w.roomMu.Lock()
+	var next thole.TurnID
+	switch {
+	case w.full == nil:
+		w.changes++
+		w.waiting = slices.DeleteFunc(w.waiting, func(t thole.TurnID) bool { return t == w.lease.Turn })
+		if len(w.waiting) > 0 {
+			next = w.waiting[0]
+		}
+	case w.full.changes != w.changes:
+		next = w.lease.Turn
+	}
+	w.roomMu.Unlock()
+	w.hasten(ctx, next)
+}
+
+func (w *worker) hasten(ctx context.Context, turn thole.TurnID) {
+	if turn == "" {
+		return
+	}
+	if err := w.cfg.Queue.Hasten(context.WithoutCancel(ctx), turn); err != nil {
+		w.log.Warn("hasten a turn that waits for room", "turn", turn, "err", err) // it looks again by itself
+	}
 }
 
 // booted gives back what makeRoom took: the row says now what runs.

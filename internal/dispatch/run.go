@@ -120,25 +120,7 @@ func (w *worker) runOnce(ctx context.Context, th fold.Thread, t fold.Turn) error
 	if errors.Is(err, errLost) && w.starved(p) {
 		err = errors.Join(errOutOfMemory, err)
 	}
-	w.keepLogin(p, t.Settings.Provider)
 	return err
-}
-
-// keeper is a Credentials that wants back what a CLI refreshed: services
-// invalidate the old login, so the user's own CLI would be logged out otherwise.
-type keeper interface {
-	Keep(providerName, auth string, given provider.Grant) error
-}
-
-func (w *worker) keepLogin(p *place, name string) {
-	keep, wanted := w.cfg.Credentials.(keeper)
-	auths, local := w.cfg.Driver.(executor.Auths)
-	if !wanted || !local || w.grant == nil {
-		return
-	}
-	if err := keep.Keep(name, auths.AuthDir(p.row.ID, name), *w.grant); err != nil {
-		w.log.Warn("keep refreshed login", "executor", p.row.ID, "err", err)
-	}
 }
 
 // runID names a run: the turn's own id the first time, another one each time the
@@ -166,11 +148,10 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	}
 	command, _ := thole.TurnCommandOf(t.Input)
 	if command != thole.TurnCommandShell {
-		grant, err := w.cfg.Credentials.For(ctx, s.Provider)
-		if err != nil {
+		var err error
+		if req.Grant, err = w.cfg.Credentials.For(ctx, s.Provider); err != nil {
 			return req, fmt.Errorf("get credentials: %w", err)
 		}
-		w.grant, req.Grant = &grant, grant
 	}
 	if command != "" {
 		return req, w.turnCommand(ctx, command, th, t, &req)

@@ -18,6 +18,7 @@ import (
 // An executor of scope turn lives as long as its turn; the next turn has another
 // one, with the files of the first.
 func TestAnExecutorForEachTurn(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Scope = executor.ScopeTurn })
 	id := r.thread()
 	seen := map[thole.ExecutorID]bool{}
@@ -55,6 +56,7 @@ func (r *rig) becomes(id thole.ExecutorID, want executor.RowState) {
 // A thread that is deleted while its turn runs, or while it waits for a human
 // with nothing running, leaves no executor behind, whatever its scope.
 func TestADeletedThreadLeavesNoExecutor(t *testing.T) {
+	t.Parallel()
 	for _, scope := range []executor.Scope{executor.ScopeTurn, executor.ScopeThread} {
 		for name, prompt := range map[string]string{"running": "sim: say begun ;; wait 60s", "parked": "sim: say begun ;; ask Which? | red | blue"} {
 			t.Run(string(scope)+" "+name, func(t *testing.T) {
@@ -88,6 +90,7 @@ func TestADeletedThreadLeavesNoExecutor(t *testing.T) {
 
 // Nobody asks for a sweep: the timer finds what is overdue by the store's clock.
 func TestAnIdleExecutorStopsAndGoesByItself(t *testing.T) {
+	t.Parallel()
 	var ahead atomic.Int64
 	clock := storetest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	r := newWorld(t).rig(t, storetest.SQLite(t, clock), func(c *dispatch.Config) { c.SweepEvery = 20 * time.Millisecond })
@@ -117,6 +120,7 @@ func TestAnIdleExecutorStopsAndGoesByItself(t *testing.T) {
 // A stop that a sweep asked for is not given to an executor that was active again
 // meanwhile; one that a user asked for is, also while the other still waits.
 func TestASweptStopLooksAgain(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()

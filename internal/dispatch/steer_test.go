@@ -53,6 +53,7 @@ func (d *fronted) Start(ctx context.Context, id thole.ExecutorID) (executor.Info
 // What is said while the agent cannot listen piles up, and is heard in order and
 // once when it can again.
 func TestSteersPileUp(t *testing.T) {
+	t.Parallel()
 	var refused atomic.Int64
 	var listens atomic.Bool
 	_, through := front(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -16,7 +16,6 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
-	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/store/storetest"
 )
@@ -37,6 +36,7 @@ func (d *unheard) Inspect(ctx context.Context, id thole.ExecutorID) (executor.In
 // Who does not answer whether a user has a terminal open is asked again and not
 // stopped.
 func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
+	t.Parallel()
 	d := &unheard{}
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) {
 		c.IdleStop = time.Nanosecond
@@ -46,17 +46,8 @@ func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
 	ctx := context.Background()
 	id := r.thread()
 	r.settled(id, r.start(id, "sim: say hi"))
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := d.Driver.Inspect(ctx, row.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := executorclient.Dial(info.Endpoint, info.Token)
-	defer c.Close()
-	conn, err := c.Terminal(ctx, terminal.DefaultSize)
+	row := r.row(id)
+	conn, err := r.client(id).Terminal(ctx, terminal.DefaultSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +57,9 @@ func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
 		if err := r.disp.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		got, err := r.db.Executors().Get(ctx, row.ID)
-		if err != nil || got.State != executor.RowRunning {
-			t.Fatalf("it was stopped under an open terminal: %+v, %v", got, err)
+		got := r.row(id)
+		if got.State != executor.RowRunning {
+			t.Fatalf("it was stopped under an open terminal: %+v", got)
 		}
 		return got.LastActive.After(row.LastActive)
 	})
@@ -77,14 +68,12 @@ func TestAnExecutorThatMissesOneLookIsNotStopped(t *testing.T) {
 // An idle executor whose executord is stuck is stopped by the sweep, after a few
 // looks, and its files are stored.
 func TestAStuckExecutorIsStoppedByTheSweep(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.IdleStop = time.Nanosecond })
 	ctx := context.Background()
 	id := r.thread()
 	r.settled(id, r.start(id, "sim: run echo kept > f"))
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := r.row(id)
 	stopped := 0
 	for _, pid := range processes(row.ID) {
 		if exe, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); filepath.Base(exe) == filepath.Base(binary) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
@@ -100,15 +89,7 @@ func TestAStuckExecutorIsStoppedByTheSweep(t *testing.T) {
 	if err := r.disp.Sweep(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(90 * time.Second); ; <-time.After(20 * time.Millisecond) {
-		got, err := r.db.Executors().Get(ctx, row.ID)
-		if err == nil && got.State == executor.RowStopped {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("it is kept for ever: %+v, %v", got, err)
-		}
-	}
+	waitFor(t, func() bool { return r.row(id).State == executor.RowStopped })
 	if left := processes(row.ID); len(left) > 0 {
 		t.Errorf("processes %v still run", left)
 	}

@@ -17,6 +17,7 @@ import (
 // Executors whose maintenance does not come keep no other from theirs, however many they
 // are.
 func TestEveryIdleExecutorIsAskedFor(t *testing.T) {
+	t.Parallel()
 	const many = 120
 	ctx := context.Background()
 	db := storetest.SQLite(t)

@@ -27,6 +27,7 @@ func (r *rig) turnCommand(id thole.ThreadID, input []thole.Input) thole.TurnID {
 // A user's own command runs in the executor's workspace, and the agent hears of
 // it with the next message, once.
 func TestTheAgentHearsOfCommands(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	first := r.turnCommand(id, thole.Shell("echo by hand > made; cat made"))
@@ -54,6 +55,7 @@ func TestTheAgentHearsOfCommands(t *testing.T) {
 
 // A command that was cut off is not run again: nobody knows how far it got.
 func TestALostCommandIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	turn := r.turnCommand(id, thole.Shell("echo once >> times; echo begun; sleep 600"))
@@ -77,6 +79,7 @@ func TestALostCommandIsNotRepeated(t *testing.T) {
 
 // A compaction needs something to compact.
 func TestCompaction(t *testing.T) {
+	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
 	id := r.thread()
 	if got := r.settled(id, r.turnCommand(id, thole.Compact())); got.Outcome != thole.OutcomeFailed || !strings.Contains(got.Error.Message, "heard nothing yet") {

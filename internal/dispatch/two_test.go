@@ -22,6 +22,7 @@ import (
 // them loses it in the middle: it can neither renew nor release nor write.
 // Every turn still ends once, with every event once.
 func TestTwoDispatchersFightAndOneDies(t *testing.T) {
+	t.Parallel()
 	dsn := lab.Postgres(t)
 	w := newWorld(t)
 	skewed := func(by time.Duration) *rig {
@@ -136,6 +137,7 @@ func checkLog(t *testing.T, r *rig, id thole.ThreadID, turns int) {
 // A dispatcher dies with leases that run for an hour. Its successor in the home
 // need not wait for them.
 func TestAloneTakesOverAtOnce(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "thole.db")
 	w := newWorld(t)
 	open := func() *rig {

@@ -17,6 +17,7 @@ import (
 // An executord that dies after its agent came to the end takes nothing with it:
 // what nobody had read yet is read from its log, and nothing is run twice.
 func TestWhatADeadExecutordHadRecordedIsRead(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	held, over := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -32,10 +33,7 @@ func TestWhatADeadExecutordHadRecordedIsRead(t *testing.T) {
 	id := r.thread()
 	turn := r.start(id, "sim: run echo once >> runs.txt ;; say done")
 	<-held
-	row, err := r.db.Executors().OfThread(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := r.row(id)
 	info, err := d.Driver.Inspect(ctx, row.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +61,7 @@ func TestWhatADeadExecutordHadRecordedIsRead(t *testing.T) {
 // A run is not begun again under its own name in another executor: its events
 // would be taken for those that the thread has.
 func TestARunWhoseExecutorWentWhileNobodyLooked(t *testing.T) {
+	t.Parallel()
 	w, db := newWorld(t), storetest.SQLite(t)
 	r := w.rig(t, db)
 	id := r.thread()

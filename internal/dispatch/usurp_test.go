@@ -18,27 +18,7 @@ import (
 
 // intruder is what an agent may become inside its executor, where executord is the
 // same user: it has the socket and the token and speaks as a dispatcher does.
-func (r *rig) intruder(id thole.ThreadID) *executorclient.Client {
-	r.t.Helper()
-	list, err := r.driver.List(context.Background())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, info := range list {
-		if info.Thread != id {
-			continue
-		}
-		info, err := r.driver.Inspect(context.Background(), info.ID)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		c := executorclient.Dial(info.Endpoint, info.Token)
-		r.t.Cleanup(c.Close)
-		return c
-	}
-	r.t.Fatal("the thread has no executor")
-	return nil
-}
+func (r *rig) intruder(id thole.ThreadID) *executorclient.Client { return r.client(id) }
 
 // allow answers what waits, as the agent.
 func allow(t *testing.T, c *executorclient.Client) {
@@ -82,6 +62,7 @@ func (r *rig) convicted(id thole.ThreadID, turn thole.TurnID, ask thole.AskID) {
 
 // An agent that answers its own question at executord is not taken for the user.
 func TestAnAgentThatAnswersItselfIsStopped(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newWorld(t).rig(t, open(t))
 		id := r.asking()
@@ -101,6 +82,7 @@ func TestAnAgentThatAnswersItselfIsStopped(t *testing.T) {
 // The agent answers first, then the human, before anybody here has heard of the
 // agent's answer: what the human said is not what was done, even if it is the same.
 func TestAnAnswerBehindTheAgentsOwnIsNotWhatWasDone(t *testing.T) {
+	t.Parallel()
 	for _, said := range []event.Decision{event.DecisionDeny, event.DecisionAllow} {
 		t.Run(string(said), func(t *testing.T) {
 			storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
@@ -127,6 +109,7 @@ func TestAnAnswerBehindTheAgentsOwnIsNotWhatWasDone(t *testing.T) {
 // The server goes between an answer and its resolution, and another dispatcher
 // takes over: the answer is known again, and nobody is blamed.
 func TestAnAnswerIsKnownAgainAfterARestart(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		db := open(t)
 		w := newWorld(t)
@@ -152,6 +135,7 @@ func TestAnAnswerIsKnownAgainAfterARestart(t *testing.T) {
 // A question that was parked is answered by any client, in the next run;
 // and a default of thole's is an answer of thole's.
 func TestParkedAndDefaultAnswersAreOurs(t *testing.T) {
+	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newWorld(t).rig(t, open(t), func(c *dispatch.Config) { c.ParkAfter = time.Millisecond })
 		id := r.thread()
@@ -170,6 +154,27 @@ func TestParkedAndDefaultAnswersAreOurs(t *testing.T) {
 			t.Errorf("asks %+v, %v", asks, err)
 		}
 	})
+}
+
+// An approval that nobody answers in time is parked, and its command runs only after
+// the answer: what was not done is not taken for the agent's own yes.
+func TestAParkedApprovalIsNotTheAgentsOwnAnswer(t *testing.T) {
+	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.ParkAfter = time.Millisecond })
+	id := r.asking()
+	turn := r.start(id, "sim: run echo ran ;; say ok")
+	ask := r.until(id, kind(turn, event.AskRequested)).Data.Ask
+	r.until(id, func(e event.Event) bool {
+		return e.Turn == turn && (e.Kind == event.TurnEnded || e.Kind == event.TurnPhase && e.Data.Phase == thole.PhaseWaitingHuman)
+	})
+	if _, err := r.Answer(context.Background(), me, id, ask.ID, event.Answer{Decision: event.DecisionAllow}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || !strings.HasSuffix(r.said(id, turn), "ran\n\nok\n") {
+		t.Errorf("turn %+v said %q", got, r.said(id, turn))
+	}
+	if asks, err := r.Asks(context.Background(), me, id, false); err != nil || len(asks) != 1 || asks[0].State != event.AskAnswered || asks[0].Actor != me {
+		t.Errorf("asks %+v, %v", asks, err)
+	}
 }
 
 // machine is a thread machine whose turns nobody runs here.

@@ -19,8 +19,8 @@ import (
 type worker struct {
 	*Dispatcher
 	lease queue.Lease
-	info  provider.Info   // of the turn's provider; written under mu, because Steer reads it
-	grant *provider.Grant // what this worker gave to the run
+	info  provider.Info // of the turn's provider; written under mu, because Steer reads it
+	full  *errFull      // it found no room
 	// network is what the thread may reach as the executor has it.
 	network *event.NetworkPolicy
 }
@@ -40,6 +40,7 @@ func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
 				delete(d.workers, l.Turn)
 			}
 			d.mu.Unlock()
+			w.ended(ctx)
 		}()
 		held, letGo := w.hold(ctx)
 		defer letGo()
@@ -104,6 +105,10 @@ func (w *worker) hold(ctx context.Context) (held context.Context, letGo func()) 
 // when not. A lease that is lost, or a dispatcher that stops, leaves the row for
 // the next claim.
 func (w *worker) finish(ctx context.Context, err error) {
+	waits := (*errWaits)(nil)
+	if !errors.As(err, &waits) || ctx.Err() != nil {
+		w.full = nil
+	}
 	if ctx.Err() != nil {
 		if errors.Is(context.Cause(ctx), queue.ErrLeaseLost) {
 			w.cfg.Meter.Count(measure.Fenced)
@@ -116,8 +121,7 @@ func (w *worker) finish(ctx context.Context, err error) {
 	// A stop that comes now must not leave the thread waiting for the lease's end;
 	// the token fences this write, not the context.
 	ctx = context.WithoutCancel(ctx)
-	waits := (*errWaits)(nil)
-	if !errors.As(err, &waits) {
+	if waits == nil {
 		w.mu.Lock()
 		delete(w.waits, w.lease.Turn)
 		w.mu.Unlock()
@@ -209,7 +213,7 @@ func (w *worker) pipeline(ctx context.Context, th fold.Thread, t fold.Turn) (err
 		return err
 	case ctx.Err() != nil, errors.Is(err, thread.ErrFenced):
 		return err
-	case isAway(err), errors.Is(err, errFull):
+	case isAway(err), errors.As(err, new(*errFull)):
 		return w.wait(ctx, t, err)
 	case w.lease.Attempt >= queue.MaxAttempts || permanent(err):
 		err = w.fail(ctx, t, err)
@@ -244,7 +248,7 @@ func (w *worker) fail(ctx context.Context, t fold.Turn, why error) error {
 	if permanent(why) {
 		te.Code = thole.ErrBadRequest
 	}
-	if errors.Is(why, executorclient.ErrBeyond) || errors.Is(why, errDisk) {
+	if errors.Is(why, executorclient.ErrBeyond) || beyond(why) {
 		te.Code = thole.ErrLimit
 	}
 	note := event.Item{

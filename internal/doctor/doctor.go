@@ -51,8 +51,9 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	var out []Finding
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkAgents(ctx, cfg.Agents)...)
-	out = append(out, checkLogins(cfg.Home)...)
-	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
+	userHome, _ := os.UserHomeDir()
+	out = append(out, checkLogins(cfg.Home, provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins})...)
+	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
 func checkAgents(ctx context.Context, list []provider.Provider) []Finding {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tholehq/thole/internal/config"
@@ -33,28 +34,45 @@ func Unwalled(cfg config.Executor) string {
 	return "executor.isolation = none: agents run without walls and can read and change everything that the user of this server can"
 }
 
-// CheckLimits says which limits of executors hold here. One that cannot be
+// CheckLimits says which limits of executors hold here, and by what. One that cannot be
 // enforced is reported, never passed over.
 func CheckLimits(cfg config.Executor) Finding {
 	f := Finding{Part: "limits", Fix: "run thole as a systemd service with Delegate=yes and DelegateSubgroup=main, or name a group it may use in executor.cgroup"}
 	path := cgroupOf(cfg)
-	missing := local.FindGroups(cgroupRoot, path).Missing()
-	switch {
-	case cfg.Cgroup == "off":
-		f.OK, f.Found = true, "off"
-	case path == "":
-		f.Problem, f.Disables = "no control group was delegated to thole", "the limits of local executors: CPUs, memory, processes"
-	case len(missing) > 0:
-		f.Found, f.Problem = path, "it lacks "+strings.Join(missing, ", ")
-		f.Disables = "these limits of local executors"
-	default:
-		f.OK, f.Found = true, "CPUs, memory and processes below "+path
+	groups := local.FindGroups(cgroupRoot, path)
+	var held, lost []string
+	for _, l := range []struct{ controller, name, otherwise string }{
+		{"cpu", "CPUs", ""},
+		{"memory", "memory", "memory by looks of executord"},
+		{"pids", "processes", "processes by looks of executord and, since Linux 5.14, RLIMIT_NPROC"},
+	} {
+		switch {
+		case !slices.Contains(groups.Missing(), l.controller):
+			held = append(held, fmt.Sprintf("%s by control groups of version %d below %s", l.name, groups.Version(), path))
+		case l.otherwise != "" && cfg.Isolation != "none":
+			held = append(held, l.otherwise)
+		default:
+			lost = append(lost, l.name)
+		}
 	}
-	ours := ours(cfg)
-	if f.OK {
-		f.Found += "; " + ours
-	} else {
-		f.Problem += " (what holds: " + ours + ")"
+	held = append(held, ours(cfg))
+	missing := groups.Missing()
+	switch {
+	case len(missing) == 0, cfg.Cgroup == "off":
+		f.OK, f.Found = true, strings.Join(held, "; ")
+		if len(lost) > 0 {
+			f.Found += "; no limit of " + strings.Join(lost, ", ")
+		}
+		return f
+	case path == "":
+		f.Problem = "no control group was delegated to thole"
+	default:
+		f.Found, f.Problem = path, "it lacks "+strings.Join(missing, ", ")
+	}
+	f.Problem += " (what holds: " + strings.Join(held, "; ") + ")"
+	f.Disables = "limits of local executors: " + strings.Join(lost, ", ")
+	if len(lost) == 0 {
+		f.Disables = "limits of local executors that hold at once and not at the next look"
 	}
 	return f
 }
@@ -63,7 +81,7 @@ func CheckLimits(cfg config.Executor) Finding {
 func ours(cfg config.Executor) string {
 	disk, live := "no limit of disk", "any number at a time"
 	if cfg.DiskMB > 0 {
-		disk = fmt.Sprintf("%d MB of disk each, looked at while a turn runs", cfg.DiskMB)
+		disk = fmt.Sprintf("%d MB of disk each, looked at while it runs", cfg.DiskMB)
 	}
 	if cfg.MaxLive > 0 {
 		live = fmt.Sprintf("at most %d at a time", cfg.MaxLive)

@@ -68,6 +68,9 @@ func (p *Proxy) check(ctx context.Context, t target, viaUpstream bool) ([]netip.
 		}
 	}
 	own := p.c.Own()
+	if len(own) == 0 { // every machine has one: they could not be listed, for want of a descriptor perhaps
+		return nil, errors.New("the addresses of this machine are not known, and this may be one of them; try again")
+	}
 	for i, a := range addrs {
 		if r := p.rules.byAddress(t, a, own); r != nil {
 			return nil, r

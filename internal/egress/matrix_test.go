@@ -405,3 +405,16 @@ func TestRefusalTexts(t *testing.T) {
 		}
 	}
 }
+
+// Where the machine's own addresses cannot be listed, none is taken for a public one.
+func TestOwnAddressesThatAreNotKnown(t *testing.T) {
+	w := newWorld(t)
+	p, proxy := w.proxy(Config{Policy: Open})
+	p.c.Own = func() []netip.Addr { return nil }
+	for name, get := range protocols {
+		answer := get(t, proxy, "me.evil.com", "80")
+		if dialled, _ := w.took(); len(dialled) > 0 {
+			t.Errorf("%s: dialled %v, answered %q", name, dialled, answer)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/protocol/exec"
 )
 
@@ -117,6 +118,11 @@ func withPath(c *conn, raw json.RawMessage, params any, uri *string, follow **bo
 		if s.policy, err = sandbox.Compile(*sb, c.srv.place("")); err != nil {
 			return nil, invalid(err)
 		}
+	}
+	if !s.policy.RestrictsFiles() && c.srv.cfg.Box != nil && !unguarded.Build {
+		// Programs run in the box and files are opened out here, where links that an agent
+		// lays lead further.
+		s.policy = sandbox.Hiding(c.srv.cfg.Own)
 	}
 	if !s.policy.RestrictsFiles() {
 		return f(s, path)

@@ -60,7 +60,7 @@ func (s scope) walk(path string, keepLast bool) (_ place, err error) {
 		}
 		done, err := w.step(name, keepLast)
 		if err != nil {
-			return place{}, err
+			return place{}, w.hide(w.real(name), err)
 		}
 		if done {
 			return w.result(name), nil
@@ -185,8 +185,8 @@ func (p place) close() {
 	}
 }
 
-// need checks what the policy allows here, with the error a read-only mount or
-// an unreadable directory would give.
+// need checks what the policy allows here, with the error that a read-only mount, an
+// unreadable directory or, for what no entry lists, an absent file would give.
 func (s scope) need(p place, want sandbox.Access) error {
 	switch got := s.policy.Access(p.real); {
 	case got >= want:
@@ -194,7 +194,16 @@ func (s scope) need(p place, want sandbox.Access) error {
 	case got == sandbox.Read:
 		return unix.EROFS
 	}
-	return unix.EACCES
+	return s.hide(p.real, unix.EACCES)
+}
+
+// hide keeps an error from showing whether a path that no entry lists is there. One
+// that an entry denies by name is known to the client anyway.
+func (s scope) hide(real string, err error) error {
+	if s.policy.RestrictsFiles() && s.policy.Access(real) == sandbox.None && !s.policy.Denied(real) {
+		return unix.ENOENT
+	}
+	return err
 }
 
 func (p place) open(flags int, mode uint32) (*os.File, error) {

@@ -3,6 +3,7 @@
 package execserver
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,7 +81,7 @@ func TestNoPathLeadsOut(t *testing.T) {
 	})
 }
 
-func confine(t *rapid.T, open, deny string) *sandbox.Policy {
+func confine(t interface{ Fatal(...any) }, open, deny string) *sandbox.Policy {
 	entry := func(path, access string) exec.FSEntry {
 		return exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathPath, Path: exec.FormatURI(path)}, Access: access}
 	}
@@ -90,6 +91,47 @@ func confine(t *rapid.T, open, deny string) *sandbox.Policy {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// No error shows whether a path that no entry lists is there, and what it is: it is
+// absent, as in a sandbox that does not show it. What is denied by name is denied.
+func TestUnlistedPathsAreAbsent(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/in/no", "/out/d"} {
+		if err := os.MkdirAll(root+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(root+"/out/f", nil, 0o644), os.Symlink("../out/f", root+"/in/link"), os.Symlink("loop", root+"/out/loop")); err != nil {
+		t.Fatal(err)
+	}
+	for _, follow := range []bool{true, false} {
+		s := scope{follow: follow, policy: confine(t, root+"/in", root+"/in/no")}
+		for _, path := range []string{"/out/f", "/out/nothing", "/out/d", "/out/d/nothing/x", "/out/f/x", "/out/loop/x", "/out", "/nothing/x"} {
+			_, err := s.readFile(root + path)
+			made := s.createDirectory(root+path+"/new", true)
+			if codeOf(err) != exec.CodeNotFound || codeOf(made) != exec.CodeNotFound {
+				t.Errorf("%s: read %v, written %v", path, err, made)
+			}
+		}
+		if _, err := s.readFile(root + "/in/no/x"); codeOf(err) != exec.CodeInvalidRequest {
+			t.Errorf("a path that is denied by name: %v", err)
+		}
+	}
+	s := scope{follow: true, policy: confine(t, root+"/in", root+"/in/no")}
+	if _, err := s.readFile(root + "/in/link"); codeOf(err) != exec.CodeNotFound {
+		t.Errorf("a link that leads there: %v", err)
+	}
+}
+
+func codeOf(err error) int {
+	if err == nil {
+		return 0
+	}
+	return int(fsError(err).Code)
 }
 
 func listing(t *rapid.T, root string) string {

@@ -61,10 +61,10 @@ func (s scope) mkdir(path string) error {
 	}
 	defer p.close()
 	if p.name == "." || p.name == "" {
-		return unix.EEXIST
+		return s.hide(p.real, unix.EEXIST)
 	}
 	if _, err := p.stat(false); err == nil {
-		return unix.EEXIST
+		return s.hide(p.real, unix.EEXIST)
 	}
 	if err := s.need(p, sandbox.Write); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s scope) removeAt(p place, recursive bool) error {
 		return err
 	}
 	if kindOf(&st) == unix.S_IFLNK && !s.follow {
-		return inputError("path contains a symbolic link")
+		return s.hide(p.real, inputError("path contains a symbolic link"))
 	}
 	if err := s.need(p, sandbox.Write); err != nil {
 		return err

@@ -19,6 +19,8 @@ var (
 	ErrNotFound = errors.New("executor: not found")
 	// ErrUnavailable: the platform lacks what the driver needs; the text says what.
 	ErrUnavailable = errors.New("executor: driver unavailable")
+	// ErrUnseen: a process keeps the driver from seeing what the executor's files take.
+	ErrUnseen = errors.New("executor: it hides some of its files")
 )
 
 // Scope says what an executor is made for.
@@ -112,13 +114,11 @@ type Memory interface {
 
 // Disk is a driver that sees what its executors take on the disk.
 type Disk interface {
-	// DiskUsed is how many bytes the files of an executor take. It stops counting
-	// beyond upTo.
+	// DiskUsed is how many bytes the files of an executor take, those too that have no
+	// name any more. It stops counting beyond upTo. ErrUnseen: a process hides some.
 	DiskUsed(ctx context.Context, id thole.ExecutorID, upTo int64) (int64, error)
-}
-
-// Auths finds where a provider's credential files of an executor are on this
-// machine, for logins that a CLI refreshed there.
-type Auths interface {
-	AuthDir(id thole.ExecutorID, provider string) string
+	// DiskAllowed is what AllowDisk recorded for an executor, 0 for nothing: how much it
+	// may take although its limit is lower. It outlives the process that recorded it.
+	DiskAllowed(id thole.ExecutorID) (int64, error)
+	AllowDisk(id thole.ExecutorID, bytes int64) error
 }

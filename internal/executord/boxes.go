@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -28,10 +30,14 @@ type boxes struct {
 	cfg   wire.Box
 	proxy *egress.Proxy
 	dirs  Dirs
+	doors []*os.File // of the control groups in which all boxes are
+	set   *settings
 
 	mu     sync.Mutex // guards what follows, and is held while a box is made
 	by     map[bool]*walled
 	closed bool
+
+	watcher
 }
 
 // walled is a box and the ports of the machine that it has.
@@ -43,11 +49,16 @@ type walled struct {
 // boxTimeout bounds the making of a box.
 const boxTimeout = 20 * time.Second
 
-func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs) *boxes {
+func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs, set *settings) *boxes {
 	if cfg == nil {
 		return nil
 	}
-	return &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, by: map[bool]*walled{}}
+	b := &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, set: set, by: map[bool]*walled{}}
+	for i := range cfg.Doors {
+		b.doors = append(b.doors, os.NewFile(uintptr(wire.DoorsAt+i), "control group"))
+	}
+	b.begin()
+	return b
 }
 
 // shared is the box of everything that does not only plan.
@@ -63,14 +74,20 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 	if b.closed {
 		return nil, thole.Errorf(thole.CodeUnavailable, "the executor stops")
 	}
-	w := b.by[plan]
-	if w != nil {
+	for which, w := range b.by {
 		select {
 		case <-w.Done():
-			w = nil
+			delete(b.by, which)
 		default:
 		}
 	}
+	if w := b.by[plan]; w != nil && providerName != "" && !unguarded.Build && !b.set.hold(w.Box, providerName) {
+		for _, w := range b.by { // the places are made again, which no box may see
+			w.Close()
+		}
+		clear(b.by)
+	}
+	w := b.by[plan]
 	if w == nil {
 		made, err := b.make(plan)
 		if err != nil {
@@ -118,12 +135,28 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		if own, err = claimed(b.dirs.Workspace, data); err != nil {
 			return nil, err
 		}
+		if err := part(ctx, data); err != nil {
+			return nil, err
+		}
 		args = append(args, "--ro-bind", b.dirs.Workspace, b.dirs.Workspace, "--bind", data, data)
 	} else {
 		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)
 	}
-	args = append(args, "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
-	made, err := box.Start(ctx, box.Config{Path: b.cfg.Bwrap, Args: append(args, box.InitArgs...), Files: []*os.File{filter}})
+	if !unguarded.Build {
+		over, err := b.set.binds(len(b.by) == 0)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, over...)
+	}
+	args = append(args, "--remount-ro", "/", "--chdir", b.dirs.Workspace, "--", b.cfg.Init)
+	path, args := enter(len(b.doors), b.cfg.Bwrap, append(args, box.InitArgs...))
+	made, err := box.Start(ctx, box.Config{Path: path, Args: args, Files: append([]*os.File{filter}, b.doors...)})
+	if err == nil {
+		if err = b.bind(made); err != nil {
+			made.Close()
+		}
+	}
 	if err == nil && b.proxy != nil {
 		err = b.connect(made)
 	}
@@ -137,6 +170,21 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 		return nil, errors.Join(err, errors.New("the place of the conversation was exchanged"))
 	}
 	return made, nil
+}
+
+// enter is a command line that goes through doors, the descriptors after the filter's,
+// before it becomes another, which does not have them any more. It fails closed: what
+// cannot enter does not run.
+func enter(doors int, name string, args []string) (string, []string) {
+	if doors == 0 {
+		return name, args
+	}
+	through, shut := "", "exec"
+	for fd := box.Socket + 2; fd < box.Socket+2+doors; fd++ {
+		through += "echo 0 >&" + strconv.Itoa(fd) + " && "
+		shut += " " + strconv.Itoa(fd) + ">&-"
+	}
+	return "/bin/sh", slices.Concat([]string{"-c", through + shut + ` && exec "$@"`, "sh", name}, args)
 }
 
 // proxyPort is where programs inside find the proxy.
@@ -154,8 +202,16 @@ func (b *boxes) connect(made *box.Box) error {
 	return nil
 }
 
-// environ adds what leads programs to the proxy.
+// trusted are the variables by which programs find the certificates that they trust.
+var trusted = []string{"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NPM_CONFIG_CAFILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO"}
+
+// environ adds what leads programs to the proxy, and whom they trust.
 func (b *boxes) environ(env map[string]string) map[string]string {
+	if b != nil && b.cfg.CA != "" {
+		for _, name := range trusted {
+			env[name] = b.cfg.CA
+		}
+	}
 	if b == nil || b.proxy == nil {
 		return env
 	}
@@ -190,7 +246,18 @@ func (b *boxes) close() {
 	b.closed = true
 	by := b.by
 	b.mu.Unlock()
+	b.halt()
 	for _, w := range by {
 		w.Close()
 	}
+}
+
+// all are the boxes there are.
+func (b *boxes) all() (list []*box.Box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.by {
+		list = append(list, w.Box)
+	}
+	return list
 }

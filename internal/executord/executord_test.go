@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"go.uber.org/goleak"
 )
 
@@ -135,6 +136,19 @@ func text(events []wire.LogEvent) string {
 		}
 	}
 	return b.String()
+}
+
+// An executor rests after its start, and after its turns.
+func TestAnIdleExecutorRests(t *testing.T) {
+	t.Parallel()
+	var rests atomic.Int32
+	c, _ := serveFull(t, home(t), func(c *executord.Config) { c.Rest = func() { rests.Add(1) } })
+	poll.Until(t, "a rest after the start", func() bool { return rests.Load() == 1 })
+	for range 3 {
+		collect(t, c, start(t, c, request("sim: say hello")), 0, nil)
+	}
+	before := rests.Load()
+	poll.Until(t, "a rest after the turns", func() bool { return rests.Load() > before })
 }
 
 func TestARunIsReadFromAnyCursorAndRepeatsChangeNothing(t *testing.T) {

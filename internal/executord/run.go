@@ -47,9 +47,10 @@ func (r *run) cut(end thole.Outcome) bool {
 // drive takes the turn to its end. Whatever happens but executord's own end, the
 // log ends with exactly one EventEnded and is sealed.
 func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
+	defer func() { s.rest.Reset(restTime) }()
 	defer r.log.Seal() // last: a client that has read to the end may have the run forgotten
 	defer close(r.done)
-	ended := false
+	ended, began := false, time.Now()
 	var broken error // the log, at its first failure
 	var emit func(event.Event)
 	emit = func(ev event.Event) {
@@ -64,6 +65,9 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 		ended = ev.Kind == event.TurnEnded
 		if ended && r.cut(ev.Outcome) {
 			return
+		}
+		if ended {
+			s.boxes.explain(began, &ev)
 		}
 		if ended && broken != nil {
 			ev = endEvent(req.Turn.ID, s.now(), broken, false)

@@ -60,6 +60,9 @@ type Config struct {
 	Proxy *egress.Proxy
 	// Network counts what the executor's processes send over the network; nil: nobody does.
 	Network Network
+	// Rest is called when the start, or the last turn, is over for a moment: the process
+	// gives back what it does not need to wait. Nil: it keeps it.
+	Rest func()
 	// Terminals bounds the terminals; zero fields have their defaults.
 	Terminals shell.Config
 }
@@ -78,7 +81,11 @@ type Server struct {
 	ports     chan struct{} // one for each connection into the box
 	started   time.Time
 	release   func() // of what is prepared for the next CLI
+	rest      *time.Timer
 }
+
+// restTime is how long nothing ended before it is time to rest.
+const restTime = 2 * time.Second
 
 // New opens the event logs of a former life and returns a server ready to serve.
 func New(cfg Config) (*Server, error) {
@@ -94,10 +101,11 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, logger: cfg.Logger, now: cfg.Now, token: sha256.Sum256([]byte(cfg.Token)),
-		boxes: newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs),
-		boot:  thole.NewID[string](cfg.Now()), started: cfg.Now(), ports: make(chan struct{}, maxPorts),
+		boot: thole.NewID[string](cfg.Now()), started: cfg.Now(), ports: make(chan struct{}, maxPorts),
 	}
-	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, warm: map[thole.ThreadID]warmSession{}}
+	set := newSettings(cfg.Dirs, cfg.Providers)
+	s.boxes = newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs, set)
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, set: set, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
 	var err error
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
@@ -106,6 +114,10 @@ func New(cfg Config) (*Server, error) {
 	cfg.Terminals.Box = s.boxes.shared
 	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
+	if cfg.Rest == nil {
+		cfg.Rest = func() {}
+	}
+	s.rest = time.AfterFunc(restTime, cfg.Rest)
 	return s, nil
 }
 
@@ -116,6 +128,7 @@ func (s *Server) Close() error {
 	s.sessions.closeAll()
 	s.boxes.close()
 	s.release()
+	defer s.rest.Stop() // after the last run
 	return s.runs.closeAll()
 }
 

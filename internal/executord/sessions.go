@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -25,6 +26,8 @@ type sessions struct {
 	providers map[string]provider.Provider
 	dirs      Dirs
 	boxes     *boxes
+	attended  func() bool // whether a terminal is open
+	set       *settings
 
 	mu   sync.Mutex // guards warm
 	warm map[thole.ThreadID]warmSession
@@ -33,8 +36,10 @@ type sessions struct {
 type warmSession struct {
 	provider string
 	settings wire.SessionSettings
+	grant    provider.Grant
 	session  provider.Session
 	plan     bool     // it runs in the box of those who only plan
+	full     bool     // settings of the project count
 	box      *box.Box // nil without walls
 }
 
@@ -46,12 +51,18 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if !ok {
 		return none, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
 	}
+	plan := s.boxes != nil && does(req, thole.ProfilePlan)
+	if plan {
+		if err := s.boxes.still(s.attended()); err != nil {
+			return none, err
+		}
+	}
 	s.mu.Lock()
 	have, found := s.warm[req.Thread]
 	delete(s.warm, req.Thread)
 	s.mu.Unlock()
-	plan := s.boxes != nil && plans(req)
-	if found && have.fits(req) && have.plan == plan && !have.gone() {
+	full := s.boxes == nil || unguarded.Build || does(req, thole.ProfileFull)
+	if found && have.fits(req) && have.plan == plan && have.full == full && !have.gone() {
 		return have, nil
 	}
 	if found {
@@ -65,7 +76,13 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if err := claim(s.dirs.Workspace, data); err != nil {
 		return none, err
 	}
-	if err := placeConfig(s.dirs.Workspace, data, req.Grant.Config); err != nil {
+	var err error
+	if s.boxes == nil || unguarded.Build {
+		err = placeConfig(s.dirs.Workspace, data, req.Grant.Config)
+	} else {
+		err = s.set.lay(req.Provider, req.Grant.Config)
+	}
+	if err != nil {
 		return none, err
 	}
 	in, err := s.boxes.get(plan, req.Grant, req.Provider)
@@ -77,15 +94,16 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
 	defer cancel()
 	session, err := p.Open(ctx, provider.SessionConfig{
-		Thread: req.Thread, Dir: s.dirs.Workspace, Data: data, Auth: auth, Env: env, Box: in,
+		Thread: req.Thread, Dir: s.dirs.Workspace, Data: data, Auth: auth, Env: env, Box: in, NoProject: !full,
 		Resume: req.Session.Resume, Fork: req.Session.Fork, Settings: req.Session.Settings,
 	})
-	return warmSession{provider: req.Provider, settings: req.Session, session: session, plan: plan, box: in}, err
+	return warmSession{provider: req.Provider, settings: req.Session, grant: req.Grant, session: session, plan: plan, full: full, box: in}, err
 }
 
-// plans reports whether a turn may change nothing.
-func plans(req wire.RunRequest) bool {
-	return provider.Neutral(req.Provider, cmp.Or(req.Turn.Profile, req.Session.Profile)) == thole.ProfilePlan
+// does reports whether a turn has a profile: plan, in which it may change nothing, or
+// full, in which nothing that settings of a project permit is more.
+func does(req wire.RunRequest, p thole.Profile) bool {
+	return provider.Neutral(req.Provider, cmp.Or(req.Turn.Profile, req.Session.Profile)) == p
 }
 
 // gone reports whether the session's box has ended, and its CLI with it.
@@ -127,12 +145,13 @@ func (d Dirs) environ() map[string]string {
 }
 
 // fits reports whether a warm session can run the request. Model, effort and
-// profile travel with each turn, so only what is fixed at start-up counts.
+// profile travel with each turn, so only what is fixed at start-up counts. A login that
+// was renewed since is: CLIs read it when they start.
 func (w warmSession) fits(req wire.RunRequest) bool {
 	return w.provider == req.Provider && !req.Session.Fork &&
 		(req.Session.Resume == "" || req.Session.Resume == w.session.NativeID()) &&
 		req.Session.Instructions == w.settings.Instructions && maps.Equal(req.Session.Options, w.settings.Options) &&
-		req.Turn.Reply == nil
+		req.Turn.Reply == nil && w.grant.Equal(req.Grant)
 }
 
 // finished keeps the session warm unless its turn could not begin.

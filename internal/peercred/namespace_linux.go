@@ -9,6 +9,9 @@ import (
 // sameNamespace proves that a process lives among ours. One in a sandbox does not,
 // though the user may be the same.
 func sameNamespace(pid int) error {
+	if pid == 0 { // how the kernel names a process that this namespace does not show
+		return fmt.Errorf("%w: it is not to be seen from here", ErrOtherNamespace)
+	}
 	ours, err := os.Stat("/proc/self/ns/pid")
 	if err != nil {
 		return fmt.Errorf("see our process namespace: %w", err)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"os"
@@ -27,7 +28,7 @@ var mayCgroup = true
 
 // newCgroup makes a group below our own, or returns nil.
 func newCgroup() *cgroup {
-	parent := OwnGroup()
+	parent := cmp.Or(confined.dir, OwnGroup())
 	if parent == "" || !mayCgroup {
 		return nil
 	}

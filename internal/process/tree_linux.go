@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -63,12 +65,12 @@ func newTree() *tree {
 func (t *tree) start(cmd *exec.Cmd) error {
 	_ = AdoptOrphans()
 	t.cgroup = takeCgroup()
-	err := t.spawn(cmd)
+	err := withinGroups(func() error { return t.spawn(cmd) })
 	if err != nil && t.cgroup != nil { // a cgroup we may make but not enter
 		t.cgroup.remove()
 		t.cgroup = nil
 		again := &exec.Cmd{Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr}
-		if err = t.spawn(again); err == nil {
+		if err = withinGroups(func() error { return t.spawn(again) }); err == nil {
 			*cmd = *again
 		}
 	}
@@ -88,6 +90,13 @@ func (t *tree) spawn(cmd *exec.Cmd) error {
 	attr := syscall.SysProcAttr{Setpgid: !t.session, Setsid: t.session, Setctty: t.session, Ptrace: t.cgroup == nil}
 	if t.cgroup != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(t.cgroup.dir.Fd())
+	} else if confined.dir != "" {
+		dir, err := os.Open(confined.dir)
+		if err != nil {
+			return fmt.Errorf("enter the agents' control group: %w", err)
+		}
+		defer dir.Close()
+		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 	}
 	cmd.SysProcAttr = &attr
 	err := cmd.Start()

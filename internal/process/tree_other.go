@@ -43,7 +43,10 @@ func (t *tree) release() {}
 // Prepare makes nothing beforehand here.
 func Prepare() (release func()) { return func() {} }
 
-// OwnGroup and SweepGroups: there are no control groups here.
+// OwnGroup, SweepGroups: there are no control groups here.
 func OwnGroup() string { return "" }
 
 func SweepGroups(string) {}
+
+// Confine does nothing here.
+func Confine(...string) {}

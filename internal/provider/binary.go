@@ -48,6 +48,10 @@ func (b Binary) Find(configured string) (string, error) {
 	if abs, err := filepath.Abs(configured); err == nil && configured != "" && runnable(abs) {
 		return abs, nil
 	}
+	if configured != "" {
+		return "", thole.Errorf(thole.CodeUnavailable, "%w: no %s binary %s", ErrMissing, b.Title, where).
+			WithHint("correct providers.%s in the configuration, or remove it: then the PATH is searched", b.Name)
+	}
 	return "", thole.Errorf(thole.CodeUnavailable, "%w: no %s binary %s; install it with `%s`", ErrMissing, b.Title, where, b.Install).
 		WithHint("%s", b.Install)
 }

@@ -2,11 +2,13 @@ package provider
 
 import (
 	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	thole "github.com/tholehq/thole"
 )
@@ -52,11 +54,20 @@ func readImage(dir, url string) (mime, data string, err error) {
 			return "", "", thole.Errorf(thole.CodeInvalid, "image outside the workspace: %w", err)
 		}
 	}
-	f, err := os.OpenInRoot(dir, url)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", "", err
+	}
+	defer root.Close()
+	// An agent may have put a pipe there, for which one waits for ever.
+	f, err := root.OpenFile(url, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", "", thole.Errorf(thole.CodeInvalid, "open image: %w", err)
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return "", "", errors.Join(err, thole.Errorf(thole.CodeInvalid, "image %s is not a regular file", url))
+	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxImage+1))
 	if err != nil {
 		return "", "", thole.Errorf(thole.CodeInvalid, "read image: %w", err)

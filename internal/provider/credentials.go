@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"bytes"
 	"context"
+	"maps"
 	"strings"
 )
 
@@ -19,9 +21,15 @@ type Grant struct {
 	Env map[string]string
 	// Files are secrets, kept in SessionConfig.Auth by plain name.
 	Files map[string][]byte
-	// Config holds settings without secrets, placed in SessionConfig.Data by local
-	// path where nothing is there yet: afterwards the file is the thread's own.
+	// Config holds settings without secrets, by their path in SessionConfig.Data. In a
+	// box they are laid before each session, read-only, and each is at or below a
+	// Setting of the provider. Elsewhere they are placed where nothing is yet.
 	Config map[string][]byte
+}
+
+// Equal reports whether two grants give the same.
+func (g Grant) Equal(o Grant) bool {
+	return maps.Equal(g.Env, o.Env) && maps.EqualFunc(g.Files, o.Files, bytes.Equal) && maps.EqualFunc(g.Config, o.Config, bytes.Equal)
 }
 
 // Secrets are the values of an environment that must not show in a diagnosis.

@@ -372,10 +372,8 @@ func (e *Emitter) End(ended Ended) {
 	case ended.Outcome == thole.OutcomeCompleted:
 		state = event.StateCompleted
 	}
-	for _, a := range e.asks { // what waits for a yes was not done
-		if a.id != ended.Deferred {
-			e.Cut(a.item, event.StateFailed)
-		}
+	for _, a := range e.asks { // what waits for a yes was not done, parked or not
+		e.Cut(a.item, event.StateFailed)
 	}
 	for len(e.order) > 0 {
 		e.Cut(e.order[0], state)

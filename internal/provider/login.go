@@ -1,30 +1,37 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
-	"os"
+	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/provider/table"
-	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Login is the Credentials of a laptop: the user's own login of each CLI. It
-// reads and never invents; a CLI the user is not logged in to gets an empty
-// grant, and says so itself in its first turn.
+// invents none; a CLI the user is not logged in to gets an empty grant, and says so
+// itself in its first turn. What a grant holds reaches an agent, so there is no refresh
+// token in it: the login is renewed here, and nothing of an executor ever comes back.
 type Login struct {
 	// Home is the user's home directory.
 	Home string
 	// Getenv reads the user's environment.
 	Getenv func(string) string
-	// Kept receives what became of a login that an executor left and that differs: nil
-	// when its tokens were taken, or why not. It may be nil.
-	Kept func(providerName string, refused error)
+	// HandIn names the CLIs whose login is handed in whole, as a person typed.
+	HandIn []string
+	// Client asks for new tokens; nil is one of our own.
+	Client *http.Client
+	// Renewed receives what became of a renewal: nil, or why there was none. It may be
+	// nil.
+	Renewed func(providerName string, failed error)
+	// Now is the time, time.Now when nil.
+	Now func() time.Time
 }
 
 var _ Credentials = Login{}
@@ -43,8 +50,16 @@ func (l Login) getenv(name string) string {
 	return l.Getenv(name)
 }
 
-// For implements Credentials.
-func (l Login) For(_ context.Context, providerName string) (Grant, error) {
+func (l Login) now() time.Time {
+	if l.Now == nil {
+		return time.Now()
+	}
+	return l.Now()
+}
+
+// For implements Credentials. A login that ends soon is renewed first, so that a turn
+// begins with one that lasts.
+func (l Login) For(ctx context.Context, providerName string) (Grant, error) {
 	g := Grant{Env: map[string]string{}, Files: map[string][]byte{}}
 	s := table.Of(providerName).Login
 	for _, name := range s.Env {
@@ -55,91 +70,70 @@ func (l Login) For(_ context.Context, providerName string) (Grant, error) {
 	if s.File == "" {
 		return g, nil
 	}
-	data, err := os.ReadFile(l.file(s))
-	switch {
-	case err == nil:
-		g.Files[s.File] = data
-	case !errors.Is(err, fs.ErrNotExist):
-		return Grant{}, thole.Errorf(thole.CodeUnavailable, "read the login of %s: %w", providerName, err)
+	login, err := readLogin(l.file(s))
+	if errors.Is(err, fs.ErrNotExist) {
+		return g, nil
+	}
+	if err != nil {
+		return Grant{}, thole.Errorf(thole.CodeUnavailable, "read the login of %s: %w", providerName, err).
+			WithHint("log in with %s again", providerName)
+	}
+	if login, err = l.lasting(ctx, providerName, s, login); err != nil {
+		return Grant{}, err
+	}
+	if !slices.Contains(l.HandIn, providerName) {
+		login = handed(s, login)
+	}
+	if len(login) > 0 {
+		if g.Files[s.File], err = encodeLogin(login); err != nil {
+			return Grant{}, thole.Errorf(thole.CodeInternal, "hand in the login of %s: %w", providerName, err)
+		}
 	}
 	return g, nil
 }
 
-// Keep gives a login that a CLI refreshed in auth, its SessionConfig.Auth, back
-// to the user: services invalidate the old one, so the user's own CLI would be
-// logged out otherwise. given is the grant the session began with; a login that
-// changed on both sides is left alone. Agents can write in auth, so of what is there
-// only new tokens are taken, and anything else that changed is refused with the
-// reason.
-func (l Login) Keep(providerName, auth string, given Grant) error {
+// Withheld lists the entries of a CLI's login that are not handed in because it cannot
+// run on them without their refresh tokens.
+func (l Login) Withheld(providerName string) (out []string) {
 	s := table.Of(providerName).Login
-	before, had := given.Files[s.File]
-	if !had {
+	if s.Keys == "" || slices.Contains(l.HandIn, providerName) {
 		return nil
 	}
-	left, err := readLeft(auth, s.File)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && (bytes.Equal(before, left) || len(left) == 0) {
-		return nil // a CLI that logged out has none
-	}
-	var after []byte
-	if err == nil {
-		after, err = refreshed(providerName, before, left)
-	}
+	login, err := readLogin(l.file(s))
 	if err != nil {
-		err = thole.Errorf(thole.CodeForbidden, "the login of %s that an executor left was not taken: %w", providerName, err).
-			WithHint("an agent may have tampered with it; if your own %s is logged out now, log in again", providerName)
-		l.report(providerName, err)
-		return err
+		return nil
 	}
-	path := l.file(s)
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
-		return nil //nolint:nilerr // the user logged out, or in again
-	}
-	if err := atomicfile.Write(path, after, 0o600); err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "keep the refreshed login of %s: %w", providerName, err)
-	}
-	l.report(providerName, nil)
-	return nil
-}
-
-func (l Login) report(providerName string, refused error) {
-	if l.Kept != nil {
-		l.Kept(providerName, refused)
-	}
-}
-
-// Place writes a grant's files into dir, a SessionConfig.Auth, whatever an agent put
-// in its place.
-func (g Grant) Place(dir string) error {
-	at, err := claimed(dir)
-	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
-	}
-	defer at.Close()
-	for name, data := range g.Files {
-		if name != filepath.Base(name) || name == "." || name == ".." {
-			return thole.Errorf(thole.CodeInvalid, "credential file name %q is not a plain name", name)
-		}
-		if err := put(at, name, data); err != nil {
-			return thole.Errorf(thole.CodeUnavailable, "place credentials: %w", err)
+	given := handed(s, login)
+	for name := range login {
+		if _, is := given[name]; !is {
+			out = append(out, name)
 		}
 	}
-	return nil
+	slices.Sort(out)
+	return out
 }
 
-// claimed makes and opens a directory below one that agents cannot replace.
-func claimed(dir string) (*beneath.Dir, error) {
-	above, name := filepath.Split(filepath.Clean(dir))
-	if err := os.MkdirAll(above, 0o700); err != nil {
-		return nil, err
+// handed is what an executor gets of a login: members that are known to be no refresh
+// token.
+func handed(s table.Login, login members) members {
+	out := members{}
+	if s.Keys != "" {
+		for name, entry := range login {
+			if e, ok := entry.(map[string]any); ok && e["type"] == s.Keys {
+				out[name] = entry
+			}
+		}
+		return out
 	}
-	parent, err := beneath.Trusted(above)
-	if err != nil {
-		return nil, err
+	for _, path := range s.Hands {
+		if v := login.get(path); v != nil {
+			out.set(path, v)
+		}
 	}
-	defer parent.Close()
-	if _, err := parent.Claim(name, 0o700); err != nil {
-		return nil, err
+	for _, path := range s.Inert {
+		if parent, _, _ := strings.Cut(path, "."); out[parent] != nil {
+			out.set(path, "")
+		}
 	}
-	return parent.Sub(name)
+	return out
 }

@@ -3,80 +3,11 @@ package provider_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
 )
-
-// What is taken from an executor are new tokens, and nothing but them.
-func TestOnlyTokensAreKept(t *testing.T) {
-	logins := map[string]struct{ path, file, text, token, next string }{
-		"codex": {".codex/auth.json", "auth.json",
-			`{"OPENAI_API_KEY":null,"tokens":{"id_token":"i","access_token":"T1","refresh_token":"r","account_id":"me"},"last_refresh":"2026-01-01T00:00:00Z"}`, `"T1"`, `"T2"`},
-		"claude": {".claude/.credentials.json", ".credentials.json",
-			`{"claudeAiOauth":{"accessToken":"T1","refreshToken":"r","expiresAt":1700000000000,"scopes":["user:inference"],"subscriptionType":"max"}}`, `1700000000000`, `1800000000000`},
-		"opencode": {".local/share/opencode/auth.json", "auth.json",
-			`{"anthropic":{"type":"oauth","refresh":"r","access":"T1","expires":1},"openai":{"type":"api","key":"sk-1"}}`, `"T1"`, `"T2"`},
-	}
-	for name, login := range logins {
-		t.Run(name, func(t *testing.T) {
-			home, auth := t.TempDir(), filepath.Join(t.TempDir(), "auth")
-			mine := filepath.Join(home, login.path)
-			if err := os.MkdirAll(filepath.Dir(mine), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(mine, []byte(login.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			var told []error
-			l := provider.Login{Home: home, Kept: func(_ string, err error) { told = append(told, err) }}
-			given, err := l.For(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			object := strings.TrimSuffix(login.text, "}")
-			for what, text := range map[string]string{
-				"a field more":       object + `,"more":1}`,
-				"a field less":       `{}`,
-				"an object for text": strings.Replace(login.text, login.token, `{}`, 1),
-				"no token":           strings.Replace(login.text, login.token, `""`, 1),
-				"a newline":          strings.Replace(login.text, login.token, `"a\nb"`, 1),
-				"two values":         login.text + login.text,
-				"no JSON":            "ssh-ed25519 AAAA",
-				"a key":              strings.NewReplacer(`"sk-1"`, `"sk-2"`, "null", `"sk-2"`, `"max"`, `"pro"`).Replace(login.text),
-			} {
-				if err := os.MkdirAll(auth, 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(auth, login.file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				told = nil
-				if err := l.Keep(name, auth, given); thole.CodeOf(err) != thole.CodeForbidden || len(told) != 1 || told[0] == nil {
-					t.Errorf("%s: %v, told %v", what, err, told)
-				}
-				if got, err := os.ReadFile(mine); err != nil || string(got) != login.text {
-					t.Errorf("%s: the login is now %q, %v", what, got, err)
-				}
-			}
-			// A refresh is taken; a name twice, of which parsers choose differently, once.
-			text := strings.Replace(object, login.token, login.next, 1) + "}"
-			if err := os.WriteFile(filepath.Join(auth, login.file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			told = nil
-			if err := l.Keep(name, auth, given); err != nil || len(told) != 1 || told[0] != nil {
-				t.Errorf("a refresh: %v, told %v", err, told)
-			}
-			if got, err := os.ReadFile(mine); err != nil || !strings.Contains(string(got), login.next) || strings.Contains(string(got), login.token) {
-				t.Errorf("the refreshed login is %q, %v", got, err)
-			}
-		})
-	}
-}
 
 // Credentials are placed over whatever an agent left at their name.
 func TestPlaceFollowsNothing(t *testing.T) {
@@ -126,5 +57,22 @@ func TestPlaceFollowsNoLink(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "auth.json")); err != nil || string(got) != "login" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// What an earlier session was given, or left, is no login of the next one.
+func TestPlaceLeavesNothingElse(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "auth")
+	if err := (provider.Grant{Files: map[string][]byte{"auth.json": []byte("login")}}).Place(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "planted", "deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (provider.Grant{}).Place(dir); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

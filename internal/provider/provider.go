@@ -116,6 +116,9 @@ type SessionConfig struct {
 	// Env is the whole environment besides what the driver sets. Nothing is
 	// inherited from the host process.
 	Env map[string]string
+	// NoProject says that settings of the CLI in the workspace do not count: agents write
+	// them, and they could permit more than the profile does.
+	NoProject bool
 	// Box is where the CLI runs, nil here. The paths are the same inside.
 	Box *box.Box
 	// Resume is the native session id to continue, "" for a new one.

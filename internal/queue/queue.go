@@ -136,6 +136,8 @@ type Store interface {
 	// PutBack gives a turn back that was not tried: its worker stops, or what it needs
 	// is away. It costs no attempt.
 	PutBack(ctx context.Context, turn thole.TurnID, token string, delay time.Duration, why string) error
+	// Hasten lets a turn that was given back be tried at once.
+	Hasten(ctx context.Context, turn thole.TurnID) error
 	// Complete ends a turn's row and lets the thread's next one go.
 	Complete(ctx context.Context, turn thole.TurnID, token string) error
 	// Cancel asks for a turn to stop, wherever it is; false if it is done.

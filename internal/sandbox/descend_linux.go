@@ -21,11 +21,11 @@ const stage = "/tmp"
 func Staged(i int) string { return filepath.Join(stage, strconv.Itoa(i)) }
 
 // Descend makes this process, which is root's, a program of another user: argv,
-// with the given files and directories at Staged, and with descriptor 3, which was
-// handed to it and is closed with all others otherwise. A user namespace alone would not
+// with the given files and directories at Staged, and with so many descriptors, from 3
+// on, which were handed to it and are closed with all others otherwise. A user namespace alone would not
 // do: who enters it as root of the host stays that for files. It returns only when
 // it failed.
-func Descend(uid int, files, argv []string) error {
+func Descend(uid, keep int, files, argv []string) error {
 	if uid <= 0 || len(argv) == 0 {
 		return fmt.Errorf("descend to user %d: another user and a program are required", uid)
 	}
@@ -55,8 +55,10 @@ func Descend(uid int, files, argv []string) error {
 			return fmt.Errorf("become user %d: %w", uid, err)
 		}
 	}
-	if _, err := unix.FcntlInt(3, unix.F_SETFD, 0); err != nil {
-		return fmt.Errorf("keep descriptor 3: %w", err)
+	for fd := 3; fd < 3+keep; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("keep descriptor %d: %w", fd, err)
+		}
 	}
 	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, os.Environ()))
 }

@@ -8,4 +8,4 @@ import "errors"
 func Staged(int) string { return "" }
 
 // Descend is Linux's alone.
-func Descend(int, []string, []string) error { return errors.New("boxes need Linux") }
+func Descend(int, int, []string, []string) error { return errors.New("boxes need Linux") }

@@ -165,6 +165,16 @@ func Compile(s *exec.Sandbox, at Place) (*Policy, error) {
 	return p, nil
 }
 
+// Hiding allows everything but places of the server's own.
+func Hiding(own []string) *Policy {
+	p := &Policy{managed: true, restricted: true, network: true}
+	p.rule("/", Write)
+	for _, path := range own {
+		p.rule(path, None)
+	}
+	return p
+}
+
 // rank orders equals: deny beats write beats read.
 func rank(a Access) int {
 	if a == None {

@@ -53,7 +53,7 @@ func (h holds) Acts() []crash.Act {
 		{Name: "start", Do: func() error { return h.insert("first", "", attachment.Pending, 1) }},
 		{Name: "live", Do: func() error {
 			return h.update(func(a *attachment.Attachment) {
-				a.State, a.Thread, a.Epoch, a.Cap = attachment.Live, "t", 3, &attachment.Snapshot{Write: true, Roots: []string{"/x"}}
+				a.State, a.Thread, a.Epoch, a.Cap = attachment.Live, "t", 3, &attachment.PermissionSnapshot{Write: true, Roots: []string{"/x"}}
 			})
 		}},
 		{Name: "retire", Do: func() error { return h.update(func(a *attachment.Attachment) { a.State = attachment.Retired }) }},

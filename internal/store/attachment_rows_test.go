@@ -43,7 +43,7 @@ func TestAttachmentRows(t *testing.T) {
 		if err := s.InsertAttachment(ctx, row("r", "", attachment.Live)); err == nil {
 			t.Fatal("a live hold on no thread")
 		}
-		a.State, a.Cap, a.Epoch = attachment.Retired, &attachment.Snapshot{Write: true, Roots: []string{"/x"}}, 4
+		a.State, a.Cap, a.Epoch = attachment.Retired, &attachment.PermissionSnapshot{Write: true, Roots: []string{"/x"}}, 4
 		a.Pinned = &attachment.Pin{Epoch: 4, Before: attachment.Settings{ApprovalPolicy: []byte(`"on-request"`), Sandbox: []byte(`{"type":"readOnly"}`)}, During: attachment.Settings{ApprovalPolicy: []byte(`"never"`), Sandbox: []byte(`{}`)}}
 		if done, err := s.UpdateAttachmentIf(ctx, a); err != nil || !done || a.Version != 2 {
 			t.Fatal(done, err, a.Version)

@@ -113,11 +113,13 @@ func TestExecutorRows(t *testing.T) {
 // Whatever the order of calls, an executor that ran an agent is deleted only
 // after a sync that began after its stop succeeded.
 func TestNoExecutorIsDeletedUnsynced(t *testing.T) {
+	now := time.Now().Truncate(time.Millisecond)
+	rows := storetest.SQLite(t, storetest.Clock(func() time.Time { return now })).Executors()
+	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		now := time.Now().Truncate(time.Millisecond)
-		rows := storetest.SQLite(t, storetest.Clock(func() time.Time { return now })).Executors()
+		n++ // each run has an executor of its own
 		ctx := context.Background()
-		row, err := rows.Ensure(ctx, wantExecutor(1, 1))
+		row, err := rows.Ensure(ctx, wantExecutor(n, n))
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func (p *platform) Acts() []crash.Act {
 			return s.RenewSession(p.ctx, "redeemed", platformStart.Add(time.Minute), platformStart.Add(9*time.Hour))
 		}},
 		{Name: "remove", Do: func() error { return one(s.EndSession(p.ctx, thole.LocalUser, "id-added")) }},
-		{Name: "add_token", Do: func() error { return s.AddToken(p.ctx, token, 1) }},
+		{Name: "add_token", Do: func() error { return s.AddToken(p.ctx, token, 1, "") }},
 		{Name: "see_token", Do: func() error { return s.SeeToken(p.ctx, "token", platformStart.Add(time.Minute)) }},
 		{Name: "remove_token", Do: func() error { return one(s.EndToken(p.ctx, thole.LocalUser, "t1")) }},
 		{Name: "begin", Do: func() error { return p.begin("key", "", true) }},
@@ -134,7 +134,7 @@ func TestPlatformRowsSurviveAKill(t *testing.T) {
 			t.Errorf("after %v: token found %v, %+v", done, found, token)
 		}
 		if has("remove_token") { // its place under the limit is free again
-			ok(s.AddToken(p.ctx, login.Token{Hash: "new", ID: "t2", Scope: login.ScopeAct, User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}, 1))
+			ok(s.AddToken(p.ctx, login.Token{Hash: "new", ID: "t2", Scope: login.ScopeAct, User: login.User{ID: thole.LocalUser}, Name: "ci", Created: platformStart}, 1, ""))
 		}
 		checkKeys(t, p, has)
 		def, err := p.Defaults().Load(p.ctx, thole.LocalUser)

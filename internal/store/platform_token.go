@@ -21,7 +21,7 @@ func scanToken(rows *sql.Rows) (t login.Token, err error) {
 }
 
 // AddToken implements session.Store.
-func (s *LoginSessions) AddToken(ctx context.Context, t login.Token, limit int) error {
+func (s *LoginSessions) AddToken(ctx context.Context, t login.Token, limit int, code string) error {
 	return s.db.Update(ctx, "session.add_token", func(tx *sqldb.Tx) error {
 		// The user's row orders two callers that both see room for one more.
 		if _, err := sqldb.All(tx, scanID[string], `select id from users where id = $1`+tx.ForUpdate(), t.User.ID); err != nil {
@@ -36,6 +36,15 @@ func (s *LoginSessions) AddToken(ctx context.Context, t login.Token, limit int) 
 		}
 		if err := mustLive(tx, t.Parent, t.Created); err != nil {
 			return err
+		}
+		if code != "" {
+			used, err := tx.ExecOne(`delete from login_codes where code_hash = $1 and user_id = $2 and expires_at > $3`, code, t.User.ID, instant(t.Created))
+			if err != nil {
+				return err
+			}
+			if !used {
+				return login.ErrLinkUsed()
+			}
 		}
 		_, err := tx.Exec(`insert into api_tokens (token_hash, id, user_id, name, scope, parent, created_at, seen_at, expires_at)
 			values ($1, $2, $3, $4, $5, $6, $7, 0, $8)`, t.Hash, t.ID, t.User.ID, t.Name, t.Scope, t.Parent, instant(t.Created), instant(t.Expires))

@@ -96,6 +96,17 @@ func (q *Queue) back(ctx context.Context, step, count string, turn thole.TurnID,
 	return err
 }
 
+// Hasten implements queue.Store.
+func (q *Queue) Hasten(ctx context.Context, turn thole.TurnID) error {
+	return q.db.Update(ctx, "queue.hasten", func(tx *sqldb.Tx) error {
+		ok, err := tx.ExecOne(`update turn_queue set available_at = 0 where turn_id = $1 and state = 'ready' and available_at > 0`, turn)
+		if ok {
+			tx.Notify(queueTopic, "")
+		}
+		return err
+	})
+}
+
 // Unpark implements queue.Store.
 func (q *Queue) Unpark(ctx context.Context, turn thole.TurnID) (ok bool, err error) {
 	err = q.db.Update(ctx, "queue.unpark", func(tx *sqldb.Tx) error {

@@ -100,7 +100,11 @@ func codexDemo(url string) (provider.Grant, error) {
 		if err != nil {
 			return provider.Grant{}, err
 		}
-		g.Config[e.Name()] = []byte(strings.ReplaceAll(string(body), dir+"/", ""))
+		name := e.Name()
+		if name != "config.toml" {
+			name = codex.Laid + "/" + name
+		}
+		g.Config[name] = []byte(strings.ReplaceAll(string(body), dir+"/", codex.Laid+"/"))
 	}
 	return g, nil
 }
@@ -121,7 +125,7 @@ func (s *System) credentials(o Options) (provider.Credentials, error) {
 		if err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 		}
-		return provider.Login{Home: home, Getenv: os.Getenv, Kept: doctor.NoteLogins(o.Config.Home, o.Log)}, nil
+		return provider.Login{Home: home, Getenv: os.Getenv, HandIn: o.Config.Providers.HandInLogins, Renewed: doctor.NoteLogins(o.Config.Home, o.Log)}, nil
 	}
 	if o.DemoModel != "" {
 		u, err := url.Parse(o.DemoModel)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/watchdog"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/internal/workspace/side"
@@ -38,6 +40,8 @@ type ExecutordConfig struct {
 	Providers config.Providers
 	// Box is how to make the agent's box; without one agents run next to executord.
 	Box *wire.Box
+	// Groups are directories of control groups for agents that have no box.
+	Groups []string
 	// Orphan is executor.orphan_timeout; 0 is its default.
 	Orphan time.Duration
 	Logger *slog.Logger
@@ -58,6 +62,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
+	process.Confine(cfg.Groups...)
 	if cfg.Box != nil {
 		if err := ownTmp(filepath.Join(cfg.Dirs.State, "tmp")); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
@@ -80,6 +85,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
 		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Proxy: proxy, Network: meter,
+		Rest: debug.FreeOSMemory, // there is one for each thread, and most of them wait
 	})
 	if err != nil {
 		return err
@@ -90,7 +96,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		if _, err := server.Box(); err != nil {
 			return err
 		}
-		shape.Box, shape.Environ, shape.Own = server.Box, server.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth}
+		shape.Box, shape.Environ, shape.Own = server.Box, server.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth, "/proc"}
 	}
 	processes = execserver.New(shape)
 	defer processes.Close()

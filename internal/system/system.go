@@ -82,7 +82,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	box := isolation(context.WithoutCancel(ctx), cfg.Executor)
+	box := isolation(context.WithoutCancel(ctx), cfg.Executor, log)
 	spans, err := tracing.Start(ctx)
 	if err != nil {
 		return nil, err

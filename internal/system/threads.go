@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/doctor"
@@ -69,8 +70,8 @@ func localDriver(cfg *config.Config, agents *registry.Registry, box func(context
 		return nil, err
 	}
 	return local.New(local.Config{
-		Root: root, Binary: self, Box: box, Note: doctor.Unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
-		Groups: doctor.Groups(cfg.Executor), Egress: wire.Egress{Policy: cfg.Egress.Policy, Names: cfg.Egress.Names, Private: cfg.Egress.Private},
+		Root: root, Home: cfg.Home, Binary: self, Box: box, Note: doctor.Unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
+		Groups: doctor.Groups(cfg.Executor), Egress: wire.Egress{Policy: cfg.Egress.Policy, Names: cfg.Egress.Names, Private: cfg.Egress.Private}, CA: cfg.Egress.CAFile,
 		Tools: func() local.Tools {
 			env := located(agents)
 			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
@@ -79,15 +80,16 @@ func localDriver(cfg *config.Config, agents *registry.Registry, box func(context
 					env[name] = v // ours goes through the user's
 				}
 			}
-			return local.Tools{Readable: agents.Binaries(), Env: env}
+			return local.Tools{Readable: agents.Binaries(), Paths: cfg.Executor.Paths, Env: env}
 		},
 	}), nil
 }
 
 // isolation finds how executors are kept apart: bubblewrap's path, nil where a
 // person typed that they are not. It begins to look while the rest starts, and looks
-// again at every start of an executor until it was found.
-func isolation(ctx context.Context, cfg config.Executor) func(context.Context) (string, error) {
+// again at every start of an executor until it was found. That no turn can run is said at
+// once: who starts thole would otherwise learn it from the first turn.
+func isolation(ctx context.Context, cfg config.Executor, log *slog.Logger) func(context.Context) (string, error) {
 	if doctor.Unwalled(cfg) != "" {
 		return nil
 	}
@@ -105,7 +107,11 @@ func isolation(ctx context.Context, cfg config.Executor) func(context.Context) (
 		}
 		return path, err
 	}
-	go func() { _, _ = find(ctx) }()
+	go func() {
+		if _, err := find(ctx); err != nil {
+			log.Warn("no turn can run", "err", fmt.Errorf("%w; try: %s", err, thole.HintOf(err)))
+		}
+	}()
 	return find
 }
 

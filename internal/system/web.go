@@ -71,7 +71,7 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions 
 		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Index: db.Index(), Keys: db.Idempotency(),
 		Sessions: sessions, Cookies: guard.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
-		LiveNetwork: asked.LiveNetwork, Network: asked, Previews: ports, UI: o.UI, Version: version.Version, Log: o.Log,
+		LiveNetwork: asked.LiveNetwork, Files: asked, Network: asked, Previews: ports, UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

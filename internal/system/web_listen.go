@@ -3,6 +3,8 @@ package system
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
@@ -35,12 +37,19 @@ func listenWeb(ctx context.Context, c config.HTTP, sessions *session.Manager) (n
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "listen on %s: %w", c.Listen, err).
-			WithHint("end the program that has the port, or choose another with --listen 127.0.0.1:0")
+			WithHint("%s", listenHint(err))
 	}
 	if serving != nil {
 		ln = tls.NewListener(ln, serving)
 	}
 	return ln, nil
+}
+
+func listenHint(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "only root may take ports below 1024: choose a higher one with --listen or http.listen"
+	}
+	return "end the program that has the port, or choose another with --listen 127.0.0.1:0"
 }
 
 // address is how browsers reach a listener.

@@ -51,7 +51,7 @@ func manifests(cfg config.Workspace, db *store.DB) (workspace.ManifestSource, er
 	}
 	data, err := os.ReadFile(cfg.Manifest)
 	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "workspace.manifest: %w", err)
+		return nil, thole.Errorf(thole.CodeInvalid, "workspace.manifest: %w", err).WithHint("correct the path in the configuration, or remove it: then the built-in one is used")
 	}
 	m, err := workspace.ParseManifest(data)
 	if err != nil {

@@ -2,15 +2,15 @@ package tholetest
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
-	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/store"
-	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
@@ -38,39 +38,10 @@ func newFiles(t testing.TB, at string) *files {
 	return f
 }
 
-// of is what the dispatcher of one store restores from and syncs to.
-func (f *files) of(db *store.DB) dispatch.Workspaces {
-	return depot{manager.New(manager.Config{Rows: db.Workspaces(), Objects: f.objects, Client: f.client})}
-}
-
-// depot is a manager as the dispatcher sees it.
-type depot struct{ *manager.Manager }
-
-func target(t dispatch.ExecutorWorkspace) manager.Target {
-	out := manager.Target{Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token}
-	if t.Client != nil {
-		out.Side = workspace.Remote(t.Client)
-	}
-	return out
-}
-
-func (d depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error {
-	return d.Manager.Restore(ctx, target(t))
-}
-
-func (d depot) Link(ctx context.Context, t dispatch.ExecutorWorkspace) error {
-	return d.Manager.Link(ctx, target(t))
-}
-
-func (d depot) Validate(ctx context.Context, t dispatch.ExecutorWorkspace) error {
-	return d.Manager.Validate(ctx, target(t))
-}
-
-func (d depot) Sync(ctx context.Context, t dispatch.ExecutorWorkspace, reason string) (string, error) {
-	id, err := d.Manager.Sync(ctx, target(t), reason)
-	return string(id), err
-}
-
-func (d depot) Verify(ctx context.Context, t dispatch.ExecutorWorkspace, snapshot string) error {
-	return d.Manager.Verify(ctx, target(t), workspace.SnapshotID(snapshot))
+// of is what the dispatcher of one store restores from and syncs to. The directory
+// is always there.
+func (f *files) of(db *store.DB) *depot.Depot {
+	m := manager.New(manager.Config{Rows: db.Workspaces(), Objects: f.objects, Client: f.client})
+	there := func(context.Context) error { return nil }
+	return depot.New(depot.Config{Manager: m, Rows: db.Workspaces(), Objects: f.objects, Check: there, Log: slog.New(slog.DiscardHandler)})
 }

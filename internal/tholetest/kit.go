@@ -17,6 +17,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/appserver"
+	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor/inproc"
 	"github.com/tholehq/thole/internal/executord"
@@ -36,11 +37,12 @@ import (
 type Kit struct {
 	t    testing.TB
 	Home string
-	// Server, Threads and Dispatcher are those of the present life; Restart replaces
-	// them. Executors and objects outlive it, as they do at a user's.
+	// Server, Threads, Dispatcher and Files are those of the present life; Restart
+	// replaces them. Executors and objects outlive it, as they do at a user's.
 	Server     *appserver.Server
 	Threads    *thread.Machine
 	Dispatcher *dispatch.Dispatcher
+	Files      *depot.Depot
 	Executors  *inproc.Driver
 
 	db      *store.DB
@@ -115,10 +117,11 @@ func (k *Kit) start() {
 	if k.Threads, err = thread.New(thread.Config{Store: k.db.Threads()}); err != nil {
 		k.t.Fatal(err)
 	}
+	k.Files = k.files.of(k.db)
 	agent := testprovider.New().Probe(ctx)
 	cfg := dispatch.Config{
 		Alone: k.db.Engine() == sqldb.SQLite, Owner: k.t.Name(), Queue: k.db.Queue(), Threads: k.Threads, Rows: k.db.Executors(), Driver: k.Executors,
-		Workspaces: k.files.of(k.db), Credentials: nobody{}, Limits: queue.Limits{Total: 64}, StartsPerSec: 1000,
+		Workspaces: k.Files, Credentials: nobody{}, Limits: queue.Limits{Total: 64}, StartsPerSec: 1000,
 		Info: func(_ context.Context, name string) provider.Info {
 			if name != agent.Name {
 				return provider.Info{}

@@ -25,7 +25,7 @@ func ownThreads(a thole.Actor) Scope {
 }
 
 func errNoThread(id thole.ThreadID) error {
-	return thole.Errorf(thole.CodeNotFound, "thread not found: %s", id)
+	return thole.Errorf(thole.CodeNotFound, "thread not found: %s", id).WithHint("thole thread list shows the threads")
 }
 
 func errNoTurn(id thole.TurnID) error {

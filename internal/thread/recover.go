@@ -18,12 +18,6 @@ const (
 	FateLeave     Fate = "leave"     // another process has it
 )
 
-// Recoverer is a Runner with an opinion on turns it finds at start. Without
-// one, a turn whose process is certainly gone is interrupted.
-type Recoverer interface {
-	Recover(ctx context.Context, t fold.Thread, turn fold.Turn) Fate
-}
-
 // Recover takes up every open turn: those nobody had begun are woken, those
 // that ran meet the fate the runner gives them, those parked on an ask wait on.
 // Start calls it; repeating it is harmless.
@@ -71,8 +65,9 @@ func (m *Machine) recover(ctx context.Context, id thole.ThreadID) error {
 	})
 }
 
+// Without a runner, a turn whose process is certainly gone is interrupted.
 func (m *Machine) fate(ctx context.Context, t fold.Thread, turn fold.Turn) Fate {
-	if r, ok := m.runs().(Recoverer); ok {
+	if r := m.runs(); r != nil {
 		return r.Recover(ctx, t, turn)
 	}
 	if m.shared {

@@ -110,6 +110,8 @@ type Runner interface {
 	Steer(ctx context.Context, ref TurnRef, input []thole.Input, clientID string) error
 	Answer(ctx context.Context, ref TurnRef, ask thole.AskID, a event.Answer) error
 	Interrupt(ctx context.Context, ref TurnRef) error
+	// Recover says what becomes of a turn that was running when its process ended.
+	Recover(ctx context.Context, t fold.Thread, turn fold.Turn) Fate
 }
 
 // TurnRef names one turn and the fence under which a driver may write it: the

@@ -85,6 +85,7 @@ func entry(l workspace.Layer, to string) workspace.PlanEntry {
 // Every way out of the workspace, and every way around a protected path, is
 // refused or leaves what is there alone.
 func TestRestorePlanAttacks(t *testing.T) {
+	t.Parallel()
 	const base, session, kb, user = workspace.RegistryBase, workspace.SessionOverlay, workspace.KnowledgeOverlay, workspace.UserOverlay
 	for _, tc := range []struct {
 		name  string
@@ -351,5 +352,72 @@ func TestFilesAreServedByPathWithoutLeaving(t *testing.T) {
 	}
 	for i := range 3 {
 		b.put(t, fmt.Sprintf("n%d", i), "")
+	}
+}
+
+// What an agent leaves in its home leads nothing out of it: not a link in the place of a
+// directory above a data directory, and not one in it.
+func TestLinksStayInTheHome(t *testing.T) {
+	r := newRig(t)
+	b := r.box(newThread())
+	login := filepath.Join(filepath.Dir(b.dir), "outside/opencode")
+	if err := os.MkdirAll(login, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(login, "auth.json"), []byte("a login"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outside := trap(t, b)
+	if err := os.MkdirAll(filepath.Join(b.home, ".local"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(b.home, ".local/share")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.manager.Link(t.Context(), b.target); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(login, "auth.json")); err != nil || string(text) != "a login" {
+		t.Errorf("of the login outside is left %q, %v", text, err)
+	}
+	for path, text := range contents(t, b) {
+		if strings.Contains(text, "a login") {
+			t.Errorf("the login is in the workspace as %s", path)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(b.home, ".local/share/opencode")); err != nil || !strings.HasPrefix(to, b.dir) {
+		t.Errorf("opencode's data is at %q, %v", to, err)
+	}
+}
+
+// A directory that cannot be moved to the workspace does not stop the thread: it stays in
+// the home under another name.
+func TestLinksOfADeepDirectory(t *testing.T) {
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("THOLE_SOAK=1: to remove so deep a directory takes seconds")
+	}
+	r := newRig(t)
+	b := r.box(newThread())
+	at, err := beneath.Open(b.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := ".codex", 0; n < 2200; name, n = "d", n+1 {
+		if err := at.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := at.Sub(name)
+		at.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = next
+	}
+	at.Close()
+	if err := r.manager.Link(t.Context(), b.target); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(filepath.Join(b.home, ".codex")); err != nil || !strings.HasPrefix(to, b.dir) {
+		t.Errorf("codex' data is at %q, %v", to, err)
 	}
 }

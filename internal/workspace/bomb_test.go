@@ -61,3 +61,34 @@ func TestTreesAreNoBombs(t *testing.T) {
 		t.Errorf("%d bytes: %v", len(data), err)
 	}
 }
+
+// A few bytes that are stored once do not fill a disk under many names, and no path is
+// so deep that it cannot be walked. What people have passes.
+func TestATreeOfManyTimesTheSame(t *testing.T) {
+	tree := func(size int64, names int) *workspace.Tree {
+		made := &workspace.Tree{Version: workspace.TreeVersion, Objects: []workspace.Object{{ID: "o", Size: size}}}
+		for i := range names {
+			made.Entries = append(made.Entries, workspace.Entry{Path: "file-" + strconv.Itoa(i), Kind: beneath.File, Size: size})
+		}
+		return made
+	}
+	if err := tree(8<<20, 100).Check(); err != nil {
+		t.Errorf("a hundred copies: %v", err)
+	}
+	if err := tree(64<<20, 200).Check(); err != nil {
+		t.Errorf("two hundred large copies: %v", err)
+	}
+	if err := tree(8<<20, 2000).Check(); thole.CodeOf(err) != thole.CodeInvalid {
+		t.Errorf("8 MiB as 16 GiB: %v", err)
+	}
+	if err := tree(1<<62, 2).Check(); thole.CodeOf(err) != thole.CodeInvalid {
+		t.Errorf("sizes that overflow: %v", err)
+	}
+	deep := &workspace.Tree{Version: workspace.TreeVersion}
+	for path := "d"; len(path) < 3*workspace.MaxNesting; path += "/d" {
+		deep.Entries = append(deep.Entries, workspace.Entry{Path: path, Kind: beneath.Folder, Mode: 0o755})
+	}
+	if err := deep.Check(); thole.CodeOf(err) != thole.CodeInvalid {
+		t.Errorf("%d directories deep: %v", len(deep.Entries), err)
+	}
+}

@@ -60,6 +60,7 @@ func everWas(content []byte, blocks int) error {
 // While files are rewritten in place, a snapshot holds each as it was at one
 // instant, or its older state with a mark.
 func TestFilesThatChangeAreNeverTorn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	thread := newThread()
 	first := r.box(thread)

@@ -68,7 +68,10 @@ func (ancient) Claim(context.Context, workspace.ClaimRequest) (workspace.ClaimRe
 // Whatever an agent puts at a name of the platform, its files are saved, the next
 // turn finds the platform's directory there, a restore elsewhere works, and
 // nothing outside the workspace is touched.
-func TestPlatformNamesAreTakenBack(t *testing.T) { asEachUser(t, testPlatformNames) }
+func TestPlatformNamesAreTakenBack(t *testing.T) {
+	t.Parallel()
+	asEachUser(t, testPlatformNames)
+}
 
 func testPlatformNames(t *testing.T) {
 	r := newRig(t)

@@ -218,7 +218,7 @@ func TestExportAndView(t *testing.T) {
 	oddTree(t, b)
 	snap := r.sync(b)
 	ctx := context.Background()
-	x, err := r.manager.Export(ctx, snap, "out/there/")
+	x, err := r.manager.Export(ctx, snap, "out/there/", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,7 @@ func crashTarget(root string, thread thole.ThreadID, name string) (manager.Targe
 // Killed anywhere, a thread is at the last snapshot that was acknowledged or at
 // the one that was being made, whole; and the work can be done again.
 func TestCrashAtEveryStep(t *testing.T) {
+	t.Parallel()
 	state := func(n int) map[string]string {
 		files := map[string]string{"same": "same"}
 		for i := range n {

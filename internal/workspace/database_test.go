@@ -10,7 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/side"
 	_ "modernc.org/sqlite"
 )
 
@@ -80,5 +83,49 @@ func TestDatabasesInUse(t *testing.T) {
 	}
 	if err := r.manager.Verify(context.Background(), first.stopped(), snap); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A directory that becomes a link, after the scan looked into it, does not lead the copy
+// of a database to files that the agent does not see.
+func TestADatabaseThatIsExchanged(t *testing.T) {
+	r := newRig(t)
+	b := r.box(newThread())
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(b.dir), "outside/sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(b.dir), "outside/sub/secret"), []byte("of executord"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outside, d := trap(t, b), filepath.Join(b.dir, "d")
+	path := filepath.Join(d, "sub/secret")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec("create table t (n integer)")
+	if err = errors.Join(err, db.Close(), os.WriteFile(path+"-wal", []byte("log"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	exchanged := false
+	files := side.New(side.Config{Dir: b.dir, Now: func() time.Time { // which the scan asks just before it copies
+		if !exchanged {
+			exchanged = true
+			if err := errors.Join(os.Rename(d, d+"-was"), os.Symlink(outside, d)); err != nil {
+				t.Error(err)
+			}
+		}
+		return time.Now().Add(time.Hour)
+	}})
+	defer files.Close()
+	res, err := files.Scan(t.Context(), workspace.ScanRequest{})
+	if err != nil || !exchanged {
+		t.Fatalf("exchanged: %v, %v", exchanged, err)
+	}
+	if res.Bytes == int64(len("of executord")) {
+		t.Error("the snapshot has a file from outside of the workspace")
 	}
 }

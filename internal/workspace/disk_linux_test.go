@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -27,7 +28,11 @@ func TestDiskFull(t *testing.T) {
 	b := r.box(thread)
 	b.put(t, "a", "one")
 	good := r.sync(b)
-	manyFiles(t, b, 1500) // about 6 MB
+	for _, name := range []string{"b", "c", "d", "e"} {
+		noise := make([]byte, 1<<20) // does not shrink
+		rand.Read(noise)
+		b.put(t, name, string(noise))
+	}
 	tight := side.New(side.Config{Dir: b.dir, State: small, Client: r.client})
 	target := b.target
 	target.Side = tight

@@ -150,6 +150,7 @@ func TestAnObjectStoreThatFailsEveryNthCall(t *testing.T) {
 // With a fault at every call to the rows, the store and the side, a thread is at
 // a snapshot that restores, and the next sync gets it right.
 func TestFaultsAtEveryCall(t *testing.T) {
+	t.Parallel()
 	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
 		r := newRig(t, func(c *manager.Config) {
 			c.Rows, c.Objects = &workspacetest.Rows{Next: c.Rows, Plan: p}, &workspacetest.Store{Next: c.Objects, Plan: p}

@@ -13,7 +13,10 @@ import (
 
 // Modes that change while a sync reads what they guard do not fail it, and none is
 // left as the sync lent it.
-func TestModesThatChangeDuringASync(t *testing.T) { asEachUser(t, testRestlessModes) }
+func TestModesThatChangeDuringASync(t *testing.T) {
+	t.Parallel()
+	asEachUser(t, testRestlessModes)
+}
 
 func testRestlessModes(t *testing.T) {
 	r := newRig(t)

@@ -13,6 +13,7 @@ import (
 // An agent's repository runs nothing when a person types git status where it was
 // exported to; with raw, which keeps all, each of these does.
 func TestAnExportRunsNothing(t *testing.T) {
+	t.Parallel()
 	git := lab.Git(t)
 	marker := filepath.Join(t.TempDir(), "ran")
 	runs := `"touch ` + marker + `; true"`

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,13 +27,17 @@ type Tree struct {
 	Entries  []Entry  `json:"entries"` // a directory stands before what is in it
 }
 
-// TreeVersion is the form that Encode writes.
-const TreeVersion = 1
+// TreeVersion is the form that Encode writes. The one before had no holes, hard
+// links, attributes, times of directories and compressed packs; it is still read.
+const TreeVersion = 2
 
 // Object holds the bytes of files: a pack of small ones, or one large file.
 type Object struct {
 	ID   string `json:"id"`
 	Size int64  `json:"size"`
+	// Plain is the size of a compressed pack once it is read, 0 for bytes that are
+	// stored as they are. Offsets of entries are those of the plain bytes.
+	Plain int64 `json:"plain,omitempty"`
 	// Parts are the pieces an object of more than PartSize is moved in.
 	Parts []PartSum `json:"parts,omitempty"`
 }
@@ -44,6 +50,9 @@ type PartSum struct {
 
 // PartSize is where a file stops being one piece.
 const PartSize = objects.PartSize
+
+// maxObject is more than object stores take.
+const maxObject = 1 << 50
 
 // Entry is one name in a tree.
 type Entry struct {
@@ -58,6 +67,12 @@ type Entry struct {
 	Object int // index into Tree.Objects
 	Offset int64
 	Link   string
+	// Data are the stretches of a file with holes; its Sum is of their bytes.
+	Data beneath.Extents
+	// Same is an entry before this one that is the same file under another name.
+	// All else is as there.
+	Same  string
+	Attrs []beneath.Attr
 	// Unsettled marks a file that changed whenever it was read. Its bytes are
 	// those of the tree before; without Known there are none.
 	Unsettled bool
@@ -80,6 +95,12 @@ type wireEntry struct {
 	RawLink   string       `json:"L,omitempty"`
 	Unsettled bool         `json:"u,omitempty"`
 	Lost      bool         `json:"x,omitempty"`
+
+	Holes   bool            `json:"z,omitempty"`
+	Data    beneath.Extents `json:"d,omitempty"`
+	Same    string          `json:"e,omitempty"`
+	RawSame string          `json:"E,omitempty"`
+	Attrs   []beneath.Attr  `json:"a,omitempty"`
 }
 
 func textOrRaw(s string) (text, raw string) {
@@ -100,7 +121,8 @@ func fromRaw(text, raw string) (string, error) {
 // MarshalJSON implements json.Marshaler.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	w := wireEntry{Kind: string(rune(e.Kind)), Mode: e.Mode, Mtime: e.Mtime, Size: e.Size, Object: e.Object, Offset: e.Offset,
-		Unsettled: e.Unsettled, Lost: e.Unsettled && !e.Known}
+		Unsettled: e.Unsettled, Lost: e.Unsettled && !e.Known, Holes: e.Data != nil, Data: e.Data, Attrs: e.Attrs}
+	w.Same, w.RawSame = textOrRaw(e.Same)
 	w.Path, w.RawPath = textOrRaw(e.Path)
 	w.Link, w.RawLink = textOrRaw(e.Link)
 	if !e.Sum.IsZero() {
@@ -119,8 +141,14 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 		return thole.Errorf(thole.CodeInvalid, "tree entry has kind %q", w.Kind)
 	}
 	*e = Entry{Kind: beneath.Kind(w.Kind[0]), Mode: w.Mode, Mtime: w.Mtime, Size: w.Size, Object: w.Object, Offset: w.Offset,
-		Unsettled: w.Unsettled, Known: w.Unsettled && !w.Lost}
+		Unsettled: w.Unsettled, Known: w.Unsettled && !w.Lost, Attrs: w.Attrs}
+	if w.Holes {
+		e.Data = append(beneath.Extents{}, w.Data...)
+	}
 	var err error
+	if e.Same, err = fromRaw(w.Same, w.RawSame); err != nil {
+		return err
+	}
 	if e.Path, err = fromRaw(w.Path, w.RawPath); err != nil {
 		return err
 	}
@@ -146,6 +174,9 @@ func (t *Tree) Encode() ([]byte, objects.Sum, error) {
 	}
 	defer enc.Close()
 	data := enc.EncodeAll(plain, nil)
+	if int64(len(plain)) > treeLimit(data) { // no reader would believe it
+		data = plain
+	}
 	return data, objects.SumOf(data), nil
 }
 
@@ -157,28 +188,47 @@ const (
 	MaxTree   = 256 << 20
 	treeRatio = 64
 	treeFloor = 8 << 20
+	// MaxNesting is how deep directories may nest. Programs that go by paths end there
+	// too; each level costs an open directory and a longer path in the tree.
+	MaxNesting = 2048
+	// Files that are equal share their bytes. What they come to on a disk is at most so
+	// many times what is stored, or the floor.
+	contentRatio = 256
+	contentFloor = 1 << 30
 )
 
 // DecodeTree reads a stored tree and checks it.
 func DecodeTree(data []byte) (*Tree, error) {
-	limit := min(4*MaxTree, max(treeFloor, treeRatio*int64(len(data))))
-	dec, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxMemory(uint64(limit)), zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return nil, err
-	}
-	defer dec.Close()
-	plain, err := io.ReadAll(io.LimitReader(dec, limit+1))
-	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %w", err)
-	}
-	if int64(len(plain)) > limit {
-		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %d bytes hold more than %d", len(data), limit)
+	plain := data
+	if len(data) == 0 || data[0] != '{' {
+		var err error
+		if plain, err = expandTree(data); err != nil {
+			return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %w", err)
+		}
 	}
 	var t Tree
 	if err := strictjson.Unmarshal(plain, &t); err != nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "decode tree: %w", err)
 	}
 	return &t, t.Check()
+}
+
+func treeLimit(data []byte) int64 {
+	return min(4*MaxTree, max(treeFloor, treeRatio*int64(len(data))))
+}
+
+func expandTree(data []byte) ([]byte, error) {
+	limit := treeLimit(data)
+	dec, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxMemory(uint64(limit)), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer dec.Close()
+	plain, err := io.ReadAll(io.LimitReader(dec, limit+1))
+	if err == nil && int64(len(plain)) > limit {
+		err = fmt.Errorf("%d bytes hold more than %d", len(data), limit)
+	}
+	return plain, err
 }
 
 // Check refuses a tree that could not have been made by a scan: unclean paths,
@@ -188,8 +238,8 @@ func (t *Tree) Check() error {
 	bad := func(e Entry, why string) error {
 		return thole.Errorf(thole.CodeInvalid, "tree entry %q %s", e.Path, why)
 	}
-	if t.Version != TreeVersion {
-		return thole.Errorf(thole.CodeUnsupported, "tree has version %d, this program reads %d", t.Version, TreeVersion).WithHint("update thole")
+	if t.Version < 1 || t.Version > TreeVersion {
+		return thole.Errorf(thole.CodeUnsupported, "tree has version %d, this program reads up to %d", t.Version, TreeVersion).WithHint("update thole")
 	}
 	for _, o := range t.Objects {
 		var sum int64
@@ -199,14 +249,30 @@ func (t *Tree) Check() error {
 			}
 			sum += p.Size
 		}
-		if o.Size < 0 || len(o.Parts) > 0 && sum != o.Size {
+		if o.Size < 0 || o.Size > maxObject || len(o.Parts) > 0 && sum != o.Size {
 			return thole.Errorf(thole.CodeInvalid, "tree object %s has parts of another size", o.ID)
 		}
+		if o.Plain != 0 && (o.Plain < o.Size || o.Plain > MaxPack || len(o.Parts) > 0) {
+			return thole.Errorf(thole.CodeInvalid, "tree object %s is no pack", o.ID)
+		}
+	}
+	var stored, content int64
+	for _, o := range t.Objects {
+		stored = min(stored+o.Size, maxObject)
 	}
 	kinds := make(map[string]beneath.Kind, len(t.Entries))
+	first := map[string]int{} // files that other entries are the same as
 	for _, e := range t.Entries {
+		if e.Same != "" {
+			first[e.Same] = -1
+		}
+	}
+	for i, e := range t.Entries {
 		if err := beneath.CheckPath(e.Path); err != nil {
 			return err
+		}
+		if strings.Count(e.Path, "/") > MaxNesting {
+			return thole.Errorf(thole.CodeInvalid, "tree entry %.40q… is more than %d directories deep", e.Path, MaxNesting)
 		}
 		if _, twice := kinds[e.Path]; twice {
 			return bad(e, "is there twice")
@@ -215,6 +281,9 @@ func (t *Tree) Check() error {
 		if i := strings.LastIndexByte(e.Path, '/'); i >= 0 && kinds[e.Path[:i]] != beneath.Folder {
 			return bad(e, "has no directory before it")
 		}
+		if e.Kind != beneath.File && (e.Data != nil || e.Same != "") || !beneath.ValidAttrs(e.Attrs) {
+			return bad(e, "says of itself what cannot be")
+		}
 		switch e.Kind {
 		case beneath.Folder:
 		case beneath.Link:
@@ -222,11 +291,26 @@ func (t *Tree) Check() error {
 				return bad(e, "is a link to nothing")
 			}
 		case beneath.File:
+			if e.Size < 0 || e.Data != nil && !e.Data.Valid(e.Size) {
+				return bad(e, "has holes that cannot be")
+			}
+			if _, named := first[e.Path]; named {
+				first[e.Path] = i
+			}
+			if e.Same != "" {
+				if at := first[e.Same]; at < 0 || !e.sameFile(t.Entries[at]) {
+					return bad(e, "is not the file that it says it is")
+				}
+			}
 			if !e.Stored() {
 				continue
 			}
-			if e.Object < 0 || e.Object >= len(t.Objects) || e.Size < 0 || e.Offset < 0 || e.Offset > t.Objects[e.Object].Size-e.Size {
+			if e.Object < 0 || e.Object >= len(t.Objects) || e.Offset < 0 || e.Offset > t.Objects[e.Object].Bytes()-e.Bytes() {
 				return bad(e, "lies outside its object")
+			}
+			if content += e.Size; content > max(contentFloor, contentRatio*stored) {
+				return thole.Errorf(thole.CodeInvalid, "the tree's files are more than %d times what is stored of them", contentRatio).
+					WithHint("these files were not made by use; restore an earlier snapshot")
 			}
 		default:
 			return bad(e, "is no file, directory or link")
@@ -237,5 +321,26 @@ func (t *Tree) Check() error {
 
 // Stored reports whether a file's bytes are in an object. Empty files have none.
 func (e Entry) Stored() bool {
-	return e.Kind == beneath.File && e.Size > 0 && (!e.Unsettled || e.Known)
+	return e.Kind == beneath.File && e.Bytes() > 0 && (!e.Unsettled || e.Known)
+}
+
+// Bytes is how many bytes of a file are stored: all but its holes.
+func (e Entry) Bytes() int64 { return e.Data.Len(e.Size) }
+
+// sameFile reports whether e can be another name of the file that o is.
+func (e Entry) sameFile(o Entry) bool {
+	e.Path, e.Same = o.Path, ""
+	return o.Same == "" && e.Equal(o)
+}
+
+// Equal reports whether two entries say the same.
+func (e Entry) Equal(o Entry) bool {
+	return e.Path == o.Path && e.Kind == o.Kind && e.Mode == o.Mode && e.Mtime == o.Mtime && e.Size == o.Size && e.Sum == o.Sum && e.Object == o.Object &&
+		e.Offset == o.Offset && e.Link == o.Link && e.Unsettled == o.Unsettled && e.Known == o.Known && e.Same == o.Same && e.SameData(o) &&
+		slices.EqualFunc(e.Attrs, o.Attrs, func(a, b beneath.Attr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) })
+}
+
+// SameData reports whether two files have their holes at the same places.
+func (e Entry) SameData(o Entry) bool {
+	return (e.Data == nil) == (o.Data == nil) && slices.Equal(e.Data, o.Data)
 }

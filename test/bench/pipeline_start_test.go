@@ -38,6 +38,7 @@ func (noFiles) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string
 	return "s", nil
 }
 func (noFiles) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
+func (noFiles) Away() error                                                      { return nil }
 func (noFiles) For(context.Context, string) (provider.Grant, error)              { return provider.Grant{}, nil }
 
 // spawned is when the CLI was first started.

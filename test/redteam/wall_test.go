@@ -8,7 +8,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
@@ -36,14 +36,13 @@ type rig struct {
 
 var providers = []string{"codex", "claude", "opencode"}
 
-func newRig(t *testing.T, name string) *rig {
+func newRig(t *testing.T, name string) *rig { t.Helper(); return newRigOf(t, name, lab.Thole(t)) }
+
+// newRigOf is newRig with another program.
+func newRigOf(t *testing.T, name, binary string) *rig {
 	t.Helper()
-	binary, err := lab.BuiltThole()
+	cli, err := filepath.EvalSymlinks(map[string]func(testing.TB) string{"codex": lab.Codex, "claude": lab.Claude, "opencode": lab.Opencode}[name](t))
 	if err != nil {
-		t.Fatal(err)
-	}
-	cli := map[string]func(testing.TB) string{"codex": lab.Codex, "claude": lab.Claude, "opencode": lab.Opencode}[name](t)
-	if cli, err = filepath.EvalSymlinks(cli); err != nil {
 		t.Fatal(err)
 	}
 	root, err := os.MkdirTemp("", "ex") // short: it holds sockets
@@ -76,44 +75,32 @@ func newRig(t *testing.T, name string) *rig {
 // granted leads a CLI to the scripted model.
 func (r *rig) granted(url string) provider.Grant {
 	r.Helper()
-	g := provider.Grant{Env: map[string]string{}, Config: map[string][]byte{}}
-	var env []string
 	switch r.provider {
-	case "codex":
-		dir := r.TempDir()
-		if err := modelsim.CodexConfig(dir, url); err != nil {
-			r.Fatal(err)
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			r.Fatal(err)
-		}
-		for _, e := range entries {
-			text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				r.Fatal(err)
-			}
-			g.Config[e.Name()] = []byte(strings.ReplaceAll(string(text), dir, "/workspace/.agent_data/codex"))
-		}
 	case "claude":
-		env, r.model = modelsim.ClaudeEnv(url), modelsim.ClaudeModel
+		r.model = modelsim.ClaudeModel
 	case "opencode":
-		env, r.model = modelsim.OpencodeEnv(url), "sim/"+modelsim.Model
+		r.model = "sim/" + modelsim.Model
 	}
-	for _, kv := range env {
-		k, v, _ := strings.Cut(kv, "=")
-		g.Env[k] = v
+	g, err := system.DemoGrant(r.provider, url)
+	if err != nil {
+		r.Fatal(err)
 	}
 	return g
 }
 
 // play takes a prompt to its end; whatever is asked is answered by answer.
-func (r *rig) play(profile thole.Profile, prompt string, answer func(event.Ask) event.Decision) (all []event.Event) {
+func (r *rig) play(profile thole.Profile, prompt string, answer func(event.Ask) event.Decision) []event.Event {
 	r.Helper()
-	req := wire.RunRequest{
-		Turn: provider.Turn{ID: thole.NewID[thole.TurnID](time.Now()), Input: thole.Text(prompt), Settings: event.Settings{Profile: profile}}, For: thole.NewID[thole.TurnID](time.Now()),
-		Thread: "thread", Provider: r.provider, Session: wire.SessionSettings{Settings: event.Settings{Profile: profile, Model: r.model}}, Grant: r.grant,
-	}
+	return r.run(wire.RunRequest{
+		Turn:    provider.Turn{Input: thole.Text(prompt), Settings: event.Settings{Profile: profile}},
+		Session: wire.SessionSettings{Settings: event.Settings{Profile: profile, Model: r.model}}, Grant: r.grant,
+	}, answer)
+}
+
+func (r *rig) run(req wire.RunRequest, answer func(event.Ask) event.Decision) (all []event.Event) {
+	r.Helper()
+	req.Turn.ID, req.For = thole.NewID[thole.TurnID](time.Now()), thole.NewID[thole.TurnID](time.Now())
+	req.Thread, req.Provider = "thread", r.provider
 	if _, err := r.client.Run(r.Context(), req); err != nil {
 		r.Fatal(err)
 	}

@@ -1,9 +1,9 @@
 import { defineConfig } from "@playwright/test";
 
-// Real Chromium against the real binary. One worker: the tests share a small machine with the server and the agents.
+// Real Chromium against the real binary. Two workers, each with a thole of its own: half of the time a test waits.
 export default defineConfig({
   testDir: "specs",
-  workers: 1,
+  workers: 2,
   timeout: 90_000,
   expect: { timeout: 20_000 },
   reporter: [["list"]],

@@ -124,10 +124,10 @@ func (k *Keeper) List(ctx context.Context, all bool) ([]attachment.Attachment, e
 // Saw records the permissions a session was seen with. The first ones become its
 // cap and never change; each difference is reported before it is kept, so that none
 // stays untold.
-func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error) {
+func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now attachment.PermissionSnapshot) (attachment.PermissionSnapshot, error) {
 	a, err := k.ByID(ctx, id)
 	if err != nil {
-		return attachment.Snapshot{}, err
+		return attachment.PermissionSnapshot{}, err
 	}
 	if a.Current != nil && a.Current.Equal(now) {
 		return *a.Cap, nil
@@ -144,7 +144,7 @@ func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now attachment.
 		k.cfg.Log.Warn("permissions of a session changed", "thread", a.Thread, "attachment", a.ID, "drift", d, "was", was)
 		if k.cfg.Drifted != nil {
 			if err := k.cfg.Drifted(ctx, a, was, d); err != nil {
-				return attachment.Snapshot{}, err
+				return attachment.PermissionSnapshot{}, err
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (k *Keeper) Saw(ctx context.Context, id thole.AttachmentID, now attachment.
 		return true, nil
 	})
 	if err != nil {
-		return attachment.Snapshot{}, err
+		return attachment.PermissionSnapshot{}, err
 	}
 	return *a.Cap, nil
 }

@@ -231,8 +231,8 @@ func TestCapIsTakenOnce(t *testing.T) {
 	b := newBench(t)
 	server, _ := serve(t)
 	a := b.must(b.open(server, 0, nil))
-	tight, wide := attachment.Snapshot{Policy: "never", Sandbox: "readOnly"}, attachment.Snapshot{Policy: "never", Sandbox: "workspaceWrite", Write: true}
-	for _, now := range []attachment.Snapshot{tight, tight, wide, wide, tight} {
+	tight, wide := attachment.PermissionSnapshot{Policy: "never", Sandbox: "readOnly"}, attachment.PermissionSnapshot{Policy: "never", Sandbox: "workspaceWrite", Write: true}
+	for _, now := range []attachment.PermissionSnapshot{tight, tight, wide, wide, tight} {
 		limit, err := b.Saw(bg, a.ID, now)
 		if err != nil || !limit.Equal(tight) {
 			t.Fatalf("%+v, %v", limit, err)

@@ -55,7 +55,7 @@ type Sessions interface {
 	// ByID returns an attachment in any state.
 	ByID(ctx context.Context, id thole.AttachmentID) (attachment.Attachment, error)
 	// Saw records the permissions a session was seen with and returns its cap.
-	Saw(ctx context.Context, id thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error)
+	Saw(ctx context.Context, id thole.AttachmentID, now attachment.PermissionSnapshot) (attachment.PermissionSnapshot, error)
 	// Pin records what a session's settings were before a delivery tightened them,
 	// nil that they are the user's own again.
 	Pin(ctx context.Context, id thole.AttachmentID, p *attachment.Pin) error

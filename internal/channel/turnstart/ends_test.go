@@ -35,6 +35,7 @@ func reads(untold string, list ...show) func(string, map[string]any) bool {
 // A running turn that a server calls interrupted, failed or ended without saying
 // when is running, and so is one that a single read calls over.
 func TestOneReadIsNoEnd(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	for name, list := range map[string][]show{
 		"interrupted without times":   {as("interrupted", nil), as("interrupted", nil), as("interrupted", nil)},
@@ -47,6 +48,7 @@ func TestOneReadIsNoEnd(t *testing.T) {
 		"a word that nobody knows":    {as("vanished", 7), as("vanished", 7)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has a thread of its own
 			l := newLens(t, c.sock, reads("", list...))
 			r := c.rigOn(t, c.join(), newStore(t), nil)
 			r.through(l.addr())
@@ -59,6 +61,7 @@ func TestOneReadIsNoEnd(t *testing.T) {
 
 // A negative end that is not announced is believed when two reads with times agree.
 func TestTwoTimedReadsAreAnEnd(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	r := c.rigOn(t, c.join(), newStore(t), nil)
 	l := newLens(t, c.sock, reads(r.thread))
@@ -79,6 +82,7 @@ func TestTwoTimedReadsAreAnEnd(t *testing.T) {
 
 // An announced end is believed whatever the history says of it, and for how long.
 func TestAnnouncedEndIsBelieved(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	l := newLens(t, c.sock, func(method string, body map[string]any) bool {
 		if method == "thread/turns/list" {

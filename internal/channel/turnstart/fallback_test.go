@@ -7,6 +7,7 @@ import (
 
 // A server that shows no queue is sent the turn directly.
 func TestWithoutTheQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.plain = true
 	r.deliver()
@@ -20,6 +21,7 @@ func TestWithoutTheQueue(t *testing.T) {
 // Without the queue a user can be faster: the message then goes into the user's
 // turn. It is recorded as steered and held, and that turn's end delivers nothing.
 func TestSteeredIsNoDelivery(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	p := newProxy(t, c.sock, cut{up: true, after: 1 << 30})
 	r := c.rig(t, p)

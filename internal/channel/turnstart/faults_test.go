@@ -193,6 +193,7 @@ func cutRun(t *testing.T, c *codex, up bool, seed uint64) outcome {
 // With the server alive a cut connection loses nothing and doubles nothing, and
 // holding everything is no answer.
 func TestCutConnectionsDeliverOnce(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	for seed := range uint64(12) {
 		o := cutRun(t, c, seed%2 == 0, seed)
@@ -207,6 +208,7 @@ func TestCutConnectionsDeliverOnce(t *testing.T) {
 
 // The server dies with the accepted turn: held, never sent again.
 func TestServerKilledInTheTurn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.deliver()
 	r.job("sim: say before ;; hang")
@@ -220,6 +222,7 @@ func TestServerKilledInTheTurn(t *testing.T) {
 // The deliverer dies while the turn runs; its successor finds the same process
 // and sees the end.
 func TestSuccessorContinues(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.deliver()
 	r.job("sim: slow 100ms 3 ;; say a long answer that takes its time to be given in full")
@@ -233,6 +236,7 @@ func TestSuccessorContinues(t *testing.T) {
 // deadline. It lives, and may start the turn when it wakes: the attempt stays open,
 // over a new deliverer too, and is delivered once.
 func TestStoppedServer(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	pid := c.cmd.Process.Pid
 	p := newProxy(t, c.sock, cut{up: true, after: 1 << 30})
@@ -260,6 +264,7 @@ func TestStoppedServer(t *testing.T) {
 // The server is killed around the proposal and comes back. What its store proves
 // not to have run is sent again in the new epoch; a turn that was cut off is held.
 func TestServerKilledAroundTheProposal(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		o := killRun(t, seed)
 		if o.turns > 1 || o.delivered == o.held || o.delivered && o.turns != 1 {

@@ -23,6 +23,7 @@ func (r *rig) probe(ch *turnstart.Channel) channel.Readiness {
 // Every change of a session's settings and status counts for the next delivery,
 // whichever client made it and how.
 func TestChangesAreHeard(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	ch := turnstart.New(r.s, nil)
 	defer ch.Close()
@@ -72,6 +73,7 @@ func TestChangesAreHeard(t *testing.T) {
 // What changes between a probe and its proposal counts too: nothing is sent into
 // wider settings or over another connection, and nothing stays in a busy thread.
 func TestChangesBehindTheProbe(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	ch := turnstart.New(r.s, nil)
 	defer ch.Close()

@@ -244,7 +244,7 @@ func (l *link) subscribe(ctx context.Context) error {
 }
 
 // permissions reads the thread's settings and what they allow.
-func (l *link) permissions(ctx context.Context) (settings attachment.Settings, now attachment.Snapshot, err error) {
+func (l *link) permissions(ctx context.Context) (settings attachment.Settings, now attachment.PermissionSnapshot, err error) {
 	view, err := l.resume(ctx)
 	if err != nil {
 		return settings, now, err

@@ -50,7 +50,7 @@ func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) err
 }
 
 // within proves that a session allows nothing beyond a cap.
-func (c *Channel) within(ctx context.Context, l *link, limit attachment.Snapshot) error {
+func (c *Channel) within(ctx context.Context, l *link, limit attachment.PermissionSnapshot) error {
 	_, now, err := l.permissions(ctx)
 	if err == nil && len(limit.Beyond(now)) > 0 {
 		err = fmt.Errorf("the session still allows more than its cap: %v", limit.Beyond(now))

@@ -12,7 +12,7 @@ import (
 )
 
 // allowed is what the user's session allows now, in the server's words.
-func (r *rig) allowed() (string, attachment.Snapshot) {
+func (r *rig) allowed() (string, attachment.PermissionSnapshot) {
 	r.t.Helper()
 	var s attachment.Settings
 	r.must("thread/resume", map[string]any{"excludeTurns": true}, &s)
@@ -30,7 +30,7 @@ func (r *rig) allowed() (string, attachment.Snapshot) {
 // widen is the user giving the session more than it had when it was attached.
 func (r *rig) widen() {
 	r.t.Helper()
-	if _, err := r.s.Saw(bg, "", attachment.Snapshot{Policy: "never", Sandbox: "readOnly"}); err != nil {
+	if _, err := r.s.Saw(bg, "", attachment.PermissionSnapshot{Policy: "never", Sandbox: "readOnly"}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.must("thread/settings/update", map[string]any{
@@ -42,6 +42,7 @@ func (r *rig) widen() {
 // deliveries may pin it: then the delivered turn runs within the cap, also when the
 // deliverer is replaced in it, and afterwards the settings are the user's again.
 func TestPinnedPermissions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.widen()
 	before, _ := r.allowed()
@@ -74,6 +75,7 @@ func TestPinnedPermissions(t *testing.T) {
 // A turn that is followed no longer keeps its pin until it ends; then the settings
 // are the user's again, without any other delivery.
 func TestPinIsPutBackLate(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.widen()
 	before, _ := r.allowed()
@@ -117,6 +119,7 @@ func TestPinIsPutBackLate(t *testing.T) {
 
 // What the user chooses while a delivered turn runs stays.
 func TestPinLeavesTheUsersChoice(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.widen()
 	r.s.a.Wish.Pin = true

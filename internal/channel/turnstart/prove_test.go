@@ -13,6 +13,7 @@ import (
 // A queue is tried before it is relied on, once, without asking the model and
 // without leaving a conversation behind. One that lies is not used.
 func TestTheQueueIsTriedFirst(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	p := newProxy(t, c.sock, cut{})
 	r := c.rig(t, p)

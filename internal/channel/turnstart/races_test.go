@@ -21,6 +21,7 @@ func (r *rig) asked(text string) {
 // The user types in the moment between the look at the idle thread and the
 // message: the user's turn goes first and stays whole, the result gets its own.
 func TestUserIsFaster(t *testing.T) {
+	t.Parallel()
 	c := newCodex(t)
 	p := newProxy(t, c.sock, cut{up: true, after: 1 << 30})
 	r := c.rig(t, p)
@@ -43,6 +44,7 @@ func TestUserIsFaster(t *testing.T) {
 // Two deliverers of two homes have a result for one thread at the same moment.
 // Each becomes a turn of its own.
 func TestTwoDeliverers(t *testing.T) {
+	t.Parallel()
 	one := newRig(t)
 	two := one.codex.rigOn(t, one.user, storetest.SQLite(t), nil)
 	for _, r := range []*rig{one, two} {
@@ -64,6 +66,7 @@ func TestTwoDeliverers(t *testing.T) {
 // A review or a compaction that runs is waited for; one that is begun in the
 // delivered turn ends it, and that is no delivery.
 func TestReviewAndCompaction(t *testing.T) {
+	t.Parallel()
 	for method, p := range map[string]map[string]any{
 		"thread/compact/start": {},
 		"review/start":         {"target": map[string]any{"type": "custom", "instructions": "sim: wait 1s ;; say reviewed"}},

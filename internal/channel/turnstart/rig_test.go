@@ -235,7 +235,7 @@ func (s *sessions) ByID(context.Context, thole.AttachmentID) (attachment.Attachm
 	return s.a, nil
 }
 
-func (s *sessions) Saw(_ context.Context, _ thole.AttachmentID, now attachment.Snapshot) (attachment.Snapshot, error) {
+func (s *sessions) Saw(_ context.Context, _ thole.AttachmentID, now attachment.PermissionSnapshot) (attachment.PermissionSnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.a.Cap == nil {

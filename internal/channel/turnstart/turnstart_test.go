@@ -25,6 +25,7 @@ func (r *rig) delivered(t *testing.T) {
 }
 
 func TestResultBecomesOneTurnOfARealCodexThread(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.deliver()
 	asked := len(r.sim.Turns())
@@ -37,6 +38,7 @@ func TestResultBecomesOneTurnOfARealCodexThread(t *testing.T) {
 
 // A server of another Codex home is not the one that was attached.
 func TestServerOfAnotherHome(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.s.a.Home = t.TempDir()
 	ch := turnstart.New(r.s, nil)
@@ -48,6 +50,7 @@ func TestServerOfAnotherHome(t *testing.T) {
 }
 
 func TestBusyThreadWaits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.deliver()
 	turn := r.say("sim: say before ;; hang")
@@ -65,6 +68,7 @@ func TestBusyThreadWaits(t *testing.T) {
 }
 
 func TestEscHoldsTheBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.deliver()
 	r.job("sim: say before ;; hang")

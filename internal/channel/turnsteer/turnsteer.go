@@ -65,11 +65,11 @@ type Active struct {
 
 // Evidence is what a turn was seen doing.
 type Evidence struct {
-	Permissions *attachment.Snapshot // nil: not known
-	Items       []string             // kinds of its items
-	Flags       []string             // activeFlags: waitingOnApproval, waitingOnUserInput
-	Asks        int                  // pending server requests
-	Complete    bool                 // every item since the turn's start was seen
+	Permissions *attachment.PermissionSnapshot // nil: not known
+	Items       []string                       // kinds of its items
+	Flags       []string                       // activeFlags: waitingOnApproval, waitingOnUserInput
+	Asks        int                            // pending server requests
+	Complete    bool                           // every item since the turn's start was seen
 }
 
 // quiet are the items that a turn can have without touching anything.

@@ -12,7 +12,7 @@ var now = time.UnixMilli(1_700_000_000_000)
 
 func perfect() (Gate, Capability, Active, Request) {
 	a := Active{Thread: "t", Attachment: "a", Epoch: 3, Turn: "u", Kind: Regular, Steerable: true, At: now.Add(-time.Second)}
-	a = Classify(a, Evidence{Permissions: &attachment.Snapshot{}, Items: []string{"userMessage", "agentMessage"}, Complete: true})
+	a = Classify(a, Evidence{Permissions: &attachment.PermissionSnapshot{}, Items: []string{"userMessage", "agentMessage"}, Complete: true})
 	return Gate{open: true}, Capability{Epoch: 3, SameTurn: true, Reconciles: true, Outcomes: true, Ordered: true, NoExtraTurn: true}, a,
 		Request{Thread: "t", Attachment: "a", Epoch: 3, Policy: thole.DeliveryPolicy{ReadOnly: true}, Due: true, Now: now}
 }
@@ -58,7 +58,7 @@ func TestEveryProofIsNeeded(t *testing.T) {
 }
 
 func TestClassify(t *testing.T) {
-	safe := &attachment.Snapshot{}
+	safe := &attachment.PermissionSnapshot{}
 	for name, c := range map[string]struct {
 		e    Evidence
 		want Risk
@@ -66,8 +66,8 @@ func TestClassify(t *testing.T) {
 		"talks only":       {Evidence{Permissions: safe, Items: []string{"userMessage", "reasoning", "agentMessage"}, Complete: true}, LowRisk},
 		"runs a command":   {Evidence{Permissions: safe, Items: []string{"commandExecution"}, Complete: true}, HighRisk},
 		"an unknown item":  {Evidence{Permissions: safe, Items: []string{"somethingNew"}, Complete: true}, HighRisk},
-		"may write":        {Evidence{Permissions: &attachment.Snapshot{Write: true}, Complete: true}, HighRisk},
-		"may ask":          {Evidence{Permissions: &attachment.Snapshot{Approval: true}, Complete: true}, HighRisk},
+		"may write":        {Evidence{Permissions: &attachment.PermissionSnapshot{Write: true}, Complete: true}, HighRisk},
+		"may ask":          {Evidence{Permissions: &attachment.PermissionSnapshot{Approval: true}, Complete: true}, HighRisk},
 		"asks now":         {Evidence{Permissions: safe, Asks: 1, Complete: true}, HighRisk},
 		"waits for a user": {Evidence{Permissions: safe, Flags: []string{"waitingOnUserInput"}, Complete: true}, HighRisk},
 		"not all seen":     {Evidence{Permissions: safe}, RiskUnknown},

@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/peercred"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/stdio"
 	"github.com/tholehq/thole/internal/transport/unix"
@@ -96,7 +97,7 @@ func (c *Client) once(ctx context.Context, method string, params, result any) er
 		}
 	})
 	if err != nil {
-		return err
+		return fromWire(err)
 	}
 	err = conn.Call(ctx, method, params, result)
 	if err == nil && old.Load() && !c.NoStart {
@@ -106,14 +107,21 @@ func (c *Client) once(ctx context.Context, method string, params, result any) er
 	return fromWire(err)
 }
 
-// repeatable reports whether nobody answered: absence or a connection that ended.
-func repeatable(err error) bool { return absent(err) || errors.Is(err, jsonrpc.ErrClosed) }
+// repeatable reports whether nobody answered: absence or a connection that ended, but
+// for one that the owner ended because of who we are.
+func repeatable(err error) bool {
+	return absent(err) || errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, peercred.ErrOtherNamespace)
+}
 
 func absent(err error) bool {
 	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR)
 }
 
 func fromWire(err error) error {
+	var refused *thole.Error
+	if errors.Is(err, peercred.ErrOtherNamespace) && errors.As(err, &refused) {
+		return refused // without what the connection says about its end
+	}
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) {
 		return err

@@ -38,8 +38,8 @@ type SessionListParams struct {
 	All bool `json:"all,omitempty"`
 }
 
-// Session is a managed session as people see it.
-type Session struct {
+// CodexSession is a terminal with its attachment, as people see it.
+type CodexSession struct {
 	ID          string `json:"managed_session_id"`
 	State       string `json:"state"`
 	Kind        string `json:"kind"`

@@ -119,6 +119,18 @@ func (w *Store) PutBack(a0 context.Context, a1 thole.TurnID, a2 string, a3 time.
 	return
 }
 
+func (w *Store) Hasten(a0 context.Context, a1 thole.TurnID) (err error) {
+	call, err := w.Plan.Enter("Store.Hasten")
+	if err != nil {
+		return
+	}
+	err = w.Next.Hasten(a0, a1)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		return fail
+	}
+	return
+}
+
 func (w *Store) Complete(a0 context.Context, a1 thole.TurnID, a2 string) (err error) {
 	call, err := w.Plan.Enter("Store.Complete")
 	if err != nil {

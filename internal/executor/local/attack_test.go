@@ -229,21 +229,18 @@ func TestOldExecutorsOfRootAreTakenOver(t *testing.T) {
 	}
 }
 
-// A login that a CLI refreshed goes back to the user's own. What an agent puts in
-// its place goes nowhere, and does not hold the server up.
-func TestAPlantedLoginIsNotTaken(t *testing.T) {
+// A login that an executor changed reaches nobody: the agent cannot change the one it
+// was given, and what lies in its place is neither the user's nor the next session's.
+func TestAPlantedLoginReachesNobody(t *testing.T) {
 	lab.EveryUser(t, func(t *testing.T) {
 		home := t.TempDir()
 		mine := filepath.Join(home, ".codex", "auth.json")
 		const login = `{"OPENAI_API_KEY":null,"tokens":{"id_token":"i1","access_token":"a1","refresh_token":"r1","account_id":"me"},"last_refresh":"2026-01-01T00:00:00Z"}`
-		secret := filepath.Join(home, "secret")
-		for path, text := range map[string]string{mine: login, secret: strings.ReplaceAll(login, "a1", "of another")} {
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		if err := os.MkdirAll(filepath.Dir(mine), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(mine, []byte(login), 0o600); err != nil {
+			t.Fatal(err)
 		}
 		l := provider.Login{Home: home}
 		given, err := l.For(t.Context(), "codex")
@@ -252,37 +249,60 @@ func TestAPlantedLoginIsNotTaken(t *testing.T) {
 		}
 		b := setup(t, lab.Bwrap(t))
 		info := b.start()
-		for name, script := range map[string]string{
-			"a link":                "rm -rf codex; mkdir codex; ln -s " + secret + " codex/auth.json",
-			"a link for the folder": "rm -rf codex; ln -s " + home + " codex; ls -d codex",
-			"a pipe":                "rm -rf codex; mkdir codex; mkfifo codex/auth.json",
-			"a folder":              "rm -rf codex; mkdir -p codex/auth.json",
-			"another account":       `rm -rf codex; mkdir codex; printf '%s' '` + strings.ReplaceAll(login, `"me"`, `"other"`) + `' > codex/auth.json`,
-			"another field":         `rm -rf codex; mkdir codex; printf '%s' '` + strings.ReplaceAll(login, `null`, `"sk-planted"`) + `' > codex/auth.json`,
-			"no end":                `rm -rf codex; mkdir codex; truncate -s 100G codex/auth.json`,
-		} {
-			if got := b.attack(info, "cd /run/thole/auth && { "+script+"; } >/dev/null; echo planted"); got != "planted\n" {
-				t.Fatalf("%s: nothing was tried: %q", name, got)
-			}
-			select {
-			case err := <-result(func() error { return l.Keep("codex", b.driver.AuthDir(b.id, "codex"), given) }):
-				if err == nil {
-					t.Errorf("%s: nobody is told", name)
-				}
-			case <-time.After(30 * time.Second):
-				t.Fatalf("%s: the owner is stuck", name)
-			}
-			if got, err := os.ReadFile(mine); err != nil || string(got) != login {
-				t.Errorf("%s: the user's login is now %q, %v", name, got, err)
-			}
-		}
-		// What a refresh changes is taken.
-		b.attack(info, `rm -rf /run/thole/auth/codex; mkdir /run/thole/auth/codex; printf '%s' '`+strings.ReplaceAll(login, `"a1"`, `"a2"`)+`' > /run/thole/auth/codex/auth.json`)
-		if err := l.Keep("codex", b.driver.AuthDir(b.id, "codex"), given); err != nil {
+		auth := filepath.Join(b.root, string(b.id), "auth", "codex")
+		if err := given.Place(auth); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := os.ReadFile(mine); err != nil || !strings.Contains(string(got), `"a2"`) || !strings.Contains(string(got), `"me"`) {
-			t.Errorf("the refreshed login is %q, %v", got, err)
+		above, err := os.Stat(filepath.Dir(auth))
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := above.Sys().(*syscall.Stat_t)
+		for _, path := range []string{auth, filepath.Join(auth, "auth.json")} { // executord places them as its agent's user
+			if err := os.Lchown(path, int(owner.Uid), int(owner.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := b.attack(info, "cd /run/thole/auth/codex && { printf '%s' '"+strings.ReplaceAll(login, "a1", "a2")+"' > auth.json; rm -f auth.json; mv auth.json x; touch new; mkdir ../other; mv ../codex ../c2; } 2>/dev/null; echo $(ls -A /run/thole/auth) / $(ls -A /run/thole/auth/codex)")
+		if got != "codex test / auth.json\n" {
+			t.Errorf("the agent changed the directory: %q", got)
+		}
+		for path, want := range map[string]string{mine: login, filepath.Join(auth, "auth.json"): string(given.Files["auth.json"])} {
+			if got, err := os.ReadFile(path); err != nil || string(got) != want {
+				t.Errorf("%s is %q, %v", path, got, err)
+			}
+		}
+		if next, err := l.For(t.Context(), "codex"); err != nil || string(next.Files["auth.json"]) != string(given.Files["auth.json"]) {
+			t.Errorf("the next session gets %q, %v", next.Files["auth.json"], err)
+		}
+	})
+}
+
+// What is no file of the executor takes memory of the machine, which no look at disk
+// or processes finds: an agent can write nothing there but a bounded /dev/shm.
+func TestAnAgentWritesNoUnboundedMemory(t *testing.T) {
+	t.Parallel()
+	lab.EveryUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		got := b.attack(b.start(), `for d in / /dev /home /run /run/thole /etc; do (echo x > $d/x) 2>/dev/null && echo wrote $d
+done
+echo x > /dev/shm/x && echo shared
+df -m /dev/shm | tail -1 | tr -s ' ' | cut -d' ' -f2
+test -w /tmp && test -w /home/agent && test -w /workspace && echo own`)
+		if got != "shared\n256\nown\n" {
+			t.Errorf("inside the box: %q", got)
+		}
+	})
+}
+
+// Directories that an agent closed do not keep its executor from being removed.
+func TestClosedDirectoriesAreRemoved(t *testing.T) {
+	t.Parallel()
+	lab.EveryUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		b.attack(b.start(), "mkdir -p shut/in && touch shut/in/x && chmod 000 shut/in shut")
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -23,6 +23,10 @@ const (
 	sandboxRun       = "/run/thole"
 )
 
+// sharedMemory is the size of /dev/shm in bytes. It and what else of a box is no file of
+// the executor takes memory of the machine, so nothing else of that is writable.
+const sharedMemory = 256 << 20
+
 // boxUser is who an agent is inside, whichever user it is on the host.
 var boxUser = []string{"--uid", "1000", "--gid", "1000"}
 
@@ -74,7 +78,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool) (string, []string, error) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -96,8 +100,21 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
-	within := inner(tools, refuses)
-	within.Egress = d.cfg.Egress
+	ca := ""
+	if d.cfg.CA != "" {
+		ca = sandboxRun + "/ca.pem"
+		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
+	}
+	within := inner(tools, ca, refuses)
+	within.Egress, within.Doors = d.cfg.Egress, doors
+	for _, c := range d.cfg.Groups.Missing() {
+		switch c {
+		case "pids":
+			within.Processes = l.Pids
+		case "memory":
+			within.Memory = l.Memory
+		}
+	}
 	spec, err := json.Marshal(within)
 	if err != nil {
 		return "", nil, err
@@ -107,22 +124,29 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	if uid == 0 {
 		return name, args, nil
 	}
-	head := append([]string{"executor", "box", strconv.Itoa(uid), strconv.Itoa(len(staged))}, staged...)
+	head := append([]string{"executor", "box", strconv.Itoa(uid), strconv.Itoa(1 + doors), strconv.Itoa(len(staged))}, staged...)
 	return d.cfg.Binary, slices.Concat(head, []string{name}, args), nil
 }
 
 // inner is the agent's box as executord makes it: the same paths, without what the
 // server keeps. What the system's directories and /etc show was laid for executord.
-func inner(tools Tools, refuses bool) wire.Box {
-	box := sandbox.Agents(refuses).Kernel().Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
+func inner(tools Tools, ca string, refuses bool) wire.Box {
+	box := sandbox.Agents(refuses).Kernel()
+	if refuses { // what is older can bound no size
+		box.Add("--size", strconv.Itoa(sharedMemory))
+	}
+	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
-		"--bind", sandboxRun+"/auth", sandboxRun+"/auth",
+		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
 	}
-	return wire.Box{Bwrap: sandboxRun + "/bwrap", Args: box.Args(), Init: sandboxRun + "/thole"}
+	if ca != "" {
+		box.Add("--ro-bind", ca, ca)
+	}
+	return wire.Box{Bwrap: sandboxRun + "/bwrap", Args: box.Args(), Init: sandboxRun + "/thole", CA: ca}
 }
 
 // stand puts a shell between us and bubblewrap, whose parent it is for as long as
@@ -132,9 +156,13 @@ func stand(name string, args []string) (string, []string) {
 	return "/bin/sh", append([]string{"-c", `"$@"; exit $?`, "sh", name}, args...)
 }
 
-// open is executord's command line without walls.
-func (d *Driver) open(id thole.ExecutorID) (string, []string) {
-	return d.cfg.Binary, d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"))
+// open is executord's command line without walls, which puts its agents into groups.
+func (d *Driver) open(id thole.ExecutorID, groups []string) (string, []string) {
+	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"))
+	for _, dir := range groups {
+		args = append(args, "--group", dir)
+	}
+	return d.cfg.Binary, args
 }
 
 func (d *Driver) serve(here, workspace, state, auth, home, tmp string) []string {
@@ -150,11 +178,13 @@ func (d *Driver) serve(here, workspace, state, auth, home, tmp string) []string 
 // the system's directories show already stays as it is there: a link in them that
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := slices.DeleteFunc(slices.Clone(t.Readable), func(p string) bool {
-		return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
-	})
+	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), shownAnyway)
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+func shownAnyway(p string) bool {
+	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 }
 
 var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
@@ -175,19 +205,23 @@ func systemBinds() []string {
 
 func etcBinds() (args []string) {
 	for _, name := range []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
-		"ca-certificates", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"} {
+		"ca-certificates", "os-release", "lsb-release", "debian_version", "timezone", "fonts", "perl", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"} {
 		args = append(args, "--ro-bind-try", "/etc/"+name, "/etc/"+name)
 	}
 	return args
 }
 
-// path is where agents find programs: the system's, and the directories of the
-// CLIs.
+// path is where agents find programs: the system's, the directories of the CLIs, and
+// toolchains.
 func (t Tools) path() string {
 	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
-	for _, p := range t.Readable {
-		if st, err := os.Stat(p); err == nil && !st.IsDir() {
+	for i, p := range slices.Concat(t.Readable, t.Paths) {
+		st, err := os.Stat(p)
+		if err == nil && !st.IsDir() {
 			p = filepath.Dir(p)
+		}
+		if bin, err := os.Stat(filepath.Join(p, "bin")); err == nil && bin.IsDir() && i >= len(t.Readable) {
+			p = filepath.Join(p, "bin") // of a toolchain
 		}
 		if !slices.Contains(dirs, p) {
 			dirs = append(dirs, p)

@@ -18,9 +18,9 @@ import (
 )
 
 // Control groups are shared with the machine's other managers, so executors
-// get theirs only below a group that was given to thole. Other means do not take
-// their place: RLIMIT_NPROC counts a user's processes over all executors and does
-// not bind root, RLIMIT_AS stops CLIs that reserve address space they never use.
+// get theirs only below a group that was given to thole. Without one executord holds
+// its box to memory and processes (executord/watch.go); nothing holds CPUs then.
+// RLIMIT_AS and RLIMIT_DATA would stop CLIs that reserve memory they never use.
 
 // controllers are what limits need.
 var controllers = []string{"cpu", "memory", "pids"}
@@ -66,6 +66,17 @@ func FindGroups(root, path string) Groups {
 	return g
 }
 
+// Version is that of the control groups, 0 for none.
+func (g Groups) Version() int {
+	switch {
+	case len(g.dirs) == 0:
+		return 0
+	case g.unified:
+		return 2
+	}
+	return 1
+}
+
 // Missing lists the controllers that cannot be had.
 func (g Groups) Missing() (out []string) {
 	for _, c := range controllers {
@@ -84,9 +95,9 @@ func (g Groups) of(id thole.ExecutorID) map[string]string {
 	return out
 }
 
-// make creates an executor's groups with its limits and returns the files that
-// take in its first process; what that one starts is born into them.
-func (g Groups) make(id thole.ExecutorID, l executor.Limits) (doors []string, err error) {
+// make creates the groups of an executor's agents with its limits. executord stays
+// where its owner is: in a group with its agents it would starve with them.
+func (g Groups) make(id thole.ExecutorID, l executor.Limits) (made []string, err error) {
 	const period = 100000 // µs
 	quota := strconv.Itoa(int(l.CPUs * period))
 	type setting struct{ controller, file, value string }
@@ -116,20 +127,25 @@ func (g Groups) make(id thole.ExecutorID, l executor.Limits) (doors []string, er
 		if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o644); err != nil {
 			return nil, fmt.Errorf("limit %s: %w", s.controller, err)
 		}
-		if door := filepath.Join(dir, "cgroup.procs"); !slices.Contains(doors, door) {
-			doors = append(doors, door)
+		if !slices.Contains(made, dir) {
+			made = append(made, dir)
 		}
 	}
-	return doors, nil
+	return made, nil
 }
 
-// enter is a command line that goes through the doors before it becomes another.
-func enter(doors []string, name string, args []string) (string, []string) {
-	if len(doors) == 0 {
-		return name, args
+// doors opens the files that take processes into groups. Who may write to one was
+// asked when it was opened, so executord needs no permission of its own.
+func doors(groups []string) (files []*os.File, err error) {
+	for _, dir := range groups {
+		f, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
+		if err != nil {
+			closeFiles(files)
+			return nil, fmt.Errorf("open control group: %w", err)
+		}
+		files = append(files, f)
 	}
-	const script = `while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"`
-	return "/bin/sh", slices.Concat([]string{"-c", script, "sh"}, doors, []string{"--", name}, args)
+	return files, nil
 }
 
 // members lists the processes in an executor's groups.

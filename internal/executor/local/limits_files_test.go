@@ -17,7 +17,7 @@ func TestGroupFiles(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unified bool
 		limits  executor.Limits
-		doors   []string
+		groups  []string
 		want    map[string]string
 	}{
 		"one hierarchy": {true, limits, []string{"g/thole-id"}, map[string]string{
@@ -36,15 +36,15 @@ func TestGroupFiles(t *testing.T) {
 					g.dirs[c] = filepath.Join(root, "g")
 				}
 			}
-			doors, err := g.make("id", tc.limits)
+			made, err := g.make("id", tc.limits)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range doors {
-				doors[i] = strings.TrimPrefix(strings.TrimSuffix(doors[i], "/cgroup.procs"), root+"/")
+			for i := range made {
+				made[i] = strings.TrimPrefix(made[i], root+"/")
 			}
-			if !slices.Equal(doors, tc.doors) {
-				t.Errorf("doors %v", doors)
+			if !slices.Equal(made, tc.groups) {
+				t.Errorf("groups %v", made)
 			}
 			files, err := filepath.Glob(filepath.Join(root, "*", "thole-id", "*"))
 			more, err2 := filepath.Glob(filepath.Join(root, "*", "*", "thole-id", "*"))

@@ -31,8 +31,9 @@ import (
 
 // Config makes a Driver.
 type Config struct {
-	// Root holds one directory per executor.
-	Root string
+	// Root holds one directory per executor. It lies in Home, which no agent is shown;
+	// default Root.
+	Root, Home string
 	// Binary is the thole program that serves as executord.
 	Binary string
 	// Tools says what the agents need besides the system, asked at every start.
@@ -47,8 +48,10 @@ type Config struct {
 	// UIDBase begins the users that agents of a server run as which is root, default
 	// DefaultUIDBase.
 	UIDBase int
-	// Egress is what agents reach over the network.
+	// Egress is what agents reach over the network, CA a file with certificates that
+	// they trust besides the system's.
 	Egress wire.Egress
+	CA     string
 	// Groups is where limits are enforced; without it they are not.
 	Groups Groups
 	// StartTimeout bounds the wait for executord, default 20 s.
@@ -61,6 +64,9 @@ type Tools struct {
 	// Readable are files and directories to show read-only: the CLI binaries above
 	// all, by the paths to which their links lead.
 	Readable []string
+	// Paths are what a person shows to agents: toolchains. They are looked at before
+	// each start, and one that holds keys keeps the executor from starting.
+	Paths []string
 	// Env is passed to executord besides the fixed part.
 	Env map[string]string
 }
@@ -74,7 +80,6 @@ type Driver struct {
 var (
 	_ executor.Driver = (*Driver)(nil)
 	_ executor.Files  = (*Driver)(nil)
-	_ executor.Auths  = (*Driver)(nil)
 	_ executor.Memory = (*Driver)(nil)
 )
 
@@ -85,6 +90,9 @@ func New(cfg Config) *Driver {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Home == "" {
+		cfg.Home = cfg.Root
 	}
 	if cfg.UIDBase == 0 {
 		cfg.UIDBase = DefaultUIDBase
@@ -194,11 +202,6 @@ func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
 		return "", err
 	}
 	return d.dir(id, "workspace"), nil
-}
-
-// AuthDir implements executor.Auths.
-func (d *Driver) AuthDir(id thole.ExecutorID, provider string) string {
-	return d.dir(id, "auth", provider)
 }
 
 // Starved implements executor.Memory.

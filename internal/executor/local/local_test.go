@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -284,6 +285,45 @@ func TestProcessesThroughTheSameListener(t *testing.T) {
 	res, err := p.Wait(t.Context())
 	if err != nil || res.ExitCode != 0 || string(res.Stdout) != "/workspace\n" {
 		t.Fatalf("%+v, %v", res, err)
+	}
+}
+
+// Files are opened by executord, which sees more than the agent: links that the agent lays
+// in the workspace lead a client of the exec-server to nothing that is executord's.
+func TestFilesThroughTheSameListener(t *testing.T) {
+	b := setup(t, lab.Bwrap(t))
+	info := b.start()
+	c, err := execclient.Dial(t.Context(), "unix://"+strings.TrimPrefix(info.Endpoint, "unix:"), execclient.Options{Token: info.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	at := filepath.Join(b.root, string(b.id), "workspace")
+	for name, to := range map[string]string{"plain": "kept", "state": "/run/thole/state", "environ": "/proc/self/environ", "made": "/run/thole/state/made", "hop": "state"} {
+		if err := os.Symlink(to, filepath.Join(at, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(path string) error {
+		return c.Call(t.Context(), execwire.MethodWriteFile, execwire.WriteFileParams{Path: execwire.FormatURI(path), Data: "eA=="}, nil)
+	}
+	read := func(path string) error {
+		return c.Call(t.Context(), execwire.MethodReadFile, execwire.PathParams{Path: execwire.FormatURI(path)}, &execwire.ReadFileResult{})
+	}
+	if err := errors.Join(write("/workspace/kept"), read("/workspace/plain"), write("/workspace/plain")); err != nil {
+		t.Errorf("files of the workspace: %v", err)
+	}
+	for _, path := range []string{"/workspace/made", "/workspace/state/made", "/workspace/hop/made", "/run/thole/state/made"} {
+		if err := write(path); err == nil {
+			t.Errorf("%s was written", path)
+		}
+	}
+	if err := read("/workspace/environ"); err == nil {
+		t.Error("executord's environment was read")
+	}
+	list := execwire.PathParams{Path: execwire.FormatURI("/workspace/hop")}
+	if err := c.Call(t.Context(), execwire.MethodReadDirectory, list, &execwire.ReadDirectoryResult{}); err == nil {
+		t.Error("executord's state was listed")
 	}
 }
 

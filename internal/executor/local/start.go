@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,6 +22,11 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	bwrap, err := d.box(ctx)
 	if err != nil {
 		return executor.Info{}, err
+	}
+	if bwrap != "" {
+		if err := d.checkShown(); err != nil {
+			return executor.Info{}, err
+		}
 	}
 	info, err := d.Inspect(ctx, id)
 	switch {
@@ -55,25 +61,32 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	if err != nil {
 		return nil, err
 	}
+	groups, err := d.cfg.Groups.make(id, l.Spec.Limits)
+	if err != nil {
+		return nil, err
+	}
 	tools := d.cfg.Tools()
-	name, args := d.open(id)
+	name, args := d.open(id, groups)
 	home := d.dir(id, "home")
+	var into []*os.File
 	if bwrap != "" {
-		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap)); err != nil {
+		if err := d.placeCA(id); err != nil {
+			return nil, err
+		}
+		if into, err = doors(groups); err != nil {
+			return nil, err
+		}
+		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
+			closeFiles(into)
 			return nil, err
 		}
 		home = sandboxRun // nothing of the agent's is executord's
 	}
-	doors, err := d.cfg.Groups.make(id, l.Spec.Limits)
-	if err != nil {
-		return nil, err
-	}
-	name, args = enter(doors, name, args)
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir(id, "workspace")
 	cmd.Env = environ(id, home, tools)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	closeAll, err := d.handOver(cmd, id)
+	closeAll, err := d.handOver(cmd, id, into)
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +103,11 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	return exited, nil
 }
 
-// handOver gives a command its token, its socket and its log as descriptors.
-func (d *Driver) handOver(cmd *exec.Cmd, id thole.ExecutorID) (closeAll func(), err error) {
-	var files []*os.File
-	closeAll = func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}
+// handOver gives a command its token, its socket, its log and the doors of its
+// groups as descriptors. They are closed with the others.
+func (d *Driver) handOver(cmd *exec.Cmd, id thole.ExecutorID, doors []*os.File) (closeAll func(), err error) {
+	files := slices.Clone(doors)
+	closeAll = func() { closeFiles(files) }
 	defer func() {
 		if err != nil {
 			closeAll()
@@ -125,8 +135,14 @@ func (d *Driver) handOver(cmd *exec.Cmd, id thole.ExecutorID) (closeAll func(), 
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = r, log, log, []*os.File{ln}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = r, log, log, append([]*os.File{ln}, doors...)
 	return closeAll, nil
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 func environ(id thole.ExecutorID, home string, tools Tools) []string {

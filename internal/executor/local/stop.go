@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/process"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // stopGrace is how long executord has to end its CLIs by itself.
@@ -36,8 +38,16 @@ func (d *Driver) Remove(ctx context.Context, id thole.ExecutorID) error {
 	if err := d.Stop(ctx, id); err != nil {
 		return err
 	}
-	for _, sub := range shared {
-		if err := os.RemoveAll(d.dir(id, sub)); err != nil {
+	root, err := beneath.Open(d.dir(id))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove executor: %w", err)
+	}
+	defer root.Close()
+	for _, sub := range shared { // its agent may have closed directories
+		if err := root.RemoveAll(sub); err != nil {
 			return fmt.Errorf("remove executor: %w", err)
 		}
 	}

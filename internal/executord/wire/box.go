@@ -8,9 +8,21 @@ type Box struct {
 	Bwrap string   `json:"bwrap"`
 	Args  []string `json:"args"`
 	Init  string   `json:"init"`
+	// CA is a file inside with every certificate that programs trust, "" for the system's.
+	CA string `json:"ca,omitempty"`
 	// Egress is what its proxy lets through.
 	Egress Egress `json:"egress"`
+	// Doors is how many descriptors, from DoorsAt on, take who writes "0" to them into
+	// the control groups of the box.
+	Doors int `json:"doors,omitempty"`
+	// Processes, threads counted, and Memory, in bytes, are what executord holds the box
+	// to because no control group does; 0 is no limit.
+	Processes int   `json:"processes,omitempty"`
+	Memory    int64 `json:"memory,omitempty"`
 }
+
+// DoorsAt is the first descriptor after executord's socket.
+const DoorsAt = 4
 
 // Egress is what agents may reach over the network, as in the configuration.
 type Egress struct {

@@ -62,7 +62,7 @@ func (s *Server) browser(r *http.Request, secrets session.Secrets) (who, error) 
 	if err != nil {
 		return who{}, err
 	}
-	by := session.Maker{ID: v.ID, Scope: v.Scope, Ends: v.Ends}
+	by := session.Maker{ID: v.ID, Scope: v.Scope, Ends: v.Ends, Fresh: s.cfg.Sessions.Fresh(v)}
 	return who{actor: thole.Actor{User: v.User.ID, Via: "cookie", Client: client(r)}, user: v.User, by: by, expires: v.Expires, login: secrets}, nil
 }
 
@@ -152,12 +152,13 @@ func (s *Server) authRoutes() {
 			Name      string        `json:"name" minLength:"1" maxLength:"200"`
 			Scope     session.Scope `json:"scope,omitempty" enum:"read,act,admin" doc:"at most the caller's own; act when absent"`
 			ExpiresIn int64         `json:"expires_in,omitempty" minimum:"0" maximum:"315360000" doc:"seconds; 90 days when absent, at most the caller's own"`
+			Code      string        `json:"confirm_code,omitempty" maxLength:"200" doc:"code of a new login link, used up by this; needed but for a login by link of the last 10 minutes"`
 		}
 	}) (*body[session.Description], error) {
 		secret := ""
 		t, err := once(ctx, s, "POST /auth/tokens", in.Key, func() (session.Description, error) {
 			value, t, err := s.cfg.Sessions.NewToken(ctx, actorOf(ctx).User, session.Grant{
-				Name: in.Body.Name, Scope: in.Body.Scope, Life: time.Duration(in.Body.ExpiresIn) * time.Second, By: ctx.Value(whoKey).(who).by,
+				Name: in.Body.Name, Scope: in.Body.Scope, Life: time.Duration(in.Body.ExpiresIn) * time.Second, By: ctx.Value(whoKey).(who).by, Code: in.Body.Code,
 			})
 			secret = value
 			return t.Describe(), err

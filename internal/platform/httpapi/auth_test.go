@@ -87,7 +87,16 @@ func TestScopes(t *testing.T) {
 	act.call(403, "DELETE", "/auth/logins/"+g.me.id, nil, nil)
 	var child, all obj
 	admin := with("admin")
-	admin.call(201, "POST", "/auth/tokens", obj{"name": "child", "expires_in": 315360000}, &child)
+	admin.call(403, "POST", "/auth/tokens", obj{"name": "child"}, nil) // no token makes a token by itself
+
+	g.browser(obj{"token": strings.TrimPrefix(admin.header.Get("Authorization"), "Bearer ")}).call(403, "POST", "/auth/tokens", obj{"name": "child"}, nil)
+	admin.call(401, "POST", "/auth/tokens", obj{"name": "child", "confirm_code": "x"}, nil)
+	confirm, err := g.Sessions.NewLogin(ctx, thole.LocalUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	act.call(403, "POST", "/auth/tokens", obj{"name": "child", "confirm_code": confirm}, nil)
+	admin.call(201, "POST", "/auth/tokens", obj{"name": "child", "expires_in": 315360000, "confirm_code": confirm}, &child)
 	g.me.call(200, "GET", "/auth/tokens", nil, &all)
 	for _, v := range items(all) { // a child lasts no longer than what made it
 		if tok := v.(obj); tok["id"] == admin.id && tok["expires_at"] != child["expires_at"] {

@@ -27,6 +27,7 @@ func (s *Server) eventRoutes() {
 	}, s.userEvents)
 	s.todoRoutes()
 	s.networkRoutes()
+	s.fileRoutes()
 	s.portRoutes()
 }
 

@@ -27,26 +27,10 @@ import (
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/preview"
 	"github.com/tholehq/thole/internal/platform/session"
-	"github.com/tholehq/thole/internal/platform/usage"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 )
-
-// Index finds things across threads. It says where something is; whether the
-// actor may see it is asked of Threads.
-type Index interface {
-	ThreadsOf(ctx context.Context, turn thole.TurnID) ([]thole.ThreadID, error)
-	Waiting(ctx context.Context, user thole.UserID, limit int) ([]thole.ThreadID, error)
-	Usage(ctx context.Context, q usage.Query) ([]usage.Sum, error)
-}
-
-// Keys remembers what requests with an Idempotency-Key made, where the made
-// thing itself cannot carry the key.
-type Keys interface {
-	Begin(ctx context.Context, user thole.UserID, scope, key string) (result string, fresh bool, err error)
-	Finish(ctx context.Context, user thole.UserID, scope, key, result string) error
-	Forget(ctx context.Context, user thole.UserID, scope, key string) error
-}
 
 // Method answers one of the delivery methods of internal/daemon/wire.
 type Method = func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error)
@@ -60,15 +44,21 @@ type Config struct {
 	// DefaultProvider is the provider of sessions that name none; empty takes the
 	// first one that works.
 	DefaultProvider string
-	Index           Index
-	Keys            Keys
-	Sessions        *session.Manager
-	Cookies         guard.Cookies
-	Guard           *guard.Guard
+	// Index finds things across threads. It says where something is; whether the
+	// actor may see it is asked of Threads.
+	Index *store.Index
+	// Keys remembers what requests with an Idempotency-Key made, where the made
+	// thing itself cannot carry the key.
+	Keys     *store.Idempotency
+	Sessions *session.Manager
+	Cookies  guard.Cookies
+	Guard    *guard.Guard
 	// Deliveries finds a delivery method by its wire name; nil: there are none.
 	Deliveries func(method string) Method
 	// DeliveriesChanged returns a channel that is closed at the next change.
 	DeliveriesChanged func() <-chan struct{}
+	// Files says how far threads' files are saved; nil: no files are.
+	Files Files
 	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
 	LiveNetwork func(context.Context, thole.ThreadID) wire.Network
 	// Network decides what sessions may reach; nil: they cannot be given a policy.

@@ -32,6 +32,8 @@ const (
 	IdleLife = 14 * 24 * time.Hour
 	// Life is how long a login lasts at most.
 	Life = 90 * 24 * time.Hour
+	// StepUpLife is how long after a login by link tokens can be made with it.
+	StepUpLife = 10 * time.Minute
 	// TokenLife is how long a token lasts unless its maker says otherwise.
 	TokenLife = 90 * 24 * time.Hour
 	// seenEvery bounds how often being seen is written down.
@@ -57,8 +59,9 @@ type Store interface {
 	RenewSession(ctx context.Context, hash string, seen, expires time.Time) error
 
 	// AddToken refuses with thole.CodeOverloaded when the user has limit tokens, and
-	// with thole.CodeUnauthorized when the parent ended.
-	AddToken(ctx context.Context, t Token, limit int) error
+	// with thole.CodeUnauthorized when the parent ended. A code is used up with it, and
+	// refused with thole.CodeUnauthorized when it is not there or another user's.
+	AddToken(ctx context.Context, t Token, limit int, code string) error
 	Token(ctx context.Context, hash string, now time.Time) (t Token, found bool, err error)
 	Tokens(ctx context.Context, user thole.UserID) ([]Token, error)
 	SeeToken(ctx context.Context, hash string, seen time.Time) error
@@ -156,10 +159,20 @@ func (m *Manager) Redeem(ctx context.Context, code, client string) (Secrets, Ses
 		return Secrets{}, Session{}, thole.Errorf(thole.CodeOf(err), "log in: %w", err)
 	}
 	if !found {
-		return Secrets{}, Session{}, thole.Errorf(thole.CodeUnauthorized, "this login link was used or is too old").
-			WithHint("`thole login` prints a new one")
+		return Secrets{}, Session{}, ErrLinkUsed()
 	}
 	return secrets, s, nil
+}
+
+// ErrLinkUsed refuses a code that works no more, or never did.
+func ErrLinkUsed() error {
+	return thole.Errorf(thole.CodeUnauthorized, "this login link was used or is too old").WithHint("`thole login` prints a new one")
+}
+
+// Fresh reports whether a person proved with a link just now who they are. A login
+// that a token was exchanged for never was.
+func (m *Manager) Fresh(s Session) bool {
+	return s.Parent == "" && m.now().Before(s.Created.Add(StepUpLife))
 }
 
 // Exchange starts a session for the holder of an API token. It has the token's
@@ -247,7 +260,7 @@ func (m *Manager) over(ended []string, err error, kind, id string) error {
 	}
 	m.held.end(ended)
 	if len(ended) == 0 {
-		return thole.Errorf(thole.CodeNotFound, "no %s %s", kind, id)
+		return thole.Errorf(thole.CodeNotFound, "no %s %s", kind, id).WithHint("thole %s list shows them", kind)
 	}
 	return nil
 }

@@ -204,7 +204,7 @@ func TestTokensMakeNoMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := session.Maker{ID: parent.ID, Scope: parent.Scope, Ends: parent.Expires}
+	by := session.Maker{ID: parent.ID, Scope: parent.Scope, Ends: parent.Expires, Fresh: true}
 	_, _, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "more", Scope: session.ScopeAdmin, By: by})
 	code(t, err, thole.CodeForbidden)
 	for _, g := range []session.Grant{{Never: true}, {}, {Life: 2 * time.Hour}} {
@@ -226,7 +226,7 @@ func TestCascade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			value, tok, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "child", Scope: session.ScopeAdmin, By: session.Maker{ID: root.ID, Scope: root.Scope, Ends: root.Ends}})
+			value, tok, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "child", Scope: session.ScopeAdmin, By: session.Maker{ID: root.ID, Scope: root.Scope, Ends: root.Ends, Fresh: true}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func TestCascade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			leaf, last, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "leaf", By: session.Maker{ID: s.ID, Scope: s.Scope, Ends: s.Ends}})
+			leaf, last, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "leaf", By: session.Maker{ID: s.ID, Scope: s.Scope, Ends: s.Ends, Fresh: true}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,9 +266,60 @@ func TestCascade(t *testing.T) {
 			}
 			_, err = m.Resolve(ctx, browser)
 			code(t, err, thole.CodeUnauthorized)
-			_, _, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "late", By: session.Maker{ID: tok.ID, Scope: tok.Scope, Ends: tok.Expires}})
+			_, _, err = m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "late", By: session.Maker{ID: tok.ID, Scope: tok.Scope, Ends: tok.Expires, Fresh: true}})
 			code(t, err, thole.CodeUnauthorized)
 			must(m.Bearer(ctx, stays))(t)
+		}
+	})
+}
+
+// A token, a login that came from one and a login by link that is not fresh make a
+// token only with the code of a new link, of the same user, which is used up.
+func TestStepUp(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		now := time.Now()
+		m := session.New(open(t).LoginSessions(), func() time.Time { return now })
+		value, tok, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "admin", Scope: session.ScopeAdmin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, exchanged, err := m.Exchange(ctx, value, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, linked, err := m.Redeem(ctx, must(m.NewLogin(ctx, thole.LocalUser))(t), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Fresh(exchanged) || !m.Fresh(linked) {
+			t.Errorf("fresh: exchanged %v, by link %v", m.Fresh(exchanged), m.Fresh(linked))
+		}
+		now = now.Add(session.StepUpLife)
+		if m.Fresh(linked) {
+			t.Error("a login stays fresh")
+		}
+		for name, by := range map[string]session.Maker{"token": {ID: tok.ID, Scope: tok.Scope, Ends: tok.Expires}, "exchanged": {ID: exchanged.ID, Scope: exchanged.Scope, Ends: exchanged.Ends},
+			"link": {ID: linked.ID, Scope: linked.Scope, Ends: linked.Ends}} {
+			g := session.Grant{Name: name, By: by}
+			_, _, err = m.NewToken(ctx, thole.LocalUser, g)
+			code(t, err, thole.CodeForbidden)
+			old := must(m.NewLogin(ctx, thole.LocalUser))(t)
+			now = now.Add(session.LoginLife)
+			for _, g.Code = range []string{"x", value, old} {
+				_, _, err = m.NewToken(ctx, thole.LocalUser, g)
+				code(t, err, thole.CodeUnauthorized)
+			}
+			g.Code = must(m.NewLogin(ctx, thole.LocalUser))(t)
+			_, _, err = m.NewToken(ctx, "00000000-0000-7000-8000-000000000009", g)
+			code(t, err, thole.CodeUnauthorized)
+			if _, made, err := m.NewToken(ctx, thole.LocalUser, g); err != nil || made.Parent != by.ID {
+				t.Errorf("%s with a fresh code: %+v, %v", name, made, err)
+			}
+			_, _, err = m.NewToken(ctx, thole.LocalUser, g)
+			code(t, err, thole.CodeUnauthorized)
+		}
+		if all := must(m.Tokens(ctx, thole.LocalUser))(t); len(all) != 4 {
+			t.Errorf("%d tokens: %+v", len(all), all)
 		}
 	})
 }

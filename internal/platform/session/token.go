@@ -15,6 +15,7 @@ type Grant struct {
 	Life  time.Duration // 0: TokenLife
 	Never bool          // it does not expire
 	By    Maker
+	Code  string // of a link that nobody used yet: a fresh proof of who asks
 }
 
 // Maker is the login or token that a token is made with; zero: the home's socket,
@@ -23,6 +24,12 @@ type Maker struct {
 	ID    string
 	Scope Scope
 	Ends  time.Time // zero: never
+	Fresh bool      // a person proved with a link just now who they are
+}
+
+func errStepUp() error {
+	return thole.Errorf(thole.CodeForbidden, "a token is made only by who proves again who they are: this login is older than %s, or comes from a token", StepUpLife).
+		WithHint("use `thole token create`, or send the code of a new `thole login` link as confirm_code")
 }
 
 // NewToken makes an API token. The secret is returned here and never again.
@@ -40,6 +47,14 @@ func (m *Manager) NewToken(ctx context.Context, user thole.UserID, g Grant) (str
 	if !g.Scope.Valid() {
 		return "", Token{}, thole.Errorf(thole.CodeInvalid, "scope %q is unknown", g.Scope).WithHint("it is read, act or admin")
 	}
+	// A stolen token or login must not become a lasting one.
+	confirmed := ""
+	if g.By.ID != "" && !g.By.Fresh {
+		if g.Code == "" {
+			return "", Token{}, errStepUp()
+		}
+		confirmed = sum(g.Code)
+	}
 	now, value := m.now(), tokenPrefix+secret()
 	t := Token{Hash: sum(value), ID: thole.NewID[string](now), User: User{ID: user}, Name: name, Scope: g.Scope, Parent: g.By.ID, Created: now}
 	switch {
@@ -56,7 +71,7 @@ func (m *Manager) NewToken(ctx context.Context, user thole.UserID, g Grant) (str
 			t.Expires = g.By.Ends
 		}
 	}
-	if err := m.store.AddToken(ctx, t, maxTokens); err != nil {
+	if err := m.store.AddToken(ctx, t, maxTokens, confirmed); err != nil {
 		return "", Token{}, thole.Errorf(thole.CodeOf(err), "make token: %w", err)
 	}
 	return value, t, nil

@@ -1,7 +1,6 @@
 package base
 
 import (
-	"errors"
 	"maps"
 	"path/filepath"
 	"time"
@@ -67,9 +66,9 @@ func (p Process) Close(grace time.Duration) {
 	}
 }
 
-// KeepOut keeps a login out of the data that is synced: what lies at path goes to
-// auth, and linked says that the CLI finds it there through a link. A refresh may
-// have put a file in the link's place. Kept or not, it must not be synced.
+// KeepOut keeps a login out of the data that is synced: what lies at path is removed,
+// and linked says that the CLI finds the login that it was given
+// through a link.
 func KeepOut(cfg provider.SessionConfig, path string, linked bool) error {
 	if cfg.Auth == "" || path == "" {
 		return nil
@@ -91,27 +90,8 @@ func keepOut(cfg provider.SessionConfig, path string, linked bool) error {
 	if to, err := data.Readlink(name); linked && err == nil && to == target {
 		return nil
 	}
-	if info, there := data.Lstat(name); there == nil {
-		if info.Mode().IsRegular() {
-			login, err := data.Read(name)
-			if err != nil {
-				return errors.Join(err, data.Remove(name))
-			}
-			auth, err := OpenFiles(cfg, cfg.Auth)
-			if err != nil {
-				return errors.Join(err, data.Remove(name))
-			}
-			err = errors.Join(auth.Write(name, login), auth.Close())
-			if err != nil {
-				return errors.Join(err, data.Remove(name))
-			}
-		}
-		if err := data.RemoveAll(name); err != nil {
-			return err
-		}
+	if err := data.RemoveAll(name); err != nil || !linked {
+		return err
 	}
-	if linked {
-		return data.Symlink(target, name)
-	}
-	return nil
+	return data.Symlink(target, name)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// A login that was written inside the synced tree leaves it, and one that is linked
-// is found through the link.
+// A login that was written inside the synced tree is removed and replaces none, and
+// the one that was given is found through the link.
 func TestKeepOut(t *testing.T) {
 	for _, linked := range []bool{false, true} {
 		root := t.TempDir()
@@ -21,7 +21,10 @@ func TestKeepOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		os.Remove(inside)
-		for _, login := range []string{"first", "fresh"} { // a refresh replaces the link by a file
+		if err := (provider.Grant{Files: map[string][]byte{"auth.json": []byte("given")}}).Place(auth); err != nil {
+			t.Fatal(err)
+		}
+		for _, login := range []string{"first", "fresh"} { // of an agent or its CLI
 			os.Remove(inside)
 			if err := os.WriteFile(inside, []byte(login), 0o600); err != nil {
 				t.Fatal(err)
@@ -31,8 +34,8 @@ func TestKeepOut(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if raw, _ := os.ReadFile(filepath.Join(auth, "auth.json")); string(raw) != login {
-				t.Errorf("linked %v: the login is lost: %q", linked, raw)
+			if raw, _ := os.ReadFile(filepath.Join(auth, "auth.json")); string(raw) != "given" {
+				t.Errorf("linked %v: the login is %q", linked, raw)
 			}
 			info, err := os.Lstat(inside)
 			if linked && (err != nil || info.Mode()&os.ModeSymlink == 0) || !linked && !os.IsNotExist(err) {

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 
@@ -34,15 +35,20 @@ func arguments(cfg provider.SessionConfig, o opening, st stance, model, effort s
 	add("--append-system-prompt", cfg.Instructions)
 	switch {
 	case o.fork != "":
-		args = append(args, "--resume", o.resume, "--fork-session", "--session-id", o.fork)
+		args = append(args, "--resume="+o.resume, "--fork-session", "--session-id", o.fork)
 	case o.resume != "":
-		args = append(args, "--resume", o.resume)
+		args = append(args, "--resume="+o.resume) // one word: no id is taken for an option
 	default:
 		args = append(args, "--session-id", o.fresh)
 	}
 	add("--max-turns", cfg.Options["max_turns"])
 	add("--settings", cfg.Options["settings"])
-	add("--setting-sources", cfg.Options["setting_sources"])
+	if cfg.NoProject {
+		args = append(args, "--strict-mcp-config")
+		add("--setting-sources", cmp.Or(cfg.Options["setting_sources"], "user"))
+	} else {
+		add("--setting-sources", cfg.Options["setting_sources"])
+	}
 	add("--mcp-config", cfg.Options["mcp_config"])
 	add("--allowedTools", cfg.Options["allowed_tools"])
 	add("--disallowedTools", cfg.Options["disallowed_tools"])

@@ -28,8 +28,8 @@ func TestArguments(t *testing.T) {
 		want []string
 	}{
 		{opening{fresh: "n"}, []string{"--session-id", "n"}},
-		{opening{resume: "r"}, []string{"--resume", "r"}},
-		{opening{resume: "r", fork: "f"}, []string{"--resume", "r", "--fork-session", "--session-id", "f"}},
+		{opening{resume: "r"}, []string{"--resume=r"}},
+		{opening{resume: "r", fork: "f"}, []string{"--resume=r", "--fork-session", "--session-id", "f"}},
 	} {
 		args := arguments(provider.SessionConfig{}, c.o, stance{mode: modeDefault}, "", "")
 		if got := args[len(args)-len(c.want):]; !slices.Equal(got, c.want) {

@@ -66,7 +66,9 @@ func (r *run) system(m *message) {
 		r.linger.Off()
 		r.s.begun = true
 		r.d.model = m.Model
-		if m.SessionID != "" && m.SessionID != r.s.NativeID() {
+		// Its ids are such. Whatever runs next to the CLI can write here too, and what
+		// begins with a dash would be an option at the next start.
+		if thole.ValidUUID(m.SessionID) && m.SessionID != r.s.NativeID() {
 			r.s.SetNative(m.SessionID)
 			r.Em.Session(m.SessionID)
 		}

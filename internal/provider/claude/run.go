@@ -52,7 +52,7 @@ func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, erro
 	}
 	// The CLI switches to bypassPermissions only when it was started for it.
 	live := s.Live() && !s.parked && (st.mode != modeBypass || s.boot.mode == modeBypass)
-	old, oldModel, oldEffort := s.stance, s.model, s.effort
+	oldModel, oldEffort := s.model, s.effort
 	s.stance, s.model, s.effort = st, t.Model, t.Effort
 	if !live {
 		s.Drop(0)
@@ -61,9 +61,8 @@ func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, erro
 	if r.usage = s.base; err != nil || !live {
 		return r, err
 	}
-	if st.mode != old.mode {
-		r.control("set_permission_mode", map[string]any{"mode": st.mode})
-	}
+	// Always: that it is in this mode already it may have been made to say.
+	r.control("set_permission_mode", map[string]any{"mode": st.mode})
 	if s.model != oldModel {
 		r.control("set_model", map[string]any{"model": cmp.Or(s.model, "default")})
 	}

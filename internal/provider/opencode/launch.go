@@ -17,8 +17,9 @@ const rules = `{"*":"ask","read":"allow","list":"allow","glob":"allow","grep":"a
 
 func dataHome(cfg provider.SessionConfig) string { return filepath.Join(cfg.Data, name, "data") }
 
-// environment is the server's whole environment. Its state is under Data; its
-// configuration directory and its cache are not worth syncing.
+// environment is the server's whole environment. Its state is under Data. Its
+// configuration directory is where its login is, which an agent in a box cannot write;
+// its cache is not worth syncing.
 func environment(cfg provider.SessionConfig, password string) map[string]string {
 	aside := cfg.Auth
 	if aside == "" {
@@ -31,7 +32,13 @@ func environment(cfg provider.SessionConfig, password string) map[string]string 
 	for _, k := range []string{"OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_SHARE", "OPENCODE_ENABLE_QUESTION_TOOL"} {
 		fixed[k] = "1"
 	}
-	env := base.Environ(cfg, map[string]string{"XDG_CONFIG_HOME": filepath.Join(aside, name, "config"), "XDG_CACHE_HOME": filepath.Join(aside, name, "cache")}, fixed)
+	if cfg.NoProject {
+		fixed["OPENCODE_DISABLE_PROJECT_CONFIG"] = "1"
+	}
+	env := base.Environ(cfg, map[string]string{"XDG_CONFIG_HOME": filepath.Join(aside, name, "config")}, fixed)
+	if env["XDG_CACHE_HOME"] == "" {
+		env["XDG_CACHE_HOME"] = filepath.Join(env["HOME"], ".cache")
+	}
 	delete(env, "OPENCODE_SERVER_USERNAME")
 	return env
 }

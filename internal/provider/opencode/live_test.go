@@ -2,6 +2,8 @@ package opencode_test
 
 import (
 	"encoding/json"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +49,22 @@ func harness() providertest.Harness {
 	}
 }
 
-func TestConformance(t *testing.T) { providertest.Run(t, harness()) }
+// later are rows that start the CLI again, which costs it six seconds of a processor,
+// for what codex and claude show of the suite too and other rows show in part: they run
+// in make soak. What opencode permits is its own decision, so of the profiles without
+// user namespaces one stands for all.
+var later = []string{
+	"ask asks before it writes, without user namespaces", "edit edits without asking, without user namespaces", "full asks nothing, without user namespaces",
+	"native profiles pass through", "an unknown profile is refused", "approval deferred to another process", "four sessions at once",
+	"workspace survives odd names", "cancelling the context ends the turn", "resume after a kill",
+}
+
+func TestConformance(t *testing.T) {
+	h := harness()
+	if os.Getenv("THOLE_SOAK") == "" {
+		h.Only = func(row string) bool { return !slices.Contains(later, row) }
+	}
+	providertest.Run(t, h)
+}
 
 func TestConformanceConfined(t *testing.T) { providertest.Soak(t, harness()) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/tholehq/thole/internal/provider"
@@ -12,10 +13,20 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// prepareConfig fills the configuration directory that the driver chose itself
-// with what the server would install into it at every first start: the types of
-// its plugin interface, tens of megabytes from a package registry that a turn has
-// no use for. A directory that has packages already is left alone.
+// installed are the files of a configuration directory that has what the server would
+// install into it at every first start: the types of its plugin interface, tens of
+// megabytes from a package registry that a turn has no use for.
+func installed() map[string]string {
+	const wants = `{"dependencies":{"@opencode-ai/plugin":"` + pinned + `"}}`
+	return map[string]string{
+		".gitignore": "node_modules\n", "package.json": wants, "node_modules/.keep": "",
+		"package-lock.json": `{"lockfileVersion":3,"packages":{"":` + wants + `}}`,
+	}
+}
+
+// prepareConfig fills the configuration directory that the driver chose itself. What is
+// there already is left alone. The instructions of the project are text and count
+// also where its settings do not.
 func prepareConfig(cfg provider.SessionConfig, dir string) error {
 	files, err := base.OpenFiles(cfg, dir)
 	if err != nil {
@@ -25,19 +36,17 @@ func prepareConfig(cfg provider.SessionConfig, dir string) error {
 	if err := files.MkdirAll("node_modules", 0o700); err != nil {
 		return err
 	}
-	wants := map[string]any{"dependencies": map[string]string{"@opencode-ai/plugin": pinned}}
-	for file, v := range map[string]any{
-		"package.json":      wants,
-		"package-lock.json": map[string]any{"lockfileVersion": 3, "packages": map[string]any{"": wants}},
-	} {
+	lays := installed()
+	own, err := json.Marshal(map[string]any{"instructions": []string{filepath.Join(cfg.Dir, "AGENTS.md")}})
+	if err != nil {
+		return err
+	}
+	lays["opencode.json"] = string(own)
+	for file, text := range lays {
 		if _, err := files.Lstat(file); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		raw, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		if err := files.Write(file, raw); err != nil {
+		if err := files.Write(file, []byte(text)); err != nil {
 			return err
 		}
 	}

@@ -47,6 +47,9 @@ type run struct {
 
 // Prepare resolves the turn's settings and brings a server.
 func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
+	if err := s.refusePlugins(); err != nil {
+		return nil, err
+	}
 	r := &run{Turn: t, s: s, stop: func() {}, asks: map[thole.AskID]*pending{}, seen: map[string]bool{}, steers: map[string]*event.Item{}}
 	t.Excused = func() bool { return r.d.busyTools() || len(r.asks) > 0 }
 	r.quiet = t.Lock.NewAlarm(r.conclude)

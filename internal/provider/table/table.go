@@ -52,9 +52,25 @@ type Login struct {
 	File, Dir, Variable string
 	// Env are the variables it reads keys and endpoints from.
 	Env []string
-	// Tokens are the members of the file that a refresh changes, and so all that is
-	// ever taken from an executor. * is any name.
-	Tokens []string
+	// Hands are the members of the file that an executor gets, Inert those that the CLI
+	// insists on and gets empty. Keys, in place of both, is the type of the entries
+	// that are keys: of the others the CLI wants a refresh token.
+	Hands, Inert []string
+	Keys         string
+	Renewal      Renewal
+}
+
+// Renewal is how a CLI renews its login: one POST of JSON to URL, or where Variable
+// says, for the client Client. The others are members of the login file.
+type Renewal struct {
+	URL, Variable, Client string
+	Reason                string // why, where the service wants to know
+	Access, Refresh, ID   string
+	ClientID              string // the login's own client, if it has one
+	Scopes                string // what the login may do, which is asked for again; "" says nothing of it
+	Expires               string // when the access token ends, in milliseconds; "": the token itself says
+	Stamp                 string // when it was renewed
+	Lock                  bool   // the CLI takes locks while it renews, those of Claude Code
 }
 
 // Profiles are the neutral profiles in the order of CLI.Modes.
@@ -71,7 +87,10 @@ var CLIs = []CLI{
 		Name: Contract, Long: "codex-cli", Install: "npm install -g @openai/codex",
 		Modes: [4]string{"never/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access"}, // approval policy "/" sandbox
 		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
-			Tokens: []string{"tokens.id_token", "tokens.access_token", "tokens.refresh_token", "last_refresh"}},
+			// Without last_refresh codex does not use the login.
+			Hands: []string{"auth_mode", "last_refresh", "OPENAI_API_KEY", "personal_access_token", "bedrock_api_key", "bedrock_access_keys", "tokens.id_token", "tokens.access_token", "tokens.account_id"}, Inert: []string{"tokens.refresh_token"},
+			Renewal: Renewal{URL: "https://auth.openai.com/oauth/token", Variable: "CODEX_REFRESH_TOKEN_URL_OVERRIDE", Client: "app_EMoamEEZ73f0CkXaXp7hrann", Reason: "proactive_expiry",
+				Access: "tokens.access_token", Refresh: "tokens.refresh_token", ID: "tokens.id_token", Stamp: "last_refresh"}},
 		Project: ".codex", Home: ".codex", Data: "codex",
 		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"},
@@ -81,8 +100,10 @@ var CLIs = []CLI{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
 		Modes: [4]string{"plan", "default", "acceptEdits", "bypassPermissions"}, // permission mode
 		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR",
-			Env:    []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
-			Tokens: []string{"claudeAiOauth.accessToken", "claudeAiOauth.refreshToken", "claudeAiOauth.expiresAt", "claudeAiOauth.refreshTokenExpiresAt"}},
+			Env:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+			Hands: []string{"claudeAiOauth.accessToken", "claudeAiOauth.expiresAt", "claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
+			Renewal: Renewal{URL: "https://platform.claude.com/v1/oauth/token", Client: "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
+				Access: "claudeAiOauth.accessToken", Refresh: "claudeAiOauth.refreshToken", Expires: "claudeAiOauth.expiresAt", ClientID: "claudeAiOauth.clientId", Scopes: "claudeAiOauth.scopes", Lock: true}},
 		Project: ".claude", Home: ".claude", Data: "claude/claude",
 		Models: []string{"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL"},
@@ -94,8 +115,8 @@ var CLIs = []CLI{
 		Name: "opencode", Install: "npm install -g opencode-ai", Chat: true,
 		Modes: [4]string{"plan", "build/ask", "build/edit", "build/allow"}, // agent, with the permission rule that goes with it
 		Login: Login{File: "auth.json", Dir: ".local/share/opencode",
-			Env:    []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
-			Tokens: []string{"*.access", "*.refresh", "*.expires"}},
+			Env:  []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
+			Keys: "api"},
 		Project: ".opencode", Home: ".local/share/opencode", Data: "opencode/opencode/data/opencode",
 		Models:   []string{"opencode.ai:443"},
 		BaseURLs: BaseURLs{Settings: []Settings{{"OPENCODE_CONFIG_CONTENT", opencodeURLs}, {"opencode.json", opencodeURLs}}},

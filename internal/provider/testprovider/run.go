@@ -67,7 +67,7 @@ func (r *run) begin(turn provider.Turn, rest []string) {
 		}
 		if turn.Reply.Ask.Kind.Approval() { // it forgot what it asked for, as CLIs do
 			r.reply = turn.Reply
-			if said, _ := parse(turn.Reply.Prose()); len(said) > 0 {
+			if said, _ := directives(turn.Reply.Prose()); len(said) > 0 {
 				r.ops = said
 			} else if d := turn.Reply.Answer.Decision; len(r.ops) > 0 && (d == event.DecisionDeny || d == event.DecisionCancel) {
 				r.ops = r.ops[1:]

@@ -20,6 +20,13 @@ type op struct {
 // one prompt makes this provider and a real CLI on the scripted model do alike.
 // A prompt without any is repeated.
 func parse(prompt string) (ops []op, rest string) {
+	if ops, rest = directives(prompt); len(ops) == 0 {
+		ops = []op{{"say", rest}}
+	}
+	return ops, rest
+}
+
+func directives(prompt string) (ops []op, rest string) {
 	var plain []string
 	for line := range strings.Lines(prompt) {
 		before, body, ok := strings.Cut(line, "sim:")
@@ -35,11 +42,7 @@ func parse(prompt string) (ops []op, rest string) {
 			}
 		}
 	}
-	rest = strings.TrimSpace(strings.Join(plain, ""))
-	if len(ops) == 0 {
-		ops = []op{{"say", rest}}
-	}
-	return ops, rest
+	return ops, strings.TrimSpace(strings.Join(plain, ""))
 }
 
 func unescape(s string) string { return strings.ReplaceAll(s, `\n`, "\n") }

@@ -47,7 +47,13 @@ var reaching = []uint32{unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.S
 
 // program is the filter for this machine.
 func (p Profile) program() []bpf.Instruction {
-	b := builder{
+	return p.programFor(arch, machine, func(nr uint32) uint32 { return nr })
+}
+
+// programFor is the filter for a kind of machine: its name, the calls that only it
+// has, and its number of a call that we know by ours.
+func (p Profile) programFor(arch uint32, own []uint32, number func(uint32) uint32) []bpf.Instruction {
+	b := builder{number: number, code: []bpf.Instruction{
 		// A call by the numbers of another machine would pass under a wrong name.
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
@@ -55,10 +61,10 @@ func (p Profile) program() []bpf.Instruction {
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: foreign, SkipTrue: 1},
 		fail(unix.ENOSYS),
-	}
+	}}
 	b.answer(unix.ENOSYS, absent)
 	b.answer(unix.EPERM, refused)
-	b.answer(unix.EPERM, machine)
+	b.answer(unix.EPERM, own)
 	b.on(unix.SYS_CLONE, low(0), refuseBits(namespaces))
 	b.on(unix.SYS_UNSHARE, low(0), refuseBits(timeToo))
 	// Typing into a terminal that another program reads.
@@ -87,7 +93,7 @@ func (p Profile) program() []bpf.Instruction {
 		b.on(unix.SYS_SENDTO, low(4), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, fail(unix.EPERM)}, high(4), allowValues(0))
 		b.socketpair()
 	}
-	return append(b, allow)
+	return append(b.code, allow)
 }
 
 // socketpair permits connected pairs. One of datagrams could be used to write to
@@ -100,7 +106,10 @@ func (b *builder) socketpair() {
 
 // builder is a filter that grows by blocks. Each block looks at one system call,
 // whose number is in the register, and answers it or leaves the register alone.
-type builder []bpf.Instruction
+type builder struct {
+	code   []bpf.Instruction
+	number func(uint32) uint32
+}
 
 // answer makes calls fail.
 func (b *builder) answer(errno unix.Errno, calls []uint32) {
@@ -112,7 +121,7 @@ func (b *builder) answer(errno unix.Errno, calls []uint32) {
 // on runs instructions, which must answer, for one call.
 func (b *builder) on(nr uint32, parts ...[]bpf.Instruction) {
 	body := slices.Concat(parts...)
-	*b = append(append(*b, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: nr, SkipTrue: uint8(len(body))}), body...)
+	b.code = append(append(b.code, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: b.number(nr), SkipTrue: uint8(len(body))}), body...)
 }
 
 var allow = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}

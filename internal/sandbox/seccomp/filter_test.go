@@ -14,7 +14,12 @@ import (
 // words big-endian where the kernel takes them as they are.
 func judge(t *testing.T, p Profile, machine, nr uint32, args ...uint64) uint32 {
 	t.Helper()
-	vm, err := bpf.NewVM(p.program())
+	return run(t, p.program(), machine, nr, args...)
+}
+
+func run(t *testing.T, program []bpf.Instruction, machine, nr uint32, args ...uint64) uint32 {
+	t.Helper()
+	vm, err := bpf.NewVM(program)
 	if err != nil {
 		t.Fatal(err)
 	}

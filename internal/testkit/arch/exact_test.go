@@ -15,7 +15,7 @@ import (
 var readsOwn = []string{
 	"internal/strictjson/", "internal/store/", "internal/modelsim/", "internal/testkit/", "internal/provider/providertest/",
 	"internal/provider/testprovider/", "internal/thread/decide_usurp.go", "internal/cli/job_run.go",
-	"internal/provider/refresh.go", // which keeps numbers as they are written; it looks for members that stand twice itself
+	"internal/provider/loginfile.go", // which keeps numbers as they are written; it looks for members that stand twice itself
 	"internal/execserver/params.go", "protocol/", "scripts/", "test/",
 }
 

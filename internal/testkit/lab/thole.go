@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -28,9 +29,20 @@ var BuiltThole = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("THOLE_TEST_BINARY"); path != "" {
 		return path, nil
 	}
+	path, err := build()
+	if err != nil {
+		return "", err
+	}
+	return path, os.Setenv("THOLE_TEST_BINARY", path) // for children
+})
+
+// UnguardedThole is the program without its guards, against which attacks must succeed.
+var UnguardedThole = sync.OnceValues(func() (string, error) { return build("-tags", "thole_unguarded") })
+
+func build(flags ...string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
 	root := fnv.New64a()
-	_, _ = root.Write([]byte(filepath.Dir(here)))
+	_, _ = fmt.Fprint(root, append([]string{filepath.Dir(here)}, flags...))
 	dir := filepath.Join(cacheDir(), fmt.Sprintf("built-%x", root.Sum64()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -45,10 +57,10 @@ var BuiltThole = sync.OnceValues(func() (string, error) {
 	}
 	// An up-to-date file is left alone, so that a running one is never written to.
 	path := filepath.Join(dir, "thole")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/tholehq/thole/cmd/thole")
+	build := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", path}, flags, []string{"github.com/tholehq/thole/cmd/thole"})...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build thole: %w\n%s", err, out)
 	}
-	return path, os.Setenv("THOLE_TEST_BINARY", path) // for children
-})
+	return path, nil
+}

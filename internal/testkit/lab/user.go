@@ -44,7 +44,7 @@ func EveryUser(t *testing.T, test func(t *testing.T)) {
 		name, _, _ := strings.Cut(t.Name(), "/")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
 		cmd.Dir = home
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole")}
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole"), "THOLE_SOAK=" + os.Getenv("THOLE_SOAK")}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {

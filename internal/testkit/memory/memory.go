@@ -11,12 +11,19 @@ import (
 // Peak is the most that this process held, in KiB, since the last reset.
 func Peak(t testing.TB, reset bool) int {
 	t.Helper()
+	return PeakOf(t, os.Getpid(), reset)
+}
+
+// PeakOf is the same of another process.
+func PeakOf(t testing.TB, pid int, reset bool) int {
+	t.Helper()
+	proc := "/proc/" + strconv.Itoa(pid)
 	if reset {
-		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		if err := os.WriteFile(proc+"/clear_refs", []byte("5"), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile("/proc/self/status")
+	text, err := os.ReadFile(proc + "/status")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package unix_test
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -23,6 +24,15 @@ func TestMain(m *testing.M) {
 		}
 		if _, err := c.Read(make([]byte, 1)); err == nil {
 			os.Exit(4) // we were served
+		}
+		os.Exit(0)
+	case "served":
+		c, err := unix.Dial(context.Background(), path)
+		if err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		if err != nil {
+			_, _ = os.Stdout.WriteString(err.Error() + " / " + thole.HintOf(err))
 		}
 		os.Exit(0)
 	case "listen":

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -32,12 +33,8 @@ func TestASandboxedPeerIsHungUpOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(self)
+		cmd := apart(exec.Command(self), flags)
 		cmd.Env = []string{"UNIX_TEST_ROLE=dial", "UNIX_TEST_PATH=" + path}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
-		if flags != 0 {
-			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		}
 		if err := cmd.Start(); err != nil {
 			if os.Getenv("CI") == "true" {
 				t.Fatal(err)
@@ -49,5 +46,58 @@ func TestASandboxedPeerIsHungUpOn(t *testing.T) {
 		if got, code := <-served, cmd.ProcessState.ExitCode(); got != (flags == 0) || (code == 4) != got {
 			t.Errorf("%s: served %v, the client ended with %d", name, got, code)
 		}
+	}
+}
+
+// apart has a program run in namespaces of its own.
+func apart(cmd *exec.Cmd, flags uintptr) *exec.Cmd {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
+	if flags != 0 {
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	}
+	return cmd
+}
+
+// TestADistantPeerLearnsWhy: a program of thole's that is hung up on because it runs in
+// a container says so, and what to do; one next to the server, or one that any other
+// server answered, does not.
+func TestADistantPeerLearnsWhy(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialled := func(path string, flags uintptr) string {
+		cmd := apart(exec.Command(self), flags)
+		cmd.Env = []string{"UNIX_TEST_ROLE=served", "UNIX_TEST_PATH=" + path}
+		out, err := cmd.Output()
+		if err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
+			t.Skip("no user namespaces here: ", err)
+		}
+		return string(out)
+	}
+	path := filepath.Join(dir(t), "s")
+	l, err := unix.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("x"))
+			_ = c.Close()
+		}
+	}()
+	if said := dialled(path, 0); said != "" {
+		t.Errorf("next to the server: %s", said)
+	}
+	if said := dialled(path, syscall.CLONE_NEWUSER|syscall.CLONE_NEWPID); !strings.Contains(said, "outside of this container") || !strings.Contains(said, "/ run the command where the server runs") {
+		t.Errorf("from a container: %q", said)
 	}
 }

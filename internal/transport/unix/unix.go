@@ -202,7 +202,8 @@ func (l *Listener) Close() (err error) {
 	return err
 }
 
-// Dial connects and proves that the listener runs under our uid.
+// Dial connects and proves that the listener runs under our uid. Ours also hang up on
+// whom they do not see among their processes; the error then says so.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
@@ -213,6 +214,9 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 		_ = c.Close()
 		return nil, thole.Errorf(thole.CodeForbidden, "connect to %s: %w", path, err).
 			WithHint("the socket is served by another user; nothing was sent")
+	}
+	if u, ok := c.(*net.UnixConn); ok && errors.Is(peercred.Neighbour(c), peercred.ErrOtherNamespace) {
+		return &distant{UnixConn: u, path: path}, nil
 	}
 	return c, nil
 }

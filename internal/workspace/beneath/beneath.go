@@ -55,6 +55,7 @@ type Stat struct {
 	Mtime int64 // nanoseconds
 	Ctime int64
 	Inode uint64
+	Links uint64 // names that the same file has
 }
 
 // ModeBits are the mode bits that are kept. Set-id bits are not: what they would
@@ -62,8 +63,8 @@ type Stat struct {
 const ModeBits = 0o1777
 
 func statOf(st *unix.Stat_t) Stat {
-	//nolint:unconvert // the mode has 16 bits on macOS
-	s := Stat{Kind: Other, Mode: uint32(st.Mode) & ModeBits, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Inode: st.Ino}
+	//nolint:unconvert // mode and count of links have 16 bits on macOS
+	s := Stat{Kind: Other, Mode: uint32(st.Mode) & ModeBits, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Inode: st.Ino, Links: uint64(st.Nlink)}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		s.Kind = File
@@ -178,6 +179,12 @@ func (d *Dir) Mkdir(name string, perm uint32) error {
 // Symlink makes a link that says target.
 func (d *Dir) Symlink(target, name string) error {
 	return fail("symlink", name, retry(func() error { return unix.Symlinkat(target, d.fd(), name) }))
+}
+
+// HardLink gives a file of another directory a second name here. A symbolic link
+// is not followed.
+func (d *Dir) HardLink(from *Dir, old, name string) error {
+	return fail("link", name, retry(func() error { return unix.Linkat(from.fd(), old, d.fd(), name, 0) }))
 }
 
 // Readlink returns what a link says.

@@ -1,8 +1,12 @@
 package beneath
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -92,4 +96,88 @@ func Guard(f *os.File) (end func() bool, ok bool) {
 		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 		return err == nil && kind == unix.F_RDLCK
 	}, true
+}
+
+// ExtentsOf are the stretches of a file that have bytes, nil if it has no hole worth
+// keeping.
+func ExtentsOf(f *os.File, size int64) (Extents, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(int(f.Fd()), &st) }); err != nil {
+		return nil, fail("stat", f.Name(), err)
+	}
+	if size < minSparse || st.Blocks*512 > size-minHole {
+		return nil, nil
+	}
+	x := Extents{}
+	for at := int64(0); at < size; {
+		from, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) || err == nil && from >= size {
+			break // a hole up to the end
+		}
+		if err != nil {
+			return nil, nil //nolint:nilerr // the file system knows none: the file is read whole
+		}
+		to, err := unix.Seek(int(f.Fd()), from, unix.SEEK_HOLE)
+		if err != nil {
+			return nil, fail("seek", f.Name(), err)
+		}
+		at = min(to, size)
+		if x = append(x, Extent{from, at - from}); len(x) >= 4*MaxExtents {
+			x = x.join()
+		}
+	}
+	_, err := unix.Seek(int(f.Fd()), 0, 0)
+	if x = x.join(); len(x) == 1 && x[0] == (Extent{0, size}) {
+		x = nil
+	}
+	return x, fail("seek", f.Name(), err)
+}
+
+const (
+	minSparse = 64 << 10 // smaller files are read whole
+	minHole   = 4 << 10
+)
+
+const userAttr = "user."
+
+// AttrsOf are the extended attributes of the user's that are kept of an open file or
+// directory, in order of names, and how many are not.
+func AttrsOf(f *os.File) (kept []Attr, left int) {
+	var names [4 << 10]byte
+	n, err := unix.Flistxattr(int(f.Fd()), names[:])
+	if n == 0 || err != nil && !errors.Is(err, unix.ERANGE) {
+		return nil, 0 // it has none, or the file system knows none
+	}
+	if err != nil {
+		return nil, 1 // more names than are kept
+	}
+	list := slices.DeleteFunc(strings.Split(string(names[:n]), "\x00"), func(s string) bool { return !strings.HasPrefix(s, userAttr) })
+	slices.Sort(list)
+	room := maxAttrBytes
+	for _, name := range list {
+		var value [maxAttrBytes]byte
+		n, err := unix.Fgetxattr(int(f.Fd()), name, value[:])
+		short := strings.TrimPrefix(name, userAttr)
+		if err != nil || n+len(short) > room || len(kept) == maxAttrs || !utf8.ValidString(short) {
+			left++
+			continue
+		}
+		room -= n + len(short)
+		kept = append(kept, Attr{short, slices.Clone(value[:n])})
+	}
+	return kept, left
+}
+
+// SetAttrs gives an open file or directory its extended attributes. A file system
+// that has no room for one, or knows none, does without.
+func SetAttrs(f *os.File, attrs []Attr) error {
+	for _, a := range attrs {
+		err := unix.Fsetxattr(int(f.Fd()), userAttr+a.Name, a.Value, 0)
+		switch {
+		case err == nil, errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOSPC), errors.Is(err, unix.E2BIG), errors.Is(err, unix.ERANGE):
+		default:
+			return fail("setxattr", f.Name(), err)
+		}
+	}
+	return nil
 }

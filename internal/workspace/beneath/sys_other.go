@@ -49,3 +49,12 @@ func (d *Dir) Path() string { return "/dev/null/unsupported" }
 
 // Guard cannot vouch for anything here.
 func Guard(*os.File) (end func() bool, ok bool) { return nil, false }
+
+// ExtentsOf finds no holes here: files are read whole.
+func ExtentsOf(*os.File, int64) (Extents, error) { return nil, nil }
+
+// AttrsOf keeps none here.
+func AttrsOf(*os.File) ([]Attr, int) { return nil, 0 }
+
+// SetAttrs sets none here.
+func SetAttrs(*os.File, []Attr) error { return nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -20,34 +21,43 @@ type Exported struct {
 	Links   int
 	Bytes   int64
 	Skipped []string // what has no place there, and files that never held still
-	// Stripped would have run a program of the agent's on this machine.
+	// Stripped would have run a program of the agent's on the reader's machine.
 	Stripped []string
 }
 
+// maxHoles is how large a file with holes may be where every byte is written.
+const maxHoles = 5 << 30
+
 // Export writes a snapshot's files below a prefix, one object each, under their
 // paths: the layout that other tools read, and that restores as a plain layer.
-// Modes and links have no place in it.
-func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix string) (x Exported, err error) {
+// Modes, holes and links have no place in it, nor has a name that a sync's own
+// objects could have: collection would take it for one of them.
+func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix string, raw bool) (x Exported, err error) {
 	prefix = strings.TrimSuffix(prefix, "/")
 	if err := objects.CheckKey(prefix); err != nil {
 		return x, err
 	}
-	return m.export(ctx, id, func(*workspace.Tree) {}, func(e workspace.Entry, body io.Reader) (bool, error) {
+	return m.export(ctx, id, raw, func(e workspace.Entry, body io.ReadCloser) (bool, error) {
 		if e.Kind != beneath.File {
 			return e.Kind == beneath.Folder, nil // keys imply directories
 		}
 		key := prefix + "/" + e.Path
-		if objects.CheckKey(key) != nil {
+		if objects.CheckKey(key) != nil || ofSnapshot(key) || e.Data != nil && e.Size > maxHoles {
 			return false, nil //nolint:nilerr // an object cannot have such a name: counted as left out
 		}
-		return true, m.cfg.Objects.Put(ctx, key, body, e.Size)
+		whole, err := e.Data.Whole(0, e.Size, func(int64, int64) (io.ReadCloser, error) { return body, nil })
+		if err != nil {
+			return false, err
+		}
+		return true, m.cfg.Objects.Put(ctx, key, whole, e.Size)
 	})
 }
 
 // ExportDir writes the files of the snapshot that a thread is at into a directory
 // that is empty or not there yet, links as they are. It follows none: directories
-// and files come first, opened name by name, and links last. No file is set-id, and
-// unless raw is set no repository has hooks or a configuration that runs something.
+// and files come first, opened name by name, and links last. No file is set-id. A
+// name that the file system takes for one that is there already, as those do that
+// know no case, is left out.
 func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string, raw bool) (s workspace.Snapshot, x Exported, err error) {
 	if s, _, err = m.cfg.Rows.Head(ctx, id); err != nil {
 		return s, x, err
@@ -63,56 +73,111 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string, 
 	if have, err := root.Names(); err != nil || len(have) > 0 {
 		return s, x, errors.Join(err, thole.Errorf(thole.CodeConflict, "%s is not empty", dir).WithHint("name a directory that is not there yet"))
 	}
-	at := &beneath.Cursor{Root: root}
-	defer at.Close()
-	var links []workspace.Entry
-	var caught *traps
-	x, err = m.export(ctx, s.ID, func(t *workspace.Tree) { caught = findTraps(t) }, func(e workspace.Entry, body io.Reader) (bool, error) {
-		if !raw && caught.drops(e) {
-			return true, nil
-		}
-		if e.Kind == beneath.Link {
-			links = append(links, e)
-			return true, nil
-		}
-		in, name, err := at.Parent(e.Path, true)
-		if err != nil {
-			return false, err
-		}
-		if e.Kind == beneath.Folder {
-			return true, in.Mkdir(name, e.Mode&0o777|0o700)
-		}
-		if !raw && caught.rewrites(e) {
-			if body, err = caught.config(e, body); err != nil {
-				return false, err
-			}
-		}
-		f, err := in.Create(name, e.Mode&0o777|0o600)
-		if err != nil {
-			return false, err
-		}
-		_, err = io.Copy(f, body)
-		return true, errors.Join(err, f.Close())
-	})
-	if err != nil {
+	to := &exportDir{root: root, at: &beneath.Cursor{Root: root}}
+	defer to.at.Close()
+	if x, err = m.export(ctx, s.ID, raw, to.put); err != nil {
 		return s, x, err
 	}
-	x.Stripped, x.Files, x.Links = caught.Stripped, x.Files-caught.files, x.Links-caught.links
-	for _, e := range links {
-		in, name, err := at.Parent(e.Path, true)
+	return s, x, to.finish(&x)
+}
+
+// exportDir is a directory that a snapshot is written to.
+type exportDir struct {
+	root           *beneath.Dir
+	at             *beneath.Cursor
+	folders, links []workspace.Entry
+}
+
+func (d *exportDir) put(e workspace.Entry, body io.ReadCloser) (bool, error) {
+	if e.Kind == beneath.Link {
+		d.links = append(d.links, e)
+		return true, nil
+	}
+	in, name, err := d.at.Parent(e.Path, true)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case e.Kind == beneath.Folder:
+		d.folders = append(d.folders, e)
+		err = in.Mkdir(name, e.Mode&0o777|0o700)
+	case e.Same != "" && d.name(e, in, name) == nil:
+	default:
+		err = d.file(e, in, name, body)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// name makes a file another name of one that was written.
+func (d *exportDir) name(e workspace.Entry, in *beneath.Dir, name string) error {
+	dir, old, err := d.root.Parent(e.Same, false)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return in.HardLink(dir, old, name)
+}
+
+func (d *exportDir) file(e workspace.Entry, in *beneath.Dir, name string, body io.Reader) error {
+	f, err := in.Create(name, e.Mode&0o777|0o600)
+	if err != nil {
+		return err
+	}
+	if e.Data != nil {
+		err = f.Truncate(e.Size)
+	}
+	if err == nil {
+		_, err = io.Copy(io.NewOffsetWriter(e.Data.Writer(f), 0), body)
+	}
+	if err == nil {
+		err = beneath.SetAttrs(f, e.Attrs)
+	}
+	if err == nil && e.Mtime != 0 {
+		err = beneath.SetTime(f, e.Mtime)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// finish writes what has to come last: links, then what directories say of themselves.
+func (d *exportDir) finish(x *Exported) error {
+	for _, e := range d.links {
+		in, name, err := d.at.Parent(e.Path, true)
 		if err == nil {
 			err = in.Symlink(e.Link, name)
 		}
+		if errors.Is(err, fs.ErrExist) {
+			x.Skipped, x.Links = append(x.Skipped, e.Path), x.Links-1
+			continue
+		}
 		if err != nil {
-			return s, x, fmt.Errorf("export %q: %w", e.Path, err)
+			return fmt.Errorf("export %q: %w", e.Path, err)
 		}
 	}
-	return s, x, nil
+	for _, e := range d.folders {
+		in, name, err := d.at.Parent(e.Path, false)
+		if err == nil && len(e.Attrs) > 0 {
+			var sub *beneath.Dir
+			if sub, err = in.Sub(name); err == nil {
+				err = errors.Join(sub.SetAttrs(e.Attrs), sub.Close())
+			}
+		}
+		if err == nil && e.Mtime != 0 {
+			err = in.Chtimes(name, e.Mtime)
+		}
+		if err != nil {
+			return fmt.Errorf("export %q: %w", e.Path, err)
+		}
+	}
+	return nil
 }
 
-// export hands every entry of a snapshot to put, directories before what is in them,
-// which says whether it has a place for it. Before that look sees them all.
-func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, look func(*workspace.Tree), put func(e workspace.Entry, body io.Reader) (bool, error)) (x Exported, err error) {
+// export hands every entry of a snapshot to put with what is stored of it,
+// directories before what is in them; put says whether it has a place for it. Unless
+// raw is set no repository has hooks or a configuration that runs something.
+func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, raw bool, put func(e workspace.Entry, body io.ReadCloser) (bool, error)) (x Exported, err error) {
 	holder := "export " + thole.NewID[string](m.cfg.Now())
 	if err := m.cfg.Rows.Pin(ctx, holder, id, m.cfg.Now().Add(restoreTime)); err != nil {
 		return x, err
@@ -126,17 +191,29 @@ func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, look func
 	if err != nil {
 		return x, err
 	}
-	look(v.tree)
+	caught := findTraps(v.tree)
+	asIs := map[string]bool{} // files that may have other names
 	for _, e := range v.tree.Entries {
 		if e.Kind == beneath.File && e.Unsettled && !e.Known {
 			x.Skipped = append(x.Skipped, e.Path)
 			continue
 		}
+		if !raw && caught.drops(e) {
+			continue
+		}
+		if !asIs[e.Same] {
+			e.Same = ""
+		}
 		body := io.NopCloser(strings.NewReader(""))
-		if e.Kind == beneath.File {
-			if body, _, err = v.Open(ctx, e.Path, 0, -1); err != nil {
-				return x, fmt.Errorf("export %q: %w", e.Path, err)
-			}
+		rewritten := !raw && caught.rewrites(e)
+		switch {
+		case rewritten:
+			e, body, err = caught.rewrite(ctx, v, e)
+		case e.Stored():
+			body, err = v.stored(ctx, e, 0, e.Bytes())
+		}
+		if err != nil {
+			return x, fmt.Errorf("export %q: %w", e.Path, err)
 		}
 		ok, err := put(e, body)
 		if err := errors.Join(err, body.Close()); err != nil {
@@ -152,8 +229,10 @@ func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, look func
 		case e.Kind == beneath.Folder:
 			continue
 		}
+		asIs[e.Path] = !rewritten
 		x.Files++
 		x.Bytes += e.Size
 	}
+	x.Stripped = caught.Stripped
 	return x, nil
 }

@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -19,7 +21,6 @@ import (
 type traps struct {
 	repositories map[string]bool // their directories
 	Stripped     []string
-	files, links int // that were left out
 }
 
 func findTraps(t *workspace.Tree) *traps {
@@ -56,13 +57,6 @@ func (t *traps) drops(e workspace.Entry) bool {
 			if what := path.Join(dir, name); !slices.Contains(t.Stripped, what) {
 				t.Stripped = append(t.Stripped, what)
 			}
-			switch e.Kind {
-			case beneath.File:
-				t.files++
-			case beneath.Link:
-				t.links++
-			case beneath.Folder:
-			}
 			return true
 		}
 		if dir == "." {
@@ -85,11 +79,15 @@ func (t *traps) isConfig(dir, name string) bool {
 
 const maxGitConfig = 1 << 20
 
-// config writes what of a repository's configuration runs nothing.
-func (t *traps) config(e workspace.Entry, body io.Reader) (io.Reader, error) {
-	text, err := io.ReadAll(io.LimitReader(body, maxGitConfig))
+// rewrite returns a repository's configuration as what of it runs nothing.
+func (t *traps) rewrite(ctx context.Context, v *View, e workspace.Entry) (workspace.Entry, io.ReadCloser, error) {
+	body, _, err := v.Open(ctx, e.Path, 0, min(e.Size, maxGitConfig))
 	if err != nil {
-		return nil, err
+		return e, nil, err
+	}
+	text, err := io.ReadAll(body)
+	if err := errors.Join(err, body.Close()); err != nil {
+		return e, nil, err
 	}
 	kept, gone := harmless(string(text))
 	if e.Size > maxGitConfig {
@@ -98,7 +96,8 @@ func (t *traps) config(e workspace.Entry, body io.Reader) (io.Reader, error) {
 	if len(gone) > 0 {
 		t.Stripped = append(t.Stripped, e.Path+": "+strings.Join(gone, ", "))
 	}
-	return strings.NewReader(kept), nil
+	e.Size, e.Data, e.Same = int64(len(kept)), nil, ""
+	return e, io.NopCloser(strings.NewReader(kept)), nil
 }
 
 // settings are what a configuration may say, by section and name.

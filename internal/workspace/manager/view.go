@@ -1,10 +1,13 @@
 package manager
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -22,6 +25,9 @@ type View struct {
 	tree     *workspace.Tree
 	at       map[string]int
 	keys     map[string]string
+
+	mu    sync.Mutex // guards what follows
+	packs []pack
 }
 
 // View opens the snapshot a thread is at.
@@ -72,7 +78,10 @@ func (v *View) info(e workspace.Entry) workspace.FileInfo {
 	f := workspace.Describe(e.Path, beneath.Stat{Kind: e.Kind, Mode: e.Mode, Size: e.Size, Mtime: e.Mtime})
 	f.ETag = `"` + e.Sum.String() + `"`
 	if e.Kind != beneath.File {
-		f.ETag, f.Modified = "", time.Time{} // neither has a time of its own
+		f.ETag = ""
+	}
+	if e.Mtime == 0 {
+		f.Modified = time.Time{} // links have none, nor have directories of older trees
 	}
 	f.Link = e.Link
 	return f
@@ -142,6 +151,45 @@ func (v *View) Open(ctx context.Context, path string, off, n int64) (io.ReadClos
 	if n == 0 {
 		return io.NopCloser(strings.NewReader("")), info, nil
 	}
-	body, err := v.store.Get(ctx, v.keys[v.tree.Objects[e.Object].ID], e.Offset+off, n)
+	body, err := e.Data.Whole(off, n, func(off, n int64) (io.ReadCloser, error) { return v.stored(ctx, e, off, n) })
 	return body, info, err
 }
+
+// stored reads what is stored of a file. A compressed pack is read whole, once for
+// files of it that are read one after the other.
+func (v *View) stored(ctx context.Context, e workspace.Entry, off, n int64) (io.ReadCloser, error) {
+	o := v.tree.Objects[e.Object]
+	if o.Plain == 0 {
+		return v.store.Get(ctx, v.keys[o.ID], e.Offset+off, n)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := slices.IndexFunc(v.packs, func(p pack) bool { return p.id == o.ID })
+	if i < 0 {
+		body, err := v.store.Get(ctx, v.keys[o.ID], 0, -1)
+		if err != nil {
+			return nil, err
+		}
+		defer body.Close()
+		data, err := io.ReadAll(io.LimitReader(body, o.Size+1))
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeUnavailable, "read pack: %w", err)
+		}
+		if data, err = o.Expand(data); err != nil {
+			return nil, err
+		}
+		if len(v.packs) == packsKept {
+			v.packs = v.packs[1:]
+		}
+		i, v.packs = len(v.packs), append(v.packs, pack{o.ID, data})
+	}
+	return io.NopCloser(bytes.NewReader(v.packs[i].plain[e.Offset+off:][:n])), nil
+}
+
+// pack is a pack that was read last, packsKept how many a view keeps.
+type pack struct {
+	id    string
+	plain []byte
+}
+
+const packsKept = 3

@@ -2,22 +2,24 @@ package side
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
 	"github.com/tholehq/thole/internal/objects"
-	"github.com/tholehq/thole/internal/provider/snapshot"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // databases are the SQLite files of a directory that have a log next to them: the
 // newest rows are there, so the files only mean something together. While their
-// owner may write they are copied through SQLite; the log is then part of the
-// copy.
+// owner may write they are copied together, and SQLite makes one file of the copy.
 type databases map[string]bool
 
 var sidecars = []string{"-wal", "-journal", "-shm"}
@@ -101,7 +103,13 @@ func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (workspace.Entr
 	}
 	before := looks()
 	start := s.local.cfg.Now().UnixNano()
-	copied, err := copyDatabase(s.ctx, filepath.Join(s.local.cfg.Dir, path))
+	if start-before[0].Ctime < granularity && start > before[0].Ctime {
+		return workspace.Entry{}, errChanging // a further write may leave the same stamp
+	}
+	copied, err := copyDatabase(s.ctx, dir, name)
+	if after := looks(); err == nil && (after[0] != before[0] || after[2] != before[2]) {
+		err = errors.Join(errChanging, os.RemoveAll(copied))
+	}
 	if err != nil {
 		if s.ctx.Err() != nil {
 			return workspace.Entry{}, err
@@ -119,6 +127,10 @@ func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (workspace.Entr
 		return workspace.Entry{}, err
 	}
 	e.Mode, e.Mtime = before[0].Mode, before[0].Mtime
+	if f, err := dir.Open(name); err == nil {
+		e.Attrs = s.keepAttrs(beneath.AttrsOf(f))
+		f.Close()
+	}
 	if after := looks(); after == before && start-before[0].Ctime > granularity && start-before[1].Ctime > granularity {
 		for i, end := range []string{"", "-wal", "-journal"} {
 			if before[i] != (beneath.Stat{}) {
@@ -129,17 +141,80 @@ func (s *scan) readDatabase(dir *beneath.Dir, name, path string) (workspace.Entr
 	return e, nil
 }
 
-// copyDatabase copies one database into a directory of its own.
-func copyDatabase(ctx context.Context, path string) (string, error) {
-	to, err := os.MkdirTemp("", "thole-db-")
+// copyDatabase copies one database into a directory of its own, with what its log
+// holds. SQLite sees only the copy: it goes by paths and follows links, and an agent
+// lays them. The caller sees to it that the database and
+// its journal did not change meanwhile; a log may have grown, but not begun again.
+func copyDatabase(ctx context.Context, dir *beneath.Dir, name string) (_ string, err error) {
+	at, err := os.MkdirTemp("", "thole-db-")
 	if err != nil {
 		return "", err
 	}
-	name := filepath.Base(path)
-	if err := snapshot.Copy(ctx, filepath.Dir(path), to, func(rel string) bool { return rel != name }); err != nil {
-		return "", errors.Join(err, os.RemoveAll(to))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(at))
+		}
+	}()
+	to, err := beneath.Open(at)
+	if err != nil {
+		return "", err
 	}
-	return to, nil
+	defer to.Close()
+	most := int64(0)
+	for _, part := range []string{name, name + "-wal", name + "-journal"} {
+		if err := dir.CopyFile(ctx, part, to, part); part != name && gone(err) {
+			continue
+		} else if err != nil {
+			return "", err
+		}
+		st, err := to.Lstat(part)
+		if err != nil {
+			return "", err
+		}
+		most += st.Size
+	}
+	if logHead(dir, name+"-wal") != logHead(to, name+"-wal") {
+		return "", errChanging
+	}
+	if err := settleDatabase(ctx, filepath.Join(at, name)); err != nil {
+		return "", err
+	}
+	// A page far beyond the end costs an agent nothing, and us its distance.
+	if st, err := to.Lstat(name); err != nil || st.Size > most {
+		return "", errors.Join(err, errors.New("the database is larger than its parts"))
+	}
+	return at, nil
+}
+
+// settleDatabase lets SQLite bring a database of our own up to date by its logs.
+func settleDatabase(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	var tables int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return err
+	}
+	var busy, frames, moved int
+	if err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err != nil {
+		return err
+	}
+	if busy != 0 {
+		return errors.New("its log is in use")
+	}
+	return nil
+}
+
+// logHead is the beginning of a write-ahead log, which differs each time that one begins.
+func logHead(dir *beneath.Dir, name string) (head [32]byte) {
+	if f, err := dir.Open(name); err == nil {
+		_, _ = io.ReadFull(f, head[:])
+		f.Close()
+	}
+	return head
 }
 
 // readCopy places a copy that nobody else writes.
@@ -160,7 +235,8 @@ func (s *scan) readCopy(dir *beneath.Dir, name, path string) (workspace.Entry, e
 			return workspace.Entry{}, err
 		}
 		e.Sum = objects.SumOf(buf)
-		return e, s.placeSmall(&e, buf)
+		s.placeSmall(&e, buf)
+		return e, nil
 	}
 	kept := s.req.Copy
 	s.req.Copy = true // the copy goes away; its bytes must be in the stage

@@ -51,7 +51,7 @@ func (x *index) entry(path string, st beneath.Stat) (workspace.Entry, bool) {
 }
 
 func indexFile(dir string, name objects.Sum) string {
-	return filepath.Join(dir, "index-"+name.String())
+	return filepath.Join(dir, "index-2-"+name.String())
 }
 
 // save writes the index and drops those of other trees than it and keep.
@@ -68,6 +68,7 @@ func (x *index) save(dir string, encodedTree []byte, keep objects.Sum) error {
 		b = binary.AppendVarint(b, st.Mtime)
 		b = binary.AppendVarint(b, st.Ctime)
 		b = binary.AppendUvarint(b, st.Inode)
+		b = binary.AppendUvarint(b, st.Links)
 	}
 	sum := objects.SumOf(b)
 	if err := atomicfile.Write(indexFile(dir, x.name), append(sum[:], b...), 0o600); err != nil {
@@ -100,7 +101,7 @@ func loadIndex(dir string, name objects.Sum) *index {
 	stats := make(map[string]beneath.Stat, len(t.Entries))
 	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
 		path := string(r.bytes())
-		stats[path] = beneath.Stat{Kind: beneath.File, Mode: uint32(r.uvarint()), Size: r.varint(), Mtime: r.varint(), Ctime: r.varint(), Inode: r.uvarint()}
+		stats[path] = beneath.Stat{Kind: beneath.File, Mode: uint32(r.uvarint()), Size: r.varint(), Mtime: r.varint(), Ctime: r.varint(), Inode: r.uvarint(), Links: r.uvarint()}
 	}
 	if r.err != nil {
 		return nil

@@ -49,11 +49,14 @@ func (a *laying) run() error {
 			return err
 		}
 	}
-	files, links, err := a.decide()
+	files, names, links, err := a.decide()
 	if err != nil {
 		return err
 	}
 	if err := a.files(files); err != nil {
+		return err
+	}
+	if err := a.linkNames(names); err != nil {
 		return err
 	}
 	at := &beneath.Cursor{Root: a.root}
@@ -73,8 +76,18 @@ func (a *laying) run() error {
 			continue
 		}
 		dir, name, err := at.Parent(a.path(e), false)
+		if err == nil && len(e.Attrs) > 0 {
+			var sub *beneath.Dir
+			if sub, err = dir.Sub(name); err == nil {
+				err = errors.Join(sub.SetAttrs(e.Attrs), sub.Close())
+			}
+		}
 		if err == nil {
 			err = dir.Chmod(name, mode&beneath.ModeBits)
+		}
+		if err == nil && e.Mtime != 0 {
+			a.times = append(a.times, dirTime{a.path(e), e.Mtime})
+			err = dir.Chtimes(name, e.Mtime)
 		}
 		if err != nil {
 			return refused(a.path(e), err)
@@ -98,12 +111,21 @@ func (a *laying) clearMirror() error {
 }
 
 // decide makes the directories and room for what will be written, and returns
-// the files and links to write.
-func (a *laying) decide() (files, links []workspace.Entry, err error) {
+// the files to write, the other names that they have, and the links.
+func (a *laying) decide() (files []workspace.Entry, names []link, links []workspace.Entry, err error) {
 	at := &beneath.Cursor{Root: a.root}
 	defer at.Close()
 	skipped := ""
+	first := map[string]string{} // files of several names, and where they are written
 	for _, e := range a.tree.Entries {
+		if e.Same != "" {
+			first[e.Same] = ""
+		}
+	}
+	for _, e := range a.tree.Entries {
+		if err := a.ctx.Err(); err != nil {
+			return nil, nil, nil, err
+		}
 		path := a.path(e)
 		if skipped != "" && beneath.Within(path, []string{skipped}) {
 			continue
@@ -113,11 +135,11 @@ func (a *laying) decide() (files, links []workspace.Entry, err error) {
 		}
 		dir, name, err := at.Parent(path, false)
 		if err != nil {
-			return nil, nil, refused(path, err)
+			return nil, nil, nil, refused(path, err)
 		}
 		st, err := dir.Lstat(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		exists := err == nil
 		if exists && e.Kind == beneath.Folder && st.Kind == beneath.Folder {
@@ -126,7 +148,7 @@ func (a *laying) decide() (files, links []workspace.Entry, err error) {
 				a.modes[path] = e.Mode
 			}
 			if err := dir.Chmod(name, st.Mode|0o700); err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			continue
 		}
@@ -136,26 +158,33 @@ func (a *laying) decide() (files, links []workspace.Entry, err error) {
 		}
 		if exists {
 			if st.Kind == beneath.Folder && a.layer != workspace.SessionOverlay && workspace.Overlaps(path, a.protected) {
-				return nil, nil, thole.Errorf(thole.CodeInvalid, "%q would replace a protected path", path)
+				return nil, nil, nil, thole.Errorf(thole.CodeInvalid, "%q would replace a protected path", path)
 			}
 			at.Forget(path)
 			if err := dir.RemoveAll(name); err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 		}
 		switch e.Kind {
 		case beneath.Folder:
 			a.modes[path] = e.Mode
 			if err := dir.Mkdir(name, 0o700); err != nil {
-				return nil, nil, fmt.Errorf("%q: %w", path, err)
+				return nil, nil, nil, fmt.Errorf("%q: %w", path, err)
 			}
 		case beneath.Link:
 			links = append(links, e)
 		case beneath.File:
+			file := cmp.Or(e.Same, e.Path)
+			if to, several := first[file]; to != "" {
+				names = append(names, link{e, to})
+				continue
+			} else if several {
+				first[file] = path
+			}
 			files = append(files, e)
 		}
 	}
-	return files, links, nil
+	return files, names, links, nil
 }
 
 // wins reports whether this layer's entry replaces what is there.
@@ -207,7 +236,7 @@ func (a *laying) files(files []workspace.Entry) error {
 	w := &writer{laying: a, ctx: a.ctx, at: &beneath.Cursor{Root: a.root}}
 	defer w.at.Close()
 	for _, e := range empty {
-		if err := w.write(e, strings.NewReader("")); err != nil {
+		if err := w.writeBytes(e, nil); err != nil {
 			return errors.Join(err, group.Wait())
 		}
 	}

@@ -93,8 +93,9 @@ type stage struct {
 // source is where an object's bytes are until they are pushed.
 type source struct {
 	object workspace.Object
-	staged string // a file in the stage, or
-	path   string // a file in the workspace, which may still change
+	staged string          // a file in the stage, or
+	path   string          // a file in the workspace, which may still change
+	data   beneath.Extents // of the latter
 }
 
 func (l *Local) dropStage() error {

@@ -1,15 +1,14 @@
 package side
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"hash"
 	"os"
 	"path/filepath"
 
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -21,14 +20,14 @@ const (
 	manyThin = 16
 )
 
-// packer writes small files one after the other into packs. A pack's name is
-// known when it is full; until then it goes by its number.
+// packer puts small files one after the other into packs, and compresses full ones
+// while the next is filled. A pack's name is known then; until it is, it goes by its
+// number.
 type packer struct {
-	dir  string
-	file *os.File
-	sum  hash.Hash
-	size int64
-	done []packed
+	dir   string
+	plain []byte
+	done  []*packed
+	work  errgroup.Group
 }
 
 type packed struct {
@@ -37,59 +36,47 @@ type packed struct {
 	file   string
 }
 
+func newPacker(dir string) *packer {
+	p := &packer{dir: dir}
+	p.work.SetLimit(2) // each has a pack in memory
+	return p
+}
+
 func (p *packer) number() string { return fmt.Sprintf("pack %d", len(p.done)) }
 
 // add appends data and says where it is.
-func (p *packer) add(data []byte) (workspace.Object, int64, error) {
-	if p.size > 0 && p.size+int64(len(data)) > packSize {
-		if err := p.finish(); err != nil {
-			return workspace.Object{}, 0, err
-		}
+func (p *packer) add(data []byte) (workspace.Object, int64) {
+	if len(p.plain) > 0 && len(p.plain)+len(data) > packSize {
+		p.finish()
 	}
-	if p.file == nil {
-		f, err := os.OpenFile(filepath.Join(p.dir, p.number()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			return workspace.Object{}, 0, err
-		}
-		p.file, p.sum, p.size = f, sha256.New(), 0
-	}
-	if _, err := p.file.Write(data); err != nil {
-		return workspace.Object{}, 0, err
-	}
-	p.sum.Write(data)
-	off := p.size
-	p.size += int64(len(data))
-	return workspace.Object{ID: p.number()}, off, nil
+	off := len(p.plain)
+	p.plain = append(p.plain, data...)
+	return workspace.Object{ID: p.number()}, int64(off)
 }
 
-func (p *packer) finish() error {
-	o := workspace.Object{ID: objects.Sum(p.sum.Sum(nil)).String(), Size: p.size}
-	name := p.file.Name()
-	err := p.file.Close()
-	p.done = append(p.done, packed{p.number(), o, name})
-	p.file, p.size = nil, 0
-	return err
+func (p *packer) finish() {
+	done, plain := &packed{number: p.number(), file: filepath.Join(p.dir, p.number())}, p.plain
+	p.done, p.plain = append(p.done, done), nil
+	p.work.Go(func() error {
+		stored, compressed := workspace.Compress(plain)
+		done.object = workspace.Object{ID: objects.SumOf(stored).String(), Size: int64(len(stored))}
+		if compressed {
+			done.object.Plain = int64(len(plain))
+		}
+		return os.WriteFile(done.file, stored, 0o600)
+	})
 }
 
 // close ends the last pack and returns all of them.
-func (p *packer) close() ([]packed, error) {
-	if p.file == nil {
-		return p.done, nil
+func (p *packer) close() ([]*packed, error) {
+	if len(p.plain) > 0 {
+		p.finish()
 	}
-	err := p.finish()
-	return p.done, err
-}
-
-// abandon releases what an ended scan holds.
-func (p *packer) abandon() error {
-	if p.file == nil {
-		return nil
-	}
-	return p.file.Close()
+	return p.done, p.work.Wait()
 }
 
 // placePacked gives packs their names in the tree.
-func (s *scan) placePacked(done []packed) {
+func (s *scan) placePacked(done []*packed) {
 	for _, p := range done {
 		if n, ok := s.numbers[p.number]; ok {
 			s.tree.Objects[n] = p.object
@@ -107,17 +94,17 @@ func (s *scan) repack(root *beneath.Dir) error {
 	live := map[int]int64{}
 	for _, e := range s.tree.Entries {
 		if e.Stored() {
-			live[e.Object] += e.Size
+			live[e.Object] += e.Bytes()
 		}
 	}
 	var thin []string
 	for i, o := range s.tree.Objects {
-		if o.Size == 0 || o.Size > packSize+smallFile || len(o.Parts) > 0 {
+		if o.Size == 0 || o.Bytes() > packSize+smallFile || len(o.Parts) > 0 {
 			continue // written by this scan, or one large file
 		}
-		if 2*live[i] < o.Size {
+		if 2*live[i] < o.Bytes() {
 			s.worn[o.ID] = true
-		} else if o.Size < thinPack {
+		} else if o.Bytes() < thinPack {
 			thin = append(thin, o.ID)
 		}
 	}
@@ -130,8 +117,11 @@ func (s *scan) repack(root *beneath.Dir) error {
 		return nil
 	}
 	for i, e := range s.tree.Entries {
-		if !e.Stored() || e.Unsettled || e.Size > smallFile || !s.worn[s.tree.Objects[e.Object].ID] {
+		if !e.Stored() || e.Unsettled || e.Bytes() > smallFile || !s.worn[s.tree.Objects[e.Object].ID] {
 			continue
+		}
+		if err := s.ctx.Err(); err != nil {
+			return err
 		}
 		again, err := s.readPath(root, e.Path)
 		if err != nil || again.Sum != e.Sum {

@@ -103,9 +103,13 @@ func (l *Local) pushPart(ctx context.Context, root *beneath.Dir, src source, off
 		return "", err
 	}
 	defer f.Close()
-	etag, err := l.put(ctx, link, p.Size, func() (io.Reader, error) { return io.NewSectionReader(f, off, p.Size), nil })
+	data := io.ReaderAt(f)
+	if src.staged == "" {
+		data = src.data.Reader(f)
+	}
+	etag, err := l.put(ctx, link, p.Size, func() (io.Reader, error) { return io.NewSectionReader(data, off, p.Size), nil })
 	if err != nil && src.staged == "" && ctx.Err() == nil {
-		if sum, sumErr := sumSection(f, off, p.Size); sumErr != nil || sum != p.Sum {
+		if sum, sumErr := sumSection(data, off, p.Size); sumErr != nil || sum != p.Sum {
 			return "", errChanging
 		}
 	}
@@ -130,7 +134,7 @@ func (s source) open(root *beneath.Dir) (*os.File, error) {
 	return nil, err
 }
 
-func sumSection(f *os.File, off, n int64) (objects.Sum, error) {
+func sumSection(f io.ReaderAt, off, n int64) (objects.Sum, error) {
 	h := sha256.New()
 	if copied, err := io.Copy(h, io.NewSectionReader(f, off, n)); err != nil || copied != n {
 		return objects.Sum{}, errors.Join(err, errChanging)

@@ -3,7 +3,6 @@ package side
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -71,13 +70,17 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (workspace.Entry, error
 		}
 	}
 	e := workspace.Entry{Path: path, Kind: beneath.File, Mode: before.Mode, Mtime: before.Mtime, Size: before.Size}
-	place, err := s.take(f, &e)
+	var place func()
+	if e.Data, err = beneath.ExtentsOf(f, e.Size); err == nil {
+		place, err = s.take(f, &e)
+	}
 	if unguard() {
 		sure = true
 	}
 	if err != nil {
 		return workspace.Entry{}, err
 	}
+	attrs, left := beneath.AttrsOf(f)
 	after, err := beneath.StatFile(f)
 	if err != nil {
 		return workspace.Entry{}, err
@@ -93,9 +96,8 @@ func (s *scan) read(dir *beneath.Dir, name, path string) (workspace.Entry, error
 		s.once[path] = once
 		return workspace.Entry{}, errChanging
 	}
-	if err := place(); err != nil {
-		return workspace.Entry{}, err
-	}
+	place()
+	e.Attrs = s.keepAttrs(attrs, left)
 	s.stats[path] = before
 	return e, nil
 }
@@ -106,25 +108,23 @@ type reading struct {
 	sum  objects.Sum
 }
 
-// take reads a file to its end and returns what places its bytes.
-func (s *scan) take(f *os.File, e *workspace.Entry) (place func() error, err error) {
-	if e.Size <= smallFile {
-		buf := s.buffer(e.Size)
-		if _, err := io.ReadFull(f, buf); err != nil {
+// take reads a file to its end, without its holes, and returns what places its bytes.
+func (s *scan) take(f *os.File, e *workspace.Entry) (place func(), err error) {
+	data := e.Data.Reader(f)
+	if e.Bytes() <= smallFile {
+		buf := s.buffer(e.Bytes())
+		if n, err := data.ReadAt(buf, 0); n < len(buf) {
 			return nil, changing(err)
 		}
 		e.Sum = objects.SumOf(buf)
-		return func() error { return s.placeSmall(e, buf) }, nil
+		return func() { s.placeSmall(e, buf) }, nil
 	}
-	o, staged, err := s.readLarge(f, e.Size)
+	o, staged, err := s.readLarge(data, e.Bytes())
 	if err != nil {
 		return nil, err
 	}
 	e.Sum, err = objects.ParseSum(o.ID)
-	return func() error {
-		s.placeLarge(e, o, source{object: o, staged: staged, path: e.Path})
-		return nil
-	}, err
+	return func() { s.placeLarge(e, o, source{object: o, staged: staged, path: e.Path, data: e.Data}) }, err
 }
 
 // changing turns a file that ended early into one that changes.
@@ -135,17 +135,13 @@ func changing(err error) error {
 	return err
 }
 
-func (s *scan) placeSmall(e *workspace.Entry, data []byte) error {
+func (s *scan) placeSmall(e *workspace.Entry, data []byte) {
 	if s.packs == nil || len(data) == 0 || s.reuse(e) {
-		return nil
+		return
 	}
-	o, off, err := s.packs.add(data)
-	if err != nil {
-		return fmt.Errorf("write pack: %w", err)
-	}
+	o, off := s.packs.add(data)
 	e.Object, e.Offset = s.number(o), off
 	s.fresh[e.Sum] = *e
-	return nil
 }
 
 func (s *scan) placeLarge(e *workspace.Entry, o workspace.Object, src source) {
@@ -159,7 +155,7 @@ func (s *scan) placeLarge(e *workspace.Entry, o workspace.Object, src source) {
 
 // reuse points an entry to bytes that this scan, or the base, has already.
 func (s *scan) reuse(e *workspace.Entry) bool {
-	if have, ok := s.fresh[e.Sum]; ok && have.Size == e.Size {
+	if have, ok := s.fresh[e.Sum]; ok && have.Bytes() == e.Bytes() {
 		e.Object, e.Offset = have.Object, have.Offset
 		return true
 	}
@@ -172,7 +168,7 @@ func (s *scan) reuse(e *workspace.Entry) bool {
 		}
 	}
 	have, ok := s.old[e.Sum]
-	if !ok || have.Size != e.Size || s.worn[s.base.tree.Objects[have.Object].ID] {
+	if !ok || have.Bytes() != e.Bytes() || s.worn[s.base.tree.Objects[have.Object].ID] {
 		return false
 	}
 	e.Object, e.Offset = s.number(s.base.tree.Objects[have.Object]), have.Offset
@@ -188,7 +184,7 @@ func (s *scan) buffer(n int64) []byte {
 }
 
 // readLarge sums a large file by parts and, when asked to, copies it aside.
-func (s *scan) readLarge(f *os.File, size int64) (workspace.Object, string, error) {
+func (s *scan) readLarge(f io.ReaderAt, size int64) (workspace.Object, string, error) {
 	var aside *os.File
 	staged := ""
 	if s.req.Copy && s.packs != nil {

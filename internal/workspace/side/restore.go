@@ -87,6 +87,7 @@ type restore struct {
 	readOnly  []string
 	result    workspace.RestoreResult
 
+	times    []dirTime
 	registry map[string]bool // paths of the template
 	session  *index          // of the session layer, for the scans to come
 }
@@ -122,7 +123,29 @@ func (r *restore) run() error {
 	if err := r.claim(); err != nil {
 		return err
 	}
+	r.stamp()
 	return r.remember()
+}
+
+type dirTime struct {
+	path  string
+	mtime int64
+}
+
+// stamp gives directories their times once more, because what came after their layer
+// may have moved them. Those that cannot be reached were not changed either.
+func (r *restore) stamp() {
+	at := &beneath.Cursor{Root: r.root}
+	defer at.Close()
+	for _, d := range r.times {
+		dir, name, err := at.Parent(d.path, false)
+		if err != nil {
+			continue
+		}
+		if st, err := dir.Lstat(name); err == nil && st.Kind == beneath.Folder && st.Mtime != d.mtime {
+			_ = dir.Chtimes(name, d.mtime)
+		}
+	}
 }
 
 // claim makes the mount points directories.

@@ -31,9 +31,10 @@ func (l *Local) Scan(ctx context.Context, req workspace.ScanRequest) (workspace.
 	}
 	l.staged = st
 	s := newScan(ctx, l, req, base)
-	s.packs = &packer{dir: st.dir}
+	s.packs = newPacker(st.dir)
 	if err := s.run(); err != nil {
-		return workspace.ScanResult{}, errors.Join(err, s.packs.abandon(), l.dropStage())
+		_ = s.packs.work.Wait() // what it writes goes with the stage
+		return workspace.ScanResult{}, errors.Join(err, l.dropStage())
 	}
 	for _, src := range s.sources {
 		st.sources[src.object.ID] = src
@@ -84,7 +85,7 @@ func (s *scan) sameEntry(a, b workspace.Entry) bool {
 		}
 		a.Object = b.Object
 	}
-	return a == b
+	return a.Equal(b)
 }
 
 // scan is one pass over the workspace.
@@ -110,6 +111,8 @@ type scan struct {
 	skipped   int
 	unsettled []string
 	lent      []lent // the innermost last
+	linked    bool   // a file has several names
+	attrs     int    // bytes of extended attributes
 }
 
 func newScan(ctx context.Context, l *Local, req workspace.ScanRequest, base *index) *scan {
@@ -140,10 +143,13 @@ func (s *scan) run() (err error) {
 		}
 		s.placePacked(done)
 	}
+	s.joinNames()
 	for _, e := range s.tree.Entries {
 		if e.Kind == beneath.File {
 			s.files++
-			s.bytes += e.Size
+			if e.Same == "" {
+				s.bytes += e.Bytes()
+			}
 		}
 	}
 	return nil
@@ -193,16 +199,12 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, fs.ErrInvalid)
 }
 
-// maxNesting is how deep directories may nest. Programs that go by paths end there
-// too; each level costs an open directory and a longer path in the tree.
-const maxNesting = 2048
-
 func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	if strings.Count(prefix, "/") > maxNesting {
-		return thole.Errorf(thole.CodeUnsupported, "directories nest deeper than %d levels below %.40q", maxNesting, prefix).WithHint("remove or move them")
+	if strings.Count(prefix, "/") > workspace.MaxNesting {
+		return thole.Errorf(thole.CodeUnsupported, "directories nest deeper than %d levels below %.40q", workspace.MaxNesting, prefix).WithHint("remove or move them")
 	}
 	names, err := dir.Names()
 	if err != nil {
@@ -258,7 +260,7 @@ func (s *scan) entry(dir *beneath.Dir, name, path string, database bool) (*benea
 			return nil, err
 		}
 		s.lend(path, loan)
-		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode})
+		s.tree.Entries = append(s.tree.Entries, workspace.Entry{Path: path, Kind: beneath.Folder, Mode: st.Mode, Mtime: st.Mtime, Attrs: s.keepAttrs(sub.Attrs())})
 		return sub, nil
 	case beneath.Link:
 		target, err := dir.Readlink(name)
@@ -267,6 +269,7 @@ func (s *scan) entry(dir *beneath.Dir, name, path string, database bool) (*benea
 		}
 		return nil, err
 	case beneath.File:
+		s.linked = s.linked || st.Links > 1
 		if database {
 			return nil, s.database(dir, name, path, st)
 		}
@@ -304,6 +307,7 @@ func (s *scan) keep(e workspace.Entry, st beneath.Stat) {
 	if e.Stored() {
 		e.Object = s.number(s.base.tree.Objects[e.Object])
 	}
+	e.Same = "" // it may be the first of its names by now
 	s.tree.Entries = append(s.tree.Entries, e)
 	s.stats[e.Path] = st
 }
@@ -368,7 +372,7 @@ func (s *scan) mark(path string) workspace.Entry {
 				if e.Stored() {
 					e.Object = s.number(s.base.tree.Objects[e.Object])
 				}
-				e.Unsettled, e.Known = true, true
+				e.Unsettled, e.Known, e.Same = true, true, ""
 				return e
 			}
 		}

@@ -21,7 +21,6 @@ type writer struct {
 	*laying
 	ctx context.Context
 	at  *beneath.Cursor
-	buf []byte
 }
 
 // object reads an object once, from the first byte needed to the last, and
@@ -32,7 +31,7 @@ func (w *writer) object(o workspace.Object, list []workspace.Entry) error {
 	if !ok {
 		return thole.Errorf(thole.CodeInvalid, "no link to object %s", o.ID)
 	}
-	if o.Size > packSize+smallFile {
+	if o.Bytes() > packSize+smallFile {
 		for _, e := range list {
 			if err := w.large(o, link, e); err != nil {
 				return err
@@ -42,21 +41,24 @@ func (w *writer) object(o workspace.Object, list []workspace.Entry) error {
 	}
 	first, end := list[0].Offset, int64(0)
 	for _, e := range list {
-		end = max(end, e.Offset+e.Size)
+		end = max(end, e.Offset+e.Bytes())
 	}
-	if int64(cap(w.buf)) < end-first {
-		w.buf = make([]byte, end-first)
+	if o.Plain > 0 { // it can only be read from its beginning
+		first, end = 0, o.Size
 	}
-	data := w.buf[:end-first]
+	data := make([]byte, end-first)
 	err := w.local.get(w.ctx, link, first, end-first, func(r io.Reader) error {
 		_, err := io.ReadFull(r, data)
 		return err
 	})
+	if err == nil {
+		data, err = o.Expand(data)
+	}
 	if err != nil {
 		return fmt.Errorf("read object: %w", err)
 	}
 	for _, e := range list {
-		part := data[e.Offset-first:][:e.Size]
+		part := data[e.Offset-first:][:e.Bytes()]
 		if !e.Sum.IsZero() && objects.SumOf(part) != e.Sum {
 			return damaged(w.path(e))
 		}
@@ -84,6 +86,11 @@ func (w *writer) create(e workspace.Entry) (*os.File, error) {
 			f, err = dir.Create(name, 0o600)
 		}
 	}
+	if err == nil && e.Data != nil {
+		if err = f.Truncate(e.Size); err != nil {
+			f.Close()
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", w.path(e), err)
 	}
@@ -96,7 +103,10 @@ func (w *writer) finish(f *os.File, e workspace.Entry) error {
 	if e.Mode&0o1000 != 0 {
 		mode |= fs.ModeSticky
 	}
-	err := f.Chmod(mode)
+	err := beneath.SetAttrs(f, e.Attrs)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
 	if err == nil {
 		err = beneath.SetTime(f, e.Mtime)
 	}
@@ -106,7 +116,7 @@ func (w *writer) finish(f *os.File, e workspace.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.result.Files++
-	w.result.Bytes += e.Size
+	w.result.Bytes += e.Bytes()
 	return nil
 }
 
@@ -115,18 +125,7 @@ func (w *writer) writeBytes(e workspace.Entry, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(data); err != nil {
-		return errors.Join(fmt.Errorf("%q: %w", w.path(e), err), f.Close())
-	}
-	return w.finish(f, e)
-}
-
-func (w *writer) write(e workspace.Entry, r io.Reader) error {
-	f, err := w.create(e)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(f, r); err != nil {
+	if _, err := e.Data.Writer(f).WriteAt(data, 0); err != nil {
 		return errors.Join(fmt.Errorf("%q: %w", w.path(e), err), f.Close())
 	}
 	return w.finish(f, e)
@@ -145,14 +144,14 @@ func (w *writer) large(o workspace.Object, link objects.Link, e workspace.Entry)
 		}
 	}()
 	parts := o.Parts
-	if len(parts) == 0 || e.Size != o.Size {
-		parts = []workspace.PartSum{{Size: e.Size, Sum: e.Sum}}
+	if len(parts) == 0 || e.Bytes() != o.Size {
+		parts = []workspace.PartSum{{Size: e.Bytes(), Sum: e.Sum}}
 	}
 	off := int64(0)
 	for _, p := range parts {
 		err := w.local.get(w.ctx, link, e.Offset+off, p.Size, func(r io.Reader) error {
 			h := sha256.New()
-			n, err := io.Copy(io.MultiWriter(io.NewOffsetWriter(f, off), h), io.LimitReader(r, p.Size))
+			n, err := io.Copy(io.MultiWriter(io.NewOffsetWriter(e.Data.Writer(f), off), h), io.LimitReader(r, p.Size))
 			if err == nil && n != p.Size {
 				err = io.ErrUnexpectedEOF
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -23,7 +24,7 @@ func main() {
 	}
 	// A server that is never asked: it only says what it would answer.
 	s, err := httpapi.New(httpapi.Config{
-		Threads: struct{ thread.Service }{}, Index: struct{ httpapi.Index }{}, Keys: struct{ httpapi.Keys }{}, Sessions: &session.Manager{},
+		Threads: struct{ thread.Service }{}, Index: &store.Index{}, Keys: &store.Idempotency{}, Sessions: &session.Manager{},
 		Guard: guard.New(guard.Config{}), Providers: func() []provider.Info { return nil }, Metrics: http.NotFoundHandler(), Version: "1",
 	})
 	if err != nil {

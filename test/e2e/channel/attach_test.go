@@ -13,6 +13,7 @@ import (
 // A terminal on a server that is not ours, held by its address and process. The
 // server dies, and the session with it.
 func TestAttachToAnEndpoint(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	addr := "unix://" + d.path("s")
 	server := exec.Command(d.codex, "app-server", "--listen", addr)

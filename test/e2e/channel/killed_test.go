@@ -217,6 +217,7 @@ func (h *host) deliver(t *testing.T, kill string) []string {
 // real Codex thread to the end of the delivered turn; the commands and the next
 // daemon carry on, and the result is one turn.
 func TestDaemonKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	trace := h.deliver(t, "")
 	for _, at := range trace {

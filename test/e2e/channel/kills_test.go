@@ -93,9 +93,9 @@ func (s *storm) must(method string, params, result any) {
 	}
 }
 
-func (s *storm) session() (found wire.Session) {
+func (s *storm) session() (found wire.CodexSession) {
 	s.t.Helper()
-	var list []wire.Session
+	var list []wire.CodexSession
 	s.must(wire.SessionList, wire.SessionListParams{}, &list)
 	for _, a := range list {
 		if a.ThreadID == s.thread {
@@ -106,7 +106,7 @@ func (s *storm) session() (found wire.Session) {
 }
 
 // open asks for a session, as codex run does for its terminal.
-func (s *storm) open() (a wire.Session, err error) {
+func (s *storm) open() (a wire.CodexSession, err error) {
 	err = s.ask(wire.SessionOpen, wire.SessionOpenParams{
 		CodexHome: s.path("codex"), ThreadID: s.thread, Dir: s.dir, Program: s.codex, Env: s.env(), ClientPID: os.Getpid(), Trust: "trusted-all", Kind: "owned",
 	}, &a)
@@ -378,7 +378,7 @@ func TestKillsLoseAndDoubleNothing(t *testing.T) {
 		t.Errorf("check: %v: %s", err, out)
 	}
 	a := s.session()
-	s.must(wire.SessionLeave, wire.SessionParams{SessionID: a.ID}, new(wire.Session))
+	s.must(wire.SessionLeave, wire.SessionParams{SessionID: a.ID}, new(wire.CodexSession))
 	poll.Until(t, "the end of every server", func() bool { return len(s.running()) == 0 })
 	if soak && !t.Failed() {
 		page := killsPage + fmt.Sprintf("| %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n\nLast run: %s, %s.\n", seed, n, s.kills["daemon"], s.kills["server"], s.kills["launcher"],

@@ -17,6 +17,7 @@ import (
 // A result for a thread that does not exist is held, and the submitter learns of it at
 // once.
 func TestUnknownOwnThreadIsHeld(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	var j struct {
 		JobID    string `json:"job_id"`
@@ -52,6 +53,7 @@ func TestUnknownOwnThreadIsHeld(t *testing.T) {
 // A thread of thole's own, whichever agent runs it: a job ends elsewhere, and its
 // result is one turn that the agent answered.
 func TestResultReachesOwnThreadsOfEachAgent(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.up("THOLE_PROVIDERS_CODEX="+d.codex, "THOLE_PROVIDERS_CLAUDE="+lab.Claude(t), "THOLE_PROVIDERS_OPENCODE="+lab.Opencode(t))
 	threads := map[string]string{}

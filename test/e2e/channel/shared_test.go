@@ -11,6 +11,7 @@ import (
 // A plain codex joins the daemon that all terminals of its home share; a thread in
 // it is held by the daemon's own control socket and process.
 func TestAttachToTheSharedDaemon(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	thread := ""
 	if out, err := d.other("app-server", "daemon", "start"); err != nil {

@@ -10,6 +10,7 @@ import (
 // A terminal with a new thread, a job that ends elsewhere: its result is one turn
 // in that terminal, and waiting for it asked the model nothing.
 func TestResultAppearsInANewTerminal(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.terminal(binary, "codex", "run", "--new-thread", "--auto-delivery-policy", "trusted-all")
 	d.shows("Scripted")
@@ -63,6 +64,7 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 // Strict by default: a result whose needs are unknown waits for a human. What the
 // user gives the session is warned of while the terminal runs.
 func TestStrictSafeHolds(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.terminal("sh", "-c", "exec '"+binary+"' codex run --new-thread 2>'"+d.path("warnings")+"'")
 	d.shows("Scripted")

@@ -43,7 +43,8 @@ const anyFailure = -1
 
 func (a *agent) run(command string) string {
 	a.t.Helper()
-	return a.thole(0, "thread", "send", a.id, "sim: run "+command)
+	out := a.thole(0, "thread", "send", a.id, "sim: run "+command)
+	return strings.ReplaceAll(out, "\n| ", "\n") // the marks of what is not thole's own
 }
 
 func (a *agent) export(want int, flags ...string) (dir, said string) {
@@ -176,7 +177,7 @@ func TestFilesThatAreNotSaved(t *testing.T) {
 	if out := a.thole(0, "thread", "show", a.id); !strings.Contains(out, "files of the last turn are not saved:") {
 		t.Errorf("show: %s", out)
 	}
-	if out := a.thole(anyFailure, "thread", "close", a.id); !strings.Contains(out, "not saved") || !strings.Contains(out, "object store is away") {
+	if out := a.thole(anyFailure, "thread", "close", "--wait", a.id); !strings.Contains(out, "not saved") || !strings.Contains(out, "object store is away") || !strings.Contains(out, "thread close") || strings.Contains(out, "has stopped") {
 		t.Errorf("close: %s", out)
 	}
 	if _, said := a.export(anyFailure, "--no-wait"); !strings.Contains(said, "object directory") { // what was saved is out of reach too
@@ -186,7 +187,9 @@ func TestFilesThatAreNotSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	poll.Until(t, "the object store", func() bool { return !strings.Contains(a.thole(0, "thread", "show", a.id), "restores wait") })
-	a.thole(0, "thread", "close", a.id)
+	if out := a.thole(0, "thread", "close", "--wait", a.id); !strings.Contains(out, "are saved and its executor has stopped") {
+		t.Errorf("close at last: %s", out)
+	}
 	dir, _ = a.export(0)
 	a.holds(filepath.Join(dir, "f"), "new\n")
 	if out := a.thole(0, "thread", "show", a.id); strings.Contains(out, "not saved") {

@@ -17,6 +17,7 @@ import (
 // turn's executor was reached. The turn has all its attempts left: two starts that
 // fail after that do not end it.
 func TestKilledBeforeTheExecutorIsReached(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	// Where the user that agents of root run as may look and write; /tmp is its own.
 	dir, err := os.MkdirTemp("/var/tmp", "bwrap")

@@ -15,6 +15,7 @@ import (
 // says why and what helps. A person can type that they shall run all the same; then
 // every surface says so.
 func TestAgentsRunInABoxOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	none := t.TempDir()
 	denied, err := os.MkdirTemp("", "denied")
 	if err != nil {

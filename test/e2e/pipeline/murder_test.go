@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,10 +22,11 @@ import (
 )
 
 // client asks a program that is killed and begun again under it: a request without
-// an answer is asked again, under the same key.
+// an answer is asked again, under the same key. Where the program was, another one may
+// listen and answer, which counts for nothing.
 type client struct {
 	mu    sync.Mutex // guards base
-	base  string
+	base  string     // empty while the program is dead
 	token string
 	stop  <-chan struct{}
 }
@@ -35,6 +37,12 @@ func (c *client) move(base string) {
 	c.base = base
 }
 
+func (c *client) at() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.base
+}
+
 var errGivenUp = errors.New("the test ended")
 
 func (c *client) ask(method, path, key string, body, into any) error {
@@ -43,9 +51,7 @@ func (c *client) ask(method, path, key string, body, into any) error {
 		return err
 	}
 	for {
-		c.mu.Lock()
-		base := c.base
-		c.mu.Unlock()
+		base := c.at()
 		req, err := http.NewRequest(method, base+path, bytes.NewReader(data))
 		if err != nil {
 			return err
@@ -57,7 +63,7 @@ func (c *client) ask(method, path, key string, body, into any) error {
 		}
 		err = do(req, into)
 		// Refused is an answer; a connection that broke, or half of one, is not.
-		if err == nil || strings.Contains(err.Error(), ": 4") {
+		if (err == nil || strings.Contains(err.Error(), ": 4")) && base == c.at() {
 			return err
 		}
 		select {
@@ -65,6 +71,24 @@ func (c *client) ask(method, path, key string, body, into any) error {
 			return errors.Join(errGivenUp, err)
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+// What another program answers, that listens where the dead one did, is not believed.
+func TestOnlyTheProgramIsBelieved(t *testing.T) {
+	t.Parallel()
+	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"ours"}`)) }))
+	defer own.Close()
+	c := &client{stop: make(chan struct{})}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c.move(own.URL)
+		http.Error(w, "who are you?", http.StatusForbidden)
+	}))
+	defer other.Close()
+	c.move(other.URL)
+	var got struct{ ID string }
+	if err := c.ask("GET", "/", "", nil, &got); err != nil || got.ID != "ours" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -148,6 +172,7 @@ func (r *rig) murders(t *testing.T, agents []string, threads, each int, least, s
 			t.Error("the turns do not end")
 			over = true
 		case <-time.After(least + time.Duration(random.Int64N(int64(span)))):
+			c.move("")
 			r.murder(t)
 			kills++
 			r.begin(t)

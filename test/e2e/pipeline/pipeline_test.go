@@ -17,6 +17,7 @@ var providers = []string{"codex", "claude", "opencode"}
 // edit, plan, ask, approve, steer, interrupt, crash, close, wake, and a removal
 // after which only the object store is left.
 func TestAConversation(t *testing.T) {
+	t.Parallel()
 	r := up(t, "THOLE_EXECUTOR_REMOVE_AFTER=1ms")
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) { conversation(t, r.session(t, name), name) })

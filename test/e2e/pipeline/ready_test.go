@@ -41,6 +41,7 @@ func hanging(t testing.TB, r *rig) (path string, pids func() []int) {
 // A CLI that hangs holds up nobody else: the turn of another provider begins and
 // ends while the first probe still waits for it.
 func TestACLIThatHangsHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	path, pids := hanging(t, r)
 	r.env = append(r.env, "THOLE_PROVIDERS_CODEX="+path)
@@ -61,6 +62,7 @@ func TestACLIThatHangsHoldsUpNobodyElse(t *testing.T) {
 // A program that is restarted again and again, each time before a slow CLI has
 // said what it can do, still moves the turns of others.
 func TestRestartsBeforeAProbeEnds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	path, pids := hanging(t, r)
 	r.env = append(r.env, "THOLE_PROVIDERS_CLAUDE="+path)

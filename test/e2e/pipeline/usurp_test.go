@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -21,6 +22,13 @@ import (
 const intrude = "THOLE_TEST_INTRUDE"
 
 func TestMain(m *testing.M) {
+	if how := os.Getenv(hostile); how != "" {
+		var u usurper
+		if err := json.Unmarshal([]byte(how), &u); err != nil {
+			panic(err)
+		}
+		panic(u.serve())
+	}
 	if out := os.Getenv(intrude); out != "" {
 		said := "answered"
 		if err := answerMyself(); err != nil {
@@ -90,6 +98,7 @@ func findExecutord() (socket, token string, err error) {
 // socket were files there, finds nothing to answer its own approval with: the question
 // stays the human's.
 func TestAnAgentCannotAnswerItsOwnApproval(t *testing.T) {
+	t.Parallel()
 	r := up(t)
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,16 @@ const nothingRuns = async (desk: Desk) => {
   await expect(desk.page.getByText(/run goes on|Working…/)).toHaveCount(0);
 };
 
+/** most counts, from now on, the most elements of a kind that the page ever showed at once. */
+const most = async (page: Page, selector: string): Promise<() => Promise<number>> => {
+  const seen = await page.evaluateHandle((selector) => {
+    const seen = { most: 0 };
+    new MutationObserver(() => (seen.most = Math.max(seen.most, document.querySelectorAll(selector).length))).observe(document, { childList: true, subtree: true, attributes: true });
+    return seen;
+  }, selector);
+  return () => seen.evaluate((it) => it.most);
+};
+
 /** lostAnswer lets a request through and loses its answer. */
 const lostAnswer = async (route: Route) => {
   await route.fetch();
@@ -62,9 +72,11 @@ for (const where of ["a new chat", "an existing chat"])
     await thole.stop("SIGKILL");
     await attach(desk);
     if (where === "a new chat") await desk.page.getByLabel("Folder").fill("/tmp");
+    const pictures = await most(desk.page, "img[alt='dot.png']");
     await desk.send(text);
     await expect(desk.page.getByText(unknown)).toBeVisible();
     await expect(desk.input).toHaveValue(text);
+    expect(await pictures()).toBe(1); // it is never in two places
     await expect(desk.page.getByAltText("dot.png")).toBeVisible();
     await expect(desk.chat.getByText(text, { exact: true }).and(desk.chat.locator("div"))).toHaveCount(0);
     if (where === "a new chat") await expect(desk.page.getByLabel("Folder")).toHaveValue("/tmp");

@@ -776,6 +776,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions/{session_id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How far the session's files are saved, and why not */
+        get: operations["get-sessions-session-id-files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/files/save": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Save the session's files now, after the run under way */
+        post: operations["post-sessions-session-id-files-save"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions/{session_id}/fork": {
         parameters: {
             query?: never;
@@ -1383,6 +1417,30 @@ export interface components {
             move?: string;
             path: string;
         };
+        Files: {
+            /** @description why it failed */
+            error?: string;
+            executor_id?: string;
+            /** @description why that one began */
+            reason?: string;
+            /**
+             * Format: date-time
+             * @description of the last sync that succeeded
+             */
+            saved_at?: string;
+            /**
+             * @description none: no executor has any to save
+             * @enum {string}
+             */
+            state: "none" | "saving" | "saved" | "unsaved";
+            /**
+             * Format: date-time
+             * @description of the last sync that began
+             */
+            tried_at?: string;
+            /** @description what holds up all syncs */
+            waits_for?: string;
+        };
         Health: {
             /** @enum {string} */
             status: "ok";
@@ -1594,6 +1652,8 @@ export interface components {
             path: string;
         };
         "Post-auth-tokensRequest": {
+            /** @description code of a new login link, used up by this; needed but for a login by link of the last 10 minutes */
+            confirm_code?: string;
             /**
              * Format: int64
              * @description seconds; 90 days when absent, at most the caller's own
@@ -4443,6 +4503,72 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["Event"] | components["schemas"]["ReadyEvent"] | components["schemas"]["TooOldEvent"] | components["schemas"]["BehindEvent"] | components["schemas"]["EndEvent"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Files"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-files-save": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Files"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -31,6 +31,7 @@ export type QueuedMessage = Schemas["QueuedMessage"];
 export type Snapshot = Schemas["SnapshotOut"];
 export type Provider = Schemas["ProviderInfo"];
 export type Providers = Schemas["ProvidersOut"];
+export type Files = Schemas["Files"];
 export type Job = Schemas["WireJob"];
 export type Jobs = Schemas["ListJob"];
 export type Batch = Schemas["WireBatch"];

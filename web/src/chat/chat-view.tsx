@@ -36,13 +36,18 @@ export function ChatView() {
   const provider = conversation.isDraft ? choice(list) : providerNamed(name);
 
   const under = useStore(conversation.box, (box) => box.under);
+  const back = useStore(conversation.box, (box) => box.back);
+  const aside = useStore(conversation.box, (box) => box.aside);
+
+  // What came back is not in the chat any more, though the chat's own news of that come with a delay.
+  const messages = useMemo(() => chat.messages.filter((it) => it.id !== back?.id && !aside.some((other) => other.id === it.id)), [chat.messages, back, aside]);
 
   // A new chat shows its first message before there is a session to put it in.
   const first = useMemo(() => (conversation.isDraft ? under.map(asMessage) : []), [conversation, conversation.isDraft, under]);
   const running = chat.status === "streaming" || active !== undefined;
   const busy = running || chat.status === "submitted" || first.length > 0;
   const shown = useRef<ChatMessage[]>([]);
-  shown.current = steady(shown.current, first.length ? first : chat.messages, replaying);
+  shown.current = steady(shown.current, first.length ? first : messages, replaying);
 
   const start = () => {
     const { effort, folder } = conversation.box.get();

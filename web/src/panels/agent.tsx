@@ -4,6 +4,7 @@ import { maybe, t } from "../i18n";
 import { endPhase } from "../state/fold";
 import { Badge, CopyButton, Notice, type Tone } from "../ui/controls";
 import { clock, count, Elapsed } from "../ui/time";
+import { Saved } from "./files";
 import { NetworkReach, OpenPorts } from "./network";
 
 const tone = (phase: string): Tone => (phase === "succeeded" ? "ok" : phase === "failed" ? "bad" : phase === "waiting_human" ? "warn" : phase === "canceled" ? "neutral" : "accent");
@@ -37,6 +38,7 @@ export function Agent() {
           {lastError.hint && <p className="mt-1">{lastError.hint}</p>}
         </Notice>
       )}
+      <Saved />
       <dl className="space-y-1.5">
         <Fact name={t("provider.label")}>{[run.provider, run.model].filter(Boolean).join(" · ") || "–"}</Fact>
         <Fact name={t("agent.run")} copy={run.id} />

@@ -10,12 +10,17 @@ import (
 	"time"
 )
 
-// A hundred threads with one turn of the scripted agent each, all at once: all
-// succeed. What each costs while idle afterwards is logged.
-func TestAHundredAtOnce(t *testing.T) {
+// Many threads with one turn of the scripted agent each, all at once: all succeed.
+// What each costs while idle afterwards is logged. With THOLE_SOAK=1 they are a
+// hundred.
+func TestManyAtOnce(t *testing.T) {
+	threads := 25
+	if os.Getenv("THOLE_SOAK") != "" {
+		threads = 100
+	}
 	r := up(t, "THOLE_TURNS_MAX_RUNNING=100", "THOLE_TURNS_MAX_PER_USER=100", "THOLE_EXECUTOR_STARTS_PER_SECOND=100", "THOLE_EXECUTOR_MAX_LIVE=100")
 	begun := time.Now()
-	sessions, runs := make([]*session, 100), make([]string, 100)
+	sessions, runs := make([]*session, threads), make([]string, threads)
 	for i := range sessions {
 		sessions[i] = r.session(t, "test")
 		runs[i] = sessions[i].start("sim: run echo $((40+2)) > n.txt ;; run cat n.txt ;; say done", "")
@@ -26,6 +31,24 @@ func TestAHundredAtOnce(t *testing.T) {
 		}
 	}
 	r.idle(t, len(sessions), time.Since(begun))
+}
+
+// The same with room for fewer executors: idle ones give way to turns that wait.
+// It takes minutes, so only with THOLE_SOAK=1.
+func TestAHundredWithRoomForLess(t *testing.T) {
+	if os.Getenv("THOLE_SOAK") == "" {
+		t.Skip("set THOLE_SOAK=1")
+	}
+	r := newRig(t, "THOLE_TURNS_MAX_RUNNING=100", "THOLE_TURNS_MAX_PER_USER=100", "THOLE_EXECUTOR_STARTS_PER_SECOND=100", "THOLE_EXECUTOR_MAX_LIVE=64")
+	r.begin(t)
+	sessions, runs := make([]*session, 100), make([]string, 100)
+	for i := range sessions {
+		sessions[i] = r.session(t, "test")
+		runs[i] = sessions[i].start("sim: say done", "")
+	}
+	for i, s := range sessions {
+		s.settle(runs[i], "completed")
+	}
 }
 
 // idle logs what turns at once took and what their threads cost afterwards.

@@ -1,0 +1,14 @@
+package view
+
+import "time"
+
+// Files says how far a session's files are saved.
+type Files struct {
+	State      string    `json:"state" enum:"none,saving,saved,unsaved" doc:"none: no executor has any to save"`
+	SavedAt    time.Time `json:"saved_at,omitzero" doc:"of the last sync that succeeded"`
+	TriedAt    time.Time `json:"tried_at,omitzero" doc:"of the last sync that began"`
+	Reason     string    `json:"reason,omitempty" doc:"why that one began"`
+	Error      string    `json:"error,omitempty" doc:"why it failed"`
+	WaitsFor   string    `json:"waits_for,omitempty" doc:"what holds up all syncs"`
+	ExecutorID string    `json:"executor_id,omitempty"`
+}
