@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/strictjson"
+	"golang.org/x/sync/errgroup"
 )
 
 // Config makes a Driver.
@@ -252,6 +254,9 @@ func (d *Driver) reach(ctx context.Context, info executor.Info) (executor.Info, 
 	return info, nil
 }
 
+// lookers is how many executors List asks at a time.
+const lookers = 32
+
 // List implements executor.Driver.
 func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
 	process.SweepGroups(process.OwnGroup()) // of executords that were killed
@@ -262,18 +267,28 @@ func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list executors: %w", err)
 	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !thole.ValidUUID(e.Name()) })
+	// Side by side: those that hang must not add up.
+	all := make([]executor.Info, len(entries))
+	var looks errgroup.Group
+	looks.SetLimit(lookers)
+	for i, e := range entries {
+		looks.Go(func() error {
+			id := thole.ExecutorID(e.Name())
+			info, err := d.Inspect(ctx, id)
+			if err != nil {
+				// It exists and does not answer: report it as running, so that nobody
+				// takes it for stopped or gone.
+				info.ID, info.State = id, executor.Running
+			}
+			all[i] = info
+			return nil
+		})
+	}
+	_ = looks.Wait()
 	var out []executor.Info
-	for _, e := range entries {
-		id := thole.ExecutorID(e.Name())
-		if !thole.ValidUUID(e.Name()) {
-			continue
-		}
-		info, err := d.Inspect(ctx, id)
-		if err != nil {
-			// It exists and does not answer: report it as running, so that nobody
-			// takes it for stopped or gone.
-			info.ID, info.State = id, executor.Running
-		}
+	for i, info := range all {
+		id := thole.ExecutorID(entries[i].Name())
 		if info.State == executor.Missing {
 			// A crash in the middle of its removal took the files first. If there are some,
 			// another process did, and they are not ours to delete.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -382,6 +384,60 @@ func TestListTakesNothingAway(t *testing.T) {
 	}
 	if _, err := os.Stat(kept); err != nil {
 		t.Error(err)
+	}
+}
+
+// Executors that take a call and never answer are asked side by side, so that a
+// server does not begin later for each of them.
+func TestHungExecutorsAreAskedTogether(t *testing.T) {
+	b := setup(t, "")
+	ids := []thole.ExecutorID{b.id}
+	for range 2 {
+		id := thole.NewID[thole.ExecutorID](time.Now())
+		if err := b.driver.Create(t.Context(), executor.Spec{ID: id, Thread: "thread"}); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	var asked atomic.Int32
+	all := make(chan struct{})
+	for _, id := range ids {
+		own := filepath.Join(b.root, string(id), "own")
+		err := os.MkdirAll(own, 0o700)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(own, "token"), []byte("token"), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln, err := net.Listen("unix", filepath.Join(own, "d.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		go func() {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if asked.Add(1) == int32(len(ids)) {
+				close(all)
+			}
+			left := make(chan struct{})
+			go func() { defer close(left); _, _ = io.Copy(io.Discard, conn) }()
+			select {
+			case <-all:
+			case <-left:
+				t.Error("one was given up before the others were asked")
+			}
+			_ = conn.Close()
+		}()
+	}
+	if _, err := b.driver.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := asked.Load(); n != int32(len(ids)) {
+		t.Errorf("%d were asked", n)
 	}
 }
 
