@@ -102,7 +102,7 @@ func TestLimitsArePrinted(t *testing.T) {
 	}}})
 	p.event(event.Event{Kind: event.ItemDelta, Data: event.Data{ItemID: "a", Delta: ", and the rest"}})
 	p.event(event.Event{Kind: event.TurnEnded})
-	want := "\nhalf a sentence\nnote: 82% of the primary limit (5h0m0s) is used until 2026-11-16 01:00 UTC\nnote: 3% of the week\\u001b[2Jly limit is used\n, and the rest\n"
+	want := "\n| half a sentence\nnote: 82% of the primary limit (5h0m0s) is used until 2026-11-16 01:00 UTC\nnote: 3% of the week\\u001b[2Jly limit is used\n| , and the rest\n"
 	if got := out.String(); got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}

@@ -308,7 +308,10 @@ func (t *Tree) Check() error {
 			if e.Object < 0 || e.Object >= len(t.Objects) || e.Offset < 0 || e.Offset > t.Objects[e.Object].Bytes()-e.Bytes() {
 				return bad(e, "lies outside its object")
 			}
-			if content += e.Size; content > max(contentFloor, contentRatio*stored) {
+			if e.Same != "" {
+				continue // another name costs nothing
+			}
+			if content += e.Bytes(); content > max(contentFloor, contentRatio*stored) {
 				return thole.Errorf(thole.CodeInvalid, "the tree's files are more than %d times what is stored of them", contentRatio).
 					WithHint("these files were not made by use; restore an earlier snapshot")
 			}

@@ -44,9 +44,14 @@ func TestPlanAfterAFullTurn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.workspace, "leave.py"), []byte(leave), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	all := r.play(thole.ProfileFull, "sim: run echo good > kept && ln kept .agent_data/codex/second && env -i python3 leave.py && while ! test -e listens; do sleep 0.05; done ;; say ok", allow)
-	if !r.exists("listens") || !r.exists(".agent_data/codex/second") {
+	all := r.play(thole.ProfileFull, "sim: run echo good > kept && env -i python3 leave.py && while ! test -e listens; do sleep 0.05; done ;; say ok", allow)
+	if !r.exists("listens") {
 		t.Fatalf("the attack cannot be prepared: %+v", end(all))
+	}
+	// In the box the conversations are another mount, where no second name can be made;
+	// an agent of an earlier version may have left one.
+	if err := os.Link(filepath.Join(r.workspace, "kept"), filepath.Join(r.workspace, ".agent_data/codex/second")); err != nil {
+		t.Fatal(err)
 	}
 	if !unguarded.Build { // a person's shell is not ended, so nothing is planned next to it
 		shell, err := r.client.Terminal(t.Context(), terminal.Size{Columns: 80, Rows: 24})

@@ -75,7 +75,7 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"provider", "list"}, {"provider", "probe", evil}, {"provider", "try", "--provider", "test", "--profile", "full", "sim: say " + evil + " ;; run printf '" + escaped + "' ;; say " + escaped + " ;; fail " + evil},
 		{"token", "create", "--name", faked}, {"token", "list"}, {"token", "revoke", evil}, {"login", "list"}, {"login", "revoke", evil}, {"daemon", "status"}, {"config", "show"}, {"doctor"}, {"db", "check"},
 		{"codex", "status"}, {"codex", "sessions", "list"}, {"codex", "sessions", "inspect", evil},
-		{"thread", "network", p.thread}, {"executor", "list"}, {"executor", "show", p.thread}, {"executor", "sync", p.thread}, {"executor", "show", evil},
+		{"thread", "network", p.thread}, {"thread", "port", p.thread}, {"thread", "port", p.thread, "8080"}, {"executor", "list"}, {"executor", "show", p.thread}, {"executor", "sync", p.thread}, {"executor", "show", evil},
 		{"thread", "close", p.thread}, {"thread", "close", p.asking}, {"thread", "delete", "--yes", p.asking},
 	} {
 		p.look(c...)
