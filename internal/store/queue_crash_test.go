@@ -77,7 +77,8 @@ func pipelineWork(w *crash.Work) error {
 	ok, err := q.Unpark(ctx, a)
 	changed("unparked", ok, err)
 	l = claim("claimed untried", time.Hour, false)
-	do("put back", q.PutBack(ctx, a, l.Token, 0, "the store is away"))
+	do("put back", q.PutBack(ctx, a, l.Token, time.Hour, "the store is away"))
+	do("hastened", q.Hasten(ctx, a))
 	l = claim("claimed again", time.Hour, false)
 	do("released", q.Release(ctx, a, l.Token, 0, "why"))
 	ok, err = q.Cancel(ctx, a)
@@ -136,6 +137,11 @@ func TestPipelineRowsSurviveAKill(t *testing.T) {
 		} {
 			if bad {
 				t.Errorf("%s was acknowledged, row is %+v", ack, row)
+			}
+		}
+		if has("hastened") && row.State == queue.Ready {
+			if got, err := db.Queue().Claim(ctx, queue.Claim{Owner: "x", Token: "after", Max: 1, Lease: time.Hour}); err != nil || len(got) != 1 {
+				t.Errorf("hastened was acknowledged, and nothing is due: %v, %v", got, err)
 			}
 		}
 		ex, err := db.Executors().Get(ctx, thole.ExecutorID(uuid(9)))

@@ -24,7 +24,7 @@ for (const name of names) {
     const desk = new Desk(page, thole);
     await desk.logIn();
     await desk.newChat();
-    await page.getByRole("combobox", { name: "Agent" }).selectOption(name);
+    await page.getByRole("combobox", { name: "Agent", exact: true }).selectOption(name);
     await page.getByRole("radiogroup", { name: "Permissions" }).getByText("Ask", { exact: true }).click();
     await desk.send("run touch made-by-agent && echo it-was-made");
     const allow = desk.chat.getByRole("button", { name: "Allow", exact: true });
@@ -43,7 +43,7 @@ test("a chat stays with its agent: another agent begins a new one", async ({ pag
   test.setTimeout(150_000);
   const [one, two] = found as [AgentName, AgentName];
   const desk = new Desk(page, thole);
-  const agent = page.getByRole("combobox", { name: "Agent" });
+  const agent = page.getByRole("combobox", { name: "Agent", exact: true });
   await desk.logIn();
   await desk.newChat();
   await agent.selectOption(one);

@@ -188,7 +188,6 @@ test("what a run reached and was refused is shown, and a person narrows it", asy
   await desk.accessible();
   await desk.shot("network");
   await page.emulateMedia({ colorScheme: "dark" });
-  await page.evaluate(() => Promise.all(document.getAnimations().filter((it) => it instanceof CSSTransition).map((it) => it.finished))); // colours change by and by
   await desk.accessible();
   await desk.shot("network-dark");
   await page.setViewportSize({ width: 390, height: 844 });
