@@ -80,11 +80,13 @@ export class Desk {
     await this.page.screenshot({ path: `${shots}${name}.png` });
   }
 
+  /** accessible judges the page as it settles: colours change by and by, and those on the way are nobody's choice. */
   async accessible(): Promise<void> {
-    // Colours change by and by; those on the way are nobody's choice.
-    await this.page.evaluate(() => Promise.all(document.getAnimations().filter((it) => it instanceof CSSTransition).map((it) => it.finished.catch(() => undefined))));
-    const { violations } = await new AxeBuilder({ page: this.page }).analyze();
-    expect(violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html).join(" | ")}`)).toEqual([]);
+    const faults = async () => {
+      const { violations } = await new AxeBuilder({ page: this.page }).analyze();
+      return violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html).join(" | ")}`);
+    };
+    await expect.poll(faults, { timeout: 10_000 }).toEqual([]);
   }
 
   async fits(): Promise<void> {
