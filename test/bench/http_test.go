@@ -85,7 +85,7 @@ func TestEventReaders(t *testing.T) {
 			return float64(cpu()-from) / float64(time.Since(began))
 		},
 		Theirs: func() float64 { return 1 },
-		Note:   "Readers are in a process of their own. The server's share includes the scripted agent, its executord and the store. Half of it is in the system calls of the 20,000 writes a second.",
+		Note:   "Readers are in a process of their own. The server's share includes the scripted agent, its executord and the store. Half of it is in the system calls of the 16,000 writes a second.",
 	}.Run(t)
 }
 

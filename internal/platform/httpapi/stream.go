@@ -9,7 +9,7 @@ import (
 
 const (
 	// coalesce is the shortest time between two writes of one stream.
-	coalesce = 50 * time.Millisecond
+	coalesce = 64 * time.Millisecond
 	// burst is how many writes after a pause need not wait for that.
 	burst = 8
 	// writeLimit is how long a client may keep us from writing, at most; half of
