@@ -12,6 +12,9 @@ import (
 	"github.com/tholehq/thole/internal/process"
 )
 
+// signalled is how long a command that a signal ended waits for one to us.
+const signalled = time.Second
+
 // Shell runs the command of a started item, emits its output as it comes, both
 // streams as one, and completes the item. It returns what was kept of the output;
 // an error means that ctx ended the command, and then the item is left to End.
@@ -53,13 +56,21 @@ func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]str
 		}
 	}
 	err = p.Wait(context.Background())
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
 	code := 0
 	var exit *process.ExitError
 	if errors.As(err, &exit) {
 		code = exit.ExitCode()
+	}
+	if code < 0 || code > 128 && code <= 128+64 { // it or the program in it was signalled
+		// What ends an executor signals all its processes at once, and the command may
+		// be the first to go: that is not its end.
+		select {
+		case <-ctx.Done():
+		case <-time.After(signalled):
+		}
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
 	}
 	finish(code, "")
 	text, _ := kept.Text()
