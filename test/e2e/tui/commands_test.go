@@ -18,6 +18,7 @@ func TestCommandsOfTheTerminal(t *testing.T) {
 	s.wait("• Context compacted")
 	s.say("!echo from-a-shell | tr a-z A-Z")
 	s.wait("• You ran echo from-a-shell", "FROM-A-SHELL")
+	s.rests("FROM-A-SHELL") // nothing is reviewed during a turn
 	s.say("/review")
 	s.wait("Select a review preset", "2. Review uncommitted changes")
 	s.keys("2")

@@ -99,6 +99,14 @@ func (s *screen) text() string {
 	return strings.TrimRight(string(out), "\n ")
 }
 
+// rests waits for the end of the turn that said a text: the text comes before it.
+func (s *screen) rests(said string) {
+	s.t.Helper()
+	s.until("the end of the turn", func(shown string) bool {
+		return strings.LastIndex(shown, "Worked for") > strings.LastIndex(shown, said)
+	})
+}
+
 // wait polls the screen, which has no way to signal a change, until it shows all
 // of the texts.
 func (s *screen) wait(texts ...string) string {
