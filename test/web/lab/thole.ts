@@ -87,7 +87,7 @@ export class Thole {
   async end(): Promise<void> {
     await this.stop();
     this.sweep();
-    rmSync(this.root, { recursive: true, force: true });
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }); // what was ended may still write
   }
 
   // Executors outlive the server, so that the next one finds them; after a test there is no next one.
