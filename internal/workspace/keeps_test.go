@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 	"golang.org/x/sys/unix"
@@ -113,9 +114,7 @@ func keepsTree(t *testing.T, b *box) {
 	}
 	for _, name := range []string{"one", "deep"} {
 		err := unix.Setxattr(filepath.Join(b.dir, name), "user.origin", []byte("from\x00"+name), 0)
-		if err != nil {
-			t.Skip("extended attributes: ", err)
-		}
+		lab.Need(t, "extended attributes", err)
 	}
 	for i, name := range []string{"deep/er", "deep", ".kb"} {
 		at := time.Unix(1_500_000_000+int64(i), 123456789)

@@ -128,7 +128,7 @@ func TestOnlyWhoWasLetIn(t *testing.T) {
 	g.refused("a guessed ticket", g.request(p.Origin+"/.thole/enter?ticket=guessed", ""), 403, "make another")
 	g.refused("a ticket of another port", g.request(p.Origin+strings.TrimPrefix(other.URL, other.Origin), ""), 403, "make another")
 	if !unguarded.Build {
-		g.refused("a port that is none", g.request("http://aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:7433/", ""), 403, "nothing is shown here")
+		g.refused("a port that nobody opened", g.request("http://aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:7433/", ""), 403, "nothing is shown here")
 	}
 	cookie := g.enter(p)
 	g.refused("a used ticket", g.request(p.URL, ""), 403, "opened before")

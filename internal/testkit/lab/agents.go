@@ -50,7 +50,7 @@ func Opencode(t testing.TB) string { t.Helper(); return opencode.use(t) }
 func (a *agent) use(t testing.TB) string {
 	t.Helper()
 	a.once.Do(func() { a.path, a.err = a.find() })
-	need(t, a.part, a.err)
+	Need(t, a.part, a.err)
 	use(t, a.part, a.version)
 	return a.path
 }

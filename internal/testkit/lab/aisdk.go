@@ -19,11 +19,11 @@ func AISDK(t testing.TB) (node, dir string) {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		need(t, "aisdk", fmt.Errorf("node is not installed"))
+		Need(t, "aisdk", fmt.Errorf("node is not installed"))
 		return "", ""
 	}
 	found, err := cached(fmt.Sprintf("aisdk-%s-%s/node_modules/ai-sdk-provider-codex-cli", AISDKCLIVersion, AISDKAppVersion), "aisdk")
-	need(t, "aisdk", err)
+	Need(t, "aisdk", err)
 	use(t, "aisdk", AISDKCLIVersion+"+"+AISDKAppVersion)
 	return node, filepath.Dir(filepath.Dir(found))
 }

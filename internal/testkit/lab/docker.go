@@ -32,7 +32,7 @@ var docker struct {
 func Docker(t testing.TB) DockerEngine {
 	t.Helper()
 	docker.once.Do(func() { docker.err = startDocker() })
-	need(t, "dockerd", docker.err)
+	Need(t, "dockerd", docker.err)
 	use(t, "dockerd", docker.version)
 	return docker.engine
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/tholehq/thole/internal/testkit/parts"
 )
 
-// need ends a test that lacks a part: with a skip and its reason on a developer's
+// Need ends a test that lacks a part: with a skip and its reason on a developer's
 // machine, with a failure when CI=true, because there a skip would hide that
 // nothing real was tested.
-func need(t testing.TB, part string, err error) {
+func Need(t testing.TB, part string, err error) {
 	t.Helper()
 	if err == nil {
 		return

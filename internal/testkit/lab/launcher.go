@@ -28,7 +28,7 @@ func CodexLauncher(t testing.TB) string {
 	t.Helper()
 	native := Codex(t)
 	if _, err := exec.LookPath("node"); err != nil {
-		need(t, "codex", fmt.Errorf("its launcher needs node: %w", err))
+		Need(t, "codex", fmt.Errorf("its launcher needs node: %w", err))
 	}
 	return script(t, fmt.Appendf(nil, launcher, native))
 }
@@ -40,7 +40,7 @@ func NPMCodex(t testing.TB) string {
 	native := Codex(t)
 	_, dir := AISDK(t)
 	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "@openai", "codex", "bin", "codex.js"))
-	need(t, "aisdk", err)
+	Need(t, "aisdk", err)
 	path := script(t, text)
 	vendor := filepath.Dir(filepath.Dir(filepath.Dir(native)))
 	if err := os.Symlink(vendor, filepath.Join(filepath.Dir(filepath.Dir(path)), "vendor")); err != nil {

@@ -28,7 +28,7 @@ func TestAMissingPartSkipsHereAndFailsInCI(t *testing.T) {
 	} {
 		t.Setenv("CI", tc.ci)
 		w := &witness{}
-		need(w, "part", tc.err)
+		Need(w, "part", tc.err)
 		if w.skipped != tc.skipped || w.failed != tc.failed {
 			t.Errorf("CI=%q, %v: skipped %v, failed %v", tc.ci, tc.err, w.skipped, w.failed)
 		}

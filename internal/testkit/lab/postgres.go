@@ -52,7 +52,7 @@ func PostgresLike(t testing.TB, fill func(dsn string) error) string {
 func needCluster(t testing.TB) {
 	t.Helper()
 	cluster.once.Do(func() { cluster.err = startCluster() })
-	need(t, "PostgreSQL", cluster.err)
+	Need(t, "PostgreSQL", cluster.err)
 	use(t, "postgresql", cluster.version)
 }
 

@@ -42,7 +42,7 @@ var s3 struct {
 func S3(t testing.TB) S3Bucket {
 	t.Helper()
 	s3.once.Do(func() { s3.err = startS3() })
-	need(t, "versitygw", s3.err)
+	Need(t, "versitygw", s3.err)
 	use(t, "versitygw", s3Version)
 	b := s3.bucket
 	b.Bucket = fmt.Sprintf("test-%d", s3.buckets.Add(1))

@@ -50,7 +50,7 @@ func (p *program) use(t testing.TB) string {
 			p.told, p.err = versionOf(p.path, p.version...)
 		}
 	})
-	need(t, p.name, p.err)
+	Need(t, p.name, p.err)
 	use(t, p.name, p.told)
 	return p.path
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/transport/unix"
 )
 
@@ -35,12 +36,7 @@ func TestASandboxedPeerIsHungUpOn(t *testing.T) {
 		}
 		cmd := apart(exec.Command(self), flags)
 		cmd.Env = []string{"UNIX_TEST_ROLE=dial", "UNIX_TEST_PATH=" + path}
-		if err := cmd.Start(); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatal(err)
-			}
-			t.Skip("no user namespaces here: ", err)
-		}
+		lab.Need(t, "user namespaces", cmd.Start())
 		_ = cmd.Wait() // 4 when it was served
 		_ = l.Close()
 		if got, code := <-served, cmd.ProcessState.ExitCode(); got != (flags == 0) || (code == 4) != got {
@@ -70,12 +66,7 @@ func TestADistantPeerLearnsWhy(t *testing.T) {
 		cmd := apart(exec.Command(self), flags)
 		cmd.Env = []string{"UNIX_TEST_ROLE=served", "UNIX_TEST_PATH=" + path}
 		out, err := cmd.Output()
-		if err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatal(err)
-			}
-			t.Skip("no user namespaces here: ", err)
-		}
+		lab.Need(t, "user namespaces", err)
 		return string(out)
 	}
 	path := filepath.Join(dir(t), "s")

@@ -4,6 +4,7 @@ package daywork
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -97,7 +98,7 @@ func work(t *testing.T, h *home.Home, s *site, model string, steps []step) {
 		for _, name := range st.need {
 			if _, err := exec.LookPath(name); err != nil && !steps[i].soak {
 				steps[i].soak = true
-				t.Run(st.name, func(t *testing.T) { missing(t, name+" is not installed (scripts/lab install system)") })
+				t.Run(st.name, func(t *testing.T) { lab.Need(t, name, errors.New("not installed: scripts/lab install system")) })
 			}
 		}
 		if !steps[i].soak {
