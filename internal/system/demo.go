@@ -49,13 +49,13 @@ func (d *demo) stop() error {
 type demoRoutes struct{ model gateway.Upstream }
 
 func newDemoRoutes(model string) (demoRoutes, error) {
-	u, err := url.Parse(model)
+	u, err := url.Parse(model + "/v1")
 	if err != nil || u.Scheme != "http" || u.Host == "" {
 		return demoRoutes{}, thole.Errorf(thole.CodeInvalid, "invalid URL of a scripted model %q", model).
 			WithHint("start one with thole demo-model and pass the URL that it prints")
 	}
 	sign := func(context.Context, http.Header, bool) error { return nil } // it wants no key
-	return demoRoutes{gateway.Upstream{Name: "demo", Base: u.JoinPath("v1"), Sign: sign}}, nil
+	return demoRoutes{gateway.Upstream{Name: "demo", Base: u, Sign: sign}}, nil
 }
 
 // Route implements gateway.Routes.
