@@ -79,6 +79,10 @@ type Store interface {
 	Notices(ctx context.Context, thread thole.ThreadID) ([]Notice, error)
 	Posted(ctx context.Context, ids []string) error
 
+	// Watch calls fn after a turn was refused something or its thread has something to be
+	// told, in any process that shares the store. "": any turn may be meant. fn does not block.
+	Watch(fn func(thole.TurnID)) (cancel func())
+
 	// Set makes a budget or replaces the limits of the one with the same scope, subject and
 	// period. expect is the version it must have: 0 any, -1 none.
 	Set(ctx context.Context, b Budget, expect int64, by thole.Actor, at time.Time) (Budget, error)
@@ -249,6 +253,9 @@ func (l *Ledger) Notices(ctx context.Context, thread thole.ThreadID) ([]Notice, 
 
 // Posted takes notices off that are in the thread's log.
 func (l *Ledger) Posted(ctx context.Context, ids []string) error { return l.store.Posted(ctx, ids) }
+
+// Watch calls fn when a turn was refused something or its thread has something to be told.
+func (l *Ledger) Watch(fn func(thole.TurnID)) (cancel func()) { return l.store.Watch(fn) }
 
 // Cost prices the usage of a turn whose agent reported none.
 func (l *Ledger) Cost(provider string, at time.Time, u thole.Usage) *int64 {
