@@ -121,7 +121,8 @@ func openPipeline(dir string, at sqldb.Config, model string, change ...func(*dis
 	}
 	p := &pipeline{db: db, m: m}
 	if model != "" {
-		if p.models, cfg.Credentials, err = system.DemoGateway(root, db, model, slog.New(slog.DiscardHandler)); err == nil {
+		quiet := slog.New(slog.DiscardHandler)
+		if p.models, cfg.Credentials, err = system.DemoGateway(root, db, books(db), model, quiet); err == nil {
 			err = p.models.Start(context.Background())
 		}
 		if err != nil {

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/gateway/ledger"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 )
@@ -130,36 +132,30 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB) (*Gateway, provider.Credentials, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger) (*Gateway, provider.Credentials, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
 			return nil, nil, err
 		}
-		return DemoGateway(o.Config.Home, db, model, o.Log)
+		return DemoGateway(o.Config.Home, db, l, model, o.Log)
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 	}
 	logins := provider.Login{Home: home, Getenv: os.Getenv, HandIn: o.Config.Providers.HandInLogins, Renewed: doctor.NoteLogins(o.Config.Home, o.Log)}
-	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: demoRoutes{}, Ledger: unmetered{}, Log: o.Log})
+	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: demoRoutes{}, Ledger: ledger.Of(l), Log: o.Log})
 	return g, logins, nil
 }
 
-// unmetered counts nothing.
-type unmetered struct{}
-
-func (unmetered) Begin(context.Context, gateway.Call) (string, error) { return "", nil }
-func (unmetered) End(context.Context, string, gateway.Result) error   { return nil }
-
 // DemoGateway is the gateway of a home whose every model is a scripted one, and the
 // credentials that lead agents to it.
-func DemoGateway(home string, db *store.DB, model string, log *slog.Logger) (*Gateway, provider.Credentials, error) {
+func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, log *slog.Logger) (*Gateway, provider.Credentials, error) {
 	routes, err := newDemoRoutes(model)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: unmetered{}, Log: log})
+	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Log: log})
 	return g, throughGateway{db.GatewayTokens(), demoGrant}, nil
 }
