@@ -26,6 +26,20 @@ type CLI struct {
 	Models   []string
 	BaseURLs BaseURLs
 	Keyed    []Keyed
+	Gateway  Gateway
+}
+
+// Gateway is how a CLI is led to the gateway in the place of its own service.
+type Gateway struct {
+	// Route is the first element of the paths there. Where a CLI has several model
+	// providers, each has a route of its own: Route and its name.
+	Route string
+	Path  string // below the route, as the CLI wants its base URL
+	// URL and Token are the variables that the driver reads, or the CLI itself.
+	URL, Token string
+	// Settings, in place of both, is the variable that holds settings with all model
+	// providers.
+	Settings string
 }
 
 // BaseURLs say where the places of models are configured.
@@ -95,6 +109,7 @@ var CLIs = []CLI{
 		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"},
 			Settings: []Settings{{"config.toml", []string{"model_providers.{model_provider}.base_url", "openai_base_url", "chatgpt_base_url"}}}},
+		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN"},
 	},
 	{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
@@ -108,6 +123,7 @@ var CLIs = []CLI{
 		Models: []string{"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL"},
 			Settings: []Settings{{"settings.json", []string{"env.ANTHROPIC_BASE_URL", "env.ANTHROPIC_BEDROCK_BASE_URL", "env.ANTHROPIC_VERTEX_BASE_URL"}}}},
+		Gateway: Gateway{Route: "claude", URL: "ANTHROPIC_BASE_URL", Token: "ANTHROPIC_AUTH_TOKEN"},
 	},
 	{
 		// Nothing links ~/.opencode: it holds no conversation, and opencode installs
@@ -124,6 +140,7 @@ var CLIs = []CLI{
 			{"OPENAI_API_KEY", "openai", "api.openai.com:443"}, {"ANTHROPIC_API_KEY", "anthropic", "api.anthropic.com:443"}, {"OPENROUTER_API_KEY", "openrouter", "openrouter.ai:443"},
 			{"GEMINI_API_KEY", "google", "generativelanguage.googleapis.com:443"}, {"GROQ_API_KEY", "groq", "api.groq.com:443"}, {"OPENCODE_API_KEY", "opencode", "opencode.ai:443"},
 		},
+		Gateway: Gateway{Route: "oc-", Path: "/v1", Settings: "OPENCODE_CONFIG_CONTENT"},
 	},
 	{Name: "test", Modes: [4]string{"plan", "ask", "edit", "full"}, BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"}}},
 }

@@ -1,0 +1,113 @@
+package provider
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider/table"
+)
+
+// Ways are a CLI's routes through the gateway, as a session learns of them. Nothing in
+// them is secret.
+type Ways struct {
+	Routes []RouteInfo
+	// Settings are the CLI's own besides those of its model providers, where it takes
+	// them from a variable.
+	Settings map[string]any
+}
+
+// RouteInfo is one route.
+type RouteInfo struct {
+	// Provider is the CLI's name of the model provider that the route stands for, ""
+	// where the CLI has one only.
+	Provider string
+	// Settings are what the CLI knows of that model provider: its SDK, its models.
+	Settings map[string]any
+	// Login is the user's login without its tokens: a CLI decides by it which model is
+	// the default and how long caches last.
+	Login map[string]any
+	// Token is another variable for the token than the CLI's usual one.
+	Token string
+	// Keyless says that the user has no key for the model provider, which the CLI
+	// must notice: it then shows only the models that need none.
+	Keyless bool
+}
+
+// never is when a token ends for a CLI that wants to know, in milliseconds: the gateway
+// alone decides about it.
+const never = json.Number("4102444800000") // 2100
+
+// Through is the grant of a session whose models are behind the gateway. The token is
+// the only secret in it, and one of the gateway's.
+func Through(providerName string, w Ways, token string) (Grant, error) {
+	row := table.Of(providerName)
+	g := Grant{Gateway: true, Env: map[string]string{}, Files: map[string][]byte{}}
+	fail := func(err error) (Grant, error) {
+		return Grant{}, thole.Errorf(thole.CodeInternal, "lead %s to the gateway: %w", providerName, err)
+	}
+	if row.Gateway.Settings != "" {
+		settings, err := w.settings(row.Gateway, token)
+		if err != nil {
+			return fail(err)
+		}
+		g.Env[row.Gateway.Settings] = string(settings)
+		return g, nil
+	}
+	var r RouteInfo
+	if len(w.Routes) > 0 {
+		r = w.Routes[0]
+	}
+	g.Env[row.Gateway.URL] = gatewayURL(row.Gateway, "")
+	if r.Login == nil {
+		g.Env[cmp.Or(r.Token, row.Gateway.Token)] = token
+		return g, nil
+	}
+	login := copied(r.Login)
+	login.set(row.Login.Renewal.Access, token)
+	login.set(row.Login.Renewal.Expires, never)
+	body, err := encodeLogin(login)
+	if err != nil {
+		return fail(err)
+	}
+	g.Files[row.Login.File] = body
+	return g, nil
+}
+
+func gatewayURL(way table.Gateway, name string) string {
+	return "http://" + GatewayPlace + "/" + way.Route + name + way.Path
+}
+
+// settings has each model provider at its route.
+func (w Ways) settings(way table.Gateway, token string) ([]byte, error) {
+	all := maps.Clone(w.Settings)
+	if all == nil {
+		all = map[string]any{}
+	}
+	providers := map[string]any{}
+	for _, r := range w.Routes {
+		entry := copied(r.Settings)
+		entry.set("options.baseURL", gatewayURL(way, r.Provider))
+		if r.Keyless {
+			entry.set("options.headers.Authorization", "Bearer "+token)
+		} else {
+			entry.set("options.apiKey", token)
+		}
+		providers[r.Provider] = entry
+	}
+	all["provider"] = providers
+	return json.Marshal(all)
+}
+
+// copied is a copy as far as set writes.
+func copied(m map[string]any) members {
+	out := members{}
+	for name, v := range m {
+		if sub, ok := v.(map[string]any); ok {
+			v = map[string]any(copied(sub))
+		}
+		out[name] = v
+	}
+	return out
+}
