@@ -360,6 +360,6 @@ func (still) Away() error                                                      {
 // scripted is the address of a scripted model.
 type scripted string
 
-func (s scripted) For(_ context.Context, name string) (provider.Grant, error) {
-	return system.DemoGrant(name, string(s))
+func (s scripted) For(_ context.Context, who provider.For) (provider.Grant, error) {
+	return system.DemoGrant(who.Provider, string(s))
 }

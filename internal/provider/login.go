@@ -59,7 +59,8 @@ func (l Login) now() time.Time {
 
 // For implements Credentials. A login that ends soon is renewed first, so that a turn
 // begins with one that lasts.
-func (l Login) For(ctx context.Context, providerName string) (Grant, error) {
+func (l Login) For(ctx context.Context, who For) (Grant, error) {
+	providerName := who.Provider
 	g := Grant{Env: map[string]string{}, Files: map[string][]byte{}}
 	s := table.Of(providerName).Login
 	for _, name := range s.Env {

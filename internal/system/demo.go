@@ -60,8 +60,8 @@ func (d *demo) stop() error {
 }
 
 // For implements provider.Credentials.
-func (d *demo) For(_ context.Context, name string) (provider.Grant, error) {
-	return DemoGrant(name, d.url)
+func (d *demo) For(_ context.Context, who provider.For) (provider.Grant, error) {
+	return DemoGrant(who.Provider, d.url)
 }
 
 // DemoGrant lets a CLI run on the scripted model at url, without network or key.
