@@ -48,11 +48,11 @@ func Through(providerName string, w Ways, token string) (Grant, error) {
 		return Grant{}, thole.Errorf(thole.CodeInternal, "lead %s to the gateway: %w", providerName, err)
 	}
 	if row.Gateway.Settings != "" {
-		settings, err := w.settings(row.Gateway, token)
+		settings, login, err := w.settings(row, token)
 		if err != nil {
 			return fail(err)
 		}
-		g.Env[row.Gateway.Settings] = string(settings)
+		g.Env[row.Gateway.Settings], g.Env[row.Gateway.Token], g.Files[row.Login.File] = string(settings), token, login
 		return g, nil
 	}
 	var r RouteInfo
@@ -79,25 +79,30 @@ func gatewayURL(way table.Gateway, name string) string {
 	return "http://" + GatewayPlace + "/" + way.Route + name + way.Path
 }
 
-// settings has each model provider at its route.
-func (w Ways) settings(way table.Gateway, token string) ([]byte, error) {
+// settings lead each model provider to its route. The token is its key in a login, not
+// in the settings: a CLI prefers model providers that the user has a key for when it
+// looks for a default model.
+func (w Ways) settings(row table.CLI, token string) (settings, login []byte, err error) {
 	all := maps.Clone(w.Settings)
 	if all == nil {
 		all = map[string]any{}
 	}
-	providers := map[string]any{}
+	providers, keys := map[string]any{}, members{}
 	for _, r := range w.Routes {
 		entry := copied(r.Settings)
-		entry.set("options.baseURL", gatewayURL(way, r.Provider))
+		entry.set("options.baseURL", gatewayURL(row.Gateway, r.Provider))
 		if r.Keyless {
-			entry.set("options.headers.Authorization", "Bearer "+token)
+			entry.set("options.headers.Authorization", "Bearer {env:"+row.Gateway.Token+"}")
 		} else {
-			entry.set("options.apiKey", token)
+			keys[r.Provider] = map[string]any{"type": row.Login.Keys, "key": token}
 		}
 		providers[r.Provider] = entry
 	}
 	all["provider"] = providers
-	return json.Marshal(all)
+	if login, err = encodeLogin(keys); err == nil {
+		settings, err = json.Marshal(all)
+	}
+	return settings, login, err
 }
 
 // copied is a copy as far as set writes.

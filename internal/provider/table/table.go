@@ -35,10 +35,10 @@ type Gateway struct {
 	// providers, each has a route of its own: Route and its name.
 	Route string
 	Path  string // below the route, as the CLI wants its base URL
-	// URL and Token are the variables that the driver reads, or the CLI itself.
+	// URL and Token are variables that the driver or the CLI itself reads.
 	URL, Token string
-	// Settings, in place of both, is the variable that holds settings with all model
-	// providers.
+	// Settings, in place of URL, is the variable that holds settings with all model
+	// providers, which refer to Token.
 	Settings string
 }
 
@@ -71,7 +71,10 @@ type Login struct {
 	// that are keys: of the others the CLI wants a refresh token.
 	Hands, Inert []string
 	Keys         string
-	Renewal      Renewal
+	// Key is the member that holds an API key in place of a login, Mode the one that is
+	// KeyMode then, Account the one that names the account of a login.
+	Key, Mode, KeyMode, Account string
+	Renewal                     Renewal
 }
 
 // Renewal is how a CLI renews its login: one POST of JSON to URL, or where Variable
@@ -103,6 +106,7 @@ var CLIs = []CLI{
 		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
 			// Without last_refresh codex does not use the login.
 			Hands: []string{"auth_mode", "last_refresh", "OPENAI_API_KEY", "personal_access_token", "bedrock_api_key", "bedrock_access_keys", "tokens.id_token", "tokens.access_token", "tokens.account_id"}, Inert: []string{"tokens.refresh_token"},
+			Key: "OPENAI_API_KEY", Mode: "auth_mode", KeyMode: "apikey", Account: "tokens.account_id",
 			Renewal: Renewal{URL: "https://auth.openai.com/oauth/token", Variable: "CODEX_REFRESH_TOKEN_URL_OVERRIDE", Client: "app_EMoamEEZ73f0CkXaXp7hrann", Reason: "proactive_expiry",
 				Access: "tokens.access_token", Refresh: "tokens.refresh_token", ID: "tokens.id_token", Stamp: "last_refresh"}},
 		Project: ".codex", Home: ".codex", Data: "codex",
@@ -140,7 +144,7 @@ var CLIs = []CLI{
 			{"OPENAI_API_KEY", "openai", "api.openai.com:443"}, {"ANTHROPIC_API_KEY", "anthropic", "api.anthropic.com:443"}, {"OPENROUTER_API_KEY", "openrouter", "openrouter.ai:443"},
 			{"GEMINI_API_KEY", "google", "generativelanguage.googleapis.com:443"}, {"GROQ_API_KEY", "groq", "api.groq.com:443"}, {"OPENCODE_API_KEY", "opencode", "opencode.ai:443"},
 		},
-		Gateway: Gateway{Route: "oc-", Path: "/v1", Settings: "OPENCODE_CONFIG_CONTENT"},
+		Gateway: Gateway{Route: "oc-", Path: "/v1", Token: "THOLE_GATEWAY_TOKEN", Settings: "OPENCODE_CONFIG_CONTENT"},
 	},
 	{Name: "test", Modes: [4]string{"plan", "ask", "edit", "full"}, BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"}}},
 }
