@@ -56,3 +56,49 @@ func loginKey(row table.Login, login members) string {
 	}
 	return key
 }
+
+// LoginInfo is what a login is, without its secrets.
+type LoginInfo struct {
+	// Key says that it is an API key and no login.
+	Key bool
+	// Facts are the members that tell a CLI what the account may do.
+	Facts map[string]any
+}
+
+// Inspect reads a login and renews nothing.
+func (l Login) Inspect(ctx context.Context, providerName string, at Kept) (LoginInfo, error) {
+	row := table.Of(providerName).Login
+	login, err := renewal{l, providerName, row, at}.read(ctx)
+	if err != nil {
+		return LoginInfo{}, err
+	}
+	c := credentialOf(row, login)
+	if c.Token == "" {
+		return LoginInfo{}, thole.Errorf(thole.CodeUnauthorized, "the login of %s: %w", providerName, ErrNeedsLogin).WithHint("log in with %s again", providerName)
+	}
+	facts := members{}
+	for _, path := range row.Facts {
+		if v := login.get(path); v != nil {
+			facts.set(path, v)
+		}
+	}
+	return LoginInfo{Key: c.Key, Facts: facts}, nil
+}
+
+// Entries are the keys of a login that has one for each model provider.
+func (l Login) Entries(ctx context.Context, providerName string, at Kept) (map[string]string, error) {
+	row := table.Of(providerName).Login
+	login, err := renewal{l, providerName, row, at}.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name, entry := range handed(row, login) {
+		if e, ok := entry.(map[string]any); ok {
+			if key, _ := e["key"].(string); key != "" {
+				out[name] = key
+			}
+		}
+	}
+	return out, nil
+}

@@ -28,6 +28,8 @@ type RouteInfo struct {
 	// Login is the user's login without its tokens: a CLI decides by it which model is
 	// the default and how long caches last.
 	Login map[string]any
+	// Env are settings by variables.
+	Env map[string]string
 	// Token is another variable for the token than the CLI's usual one.
 	Token string
 	// Keyless says that the user has no key for the model provider, which the CLI
@@ -59,6 +61,7 @@ func Through(providerName string, w Ways, token string) (Grant, error) {
 	if len(w.Routes) > 0 {
 		r = w.Routes[0]
 	}
+	maps.Copy(g.Env, r.Env)
 	g.Env[row.Gateway.URL] = gatewayURL(row.Gateway, "")
 	if r.Login == nil {
 		g.Env[cmp.Or(r.Token, row.Gateway.Token)] = token

@@ -32,6 +32,9 @@ func serverArgs(cfg provider.SessionConfig) []string {
 	if url == "" {
 		return args
 	}
+	if model := cfg.Env[way.Model]; model != "" {
+		args = append(args, "-c", "model="+tomlText(model))
+	}
 	const at = "model_providers." + gatewayProvider + "."
 	return append(args,
 		"-c", `model_provider="`+gatewayProvider+`"`,

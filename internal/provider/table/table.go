@@ -37,6 +37,8 @@ type Gateway struct {
 	Path  string // below the route, as the CLI wants its base URL
 	// URL and Token are variables that the driver or the CLI itself reads.
 	URL, Token string
+	// Model is the variable that names the default model, where the CLI has none itself.
+	Model string
 	// Settings, in place of URL, is the variable that holds settings with all model
 	// providers, which refer to Token.
 	Settings string
@@ -74,7 +76,9 @@ type Login struct {
 	// Key is the member that holds an API key in place of a login, Mode the one that is
 	// KeyMode then, Account the one that names the account of a login.
 	Key, Mode, KeyMode, Account string
-	Renewal                     Renewal
+	// Facts are the members by which the CLI knows what the account may do.
+	Facts   []string
+	Renewal Renewal
 }
 
 // Renewal is how a CLI renews its login: one POST of JSON to URL, or where Variable
@@ -113,7 +117,7 @@ var CLIs = []CLI{
 		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"},
 			Settings: []Settings{{"config.toml", []string{"model_providers.{model_provider}.base_url", "openai_base_url", "chatgpt_base_url"}}}},
-		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN"},
+		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN", Model: "THOLE_GATEWAY_MODEL"},
 	},
 	{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
@@ -121,6 +125,7 @@ var CLIs = []CLI{
 		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR",
 			Env:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 			Hands: []string{"claudeAiOauth.accessToken", "claudeAiOauth.expiresAt", "claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
+			Facts: []string{"claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
 			Renewal: Renewal{URL: "https://platform.claude.com/v1/oauth/token", Client: "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
 				Access: "claudeAiOauth.accessToken", Refresh: "claudeAiOauth.refreshToken", Expires: "claudeAiOauth.expiresAt", ClientID: "claudeAiOauth.clientId", Scopes: "claudeAiOauth.scopes", Lock: true}},
 		Project: ".claude", Home: ".claude", Data: "claude/claude",
