@@ -32,6 +32,9 @@ type RouteInfo struct {
 	Env map[string]string
 	// Token is another variable for the token than the CLI's usual one.
 	Token string
+	// NoTools says that the model's side may run no tools of its own, so that a CLI must
+	// not offer them.
+	NoTools bool
 	// Keyless says that the user has no key for the model provider, which the CLI
 	// must notice: it then shows only the models that need none.
 	Keyless bool
@@ -63,6 +66,9 @@ func Through(providerName string, w Ways, token string) (Grant, error) {
 	}
 	maps.Copy(g.Env, r.Env)
 	g.Env[row.Gateway.URL] = gatewayURL(row.Gateway, "")
+	if r.NoTools && row.Gateway.NoTools != "" {
+		g.Env[row.Gateway.NoTools] = "1"
+	}
 	if r.Login == nil {
 		g.Env[cmp.Or(r.Token, row.Gateway.Token)] = token
 		return g, nil

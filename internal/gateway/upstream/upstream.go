@@ -107,6 +107,7 @@ func (r *Routes) Ways(ctx context.Context, who thole.Owner, providerName string)
 	}
 	out := provider.Ways{Settings: settings}
 	for _, w := range all {
+		w.info.NoTools = !r.cfg.Tools
 		out.Routes = append(out.Routes, w.info)
 	}
 	if len(out.Routes) == 0 {

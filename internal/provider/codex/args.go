@@ -35,6 +35,9 @@ func serverArgs(cfg provider.SessionConfig) []string {
 	if model := cfg.Env[way.Model]; model != "" {
 		args = append(args, "-c", "model="+tomlText(model))
 	}
+	if cfg.Env[way.NoTools] != "" {
+		args = append(args, "-c", `web_search="disabled"`)
+	}
 	const at = "model_providers." + gatewayProvider + "."
 	return append(args,
 		"-c", `model_provider="`+gatewayProvider+`"`,

@@ -39,6 +39,9 @@ type Gateway struct {
 	URL, Token string
 	// Model is the variable that names the default model, where the CLI has none itself.
 	Model string
+	// NoTools is the variable that keeps the CLI from offering tools of the model's
+	// service, where it would in every call.
+	NoTools string
 	// Settings, in place of URL, is the variable that holds settings with all model
 	// providers, which refer to Token.
 	Settings string
@@ -117,7 +120,7 @@ var CLIs = []CLI{
 		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"},
 			Settings: []Settings{{"config.toml", []string{"model_providers.{model_provider}.base_url", "openai_base_url", "chatgpt_base_url"}}}},
-		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN", Model: "THOLE_GATEWAY_MODEL"},
+		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN", Model: "THOLE_GATEWAY_MODEL", NoTools: "THOLE_GATEWAY_NO_TOOLS"},
 	},
 	{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
