@@ -10,7 +10,6 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,7 +191,8 @@ func (c *call) first(upstreams []Upstream) (p *pass, answer *http.Response, f *r
 		answer, err = c.try(u)
 		if err != nil {
 			p.leave()
-			if f = c.failure(u, err); last || c.r.Context().Err() != nil {
+			// A lost login is for its owner to know, not for another account to pay.
+			if f = c.failure(u, err); last || f.kind == unauthorized || c.r.Context().Err() != nil {
 				return nil, nil, f
 			}
 			continue
@@ -362,7 +362,6 @@ func (c *call) forward(answer *http.Response) {
 		h.Set("Content-Length", strconv.FormatInt(answer.ContentLength, 10))
 	}
 	c.meter.dialect = c.route.Dialect
-	c.meter.events = strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream")
 	readable := answer.Header.Get("Content-Encoding") == "" && answer.StatusCode < 300
 	c.w.WriteHeader(answer.StatusCode)
 	control := http.NewResponseController(c.w)
@@ -406,6 +405,7 @@ func (c *call) forward(answer *http.Response) {
 			c.result.Error = "the client left"
 			panic(http.ErrAbortHandler)
 		case err != nil:
+			_ = control.Flush() // the client sees as much of it as it would without us
 			c.result.Error = fmt.Sprintf("model service %s broke off its answer", c.result.Upstream)
 			panic(http.ErrAbortHandler)
 		}
