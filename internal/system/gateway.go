@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -17,8 +18,11 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/gateway/ledger"
+	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 // GatewaySocket is the socket of a home's model gateway. It is alone in its directory,
@@ -132,7 +136,7 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB, l *budget.Ledger) (*Gateway, provider.Credentials, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault) (*Gateway, provider.Credentials, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
@@ -145,8 +149,23 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger) (*Gateway, pr
 		return nil, nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 	}
 	logins := provider.Login{Home: home, Getenv: os.Getenv, HandIn: o.Config.Providers.HandInLogins, Renewed: doctor.NoteLogins(o.Config.Home, o.Log)}
-	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: demoRoutes{}, Ledger: ledger.Of(l), Log: o.Log})
-	return g, logins, nil
+	routes, err := upstream.New(upstream.Config{Entries: o.Config.Gateway.Upstreams.Entries(), Vault: secrets, Login: logins, Tools: o.Config.Gateway.Tools})
+	if err != nil {
+		return nil, nil, err
+	}
+	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Log: o.Log})
+	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, nil
+}
+
+// granted leads a CLI to its routes. One whose login a person had handed in gets that
+// login instead, and what needs no model gets nothing.
+func granted(routes *upstream.Routes, logins provider.Login) func(context.Context, provider.For, string) (provider.Grant, error) {
+	return func(ctx context.Context, who provider.For, token string) (provider.Grant, error) {
+		if slices.Contains(logins.HandIn, who.Provider) || table.Of(who.Provider).Gateway.Route == "" {
+			return logins.For(ctx, who)
+		}
+		return routes.Grant(ctx, who.Owner, who.Provider, token)
+	}
 }
 
 // DemoGateway is the gateway of a home whose every model is a scripted one, and the

@@ -125,7 +125,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	models, creds, err := s.models(o, db, books.ledger)
+	models, creds, err := s.models(o, db, books.ledger, secrets)
 	if err != nil {
 		return nil, err
 	}
