@@ -83,8 +83,10 @@ func (p *picker) read(b []byte) {
 			p.expects = true
 		case ':':
 			p.expects = false
-			p.beginValue()
-			continue
+			if p.grabbing == 0 {
+				p.beginValue()
+				continue
+			}
 		}
 		p.keep(b[i-1 : i])
 	}
@@ -116,7 +118,7 @@ func (p *picker) inObject() bool {
 
 // beginValue keeps what follows if it is wanted.
 func (p *picker) beginValue() {
-	if p.grabbing > 0 || !p.inObject() {
+	if !p.inObject() {
 		return
 	}
 	if p.depth == 2 && p.names[1] != memberMessage && p.names[1] != memberResponse {

@@ -15,7 +15,8 @@ const hiddenRate = 400
 // meter reads the usage of an answer as it passes.
 type meter struct {
 	dialect Dialect
-	events  bool // a text/event-stream, else one JSON object
+	begun   bool
+	events  bool // an event stream, else one JSON object
 	pick    picker
 
 	start  []byte // of the current line, until its field is known
@@ -25,7 +26,7 @@ type meter struct {
 	done       bool // data: [DONE]
 
 	usage thole.Usage
-	some  bool // a usage was read
+	some  bool // a usage with its input was read
 	final bool // the last one was read
 }
 
@@ -35,6 +36,13 @@ var (
 )
 
 func (m *meter) read(p []byte) {
+	if !m.begun { // the content type is not asked: some services send a wrong one
+		first := bytes.TrimLeft(p, " \t\r\n")
+		if len(first) == 0 {
+			return
+		}
+		m.begun, m.events = true, first[0] != '{'
+	}
 	if !m.events {
 		m.pick.read(p)
 		return
@@ -83,7 +91,9 @@ func (m *meter) endLine() {
 func (m *meter) endEvent() {
 	switch m.dialect {
 	case Anthropic:
-		m.final = m.take() && string(bytes.TrimSpace(m.pick.kind)) != `"message_start"` || m.final
+		if m.take() && string(bytes.TrimSpace(m.pick.kind)) != `"message_start"` {
+			m.final = m.some
+		}
 	case Responses:
 		switch string(bytes.TrimSpace(m.pick.kind)) {
 		case `"response.completed"`, `"response.incomplete"`, `"response.failed"`:
@@ -99,7 +109,7 @@ func (m *meter) end(whole bool) {
 	if m.events {
 		m.endEvent()
 	} else if whole {
-		m.final = m.take()
+		m.final = m.take() && m.some
 	}
 	if m.dialect == Chat && m.events {
 		m.final = m.some && (m.done || whole)
@@ -143,10 +153,12 @@ func (m *meter) take() bool {
 	u := &m.usage
 	switch m.dialect {
 	case Anthropic: // a delta leaves out what did not change
+		m.some = m.some || w.Input != nil
 		set(&u.Input, w.Input)
 		set(&u.Output, w.Output)
 		set(&u.CacheRead, w.CacheRead)
 		set(&u.CacheWrite, w.CacheWrite)
+		return w.Output != nil
 	case Responses:
 		if w.Input == nil || w.Output == nil {
 			return false

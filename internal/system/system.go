@@ -108,7 +108,11 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	s.closes(db.Close)
 
 	// Machines.
-	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
+	books, err := openBooks(cfg, db, meter, log)
+	if err != nil {
+		return nil, err
+	}
+	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), Admit: books.admit, KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	creds, err := s.credentials(o)
+	models, creds, err := s.models(o, db, books.ledger, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	dispatcher := dispatch.New(dispatch.Config{
 		Alone: true, // this process owns the home, and the store is the home's
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: threads, Rows: db.Executors(), Driver: driver,
-		Workspaces: files, Credentials: creds, Info: agents.Info,
+		Workspaces: files, Credentials: creds, Budgets: books.ledger, Info: agents.Info,
 		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
 		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, MaxLive: cfg.Executor.MaxLive, SyncTimeout: cfg.Executor.SyncTimeout, RemoveAfter: cfg.Executor.RemoveAfter,
 		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Meter: meter, Log: log,
@@ -170,8 +174,9 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = results.sweep
+	s.sweep = startAll(results.sweep, books.reconcile)
 	s.runs("providers", agents)
+	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
 	s.runs("object store", background(func(ctx context.Context) {
