@@ -274,13 +274,15 @@ func (b Budget) Notice(s State, l Level, at time.Time) string {
 	return text
 }
 
-func percent(b Budget, s State) string {
-	share := 0.0
+func percent(b Budget, s State) string { return fmt.Sprintf("%.0f %%", 100*b.Share(s)) }
+
+// Share is how much of the limit is spent, of the nearer one where there are two.
+func (b Budget) Share(s State) (share float64) {
 	if b.Micros > 0 {
 		share = float64(s.Spent.Micros) / float64(b.Micros)
 	}
 	if b.Tokens > 0 {
 		share = max(share, float64(s.Spent.Tokens)/float64(b.Tokens))
 	}
-	return fmt.Sprintf("%.0f %%", 100*share)
+	return share
 }

@@ -93,8 +93,6 @@ type Store interface {
 	States(ctx context.Context, b Budget, at time.Time, limit int) ([]State, error)
 	// Changes lists who changed a budget, the newest first.
 	Changes(ctx context.Context, id ID, limit int) ([]Change, error)
-	// Resting lists idle threads whose queued messages nothing but a budget holds back.
-	Resting(ctx context.Context, limit int) ([]thole.ThreadID, error)
 }
 
 // Notice is what a thread has to be told.
@@ -202,14 +200,14 @@ func (l *Ledger) differs(thread thole.ThreadID, turn thole.TurnID, d *Difference
 
 // Reconcile settles calls that began before a time at what was reserved for them: the
 // process that made them is gone, and nobody knows what they used.
-func (l *Ledger) Reconcile(ctx context.Context, before time.Time) (n int, err error) {
+func (l *Ledger) Reconcile(ctx context.Context, before, now time.Time) (n int, err error) {
 	for {
 		ids, err := l.store.Reserved(ctx, before, 100)
 		if err != nil || len(ids) == 0 {
 			return n, err
 		}
 		for _, id := range ids {
-			err := l.settle(ctx, id, Settlement{Lost: true, Result: Result{Error: "the server ended while the call ran", EndedAt: before}})
+			err := l.settle(ctx, id, Settlement{Lost: true, Result: Result{Error: "the server ended while the call ran", EndedAt: now}})
 			if err != nil && thole.CodeOf(err) != thole.CodeConflict { // it ended just now
 				return n, err
 			}

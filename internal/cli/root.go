@@ -73,6 +73,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"up":       newUp,
 		"service":  newService,
 		"login":    newLogin, "token": newToken,
+		"usage": newUsage, "budget": newBudget,
 		"sweep":      newSweep,
 		"doctor":     newDoctor,
 		"config":     newConfig,

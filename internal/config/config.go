@@ -35,6 +35,7 @@ type Config struct {
 	Asks      Asks      `toml:"asks"`
 	Daemon    Daemon    `toml:"daemon"`
 	Delivery  Delivery  `toml:"delivery"`
+	Prices    Prices    `toml:"prices"`
 	Providers Providers `toml:"providers"`
 
 	origin map[string]string
@@ -166,6 +167,11 @@ type Daemon struct {
 	IdleExit time.Duration `toml:"idle_exit"`
 }
 
+// Prices say what tokens cost.
+type Prices struct {
+	File string `toml:"file"` // replaces the built-in table; prices.toml of the home without one
+}
+
 // Delivery bounds how results reach threads.
 type Delivery struct {
 	MaxJobs           int           `toml:"max_jobs"`
@@ -282,6 +288,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Egress.CAFile != "" && !filepath.IsAbs(c.Egress.CAFile) {
 		checks = append(checks, c.bad("egress.ca_file", "must be an absolute path, not %q", c.Egress.CAFile))
+	}
+	if c.Prices.File != "" && !filepath.IsAbs(c.Prices.File) {
+		checks = append(checks, c.bad("prices.file", "must be an absolute path, not %q", c.Prices.File))
 	}
 	if c.Executor.SyncTimeout < time.Second {
 		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))

@@ -113,7 +113,4 @@ func TestTurnsThatAreNotAdmitted(t *testing.T) {
 	if waiting, err := m.Queue(ctx, me, th.ID); err != nil || len(waiting) != 1 {
 		t.Errorf("queue %+v, %v", waiting, err)
 	}
-	if ids, err := db.Budgets().Resting(ctx, 10); err != nil || len(ids) != 1 || ids[0] != th.ID {
-		t.Errorf("threads that wait for a budget: %v, %v", ids, err)
-	}
 }
