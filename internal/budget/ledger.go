@@ -75,12 +75,12 @@ type Store interface {
 	Refused(ctx context.Context, thread thole.ThreadID, turn thole.TurnID) (*Refusal, error)
 	// Differs compares the figures of a turn that is over.
 	Differs(ctx context.Context, thread thole.ThreadID, turn thole.TurnID) (*Difference, error)
-	// Notices lists what a thread has not been told, the oldest first; Posted takes them off.
+	// Notices lists what is not yet in a thread's log, the oldest first; Posted takes them off.
 	Notices(ctx context.Context, thread thole.ThreadID) ([]Notice, error)
 	Posted(ctx context.Context, ids []string) error
 
-	// Watch calls fn after a turn was refused something or its thread has something to be
-	// told, in any process that shares the store. "": any turn may be meant. fn does not block.
+	// Watch calls fn after a turn was refused something or its thread has a notice, in
+	// any process that shares the store. "": any turn may be meant. fn does not block.
 	Watch(fn func(thole.TurnID)) (cancel func())
 
 	// Set makes a budget or replaces the limits of the one with the same scope, subject and
@@ -95,7 +95,7 @@ type Store interface {
 	Changes(ctx context.Context, id ID, limit int) ([]Change, error)
 }
 
-// Notice is what a thread has to be told.
+// Notice is for a thread's log.
 type Notice struct {
 	ID   string
 	Turn thole.TurnID
@@ -244,7 +244,7 @@ func (l *Ledger) Admit(ctx context.Context, p Place, at time.Time) error {
 	return r.Error()
 }
 
-// Notices lists what a thread has not been told; Posted takes them off.
+// Notices lists what is not yet in a thread's log; Posted takes them off.
 func (l *Ledger) Notices(ctx context.Context, thread thole.ThreadID) ([]Notice, error) {
 	return l.store.Notices(ctx, thread)
 }
@@ -252,7 +252,7 @@ func (l *Ledger) Notices(ctx context.Context, thread thole.ThreadID) ([]Notice, 
 // Posted takes notices off that are in the thread's log.
 func (l *Ledger) Posted(ctx context.Context, ids []string) error { return l.store.Posted(ctx, ids) }
 
-// Watch calls fn when a turn was refused something or its thread has something to be told.
+// Watch calls fn when a turn was refused something or its thread has a notice.
 func (l *Ledger) Watch(fn func(thole.TurnID)) (cancel func()) { return l.store.Watch(fn) }
 
 // Cost prices the usage of a turn whose agent reported none.

@@ -199,7 +199,7 @@ func notices(r *rig) {
 	if rest, err := r.Notices(ctx, p.Thread); err != nil || len(rest) != 0 {
 		t.Errorf("posted and still there: %+v, %v", rest, err)
 	}
-	// Another limit is reached and said anew.
+	// Another limit is reached and reported again.
 	b.Micros = 1000
 	_, err = r.store.Set(ctx, b, b.Version, thole.LocalActor, noon)
 	r.ok(err)

@@ -46,7 +46,7 @@ func newBudgetSet(env *Env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&p.Period, "period", "", "day, month or total, in UTC (default month; total for thread and turn)")
 	cmd.Flags().StringVar(&p.Action, "action", "", "at the limit: warn; block_new (no new turn starts); interrupt (model calls are refused and the turn ends) (default interrupt)")
-	cmd.Flags().Int64Var(&soft, "soft", 80, "percentage of the limit at which the thread is told; 0: it is not")
+	cmd.Flags().Int64Var(&soft, "soft", 80, "percentage of the limit at which the thread gets a notice; 0: none")
 	return cmd
 }
 

@@ -68,7 +68,7 @@ func TestTurnsThatAreNotAdmitted(t *testing.T) {
 	if after, err := m.Get(ctx, me, th.ID); err != nil || after.Seq != before.Seq {
 		t.Errorf("a refusal wrote %d events (%v)", after.Seq-before.Seq, err)
 	}
-	// A command ends the pause, and the message behind it still waits.
+	// A command ends the pause, and the message after it still waits.
 	if _, err := m.Enqueue(ctx, me, thread.Enqueue{Thread: th.ID, Input: []thole.Input{{Type: string(thole.TurnCommandShell), Text: "ls"}}, Start: true, Command: true}); err != nil {
 		t.Fatalf("a shell command: %v", err)
 	}
