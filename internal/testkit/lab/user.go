@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,9 +15,9 @@ import (
 const ordinary = 61234
 
 // EveryUser runs a test twice where we are root: as root, and in a copy of this
-// program that an ordinary user runs, who finds none of root's parts. Otherwise it
-// runs it once.
-func EveryUser(t *testing.T, test func(t *testing.T)) {
+// program that an ordinary user runs, who finds none of root's parts but the named
+// agents. Otherwise it runs it once.
+func EveryUser(t *testing.T, test func(t *testing.T), agents ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Run("user", test)
@@ -41,16 +42,45 @@ func EveryUser(t *testing.T, test func(t *testing.T)) {
 		if err := os.Chown(home, ordinary, ordinary); err != nil {
 			t.Fatal(err)
 		}
+		for _, name := range agents {
+			if err := lend(name, filepath.Join(dir, "lab")); err != nil {
+				t.Fatal(err)
+			}
+		}
 		name, _, _ := strings.Cut(t.Name(), "/")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
 		cmd.Dir = home
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole"), "THOLE_SOAK=" + os.Getenv("THOLE_SOAK")}
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole"), "THOLE_SOAK=" + os.Getenv("THOLE_SOAK"), "THOLE_LAB=" + filepath.Join(dir, "lab")}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
 			t.Errorf("as user %d: %v\n%s", ordinary, err, out)
 		}
 	})
+}
+
+// lend gives an agent's package second names in another directory, or copies it where
+// that is on another disk.
+func lend(name, to string) error {
+	for _, a := range []*agent{&codex, &claude, &opencode} {
+		if a.part != name {
+			continue
+		}
+		dir, _, _ := strings.Cut(fmt.Sprintf(a.pattern, a.version), "/")
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return err
+		}
+		from := filepath.Join(cacheDir(), dir)
+		if exec.Command("cp", "-al", from, to).Run() == nil {
+			return nil
+		}
+		out, err := exec.Command("cp", "-a", from, to).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("lend %s: %w: %s", name, err, out)
+		}
+		return nil
+	}
+	return fmt.Errorf("lend %s: no such agent", name)
 }
 
 // Open is a directory that every user may enter.
