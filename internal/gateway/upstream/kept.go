@@ -114,7 +114,7 @@ func (w way) item(i vault.Item) way {
 // open returns the value of an item.
 func (r *Routes) open(ctx context.Context, c gateway.Claim, item vault.Item) (string, error) {
 	if item.State == vault.NeedsLogin {
-		return "", thole.Errorf(thole.CodeUnavailable, "secret %s: %w", item.Name, provider.ErrNeedsLogin).WithHint("log in again and set it anew: thole secret set")
+		return "", thole.Errorf(thole.CodeUnauthorized, "secret %s: %w", item.Name, provider.ErrNeedsLogin).WithHint("log in again and set it anew: thole secret set")
 	}
 	s, err := r.cfg.Vault.Open(ctx, item.ID, vault.Use{Thread: c.Thread, Turn: c.Turn, Executor: c.Executor, Purpose: "gateway"})
 	if err != nil {

@@ -62,6 +62,9 @@ func TestFaultsAreToldAsTheyAre(t *testing.T) {
 					continue
 				}
 				want, got := bare.play(f.prompt), through.told(f.prompt)
+				if f.name == "401" { // what a service says of a key may repeat it
+					want.text, got.text = "", ""
+				}
 				if normal(want) != normal(got) {
 					t.Errorf("%s: through the gateway\n%+v\nwithout it\n%+v", f.name, short(got), short(want))
 				}
