@@ -29,13 +29,16 @@ type Config struct {
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
 	Egress    Egress    `toml:"egress"`
+	Gateway   Gateway   `toml:"gateway"`
 	Workspace Workspace `toml:"workspace"`
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
 	Asks      Asks      `toml:"asks"`
 	Daemon    Daemon    `toml:"daemon"`
 	Delivery  Delivery  `toml:"delivery"`
+	Prices    Prices    `toml:"prices"`
 	Providers Providers `toml:"providers"`
+	Vault     Vault     `toml:"vault"`
 
 	origin map[string]string
 }
@@ -166,6 +169,11 @@ type Daemon struct {
 	IdleExit time.Duration `toml:"idle_exit"`
 }
 
+// Prices say what tokens cost.
+type Prices struct {
+	File string `toml:"file"` // replaces the built-in table; prices.toml of the home without one
+}
+
 // Delivery bounds how results reach threads.
 type Delivery struct {
 	MaxJobs           int           `toml:"max_jobs"`
@@ -184,6 +192,19 @@ type Providers struct {
 	Opencode string `toml:"opencode"`
 	// HandInLogins names those whose login agents get with its refresh tokens.
 	HandInLogins []string `toml:"hand_in_logins"`
+}
+
+// Vault says where the key of secrets is.
+type Vault struct {
+	KeyFile string `toml:"key_file"` // vault.key in the home without one
+}
+
+// VaultKey is the file that holds the key of secrets.
+func (c *Config) VaultKey() string {
+	if c.Vault.KeyFile != "" {
+		return c.Vault.KeyFile
+	}
+	return filepath.Join(c.Home, "vault.key")
 }
 
 // ProvidersOf reads them from an environment alone, as an executor does.
@@ -230,6 +251,7 @@ func (c *Config) Validate() error {
 		oneOf("egress.policy", c.Egress.Policy, "none", "gateway", "list", "open"),
 		c.each("egress.names", c.Egress.Names, egress.CheckName),
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
+		c.checkUpstreams(),
 		c.each("executor.paths", c.Executor.Paths, checkPath),
 		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
@@ -282,6 +304,12 @@ func (c *Config) Validate() error {
 	}
 	if c.Egress.CAFile != "" && !filepath.IsAbs(c.Egress.CAFile) {
 		checks = append(checks, c.bad("egress.ca_file", "must be an absolute path, not %q", c.Egress.CAFile))
+	}
+	if c.Vault.KeyFile != "" && !filepath.IsAbs(c.Vault.KeyFile) {
+		checks = append(checks, c.bad("vault.key_file", "must be an absolute path, not %q", c.Vault.KeyFile))
+	}
+	if c.Prices.File != "" && !filepath.IsAbs(c.Prices.File) {
+		checks = append(checks, c.bad("prices.file", "must be an absolute path, not %q", c.Prices.File))
 	}
 	if c.Executor.SyncTimeout < time.Second {
 		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))
