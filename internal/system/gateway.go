@@ -48,8 +48,8 @@ func NewGateway(home string, cfg gateway.Config) *Gateway {
 	return &Gateway{socket: GatewaySocket(home), handler: h, server: gateway.NewServer(h)}
 }
 
-// Start implements service.Part. Whoever finds the socket finds somebody behind it: it is
-// moved to its place when it listens, over what a killed owner left there.
+// Start implements service.Part. A client that finds the socket is served: it is moved to
+// its place when it listens, over what a killed owner left there.
 func (g *Gateway) Start(context.Context) error {
 	ln, err := listenGateway(g.socket)
 	if err != nil {
