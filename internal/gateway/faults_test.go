@@ -230,7 +230,7 @@ func TestSpentBudget(t *testing.T) {
 	for _, d := range dialects {
 		s := upstream.Start(t, upstream.None)
 		r := newRig(t, d, s)
-		r.ledger.refuse = thole.Errorf(codeBudget, "budget of project p is spent: $5.00 a day, until 00:00 UTC")
+		r.ledger.refuse = thole.Errorf(thole.CodeBudgetExceeded, "budget of project p is spent: $5.00 a day, until 00:00 UTC")
 		got := r.post(t)
 		if got.status != 400 || got.header.Get("X-Should-Retry") != "false" || !shaped(d, got.body) || !strings.Contains(got.body, "until 00:00 UTC") {
 			t.Errorf("%+v", got)
