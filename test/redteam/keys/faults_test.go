@@ -51,7 +51,7 @@ func TestFaultsAreToldAsTheyAre(t *testing.T) {
 	t.Cleanup(server.Close)
 	w := newWorld(t)
 	w.agents()
-	w.upstreams(server.URL)
+	w.upstreams(server.URL, "env:UPSTREAM_KEY")
 	w.begin()
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,11 @@ func TestKeysStayWithTheServer(t *testing.T) {
 		w := newWorld(t)
 		w.agents()
 		w.plant(sim.URL())
+		w.write(filepath.Join(w.home, "config.toml"), "[gateway]\nrecord = true\n")
 		w.begin()
+		for name, flags := range map[string][]string{"repository": {"--kind", "git"}, "tool": {"--kind", "mcp"}, "variable": {"--kind", "env"}, "model": {"--provider", "groq"}} {
+			w.secret(name, w.key("", "-vault-"+name), flags...)
+		}
 		s := newSearch(w.word)
 
 		var threads []*thread
@@ -209,12 +213,16 @@ func (w *world) stored(s *search, threads []*thread) {
 		w.call("GET", path, nil, &text)
 		look("GET "+path, text, map[string]string{"/metrics": "thole_build_info", "/sessions": threads[0].id}[path])
 	}
-	for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}, {"config", "show", "--origin"}, {"provider", "list"}, {"audit"}, {"executor", "list"}} {
+	for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}, {"config", "show", "--origin"}, {"provider", "list"}, {"audit"}, {"executor", "list"}, {"secret", "list"}, {"secret", "show", "model"}, {"secret", "test", "model"}} {
 		text, _ := w.try(args...) // doctor may find fault
 		look("thole "+strings.Join(args, " "), []byte(text), "\n")
 	}
 	backup := filepath.Join(w.person, "backup.db")
 	w.thole("db", "backup", backup)
+	n := watch("control-said")
+	if err := cmp.Or(s.tree(filepath.Join(w.home, "calls"), n), n.err("the record of calls")); err != nil {
+		w.Error(err)
+	}
 	for place, path := range map[string]string{"the store": filepath.Join(w.home, "thole.db"), "the store's log": filepath.Join(w.home, "thole.db-wal"), "a backup": backup} {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -232,7 +240,7 @@ func (w *world) stored(s *search, threads []*thread) {
 	}
 	w.crash()
 	look("what thole said, and its last words", w.said.Bytes(), "starting thole", "SIGQUIT: quit")
-	n := watch(threads[0].id, "control-said")
+	n = watch(threads[0].id, "control-said")
 	if err := cmp.Or(s.tree(w.home, n), n.err("the home")); err != nil {
 		w.Error(err)
 	}

@@ -212,7 +212,8 @@ func gatewayed(t *testing.T) (*world, *witness) {
 	t.Cleanup(server.Close)
 	w := newWorld(t)
 	w.agents()
-	w.upstreams(server.URL)
+	w.upstreams(server.URL, "vault:model")
 	w.begin()
+	w.secret("model", w.key("sk-ant-api03-", "-vault-model"), "--provider", "anthropic")
 	return w, upstream
 }

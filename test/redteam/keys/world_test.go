@@ -125,12 +125,13 @@ func (w *world) in(t testing.TB) *world {
 	return &with
 }
 
-// upstreams puts one model behind the routes of every CLI, with the key of a variable.
-func (w *world) upstreams(url string) {
+// upstreams puts one model behind the routes of every CLI, with a key of env:UPSTREAM_KEY
+// or of vault:model.
+func (w *world) upstreams(url, key string) {
 	w.Helper()
 	var text strings.Builder
 	for name, more := range map[string][2]string{"claude": {"anthropic", "models = [\"" + modelsim.ClaudeModel + "*\"]"}, "codex": {"openai-responses", ""}, "sim": {"openai-chat", "models = [\"" + modelsim.Model + "\"]"}} {
-		fmt.Fprintf(&text, "[[gateway.upstreams]]\nname = %q\ndialect = %q\nbase_url = %q\nkey = \"env:UPSTREAM_KEY\"\n%s\n\n", name, more[0], url+"/v1", more[1])
+		fmt.Fprintf(&text, "[[gateway.upstreams]]\nname = %q\ndialect = %q\nbase_url = %q\nkey = %q\n%s\n\n", name, more[0], url+"/v1", key, more[1])
 	}
 	w.set("UPSTREAM_KEY=" + w.key("", "-env-upstream"))
 	w.write(filepath.Join(w.home, "config.toml"), text.String())
@@ -213,9 +214,20 @@ func (w *world) thole(args ...string) string {
 	return out
 }
 
-func (w *world) try(args ...string) (string, error) {
+func (w *world) try(args ...string) (string, error) { return w.tell("", args...) }
+
+// secret puts a value into the vault.
+func (w *world) secret(name, value string, flags ...string) {
+	w.Helper()
+	if out, err := w.tell(value, append([]string{"secret", "set", name, "-"}, flags...)...); err != nil {
+		w.Fatalf("secret set %s: %v\n%s", name, err, out)
+	}
+}
+
+// tell is try with something on standard input.
+func (w *world) tell(in string, args ...string) (string, error) {
 	cmd := exec.Command(lab.Thole(w), args...)
-	cmd.Env, cmd.Dir = w.env, w.home
+	cmd.Env, cmd.Dir, cmd.Stdin = w.env, w.home, strings.NewReader(in)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
