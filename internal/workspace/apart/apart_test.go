@@ -15,10 +15,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/testkit/memory"
+	"github.com/tholehq/thole/internal/testkit/usurper"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -59,29 +59,10 @@ func stored(t *testing.T, data []byte) workspace.TreeLink {
 	return workspace.TreeLink{Sum: objects.SumOf(data), Link: objects.Link{URL: srv.URL}}
 }
 
-// large is a tree of many names that was stored small.
-func large(t *testing.T) []byte {
-	t.Helper()
-	var packed bytes.Buffer
-	enc, err := zstd.NewWriter(&packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprint(enc, `{"version":2,"objects":[],"entries":[`)
-	for i := range 250_000 {
-		fmt.Fprintf(enc, `{"p":"%d-%d","k":"f","u":true,"x":true},`, i, i*7_919%10_007)
-	}
-	fmt.Fprint(enc, `{"p":"x","k":"d"}]}`)
-	if err := enc.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return packed.Bytes()
-}
-
 // The owner does not hold what an executor stored: not while it syncs the files that
 // are left, nor while it exports them.
 func TestTheOwnerHoldsNothingOfALargeTree(t *testing.T) {
-	data := large(t)
+	data := usurper.Bomb()
 	link := stored(t, data)
 	dir, out := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "kept"), []byte("text"), 0o644); err != nil {
