@@ -76,6 +76,9 @@ func (w *worker) forward(ctx context.Context, p *place, run wire.Run, sub *threa
 			return nil
 		case do := <-f.due:
 			do()
+			if f.deaf {
+				return errInterrupted
+			}
 		case batch, ok := <-sub.Events:
 			if !ok {
 				why := sub.Err()
@@ -180,6 +183,7 @@ type forwarder struct {
 	run    thole.TurnID
 	timers map[thole.AskID]*time.Timer // park a question nobody answers
 	kill   *time.Timer                 // ends a run that does not stop by itself
+	deaf   bool                        // its executor did not hear of that, and was stopped
 
 	pendingSteers []event.Message // steers that the agent has not got, oldest first
 	again         *time.Timer     // sends them
@@ -323,8 +327,21 @@ func (f *forwarder) cancel(ctx context.Context) {
 				_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run, Kill: true})
 				return err
 			})
+			f.kill = f.later(ctx, cancelGrace, func() { f.stopDeaf(ctx) })
 		})
 	}
+}
+
+// stopDeaf stops an executor that neither ended a run nor said that it cannot: its
+// executord hangs, or its agent has taken it over. A person's word holds all the same.
+func (f *forwarder) stopDeaf(ctx context.Context) {
+	f.log.Warn("the executor does not end an interrupted turn and is stopped", "turn", f.lease.Turn, "executor", f.place.row.ID)
+	if err := f.cfg.Driver.Stop(ctx, f.place.row.ID); err != nil {
+		f.tolerate("stop", err)
+		f.kill = f.later(ctx, cancelGrace, func() { f.stopDeaf(ctx) })
+		return
+	}
+	f.deaf = true
 }
 
 // parkLater gives an ask some time to be answered while the agent waits, and then
