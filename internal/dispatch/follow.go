@@ -46,7 +46,9 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 	if r.Acked == 0 {
 		pump.asked = time.Now()
 	}
+	broken := backoff.Policy{Min: 50 * time.Millisecond, Max: 2 * time.Second}.Begin()
 	for {
+		from := pump.cursor
 		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []wire.LogEvent) error { return pump.apply(ctx, batch) })
 		switch {
 		case pump.ended:
@@ -73,6 +75,10 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 		if err := w.alive(ctx, p); err != nil {
 			return err
 		}
+		if pump.cursor > from {
+			broken.Reset()
+		}
+		_ = broken.Wait(ctx) // one that never says anything is not asked all the time
 	}
 }
 

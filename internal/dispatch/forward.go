@@ -317,19 +317,24 @@ func (f *forwarder) retryUntilSent(ctx context.Context, what string, do func() e
 const cancelGrace = 15 * time.Second
 
 func (f *forwarder) cancel(ctx context.Context) {
-	f.retryUntilSent(ctx, "interrupt", func() error {
-		_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run})
-		return err
-	})
+	f.retryUntilSent(ctx, "interrupt", func() error { return f.sendCancel(ctx, false) })
 	if f.kill == nil {
 		f.kill = f.later(ctx, cancelGrace, func() {
-			f.retryUntilSent(ctx, "kill", func() error {
-				_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run, Kill: true})
-				return err
-			})
+			f.retryUntilSent(ctx, "kill", func() error { return f.sendCancel(ctx, true) })
 			f.kill = f.later(ctx, cancelGrace, func() { f.stopDeaf(ctx) })
 		})
 	}
+}
+
+// sendCancel asks once; an executor that takes its time holds nothing else up for long.
+func (f *forwarder) sendCancel(ctx context.Context, kill bool) error {
+	within, done := context.WithTimeout(ctx, cancelGrace/3)
+	defer done()
+	_, err := f.place.client.Cancel(within, wire.CancelRequest{Run: f.run, Kill: kill})
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return thole.Errorf(thole.CodeUnavailable, "the executor does not answer in time: %w", err)
+	}
+	return err
 }
 
 // stopDeaf stops an executor that neither ended a run nor said that it cannot: its

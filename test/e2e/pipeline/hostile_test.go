@@ -23,7 +23,7 @@ func TestTheOwnerOfAHostileExecutord(t *testing.T) {
 			{"many events", "failed", "executor_limit"}, {"future cursor", "failed", "executor_limit"},
 			{"wrong ids", "failed", ""}, {"tree bomb", "completed", ""},
 			// These could be an executord that has a bad day: only a person ends them.
-			{"redirect", "interrupted", ""}, {"huge headers", "interrupted", ""}, {"drip", "interrupted", ""},
+			{"redirect", "interrupted", ""}, {"huge headers", "failed", "provider_crashed"}, {"drip", "interrupted", ""},
 		}...)
 	}
 	for _, way := range ways {
