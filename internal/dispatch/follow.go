@@ -60,6 +60,12 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 			// The log is sealed without an end: executord restarted under the run.
 			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return errLost
+		case errors.Is(context.Cause(ctx), errDeaf):
+			w.log.Warn("the executor does not end an interrupted turn and is stopped", "turn", w.lease.Turn, "executor", p.row.ID)
+			if err := w.cfg.Driver.Stop(context.WithoutCancel(ctx), p.row.ID); err != nil {
+				return err // it may still work; the next try asks again
+			}
+			return errDeaf
 		case ctx.Err() != nil:
 			if cause := context.Cause(ctx); errors.Is(cause, errTooLong) || beyond(cause) {
 				_, err = p.client.Cancel(context.WithoutCancel(ctx), wire.CancelRequest{Run: r.ID, Kill: true})
@@ -72,7 +78,7 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 		case thole.CodeOf(err) != thole.CodeUnavailable:
 			return err
 		}
-		if err := w.alive(ctx, p); err != nil {
+		if err := w.alive(ctx, p); err != nil && !errors.Is(err, errDeaf) {
 			return err
 		}
 		if pump.cursor > from {

@@ -77,7 +77,7 @@ func (w *worker) forward(ctx context.Context, p *place, run wire.Run, sub *threa
 		case do := <-f.due:
 			do()
 			if f.deaf {
-				return errInterrupted
+				return errDeaf
 			}
 		case batch, ok := <-sub.Events:
 			if !ok {
@@ -183,7 +183,7 @@ type forwarder struct {
 	run    thole.TurnID
 	timers map[thole.AskID]*time.Timer // park a question nobody answers
 	kill   *time.Timer                 // ends a run that does not stop by itself
-	deaf   bool                        // its executor did not hear of that, and was stopped
+	deaf   bool                        // its executor did not hear of that
 
 	pendingSteers []event.Message // steers that the agent has not got, oldest first
 	again         *time.Timer     // sends them
@@ -321,7 +321,7 @@ func (f *forwarder) cancel(ctx context.Context) {
 	if f.kill == nil {
 		f.kill = f.later(ctx, cancelGrace, func() {
 			f.retryUntilSent(ctx, "kill", func() error { return f.sendCancel(ctx, true) })
-			f.kill = f.later(ctx, cancelGrace, func() { f.stopDeaf(ctx) })
+			f.kill = f.later(ctx, cancelGrace, func() { f.deaf = true })
 		})
 	}
 }
@@ -335,18 +335,6 @@ func (f *forwarder) sendCancel(ctx context.Context, kill bool) error {
 		return thole.Errorf(thole.CodeUnavailable, "the executor does not answer in time: %w", err)
 	}
 	return err
-}
-
-// stopDeaf stops an executor that neither ended a run nor said that it cannot: its
-// executord hangs, or its agent has taken it over. A person's word holds all the same.
-func (f *forwarder) stopDeaf(ctx context.Context) {
-	f.log.Warn("the executor does not end an interrupted turn and is stopped", "turn", f.lease.Turn, "executor", f.place.row.ID)
-	if err := f.cfg.Driver.Stop(ctx, f.place.row.ID); err != nil {
-		f.tolerate("stop", err)
-		f.kill = f.later(ctx, cancelGrace, func() { f.stopDeaf(ctx) })
-		return
-	}
-	f.deaf = true
 }
 
 // parkLater gives an ask some time to be answered while the agent waits, and then

@@ -79,6 +79,9 @@ var (
 	errTooLong = thole.Errorf(thole.CodeGone, "the turn ran longer than it may").WithHint("raise turns.timeout, or split the work")
 	// errInterrupted: the turn is to stop, and no agent works on it.
 	errInterrupted = errors.New("dispatch: turn interrupted while no agent works on it")
+	// errDeaf: the same, because its executor, which did not end it, was stopped: its
+	// executord hangs, or its agent has taken it over.
+	errDeaf = fmt.Errorf("%w: the executor did not end it", errInterrupted)
 	// errLost: the run's provider is gone and its end will never come.
 	errLost = errors.New("dispatch: run lost")
 	// errDead: the same, and its executor with it.

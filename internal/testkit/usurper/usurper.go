@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/workspace"
@@ -34,6 +35,8 @@ type Usurper struct {
 	How    string // "" is as the bearer token says
 	Socket string // what it listens on in executord's place; "" is a port of its own
 	Boot   string // as which start of executord
+	// Executor is whose process it is, so that it ends when that one is stopped.
+	Executor thole.ExecutorID
 	// Elsewhere is where it redirects to, Turn and Thread whom it speaks for where its
 	// ids are wrong.
 	Elsewhere, Turn, Thread string
@@ -60,7 +63,7 @@ func (u Usurper) Start(t testing.TB) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), variable+"="+string(how))
+	cmd.Env = append(os.Environ(), variable+"="+string(how), wire.Mark+"="+string(u.Executor))
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
