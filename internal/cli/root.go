@@ -72,7 +72,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"box":      newInBox,
 		"up":       newUp,
 		"service":  newService,
-		"login":    newLogin, "token": newToken,
+		"login":    newLogin, "token": newToken, "secret": newSecret,
 		"sweep":      newSweep,
 		"doctor":     newDoctor,
 		"config":     newConfig,
@@ -187,7 +187,7 @@ func exitCode(err error) int {
 		return 2
 	case thole.CodeNotFound, thole.CodeGone:
 		return 3
-	case thole.CodeConflict:
+	case thole.CodeConflict, thole.CodeBudgetExceeded:
 		return 4
 	case thole.CodeBusy, thole.CodeOverloaded:
 		return 5

@@ -29,6 +29,7 @@ type Config struct {
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
 	Egress    Egress    `toml:"egress"`
+	Gateway   Gateway   `toml:"gateway"`
 	Workspace Workspace `toml:"workspace"`
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
@@ -36,6 +37,7 @@ type Config struct {
 	Daemon    Daemon    `toml:"daemon"`
 	Delivery  Delivery  `toml:"delivery"`
 	Providers Providers `toml:"providers"`
+	Vault     Vault     `toml:"vault"`
 
 	origin map[string]string
 }
@@ -186,6 +188,19 @@ type Providers struct {
 	HandInLogins []string `toml:"hand_in_logins"`
 }
 
+// Vault says where the key of secrets is.
+type Vault struct {
+	KeyFile string `toml:"key_file"` // vault.key in the home without one
+}
+
+// VaultKey is the file that holds the key of secrets.
+func (c *Config) VaultKey() string {
+	if c.Vault.KeyFile != "" {
+		return c.Vault.KeyFile
+	}
+	return filepath.Join(c.Home, "vault.key")
+}
+
 // ProvidersOf reads them from an environment alone, as an executor does.
 func ProvidersOf(getenv func(string) string) Providers {
 	return Providers{Codex: getenv(Variable("providers.codex")), Claude: getenv(Variable("providers.claude")), Opencode: getenv(Variable("providers.opencode"))}
@@ -230,6 +245,7 @@ func (c *Config) Validate() error {
 		oneOf("egress.policy", c.Egress.Policy, "none", "gateway", "list", "open"),
 		c.each("egress.names", c.Egress.Names, egress.CheckName),
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
+		c.checkUpstreams(),
 		c.each("executor.paths", c.Executor.Paths, checkPath),
 		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
@@ -282,6 +298,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Egress.CAFile != "" && !filepath.IsAbs(c.Egress.CAFile) {
 		checks = append(checks, c.bad("egress.ca_file", "must be an absolute path, not %q", c.Egress.CAFile))
+	}
+	if c.Vault.KeyFile != "" && !filepath.IsAbs(c.Vault.KeyFile) {
+		checks = append(checks, c.bad("vault.key_file", "must be an absolute path, not %q", c.Vault.KeyFile))
 	}
 	if c.Executor.SyncTimeout < time.Second {
 		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))

@@ -108,7 +108,11 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	s.closes(db.Close)
 
 	// Machines.
-	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
+	books, err := openBooks(cfg, db, meter, log)
+	if err != nil {
+		return nil, err
+	}
+	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), Admit: books.admit, KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +121,11 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
+	secrets := newVault(cfg, db)
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	creds, err := s.credentials(o)
+	models, creds, err := s.models(o, db, books.ledger, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +142,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	dispatcher := dispatch.New(dispatch.Config{
 		Alone: true, // this process owns the home, and the store is the home's
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: threads, Rows: db.Executors(), Driver: driver,
-		Workspaces: files, Credentials: creds, Info: agents.Info,
+		Workspaces: files, Credentials: creds, Budgets: books.ledger, Info: agents.Info,
 		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
 		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, MaxLive: cfg.Executor.MaxLive, SyncTimeout: cfg.Executor.SyncTimeout, RemoveAfter: cfg.Executor.RemoveAfter,
 		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Meter: meter, Log: log,
@@ -155,7 +160,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private}, Log: log})
-	methods := results.methods(deliver)
+	methods := results.methods(deliver, secrets)
 	var page *web
 	if o.Web != nil {
 		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, meter); err != nil {
@@ -165,12 +170,13 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), page.methods()} {
+	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), page.methods()} {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = results.sweep
+	s.sweep = startAll(results.sweep, books.reconcile)
 	s.runs("providers", agents)
+	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
 	s.runs("object store", background(func(ctx context.Context) {
@@ -187,6 +193,11 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	s.runs("deliveries", background(func(ctx context.Context) { _ = deliver.Run(ctx) }))
 	s.runs("sweep of results", background(results.sweepAlways))
+	s.runs("key of secrets", background(func(ctx context.Context) {
+		if err := secrets.Resume(ctx); err != nil && ctx.Err() == nil {
+			log.Error("the change of the vault's key was not finished", "err", err)
+		}
+	}))
 	s.runs("sweep of logins", background(func(ctx context.Context) { sweepLogins(ctx, sessions, log) }))
 	s.ready = func() { page.announce(o.Web) }
 	s.socket = daemon.Config{
