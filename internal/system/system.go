@@ -159,7 +159,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	methods := results.methods(deliver, secrets)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, meter, secrets); err != nil {
 			return nil, err
 		}
 	}
