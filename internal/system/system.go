@@ -24,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/service"
@@ -170,7 +171,12 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = results.sweep
+	s.sweep = func(ctx context.Context) error {
+		if err := provider.SweepLoginRooms(filepath.Join(cfg.Home, config.LoginRooms)); err != nil {
+			log.Warn("what a login left could not be removed", "err", err)
+		}
+		return results.sweep(ctx)
+	}
 	s.runs("providers", agents)
 	s.runs("collection", background(files.Collect))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
