@@ -118,7 +118,10 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
-	secrets := newVault(cfg, db)
+	secrets, err := newVault(cfg, db)
+	if err != nil {
+		return nil, err
+	}
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)

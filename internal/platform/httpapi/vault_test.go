@@ -75,7 +75,7 @@ func TestSecrets(t *testing.T) {
 	g.me.with("If-Match", `"other"`).call(412, "DELETE", at, nil, nil)
 	g.me.with("If-Match", res.Header.Get("ETag")).call(204, "DELETE", at, nil, nil)
 	g.me.call(410, "POST", at+"/test", nil, nil)
-	if err := g.db.Update(ctx, "test.update", func(tx *sqldb.Tx) error { // a fault of ours is logged, the value is not
+	if err := g.db.Update(ctx, "test.update", func(tx *sqldb.Tx) error { // an internal fault is logged, the value is not
 		_, err := tx.Exec(`update vault_items set nonce = ciphertext where name = 'later'`)
 		return err
 	}); err != nil {
