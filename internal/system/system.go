@@ -24,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/service"
@@ -121,7 +122,10 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
-	secrets := newVault(cfg, db)
+	secrets, err := newVault(cfg, db)
+	if err != nil {
+		return nil, err
+	}
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
@@ -164,7 +168,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +179,12 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = startAll(results.sweep, books.reconcile)
+	s.sweep = func(ctx context.Context) error {
+		if err := provider.SweepLoginRooms(filepath.Join(cfg.Home, config.LoginRooms)); err != nil {
+			log.Warn("what a login left could not be removed", "err", err)
+		}
+		return startAll(results.sweep, books.reconcile)(ctx)
+	}
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
