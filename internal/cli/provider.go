@@ -19,7 +19,7 @@ import (
 func newProvider(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "Show the agent CLIs of this machine and try one",
+		Short: "Show the agent CLIs of this machine, try one and log in to one",
 	}
 	cmd.AddCommand(
 		&cobra.Command{
@@ -56,6 +56,7 @@ func newProvider(env *Env) *cobra.Command {
 			},
 		},
 		newProviderTry(env),
+		newProviderLogin(env),
 	)
 	return cmd
 }

@@ -29,6 +29,7 @@ type Config struct {
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
 	Egress    Egress    `toml:"egress"`
+	Gateway   Gateway   `toml:"gateway"`
 	Workspace Workspace `toml:"workspace"`
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
@@ -37,6 +38,7 @@ type Config struct {
 	Delivery  Delivery  `toml:"delivery"`
 	Prices    Prices    `toml:"prices"`
 	Providers Providers `toml:"providers"`
+	Vault     Vault     `toml:"vault"`
 
 	origin map[string]string
 }
@@ -192,6 +194,19 @@ type Providers struct {
 	HandInLogins []string `toml:"hand_in_logins"`
 }
 
+// Vault says where the key of secrets is.
+type Vault struct {
+	KeyFile string `toml:"key_file"` // vault.key in the home without one
+}
+
+// VaultKey is the file that holds the key of secrets.
+func (c *Config) VaultKey() string {
+	if c.Vault.KeyFile != "" {
+		return c.Vault.KeyFile
+	}
+	return filepath.Join(c.Home, "vault.key")
+}
+
 // ProvidersOf reads them from an environment alone, as an executor does.
 func ProvidersOf(getenv func(string) string) Providers {
 	return Providers{Codex: getenv(Variable("providers.codex")), Claude: getenv(Variable("providers.claude")), Opencode: getenv(Variable("providers.opencode"))}
@@ -236,6 +251,7 @@ func (c *Config) Validate() error {
 		oneOf("egress.policy", c.Egress.Policy, "none", "gateway", "list", "open"),
 		c.each("egress.names", c.Egress.Names, egress.CheckName),
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
+		c.checkUpstreams(),
 		c.each("executor.paths", c.Executor.Paths, checkPath),
 		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
@@ -288,6 +304,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Egress.CAFile != "" && !filepath.IsAbs(c.Egress.CAFile) {
 		checks = append(checks, c.bad("egress.ca_file", "must be an absolute path, not %q", c.Egress.CAFile))
+	}
+	if c.Vault.KeyFile != "" && !filepath.IsAbs(c.Vault.KeyFile) {
+		checks = append(checks, c.bad("vault.key_file", "must be an absolute path, not %q", c.Vault.KeyFile))
 	}
 	if c.Prices.File != "" && !filepath.IsAbs(c.Prices.File) {
 		checks = append(checks, c.bad("prices.file", "must be an absolute path, not %q", c.Prices.File))
@@ -369,6 +388,9 @@ func HomeDir(flag string, getenv func(string) string) (string, error) {
 	}
 	return filepath.Join(user, ".thole"), nil
 }
+
+// LoginRooms is the directory of a home in which agent CLIs log in.
+const LoginRooms = "login-rooms"
 
 // File is where a home's configuration file is.
 func File(home string) string { return filepath.Join(home, "config.toml") }

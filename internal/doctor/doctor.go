@@ -53,7 +53,7 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	out = append(out, checkAgents(ctx, cfg.Agents)...)
 	userHome, _ := os.UserHomeDir()
 	out = append(out, checkLogins(cfg.Home, provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins})...)
-	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
+	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
 func checkAgents(ctx context.Context, list []provider.Provider) []Finding {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // Refusal is the error of a connection that policy or address forbids. Its text says
@@ -31,6 +33,7 @@ type rules struct {
 	names   []name
 	private map[string]bool // by target
 	models  *sync.Map       // the same; some come later
+	leads   *sync.Map       // names of Lead, which are no targets
 	narrow  *atomic.Pointer[narrow]
 }
 
@@ -50,7 +53,7 @@ func (n name) matches(t target) bool {
 }
 
 func newRules(c Config) (rules, error) {
-	r := rules{policy: c.Policy, private: map[string]bool{}, models: &sync.Map{}, narrow: &atomic.Pointer[narrow]{}}
+	r := rules{policy: c.Policy, private: map[string]bool{}, models: &sync.Map{}, leads: &sync.Map{}, narrow: &atomic.Pointer[narrow]{}}
 	if c.Policy == "" {
 		r.policy = None
 	}
@@ -86,6 +89,9 @@ func (r rules) allow(models []string) error {
 }
 
 func (r rules) model(t target) bool {
+	if t.lead {
+		return true
+	}
 	_, ok := r.models.Load(t.String())
 	return ok
 }
@@ -151,6 +157,9 @@ func (r rules) byName(t target) *Refusal {
 
 // byAddress refuses addresses that are not public, or that are this machine's.
 func (r rules) byAddress(t target, a netip.Addr, own []netip.Addr) *Refusal {
+	if unguarded.Build {
+		return nil
+	}
 	s, ok := classify(a)
 	if !ok && slices.Contains(own, a.Unmap()) {
 		s, ok = special{is: "an address of this machine"}, true

@@ -142,6 +142,9 @@ type wireUsage struct {
 
 // take adds what the picker holds to the usage and reports whether there was any.
 func (m *meter) take() bool {
+	if len(m.pick.usage)+len(m.pick.model) == 0 { // most events have neither
+		return false
+	}
 	var model string
 	if json.Unmarshal(m.pick.model, &model) == nil && model != "" && len(model) <= 256 {
 		m.usage.Model = model

@@ -24,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/service"
@@ -121,10 +122,14 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
+	secrets, err := newVault(cfg, db)
+	if err != nil {
+		return nil, err
+	}
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	creds, err := s.credentials(o)
+	models, creds, err := s.models(o, db, books.ledger, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -159,23 +164,29 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private}, Log: log})
-	methods := results.methods(deliver)
+	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets); err != nil {
 			return nil, err
 		}
 	}
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SpendMethods(people), page.methods()} {
+	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), page.methods()} {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = startAll(results.sweep, books.reconcile)
+	s.sweep = func(ctx context.Context) error {
+		if err := provider.SweepLoginRooms(filepath.Join(cfg.Home, config.LoginRooms)); err != nil {
+			log.Warn("what a login left could not be removed", "err", err)
+		}
+		return startAll(results.sweep, books.reconcile)(ctx)
+	}
 	s.runs("providers", agents)
+	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
 	s.runs("object store", background(func(ctx context.Context) {
@@ -192,6 +203,11 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	s.runs("deliveries", background(func(ctx context.Context) { _ = deliver.Run(ctx) }))
 	s.runs("sweep of results", background(results.sweepAlways))
+	s.runs("key of secrets", background(func(ctx context.Context) {
+		if err := secrets.Resume(ctx); err != nil && ctx.Err() == nil {
+			log.Error("the change of the vault's key was not finished", "err", err)
+		}
+	}))
 	s.runs("sweep of logins", background(func(ctx context.Context) { sweepLogins(ctx, sessions, log) }))
 	s.ready = func() { page.announce(o.Web) }
 	s.socket = daemon.Config{
