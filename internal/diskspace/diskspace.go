@@ -1,5 +1,5 @@
 // Package diskspace says how much room a file system has left for us. It is asked
-// when somebody wants to know; it watches nothing.
+// when a user looks; it watches nothing.
 package diskspace
 
 import (
@@ -18,7 +18,7 @@ func Left(dir string) (int64, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("look at the disk of %s: %w", dir, err)
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // 32 bits on other systems
 }
 
 // Problem says that there is too little room below a directory, "" if there is enough
