@@ -109,7 +109,7 @@ func newThreadShow(env *Env) *cobra.Command {
 						putln(w, "the files of the last turn are not saved:", files.Unsaved)
 					}
 					if files.Waits != "" {
-						putln(w, "syncs and restores wait:", files.Waits)
+						putln(w, "waiting:", files.Waits)
 					}
 					for _, q := range queue {
 						putln(w, "queued", q.ID, oneLine(q.Input[0].Text, 80))

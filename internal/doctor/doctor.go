@@ -18,6 +18,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/diskspace"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
@@ -112,6 +113,10 @@ func checkHome(home string) Finding {
 		}
 		probe.Close()
 		os.Remove(probe.Name())
+		if f.Problem = diskspace.Problem(home); f.Problem != "" {
+			f.Fix = "delete what is not needed; `thole executor list` shows what agents have, in " + filepath.Join(home, "x")
+			return f
+		}
 		f.OK = true
 	}
 	return f

@@ -25,6 +25,7 @@ type Config struct {
 	Queue      *store.Queue
 	Driver     executor.Driver
 	Files      *depot.Depot
+	Home       string // whose disk everything is recorded on
 	// Egress is what the configuration lets agents reach.
 	Egress egress.Config
 	Log    *slog.Logger
