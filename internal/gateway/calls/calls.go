@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 const (
@@ -154,7 +155,7 @@ func (s *Store) Calls(thread thole.ThreadID, turn thole.TurnID) ([]Call, error) 
 func read(path string) (c Call, err error) {
 	text, err := os.ReadFile(path + about)
 	if err == nil {
-		err = json.Unmarshal(text, &c)
+		err = strictjson.Unmarshal(text, &c)
 	}
 	c.Request, c.Response = path+request, path+response
 	return c, err
