@@ -104,7 +104,7 @@ func (m *meter) endEvent() {
 	}
 }
 
-// end tells that the body has ended, whole or cut.
+// end takes what the end of the body gives, whole or cut.
 func (m *meter) end(whole bool) {
 	if m.events {
 		m.endEvent()

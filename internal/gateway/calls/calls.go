@@ -1,5 +1,5 @@
-// Package calls keeps what agents and models said to one another, for threads where
-// somebody asked for it: one call of the gateway is three files below
+// Package calls keeps what agents and models said to one another, where the configuration
+// asks for it: one call of the gateway is three files below
 // DIR/<thread>/<turn>. Store implements gateway.Recorder; Calls lists what is there, and
 // Collect forgets threads that are gone.
 //
