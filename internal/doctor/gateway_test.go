@@ -8,7 +8,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// Of each CLI the doctor says whether its models are behind the gateway, or what is
+// Of each CLI the doctor says whether it goes through the gateway, or what is
 // missing for that. A login that is handed in is another finding.
 func TestCheckGateway(t *testing.T) {
 	cfg := config.Default()
