@@ -68,7 +68,10 @@ func (b *books) set(limit int64) error {
 	return err
 }
 
-func (b *books) begin(in int64) error { _, err := b.ledger.Begin(ctx, call(crashPlace, in, 0)); return err }
+func (b *books) begin(in int64) error {
+	_, err := b.ledger.Begin(ctx, call(crashPlace, in, 0))
+	return err
+}
 
 func (b *books) Acts() []crash.Act {
 	return []crash.Act{
@@ -83,7 +86,7 @@ func (b *books) Acts() []crash.Act {
 		{Name: "settle", Do: func() error { return b.ledger.End(ctx, "call-1", used(85, 0)) }},
 		{Name: "post", Do: func() error { return b.ledger.Posted(ctx, []string{noticeID}) }},
 		{Name: "reserve again", Do: func() error { return b.begin(10) }},
-		{Name: "reconcile", Do: func() error { _, err := b.ledger.Reconcile(ctx, noon.Add(time.Hour)); return err }},
+		{Name: "reconcile", Do: func() error { _, err := b.ledger.Reconcile(ctx, noon.Add(time.Hour), noon); return err }},
 		{Name: "raise", Do: func() error { return b.set(200) }},
 		{Name: "remove", Do: func() error { return b.Budgets().Remove(ctx, "the budget", 2, thole.LocalActor, noon) }},
 	}
@@ -103,7 +106,7 @@ func TestLedgerSurvivesAKill(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_, err := b.ledger.Reconcile(ctx, noon.Add(time.Hour))
+		_, err := b.ledger.Reconcile(ctx, noon.Add(time.Hour), noon)
 		ok(err)
 		if err := b.ledger.End(ctx, "call-1", used(85, 0)); thole.CodeOf(err) != thole.CodeConflict {
 			t.Errorf("after %v: settled again: %v", done, err)

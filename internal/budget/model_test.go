@@ -168,7 +168,7 @@ func TestLedgerModel(t *testing.T) {
 				}
 			},
 			"reconcile": func(*rapid.T) {
-				if _, err := r.Reconcile(ctx, noon.AddDate(0, 0, 2)); err != nil {
+				if _, err := r.Reconcile(ctx, noon.AddDate(0, 0, 2), noon); err != nil {
 					rt.Fatal(err)
 				}
 				for _, c := range calls {

@@ -16,7 +16,7 @@ import (
 type Budgets interface {
 	// Refused is the error of a turn one of whose calls a budget refused, nil otherwise.
 	Refused(ctx context.Context, thread thole.ThreadID, turn thole.TurnID) (*thole.Error, error)
-	// Notices lists what a thread has to be told, Posted takes them off.
+	// Notices lists what is not yet in a thread's log, Posted takes them off.
 	Notices(ctx context.Context, thread thole.ThreadID) ([]budget.Notice, error)
 	Posted(ctx context.Context, ids []string) error
 	// Watch calls fn when one of the two may have something new about a turn, "" for any.
@@ -65,8 +65,8 @@ func (w *worker) refused(ctx context.Context) error {
 	return why
 }
 
-// watchBudget ends a run one of whose calls a budget refused, and tells the thread what
-// budgets have to say meanwhile.
+// watchBudget ends a run one of whose calls a budget refused, and puts notices into the
+// thread's log meanwhile.
 func (w *worker) watchBudget(ctx context.Context, id thole.ExecutorID, end context.CancelCauseFunc) {
 	for {
 		err := w.refused(ctx)
@@ -122,9 +122,9 @@ func (w *worker) items(notices []budget.Notice) (events []event.Event, ids []str
 }
 
 // judge lets the refusal of a budget stand over what the agent says of its end: to the
-// agent it was one more error of its model. A turn that its user stopped stays so. What
-// the thread has to be told goes before the end.
-func (p *pump) judge(ctx context.Context, events []event.Event) (judged []event.Event, told []string, err error) {
+// agent it was one more error of its model. A turn that its user stopped stays so.
+// Notices go before the end.
+func (p *pump) judge(ctx context.Context, events []event.Event) (judged []event.Event, posted []string, err error) {
 	notices, err := p.cfg.Budgets.Notices(ctx, p.lease.Thread)
 	if err != nil {
 		return nil, nil, err
@@ -139,18 +139,18 @@ func (p *pump) judge(ctx context.Context, events []event.Event) (judged []event.
 		end.Outcome, end.AskID = thole.OutcomeFailed, ""
 		end.Error = &thole.TurnError{Code: thole.ErrBudget, Message: why.Error(), Hint: thole.HintOf(why)}
 	}
-	items, told := p.items(notices)
-	return append(append(events[:last:last], items...), end), told, nil
+	items, posted := p.items(notices)
+	return append(append(events[:last:last], items...), end), posted, nil
 }
 
 // reported takes off what is in the log. A failure shows the notice to nobody twice: the
 // log knows it.
-func (p *pump) reported(ctx context.Context, told []string) {
+func (p *pump) reported(ctx context.Context, posted []string) {
 	if !p.ended {
 		return
 	}
-	if len(told) > 0 {
-		if err := p.cfg.Budgets.Posted(ctx, told); err != nil {
+	if len(posted) > 0 {
+		if err := p.cfg.Budgets.Posted(ctx, posted); err != nil {
 			p.log.Warn("take a budget's notice off", "turn", p.lease.Turn, "err", err)
 		}
 	}

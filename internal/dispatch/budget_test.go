@@ -119,7 +119,7 @@ func TestARefusalOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// uninformed is never told that a budget refused something.
+// uninformed gets no word of a refusal.
 type uninformed struct{ *budget.Ledger }
 
 func (uninformed) Watch(func(thole.TurnID)) (cancel func()) { return func() {} }

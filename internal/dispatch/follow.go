@@ -143,10 +143,10 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 			events[i].Usage = p.priced(ev.Event.Usage)
 		}
 	}
-	var told []string
+	var posted []string
 	if p.ended {
 		var err error
-		if events, told, err = p.judge(ctx, events); err != nil {
+		if events, posted, err = p.judge(ctx, events); err != nil {
 			p.ended = false
 			return err
 		}
@@ -166,7 +166,7 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 		p.ended = false
 		return err
 	}
-	p.reported(ctx, told)
+	p.reported(ctx, posted)
 	if (waiting > 0) != (p.waiting > 0) && !p.ended {
 		// Who waits for a human takes no slot from those who do not.
 		if err := p.cfg.Queue.Wait(ctx, p.lease.Turn, p.lease.Token, waiting > 0); err != nil {

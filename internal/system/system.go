@@ -161,16 +161,17 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private}, Log: log})
 	methods := results.methods(deliver, secrets)
+	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter); err != nil {
 			return nil, err
 		}
 	}
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), page.methods()} {
+	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), page.methods()} {
 		maps.Copy(methods, more)
 	}
 
