@@ -408,8 +408,8 @@ func TestRefusalTexts(t *testing.T) {
 	}
 }
 
-// Behind a public name, or as a public address, is a service of this machine, of its
-// network or of its cloud: the build without the guards is led there.
+// A public name or address that leads to a service of this machine, of its network or
+// of its cloud is refused: the build without the guards goes there.
 func TestAgentsReachNoServiceOfThisMachine(t *testing.T) {
 	w := newWorld(t)
 	_, proxy := w.proxy(Config{Policy: Open})

@@ -1,10 +1,8 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
@@ -22,82 +21,47 @@ type spentLedger struct{ asked atomic.Int32 }
 
 const spentText = "budget of project demo is spent until tomorrow"
 
-func (l *spentLedger) Begin(context.Context, Call) (string, error) {
+func (l *spentLedger) Begin(context.Context, gateway.Call) (string, error) {
 	l.asked.Add(1)
-	return "", thole.Errorf(codeBudget, spentText)
+	return "", thole.Errorf(thole.CodeBudgetExceeded, spentText)
 }
 
-func (*spentLedger) End(context.Context, string, Result) error { return nil }
-
-// forward makes a loopback port of a rig's socket, as the forwarder of a box does.
-func (r *rig) forward(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer near.Close()
-				far, err := r.dial(context.Background())
-				if err != nil {
-					return
-				}
-				defer far.Close()
-				go func() {
-					_, _ = io.Copy(far, near)
-					_ = far.Close()
-				}()
-				_, _ = io.Copy(near, far)
-			}()
-		}
-	}()
-	return "http://" + l.Addr().String()
-}
+func (*spentLedger) End(context.Context, string, gateway.Result) error { return nil }
 
 // TestSpentBudgetEndsRealClients: each CLI asks once, ends at once with our words, and does
 // not talk of a login. A status that one of them retries would show in the count.
 func TestSpentBudgetEndsRealClients(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		dialect Dialect
+		dialect gateway.Dialect
 		calls   int32 // one of them asks for a title at the same time
 		command func(t *testing.T, home, base string) *exec.Cmd
 	}{
-		{"claude", Anthropic, 1, func(t *testing.T, home, base string) *exec.Cmd {
+		{"claude", gateway.Anthropic, 1, func(t *testing.T, home, base string) *exec.Cmd {
 			cmd := exec.Command(lab.Claude(t), "-p", "--model", "claude-sonnet-4-5", "--output-format", "json", "hello")
-			cmd.Env = []string{"ANTHROPIC_BASE_URL=" + base + "/r", "ANTHROPIC_AUTH_TOKEN=" + goodToken, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
+			cmd.Env = []string{"ANTHROPIC_BASE_URL=" + base + "/r", "ANTHROPIC_AUTH_TOKEN=" + gateway.GoodToken, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
 			return cmd
 		}},
-		{"codex", Responses, 1, func(t *testing.T, home, base string) *exec.Cmd {
+		{"codex", gateway.Responses, 1, func(t *testing.T, home, base string) *exec.Cmd {
 			config := fmt.Sprintf("model = \"gpt-5.5\"\nmodel_provider = \"gw\"\nweb_search = \"disabled\"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n[model_providers.gw]\nname = \"gw\"\nbase_url = %q\nwire_api = \"responses\"\nenv_key = \"K\"\n", base+"/r/v1")
 			if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.Command(lab.Codex(t), "exec", "--skip-git-repo-check", "--json", "hello")
-			cmd.Env = []string{"CODEX_HOME=" + home, "K=" + goodToken}
+			cmd.Env = []string{"CODEX_HOME=" + home, "K=" + gateway.GoodToken}
 			return cmd
 		}},
-		{"opencode", Chat, 2, func(t *testing.T, home, base string) *exec.Cmd {
+		{"opencode", gateway.Chat, 2, func(t *testing.T, home, base string) *exec.Cmd {
 			cmd := exec.Command(lab.Opencode(t), "run", "--format", "json", "hello")
 			cmd.Env = []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
-				`OPENCODE_CONFIG_CONTENT={"autoupdate":false,"share":"disabled","snapshot":false,"model":"gw/m","small_model":"gw/m","enabled_providers":["gw"],"provider":{"gw":{"npm":"@ai-sdk/openai-compatible","name":"gw","options":{"baseURL":"` + base + `/r/v1","apiKey":"` + goodToken + `"},"models":{"m":{"name":"m","tool_call":true,"limit":{"context":128000,"output":8192}}}}}}`}
+				`OPENCODE_CONFIG_CONTENT={"autoupdate":false,"share":"disabled","snapshot":false,"model":"gw/m","small_model":"gw/m","enabled_providers":["gw"],"provider":{"gw":{"npm":"@ai-sdk/openai-compatible","name":"gw","options":{"baseURL":"` + base + `/r/v1","apiKey":"` + gateway.GoodToken + `"},"models":{"m":{"name":"m","tool_call":true,"limit":{"context":128000,"output":8192}}}}}}`}
 			return cmd
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, c.dialect)
-			r.route.Upstreams = []Upstream{at(t, "none", "http://127.0.0.1:1/v1")}
 			ledger := &spentLedger{}
-			r.c.Ledger, r.c.Spent = ledger, nil
 			home := t.TempDir()
-			cmd := c.command(t, home, r.forward(t))
+			cmd := c.command(t, home, gateway.Forwarded(t, c.dialect, ledger))
 			cmd.Env = append(cmd.Env, "HOME="+home, "PATH=/usr/bin:/bin")
 			cmd.Dir = t.TempDir()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -69,13 +69,22 @@ func Through(providerName string, w Ways, token string) (Grant, error) {
 	if r.NoTools && row.Gateway.NoTools != "" {
 		g.Env[row.Gateway.NoTools] = "1"
 	}
-	if r.Login == nil {
+	login := copied(r.Login)
+	switch {
+	case r.Login != nil:
+		login.set(row.Login.Renewal.Access, token)
+		login.set(row.Login.Renewal.Expires, never)
+	case row.Login.Key != "":
+		// Threads of codex that began with a key or a login go on with a login only.
+		login.set(row.Login.Key, token)
+		login.set(row.Login.Mode, row.Login.KeyMode)
+		fallthrough
+	default:
 		g.Env[cmp.Or(r.Token, row.Gateway.Token)] = token
+	}
+	if len(login) == 0 {
 		return g, nil
 	}
-	login := copied(r.Login)
-	login.set(row.Login.Renewal.Access, token)
-	login.set(row.Login.Renewal.Expires, never)
 	body, err := encodeLogin(login)
 	if err != nil {
 		return fail(err)

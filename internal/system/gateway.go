@@ -47,8 +47,8 @@ func NewGateway(home string, cfg gateway.Config) *Gateway {
 	return &Gateway{socket: GatewaySocket(home), handler: h, server: gateway.NewServer(h)}
 }
 
-// Start implements service.Part. Whoever finds the socket finds somebody behind it: it is
-// moved to its place when it listens, over what a killed owner left there.
+// Start implements service.Part. A client that finds the socket is served: it is moved to
+// its place when it listens, over what a killed owner left there.
 func (g *Gateway) Start(context.Context) error {
 	ln, err := listenGateway(g.socket)
 	if err != nil {
@@ -136,13 +136,13 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault) (*Gateway, provider.Credentials, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
 			return nil, nil, err
 		}
-		return DemoGateway(o.Config.Home, db, l, model, o.Log)
+		return DemoGateway(o.Config.Home, db, l, model, records, o.Log)
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 	if err != nil {
 		return nil, nil, err
 	}
-	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Log: o.Log})
+	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Log: o.Log})
 	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, nil
 }
 
@@ -170,11 +170,11 @@ func granted(routes *upstream.Routes, logins provider.Login) func(context.Contex
 
 // DemoGateway is the gateway of a home whose every model is a scripted one, and the
 // credentials that lead agents to it.
-func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, log *slog.Logger) (*Gateway, provider.Credentials, error) {
+func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, records gateway.Recorder, log *slog.Logger) (*Gateway, provider.Credentials, error) {
 	routes, err := newDemoRoutes(model)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Log: log})
+	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Log: log})
 	return g, throughGateway{db.GatewayTokens(), demoGrant}, nil
 }

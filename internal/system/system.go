@@ -22,6 +22,8 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/provider"
@@ -129,7 +131,8 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	models, creds, err := s.models(o, db, books.ledger, secrets)
+	records := calls.New(filepath.Join(cfg.Home, "calls"), func(gateway.Claim) bool { return cfg.Gateway.Record })
+	models, creds, err := s.models(o, db, books.ledger, secrets, records)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +165,9 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
-		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private}, Log: log})
+	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
+		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
+		Calls:  records, Recording: cfg.Gateway.Record, Log: log})
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web
@@ -188,6 +192,12 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
+	s.runs("collection of records", background(func(ctx context.Context) {
+		records.Collect(ctx, func(ctx context.Context, id thole.ThreadID) bool {
+			_, err := db.Threads().Thread(ctx, id)
+			return errors.Is(err, thread.ErrNone)
+		})
+	}))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
 	s.runs("object store", background(func(ctx context.Context) {
 		files.Watch(ctx, func(ctx context.Context) {

@@ -22,6 +22,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/opengate"
 )
 
 // rig is one executor with one real CLI in its box, on a scripted model.
@@ -49,7 +50,7 @@ func newRigOf(t *testing.T, name, binary string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Gateway: lab.Gateway(t, root, modelsim.Start(t).URL()), Tools: func() local.Tools {
+	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Gateway: opengate.Serve(t, root, modelsim.Start(t).URL()), Tools: func() local.Tools {
 		return local.Tools{Readable: []string{cli}, Env: map[string]string{config.Variable("providers." + name): cli}}
 	}})
 	id := thole.NewID[thole.ExecutorID](time.Now())

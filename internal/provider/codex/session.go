@@ -117,7 +117,7 @@ func (s *session) open(ctx context.Context, c *appclient.Client) (app.ThreadView
 	if s.mode.guarded || s.mode.boxed {
 		sandbox = "danger-full-access"
 	}
-	settings := app.Settings{Cwd: &s.Cfg.Dir, Model: opt(s.Cfg.Model), ModelProvider: modelProvider(s.Cfg), ApprovalPolicy: quoted(approval)}
+	settings := app.Settings{Cwd: &s.Cfg.Dir, Model: opt(s.Cfg.Model), ApprovalPolicy: quoted(approval)}
 	told := opt(s.Cfg.Instructions)
 	switch native := s.NativeID(); {
 	case s.begun:

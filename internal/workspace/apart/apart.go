@@ -29,7 +29,7 @@ import (
 const (
 	// maxAnswer is what executors may say too: see executorclient.
 	maxAnswer = 8 << 20
-	// endGrace is how long a process may take to clean up behind itself.
+	// endGrace is how long a process may take to clean up.
 	endGrace = 5 * time.Second
 )
 

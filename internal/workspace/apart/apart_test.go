@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		b := bytes.Repeat([]byte{1}, 512<<20)
-		fmt.Println("took", len(b))
+		fmt.Fprintln(os.Stdout, "took", len(b))
 		return
 	}
 	os.Exit(m.Run())
@@ -94,7 +94,7 @@ func TestTheOwnerHoldsNothingOfALargeTree(t *testing.T) {
 	}
 }
 
-// A tree that no scan made is no reason to lose the files: they are stored anew.
+// A tree that no scan made is no reason to lose the files: all of them are stored again.
 func TestABaseThatIsNoTree(t *testing.T) {
 	link := stored(t, []byte(`{"version":2,"entries":[{"p":"../up","k":"f"}]}`))
 	dir := t.TempDir()
