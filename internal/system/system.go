@@ -108,7 +108,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	s.closes(db.Close)
 
 	// Machines.
-	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
+	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Spent: meter.spent, Log: log})
 	if err != nil {
 		return nil, err
 	}
