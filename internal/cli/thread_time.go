@@ -48,8 +48,11 @@ func printSpent(w io.Writer, t shownTurn) {
 	putf(w, "turn %s: %s\n", t.ID, strings.Join(parts, ", "))
 }
 
-// shortTime is a duration to a tenth of a second, and beyond a minute to a second.
+// shortTime is a duration with two or three digits.
 func shortTime(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
 	if d < time.Minute {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
 	}

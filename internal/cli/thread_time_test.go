@@ -18,7 +18,7 @@ func TestPrintSpent(t *testing.T) {
 	for _, turn := range turns {
 		printSpent(&b, turn)
 	}
-	want := "turn a: completed in 1m4s, model 1m1s + tools 2.0s + human 0.0s + overhead 1.0s, 1000 tokens in, 50 out, $0.0123\n" +
+	want := "turn a: completed in 1m4s, model 1m1s + tools 2.0s + human 0s + overhead 960ms, 1000 tokens in, 50 out, $0.0123\n" +
 		"turn b: running\nturn c: failed\n"
 	if b.String() != want {
 		t.Fatalf("got\n%swant\n%s", b.String(), want)
