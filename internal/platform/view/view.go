@@ -82,7 +82,7 @@ func OfTurn(t fold.Turn) Run {
 	return Run{
 		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: OfError(t.Error),
 		Input: nonNil(OfInput(t.Input)), ClientID: t.ClientID, Settings: OfSettings(t.Settings), RuntimeVersion: t.Runtime, Unsaved: t.Unsaved,
-		Usage: OfUsage(t.Usage), Time: ofTime(t.Spent), ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
+		Usage: OfUsage(t.Usage), Time: OfTime(t.Spent), ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
 		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: each(t.Items, OfBody),
 	}
 }
@@ -95,7 +95,8 @@ type RunTime struct {
 	Overhead int64 `json:"overhead_ms" minimum:"0" doc:"everything else: queue, restore, start of the agent, sync"`
 }
 
-func ofTime(t *thole.TurnTime) *RunTime {
+// OfTime returns nil for nil.
+func OfTime(t *thole.TurnTime) *RunTime {
 	if t == nil {
 		return nil
 	}
