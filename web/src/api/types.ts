@@ -14,6 +14,7 @@ export type Session = Schemas["Session"];
 export type Sessions = Schemas["ListSession"];
 export type Run = Schemas["Run"];
 export type Runs = Schemas["ListRun"];
+export type RunTime = Schemas["RunTime"];
 export type Phase = Run["phase"];
 export type RunError = Schemas["RunError"];
 export type Input = Schemas["Input"];

@@ -188,6 +188,7 @@ export const en = {
   "agent.context": "Context",
   "agent.cost": "Cost",
   "agent.timeline": "Phases",
+  "agent.time": "Where the time went",
   "files.saved": "Files saved {time} ago",
   "files.never": "Files were never saved",
   "files.unsaved": "Files are not saved",
@@ -302,6 +303,14 @@ export const en = {
   "batch.manual_resolution_expired": "given up: nobody decided in time",
   "batch.max_attempts_exhausted": "given up after the last attempt",
   "time.now": "just now",
+  "time.model": "model {time}",
+  "time.tools": "tools {time}",
+  "time.human": "you {time}",
+  "time.overhead": "overhead {time}",
+  "time.model.about": "Waiting for the model",
+  "time.tools.about": "Commands and tools",
+  "time.human.about": "Waiting for you",
+  "time.overhead.about": "Queue, start, saving files",
 } as const;
 
 export type Key = keyof typeof en;
