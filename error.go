@@ -22,6 +22,8 @@ const (
 	CodeHeld         Code = "held"         // needs a human; no automatic way on
 	CodeGone         Code = "gone"         // it existed and was removed, or a cursor is too old
 	CodeInternal     Code = "internal"     // our fault
+	// CodeBudgetExceeded: a budget is spent; nothing happened. The error says which one and when it starts again.
+	CodeBudgetExceeded Code = "budget_exceeded"
 )
 
 // Error is an error with a class, a sentence and, where a human must act, a hint

@@ -79,6 +79,8 @@ const (
 	// ErrLimit: the executor went beyond one of its limits: its disk, or what it may
 	// report.
 	ErrLimit ErrorCode = "executor_limit"
+	// ErrBudget: a budget refused one of the turn's model calls.
+	ErrBudget ErrorCode = "budget_exceeded"
 )
 
 // TurnError says why a turn failed and what the user can do about it.

@@ -187,7 +187,7 @@ func exitCode(err error) int {
 		return 2
 	case thole.CodeNotFound, thole.CodeGone:
 		return 3
-	case thole.CodeConflict:
+	case thole.CodeConflict, thole.CodeBudgetExceeded:
 		return 4
 	case thole.CodeBusy, thole.CodeOverloaded:
 		return 5

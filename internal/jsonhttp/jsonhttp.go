@@ -27,7 +27,7 @@ var statuses = map[thole.Code]int{
 	thole.CodeInvalid: http.StatusBadRequest, thole.CodeUnauthorized: http.StatusUnauthorized, thole.CodeForbidden: http.StatusForbidden,
 	thole.CodeNotFound: http.StatusNotFound, thole.CodeConflict: http.StatusConflict, thole.CodeBusy: http.StatusConflict, thole.CodeHeld: http.StatusConflict,
 	thole.CodeGone: http.StatusGone, thole.CodeOverloaded: http.StatusTooManyRequests, thole.CodeUnsupported: http.StatusNotImplemented,
-	thole.CodeUnavailable: http.StatusServiceUnavailable,
+	thole.CodeUnavailable: http.StatusServiceUnavailable, thole.CodeBudgetExceeded: http.StatusConflict,
 }
 
 // Status is what an error code is over HTTP. Whatever is not in the table is ours.

@@ -192,30 +192,6 @@ func putQueue(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-// putUsage settles ended turns. The key makes a second settlement impossible.
-func putUsage(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
-	o := c.Row.Thread.Owner
-	for _, t := range c.Settled {
-		u, cost := t.Usage, int64(-1)
-		if u.CostMicros != nil {
-			cost = *u.CostMicros
-		}
-		model := u.Model
-		if model == "" {
-			model = t.Settings.Model
-		}
-		_, err := tx.Exec(`insert into turn_usage (thread_id, turn_id, app_id, project_id, user_id, provider, model, outcome,
-				input, output, reasoning, cache_read, cache_write, cost_micros, settled_at)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-			id, t.ID, o.App, o.Project, o.User, t.Settings.Provider, model, string(t.Outcome),
-			u.Input, u.Output, u.Reasoning, u.CacheRead, u.CacheWrite, cost, thole.Millis(t.Stamp.Ended))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // The runtime version is the executor's, which has one for life. A turn's files are
 // not saved while the last sync of its executor failed and none kept them before.
 const turnColumns = `turn_id, thread_id, number, seq, input, client_id, actor, settings, phase, outcome, error, usage,

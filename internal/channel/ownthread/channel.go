@@ -112,7 +112,7 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 		}, nil
 	}
 	switch thole.CodeOf(err) {
-	case thole.CodeBusy, thole.CodeConflict, thole.CodeNotFound, thole.CodeInvalid, thole.CodeOverloaded, thole.CodeUnauthorized:
+	case thole.CodeBusy, thole.CodeConflict, thole.CodeNotFound, thole.CodeInvalid, thole.CodeOverloaded, thole.CodeUnauthorized, thole.CodeBudgetExceeded:
 		// The service says these before it writes anything.
 		return channel.Answer{Acceptance: thole.Rejected, Evidence: "refused: " + err.Error()}, nil
 	}
