@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 	"time"
 
@@ -58,7 +59,21 @@ func (s *Threads) Timeline(ctx context.Context, id thole.ThreadID, turn thole.Tu
 	err = s.db.View(ctx, func(tx *sqldb.Tx) (err error) {
 		events, err = sqldb.All(tx, scanEvent, selectEvents+` and turn_id = $2 and kind in (`+timelineKinds+`)
 			and seq >= coalesce((select seq from turns where thread_id = $1 and turn_id = $2), 0) order by seq`, id, turn)
+		if err != nil {
+			return err
+		}
+		calls, err = sqldb.All(tx, scanTimedCall, `select started_at, ended_at, waited_ms from gateway_calls where turn_id = $1 and thread_id = $2`, turn, id)
 		return err
 	})
 	return events, calls, err
+}
+
+func scanTimedCall(rows *sql.Rows) (c turntime.Call, err error) {
+	var started, ended, waited int64
+	err = rows.Scan(&started, &ended, &waited)
+	c.Started, c.Waited = thole.FromMillis(started), time.Duration(waited)*time.Millisecond
+	if ended > 0 {
+		c.Ended = thole.FromMillis(ended)
+	}
+	return c, err
 }

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -93,6 +94,56 @@ func TestTheTimeOfATurnThatNeverRan(t *testing.T) {
 		want := thole.TurnTime{Overhead: 3 * time.Second}
 		if got := b.lastTurn(id).Spent; got == nil || *got != want || !slices.Equal(b.spent, []thole.TurnTime{want}) {
 			t.Fatalf("spent %+v, reported %+v", got, b.spent)
+		}
+	})
+}
+
+// Calls through the gateway say when the model was asked; one that is settled after the turn's
+// outcome counts when its files are saved.
+func TestTheTimeOfModelCalls(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		db := open(t)
+		b := newBench(t, db, nil)
+		id := b.create(thread.Create{}).ID
+		turn, report := b.turn(id, "work")
+		ref := thread.TurnRef{Thread: id, Turn: turn.ID}
+		report(said("m", "thinking"))
+		started := b.now
+		s := time.Second
+		call := func(name string, from time.Duration) {
+			t.Helper()
+			c := budget.Call{
+				Place: budget.Place{Owner: thole.DefaultOwner, Thread: id, Turn: turn.ID}, Provider: "p", Route: "r", Upstream: "u", Model: "m", Path: "/x",
+				At: started.Add(from),
+			}
+			if _, err := db.Budgets().Reserve(bg, name, c, budget.Amount{Micros: -1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settle := func(name string, to, waited time.Duration) {
+			t.Helper()
+			if _, err := db.Budgets().Settle(bg, name, budget.Settlement{
+				Result: budget.Result{Known: true, Status: 200, EndedAt: started.Add(to), Waited: waited},
+				Cost:   func(budget.Call, thole.Usage) (int64, bool) { return 0, false },
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		call("one", 1*s)
+		settle("one", 4*s, 1*s)
+		call("two", 6*s)
+		b.now = started.Add(10 * s)
+		report(ends(thole.OutcomeCompleted))
+		if got, want := b.lastTurn(id).Spent, (thole.TurnTime{Model: 6 * s, Overhead: 4 * s}); got == nil || *got != want {
+			t.Fatalf("with a call that is not settled it spent %+v, want %+v", got, want)
+		}
+		settle("two", 9*s, 0)
+		b.now = started.Add(12 * s)
+		if err := b.SetPhase(bg, ref, thole.PhaseSucceeded, ""); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := b.lastTurn(id).Spent, (thole.TurnTime{Model: 5 * s, Overhead: 7 * s}); got == nil || *got != want {
+			t.Fatalf("spent %+v, want %+v", got, want)
 		}
 	})
 }
