@@ -72,7 +72,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"box":      newInBox,
 		"up":       newUp,
 		"service":  newService,
-		"login":    newLogin, "token": newToken,
+		"login":    newLogin, "token": newToken, "secret": newSecret,
 		"sweep":      newSweep,
 		"doctor":     newDoctor,
 		"config":     newConfig,

@@ -36,6 +36,7 @@ type Config struct {
 	Daemon    Daemon    `toml:"daemon"`
 	Delivery  Delivery  `toml:"delivery"`
 	Providers Providers `toml:"providers"`
+	Vault     Vault     `toml:"vault"`
 
 	origin map[string]string
 }
@@ -186,6 +187,19 @@ type Providers struct {
 	HandInLogins []string `toml:"hand_in_logins"`
 }
 
+// Vault says where the key of secrets is.
+type Vault struct {
+	KeyFile string `toml:"key_file"` // vault.key in the home without one
+}
+
+// VaultKey is the file that holds the key of secrets.
+func (c *Config) VaultKey() string {
+	if c.Vault.KeyFile != "" {
+		return c.Vault.KeyFile
+	}
+	return filepath.Join(c.Home, "vault.key")
+}
+
 // ProvidersOf reads them from an environment alone, as an executor does.
 func ProvidersOf(getenv func(string) string) Providers {
 	return Providers{Codex: getenv(Variable("providers.codex")), Claude: getenv(Variable("providers.claude")), Opencode: getenv(Variable("providers.opencode"))}
@@ -282,6 +296,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Egress.CAFile != "" && !filepath.IsAbs(c.Egress.CAFile) {
 		checks = append(checks, c.bad("egress.ca_file", "must be an absolute path, not %q", c.Egress.CAFile))
+	}
+	if c.Vault.KeyFile != "" && !filepath.IsAbs(c.Vault.KeyFile) {
+		checks = append(checks, c.bad("vault.key_file", "must be an absolute path, not %q", c.Vault.KeyFile))
 	}
 	if c.Executor.SyncTimeout < time.Second {
 		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))

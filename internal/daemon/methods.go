@@ -29,7 +29,7 @@ type Delivery struct {
 	Output func(job thole.JobID) string
 	// Unsure reports an error that leaves open whether a change was committed.
 	Unsure func(error) bool
-	Check  func(ctx context.Context) ([]wire.Violation, error)
+	Check  func(ctx context.Context) (wire.Checked, error)
 	Now    func() time.Time
 }
 
@@ -261,11 +261,11 @@ func (d *Delivery) audit(ctx context.Context, actor thole.Actor, p wire.AuditPar
 }
 
 func (d *Delivery) check(ctx context.Context, _ thole.Actor, _ struct{}) (wire.Checked, error) {
-	v, err := d.Check(ctx)
-	if v == nil {
-		v = []wire.Violation{}
+	out, err := d.Check(ctx)
+	if out.Violations == nil {
+		out.Violations = []wire.Violation{}
 	}
-	return wire.Checked{Violations: v}, err
+	return out, err
 }
 
 func (d *Delivery) lease(ctx context.Context, actor thole.Actor, p wire.ArtifactParams) (wire.Lease, error) {

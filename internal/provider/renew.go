@@ -62,14 +62,19 @@ func (l Login) ends(r table.Renewal, login members, in time.Duration) bool {
 	if r.URL == "" || login.text(r.Refresh) == "" {
 		return false
 	}
-	var end time.Time
+	end := endOf(r, login)
+	return !end.IsZero() && end.Before(l.now().Add(in))
+}
+
+// endOf is when a login's access token ends, zero where nothing says so.
+func endOf(r table.Renewal, login members) (end time.Time) {
 	if r.Expires == "" {
 		end = tokenEnd(login.text(r.Access))
 	} else if n, ok := login.get(r.Expires).(json.Number); ok {
 		ms, _ := n.Int64()
 		end = time.UnixMilli(ms)
 	}
-	return !end.IsZero() && end.Before(l.now().Add(in))
+	return end
 }
 
 // tokenEnd is when a token says that it ends, zero for one that does not say.

@@ -150,20 +150,20 @@ func (s Schema) Check(ctx context.Context, path string) (*Report, error) {
 	return r, err
 }
 
-func problemsOf(ctx context.Context, conn *sql.Conn, query string) (problems []string, err error) {
+func firstColumn(ctx context.Context, conn *sql.Conn, query string) (out []string, err error) {
 	rows, err := conn.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var problem string
-		if err := rows.Scan(&problem); err != nil {
+		var v string
+		if err := rows.Scan(&v); err != nil {
 			return nil, err
 		}
-		problems = append(problems, problem)
+		out = append(out, v)
 	}
-	return problems, rows.Err()
+	return out, rows.Err()
 }
 
 func (r *Report) inspect(ctx context.Context, conn *sql.Conn, schema Schema) error {
@@ -171,7 +171,7 @@ func (r *Report) inspect(ctx context.Context, conn *sql.Conn, schema Schema) err
 		"select integrity_check from pragma_integrity_check where integrity_check <> 'ok'",
 		`select 'row ' || rowid || ' of ' || "table" || ' names a missing row of ' || parent from pragma_foreign_key_check`,
 	} {
-		problems, err := problemsOf(ctx, conn, query)
+		problems, err := firstColumn(ctx, conn, query)
 		if err != nil {
 			return err
 		}
@@ -274,4 +274,25 @@ func syncFile(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// Peek returns the first column of a query on the SQLite store at path, whatever its
+// schema's age: nothing where it has no such table. It changes nothing and works while
+// an owner runs.
+func Peek(ctx context.Context, path, table, query string) (out []string, err error) {
+	if err := mustExist(path); err != nil {
+		return nil, err
+	}
+	err = withReader(ctx, path, func(conn *sql.Conn) error {
+		var tables int
+		if err := conn.QueryRowContext(ctx, "select count(*) from sqlite_master where type = 'table' and name = $1", table).Scan(&tables); err != nil || tables == 0 {
+			return err
+		}
+		out, err = firstColumn(ctx, conn, query)
+		return err
+	})
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeOf(classify(err)), "read %s: %w", path, classify(err))
+	}
+	return out, nil
 }

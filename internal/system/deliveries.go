@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery/driver"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 // deliveries is the delivery part of the graph.
@@ -78,17 +79,20 @@ func (d *deliveries) nextChange() <-chan struct{} {
 	return d.changed
 }
 
-func (d *deliveries) methods(by *driver.Driver) map[string]daemon.Method {
+func (d *deliveries) methods(by *driver.Driver, secrets *vault.Vault) map[string]daemon.Method {
 	api := &daemon.Delivery{
 		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: forecast(by),
 		Cancelled: d.runs.Cancel, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
-		Check: func(ctx context.Context) ([]wire.Violation, error) {
+		Check: func(ctx context.Context) (wire.Checked, error) {
 			found, err := d.db.CheckDelivery(ctx)
-			var out []wire.Violation
-			for _, v := range found {
-				out = append(out, wire.Violation{Rule: v.Rule, Row: v.Row})
+			if err != nil {
+				return wire.Checked{}, err
 			}
-			return out, err
+			broken, notes, err := checkVault(ctx, secrets)
+			for _, v := range found {
+				broken = append(broken, wire.Violation{Rule: v.Rule, Row: v.Row})
+			}
+			return wire.Checked{Violations: broken, Notes: notes}, err
 		},
 	}
 	return api.Methods()

@@ -117,6 +117,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
+	secrets := newVault(cfg, db)
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
@@ -155,17 +156,17 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private}, Log: log})
-	methods := results.methods(deliver)
+	methods := results.methods(deliver, secrets)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, meter, secrets); err != nil {
 			return nil, err
 		}
 	}
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), page.methods()} {
+	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), page.methods()} {
 		maps.Copy(methods, more)
 	}
 
@@ -187,6 +188,11 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	s.runs("deliveries", background(func(ctx context.Context) { _ = deliver.Run(ctx) }))
 	s.runs("sweep of results", background(results.sweepAlways))
+	s.runs("key of secrets", background(func(ctx context.Context) {
+		if err := secrets.Resume(ctx); err != nil && ctx.Err() == nil {
+			log.Error("the change of the vault's key was not finished", "err", err)
+		}
+	}))
 	s.runs("sweep of logins", background(func(ctx context.Context) { sweepLogins(ctx, sessions, log) }))
 	s.ready = func() { page.announce(o.Web) }
 	s.socket = daemon.Config{

@@ -271,6 +271,8 @@ type AuditParams struct {
 // Checked is the result of thole check.
 type Checked struct {
 	Violations []Violation `json:"violations"`
+	// Notes are what could not be checked, and why.
+	Notes []string `json:"notes,omitempty"`
 }
 
 type Violation struct {

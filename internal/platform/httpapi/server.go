@@ -30,6 +30,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 // Method answers one of the delivery methods of internal/daemon/wire.
@@ -65,6 +66,8 @@ type Config struct {
 	Network NetworkControl
 	// Previews show web servers of agents, on origins of their own; nil: none.
 	Previews *preview.Previews
+	// Vault keeps secrets; nil: none are kept.
+	Vault *vault.Vault
 	// Metrics answers /metrics; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.
@@ -114,6 +117,7 @@ func New(cfg Config) (*Server, error) {
 	s.humanLoopRoutes()
 	s.deliveryRoutes()
 	s.machineRoutes()
+	s.vaultRoutes()
 	s.eventRoutes()
 	s.chatRoutes()
 	return s, nil
