@@ -44,7 +44,7 @@ const (
 
 // Action is what happens at the limit.
 //
-//	warn       the thread is told; nothing is refused
+//	warn       the thread gets a notice; nothing is refused
 //	block_new  no new turn starts; turns that run go on to their end
 //	interrupt  model calls are refused and the turn that made one ends
 type Action string
@@ -63,7 +63,7 @@ type Budget struct {
 	Period  Period `json:"period"`
 	Micros  int64  `json:"limit_micros,omitempty"`
 	Tokens  int64  `json:"limit_tokens,omitempty"`
-	// Soft is the percentage of the limit at which the thread is told; 0: it is not.
+	// Soft is the percentage of the limit at which the thread gets a notice; 0: none.
 	Soft    int64        `json:"soft_pct"`
 	Action  Action       `json:"action"`
 	Version int64        `json:"version"`
@@ -75,7 +75,7 @@ type Budget struct {
 // MaxLimit bounds limits and amounts, so that sums of them cannot overflow.
 const MaxLimit = 1 << 50
 
-// Check returns what is wrong with a budget as somebody asked for it.
+// Check returns what is wrong with a budget as it was asked for.
 func (b Budget) Check() error {
 	bad := func(hint, format string, args ...any) error {
 		return thole.Errorf(thole.CodeInvalid, format, args...).WithHint("%s", hint)
@@ -107,7 +107,7 @@ func (b Budget) Check() error {
 	case b.Micros == 0 && b.Tokens == 0:
 		return bad("give an amount such as '$20', a number such as '2M tokens', or both", "a budget needs a limit")
 	case b.Soft < 0 || b.Soft > 100:
-		return bad("it is a percentage of the limit; 0 is none", "the soft limit must be from 0 to 100")
+		return bad("it is a percentage of the limit; 0 means no notice", "the soft limit must be from 0 to 100")
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (b Budget) per() string {
 	return " a " + string(b.Period)
 }
 
-// Notice is what a thread is told when a budget reaches a level.
+// Notice is the text for a thread whose budget reached a level.
 func (b Budget) Notice(s State, l Level, at time.Time) string {
 	text := fmt.Sprintf("%s of the budget of this %s is used: %s of %s%s", percent(b, s), b.Scope, b.Figure(s.Spent), b.Limit(), b.per())
 	if _, next := b.Period.Bounds(at); !next.IsZero() {
@@ -274,13 +274,15 @@ func (b Budget) Notice(s State, l Level, at time.Time) string {
 	return text
 }
 
-func percent(b Budget, s State) string {
-	share := 0.0
+func percent(b Budget, s State) string { return fmt.Sprintf("%.0f %%", 100*b.Share(s)) }
+
+// Share is how much of the limit is spent, of the nearer one where there are two.
+func (b Budget) Share(s State) (share float64) {
 	if b.Micros > 0 {
 		share = float64(s.Spent.Micros) / float64(b.Micros)
 	}
 	if b.Tokens > 0 {
 		share = max(share, float64(s.Spent.Tokens)/float64(b.Tokens))
 	}
-	return fmt.Sprintf("%.0f %%", 100*share)
+	return share
 }

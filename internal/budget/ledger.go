@@ -75,9 +75,13 @@ type Store interface {
 	Refused(ctx context.Context, thread thole.ThreadID, turn thole.TurnID) (*Refusal, error)
 	// Differs compares the figures of a turn that is over.
 	Differs(ctx context.Context, thread thole.ThreadID, turn thole.TurnID) (*Difference, error)
-	// Notices lists what a thread has not been told, the oldest first; Posted takes them off.
+	// Notices lists what is not yet in a thread's log, the oldest first; Posted takes them off.
 	Notices(ctx context.Context, thread thole.ThreadID) ([]Notice, error)
 	Posted(ctx context.Context, ids []string) error
+
+	// Watch calls fn after a turn was refused something or its thread has a notice, in
+	// any process that shares the store. "": any turn may be meant. fn does not block.
+	Watch(fn func(thole.TurnID)) (cancel func())
 
 	// Set makes a budget or replaces the limits of the one with the same scope, subject and
 	// period. expect is the version it must have: 0 any, -1 none.
@@ -89,11 +93,9 @@ type Store interface {
 	States(ctx context.Context, b Budget, at time.Time, limit int) ([]State, error)
 	// Changes lists who changed a budget, the newest first.
 	Changes(ctx context.Context, id ID, limit int) ([]Change, error)
-	// Resting lists idle threads whose queued messages nothing but a budget holds back.
-	Resting(ctx context.Context, limit int) ([]thole.ThreadID, error)
 }
 
-// Notice is what a thread has to be told.
+// Notice is for a thread's log.
 type Notice struct {
 	ID   string
 	Turn thole.TurnID
@@ -198,14 +200,14 @@ func (l *Ledger) differs(thread thole.ThreadID, turn thole.TurnID, d *Difference
 
 // Reconcile settles calls that began before a time at what was reserved for them: the
 // process that made them is gone, and nobody knows what they used.
-func (l *Ledger) Reconcile(ctx context.Context, before time.Time) (n int, err error) {
+func (l *Ledger) Reconcile(ctx context.Context, before, now time.Time) (n int, err error) {
 	for {
 		ids, err := l.store.Reserved(ctx, before, 100)
 		if err != nil || len(ids) == 0 {
 			return n, err
 		}
 		for _, id := range ids {
-			err := l.settle(ctx, id, Settlement{Lost: true, Result: Result{Error: "the server ended while the call ran", EndedAt: before}})
+			err := l.settle(ctx, id, Settlement{Lost: true, Result: Result{Error: "the server ended while the call ran", EndedAt: now}})
 			if err != nil && thole.CodeOf(err) != thole.CodeConflict { // it ended just now
 				return n, err
 			}
@@ -242,13 +244,16 @@ func (l *Ledger) Admit(ctx context.Context, p Place, at time.Time) error {
 	return r.Error()
 }
 
-// Notices lists what a thread has not been told; Posted takes them off.
+// Notices lists what is not yet in a thread's log; Posted takes them off.
 func (l *Ledger) Notices(ctx context.Context, thread thole.ThreadID) ([]Notice, error) {
 	return l.store.Notices(ctx, thread)
 }
 
 // Posted takes notices off that are in the thread's log.
 func (l *Ledger) Posted(ctx context.Context, ids []string) error { return l.store.Posted(ctx, ids) }
+
+// Watch calls fn when a turn was refused something or its thread has a notice.
+func (l *Ledger) Watch(fn func(thole.TurnID)) (cancel func()) { return l.store.Watch(fn) }
 
 // Cost prices the usage of a turn whose agent reported none.
 func (l *Ledger) Cost(provider string, at time.Time, u thole.Usage) *int64 {

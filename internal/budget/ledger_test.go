@@ -199,7 +199,7 @@ func notices(r *rig) {
 	if rest, err := r.Notices(ctx, p.Thread); err != nil || len(rest) != 0 {
 		t.Errorf("posted and still there: %+v, %v", rest, err)
 	}
-	// Another limit is reached and said anew.
+	// Another limit is reached and reported again.
 	b.Micros = 1000
 	_, err = r.store.Set(ctx, b, b.Version, thole.LocalActor, noon)
 	r.ok(err)
@@ -262,11 +262,11 @@ func reconcile(r *rig) {
 	p, ref := r.turn()
 	id := r.begin(p, 40, 20)
 	r.end(ref, nil)
-	if n, err := r.Reconcile(ctx, noon); n != 0 || err != nil {
+	if n, err := r.Reconcile(ctx, noon, noon); n != 0 || err != nil {
 		t.Fatalf("a call that has just begun: %d, %v", n, err)
 	}
 	for _, want := range []int{1, 0} {
-		if n, err := r.Reconcile(ctx, noon.Add(time.Minute)); n != want || err != nil {
+		if n, err := r.Reconcile(ctx, noon.Add(time.Minute), noon); n != want || err != nil {
 			t.Fatalf("%d, %v", n, err)
 		}
 	}

@@ -73,6 +73,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"up":       newUp,
 		"service":  newService,
 		"login":    newLogin, "token": newToken, "secret": newSecret,
+		"usage": newUsage, "budget": newBudget,
 		"sweep":      newSweep,
 		"doctor":     newDoctor,
 		"config":     newConfig,

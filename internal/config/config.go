@@ -35,6 +35,7 @@ type Config struct {
 	Asks      Asks      `toml:"asks"`
 	Daemon    Daemon    `toml:"daemon"`
 	Delivery  Delivery  `toml:"delivery"`
+	Prices    Prices    `toml:"prices"`
 	Providers Providers `toml:"providers"`
 	Vault     Vault     `toml:"vault"`
 
@@ -165,6 +166,11 @@ func (a Asks) Kinds() map[string]string {
 // Daemon is the on-demand background process.
 type Daemon struct {
 	IdleExit time.Duration `toml:"idle_exit"`
+}
+
+// Prices say what tokens cost.
+type Prices struct {
+	File string `toml:"file"` // replaces the built-in table; prices.toml of the home without one
 }
 
 // Delivery bounds how results reach threads.
@@ -299,6 +305,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Vault.KeyFile != "" && !filepath.IsAbs(c.Vault.KeyFile) {
 		checks = append(checks, c.bad("vault.key_file", "must be an absolute path, not %q", c.Vault.KeyFile))
+	}
+	if c.Prices.File != "" && !filepath.IsAbs(c.Prices.File) {
+		checks = append(checks, c.bad("prices.file", "must be an absolute path, not %q", c.Prices.File))
 	}
 	if c.Executor.SyncTimeout < time.Second {
 		checks = append(checks, c.bad("executor.sync_timeout", "must be at least 1s"))

@@ -67,6 +67,8 @@ type Config struct {
 	Driver      executor.Driver
 	Workspaces  Workspaces
 	Credentials provider.Credentials
+	// Budgets say what turns may use and what that costs; nil: there are none.
+	Budgets Budgets
 	// Info says what a provider can do here; it may wait for that provider.
 	Info func(ctx context.Context, name string) provider.Info
 
@@ -140,6 +142,9 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Budgets == nil {
+		cfg.Budgets = noBudgets{}
+	}
 	if cfg.Meter == nil {
 		cfg.Meter = measure.None
 	}
@@ -168,9 +173,11 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	d.stop, d.stopped = stop, false
 	d.mu.Unlock()
 	unsubscribe := d.cfg.Queue.Subscribe(d.wake)
+	unwatch := d.cfg.Budgets.Watch(d.budgetMoved)
 	leave := d.cfg.Queue.Standby(func() queue.Claim { return d.wanted(false) }, func(leases []queue.Lease) { d.take(intake, leases) })
 	d.wg.Go(func() {
 		defer unsubscribe()
+		defer unwatch()
 		defer leave()
 		d.claimLoop(intake)
 	})

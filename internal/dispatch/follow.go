@@ -37,10 +37,16 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 		defer close(looks)
 		w.watchDisk(ctx, p.row.ID, cancel)
 	}()
+	budgets := make(chan struct{})
+	go func() {
+		defer close(budgets)
+		w.watchBudget(ctx, p.row.ID, cancel)
+	}()
 	defer func() {
 		cancel(nil)
 		<-wishes
 		<-looks
+		<-budgets
 	}()
 	pump := &pump{worker: w, place: p, run: r.ID, again: again, cursor: r.Acked, receipts: r.Receipts}
 	if r.Acked == 0 {
@@ -59,7 +65,7 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return errLost
 		case ctx.Err() != nil:
-			if cause := context.Cause(ctx); errors.Is(cause, errTooLong) || beyond(cause) {
+			if cause := context.Cause(ctx); errors.Is(cause, errTooLong) || beyond(cause) || overspent(cause) {
 				_, err = p.client.Cancel(context.WithoutCancel(ctx), wire.CancelRequest{Run: r.ID, Kill: true})
 			}
 			return errors.Join(context.Cause(ctx), err)
@@ -132,9 +138,19 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 				return thole.Errorf(thole.CodeInternal, "executor reported an end without an outcome")
 			}
 			p.ended = true
-			p.parked = ev.Event.AskID != ""
 			events[i].Error = p.explain(ev.Event.Error)
+		case event.UsageUpdated:
+			events[i].Usage = p.priced(ev.Event.Usage)
 		}
+	}
+	var posted []string
+	if p.ended {
+		var err error
+		if events, posted, err = p.judge(ctx, events); err != nil {
+			p.ended = false
+			return err
+		}
+		p.parked = events[len(events)-1].AskID != ""
 	}
 	if err := p.vouch(ctx, events); err != nil {
 		p.ended = false
@@ -150,6 +166,7 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 		p.ended = false
 		return err
 	}
+	p.reported(ctx, posted)
 	if (waiting > 0) != (p.waiting > 0) && !p.ended {
 		// Who waits for a human takes no slot from those who do not.
 		if err := p.cfg.Queue.Wait(ctx, p.lease.Turn, p.lease.Token, waiting > 0); err != nil {

@@ -23,11 +23,12 @@ type worker struct {
 	full  *errFull      // it found no room
 	// network is what the thread may reach as the executor has it.
 	network *event.NetworkPolicy
+	budget  chan struct{} // one token: a budget may have something to say
 }
 
 // begin works on a lease in a goroutine of its own.
 func (d *Dispatcher) begin(ctx context.Context, l queue.Lease) {
-	w := &worker{Dispatcher: d, lease: l}
+	w := &worker{Dispatcher: d, lease: l, budget: make(chan struct{}, 1)}
 	if !d.admit(w) {
 		w.giveBack(ctx)
 		return
@@ -235,7 +236,7 @@ func (w *worker) pipeline(ctx context.Context, th fold.Thread, t fold.Turn) (err
 // permanent reports whether trying again could not help.
 func permanent(err error) bool {
 	switch thole.CodeOf(err) {
-	case thole.CodeInvalid, thole.CodeUnsupported, thole.CodeForbidden, thole.CodeNotFound, thole.CodeGone:
+	case thole.CodeInvalid, thole.CodeUnsupported, thole.CodeForbidden, thole.CodeNotFound, thole.CodeGone, thole.CodeBudgetExceeded:
 		return true
 	}
 	return false
@@ -251,9 +252,13 @@ func (w *worker) fail(ctx context.Context, t fold.Turn, why error) error {
 	if errors.Is(why, executorclient.ErrBeyond) || beyond(why) {
 		te.Code = thole.ErrLimit
 	}
+	text := "thole could not run this turn: " + why.Error()
+	if overspent(why) {
+		te.Code, text = thole.ErrBudget, "thole ended this turn: "+why.Error()
+	}
 	note := event.Item{
 		ID: provider.StableID[thole.ItemID]("failed", string(t.ID)), Kind: event.ItemSystem, State: event.StateFailed,
-		Text: "thole could not run this turn: " + why.Error(), Stamp: thole.Stamp{Started: now, Ended: now},
+		Text: text, Stamp: thole.Stamp{Started: now, Ended: now},
 	}
 	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{
 		{ID: provider.StableID[thole.EventID]("failed-note", string(t.ID)), Kind: event.ItemCompleted, Turn: t.ID, Time: now, Data: event.Data{Item: &note, ItemID: note.ID}},

@@ -27,7 +27,7 @@ type File struct {
 	seen  stamp
 }
 
-// stamp tells one state of a file from another.
+// stamp distinguishes the states of a file.
 type stamp struct {
 	there bool
 	size  int64

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// inode tells a file from another that was put in its place.
+// inode distinguishes a file from another that was put in its place.
 func inode(info fs.FileInfo) any {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

@@ -92,7 +92,7 @@ func (r Row) check() error {
 	case r.Model == "" || len(r.Model) > 200 || strings.ContainsFunc(r.Model, control):
 		return errors.New("model must be a name or a pattern")
 	case len(r.Provider) > 100 || strings.ContainsFunc(r.Provider, control):
-		return errors.New("provider must be the name of one, such as codex")
+		return errors.New("provider must be the name of an agent's provider")
 	case r.From != "" && !form(time.DateOnly, r.From):
 		return errors.New("from must be a day such as 2026-11-01")
 	case r.PromptOver < 0 || r.PromptOver > maxTokens:

@@ -23,6 +23,13 @@ var _ budget.Store = (*Budgets)(nil)
 // Budgets gives the ledger's side of the store.
 func (db *DB) Budgets() *Budgets { return &Budgets{db} }
 
+const budgetTopic = "budgets"
+
+// Watch implements budget.Store.
+func (s *Budgets) Watch(fn func(thole.TurnID)) (cancel func()) {
+	return s.db.Subscribe(budgetTopic, func(key string) { fn(thole.TurnID(key)) })
+}
+
 // Reserve implements budget.Store. The row comes first: it is what budget.set waits for.
 func (s *Budgets) Reserve(ctx context.Context, id string, c budget.Call, most budget.Amount) (refusal *budget.Refusal, err error) {
 	err = s.db.Update(ctx, "budget.reserve", func(tx *sqldb.Tx) error {
@@ -55,6 +62,7 @@ func (s *Budgets) Reserve(ctx context.Context, id string, c budget.Call, most bu
 			if !b.Fits(states[i], amount) {
 				r := b.Refuse(states[i], amount, c.At)
 				refusal = &r
+				tx.Notify(budgetTopic, string(c.Turn))
 				return refuseCall(tx, id, r, c.At)
 			}
 		}
@@ -209,6 +217,7 @@ func notify(tx *sqldb.Tx, b budget.Budget, st budget.State, c charge) error {
 		return err
 	}
 	id := fmt.Sprintf("%s/%d/%s/%d/%d", b.ID, b.Version, st.Subject, instant(st.Start), level)
+	tx.Notify(budgetTopic, string(c.Turn))
 	_, err = tx.Exec(`insert into budget_notices (id, budget_id, thread_id, turn_id, body, at, posted) values ($1, $2, $3, $4, $5, $6, false) on conflict do nothing`,
 		id, b.ID, c.Thread, c.Turn, b.Notice(st, level, c.at), instant(c.at))
 	return err

@@ -196,13 +196,3 @@ func (s *Budgets) Changes(ctx context.Context, id budget.ID, limit int) (all []b
 	})
 	return all, err
 }
-
-// Resting implements budget.Store.
-func (s *Budgets) Resting(ctx context.Context, limit int) (ids []thole.ThreadID, err error) {
-	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
-		ids, err = sqldb.All(tx, scanThreadID, `select t.id from threads t where t.id in (select thread_id from thread_queue)
-			and t.open_turn = '' and not t.paused and not t.archived order by t.updated_at, t.id limit $1 + 0`, int64(limit))
-		return err
-	})
-	return ids, err
-}

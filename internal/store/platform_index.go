@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -40,33 +41,54 @@ func (x *Index) Waiting(ctx context.Context, user thole.UserID, limit int) (ids 
 	return ids, err
 }
 
-// Usage sums settled turns, grouped and ordered by the group's key.
+// usageKeys are the columns of usage_charges that sums are grouped by.
+var usageKeys = map[usage.By]string{
+	"": `''`, usage.ByProvider: `provider`, usage.ByModel: `model`, usage.ByThread: `thread_id`, usage.ByUser: `user_id`, usage.ByProject: `project_id`,
+	usage.ByApp: `app_id`, usage.ByUpstream: `upstream`, usage.ByDay: `cast(at / 86400000 as bigint)`,
+}
+
+// Usage sums what was used, grouped and ordered by the group's key.
 func (x *Index) Usage(ctx context.Context, q usage.Query) (sums []usage.Sum, err error) {
-	key := map[usage.By]string{
-		"": `''`, usage.ByProvider: `provider`, usage.ByModel: `model`, usage.ByThread: `thread_id`,
-		usage.ByDay: `cast(settled_at / 86400000 as bigint)`,
-	}[q.By]
 	to := int64(1) << 62
 	if !q.To.IsZero() {
 		to = thole.Millis(q.To)
 	}
+	key := func(s *usage.Sum) (into any, set func()) {
+		if q.By != usage.ByDay {
+			return &s.Key, func() {}
+		}
+		day := new(int64)
+		return day, func() { s.Key = time.UnixMilli(*day * 86400000).UTC().Format(time.DateOnly) }
+	}
+	where, args := ` where ($1 = '' or user_id = $1) and ($2 = '' or thread_id = $2) and at >= $3 and at < $4 group by k order by k`, []any{string(q.User), string(q.Thread), instant(q.From), to}
 	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
 		sums, err = sqldb.All(tx, func(rows *sql.Rows) (s usage.Sum, err error) {
-			var day int64
-			into := any(&s.Key)
-			if q.By == usage.ByDay {
-				into = &day
-			}
-			err = rows.Scan(into, &s.Turns, &s.Input, &s.Output, &s.Reasoning, &s.CacheRead, &s.CacheWrite, &s.CostMicros, &s.Unpriced)
-			if q.By == usage.ByDay {
-				s.Key = time.UnixMilli(day * 86400000).UTC().Format(time.DateOnly)
-			}
+			into, set := key(&s)
+			err = rows.Scan(into, &s.Turns, &s.Input, &s.Output, &s.Reasoning, &s.CacheRead, &s.CacheWrite, &s.CostMicros, &s.Unpriced, &s.Calls, &s.Unknown)
+			set()
 			return s, err
-		}, `select `+key+` as k, count(*), cast(sum(input) as bigint), cast(sum(output) as bigint), cast(sum(reasoning) as bigint),
+		}, `select `+usageKeys[q.By]+` as k, count(distinct thread_id || turn_id), cast(sum(input) as bigint), cast(sum(output) as bigint), cast(sum(reasoning) as bigint),
 				cast(sum(cache_read) as bigint), cast(sum(cache_write) as bigint),
-				cast(sum(case when cost_micros < 0 then 0 else cost_micros end) as bigint), cast(sum(case when cost_micros < 0 then 1 else 0 end) as bigint)
-			from turn_usage where user_id = $1 and ($2 = '' or thread_id = $2) and settled_at >= $3 and settled_at < $4
-			group by k order by k`, q.User, string(q.Thread), instant(q.From), to)
+				cast(sum(case when cost_micros < 0 then 0 else cost_micros end) as bigint), count(distinct case when cost_micros < 0 then thread_id || turn_id end),
+				cast(sum(case when upstream <> '' then 1 else 0 end) as bigint), cast(sum(case when known then 0 else 1 end) as bigint)
+			from usage_charges`+where, args...)
+		if err != nil {
+			return err
+		}
+		differ, err := sqldb.All(tx, func(rows *sql.Rows) (s usage.Sum, err error) {
+			into, set := key(&s)
+			err = rows.Scan(into, &s.Differs)
+			set()
+			return s, err
+		}, `select `+usageKeys[q.By]+` as k, count(*) from (select thread_id, turn_id, app_id, project_id, user_id, provider, model, '' as upstream, settled_at as at
+				from turn_usage where source = 'gateway' and reported_tokens >= 0
+				and abs(`+tokenSum+` - reported_tokens) > (case when `+tokenSum+` > reported_tokens then `+tokenSum+` else reported_tokens end) / 20) as d`+where, args...)
+		for _, d := range differ {
+			// A turn of several models or upstreams is counted in the total alone.
+			if i := slices.IndexFunc(sums, func(s usage.Sum) bool { return s.Key == d.Key }); i >= 0 {
+				sums[i].Differs = d.Differs
+			}
+		}
 		return err
 	})
 	return sums, err

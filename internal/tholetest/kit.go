@@ -17,11 +17,13 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/appserver"
+	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor/inproc"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/price"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
@@ -37,10 +39,11 @@ import (
 type Kit struct {
 	t    testing.TB
 	Home string
-	// Server, Threads, Dispatcher and Files are those of the present life; Restart
+	// Server, Threads, Ledger, Dispatcher and Files are those of the present life; Restart
 	// replaces them. Executors and objects outlive it, as they do at a user's.
 	Server     *appserver.Server
 	Threads    *thread.Machine
+	Ledger     *budget.Ledger
 	Dispatcher *dispatch.Dispatcher
 	Files      *depot.Depot
 	Executors  *inproc.Driver
@@ -54,6 +57,13 @@ type Kit struct {
 	serves  sync.WaitGroup
 	down    bool
 }
+
+// uncounted keeps no metrics.
+type uncounted struct{}
+
+func (uncounted) Refused() {}
+func (uncounted) Unknown() {}
+func (uncounted) Differs() {}
 
 // Option changes a kit.
 type Option func(*Kit)
@@ -114,14 +124,18 @@ func (k *Kit) start() {
 			k.t.Fatal(err)
 		}
 	}
-	if k.Threads, err = thread.New(thread.Config{Store: k.db.Threads()}); err != nil {
+	k.Ledger = budget.NewLedger(k.db.Budgets(), price.Default, thole.NewID[string], uncounted{}, slog.New(slog.DiscardHandler))
+	admit := func(ctx context.Context, o thole.Owner, id thole.ThreadID) error {
+		return k.Ledger.Admit(ctx, budget.Place{Owner: o, Thread: id}, time.Now())
+	}
+	if k.Threads, err = thread.New(thread.Config{Store: k.db.Threads(), Admit: admit}); err != nil {
 		k.t.Fatal(err)
 	}
 	k.Files = k.files.of(k.db)
 	agent := testprovider.New().Probe(ctx)
 	cfg := dispatch.Config{
 		Alone: k.db.Engine() == sqldb.SQLite, Owner: k.t.Name(), Queue: k.db.Queue(), Threads: k.Threads, Rows: k.db.Executors(), Driver: k.Executors,
-		Workspaces: k.Files, Credentials: nobody{}, Limits: queue.Limits{Total: 64}, StartsPerSec: 1000,
+		Workspaces: k.Files, Credentials: nobody{}, Budgets: k.Ledger, Limits: queue.Limits{Total: 64}, StartsPerSec: 1000,
 		Info: func(_ context.Context, name string) provider.Info {
 			if name != agent.Name {
 				return provider.Info{}

@@ -10,6 +10,8 @@ import (
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/platform/spend"
+	"github.com/tholehq/thole/internal/price"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/vault"
@@ -38,6 +40,7 @@ func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 	}
 	cfg := httpapi.Config{
 		Threads: k.Threads, Index: k.db.Index(), Keys: k.db.Idempotency(), Sessions: s.Sessions, Version: "test",
+		Spend:   spend.New(spend.Config{Budgets: k.db.Budgets(), Usage: k.db.Index().Usage, Prices: price.Default, Thread: k.Threads.Get, Now: time.Now, NewID: thole.NewID[string]}),
 		Cookies: s.Cookies, Guard: guard.New(guard.Config{}),
 		Vault:     vault.New(vault.Config{Store: k.db.Vault(), Keys: keyfile.File{Path: filepath.Join(k.Home, "vault.key")}}),
 		Providers: func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },

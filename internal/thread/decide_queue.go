@@ -13,10 +13,11 @@ const maxQueue = 100
 
 // drain starts the queue's head on an idle thread. A user's interrupt holds the
 // queue until a turn completes or fails, or a user starts a message by hand:
-// who pressed stop does not want the next thing to begin by itself.
+// who pressed stop does not want the next thing to begin by itself. A message that
+// is not admitted stays where it is.
 func (w *writer) drain() {
 	th := w.s.Row.Thread
-	if w.err == nil && w.s.Open == nil && len(w.s.Queue) > 0 && !w.s.Row.Paused && !th.Archived {
+	if w.err == nil && w.s.Open == nil && len(w.s.Queue) > 0 && !w.s.Row.Paused && !th.Archived && w.admitted(w.s.Queue[0].Input) == nil {
 		_, _ = w.startQueued(w.s.Queue[0].ID) // keeps its error in w
 	}
 }
@@ -24,6 +25,11 @@ func (w *writer) drain() {
 func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 	if len(w.s.Queue) >= maxQueue {
 		return event.Message{}, thole.Errorf(thole.CodeOverloaded, "the queue is full: %d messages wait", maxQueue)
+	}
+	if p.Start && w.s.Open == nil {
+		if err := w.admitted(p.Input); err != nil {
+			return event.Message{}, err
+		}
 	}
 	m := event.Message{
 		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
@@ -54,6 +60,9 @@ func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	}
 	if w.s.Row.Thread.Archived {
 		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.Row.Thread.ID).WithHint("unarchive the thread first")
+	}
+	if err := w.admitted(m.Input); err != nil {
+		return "", err
 	}
 	w.add(event.QueueRemoved, "", event.Data{MessageID: m.ID})
 	starter := w.actor

@@ -18,6 +18,9 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	if w.s.Row.Thread.Archived {
 		return "", thole.Errorf(thole.CodeConflict, "thread %s is archived", w.s.Row.Thread.ID).WithHint("unarchive the thread first")
 	}
+	if err := w.admitted(p.Input); err != nil {
+		return "", err
+	}
 	effective, err := settle(w.s.Row.Thread, merge(w.s.Row.Thread.Settings, p.Settings))
 	if err != nil {
 		return "", err
@@ -36,6 +39,14 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	}
 	w.call(func(r Runner) { r.Wake(w.s.Row.Thread.ID, id) })
 	return id, w.err
+}
+
+// admitted is why a turn with this input may not start. A shell command calls no model.
+func (w *writer) admitted(input []thole.Input) error {
+	if command, _ := thole.TurnCommandOf(input); w.admit == nil || command == thole.TurnCommandShell {
+		return nil
+	}
+	return w.admit()
 }
 
 // userMessage adds what the user said as an item. Only the machine makes these.

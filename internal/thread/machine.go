@@ -20,6 +20,9 @@ type Config struct {
 	Policies Policies
 	// Access says which threads an actor may see. Default: their own.
 	Access func(thole.Actor) Scope
+	// Admit refuses new turns of a thread, for a budget that is spent. It runs before
+	// anything is written; queued messages wait while it refuses. nil: nothing does.
+	Admit func(ctx context.Context, owner thole.Owner, id thole.ThreadID) error
 	// Unload is how long an idle thread without subscribers stays loaded (default
 	// 30 minutes), UnloadEphemeral how long an ephemeral one exists (a minute).
 	Unload          time.Duration
@@ -214,6 +217,14 @@ func (m *Machine) writer(l *live, actor thole.Actor) *writer {
 	}
 }
 
+// admit asks once whether a thread may have a new turn.
+func (m *Machine) admit(ctx context.Context, t fold.Thread) func() error {
+	if m.cfg.Admit == nil {
+		return nil
+	}
+	return sync.OnceValue(func() error { return m.cfg.Admit(ctx, t.Owner, t.ID) })
+}
+
 // maxTries bounds how often a decision is made again because others wrote. A
 // thread with that many writers at once is answered busy.
 const maxTries = 64
@@ -248,6 +259,7 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 	fresh := !m.shared
 	for range maxTries {
 		w := m.writer(l, actor)
+		w.admit = m.admit(ctx, w.s.Row.Thread)
 		err := decide(l, w)
 		if err == nil {
 			err = w.err

@@ -18,6 +18,7 @@ type writer struct {
 	newID  func(time.Time) string
 	loaded bool // of the thread, for its derived status
 	policy Policies
+	admit  func() error // refuses a new turn; nil: nothing does
 
 	actor    thole.Actor
 	executor thole.ExecutorID

@@ -26,12 +26,13 @@ func mine(g *rig) map[string]string {
 	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say " + secret + " ;; todo " + secret + " ;; run echo " + secret}, &run)
 	all := s.until(ofType("human_loop.requested"))
 	q := all[len(all)-1].data["data"].(obj)["question"].(obj)
-	var message, token, item obj
+	var message, token, item, budget obj
 	g.me.call(201, "POST", "/sessions/"+id+"/queue", obj{"text": secret}, &message)
 	g.me.call(201, "POST", "/auth/tokens", obj{"name": secret}, &token)
 	g.me.call(201, "POST", "/vault/items", obj{"name": secret, "kind": "env", "value": secret}, &item)
+	g.me.call(201, "POST", "/budgets", obj{"scope": "thread", "subject": id, "limit_tokens": 1 << 40}, &budget)
 	return map[string]string{
-		"item_id": item["id"].(string), "session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
+		"budget_id": budget["id"].(string), "item_id": item["id"].(string), "session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
 		"token_id": token["id"].(string), "login_id": g.me.id, "chat_id": id, "port": "8080",
 		"job_id": "01900000-0000-7000-8000-000000000001", "batch_id": "01900000-0000-7000-8000-000000000002",
 	}
@@ -55,6 +56,8 @@ func bodies(ids map[string]string) map[string]any {
 		"PATCH /sessions/{session_id}/queue/{message_id}":        obj{"text": "x"},
 		"PUT /sessions/{session_id}/queue/order":                 obj{"order": []string{ids["message_id"]}},
 		"POST /runs/{run_id}/human-loop/{question_id}/reply":     obj{"decision": "deny"},
+		"POST /budgets":                                          obj{"scope": "user", "limit_tokens": 1},
+		"PUT /budgets/{budget_id}":                               obj{"limit_tokens": 1},
 		"POST /batches/{batch_id}/close":                         obj{"reason": "cancelled"},
 		"POST /vault/items":                                      obj{"name": "n", "kind": "env", "value": "v"},
 		"PUT /vault/items/{item_id}/value":                       obj{"value": "taken"},

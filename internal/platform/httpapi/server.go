@@ -27,6 +27,7 @@ import (
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/preview"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/platform/spend"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
@@ -68,6 +69,8 @@ type Config struct {
 	Previews *preview.Previews
 	// Vault keeps secrets; nil: none are kept.
 	Vault *vault.Vault
+	// Spend answers what was used, and manages budgets.
+	Spend *spend.Service
 	// Metrics answers /metrics; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.
@@ -95,8 +98,8 @@ type Server struct {
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
-	if cfg.Threads == nil || cfg.Sessions == nil || cfg.Guard == nil || cfg.Providers == nil || cfg.Index == nil || cfg.Keys == nil {
-		return nil, thole.Errorf(thole.CodeInternal, "http: threads, sessions, guard, providers, index and keys are needed")
+	if cfg.Threads == nil || cfg.Sessions == nil || cfg.Guard == nil || cfg.Providers == nil || cfg.Index == nil || cfg.Keys == nil || cfg.Spend == nil {
+		return nil, thole.Errorf(thole.CodeInternal, "http: threads, sessions, guard, providers, index, keys and spend are needed")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -118,6 +121,7 @@ func New(cfg Config) (*Server, error) {
 	s.deliveryRoutes()
 	s.machineRoutes()
 	s.vaultRoutes()
+	s.spendRoutes()
 	s.eventRoutes()
 	s.chatRoutes()
 	return s, nil

@@ -1,9 +1,10 @@
-// Package usage is the words for what runs cost: sums of settled turns by day,
-// provider, model or thread. It holds no rows and decides nothing; the store
-// answers a Query, and only turns that ended count.
+// Package usage is the words for what turns used: sums of model calls, and of turns that
+// made none through the gateway, by day, owner, provider, model, upstream or thread. It
+// holds no rows and decides nothing; the store answers a Query.
 package usage
 
 import (
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -14,17 +15,23 @@ type By string
 
 const (
 	ByDay      By = "day" // UTC
+	ByUser     By = "user"
+	ByProject  By = "project"
+	ByApp      By = "app"
 	ByProvider By = "provider"
 	ByModel    By = "model"
 	ByThread   By = "session"
+	ByUpstream By = "upstream" // "" is what did not go through the gateway
 )
 
-// Valid reports whether b is a known grouping; empty means none.
-func (b By) Valid() bool {
-	return b == "" || b == ByDay || b == ByProvider || b == ByModel || b == ByThread
-}
+// Groups are all groupings.
+var Groups = []By{ByDay, ByUser, ByProject, ByApp, ByProvider, ByModel, ByThread, ByUpstream}
 
-// Query selects settled turns of one user. Zero fields do not filter.
+// Valid reports whether b is a known grouping; empty means none.
+func (b By) Valid() bool { return b == "" || slices.Contains(Groups, b) }
+
+// Query selects what was used. Zero fields do not filter. A call counts when it is
+// settled, at the time it began; a turn without calls at its end.
 type Query struct {
 	User   thole.UserID
 	Thread thole.ThreadID
@@ -33,8 +40,8 @@ type Query struct {
 	By     By
 }
 
-// Sum adds turns up. CostMicros leaves out the turns whose cost nobody knows;
-// Unpriced counts them.
+// Sum adds up. CostMicros leaves out what has no price; Unpriced counts the turns with
+// such a call.
 type Sum struct {
 	Key        string
 	Turns      int64
@@ -45,4 +52,10 @@ type Sum struct {
 	CacheWrite int64
 	CostMicros int64
 	Unpriced   int64
+	// Calls through the gateway, and those of them whose usage nobody knows: they
+	// count with an upper bound.
+	Calls   int64
+	Unknown int64
+	// Differs counts turns whose agent's own figure is more than 5 % off.
+	Differs int64
 }

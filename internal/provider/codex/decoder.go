@@ -217,12 +217,10 @@ func (d *decoder) usage(u *app.ThreadUsage) {
 		d.baseline = &b
 	}
 	t := minus(u.Total, *d.baseline)
-	usage := thole.Usage{
+	d.em.Usage(thole.Usage{
 		Input: t.InputTokens - t.CachedInputTokens - t.CacheWriteInputTokens, CacheRead: t.CachedInputTokens, CacheWrite: t.CacheWriteInputTokens,
 		Output: t.OutputTokens - t.ReasoningOutputTokens, Reasoning: t.ReasoningOutputTokens, ContextWindow: val(u.ModelContextWindow), Model: d.model,
-	}
-	usage.CostMicros = provider.Cost(usage)
-	d.em.Usage(usage)
+	})
 	d.em.StepEnded()
 }
 

@@ -35,7 +35,7 @@ create table budget_states (
     primary key (budget_id, subject, period_start)
 );
 
--- What a thread has to be told about a budget, until it was.
+-- Notices about budgets for the logs of threads, until they are there.
 create table budget_notices (
     id        text primary key check (id <> ''),
     budget_id text    not null,

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/platform/spend"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
@@ -24,7 +25,7 @@ func main() {
 	}
 	// A server that is never asked: it only says what it would answer.
 	s, err := httpapi.New(httpapi.Config{
-		Threads: struct{ thread.Service }{}, Index: &store.Index{}, Keys: &store.Idempotency{}, Sessions: &session.Manager{},
+		Threads: struct{ thread.Service }{}, Index: &store.Index{}, Keys: &store.Idempotency{}, Sessions: &session.Manager{}, Spend: &spend.Service{},
 		Guard: guard.New(guard.Config{}), Providers: func() []provider.Info { return nil }, Metrics: http.NotFoundHandler(), Version: "1",
 	})
 	if err != nil {

@@ -382,6 +382,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the budgets that concern you */
+        get: operations["get-budgets"];
+        put?: never;
+        /** Limit what may be used */
+        post: operations["post-budgets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/budgets/{budget_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A budget, how much of it is used, and who changed it */
+        get: operations["get-budgets-budget-id"];
+        /** Change the limits of a budget */
+        put: operations["put-budgets-budget-id"];
+        post?: never;
+        /** Remove a budget */
+        delete: operations["delete-budgets-budget-id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -1137,6 +1174,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/usage/csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What runs used, as CSV; parameters as of GET /usage */
+        get: operations["get-usage-csv"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/usage/prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The price table */
+        get: operations["get-usage-prices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/vault/items": {
         parameters: {
             query?: never;
@@ -1604,6 +1675,22 @@ export interface components {
             /** Format: int64 */
             window_minutes?: number;
         };
+        LimitsIn: {
+            /**
+             * @description interrupt when absent
+             * @enum {string}
+             */
+            action?: "warn" | "block_new" | "interrupt";
+            /** Format: int64 */
+            limit_micros?: number;
+            /** Format: int64 */
+            limit_tokens?: number;
+            /**
+             * Format: int64
+             * @description 80 when absent
+             */
+            soft_pct?: number;
+        };
         ListAudit: {
             /** @description cursor of the page before */
             back?: string;
@@ -1615,6 +1702,13 @@ export interface components {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["WireBatch"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListBudget: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["SpendBudget"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -2184,6 +2278,162 @@ export interface components {
             session: components["schemas"]["Session"];
             todos: components["schemas"]["Todo"][];
         };
+        SpendAmount: {
+            /** Format: int64 */
+            micros: number;
+            /** Format: int64 */
+            tokens: number;
+        };
+        SpendBudget: {
+            /** @enum {string} */
+            action: "warn" | "block_new" | "interrupt";
+            changes?: components["schemas"]["SpendChange"][];
+            /** Format: date-time */
+            created_at: string;
+            created_by: string;
+            id: string;
+            /** Format: int64 */
+            limit_micros?: number;
+            /** Format: int64 */
+            limit_tokens?: number;
+            /**
+             * @description UTC
+             * @enum {string}
+             */
+            period: "day" | "month" | "total";
+            /** Format: date-time */
+            resets_at?: string;
+            /** @enum {string} */
+            scope: "user" | "project" | "app" | "thread" | "turn";
+            /** Format: int64 */
+            soft_pct: number;
+            states: components["schemas"]["SpendState"][];
+            /** @description id of the user, project, app or session; absent: each one by itself */
+            subject?: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** Format: int64 */
+            version: number;
+        };
+        SpendChange: {
+            /** @enum {string} */
+            action: "set" | "remove";
+            actor: string;
+            /** Format: date-time */
+            at: string;
+            /** Format: int64 */
+            limit_micros?: number;
+            /** Format: int64 */
+            limit_tokens?: number;
+            via: string;
+        };
+        SpendPrice: {
+            /** Format: double */
+            cache_read: number;
+            /** Format: double */
+            cache_write: number;
+            from?: string;
+            /** Format: double */
+            in: number;
+            model: string;
+            /** Format: double */
+            out: number;
+            /**
+             * Format: int64
+             * @description prompts longer than this many tokens
+             */
+            prompt_over?: number;
+            provider?: string;
+        };
+        SpendPrices: {
+            /** @description the month in which the prices were last compared with what is published */
+            as_of: string;
+            items: components["schemas"]["SpendPrice"][];
+            origin: string;
+            version: string;
+        };
+        SpendSetParams: {
+            /**
+             * @description interrupt when absent
+             * @enum {string}
+             */
+            action?: "warn" | "block_new" | "interrupt";
+            /** Format: int64 */
+            limit_micros?: number;
+            /** Format: int64 */
+            limit_tokens?: number;
+            /**
+             * @description month when absent, total for threads and turns
+             * @enum {string}
+             */
+            period?: "day" | "month" | "total";
+            /** @enum {string} */
+            scope: "user" | "project" | "app" | "thread" | "turn";
+            /**
+             * Format: int64
+             * @description 80 when absent
+             */
+            soft_pct?: number;
+            /** @description absent: each one of the scope by itself */
+            subject?: string;
+        };
+        SpendState: {
+            /** @enum {string} */
+            level: "ok" | "soft" | "spent";
+            /** @description the most that calls may use that run now */
+            reserved: components["schemas"]["SpendAmount"];
+            spent: components["schemas"]["SpendAmount"];
+            subject: string;
+            /**
+             * Format: int64
+             * @description charges without a price: they count tokens only
+             */
+            unpriced: number;
+        };
+        SpendSum: {
+            /** Format: int64 */
+            cache_read: number;
+            /** Format: int64 */
+            cache_write: number;
+            /**
+             * Format: int64
+             * @description model calls through the gateway
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description millionths of a US dollar, without what has no price
+             */
+            cost_micros: number;
+            /**
+             * Format: int64
+             * @description runs whose agent reported more than 5 % more or fewer tokens than its calls used
+             */
+            differing_runs: number;
+            /** Format: int64 */
+            input: number;
+            key?: string;
+            /** Format: int64 */
+            output: number;
+            /** Format: int64 */
+            reasoning: number;
+            /** Format: int64 */
+            runs: number;
+            /**
+             * Format: int64
+             * @description calls whose usage nobody knows; they count with an upper bound
+             */
+            unknown_calls: number;
+            /**
+             * Format: int64
+             * @description runs with a model that has no price
+             */
+            unpriced_runs: number;
+        };
+        SpendUsage: {
+            groups: components["schemas"]["SpendSum"][];
+            total: components["schemas"]["SpendSum"];
+        };
         Stamp: {
             /** Format: date-time */
             ended?: string;
@@ -2269,32 +2519,6 @@ export interface components {
             output: number;
             /** Format: int64 */
             reasoning?: number;
-        };
-        UsageOut: {
-            groups: components["schemas"]["UsageSum"][];
-            total: components["schemas"]["UsageSum"];
-        };
-        UsageSum: {
-            /** Format: int64 */
-            cache_read: number;
-            /** Format: int64 */
-            cache_write: number;
-            /**
-             * Format: int64
-             * @description millionths of a US dollar, without the unpriced runs
-             */
-            cost_micros: number;
-            /** Format: int64 */
-            input: number;
-            key?: string;
-            /** Format: int64 */
-            output: number;
-            /** Format: int64 */
-            reasoning: number;
-            /** Format: int64 */
-            runs: number;
-            /** Format: int64 */
-            unpriced_runs: number;
         };
         V2ErrorDetail: {
             /** @description Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id' */
@@ -3805,6 +4029,193 @@ export interface operations {
             410: components["responses"]["Problem410"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBudget"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-budgets": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a repeat returns what the first request made */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SpendSetParams"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpendBudget"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-budgets-budget-id": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                budget_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpendBudget"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "put-budgets-budget-id": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description refuse with 412 unless this is the current ETag */
+                "If-Match"?: string;
+            };
+            path: {
+                budget_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitsIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpendBudget"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "delete-budgets-budget-id": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description refuse with 412 unless this is the current ETag */
+                "If-Match"?: string;
+            };
+            path: {
+                budget_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            412: components["responses"]["Problem412"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5659,7 +6070,7 @@ export interface operations {
                 /** @description exclusive */
                 to?: string;
                 session_id?: string;
-                group?: "day" | "provider" | "model" | "session";
+                group?: "day" | "user" | "project" | "app" | "provider" | "model" | "session" | "upstream";
             };
             header?: never;
             path?: never;
@@ -5673,7 +6084,69 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["UsageOut"];
+                    "application/json": components["schemas"]["SpendUsage"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-usage-csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-usage-prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpendPrices"];
                 };
             };
             400: components["responses"]["Problem400"];

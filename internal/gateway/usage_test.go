@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"testing"
+
+	"github.com/tholehq/thole"
+)
+
+func TestPicker(t *testing.T) {
+	for text, want := range map[string][3]string{
+		`{"type":"a","model":"b","usage":{"x":{"y":[1,2]},"z":"}"}}`:             {`"a"`, `"b"`, `{"x":{"y":[1,2]},"z":"}"}`},
+		` { "usage" : null , "response" : {"usage" : {"a":1} , "model":"b"} } `:  {``, `"b"`, ` {"a":1} `},
+		`{"message":{"usage":{"a":1},"content":[{"usage":{"a":2}}]},"type":"m"}`: {`"m"`, ``, `{"a":1}`},
+		`{"input":{"usage":{"a":1}},"x":[{"usage":1}],"usage":{"a":2}}`:          {``, ``, `{"a":2}`},
+		`{"text":"\"usage\":{\"a\":1}","type":"t"}`:                              {`"t"`, ``, ``},
+		`{"text":"usage","a":["usage",{"a":1}],"type":"\\"}`:                     {`"\\"`, ``, ``},
+		`{"response":[{"usage":{"a":1}}],"message":"usage"}`:                     {``, ``, ``},
+		`[{"usage":1}]`:          {``, ``, ``},
+		`}}}{"usage":{"a":1}}`:   {``, ``, ``},
+		`"usage":{"a":1}`:        {``, ``, ``},
+		`{"us\u0061ge":{"a":1}}`: {``, ``, ``},
+	} {
+		for step := 1; step <= len(text); step++ {
+			var p picker
+			p.read([]byte(`{"usage":{"old":1},"type":"old"}`))
+			p.reset()
+			for i := 0; i < len(text); i += step {
+				p.read([]byte(text[i:min(i+step, len(text))]))
+			}
+			if got := [3]string{string(p.kind), string(p.model), string(p.usage)}; got != want {
+				t.Errorf("%s by %d: %q", text, step, got)
+				break
+			}
+		}
+	}
+}
+
+func TestUsageOfServices(t *testing.T) {
+	for text, want := range map[string]thole.Usage{
+		`{"prompt_tokens":10,"completion_tokens":7,"total_tokens":17,"completion_tokens_details":{"reasoning_tokens":4}}`: {Input: 10, Output: 3, Reasoning: 4},
+		`{"prompt_tokens":10,"completion_tokens":3,"total_tokens":17,"completion_tokens_details":{"reasoning_tokens":4}}`: {Input: 10, Output: 3, Reasoning: 4},
+		`{"prompt_tokens":10,"completion_tokens":3,"prompt_tokens_details":null}`:                                         {Input: 10, Output: 3},
+		`{"prompt_tokens":-10,"completion_tokens":9223372036854775807}`:                                                   {Output: 1<<31 - 1},
+	} {
+		m := meter{dialect: Chat}
+		m.read([]byte(`{"usage":` + text + `}`))
+		m.end(true)
+		if !m.final || m.usage != want {
+			t.Errorf("%s: %+v", text, m.usage)
+		}
+	}
+	for _, text := range []string{`1`, `[]`, `{}`, `{"prompt_tokens":1.5}`, `{"prompt_tokens":"1"}`} {
+		m := meter{dialect: Chat}
+		m.read([]byte(`{"usage":` + text + `}`))
+		if m.end(true); m.final {
+			t.Errorf("%s: %+v", text, m.usage)
+		}
+	}
+}
+
+// FuzzMeter: usage does not depend on how an answer is cut into pieces, and no answer
+// makes the meter keep more than its bound.
+func FuzzMeter(f *testing.F) {
+	for _, s := range []string{
+		"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3}}}\n\n",
+		"data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":3}}\r\n\r\n",
+		"data:{\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}}\n\n",
+		"data: {\"usage\":{\"prompt_tokens\":3,\ndata: \"completion_tokens\":4}}\n\ndata: [DONE]\n\n",
+		`{"usage":{"prompt_tokens":3,"completion_tokens":4},"model":"m"}`,
+	} {
+		f.Add([]byte(s), uint8(3), uint8(1))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, step, which uint8) {
+		d := dialects[int(which)%len(dialects)]
+		one, many := meter{dialect: d}, meter{dialect: d}
+		one.read(data)
+		for i, n := 0, int(step)+1; i < len(data); i += n {
+			many.read(data[i:min(i+n, len(data))])
+		}
+		one.end(true)
+		many.end(true)
+		if one.usage != many.usage || one.final != many.final {
+			t.Fatalf("%+v %v and %+v %v", one.usage, one.final, many.usage, many.final)
+		}
+		if u := one.usage; min(u.Input, u.Output, u.Reasoning, u.CacheRead, u.CacheWrite) < 0 {
+			t.Fatalf("%+v", u)
+		}
+		if p := one.pick; len(p.kind)+len(p.model)+len(p.usage) > 3*maxPicked || len(p.name) > 64 || len(one.start) > 64 {
+			t.Fatal("kept too much")
+		}
+	})
+}
