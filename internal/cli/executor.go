@@ -53,6 +53,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
 	f.StringVar(&cfg.Dirs.Tmp, "tmp", "/tmp", "temporary files")
 	f.StringArrayVar(&cfg.Groups, "group", nil, "directory of a control group in which agents run that have no box")
+	f.StringVar(&cfg.Gateway, "gateway", "", "socket of the model gateway, which agents reach through executord")
 	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run next to executord")
 	_ = serve.MarkFlagRequired("token-file")
 	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox())

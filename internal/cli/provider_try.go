@@ -67,7 +67,7 @@ func (e *Env) try(ctx context.Context, p provider.Provider, cfg provider.Session
 	if err != nil {
 		return err
 	}
-	grant, err := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: set.HandInLogins}.For(ctx, p.Name())
+	grant, err := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: set.HandInLogins}.For(ctx, provider.For{Provider: p.Name()})
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	Objects   Objects   `toml:"objects"`
 	Executor  Executor  `toml:"executor"`
 	Egress    Egress    `toml:"egress"`
+	Gateway   Gateway   `toml:"gateway"`
 	Workspace Workspace `toml:"workspace"`
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
@@ -250,6 +251,7 @@ func (c *Config) Validate() error {
 		oneOf("egress.policy", c.Egress.Policy, "none", "gateway", "list", "open"),
 		c.each("egress.names", c.Egress.Names, egress.CheckName),
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
+		c.checkUpstreams(),
 		c.each("executor.paths", c.Executor.Paths, checkPath),
 		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),

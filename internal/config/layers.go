@@ -138,6 +138,18 @@ func parse(v reflect.Value, s string) error {
 			return errors.New("must be a duration such as 15m, not " + strconv.Quote(s))
 		}
 		v.SetInt(int64(d))
+	case bool:
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return errors.New("must be true or false, not " + strconv.Quote(s))
+		}
+		v.SetBool(b)
+	case Upstreams:
+		u, err := parseUpstreams(s)
+		if err != nil {
+			return errors.New("must be an array of tables as in the file: " + err.Error())
+		}
+		v.Set(reflect.ValueOf(u))
 	case float64:
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil {
@@ -162,6 +174,10 @@ func format(v reflect.Value) string {
 		return strings.Join(x, ",")
 	case time.Duration:
 		return x.String()
+	case bool:
+		return strconv.FormatBool(x)
+	case Upstreams:
+		return x.names()
 	case float64:
 		return strconv.FormatFloat(x, 'g', -1, 64)
 	default:

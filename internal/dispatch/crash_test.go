@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
@@ -81,7 +83,8 @@ type pipeline struct {
 	m      *thread.Machine
 	d      *dispatch.Dispatcher
 	driver *local.Driver
-	mute   func() bool // true: asks stay open for now
+	models *system.Gateway // nil: the agent needs none
+	mute   func() bool     // true: asks stay open for now
 }
 
 // kept is the store of a crash directory.
@@ -94,7 +97,9 @@ func kept(dir string, hook sqldb.Hook) (cfg sqldb.Config, err error) {
 	return cfg, err
 }
 
-func openPipeline(dir string, at sqldb.Config, change ...func(*dispatch.Config, *local.Config)) (*pipeline, error) {
+// openPipeline opens the pipeline of a directory; its agents reach a scripted model
+// through a gateway if there is one.
+func openPipeline(dir string, at sqldb.Config, model string, change ...func(*dispatch.Config, *local.Config)) (*pipeline, error) {
 	root, err := home(dir)
 	if err != nil {
 		return nil, err
@@ -114,10 +119,21 @@ func openPipeline(dir string, at sqldb.Config, change ...func(*dispatch.Config, 
 		Info:  func(context.Context, string) provider.Info { return testprovider.New().Probe(context.Background()) },
 		Lease: 500 * time.Millisecond, StartsPerSec: 1000, Limits: queue.Limits{Total: 4}, SweepEvery: time.Hour, RemoveAfter: time.Hour,
 	}
+	p := &pipeline{db: db, m: m}
+	if model != "" {
+		quiet := slog.New(slog.DiscardHandler)
+		if p.models, cfg.Credentials, err = system.DemoGateway(root, db, books(db), model, quiet); err == nil {
+			err = p.models.Start(context.Background())
+		}
+		if err != nil {
+			return nil, err
+		}
+		executors.Gateway = system.GatewaySocket(root)
+	}
 	for _, c := range change {
 		c(&cfg, &executors)
 	}
-	p := &pipeline{db: db, m: m, driver: local.New(executors)}
+	p.driver = local.New(executors)
 	cfg.Driver = p.driver
 	p.d = dispatch.New(cfg)
 	m.Attach(p.d)
@@ -127,7 +143,11 @@ func openPipeline(dir string, at sqldb.Config, change ...func(*dispatch.Config, 
 // end stops a pipeline and leaves nothing of it.
 func (p *pipeline) end(t *testing.T, dir string) {
 	ctx := context.Background()
-	if err := errors.Join(p.d.Stop(ctx), p.m.Close(ctx), p.db.Close()); err != nil {
+	err := errors.Join(p.d.Stop(ctx), p.m.Close(ctx))
+	if p.models != nil {
+		err = errors.Join(err, p.models.Stop(ctx))
+	}
+	if err := errors.Join(err, p.db.Close()); err != nil {
 		t.Error(err)
 	}
 	list, err := p.driver.List(ctx)
@@ -180,7 +200,7 @@ func killWork(w *crash.Work) error {
 	if err != nil {
 		return err
 	}
-	p, err := openPipeline(w.Dir, at)
+	p, err := openPipeline(w.Dir, at, "")
 	if err != nil {
 		return err
 	}
@@ -233,7 +253,7 @@ func killedAnywhere(t *testing.T, every int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := openPipeline(dir, at)
+		p, err := openPipeline(dir, at, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,9 +21,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/modelsim"
-	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sqldb"
-	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -153,8 +151,8 @@ func (s *scene) play() {
 
 func (s *scene) open(codex string, watched bool) {
 	s.t.Helper()
-	p, err := openPipeline(s.dir, s.store, func(d *dispatch.Config, x *local.Config) {
-		d.Workspaces, d.Credentials = still{}, scripted(s.model)
+	p, err := openPipeline(s.dir, s.store, s.model, func(d *dispatch.Config, x *local.Config) {
+		d.Workspaces = still{}
 		x.Tools = func() local.Tools { return local.Tools{Env: map[string]string{"THOLE_PROVIDERS_CODEX": codex}} }
 		if testing.Verbose() {
 			d.Log = slog.New(slog.NewTextHandler(s.t.Output(), nil))
@@ -356,10 +354,3 @@ func (still) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string, 
 }
 func (still) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
 func (still) Away() error                                                      { return nil }
-
-// scripted is the address of a scripted model.
-type scripted string
-
-func (s scripted) For(_ context.Context, name string) (provider.Grant, error) {
-	return system.DemoGrant(name, string(s))
-}

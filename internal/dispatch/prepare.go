@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/measure"
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // place is a turn's executor, ready to run agents.
@@ -33,7 +34,7 @@ type place struct {
 func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req wire.RunRequest) (*place, wire.Run, error) {
 	usable := w.usable(t)
 	if p, ok := w.recall(th.ID); ok && usable == nil && !moved(t, p.row.ID) {
-		run, err := p.client.Run(ctx, req)
+		run, err := w.hand(ctx, p, th, t, req)
 		if err == nil {
 			w.remember(p, t)
 			return p, run, nil
@@ -59,13 +60,59 @@ func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req wir
 			return nil, wire.Run{}, err
 		}
 	}
-	run, err := p.client.Run(ctx, req)
+	run, err := w.hand(ctx, p, th, t, req)
 	if err != nil {
 		p.client.Close()
-		return nil, wire.Run{}, fmt.Errorf("run turn: %w", err)
+		return nil, wire.Run{}, err
 	}
 	w.remember(p, t)
 	return p, run, nil
+}
+
+// hand gives a request to its executor, with the credentials of its agent there.
+func (w *worker) hand(ctx context.Context, p *place, th fold.Thread, t fold.Turn, req wire.RunRequest) (wire.Run, error) {
+	var err error
+	if command, _ := thole.TurnCommandOf(t.Input); command != thole.TurnCommandShell {
+		if req.Grant, err = w.grant(ctx, p, th, t, req); err != nil {
+			return wire.Run{}, fmt.Errorf("get credentials: %w", err)
+		}
+	}
+	run, err := p.client.Run(ctx, req)
+	if err != nil {
+		return wire.Run{}, fmt.Errorf("run turn: %w", err)
+	}
+	return run, nil
+}
+
+// grant is what the agent of a request gets. An executor that does not know the way to
+// the gateway, as an earlier version started it, is started again first, unless the run
+// is there and goes on with what it has.
+func (w *worker) grant(ctx context.Context, p *place, th fold.Thread, t fold.Turn, req wire.RunRequest) (provider.Grant, error) {
+	ask := func() (provider.Grant, error) {
+		return w.cfg.Credentials.For(ctx, provider.For{Owner: th.Owner, Thread: th.ID, Turn: t.ID, Executor: p.row.ID, Provider: req.Provider, Secret: p.info.Token})
+	}
+	g, err := ask()
+	if err != nil || !g.Gateway || p.info.Gateway {
+		return g, err
+	}
+	status, err := p.client.Status(ctx)
+	switch {
+	case err != nil:
+		return g, err
+	case slices.ContainsFunc(status.Runs, func(r wire.Run) bool { return r.ID == req.Turn.ID }):
+		return provider.Grant{}, nil
+	case status.Terminals > 0:
+		return g, thole.Errorf(thole.CodeUnavailable, "this executor was started by an earlier version of thole, has to be started again, and a terminal is open in it").
+			WithHint("close the terminal")
+	}
+	p.client.Close()
+	if err := w.cfg.Driver.Stop(ctx, p.row.ID); err != nil {
+		return g, fmt.Errorf("stop executor: %w", err)
+	}
+	if err := w.start(ctx, p, th); err != nil {
+		return g, err
+	}
+	return ask() // its secret is another one
 }
 
 // usable is why the turn's agent cannot be started here, nil where nothing is known

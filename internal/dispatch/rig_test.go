@@ -92,7 +92,7 @@ func (s *shelf) set(err error) {
 
 type noCredentials struct{}
 
-func (noCredentials) For(context.Context, string) (provider.Grant, error) {
+func (noCredentials) For(context.Context, provider.For) (provider.Grant, error) {
 	return provider.Grant{}, nil
 }
 

@@ -146,14 +146,7 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	if th.NativeID == "" && th.Origin != "" {
 		req.Session.Resume, req.Session.Fork = th.Origin, true
 	}
-	command, _ := thole.TurnCommandOf(t.Input)
-	if command != thole.TurnCommandShell {
-		var err error
-		if req.Grant, err = w.cfg.Credentials.For(ctx, s.Provider); err != nil {
-			return req, fmt.Errorf("get credentials: %w", err)
-		}
-	}
-	if command != "" {
+	if command, _ := thole.TurnCommandOf(t.Input); command != "" {
 		return req, w.turnCommand(ctx, command, th, t, &req)
 	}
 	var err error

@@ -133,7 +133,9 @@ func (p *Proxy) Allow(models ...string) error { return p.rules.allow(models) }
 // Models lists the model endpoints.
 func (p *Proxy) Models() []string {
 	var out []string
-	p.rules.models.Range(func(k, _ any) bool { out = append(out, k.(string)); return true })
+	for _, all := range []*sync.Map{p.rules.models, p.rules.leads} {
+		all.Range(func(k, _ any) bool { out = append(out, k.(string)); return true })
+	}
 	slices.Sort(out)
 	return out
 }
@@ -150,16 +152,47 @@ func (p *Proxy) Pass(l net.Listener, to string) error {
 		return err
 	}
 	return p.accept(l, func(c *client) {
-		defer p.running.Done()
-		defer c.Close()
-		s, f, err := p.begin(p.ctx, "forward", t)
-		if err != nil {
-			return
-		}
-		defer f.end()
-		defer s.Close()
-		p.relay(c.Conn, nil, s, f)
+		p.carry(c, func() (*stream, *flow, error) { return p.begin(p.ctx, "forward", t) })
 	})
+}
+
+// Lead is Pass to something that is no address: open connects to it, and it counts as
+// a model under its name. The name stands for it here alone: whoever asks the proxy for
+// a host of that name gets none of it.
+func (p *Proxy) Lead(l net.Listener, name string, open func(context.Context) (net.Conn, error)) error {
+	t, err := parseTarget(name)
+	if err != nil {
+		return err
+	}
+	p.rules.leads.Store(t.String(), true)
+	t.lead = true
+	return p.accept(l, func(c *client) {
+		p.carry(c, func() (*stream, *flow, error) {
+			return p.beginWith("forward", t, func() (*stream, error) {
+				if r := p.rules.byName(t); r != nil {
+					return nil, r
+				}
+				conn, err := open(p.ctx)
+				if err != nil {
+					return nil, err
+				}
+				return &stream{Conn: conn}, nil
+			})
+		})
+	})
+}
+
+// carry takes one connection to what begin opens.
+func (p *Proxy) carry(c *client, begin func() (*stream, *flow, error)) {
+	defer p.running.Done()
+	defer c.Close()
+	s, f, err := begin()
+	if err != nil {
+		return
+	}
+	defer f.end()
+	defer s.Close()
+	p.relay(c.Conn, nil, s, f)
 }
 
 func (p *Proxy) accept(l net.Listener, serve func(*client)) error {

@@ -119,8 +119,12 @@ type flow struct {
 
 // begin opens a target and records what came of it. The caller ends the flow of an open stream.
 func (p *Proxy) begin(ctx context.Context, protocol string, t target) (*stream, *flow, error) {
+	return p.beginWith(protocol, t, func() (*stream, error) { return p.open(ctx, t, protocol == "http") })
+}
+
+func (p *Proxy) beginWith(protocol string, t target, open func() (*stream, error)) (*stream, *flow, error) {
 	start := time.Now()
-	s, err := p.open(ctx, t, protocol == "http")
+	s, err := open()
 	f := p.record(start, protocol, t, s, err)
 	if err != nil {
 		f.end()

@@ -159,6 +159,59 @@ func TestPass(t *testing.T) {
 	}
 }
 
+// What Lead opens counts as a model under its name, and a host of that name does not.
+func TestLead(t *testing.T) {
+	p, at := narrowRig(t, Config{Policy: Gateway})
+	echo := serveTCP(t, func(c *net.TCPConn) {
+		_, _ = io.Copy(c, c)
+		_ = c.CloseWrite()
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.Lead(l, "gateway:3129", func(context.Context) (net.Conn, error) { return net.Dial("tcp", echo) })
+	}()
+	talk := func() string { // an end of what is sent is passed on, and so is the end of the answer
+		c := dialTest(t, l.Addr().String())
+		fmt.Fprint(c, "x")
+		_ = c.(*net.TCPConn).CloseWrite()
+		got, _ := io.ReadAll(c)
+		return string(got)
+	}
+	if got := talk(); got != "x" {
+		t.Errorf("behind the lead: %q", got)
+	}
+	if models := p.Models(); len(models) != 1 || models[0] != "gateway:3129" {
+		t.Errorf("models %v", models)
+	}
+	if status, _, _ := connectTo(t, at, "gateway:3129"); status != "403" {
+		t.Errorf("a host of that name: %s", status)
+	}
+	open := dialTest(t, l.Addr().String())
+	fmt.Fprint(open, "x")
+	if _, err := open.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Narrow(None, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := open.Read(make([]byte, 1)); err == nil {
+		t.Errorf("an open connection goes on under none: %d bytes", n)
+	}
+	if got := talk(); got != "" {
+		t.Errorf("under none: %q", got)
+	}
+	var counted []string
+	for _, total := range p.Totals() {
+		counted = append(counted, fmt.Sprintf("%s:%d %s %d", total.Host, total.Port, total.Verdict, total.Connections))
+	}
+	if got := strings.Join(counted, ", "); got != "gateway:3129 allowed 2, gateway:3129 refused 2" {
+		t.Errorf("counted %s", got)
+	}
+}
+
 // A thread's policy may allow no more than the configuration does.
 func TestCheckNarrow(t *testing.T) {
 	list := Config{Policy: List, Names: []string{"a.com", "*.b.com", "c.com:443"}, Private: []string{"db:5432"}}

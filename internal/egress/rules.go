@@ -31,6 +31,7 @@ type rules struct {
 	names   []name
 	private map[string]bool // by target
 	models  *sync.Map       // the same; some come later
+	leads   *sync.Map       // names of Lead, which are no targets
 	narrow  *atomic.Pointer[narrow]
 }
 
@@ -50,7 +51,7 @@ func (n name) matches(t target) bool {
 }
 
 func newRules(c Config) (rules, error) {
-	r := rules{policy: c.Policy, private: map[string]bool{}, models: &sync.Map{}, narrow: &atomic.Pointer[narrow]{}}
+	r := rules{policy: c.Policy, private: map[string]bool{}, models: &sync.Map{}, leads: &sync.Map{}, narrow: &atomic.Pointer[narrow]{}}
 	if c.Policy == "" {
 		r.policy = None
 	}
@@ -86,6 +87,9 @@ func (r rules) allow(models []string) error {
 }
 
 func (r rules) model(t target) bool {
+	if t.lead {
+		return true
+	}
 	_, ok := r.models.Load(t.String())
 	return ok
 }

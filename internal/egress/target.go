@@ -13,6 +13,7 @@ type target struct {
 	host string     // lower case, without a trailing dot; an address in its canonical form
 	addr netip.Addr // set if host is an address
 	port uint16
+	lead bool // the name of Proxy.Lead, which nobody can ask for
 }
 
 func (t target) String() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }

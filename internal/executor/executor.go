@@ -72,6 +72,8 @@ type Info struct {
 	// Boot identifies this start of the executor's processes; it changes with every
 	// Start, so that a caller can distinguish a survivor from a successor.
 	Boot string
+	// Gateway says that its agents can reach the model gateway, while Running.
+	Gateway bool
 }
 
 // Driver manages executors of one kind.

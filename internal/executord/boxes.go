@@ -29,6 +29,7 @@ import (
 type boxes struct {
 	cfg   wire.Box
 	proxy *egress.Proxy
+	way   *way // to the gateway; nil: none
 	dirs  Dirs
 	doors []*os.File // of the control groups in which all boxes are
 	set   *settings
@@ -49,11 +50,11 @@ type walled struct {
 // boxTimeout bounds the making of a box.
 const boxTimeout = 20 * time.Second
 
-func newBoxes(cfg *wire.Box, proxy *egress.Proxy, dirs Dirs, set *settings) *boxes {
+func newBoxes(cfg *wire.Box, proxy *egress.Proxy, way *way, dirs Dirs, set *settings) *boxes {
 	if cfg == nil {
 		return nil
 	}
-	b := &boxes{cfg: *cfg, proxy: proxy, dirs: dirs, set: set, by: map[bool]*walled{}}
+	b := &boxes{cfg: *cfg, proxy: proxy, way: way, dirs: dirs, set: set, by: map[bool]*walled{}}
 	for i := range cfg.Doors {
 		b.doors = append(b.doors, os.NewFile(uintptr(wire.DoorsAt+i), "control group"))
 	}
@@ -190,16 +191,23 @@ func enter(doors int, name string, args []string) (string, []string) {
 // proxyPort is where programs inside find the proxy.
 const proxyPort = 3128
 
-// connect serves the proxy in a box, before anything runs there.
+// connect serves the proxy and the way to the gateway in a box, before anything runs
+// there: no agent takes their ports first.
 func (b *boxes) connect(made *box.Box) error {
-	ln, err := made.Listen(proxyPort)
-	if err != nil {
-		made.Close()
+	serve := func(port uint16, serve func(net.Listener) error) error {
+		ln, err := made.Listen(port)
+		if err != nil {
+			made.Close()
+			return err
+		}
+		go func() { <-made.Done(); ln.Close() }()
+		go func() { _ = serve(ln) }()
+		return nil
+	}
+	if err := serve(proxyPort, b.proxy.Serve); err != nil || b.way == nil {
 		return err
 	}
-	go func() { <-made.Done(); ln.Close() }()
-	go func() { _ = b.proxy.Serve(ln) }()
-	return nil
+	return serve(gatewayPort, b.way.serve)
 }
 
 // trusted are the variables by which programs find the certificates that they trust.

@@ -58,6 +58,8 @@ type Config struct {
 	Box *wire.Box
 	// Proxy is the way of a box to the network; nil: no way.
 	Proxy *egress.Proxy
+	// Gateway is the socket of the model gateway, "" for none.
+	Gateway string
 	// Network counts what the executor's processes send over the network; nil: nobody does.
 	Network Network
 	// Rest is called when the start, or the last turn, is over for a moment: the process
@@ -76,6 +78,7 @@ type Server struct {
 	runs      *runs
 	terminals *shell.Server
 	boxes     *boxes
+	way       *way
 	token     [32]byte
 	boot      string
 	ports     chan struct{} // one for each connection into the box
@@ -104,9 +107,12 @@ func New(cfg Config) (*Server, error) {
 		boot: thole.NewID[string](cfg.Now()), started: cfg.Now(), ports: make(chan struct{}, maxPorts),
 	}
 	set := newSettings(cfg.Dirs, cfg.Providers)
-	s.boxes = newBoxes(cfg.Box, cfg.Proxy, cfg.Dirs, set)
-	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, set: set, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
 	var err error
+	if s.way, err = newWay(cfg.Gateway, wire.GatewayProof(cfg.Token), cfg.Proxy); err != nil {
+		return nil, err
+	}
+	s.boxes = newBoxes(cfg.Box, cfg.Proxy, s.way, cfg.Dirs, set)
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, way: s.way, set: set, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
 	}
@@ -129,7 +135,7 @@ func (s *Server) Close() error {
 	s.boxes.close()
 	s.release()
 	defer s.rest.Stop() // after the last run
-	return s.runs.closeAll()
+	return errors.Join(s.runs.closeAll(), s.way.close())
 }
 
 // Box is where programs of this executor run, nil where there are no walls.

@@ -26,6 +26,7 @@ type sessions struct {
 	providers map[string]provider.Provider
 	dirs      Dirs
 	boxes     *boxes
+	way       *way
 	attended  func() bool // whether a terminal is open
 	set       *settings
 
@@ -47,6 +48,10 @@ type warmSession struct {
 // closes that one and opens another.
 func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, error) {
 	var none warmSession
+	req, err := s.reach(req)
+	if err != nil {
+		return none, err
+	}
 	p, ok := s.providers[req.Provider]
 	if !ok {
 		return none, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
@@ -76,9 +81,8 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if err := claim(s.dirs.Workspace, data); err != nil {
 		return none, err
 	}
-	var err error
 	if s.boxes == nil || unguarded.Build {
-		err = placeConfig(s.dirs.Workspace, data, req.Grant.Config)
+		err = placeConfig(s.dirs.Workspace, data, req.Grant)
 	} else {
 		err = s.set.lay(req.Provider, req.Grant.Config)
 	}
@@ -98,6 +102,16 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 		Resume: req.Session.Resume, Fork: req.Session.Fork, Settings: req.Session.Settings,
 	})
 	return warmSession{provider: req.Provider, settings: req.Session, grant: req.Grant, session: session, plan: plan, full: full, box: in}, err
+}
+
+// reach fills in where the gateway is for the agent of a request that goes through it.
+func (s *sessions) reach(req wire.RunRequest) (wire.RunRequest, error) {
+	if !req.Grant.Gateway {
+		return req, nil
+	}
+	place, err := s.way.place(s.boxes != nil)
+	req.Grant = req.Grant.At(place)
+	return req, err
 }
 
 // does reports whether a turn has a profile: plan, in which it may change nothing, or
@@ -176,8 +190,9 @@ func (s *sessions) closeAll() {
 	}
 }
 
-// placeConfig writes settings that are not there yet.
-func placeConfig(workspace, data string, files map[string][]byte) error {
+// placeConfig writes settings that are not there yet. Those that name the gateway are
+// written each time: it has another place after each start.
+func placeConfig(workspace, data string, g provider.Grant) error {
 	rel, err := filepath.Rel(workspace, data)
 	if err != nil {
 		return err
@@ -192,8 +207,8 @@ func placeConfig(workspace, data string, files map[string][]byte) error {
 		return err
 	}
 	defer root.Close()
-	for name, body := range files {
-		if _, err := root.Lstat(name); err == nil {
+	for name, body := range g.Config {
+		if _, err := root.Lstat(name); err == nil && !g.Gateway {
 			continue
 		}
 		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {

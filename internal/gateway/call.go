@@ -38,6 +38,7 @@ type call struct {
 	id      string // of the ledger
 	tape    Recording
 	meter   meter
+	pass    *pass // of the upstream that has the call now
 
 	result   Result
 	lost     bool  // an upstream got the request and did not answer: it may cost something
@@ -72,12 +73,16 @@ func (c *call) serve() *refusal {
 		}
 		defer c.end()
 	}
-	pass, answer, f := c.first(upstreams)
+	defer func() {
+		if c.pass != nil {
+			c.pass.leave()
+		}
+	}()
+	answer, f := c.first(upstreams)
 	if f != nil {
 		c.result.Status, c.result.Error = f.status(c.route.Dialect), f.text
 		return f
 	}
-	defer pass.leave()
 	defer answer.Body.Close()
 	if c.request != nil {
 		c.request.body = nil
@@ -174,26 +179,27 @@ func (c *call) end() {
 }
 
 // first tries upstreams in order until one gives an answer that is worth passing on, and
-// returns it with the place it takes. The last one's answer is.
-func (c *call) first(upstreams []Upstream) (p *pass, answer *http.Response, f *refusal) {
+// returns it. The last one's answer is.
+func (c *call) first(upstreams []Upstream) (answer *http.Response, f *refusal) {
 	for i, u := range upstreams {
 		last := i == len(upstreams)-1
 		c.result.Upstream = u.Name
 		began := time.Now()
-		p, err := c.g.gates.enter(c.r.Context(), u, c.claim.Thread, began)
+		var err error
+		c.pass, err = c.g.gates.enter(c.r.Context(), u, c.claim.Thread, began)
 		c.result.Waited += time.Since(began)
 		if err != nil {
 			if f = c.failure(u, err); last || c.r.Context().Err() != nil {
-				return nil, nil, f
+				return nil, f
 			}
 			continue
 		}
 		answer, err = c.try(u)
 		if err != nil {
-			p.leave()
+			c.pass.leave()
 			// A lost login is for its owner to know, not for another account to pay.
 			if f = c.failure(u, err); last || f.kind == unauthorized || c.r.Context().Err() != nil {
-				return nil, nil, f
+				return nil, f
 			}
 			continue
 		}
@@ -201,15 +207,15 @@ func (c *call) first(upstreams []Upstream) (p *pass, answer *http.Response, f *r
 		if answer.StatusCode == http.StatusTooManyRequests {
 			after = retryAfter(answer.Header, time.Now())
 		}
-		p.answered(after, time.Now())
+		c.pass.answered(after, time.Now())
 		if last || answer.StatusCode != http.StatusTooManyRequests && answer.StatusCode < 500 {
-			return p, answer, nil
+			return answer, nil
 		}
 		c.warn("model service refused a call, trying the next", u, errors.New(answer.Status))
 		_ = answer.Body.Close()
-		p.leave()
+		c.pass.leave()
 	}
-	return nil, nil, f
+	return nil, f
 }
 
 // try sends the request to one upstream, a second time with a renewed credential when the

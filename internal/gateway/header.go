@@ -15,7 +15,7 @@ var (
 		names: []string{
 			"Accept", "User-Agent", "Originator", "Version", "X-App", "X-Title", "Http-Referer",
 			"Session-Id", "Session_id", "Thread-Id", "Conversation_id", "X-Session-Id", "X-Session-Affinity",
-			"X-Client-Request-Id", "X-Claude-Code-Session-Id", "Openai-Beta", "X-Openai-Subagent",
+			"X-Client-Request-Id", "X-Claude-Code-Session-Id", "Openai-Beta", "X-Openai-Subagent", "X-Openai-Internal-Codex-Responses-Lite",
 			"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access",
 		},
 		prefixes: []string{"X-Stainless-", "X-Codex-"},

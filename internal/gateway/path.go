@@ -66,6 +66,10 @@ func parseTarget(r *http.Request) (target, *refusal) {
 		}
 	}
 	if to.at.path == "" {
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			// Codex then asks over HTTP at once, instead of after five tries.
+			return target{}, refuse(noSocket, "the gateway has no web sockets")
+		}
 		return target{}, unknown
 	}
 	if !asked {

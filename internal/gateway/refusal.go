@@ -29,6 +29,7 @@ type kind struct {
 var (
 	unauthorized = kind{401, 0, "authentication_error", "invalid_request_error", "invalid_api_key", false}
 	notFound     = kind{404, 0, "not_found_error", "invalid_request_error", "not_found", false}
+	noSocket     = kind{426, 0, "invalid_request_error", "invalid_request_error", "upgrade_required", false}
 	invalid      = kind{400, 0, "invalid_request_error", "invalid_request_error", "invalid_request", false}
 	wrongModel   = kind{400, 404, "not_found_error", "invalid_request_error", "model_not_found", false}
 	tooLarge     = kind{413, 0, "request_too_large", "invalid_request_error", "request_too_large", false}

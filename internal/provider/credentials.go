@@ -5,15 +5,29 @@ import (
 	"context"
 	"maps"
 	"strings"
+
+	thole "github.com/tholehq/thole"
 )
 
-// Credentials hands one turn what its CLI needs to reach a model. On a laptop it
-// is the user's own login of that CLI, on a server a short-lived gateway token.
-// What it returns lives outside anything that is synced, logged or put in an
-// event.
+// Credentials hands one turn what its CLI needs to reach a model: a token of the
+// gateway, or where a person typed so the login of that CLI itself. What it returns
+// lives outside anything that is synced, logged or put in an event.
 type Credentials interface {
-	// For returns the environment and files for one session of the named provider.
-	For(ctx context.Context, providerName string) (Grant, error)
+	// For returns the environment and files for one session of a provider. For the same
+	// start of an executor they stay the same over turns, so that a CLI stays warm.
+	For(ctx context.Context, who For) (Grant, error)
+}
+
+// For says who asks for credentials.
+type For struct {
+	Owner    thole.Owner
+	Thread   thole.ThreadID
+	Turn     thole.TurnID
+	Executor thole.ExecutorID
+	Provider string
+	// Secret is what the server and this start of the executor share and nothing in
+	// the box knows, "" where no executor was started yet.
+	Secret string
 }
 
 // Grant is one session's credentials.
@@ -25,11 +39,38 @@ type Grant struct {
 	// box they are laid before each session, read-only, and each is at or below a
 	// Setting of the provider. Elsewhere they are placed where nothing is yet.
 	Config map[string][]byte
+	// Gateway says that the only models of the session are those behind the gateway.
+	// Texts name its place inside by GatewayPlace.
+	Gateway bool `json:",omitempty"`
+}
+
+// GatewayPlace stands in the texts of a grant for the HOST:PORT at which an executor
+// shows its agents the gateway, which it alone knows.
+const GatewayPlace = "{gateway}"
+
+// At is the grant with the gateway at a place.
+func (g Grant) At(place string) Grant {
+	if !g.Gateway {
+		return g
+	}
+	fill := func(files map[string][]byte) map[string][]byte {
+		out := make(map[string][]byte, len(files))
+		for name, body := range files {
+			out[name] = bytes.ReplaceAll(body, []byte(GatewayPlace), []byte(place))
+		}
+		return out
+	}
+	env := make(map[string]string, len(g.Env))
+	for name, text := range g.Env {
+		env[name] = strings.ReplaceAll(text, GatewayPlace, place)
+	}
+	g.Env, g.Files, g.Config = env, fill(g.Files), fill(g.Config)
+	return g
 }
 
 // Equal reports whether two grants give the same.
 func (g Grant) Equal(o Grant) bool {
-	return maps.Equal(g.Env, o.Env) && maps.EqualFunc(g.Files, o.Files, bytes.Equal) && maps.EqualFunc(g.Config, o.Config, bytes.Equal)
+	return g.Gateway == o.Gateway && maps.Equal(g.Env, o.Env) && maps.EqualFunc(g.Files, o.Files, bytes.Equal) && maps.EqualFunc(g.Config, o.Config, bytes.Equal)
 }
 
 // Secrets are the values of an environment that must not show in a diagnosis.

@@ -14,8 +14,12 @@ import (
 // Models are where a session with this grant finds its models, HOST:PORT: the base
 // URLs that are configured for it, and the services it has a key for; where there are
 // neither, those that its CLI goes to by itself. An address that settings mention for
-// anything else does not count, and neither does what an agent can write.
+// anything else does not count, and neither does what an agent can write. A session
+// behind the gateway has no model of its own.
 func (g Grant) Models(providerName string) []string {
+	if g.Gateway {
+		return nil
+	}
 	row := table.Of(providerName)
 	var out []string
 	add := func(model string) {

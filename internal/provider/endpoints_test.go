@@ -35,6 +35,7 @@ endpoint = "https://telemetry.example.com"
 		"claude with settings": {"claude", provider.Grant{Config: map[string][]byte{"settings.json": []byte(`{"env":{"ANTHROPIC_BASE_URL":"https://c.example.com","X":"https://x.example.com"},"hooks":{"url":"https://h.example.com"}}`)}}, []string{"c.example.com:443"}},
 		"opencode alone":       {"opencode", provider.Grant{}, []string{"opencode.ai:443"}},
 		"opencode with keys":   {"opencode", provider.Grant{Env: map[string]string{"GROQ_API_KEY": "k"}, Files: map[string][]byte{"auth.json": []byte(`{"anthropic":{"type":"api","key":"https://k.example.com"}}`)}}, []string{"api.anthropic.com:443", "api.groq.com:443"}},
+		"behind the gateway":   {"codex", provider.Grant{Gateway: true, Config: map[string][]byte{"config.toml": []byte(codex)}}, nil},
 		"opencode elsewhere":   {"opencode", provider.Grant{Env: map[string]string{"OPENCODE_CONFIG_CONTENT": opencode}}, []string{"127.0.0.1:4000", "two.example.com:8443"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,20 @@ type Login struct {
 
 var _ Credentials = Login{}
 
+// kept is the user's own login of a CLI.
+func (l Login) kept(providerName string) renewal {
+	row := table.Of(providerName).Login
+	return renewal{l, providerName, row, loginFile{l.file(row), row.Renewal.Lock}}
+}
+
+// unreadable keeps an error that says already what failed.
+func unreadable(providerName string, err error) error {
+	if thole.HintOf(err) != "" {
+		return err
+	}
+	return thole.Errorf(thole.CodeUnavailable, "read the login of %s: %w", providerName, err).WithHint("log in with %s again", providerName)
+}
+
 func (l Login) file(s table.Login) string {
 	if dir := l.getenv(s.Variable); dir != "" {
 		return filepath.Join(dir, s.File)
@@ -59,7 +73,8 @@ func (l Login) now() time.Time {
 
 // For implements Credentials. A login that ends soon is renewed first, so that a turn
 // begins with one that lasts.
-func (l Login) For(ctx context.Context, providerName string) (Grant, error) {
+func (l Login) For(ctx context.Context, who For) (Grant, error) {
+	providerName := who.Provider
 	g := Grant{Env: map[string]string{}, Files: map[string][]byte{}}
 	s := table.Of(providerName).Login
 	for _, name := range s.Env {
@@ -70,16 +85,12 @@ func (l Login) For(ctx context.Context, providerName string) (Grant, error) {
 	if s.File == "" {
 		return g, nil
 	}
-	login, err := readLogin(l.file(s))
-	if errors.Is(err, fs.ErrNotExist) {
+	login, err := l.kept(providerName).fresh(ctx, func(m members) bool { return l.ends(s.Renewal, m, lasts) })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return g, nil
-	}
-	if err != nil {
-		return Grant{}, thole.Errorf(thole.CodeUnavailable, "read the login of %s: %w", providerName, err).
-			WithHint("log in with %s again", providerName)
-	}
-	if login, err = l.lasting(ctx, providerName, s, login); err != nil {
-		return Grant{}, err
+	case err != nil && (login == nil || l.ends(s.Renewal, login, 0)):
+		return Grant{}, unreadable(providerName, err)
 	}
 	if !slices.Contains(l.HandIn, providerName) {
 		login = handed(s, login)
@@ -99,7 +110,7 @@ func (l Login) Withheld(providerName string) (out []string) {
 	if s.Keys == "" || slices.Contains(l.HandIn, providerName) {
 		return nil
 	}
-	login, err := readLogin(l.file(s))
+	login, err := l.kept(providerName).read(context.Background())
 	if err != nil {
 		return nil
 	}

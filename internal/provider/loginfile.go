@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -18,17 +20,36 @@ const maxLogin = 1 << 20
 // members is a login file: a JSON object whose members are named by paths with dots.
 type members map[string]any
 
-func readLogin(path string) (members, error) {
-	f, err := os.Open(path)
+// Kept is where a login is kept. Write replaces what Read returned last and fails where
+// another value was put there meanwhile, as far as the place can tell; Hold keeps other
+// programs from renewing the login. Read returns an error that wraps fs.ErrNotExist
+// where there is no login.
+type Kept interface {
+	Read(ctx context.Context) ([]byte, error)
+	Hold(ctx context.Context) (release func(), err error)
+	Write(ctx context.Context, login []byte) error
+}
+
+// loginFile is a login in the file of its CLI. own says that the CLI takes locks while
+// it renews.
+type loginFile struct {
+	path string
+	own  bool
+}
+
+func (f loginFile) Read(context.Context) ([]byte, error) {
+	file, err := os.Open(f.path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxLogin+1))
-	if err != nil {
-		return nil, err
-	}
-	return decodeLogin(data)
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxLogin+1))
+}
+
+func (f loginFile) Hold(ctx context.Context) (func(), error) { return hold(ctx, f.path, f.own) }
+
+func (f loginFile) Write(_ context.Context, login []byte) error {
+	return atomicfile.Write(f.path, login, 0o600)
 }
 
 func decodeLogin(data []byte) (members, error) {

@@ -78,18 +78,18 @@ func TestLogin(t *testing.T) {
 	write(path, `{"OPENAI_API_KEY": "sk-3", "more": "secret"}`)
 	env := map[string]string{"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "AWS_SECRET_ACCESS_KEY": "no business"}
 	l := provider.Login{Home: home, Getenv: func(k string) string { return env[k] }}
-	g, err := l.For(context.Background(), "codex")
+	g, err := l.For(context.Background(), provider.For{Provider: "codex"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := string(g.Files["auth.json"]); strings.Join(strings.Fields(got), "") != `{"OPENAI_API_KEY":"sk-3"}` || len(g.Env) != 1 || g.Env["OPENAI_API_KEY"] != "sk-1" {
 		t.Errorf("grant %+v", g)
 	}
-	if g, err := l.For(context.Background(), "claude"); err != nil || len(g.Files) != 0 || g.Env["ANTHROPIC_API_KEY"] != "sk-2" {
+	if g, err := l.For(context.Background(), provider.For{Provider: "claude"}); err != nil || len(g.Files) != 0 || g.Env["ANTHROPIC_API_KEY"] != "sk-2" {
 		t.Errorf("grant %+v, %v", g, err)
 	}
 	write(path, "not a login")
-	if g, err := l.For(context.Background(), "codex"); err == nil {
+	if g, err := l.For(context.Background(), provider.For{Provider: "codex"}); err == nil {
 		t.Errorf("what nobody can read was handed in: %+v", g)
 	}
 	auth := filepath.Join(t.TempDir(), "auth")

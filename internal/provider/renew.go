@@ -14,47 +14,71 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// lasts is how long a login must last yet when a turn begins.
-const lasts = time.Hour
+// lasts is how long a login that is handed in must last yet when a turn begins, soon how
+// long one that signs a single call must.
+const (
+	lasts = time.Hour
+	soon  = 5 * time.Minute
+)
 
 // renewTimeout bounds one question for new tokens.
 const renewTimeout = 30 * time.Second
 
-// lasting returns a login that lasts, the one it was given or a renewed one. A service
-// takes a refresh token once, so the new one goes into the user's file before anything
-// else happens, unless another program has put a login there meanwhile: that one is
-// the user's then.
-func (l Login) lasting(ctx context.Context, name string, s table.Login, login members) (members, error) {
-	if !l.ends(s.Renewal, login, lasts) {
-		return login, nil
+// ErrNeedsLogin: the service does not take the login or the key any more, and only a
+// person can help.
+var ErrNeedsLogin = errors.New("the model service does not accept it any more")
+
+// renewal is one login of a CLI and where it is kept.
+type renewal struct {
+	Login
+	name string
+	row  table.Login
+	at   Kept
+}
+
+// fresh returns the login, renewed where stale says that it must be. A service takes a
+// refresh token once, so the new one is kept before anything else happens, unless
+// another program has put a login there meanwhile: that one is the user's then.
+func (r renewal) fresh(ctx context.Context, stale func(members) bool) (members, error) {
+	login, err := r.read(ctx)
+	if err != nil || !stale(login) {
+		return login, err
 	}
-	path := l.file(s)
-	release, err := hold(ctx, path, s.Renewal.Lock)
+	release, err := r.at.Hold(ctx)
 	if err == nil {
 		defer release()
-		if login, err = readLogin(path); err != nil || !l.ends(s.Renewal, login, lasts) {
+		if login, err = r.read(ctx); err != nil || !stale(login) {
 			return login, err
 		}
 		var now members
-		if now, err = l.renew(ctx, s.Renewal, path, login); now != nil {
+		if now, err = r.renew(ctx, login); now != nil {
 			login = now
 		}
 	}
 	if err != nil {
-		err = thole.Errorf(thole.CodeUnavailable, "renew the login of %s: %w", name, err).WithHint("log in with %s again, or see whether the network is there", name)
-		if l.ends(s.Renewal, login, 0) {
-			return nil, err
+		code, hint := thole.CodeUnavailable, "log in with %s again, or see whether the network is there"
+		if errors.Is(err, ErrNeedsLogin) {
+			code, hint = thole.CodeForbidden, "log in with %s again"
 		}
+		err = thole.Errorf(code, "renew the login of %s: %w", r.name, err).WithHint(hint, r.name)
 	}
-	if l.Renewed != nil {
-		l.Renewed(name, err)
+	if r.Renewed != nil {
+		r.Renewed(r.name, err)
 	}
-	return login, nil
+	return login, err
+}
+
+// read returns the login, an error that wraps fs.ErrNotExist where there is none.
+func (r renewal) read(ctx context.Context) (members, error) {
+	data, err := r.at.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return decodeLogin(data)
 }
 
 // ends reports whether a login that can be renewed is over in some time.
@@ -93,36 +117,40 @@ func tokenEnd(token string) (end time.Time) {
 	return end
 }
 
-// renew puts new tokens of the service into the user's file, and nothing else. It
-// returns what the user's login is now, nil where that is as it was.
-func (l Login) renew(ctx context.Context, r table.Renewal, path string, login members) (members, error) {
-	used := login.text(r.Refresh)
-	got, err := l.ask(ctx, r, used, login)
+// renew puts new tokens of the service where the login is kept, and nothing else. It
+// returns what the login is now, nil where that is as it was.
+func (r renewal) renew(ctx context.Context, login members) (members, error) {
+	way := r.row.Renewal
+	used := login.text(way.Refresh)
+	if way.URL == "" || used == "" {
+		return nil, ErrNeedsLogin
+	}
+	got, err := r.ask(ctx, way, used, login)
 	if err != nil {
 		return nil, err
 	}
-	now, err := readLogin(path)
+	now, err := r.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if now.text(r.Refresh) != used {
+	if now.text(way.Refresh) != used {
 		return now, nil // the user logged in meanwhile
 	}
-	now.set(r.Access, got.Access)
-	now.set(r.Refresh, cmp.Or(got.Refresh, used))
-	if r.ID != "" && got.ID != "" {
-		now.set(r.ID, got.ID)
+	now.set(way.Access, got.Access)
+	now.set(way.Refresh, cmp.Or(got.Refresh, used))
+	if way.ID != "" && got.ID != "" {
+		now.set(way.ID, got.ID)
 	}
-	at := l.now().UTC()
-	if r.Expires != "" {
-		now.set(r.Expires, json.Number(fmt.Sprint(at.Add(time.Duration(got.Seconds)*time.Second).UnixMilli())))
+	at := r.now().UTC()
+	if way.Expires != "" {
+		now.set(way.Expires, json.Number(fmt.Sprint(at.Add(time.Duration(got.Seconds)*time.Second).UnixMilli())))
 	}
-	if r.Stamp != "" {
-		now.set(r.Stamp, at.Format(time.RFC3339Nano))
+	if way.Stamp != "" {
+		now.set(way.Stamp, at.Format(time.RFC3339Nano))
 	}
 	data, err := encodeLogin(now)
 	if err == nil {
-		err = atomicfile.Write(path, data, 0o600)
+		err = r.at.Write(ctx, data)
 	}
 	return now, err
 }
@@ -170,6 +198,10 @@ func (l Login) ask(ctx context.Context, r table.Renewal, refresh string, login m
 	answer := io.LimitReader(resp.Body, maxLogin)
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.Copy(io.Discard, answer)
+		switch resp.StatusCode {
+		case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden: // what OAuth says of a spent token
+			return got, fmt.Errorf("%w: the service answers %s", ErrNeedsLogin, resp.Status)
+		}
 		return got, fmt.Errorf("the service answers %s", resp.Status)
 	}
 	if err := strictjson.Read(answer, &got); err != nil {

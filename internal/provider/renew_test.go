@@ -138,7 +138,7 @@ func TestTheServerRenewsLogins(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			l, mine, s := r.home(t, now.Add(2*time.Hour))
 			before := read(t, mine)
-			g, err := l.For(t.Context(), r.name)
+			g, err := l.For(t.Context(), provider.For{Provider: r.name})
 			if err != nil || s.asked.Load() != 0 || read(t, mine) != before {
 				t.Fatalf("a login that lasts: asked %d times, %v", s.asked.Load(), err)
 			}
@@ -149,7 +149,7 @@ func TestTheServerRenewsLogins(t *testing.T) {
 			l, mine, s = r.home(t, now.Add(30*time.Minute))
 			var told []error
 			l.Renewed = func(_ string, err error) { told = append(told, err) }
-			if g, err = l.For(t.Context(), r.name); err != nil {
+			if g, err = l.For(t.Context(), provider.For{Provider: r.name}); err != nil {
 				t.Fatal(err)
 			}
 			if s.asked.Load() != 1 || s.host != r.url || s.kind != "application/json" || !maps.Equal(s.body, r.asks) || len(told) != 1 || told[0] != nil {
@@ -165,7 +165,7 @@ func TestTheServerRenewsLogins(t *testing.T) {
 			if fi, err := os.Stat(mine); err != nil || fi.Mode().Perm() != 0o600 {
 				t.Errorf("its mode is %v, %v", fi.Mode(), err)
 			}
-			again, err := l.For(t.Context(), r.name)
+			again, err := l.For(t.Context(), provider.For{Provider: r.name})
 			if err != nil || s.asked.Load() != 1 || string(again.Files[r.file]) != handed {
 				t.Errorf("the next turn: asked %d times, %v, handed %s", s.asked.Load(), err, again.Files[r.file])
 			}
@@ -181,7 +181,7 @@ func TestOneRenewalAtATime(t *testing.T) {
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
-					if _, err := l.For(t.Context(), r.name); err != nil {
+					if _, err := l.For(t.Context(), provider.For{Provider: r.name}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -208,7 +208,7 @@ func TestTheCLIsLocksAreRespected(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err := l.For(ctx, r.name)
+		_, err := l.For(ctx, provider.For{Provider: r.name})
 		cancel()
 		if err == nil || s.asked.Load() != 0 || !strings.Contains(read(t, mine), "refresh-0") {
 			t.Errorf("%s: asked %d times, %v", name, s.asked.Load(), err)
@@ -217,7 +217,7 @@ func TestTheCLIsLocksAreRespected(t *testing.T) {
 		if err := os.Chtimes(filepath.Join(l.Home, name), long, long); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.For(t.Context(), r.name); err != nil || s.asked.Load() != 1 {
+		if _, err := l.For(t.Context(), provider.For{Provider: r.name}); err != nil || s.asked.Load() != 1 {
 			t.Errorf("%s left behind: asked %d times, %v", name, s.asked.Load(), err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestARenewalOverwritesNoOtherLogin(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if _, err := l.For(t.Context(), r.name); err != nil {
+			if _, err := l.For(t.Context(), provider.For{Provider: r.name}); err != nil {
 				t.Fatal(err)
 			}
 			if got := read(t, mine); got != other {
@@ -255,7 +255,7 @@ func TestARenewalThatFails(t *testing.T) {
 				var told []error
 				l.Renewed = func(_ string, err error) { told = append(told, err) }
 				before := read(t, mine)
-				g, err := l.For(t.Context(), r.name)
+				g, err := l.For(t.Context(), provider.For{Provider: r.name})
 				if read(t, mine) != before {
 					t.Errorf("the user's login is %s", read(t, mine))
 				}
@@ -265,7 +265,7 @@ func TestARenewalThatFails(t *testing.T) {
 					}
 					continue
 				}
-				if thole.CodeOf(err) != thole.CodeUnavailable || thole.HintOf(err) == "" || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "refresh-0") || len(g.Files) != 0 {
+				if thole.CodeOf(err) != thole.CodeForbidden || thole.HintOf(err) == "" || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "refresh-0") || len(g.Files) != 0 {
 					t.Errorf("%v (%s), %d files", err, thole.HintOf(err), len(g.Files))
 				}
 			}
@@ -284,7 +284,7 @@ func TestOpencodesLoginsNeedAWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := provider.Login{Home: home}
-	g, err := l.For(t.Context(), "opencode")
+	g, err := l.For(t.Context(), provider.For{Provider: "opencode"})
 	if got := strings.Join(strings.Fields(string(g.Files["auth.json"])), ""); err != nil || got != `{"openai":{"key":"sk-1","type":"api"}}` {
 		t.Errorf("handed in %s, %v", got, err)
 	}
@@ -292,7 +292,7 @@ func TestOpencodesLoginsNeedAWord(t *testing.T) {
 		t.Errorf("withheld %v", got)
 	}
 	l.HandIn = []string{"opencode"}
-	g, err = l.For(t.Context(), "opencode")
+	g, err = l.For(t.Context(), provider.For{Provider: "opencode"})
 	if got := string(g.Files["auth.json"]); err != nil || !strings.Contains(got, `"refresh": "r"`) || len(l.Withheld("opencode")) != 0 {
 		t.Errorf("handed in %s, %v", got, err)
 	}

@@ -112,6 +112,17 @@ func (e *Executors) change(ctx context.Context, step string, id thole.ExecutorID
 	return ok, err
 }
 
+// end is change to a row that is over, and so are the tokens of its agents.
+func (e *Executors) end(ctx context.Context, step string, id thole.ExecutorID, to, expect string) (ok bool, err error) {
+	err = e.db.Update(ctx, step, func(tx *sqldb.Tx) error {
+		if ok, err = set(tx, id, thole.Millis(tx.Now()), to, expect); err != nil || !ok {
+			return err
+		}
+		return forgetTokens(tx, id)
+	})
+	return ok, err
+}
+
 // set changes a row that is as expected; $1 is the id, $2 the store's time.
 func set(tx *sqldb.Tx, id thole.ExecutorID, now int64, to, expect string, args ...any) (bool, error) {
 	return tx.ExecOne(`update executors set updated_at = $2, `+to+` where id = $1 and `+expect, append([]any{id, now}, args...)...)
@@ -163,14 +174,14 @@ func (e *Executors) MarkStopped(ctx context.Context, id thole.ExecutorID) (bool,
 
 // MarkDeleted implements executor.Rows.
 func (e *Executors) MarkDeleted(ctx context.Context, id thole.ExecutorID) (bool, error) {
-	return e.change(ctx, "executor.deleted", id, `state = 'deleted'`,
+	return e.end(ctx, "executor.deleted", id, `state = 'deleted'`,
 		`state in ('creating', 'stopped') and (not restored or (sync_status = 'success' and sync_started_at >= stopped_at))`)
 }
 
 // MarkMissing implements executor.Rows. What was not synced is lost already; the
 // row says so in its sync error and no longer claims to hold anything.
 func (e *Executors) MarkMissing(ctx context.Context, id thole.ExecutorID) (bool, error) {
-	return e.change(ctx, "executor.missing", id, `state = 'deleted', restored = false, sync_error = 'the executor was gone'`, `state <> 'deleted'`)
+	return e.end(ctx, "executor.missing", id, `state = 'deleted', restored = false, sync_error = 'the executor was gone'`, `state <> 'deleted'`)
 }
 
 func (e *Executors) list(ctx context.Context, where string, args ...any) (rows []executor.Row, err error) {

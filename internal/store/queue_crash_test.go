@@ -68,6 +68,7 @@ func pipelineWork(w *crash.Work) error {
 		changed(ack, ok, err)
 	}
 	mark("running", rows.MarkRunning)
+	do("minted", db.GatewayTokens().Mint(ctx, store.GatewayToken{Token: [32]byte{1}, Proof: [32]byte{2}, Executor: id, Thread: thread, Provider: "test"}))
 	mark("restored", rows.MarkRestored)
 	do("touched", rows.Touch(ctx, id))
 	_, err = q.Renew(ctx, a, l.Token, time.Hour)
@@ -144,6 +145,13 @@ func TestPipelineRowsSurviveAKill(t *testing.T) {
 				t.Errorf("hastened was acknowledged, and nothing is due: %v, %v", got, err)
 			}
 		}
+		tokens, err := crash.Rows(db, "gateway_tokens")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has("minted") && !has("deleted") && !strings.Contains(killed, "executor.deleted") && !strings.Contains(tokens, uuid(9)) {
+			t.Errorf("an acknowledged token is gone: %s", tokens)
+		}
 		ex, err := db.Executors().Get(ctx, thole.ExecutorID(uuid(9)))
 		if err != nil {
 			if has("intended") {
@@ -159,6 +167,9 @@ func TestPipelineRowsSurviveAKill(t *testing.T) {
 		}
 		if ex.State == executor.RowDeleted && (ex.SyncStatus != executor.SyncSuccess || ex.SyncStarted.Before(ex.Stopped)) {
 			t.Errorf("deleted without a sync after the stop: %+v", ex)
+		}
+		if ex.State == executor.RowDeleted && strings.Contains(tokens, uuid(9)) {
+			t.Errorf("the executor is deleted and its agents' token is not: %s", tokens)
 		}
 		if has("deleted") && ex.State != executor.RowDeleted {
 			t.Errorf("removal forgotten: %+v", ex)

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,8 +11,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/atomicfile"
-	"github.com/tholehq/thole/internal/doctor"
+	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
@@ -19,29 +19,15 @@ import (
 	"github.com/tholehq/thole/internal/provider/opencode"
 )
 
-// demo is the scripted model in place of a real one, and the credentials that
-// point every CLI at it.
+// demo is the scripted model in place of a real one.
 type demo struct {
 	sim  *modelsim.Sim
 	url  string
 	done chan struct{}
 }
 
-// startDemo listens where the home's scripted model was before, if it can: codex
-// keeps the address in each thread's settings.
-func startDemo(home string) (*demo, error) {
-	note := filepath.Join(home, "demo-model")
-	address := "127.0.0.1:0"
-	if before, err := os.ReadFile(note); err == nil && strings.HasPrefix(string(before), "127.0.0.1:") {
-		address = string(before)
-	}
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		ln, err = net.Listen("tcp", "127.0.0.1:0")
-	}
-	if err == nil {
-		err = atomicfile.Write(note, []byte(ln.Addr().String()), 0o600)
-	}
+func startDemo() (*demo, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "start the scripted model: %w", err)
 	}
@@ -59,29 +45,61 @@ func (d *demo) stop() error {
 	return err
 }
 
-// For implements provider.Credentials.
-func (d *demo) For(_ context.Context, name string) (provider.Grant, error) {
-	return DemoGrant(name, d.url)
+// demoRoutes have one upstream, the scripted model.
+type demoRoutes struct{ model gateway.Upstream }
+
+func newDemoRoutes(model string) (demoRoutes, error) {
+	u, err := url.Parse(model + "/v1")
+	if err != nil || u.Scheme != "http" || u.Host == "" {
+		return demoRoutes{}, thole.Errorf(thole.CodeInvalid, "invalid URL of a scripted model %q", model).
+			WithHint("start one with thole demo-model and pass the URL that it prints")
+	}
+	sign := func(context.Context, http.Header, bool) error { return nil } // it wants no key
+	return demoRoutes{gateway.Upstream{Name: "demo", Base: u, Sign: sign}}, nil
 }
 
-// DemoGrant lets a CLI run on the scripted model at url, without network or key.
-func DemoGrant(name, url string) (provider.Grant, error) {
+// Route implements gateway.Routes.
+func (d demoRoutes) Route(_ context.Context, _ gateway.Claim, route string) (gateway.Route, error) {
+	dialects := map[string]gateway.Dialect{"codex": gateway.Responses, "claude": gateway.Anthropic, "oc-sim": gateway.Chat}
+	dialect, ok := dialects[route]
+	if !ok {
+		return gateway.Route{}, thole.Errorf(thole.CodeNotFound, "the scripted model has no route %q", route)
+	}
+	return gateway.Route{Dialect: dialect, Upstreams: []gateway.Upstream{d.model}, Grants: gateway.Grants{Tools: true}}, nil // it runs none
+}
+
+func demoGrant(_ context.Context, who provider.For, token string) (provider.Grant, error) {
+	return DemoGrant(who.Provider, token)
+}
+
+// DemoGrant lets a CLI run on the scripted model behind the gateway, without network
+// or key.
+func DemoGrant(name, token string) (provider.Grant, error) {
+	at := func(route string) string { return "http://" + provider.GatewayPlace + "/" + route }
 	switch name {
 	case codex.Name:
-		return codexDemo(url)
+		return codexDemo(at("codex"), token)
 	case claude.Name:
-		return provider.Grant{Env: environ(modelsim.ClaudeEnv(url))}, nil
+		env := environ(modelsim.ClaudeEnv(at("claude")))
+		delete(env, "ANTHROPIC_API_KEY")
+		env["ANTHROPIC_AUTH_TOKEN"] = token
+		return provider.Grant{Gateway: true, Env: env}, nil
 	case opencode.Name:
-		return provider.Grant{Env: environ(modelsim.OpencodeEnv(url))}, nil
+		env := environ(modelsim.OpencodeEnv(at("oc-sim")))
+		env["OPENCODE_CONFIG_CONTENT"] = strings.Replace(env["OPENCODE_CONFIG_CONTENT"], `"apiKey":"sim"`, `"apiKey":"`+token+`"`, 1)
+		return provider.Grant{Gateway: true, Env: env}, nil
 	}
 	return provider.Grant{}, nil
 }
+
+// gatewayToken is the variable in which codex finds its token.
+const gatewayToken = "THOLE_GATEWAY_TOKEN"
 
 // codexDemo makes codex's settings as files. The model catalog is named by an
 // absolute path, which is only known inside the executor: there the agents' data
 // is always at the same place below the workspace, and codex resolves a relative
 // name against its home.
-func codexDemo(url string) (provider.Grant, error) {
+func codexDemo(url, token string) (provider.Grant, error) {
 	dir, err := os.MkdirTemp("", "thole-demo")
 	if err != nil {
 		return provider.Grant{}, thole.Errorf(thole.CodeUnavailable, "prepare an agent for the scripted model: %w", err)
@@ -90,7 +108,7 @@ func codexDemo(url string) (provider.Grant, error) {
 	if err := modelsim.CodexConfig(dir, url); err != nil {
 		return provider.Grant{}, err
 	}
-	g := provider.Grant{Config: map[string][]byte{}}
+	g := provider.Grant{Gateway: true, Env: map[string]string{gatewayToken: token}, Config: map[string][]byte{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return provider.Grant{}, err
@@ -104,7 +122,8 @@ func codexDemo(url string) (provider.Grant, error) {
 		if name != "config.toml" {
 			name = codex.Laid + "/" + name
 		}
-		g.Config[name] = []byte(strings.ReplaceAll(string(body), dir+"/", codex.Laid+"/"))
+		text := strings.ReplaceAll(string(body), dir+"/", codex.Laid+"/")
+		g.Config[name] = []byte(strings.Replace(text, "wire_api =", "env_key = \""+gatewayToken+"\"\nwire_api =", 1))
 	}
 	return g, nil
 }
@@ -118,27 +137,15 @@ func environ(list []string) map[string]string {
 	return env
 }
 
-// credentials are the user's own logins, or the scripted model's.
-func (s *System) credentials(o Options) (provider.Credentials, error) {
-	if !o.Demo {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
-		}
-		return provider.Login{Home: home, Getenv: os.Getenv, HandIn: o.Config.Providers.HandInLogins, Renewed: doctor.NoteLogins(o.Config.Home, o.Log)}, nil
-	}
+// demoModel is the address of the scripted model: one that runs elsewhere, or our own.
+func (s *System) demoModel(o Options) (string, error) {
 	if o.DemoModel != "" {
-		u, err := url.Parse(o.DemoModel)
-		if err != nil || u.Scheme != "http" || u.Host == "" {
-			return nil, thole.Errorf(thole.CodeInvalid, "invalid URL of a scripted model %q", o.DemoModel).
-				WithHint("start one with thole demo-model and pass the URL that it prints")
-		}
-		return &demo{url: strings.TrimSuffix(o.DemoModel, "/")}, nil
+		return strings.TrimSuffix(o.DemoModel, "/"), nil
 	}
-	d, err := startDemo(o.Config.Home)
+	d, err := startDemo()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	s.closes(d.stop)
-	return d, nil
+	return d.url, nil
 }

@@ -125,7 +125,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	creds, err := s.credentials(o)
+	models, creds, err := s.models(o, db, books.ledger, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +177,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	s.sweep = startAll(results.sweep, books.reconcile)
 	s.runs("providers", agents)
+	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
 	s.runs("object store", background(func(ctx context.Context) {

@@ -27,7 +27,9 @@ import (
 
 type noLogin struct{}
 
-func (noLogin) For(context.Context, string) (provider.Grant, error) { return provider.Grant{}, nil }
+func (noLogin) For(context.Context, provider.For) (provider.Grant, error) {
+	return provider.Grant{}, nil
+}
 
 // A thread's files outlive its executor: run, sync, stop, remove after a
 // comparison, and go on in another executor from what was stored.

@@ -167,7 +167,9 @@ func (k *Kit) start() {
 // nobody has no credentials to give; the scripted agent needs none.
 type nobody struct{}
 
-func (nobody) For(context.Context, string) (provider.Grant, error) { return provider.Grant{}, nil }
+func (nobody) For(context.Context, provider.For) (provider.Grant, error) {
+	return provider.Grant{}, nil
+}
 
 // Store is the kit's store.
 func (k *Kit) Store() *store.DB { return k.db }

@@ -39,7 +39,9 @@ func (noFiles) Sync(context.Context, dispatch.ExecutorWorkspace, string) (string
 }
 func (noFiles) Verify(context.Context, dispatch.ExecutorWorkspace, string) error { return nil }
 func (noFiles) Away() error                                                      { return nil }
-func (noFiles) For(context.Context, string) (provider.Grant, error)              { return provider.Grant{}, nil }
+func (noFiles) For(context.Context, provider.For) (provider.Grant, error) {
+	return provider.Grant{}, nil
+}
 
 // spawned is when the CLI was first started.
 func spawned(t *testing.T, home string) time.Time {

@@ -49,7 +49,7 @@ func newRigOf(t *testing.T, name, binary string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Tools: func() local.Tools {
+	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Gateway: lab.Gateway(t, root, modelsim.Start(t).URL()), Tools: func() local.Tools {
 		return local.Tools{Readable: []string{cli}, Env: map[string]string{config.Variable("providers." + name): cli}}
 	}})
 	id := thole.NewID[thole.ExecutorID](time.Now())
@@ -68,12 +68,12 @@ func newRigOf(t *testing.T, name, binary string) *rig {
 	}
 	r := &rig{T: t, provider: name, model: modelsim.Model, workspace: filepath.Join(root, string(id), "workspace"), client: executorclient.Dial(info.Endpoint, info.Token)}
 	t.Cleanup(func() { r.client.Close() })
-	r.grant = r.granted(modelsim.Start(t).URL())
+	r.grant = r.granted()
 	return r
 }
 
 // granted leads a CLI to the scripted model.
-func (r *rig) granted(url string) provider.Grant {
+func (r *rig) granted() provider.Grant {
 	r.Helper()
 	switch r.provider {
 	case "claude":
@@ -81,7 +81,7 @@ func (r *rig) granted(url string) provider.Grant {
 	case "opencode":
 		r.model = "sim/" + modelsim.Model
 	}
-	g, err := system.DemoGrant(r.provider, url)
+	g, err := system.DemoGrant(r.provider, "tgw_of_the_rig")
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	Providers []provider.Provider
 	// Network is the meter of every executor; nil: none.
 	Network executord.Network
+	// Gateway is the socket of the model gateway, "" for none.
+	Gateway string
 }
 
 // Driver implements executor.Driver and executor.Files. Close ends what runs.
@@ -144,7 +146,7 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 	var err error
 	run.info.Token = rand.Text()
 	proxy, _ := d.cfg.Network.(*egress.Proxy) // it decides too, where it is one
-	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network, Proxy: proxy})
+	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network, Proxy: proxy, Gateway: d.cfg.Gateway})
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +167,7 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 	if err != nil {
 		return nil, errors.Join(err, run.end())
 	}
-	run.info.State, run.info.Boot = executor.Running, status.Boot
+	run.info.State, run.info.Boot, run.info.Gateway = executor.Running, status.Boot, status.Gateway
 	return run, nil
 }
 

@@ -243,7 +243,7 @@ func TestAPlantedLoginReachesNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := provider.Login{Home: home}
-		given, err := l.For(t.Context(), "codex")
+		given, err := l.For(t.Context(), provider.For{Provider: "codex"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestAPlantedLoginReachesNobody(t *testing.T) {
 				t.Errorf("%s is %q, %v", path, got, err)
 			}
 		}
-		if next, err := l.For(t.Context(), "codex"); err != nil || string(next.Files["auth.json"]) != string(given.Files["auth.json"]) {
+		if next, err := l.For(t.Context(), provider.For{Provider: "codex"}); err != nil || string(next.Files["auth.json"]) != string(given.Files["auth.json"]) {
 			t.Errorf("the next session gets %q, %v", next.Files["auth.json"], err)
 		}
 	})

@@ -21,6 +21,7 @@ const (
 	sandboxWorkspace = "/workspace"
 	sandboxHome      = "/home/agent"
 	sandboxRun       = "/run/thole"
+	sandboxGateway   = "/run/thole/gateway" // executord alone
 )
 
 // sharedMemory is the size of /dev/shm in bytes. It and what else of a box is no file of
@@ -100,6 +101,9 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
+	if d.cfg.Gateway != "" {
+		box.Add("--ro-bind", from(filepath.Dir(d.cfg.Gateway)), sandboxGateway)
+	}
 	ca := ""
 	if d.cfg.CA != "" {
 		ca = sandboxRun + "/ca.pem"
@@ -119,7 +123,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	if err != nil {
 		return "", nil, err
 	}
-	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp"), "--box", string(spec))
+	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(spec))
 	name, args := stand(bwrap, box.Command("/", append([]string{sandboxRun + "/thole"}, serve...)...))
 	if uid == 0 {
 		return name, args, nil
@@ -158,18 +162,21 @@ func stand(name string, args []string) (string, []string) {
 
 // open is executord's command line without walls, which puts its agents into groups.
 func (d *Driver) open(id thole.ExecutorID, groups []string) (string, []string) {
-	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"))
+	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
 	for _, dir := range groups {
 		args = append(args, "--group", dir)
 	}
 	return d.cfg.Binary, args
 }
 
-func (d *Driver) serve(here, workspace, state, auth, home, tmp string) []string {
+func (d *Driver) serve(here, workspace, state, auth, home, tmp, gateway string) []string {
 	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here,
 		"--workspace", workspace, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
 	if d.cfg.Note != "" {
 		args = append(args, "--note", d.cfg.Note)
+	}
+	if d.cfg.Gateway != "" {
+		args = append(args, "--gateway", filepath.Join(gateway, filepath.Base(d.cfg.Gateway)))
 	}
 	return args
 }

@@ -54,6 +54,9 @@ type Config struct {
 	// they trust besides the system's.
 	Egress wire.Egress
 	CA     string
+	// Gateway is the socket of the model gateway, alone in its directory, which is shown to
+	// executord and never to an agent; "" is none.
+	Gateway string
 	// Groups is where limits are enforced; without it they are not.
 	Groups Groups
 	// StartTimeout bounds the wait for executord, default 20 s.
@@ -250,7 +253,7 @@ func (d *Driver) reach(ctx context.Context, info executor.Info) (executor.Info, 
 	if err != nil {
 		return info, fmt.Errorf("executor %s has processes but does not answer: %w", info.ID, err)
 	}
-	info.State, info.Boot = executor.Running, status.Boot
+	info.State, info.Boot, info.Gateway = executor.Running, status.Boot, status.Gateway
 	return info, nil
 }
 

@@ -76,6 +76,9 @@ type Status struct {
 	Runs    []Run     `json:"runs"`
 	// Terminals counts the open ones.
 	Terminals int `json:"terminals"`
+	// Gateway says that agents here can reach the model gateway. Executors that were
+	// started by an earlier version do not say so.
+	Gateway bool `json:"gateway,omitempty"`
 }
 
 // Network is what the executor's processes exchanged with the network since the last run ended.

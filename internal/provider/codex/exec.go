@@ -70,7 +70,7 @@ func (s *execSession) modeOf(ctx context.Context, p thole.Profile) (mode, error)
 // args of one turn. The prompt goes through stdin: it may be long and may begin
 // with a dash.
 func (s *execSession) turnArgs(m mode, t *base.Turn) []string {
-	args := append([]string{"exec", "--json", "--skip-git-repo-check"}, serverArgs()...)
+	args := append([]string{"exec", "--json", "--skip-git-repo-check"}, serverArgs(s.Cfg)...)
 	sandbox := m.sandbox
 	if m.approval == "untrusted" {
 		sandbox = "read-only" // nobody can be asked
@@ -86,8 +86,7 @@ func (s *execSession) turnArgs(m mode, t *base.Turn) []string {
 		args = append(args, "-c", "model_reasoning_effort="+t.Effort)
 	}
 	if s.Cfg.Instructions != "" {
-		quoted, _ := json.Marshal(s.Cfg.Instructions)
-		args = append(args, "-c", "developer_instructions="+string(quoted))
+		args = append(args, "-c", "developer_instructions="+tomlText(s.Cfg.Instructions))
 	}
 	switch native := s.NativeID(); {
 	case native != "" && s.fork:

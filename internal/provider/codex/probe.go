@@ -98,17 +98,3 @@ func (p *Provider) described(ctx context.Context, binary string) (none provider.
 	}
 	return capabilities(has), nil
 }
-
-// serverArgs switch on the tools that codex hides by default and keep it quiet.
-func serverArgs() []string {
-	return []string{
-		"-c", "tools.update_plan.enabled=true",
-		"-c", "features.default_mode_request_user_input=true",
-		// A snapshot of the shell holds the whole environment, keys included, in a file.
-		"-c", "features.shell_snapshot=false",
-		"-c", "suppress_unstable_features_warning=true",
-		"-c", "check_for_update_on_startup=false",
-		"-c", "analytics.enabled=false",
-		"-c", "feedback.enabled=false",
-	}
-}

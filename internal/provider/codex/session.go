@@ -61,7 +61,7 @@ func (s *session) Start(ctx context.Context) (*link, error) {
 	if err := prepareHome(s.Cfg); err != nil {
 		return nil, err
 	}
-	proc, err := s.Launch(environ(s.Cfg), append(serverArgs(), "app-server"))
+	proc, err := s.Launch(environ(s.Cfg), append(serverArgs(s.Cfg), "app-server"))
 	if err != nil {
 		return nil, err
 	}

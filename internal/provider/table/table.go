@@ -26,6 +26,25 @@ type CLI struct {
 	Models   []string
 	BaseURLs BaseURLs
 	Keyed    []Keyed
+	Gateway  Gateway
+}
+
+// Gateway is how a CLI is led to the gateway in the place of its own service.
+type Gateway struct {
+	// Route is the first element of the paths there. Where a CLI has several model
+	// providers, each has a route of its own: Route and its name.
+	Route string
+	Path  string // below the route, as the CLI wants its base URL
+	// URL and Token are variables that the driver or the CLI itself reads.
+	URL, Token string
+	// Model is the variable that names the default model, where the CLI has none itself.
+	Model string
+	// NoTools is the variable that keeps the CLI from offering tools of the model's
+	// service, where it would in every call.
+	NoTools string
+	// Settings, in place of URL, is the variable that holds settings with all model
+	// providers, which refer to Token.
+	Settings string
 }
 
 // BaseURLs say where the places of models are configured.
@@ -57,7 +76,12 @@ type Login struct {
 	// that are keys: of the others the CLI wants a refresh token.
 	Hands, Inert []string
 	Keys         string
-	Renewal      Renewal
+	// Key is the member that holds an API key in place of a login, Mode the one that is
+	// KeyMode then, Account the one that names the account of a login.
+	Key, Mode, KeyMode, Account string
+	// Facts are the members by which the CLI knows what the account may do.
+	Facts   []string
+	Renewal Renewal
 }
 
 // Renewal is how a CLI renews its login: one POST of JSON to URL, or where Variable
@@ -89,12 +113,14 @@ var CLIs = []CLI{
 		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
 			// Without last_refresh codex does not use the login.
 			Hands: []string{"auth_mode", "last_refresh", "OPENAI_API_KEY", "personal_access_token", "bedrock_api_key", "bedrock_access_keys", "tokens.id_token", "tokens.access_token", "tokens.account_id"}, Inert: []string{"tokens.refresh_token"},
+			Key: "OPENAI_API_KEY", Mode: "auth_mode", KeyMode: "apikey", Account: "tokens.account_id",
 			Renewal: Renewal{URL: "https://auth.openai.com/oauth/token", Variable: "CODEX_REFRESH_TOKEN_URL_OVERRIDE", Client: "app_EMoamEEZ73f0CkXaXp7hrann", Reason: "proactive_expiry",
 				Access: "tokens.access_token", Refresh: "tokens.refresh_token", ID: "tokens.id_token", Stamp: "last_refresh"}},
 		Project: ".codex", Home: ".codex", Data: "codex",
 		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"},
 			Settings: []Settings{{"config.toml", []string{"model_providers.{model_provider}.base_url", "openai_base_url", "chatgpt_base_url"}}}},
+		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN", Model: "THOLE_GATEWAY_MODEL", NoTools: "THOLE_GATEWAY_NO_TOOLS"},
 	},
 	{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
@@ -102,12 +128,14 @@ var CLIs = []CLI{
 		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR",
 			Env:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 			Hands: []string{"claudeAiOauth.accessToken", "claudeAiOauth.expiresAt", "claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
+			Facts: []string{"claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
 			Renewal: Renewal{URL: "https://platform.claude.com/v1/oauth/token", Client: "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
 				Access: "claudeAiOauth.accessToken", Refresh: "claudeAiOauth.refreshToken", Expires: "claudeAiOauth.expiresAt", ClientID: "claudeAiOauth.clientId", Scopes: "claudeAiOauth.scopes", Lock: true}},
 		Project: ".claude", Home: ".claude", Data: "claude/claude",
 		Models: []string{"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL"},
 			Settings: []Settings{{"settings.json", []string{"env.ANTHROPIC_BASE_URL", "env.ANTHROPIC_BEDROCK_BASE_URL", "env.ANTHROPIC_VERTEX_BASE_URL"}}}},
+		Gateway: Gateway{Route: "claude", URL: "ANTHROPIC_BASE_URL", Token: "ANTHROPIC_AUTH_TOKEN"},
 	},
 	{
 		// Nothing links ~/.opencode: it holds no conversation, and opencode installs
@@ -124,6 +152,7 @@ var CLIs = []CLI{
 			{"OPENAI_API_KEY", "openai", "api.openai.com:443"}, {"ANTHROPIC_API_KEY", "anthropic", "api.anthropic.com:443"}, {"OPENROUTER_API_KEY", "openrouter", "openrouter.ai:443"},
 			{"GEMINI_API_KEY", "google", "generativelanguage.googleapis.com:443"}, {"GROQ_API_KEY", "groq", "api.groq.com:443"}, {"OPENCODE_API_KEY", "opencode", "opencode.ai:443"},
 		},
+		Gateway: Gateway{Route: "oc-", Path: "/v1", Token: "THOLE_GATEWAY_TOKEN", Settings: "OPENCODE_CONFIG_CONTENT"},
 	},
 	{Name: "test", Modes: [4]string{"plan", "ask", "edit", "full"}, BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"}}},
 }

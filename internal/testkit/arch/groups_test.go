@@ -42,7 +42,7 @@ var groups = []group{
 	{"adapters", below("internal/", "channel/ownthread", "channel/turnstart", "channel/turnsteer", "executor/local", "objects/dir", "objects/late", "objects/s3",
 		"provider/claude", "provider/codex", "provider/opencode", "provider/testprovider", "vault/keyfile"),
 		[]string{"root", "event", "wire", "kernels", "machines", "ports"}, "an adapter implements one port and knows no truth"},
-	{"servers", below("internal/", "appserver", "daemon", "daemon/daemonclient", "daemon/executors", "daemon/supervise", "delivery/driver", "depot", "dispatch", "execserver", "executord", "gateway", "gateway/ledger",
+	{"servers", below("internal/", "appserver", "daemon", "daemon/daemonclient", "daemon/executors", "daemon/supervise", "delivery/driver", "depot", "dispatch", "execserver", "executord", "gateway", "gateway/ledger", "gateway/upstream",
 		"executord/terminal/shell", "executord/watchdog", "platform/chat", "platform/guard", "platform/httpapi", "platform/preview", "platform/spend", "provider/registry"),
 		[]string{"root", "event", "wire", "kernels", "machines", "ports", "rows"}, "servers hold no durable truth and work with ports, never with an adapter"},
 	{"composition", below("internal/", "config", "doctor", "system"),
