@@ -125,7 +125,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	models, creds, err := s.models(o, db, books.ledger, secrets)
+	models, creds, connections, err := s.models(o, db, books.ledger, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, connections); err != nil {
 			return nil, err
 		}
 	}

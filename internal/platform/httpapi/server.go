@@ -69,6 +69,8 @@ type Config struct {
 	Previews *preview.Previews
 	// Vault keeps secrets; nil: none are kept.
 	Vault *vault.Vault
+	// Connections says how agents reach their models.
+	Connections Connections
 	// Spend answers what was used, and manages budgets.
 	Spend *spend.Service
 	// Metrics answers /metrics; nil: nothing.
@@ -121,6 +123,7 @@ func New(cfg Config) (*Server, error) {
 	s.deliveryRoutes()
 	s.machineRoutes()
 	s.vaultRoutes()
+	s.connectionRoutes()
 	s.spendRoutes()
 	s.eventRoutes()
 	s.chatRoutes()
