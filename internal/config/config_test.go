@@ -97,6 +97,29 @@ func TestEveryKeyCanBeSetFromTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestUpstreams(t *testing.T) {
+	const text = "[[gateway.upstreams]]\nname = \"a\"\ndialect = \"anthropic\"\nbase_url = \"https://llm.example.com/v1\"\nkey = \"env:KEY\"\nfirst_byte = \"30s\"\n"
+	c, err := Load(write(t, text), noEnv, nil)
+	if err != nil || len(c.Gateway.Upstreams) != 1 || c.Gateway.Upstreams[0].FirstByte != 30*time.Second {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	const inline = `[{name="b", dialect="openai", base_url="https://llm.example.com/v1"}, {name="c", dialect="openai-chat", base_url="http://127.0.0.1:1/v1"}]`
+	c, err = Load(write(t, text), env(map[string]string{"THOLE_GATEWAY_UPSTREAMS": inline, "THOLE_GATEWAY_RECORD": "true"}), nil)
+	if err != nil || len(c.Gateway.Upstreams) != 2 || c.Gateway.Upstreams[1].Name != "c" || !c.Gateway.Record || c.Origin("gateway.upstreams") != "THOLE_GATEWAY_UPSTREAMS" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	for bad, want := range map[string]string{
+		`[{name="b", dialect="telepathy", base_url="https://x.example.com/v1"}]`:        "dialect",
+		`[{name="b", dialect="openai", base_url="https://x.example.com/v1", key="sk"}]`: "never the key itself",
+		`[{name="b", url="https://x.example.com/v1"}]`:                                  "unknown key upstreams.url",
+		`{`: "array of tables",
+	} {
+		if _, err := Load(t.TempDir(), env(map[string]string{"THOLE_GATEWAY_UPSTREAMS": bad}), nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "gateway.upstreams") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestAskRules(t *testing.T) {
 	for rule, ok := range map[string]bool{"8h deny": true, "1m  fail": true, "90s cancel": true, "wait": true, "": false, "8h": false, "8h allow": false, "8h wait": false, "-1h deny": false, "0s deny": false, "deny 8h": false} {
 		if _, _, err := AskRule(rule); (err == nil) != ok {

@@ -157,8 +157,8 @@ func (p *Proxy) Pass(l net.Listener, to string) error {
 }
 
 // Lead is Pass to something that is no address: open connects to it, and it counts as
-// a model under its name. The name stands for it here alone: whoever asks the proxy for
-// a host of that name gets none of it.
+// a model under its name. The name stands for it here alone: a client that asks the
+// proxy for a host of that name is not led there.
 func (p *Proxy) Lead(l net.Listener, name string, open func(context.Context) (net.Conn, error)) error {
 	t, err := parseTarget(name)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // Agents reach models through the gateway of the owner alone. In a box it is a port of
 // its loopback, without walls a listener of executord's own; either way each connection
-// is taken to the owner's socket, which no box shows, behind a line that proves which
+// is taken to the owner's socket, which no box shows, after a line that proves which
 // executor it comes from. An owner that restarts is waited for: agents do not notice.
 
 const (

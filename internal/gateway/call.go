@@ -168,13 +168,13 @@ func (c *call) end() {
 	if r.Usage.Model == "" {
 		r.Usage.Model = c.ledger.Model
 	}
+	if c.tape != nil {
+		c.tape.End(*r)
+	}
 	ctx, cancel := settled(c.r.Context())
 	defer cancel()
 	if err := c.g.c.Ledger.End(ctx, c.id, *r); err != nil {
 		c.g.c.Log.Error("settle a model call", "thread", c.claim.Thread, "turn", c.claim.Turn, "err", err)
-	}
-	if c.tape != nil {
-		c.tape.End(*r)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/testkit/upstream"
 )
 
@@ -200,6 +201,12 @@ func TestOneAtATime(t *testing.T) {
 	for range 2 {
 		go func() { done <- r.post(t) }()
 	}
+	poll.Until(t, "the second call in the queue", func() bool {
+		r.gates.mu.Lock()
+		defer r.gates.mu.Unlock()
+		gt := r.gates.all[r.route.Upstreams[0].key()]
+		return gt != nil && gt.running == 1 && gt.count == 1
+	})
 	for i := range 2 {
 		s.Await(i+1, 1)
 		for range 3 {

@@ -39,7 +39,7 @@ type Grant struct {
 	// box they are laid before each session, read-only, and each is at or below a
 	// Setting of the provider. Elsewhere they are placed where nothing is yet.
 	Config map[string][]byte
-	// Gateway says that the only models of the session are those behind the gateway.
+	// Gateway says that the only models of the session are those that the gateway calls.
 	// Texts name its place inside by GatewayPlace.
 	Gateway bool `json:",omitempty"`
 }

@@ -15,7 +15,7 @@ import (
 // URLs that are configured for it, and the services it has a key for; where there are
 // neither, those that its CLI goes to by itself. An address that settings mention for
 // anything else does not count, and neither does what an agent can write. A session
-// behind the gateway has no model of its own.
+// that goes through the gateway has no model of its own.
 func (g Grant) Models(providerName string) []string {
 	if g.Gateway {
 		return nil

@@ -60,7 +60,7 @@ func newDemoRoutes(model string) (demoRoutes, error) {
 
 // Route implements gateway.Routes.
 func (d demoRoutes) Route(_ context.Context, _ gateway.Claim, route string) (gateway.Route, error) {
-	dialects := map[string]gateway.Dialect{"codex": gateway.Responses, "claude": gateway.Anthropic, "oc-sim": gateway.Chat}
+	dialects := map[string]gateway.Dialect{codex.Name: gateway.Responses, claude.Name: gateway.Anthropic, "oc-sim": gateway.Chat}
 	dialect, ok := dialects[route]
 	if !ok {
 		return gateway.Route{}, thole.Errorf(thole.CodeNotFound, "the scripted model has no route %q", route)
@@ -72,15 +72,15 @@ func demoGrant(_ context.Context, who provider.For, token string) (provider.Gran
 	return DemoGrant(who.Provider, token)
 }
 
-// DemoGrant lets a CLI run on the scripted model behind the gateway, without network
+// DemoGrant lets a CLI run on the scripted model through the gateway, without network
 // or key.
 func DemoGrant(name, token string) (provider.Grant, error) {
 	at := func(route string) string { return "http://" + provider.GatewayPlace + "/" + route }
 	switch name {
 	case codex.Name:
-		return codexDemo(at("codex"), token)
+		return codexDemo(at(codex.Name), token)
 	case claude.Name:
-		env := environ(modelsim.ClaudeEnv(at("claude")))
+		env := environ(modelsim.ClaudeEnv(at(claude.Name)))
 		delete(env, "ANTHROPIC_API_KEY")
 		env["ANTHROPIC_AUTH_TOKEN"] = token
 		return provider.Grant{Gateway: true, Env: env}, nil

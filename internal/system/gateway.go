@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/gateway/ledger"
 	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/platform/httpapi"
@@ -48,8 +49,8 @@ func NewGateway(home string, cfg gateway.Config) *Gateway {
 	return &Gateway{socket: GatewaySocket(home), handler: h, server: gateway.NewServer(h)}
 }
 
-// Start implements service.Part. Whoever finds the socket finds somebody behind it: it is
-// moved to its place when it listens, over what a killed owner left there.
+// Start implements service.Part. A client that finds the socket is served: it is moved to
+// its place when it listens, over what a killed owner left there.
 func (g *Gateway) Start(context.Context) error {
 	ln, err := listenGateway(g.socket)
 	if err != nil {
@@ -155,7 +156,11 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Log: o.Log})
+	cfg := gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Log: o.Log}
+	if o.Config.Gateway.Record {
+		cfg.Recorder = calls.New(filepath.Join(o.Config.Home, "calls"), func(gateway.Claim) bool { return true })
+	}
+	g := NewGateway(o.Config.Home, cfg)
 	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, routes.Sources, nil
 }
 

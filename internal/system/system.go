@@ -171,7 +171,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SpendMethods(people), daemon.SecretMethods(secrets, time.Now), page.methods()} {
+	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), page.methods()} {
 		maps.Copy(methods, more)
 	}
 

@@ -63,7 +63,7 @@ func through() provider.Grant {
 	return provider.Grant{Gateway: true, Env: map[string]string{"OPENAI_BASE_URL": "http://{gateway}/codex"}}
 }
 
-// An agent reaches the gateway on a port of its own loopback, behind the proof of its
+// An agent reaches the gateway on a port of its own loopback, with the proof of its
 // executor, and sees nothing of the socket. Policy gateway lets it, and it is counted.
 func TestAnAgentReachesTheGateway(t *testing.T) {
 	lab.EveryUser(t, func(t *testing.T) {

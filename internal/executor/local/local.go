@@ -55,7 +55,7 @@ type Config struct {
 	Egress wire.Egress
 	CA     string
 	// Gateway is the socket of the model gateway, alone in its directory, which is shown to
-	// executord and never to an agent; "" is none.
+	// executord and never to an agent; "": there is no gateway.
 	Gateway string
 	// Groups is where limits are enforced; without it they are not.
 	Groups Groups

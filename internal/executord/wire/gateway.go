@@ -12,11 +12,11 @@ const Gateway = "THOLE-GATEWAY "
 
 // GatewayProof is what an executor proves itself by to the gateway. It comes from the
 // bearer token of this start, which nothing in its box knows, so that owner and
-// executord agree on it whenever one of them was killed; it does not tell the token.
+// executord agree on it whenever one of them was killed; the token does not follow from it.
 func GatewayProof(token string) string { return derive(token, "gateway proof") }
 
 // GatewayToken is what an agent of a provider in this executor shows to the gateway.
-// Whoever has it without the proof has nothing.
+// Without the proof it is worth nothing.
 func GatewayToken(token, thread, provider string) string {
 	return "tgw_" + derive(token, "gateway token", thread, provider)
 }

@@ -31,6 +31,7 @@ type rig struct {
 	home, base, token string
 	warning           string
 	model             string // URL of a scripted model that outlives the program; empty for its own
+	users             bool   // the models are those of a user
 	env               []string
 	driver            *local.Driver
 	log               *lockedBuffer
@@ -97,7 +98,11 @@ func newRig(t testing.TB, settings ...string) *rig {
 // logs in.
 func (r *rig) begin(t testing.TB) {
 	t.Helper()
-	cmd := exec.Command(r.path, "up", "--demo", "--demo-model", r.model, "--no-browser", "--json", "--listen", "127.0.0.1:0")
+	args := []string{"up", "--no-browser", "--json", "--listen", "127.0.0.1:0"}
+	if !r.users {
+		args = append(args, "--demo", "--demo-model", r.model)
+	}
+	cmd := exec.Command(r.path, args...)
 	cmd.Env, cmd.Stderr = r.env, r.log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -51,6 +51,9 @@ func (r *rig) session(t testing.TB, provider string) *session {
 	if provider == "claude" {
 		body["model"] = modelsim.ClaudeModel // it offers its todo list to no other
 	}
+	if provider == "codex" && r.users {
+		body["model"] = "gpt-5.5" // it offers tools that a script knows to this one
+	}
 	var got struct{ ID string }
 	r.call(t, "POST", "/sessions", body, &got)
 	return &session{rig: r, t: t, id: got.ID}

@@ -1,0 +1,197 @@
+// Package calls keeps what agents and models said to one another, for threads where
+// somebody asked for it: one call of the gateway is three files below
+// DIR/<thread>/<turn>. It implements gateway.Recorder; Calls reads what is there and
+// Remove forgets a thread.
+//
+// It stores bodies only, as the CLI sent and the upstream answered them. Headers, and with
+// them every token and key, never reach it. A record is a help and no truth: what cannot
+// be written, or goes beyond the bounds, is left out and does not disturb the call.
+package calls
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/gateway"
+)
+
+const (
+	maxBody   = 8 << 20   // of a request or an answer; the rest is cut off
+	maxThread = 256 << 20 // of a thread; later calls are not recorded
+)
+
+// Store is the records below one directory. Its methods are safe for concurrent use.
+type Store struct {
+	dir   string
+	wants func(gateway.Claim) bool
+}
+
+// New returns the records below dir. Calls for which wants is false are not recorded.
+func New(dir string, wants func(gateway.Claim) bool) *Store { return &Store{dir: dir, wants: wants} }
+
+// Call is a recorded call.
+type Call struct {
+	At       time.Time       `json:"at"`
+	Route    string          `json:"route"`
+	Upstream string          `json:"upstream"`
+	Model    string          `json:"model"`
+	Path     string          `json:"path"`
+	Ended    bool            `json:"ended"` // false while it runs, and when the server died meanwhile
+	Status   int             `json:"status,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Usage    thole.Usage     `json:"usage"`
+	Known    bool            `json:"usage_known"`
+	Waited   time.Duration   `json:"waited"` // in the gateway's queue, in nanoseconds
+	Took     time.Duration   `json:"took"`
+	Cut      bool            `json:"cut,omitempty"` // a body was longer than what is kept
+	Request  json.RawMessage `json:"request,omitempty"`
+	Response string          `json:"response,omitempty"`
+}
+
+const about, request, response = ".json", ".request", ".response"
+
+// Record implements gateway.Recorder.
+func (s *Store) Record(c gateway.Call, body []byte) gateway.Recording {
+	if !s.wants(c.Claim) || !thole.ValidUUID(string(c.Thread)) || !thole.ValidUUID(string(c.Turn)) {
+		return nil
+	}
+	if size(filepath.Join(s.dir, string(c.Thread)))+int64(len(body)) > maxThread {
+		return nil
+	}
+	dir := filepath.Join(s.dir, string(c.Thread), string(c.Turn))
+	if os.MkdirAll(dir, 0o700) != nil {
+		return nil
+	}
+	r := &recording{
+		path: filepath.Join(dir, thole.NewID[string](c.At)),
+		call: Call{At: c.At, Route: c.Route, Upstream: c.Upstream, Model: c.Model, Path: c.Path, Cut: len(body) > maxBody},
+	}
+	if !r.call.Cut && os.WriteFile(r.path+request, body, 0o600) != nil || r.describe() != nil {
+		return nil
+	}
+	var err error
+	if r.answer, err = os.OpenFile(r.path+response, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return nil
+	}
+	return r
+}
+
+// recording writes one call.
+type recording struct {
+	path    string
+	call    Call
+	answer  *os.File
+	written int
+}
+
+func (r *recording) describe() error {
+	text, err := json.Marshal(r.call)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(r.path+about, text, 0o600)
+}
+
+// Write implements gateway.Recording.
+func (r *recording) Write(p []byte) (int, error) {
+	part := p[:min(len(p), maxBody-r.written)]
+	r.call.Cut = r.call.Cut || len(part) < len(p)
+	n, err := r.answer.Write(part)
+	r.written += n
+	if err != nil {
+		return n, err
+	}
+	return len(p), nil
+}
+
+// End implements gateway.Recording.
+func (r *recording) End(res gateway.Result) {
+	_ = r.answer.Close()
+	c := &r.call
+	c.Ended, c.Status, c.Error, c.Usage, c.Known, c.Waited = true, res.Status, res.Error, res.Usage, res.Known, res.Waited
+	c.Upstream, c.Took = res.Upstream, res.EndedAt.Sub(c.At)
+	_ = r.describe()
+}
+
+// Calls returns the recorded calls of a turn, the oldest first; none when nothing was
+// recorded.
+func (s *Store) Calls(thread thole.ThreadID, turn thole.TurnID) ([]Call, error) {
+	if !thole.ValidUUID(string(thread)) || !thole.ValidUUID(string(turn)) {
+		return nil, thole.Errorf(thole.CodeInvalid, "invalid thread or turn id")
+	}
+	dir := filepath.Join(s.dir, string(thread), string(turn))
+	entries, err := os.ReadDir(dir) // sorted by name, and names by time
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Call
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), about)
+		if !ok {
+			continue
+		}
+		c, err := read(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func read(path string) (c Call, err error) {
+	text, err := os.ReadFile(path + about)
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, err
+	}
+	body, err := os.ReadFile(path + request)
+	if err == nil && json.Valid(body) {
+		c.Request = body
+	}
+	answer, err := os.Open(path + response)
+	if errors.Is(err, fs.ErrNotExist) { // the server died before it came
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	defer answer.Close()
+	all, err := io.ReadAll(io.LimitReader(answer, maxBody))
+	c.Response = string(all)
+	return c, err
+}
+
+// Remove deletes what was recorded of a thread.
+func (s *Store) Remove(thread thole.ThreadID) error {
+	if !thole.ValidUUID(string(thread)) {
+		return thole.Errorf(thole.CodeInvalid, "invalid thread id")
+	}
+	return os.RemoveAll(filepath.Join(s.dir, string(thread)))
+}
+
+// size is what lies below a directory.
+func size(dir string) (sum int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				sum += info.Size()
+			}
+		}
+		return nil
+	})
+	return sum
+}
