@@ -115,7 +115,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), Admit: books.admit, KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
+	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), Admit: books.admit, KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Spent: meter.spent, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
 	records := calls.New(filepath.Join(cfg.Home, "calls"), func(gateway.Claim) bool { return cfg.Gateway.Record })
-	models, creds, err := s.models(o, db, books.ledger, secrets, records)
+	models, creds, connections, err := s.models(o, db, books.ledger, secrets, records)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, connections); err != nil {
 			return nil, err
 		}
 	}

@@ -16,7 +16,7 @@ const maxBody = 24 << 20
 func owned(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
-	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "budgets", "vault", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
+	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "budgets", "vault", "connections", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
 		return true
 	}
 	return false

@@ -67,10 +67,12 @@ type Config struct {
 	Network NetworkControl
 	// Previews show web servers of agents, on origins of their own; nil: none.
 	Previews *preview.Previews
-	// Spend answers what was used, and manages budgets.
-	Spend *spend.Service
 	// Vault keeps secrets; nil: none are kept.
 	Vault *vault.Vault
+	// Connections says how agents reach their models.
+	Connections Connections
+	// Spend answers what was used, and manages budgets.
+	Spend *spend.Service
 	// Metrics answers /metrics; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.
@@ -120,8 +122,9 @@ func New(cfg Config) (*Server, error) {
 	s.humanLoopRoutes()
 	s.deliveryRoutes()
 	s.machineRoutes()
-	s.spendRoutes()
 	s.vaultRoutes()
+	s.connectionRoutes()
+	s.spendRoutes()
 	s.eventRoutes()
 	s.chatRoutes()
 	return s, nil

@@ -27,7 +27,7 @@ func below(prefix string, names ...string) []string {
 
 var groups = []group{
 	{"root", []string{"."}, nil, "whoever imports our nouns gets nothing else with them"},
-	{"event", []string{"event", "event/fold"}, []string{"root"}, "what happened is data, read by everybody"},
+	{"event", []string{"event", "event/fold", "event/turntime"}, []string{"root"}, "what happened is data, read by everybody"},
 	{"wire", []string{"client/appclient", "client/execclient", "internal/daemon/wire", "internal/platform/view", "protocol/app", "protocol/exec"},
 		[]string{"root", "event", "kernels"}, "what goes over a wire, and public clients of it, carry nothing of the server"},
 	{"kernels", below("internal/", "atomicfile", "backoff", "box", "diskspace", "egress", "executord/eventlog", "jsonhttp", "jsonrpc", "measure", "metrics", "modelsim", "peercred", "plain", "process", "procid", "sandbox/seccomp", "serial", "service", "sqldb", "strictjson", "tracing", "unguarded",

@@ -1451,6 +1451,7 @@ export interface components {
             /** Format: int64 */
             seq?: number;
             session_id?: string;
+            time?: components["schemas"]["RunTime"];
             trace_id?: string;
             usage?: components["schemas"]["Usage"];
         };
@@ -2117,6 +2118,8 @@ export interface components {
             session_id: string;
             /** Format: date-time */
             started_at?: string;
+            /** @description what its time was spent on; the parts add up to the time from its start until its files were saved */
+            time?: components["schemas"]["RunTime"];
             trace_id?: string;
             unsaved?: string;
             usage: components["schemas"]["Usage"];
@@ -2137,6 +2140,28 @@ export interface components {
             run_id?: string;
             /** @description one entry for each target and verdict */
             traffic: components["schemas"]["EventTraffic"][];
+        };
+        RunTime: {
+            /**
+             * Format: int64
+             * @description answers of a person
+             */
+            human_ms: number;
+            /**
+             * Format: int64
+             * @description answers of the model
+             */
+            model_ms: number;
+            /**
+             * Format: int64
+             * @description everything else: queue, restore, start of the agent, sync
+             */
+            overhead_ms: number;
+            /**
+             * Format: int64
+             * @description commands, edits and tools of the agent
+             */
+            tools_ms: number;
         };
         SecretIn: {
             /** @description code of a new login link, used up by this; needed but for a login by link of the last 10 minutes */
