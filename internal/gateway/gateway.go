@@ -114,9 +114,9 @@ func refuseFor(err error, what string) *refusal {
 		return refuse(overBudget, "%s", text)
 	case thole.CodeNotFound:
 		return refuse(notFound, "%s", text)
-	case thole.CodeInvalid, thole.CodeUnsupported, thole.CodeForbidden, thole.CodeConflict, thole.CodeHeld:
+	case thole.CodeInvalid, thole.CodeUnsupported, thole.CodeConflict, thole.CodeHeld:
 		return refuse(invalid, "%s", text)
-	case thole.CodeUnauthorized:
+	case thole.CodeUnauthorized, thole.CodeForbidden: // a credential that is not taken any more, for a person to replace
 		return refuse(unauthorized, "%s", text)
 	case thole.CodeBusy, thole.CodeOverloaded:
 		return &refusal{kind: overloaded, text: text, after: 5 * time.Second}

@@ -191,7 +191,8 @@ func (e Entry) found(r *Routes, c gateway.Claim, d gateway.Dialect) found {
 	return f
 }
 
-// secret resolves a reference of the configuration.
+// secret resolves a reference of the configuration. What is not there is CodeForbidden:
+// only a person can help, and an agent that asked again would ask for minutes.
 func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch kind {
@@ -199,7 +200,7 @@ func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (strin
 		if v := r.getenv(name); v != "" {
 			return v, nil
 		}
-		return "", thole.Errorf(thole.CodeUnavailable, "the server has no variable %s", name).WithHint("start it with %s set", name)
+		return "", thole.Errorf(thole.CodeForbidden, "the server has no variable %s", name).WithHint("start it with %s set", name)
 	case "file":
 		data, err := setup.Read(name, setup.MaxKey)
 		if err != nil {
@@ -219,7 +220,7 @@ func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (strin
 			return r.open(ctx, c, i)
 		}
 	}
-	return "", thole.Errorf(thole.CodeUnavailable, "no secret %s in the vault", name).WithHint("set it with: thole secret set %s", name)
+	return "", thole.Errorf(thole.CodeForbidden, "no secret %s in the vault", name).WithHint("set it with: thole secret set %s", name)
 }
 
 func (r *Routes) getenv(name string) string {
