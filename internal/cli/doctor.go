@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/system"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 func newDoctor(env *Env) *cobra.Command {
@@ -26,7 +27,7 @@ func newDoctor(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			findings := append(system.Doctor(cmd.Context(), cfg), env.sessionFindings(cmd.Context())...)
+			findings := append(system.Doctor(cmd.Context(), cfg, env.kept(cmd.Context())), env.sessionFindings(cmd.Context())...)
 			if err := env.print(findings, func(w io.Writer) { printFindings(w, findings) }); err != nil {
 				return err
 			}
@@ -38,6 +39,28 @@ func newDoctor(env *Env) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// kept asks the daemon, if one runs, what the vault has for the user of this machine.
+func (e *Env) kept(ctx context.Context) doctor.Kept {
+	home, err := e.home()
+	if err != nil {
+		return nil
+	}
+	out := doctor.Kept{}
+	c := &daemonclient.Client{Home: home, NoStart: true}
+	for _, owner := range vault.OwnerKinds {
+		var all vault.Listed
+		if c.Call(ctx, vault.MethodList, vault.Params{Owner: owner}, &all) != nil {
+			return nil
+		}
+		for _, i := range all.Items {
+			if i.Kind == vault.ProviderAuth && out[i.Provider] == "" {
+				out[i.Provider] = string(i.State)
+			}
+		}
+	}
+	return out
 }
 
 // sessionFindings asks the daemon, if one runs, whether results reach the open

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/system"
 )
@@ -31,7 +32,12 @@ func newProvider(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return env.print(infos, func(w io.Writer) { printProviders(w, infos) })
+				cfg, err := env.config(nil)
+				if err != nil {
+					return err
+				}
+				all := credited(infos, doctor.Credentials(cmd.Context(), cfg, env.kept(cmd.Context())))
+				return env.print(all, func(w io.Writer) { printProviders(w, infos); printCredentials(w, all) })
 			},
 		},
 		&cobra.Command{
@@ -58,6 +64,37 @@ func newProvider(env *Env) *cobra.Command {
 		newProviderTry(env),
 	)
 	return cmd
+}
+
+// creditedInfo is a provider with what its turns run on, without any value.
+type creditedInfo struct {
+	provider.Info
+	Credential        string `json:"credential,omitempty"`
+	CredentialProblem string `json:"credential_problem,omitempty"`
+	CredentialFix     string `json:"credential_fix,omitempty"`
+}
+
+func credited(infos []provider.Info, all map[string]doctor.Credential) (out []creditedInfo) {
+	for _, i := range infos {
+		one := creditedInfo{Info: i, Credential: all[i.Name].Found}
+		if err := all[i.Name].Err; err != nil {
+			one.CredentialProblem, one.CredentialFix = err.Error(), thole.HintOf(err)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func printCredentials(w io.Writer, all []creditedInfo) {
+	putln(w)
+	for _, i := range all {
+		switch {
+		case i.Credential != "":
+			putf(w, "%s runs on %s\n", i.Name, i.Credential)
+		case i.CredentialProblem != "":
+			putf(w, "%s: %s\n  try: %s\n", i.Name, i.CredentialProblem, i.CredentialFix)
+		}
+	}
 }
 
 // providers are those of the configuration; the CLIs run on this machine, not in

@@ -40,6 +40,8 @@ type Finding struct {
 type Config struct {
 	*config.Config
 	Agents []provider.Provider
+	// Kept is what the vault has, nil where it was not asked.
+	Kept Kept
 	// Objects tries the object store that is a service; nil: it is a directory.
 	Objects func(context.Context) error
 }
@@ -52,9 +54,8 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkAgents(ctx, cfg.Agents)...)
 	userHome, _ := os.UserHomeDir()
-	logins := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins}
-	out = append(out, checkLogins(cfg.Home, logins)...)
-	out = append(out, checkGateway(ctx, cfg.Config, logins)...)
+	out = append(out, CheckCredentials(ctx, cfg.Config, cfg.Kept)...)
+	out = append(out, checkLogins(cfg.Home, provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins})...)
 	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 

@@ -35,9 +35,13 @@ func (l Login) Credential(ctx context.Context, providerName string, at Kept, ref
 	}
 	c := credentialOf(row, login)
 	if c.Token == "" || c.Token == refused {
-		return Credential{}, thole.Errorf(thole.CodeUnauthorized, "the login of %s: %w", providerName, ErrNeedsLogin).WithHint("log in with %s again", providerName)
+		return Credential{}, needsLogin(providerName)
 	}
 	return c, nil
+}
+
+func needsLogin(providerName string) error {
+	return thole.Errorf(thole.CodeForbidden, "the login of %s: %w", providerName, ErrNeedsLogin).WithHint("log in with %s again", providerName)
 }
 
 func credentialOf(row table.Login, login members) Credential {
@@ -74,7 +78,7 @@ func (l Login) Inspect(ctx context.Context, providerName string, at Kept) (Login
 	}
 	c := credentialOf(row, login)
 	if c.Token == "" {
-		return LoginInfo{}, thole.Errorf(thole.CodeUnauthorized, "the login of %s: %w", providerName, ErrNeedsLogin).WithHint("log in with %s again", providerName)
+		return LoginInfo{}, needsLogin(providerName)
 	}
 	facts := members{}
 	for _, path := range row.Facts {

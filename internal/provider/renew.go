@@ -28,9 +28,9 @@ const (
 // renewTimeout bounds one question for new tokens.
 const renewTimeout = 30 * time.Second
 
-// ErrNeedsLogin: the service does not take the login any more, and only a person can
-// log in again.
-var ErrNeedsLogin = errors.New("the login is not accepted any more")
+// ErrNeedsLogin: the service does not take the login or the key any more, and only a
+// person can help.
+var ErrNeedsLogin = errors.New("the model service does not accept it any more")
 
 // renewal is one login of a CLI and where it is kept.
 type renewal struct {
@@ -60,7 +60,11 @@ func (r renewal) fresh(ctx context.Context, stale func(members) bool) (members, 
 		}
 	}
 	if err != nil {
-		err = thole.Errorf(thole.CodeUnavailable, "renew the login of %s: %w", r.name, err).WithHint("log in with %s again, or see whether the network is there", r.name)
+		code, hint := thole.CodeUnavailable, "log in with %s again, or see whether the network is there"
+		if errors.Is(err, ErrNeedsLogin) {
+			code, hint = thole.CodeForbidden, "log in with %s again"
+		}
+		err = thole.Errorf(code, "renew the login of %s: %w", r.name, err).WithHint(hint, r.name)
 	}
 	if r.Renewed != nil {
 		r.Renewed(r.name, err)

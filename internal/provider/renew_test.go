@@ -265,7 +265,7 @@ func TestARenewalThatFails(t *testing.T) {
 					}
 					continue
 				}
-				if thole.CodeOf(err) != thole.CodeUnavailable || thole.HintOf(err) == "" || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "refresh-0") || len(g.Files) != 0 {
+				if thole.CodeOf(err) != thole.CodeForbidden || thole.HintOf(err) == "" || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "refresh-0") || len(g.Files) != 0 {
 					t.Errorf("%v (%s), %d files", err, thole.HintOf(err), len(g.Files))
 				}
 			}

@@ -153,7 +153,9 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 	if err != nil {
 		return nil, nil, err
 	}
-	g := NewGateway(o.Config.Home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Log: o.Log})
+	g := NewGateway(o.Config.Home, gateway.Config{
+		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Log: o.Log,
+	})
 	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, nil
 }
 
@@ -162,6 +164,9 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 func granted(routes *upstream.Routes, logins provider.Login) func(context.Context, provider.For, string) (provider.Grant, error) {
 	return func(ctx context.Context, who provider.For, token string) (provider.Grant, error) {
 		if slices.Contains(logins.HandIn, who.Provider) || table.Of(who.Provider).Gateway.Route == "" {
+			if who.Owner.User != thole.LocalUser { // the logins are those of the user of this machine
+				return provider.Grant{}, nil
+			}
 			return logins.For(ctx, who)
 		}
 		return routes.Grant(ctx, who.Owner, who.Provider, token)

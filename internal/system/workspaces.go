@@ -119,8 +119,8 @@ func openS3(cfg config.Objects) (*s3.Store, error) {
 }
 
 // Doctor looks at this machine.
-func Doctor(ctx context.Context, cfg *config.Config) []doctor.Finding {
-	look := doctor.Config{Config: cfg, Agents: Providers(cfg.Providers)}
+func Doctor(ctx context.Context, cfg *config.Config, kept doctor.Kept) []doctor.Finding {
+	look := doctor.Config{Config: cfg, Agents: Providers(cfg.Providers), Kept: kept}
 	if cfg.Objects.Kind == "s3" {
 		look.Objects = func(ctx context.Context) error {
 			s, err := openS3(cfg.Objects)

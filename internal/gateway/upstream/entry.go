@@ -55,7 +55,7 @@ func (e Entry) check() error {
 	case dialects[e.Dialect] == nil:
 		return e.bad("dialect must be one of anthropic, openai, openai-responses, openai-chat, not %q", e.Dialect)
 	case !urlOK:
-		return e.bad("base_url must be http://HOST or https://HOST with a path, not %q", e.BaseURL)
+		return e.bad("base_url must be http://HOST or https://HOST with a path, without a name or password")
 	case e.Key != "" && (rest == "" || !slices.Contains([]string{"vault", "env", "file"}, kind)):
 		return e.bad("key must be vault:NAME, env:VARIABLE or file:PATH, never the key itself")
 	case kind == "file" && !strings.HasPrefix(rest, "/"):

@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io/fs"
+	"net/http"
 	"slices"
 
 	thole "github.com/tholehq/thole"
@@ -53,7 +55,7 @@ func (r *Routes) kept(ctx context.Context, c gateway.Claim) (all []way, err erro
 	for _, s := range append(slices.Clone(services), zen) {
 		if item, ok := first(s.name); ok && s.name != c.Provider {
 			get := func(ctx context.Context) (string, error) { return r.open(ctx, c, item) }
-			all = append(all, keyWay(c.Provider, s, "vault item "+item.Name, get).item(item))
+			all = append(all, r.keyItem(c.Provider, s, item, get))
 		}
 	}
 	if item, ok := first(c.Provider); ok {
@@ -74,7 +76,7 @@ func (r *Routes) keptLogin(ctx context.Context, c gateway.Claim, s service, item
 		return way{}, err
 	}
 	if !provider.IsLoginFile([]byte(value)) {
-		return keyWay(c.Provider, s, "vault item "+item.Name, constant(value)).item(item), nil
+		return r.keyItem(c.Provider, s, item, constant(value)), nil
 	}
 	at := &vaultLogin{r: r, c: c, item: item, value: []byte(value)}
 	w, err := r.loginWay(ctx, c.Provider, at, "vault item "+item.Name, "", at.needsLogin)
@@ -89,7 +91,7 @@ func (r *Routes) keptEntries(ctx context.Context, c gateway.Claim, item vault.It
 		return nil, err
 	}
 	if !provider.IsLoginFile([]byte(value)) {
-		return []way{keyWay(c.Provider, zen, "vault item "+item.Name, constant(value)).item(item)}, nil
+		return []way{r.keyItem(c.Provider, zen, item, constant(value))}, nil
 	}
 	keys, err := r.cfg.Login.Entries(ctx, c.Provider, &vaultLogin{r: r, c: c, item: item, value: []byte(value)})
 	if err != nil {
@@ -97,10 +99,26 @@ func (r *Routes) keptEntries(ctx context.Context, c gateway.Claim, item vault.It
 	}
 	for _, s := range append(slices.Clone(services), zen) {
 		if key := keys[s.name]; key != "" {
-			all = append(all, keyWay(c.Provider, s, "vault item "+item.Name, constant(key)).item(item))
+			all = append(all, r.keyItem(c.Provider, s, item, constant(key)))
 		}
 	}
 	return all, nil
+}
+
+// Refused takes note that a service refused a login that was renewed just before. It is
+// for gateway.Config.
+func (r *Routes) Refused(ctx context.Context, c gateway.Claim, u gateway.Upstream) {
+	if u.Item == "" {
+		if r.cfg.Login.Renewed != nil {
+			r.cfg.Login.Renewed(c.Provider, thole.Errorf(thole.CodeForbidden, "the login of %s: %w", c.Provider, provider.ErrNeedsLogin))
+		}
+		return
+	}
+	items, err := r.cfg.Vault.Candidates(ctx, c.Owner, vault.ProviderAuth, "")
+	i := slices.IndexFunc(items, func(i vault.Item) bool { return string(i.ID) == u.Item })
+	if err == nil && i >= 0 {
+		_, _ = r.cfg.Vault.MarkNeedsLogin(ctx, items[i].ID, items[i].ETag)
+	}
 }
 
 // item notes for the record which item the credential is from.
@@ -111,10 +129,24 @@ func (w way) item(i vault.Item) way {
 	return w
 }
 
+// keyItem is a route by a key of the vault, which is marked when the service refuses it.
+func (r *Routes) keyItem(cli string, s service, i vault.Item, get func(context.Context) (string, error)) way {
+	w := keyWay(cli, s, "vault item "+i.Name, get).item(i)
+	key := w.upstreams[0].Sign
+	w.upstreams[0].Sign = func(ctx context.Context, h http.Header, refused bool) error {
+		err := key(ctx, h, refused)
+		if errors.Is(err, provider.ErrNeedsLogin) {
+			_, _ = r.cfg.Vault.MarkNeedsLogin(ctx, i.ID, i.ETag)
+		}
+		return err
+	}
+	return w
+}
+
 // open returns the value of an item.
 func (r *Routes) open(ctx context.Context, c gateway.Claim, item vault.Item) (string, error) {
 	if item.State == vault.NeedsLogin {
-		return "", thole.Errorf(thole.CodeUnavailable, "secret %s: %w", item.Name, provider.ErrNeedsLogin).WithHint("log in again and set it anew: thole secret set")
+		return "", thole.Errorf(thole.CodeForbidden, "secret %s: %w", item.Name, provider.ErrNeedsLogin).WithHint("log in again and set it anew: thole secret set")
 	}
 	s, err := r.cfg.Vault.Open(ctx, item.ID, vault.Use{Thread: c.Thread, Turn: c.Turn, Executor: c.Executor, Purpose: "gateway"})
 	if err != nil {

@@ -95,7 +95,7 @@ func (w way) at(base string) error {
 	}
 	u, ok := parseBase(base)
 	if !ok {
-		return thole.Errorf(thole.CodeInvalid, "invalid base URL %q of a model service", base).WithHint("it must be http://HOST or https://HOST, with a path")
+		return thole.Errorf(thole.CodeInvalid, "invalid base URL of %s", w.upstreams[0].origin).WithHint("it must be http://HOST or https://HOST with a path, without a name or password")
 	}
 	for i := range w.upstreams {
 		w.upstreams[i].Base, w.upstreams[i].Name = u, u.Host

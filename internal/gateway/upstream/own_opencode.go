@@ -125,7 +125,7 @@ func (r *Routes) opencodeProvider(id string, p map[string]any, keyOf func(servic
 		s.base = base
 	}
 	if _, good := parseBase(base); !good {
-		return way{}, false, thole.Errorf(thole.CodeInvalid, "invalid base URL %q of opencode's model provider %s", base, id)
+		return way{}, false, thole.Errorf(thole.CodeInvalid, "invalid base URL of opencode's model provider %s", id)
 	}
 	key, origin := r.expand(text(options, "apiKey")), "opencode's settings, "+id
 	if key == "" {

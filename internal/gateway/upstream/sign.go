@@ -54,7 +54,7 @@ func signKey(k header, origin string, get func(context.Context) (string, error))
 			return thole.Errorf(thole.CodeUnavailable, "%s is empty or not a key of one line", origin)
 		}
 		if refused && key == last {
-			return thole.Errorf(thole.CodeUnavailable, "the model service refuses the key from %s", origin).WithHint("replace it by one that is valid")
+			return thole.Errorf(thole.CodeForbidden, "the key from %s: %w", origin, provider.ErrNeedsLogin).WithHint("replace it by one that is valid")
 		}
 		last = key
 		k.set(h, key)

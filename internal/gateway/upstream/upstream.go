@@ -95,6 +95,9 @@ func (r *Routes) Route(ctx context.Context, c gateway.Claim, route string) (gate
 		}
 		return out, nil
 	}
+	if cli, _ := cliOf(route); cli == c.Provider && len(all) == 0 {
+		return gateway.Route{}, missing(c.Provider)
+	}
 	return gateway.Route{}, errNoRoute(c.Provider, route)
 }
 

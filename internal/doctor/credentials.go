@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/gateway/upstream"
+	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/table"
+)
+
+// Kept are the providers that the vault has an item for, with the item's state; nil
+// where nobody could be asked.
+type Kept map[string]string
+
+// Credentials says in a line for each agent which services its turns reach and where the
+// credential is from, or the error that a turn would end with. No value is read but to
+// see whether there is one.
+func Credentials(ctx context.Context, cfg *config.Config, kept Kept) map[string]Credential {
+	home, _ := os.UserHomeDir()
+	out := map[string]Credential{}
+	routes, err := upstream.New(upstream.Config{
+		Entries: cfg.Gateway.Upstreams.Entries(),
+		Login:   provider.Login{Home: home, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins},
+	})
+	for _, row := range table.CLIs {
+		if row.Gateway.Route == "" {
+			continue
+		}
+		c := Credential{Err: err}
+		if err == nil {
+			c = credential(ctx, routes, row.Name, cfg.Providers.HandInLogins, kept)
+		}
+		out[row.Name] = c
+	}
+	return out
+}
+
+// Credential is what one agent's turns run on.
+type Credential struct {
+	Found string
+	Err   error
+}
+
+func credential(ctx context.Context, routes *upstream.Routes, name string, handIn []string, kept Kept) Credential {
+	if slices.Contains(handIn, name) {
+		return Credential{Found: "its login is handed in (providers.hand_in_logins)"}
+	}
+	var lines []string
+	for p, state := range kept {
+		if upstream.Serves(name, p) {
+			lines = append(lines, "vault item for "+p+", "+state)
+		}
+	}
+	slices.Sort(lines)
+	found, err := routes.Describe(ctx, thole.DefaultOwner, name)
+	for _, f := range found {
+		lines = append(lines, f.Host+": "+f.Origin)
+	}
+	if len(lines) == 0 {
+		return Credential{Err: err}
+	}
+	return Credential{Found: strings.Join(lines, "; ")}
+}
+
+// CheckCredentials are the doctor's findings about them.
+func CheckCredentials(ctx context.Context, cfg *config.Config, kept Kept) (out []Finding) {
+	all := Credentials(ctx, cfg, kept)
+	for _, row := range table.CLIs {
+		c, ok := all[row.Name]
+		if !ok {
+			continue
+		}
+		f := Finding{Part: "credential " + row.Name, OK: c.Err == nil, Found: c.Found, Disables: "turns of " + row.Name}
+		if c.Err != nil {
+			f.Problem, f.Fix = c.Err.Error(), thole.HintOf(c.Err)
+		}
+		out = append(out, f)
+	}
+	return out
+}

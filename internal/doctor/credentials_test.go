@@ -1,0 +1,68 @@
+package doctor
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/provider/table"
+)
+
+// Each agent's credential is found where turns find it and said without its value; one
+// that is missing says what to do, and one of the vault counts.
+func TestCredentials(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, row := range table.CLIs {
+		for _, name := range append(row.Login.Env, row.Login.Variable, "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY") {
+			if name != "" {
+				t.Setenv(name, "")
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".claude/.credentials.json"), []byte(`{"claudeAiOauth":{"accessToken":"canary","refreshToken":"canary","expiresAt":1}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	finding := func(kept Kept, part string) Finding {
+		t.Helper()
+		all := CheckCredentials(t.Context(), &cfg, kept)
+		if text, _ := json.Marshal(all); strings.Contains(string(text), "canary") {
+			t.Errorf("a value is shown: %s", text)
+		}
+		for _, f := range all {
+			if f.Part == "credential "+part {
+				return f
+			}
+		}
+		t.Fatalf("nothing is said of %s", part)
+		return Finding{}
+	}
+	if f := finding(nil, "claude"); !f.OK || !strings.Contains(f.Found, "api.anthropic.com: your login of claude") {
+		t.Errorf("claude: %+v", f)
+	}
+	if f := finding(nil, "codex"); f.OK || !strings.Contains(f.Fix, "log in with codex") || !strings.Contains(f.Fix, "thole secret set") {
+		t.Errorf("codex without a login: %+v", f)
+	}
+	if f := finding(Kept{"openai": "needs_login"}, "codex"); !f.OK || !strings.Contains(f.Found, "needs_login") {
+		t.Errorf("codex with an item of the vault: %+v", f)
+	}
+	t.Setenv("OPENAI_API_KEY", "canary")
+	if f := finding(nil, "codex"); !f.OK || !strings.Contains(f.Found, "variable OPENAI_API_KEY") {
+		t.Errorf("codex with a variable: %+v", f)
+	}
+	cfg.Gateway.Upstreams = config.Upstreams{{Name: "acme", Dialect: "anthropic", BaseURL: "https://llm.example.com/v1", Key: "env:ACME"}}
+	if f := finding(nil, "claude"); !strings.Contains(f.Found, "llm.example.com: gateway.upstreams acme, env:ACME") {
+		t.Errorf("claude with an upstream: %+v", f)
+	}
+	cfg.Providers.HandInLogins = []string{"claude"}
+	if f := finding(nil, "claude"); !strings.Contains(f.Found, "hand_in_logins") {
+		t.Errorf("claude with its login handed in: %+v", f)
+	}
+}
