@@ -21,9 +21,6 @@ const (
 	settleTime = 30 * time.Second
 )
 
-// codeBudget is the class of a Ledger's error when a budget is spent.
-const codeBudget thole.Code = "budget_exceeded"
-
 // Gateway answers the requests of agent CLIs. It is safe for concurrent use.
 type Gateway struct {
 	c         Config
@@ -113,7 +110,7 @@ func refuseFor(err error, what string) *refusal {
 		}
 	}
 	switch thole.CodeOf(err) {
-	case codeBudget:
+	case thole.CodeBudgetExceeded:
 		return refuse(overBudget, "%s", text)
 	case thole.CodeNotFound:
 		return refuse(notFound, "%s", text)
