@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/gateway"
@@ -33,6 +34,18 @@ func (r *Routes) Describe(ctx context.Context, who thole.Owner, providerName str
 		return nil, missing(providerName)
 	}
 	return out, nil
+}
+
+// Unserved lists the model providers that the user of this machine has a key for and no
+// route, by the CLI's names of them.
+func (r *Routes) Unserved(ctx context.Context, providerName string) []string {
+	all, _, err := r.ways(ctx, gateway.Claim{Owner: thole.DefaultOwner, Provider: providerName})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(r.user().Unserved(ctx, providerName), func(name string) bool {
+		return slices.ContainsFunc(all, func(w way) bool { return w.info.Provider == name })
+	})
 }
 
 // Serves reports whether an item of the vault for a provider is of use to a CLI.

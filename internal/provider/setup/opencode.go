@@ -212,3 +212,21 @@ func list(v any) (out []string) {
 	}
 	return out
 }
+
+// Unserved are the model providers that the user has a key for and that no service of the
+// gateway's dialects serves, by the CLI's names of them.
+func (u User) Unserved(ctx context.Context, cli string) (out []string) {
+	if cli != opencode || slices.Contains(u.Own.HandIn, cli) {
+		return nil
+	}
+	keys, _ := u.Own.Entries(ctx, cli, u.Own.Own(cli)) // what cannot be read fails elsewhere
+	for _, name := range sortedKeys(keys) {
+		if !Known(name) && name != zen.Name {
+			out = append(out, name)
+		}
+	}
+	if (u.getenv("GEMINI_API_KEY") != "" || u.getenv("GOOGLE_GENERATIVE_AI_API_KEY") != "") && !slices.Contains(out, "google") {
+		out = append(out, "google")
+	}
+	return out
+}
