@@ -117,7 +117,7 @@ func newThreadShow(env *Env) *cobra.Command {
 						putln(w, "the files of the last turn are not saved:", files.Unsaved)
 					}
 					if files.Waits != "" {
-						putln(w, "syncs and restores wait:", files.Waits)
+						putln(w, "waiting:", files.Waits)
 					}
 					printCalls(w, recorded)
 					for _, q := range queue {

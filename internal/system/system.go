@@ -26,6 +26,7 @@ import (
 	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/service"
@@ -123,7 +124,10 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
-	secrets := newVault(cfg, db)
+	secrets, err := newVault(cfg, db)
+	if err != nil {
+		return nil, err
+	}
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
@@ -161,14 +165,14 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
+	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
 		Calls:  records, Recording: cfg.Gateway.Record, Log: log})
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +183,12 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = startAll(results.sweep, books.reconcile)
+	s.sweep = func(ctx context.Context) error {
+		if err := provider.SweepLoginRooms(filepath.Join(cfg.Home, config.LoginRooms)); err != nil {
+			log.Warn("what a login left could not be removed", "err", err)
+		}
+		return startAll(results.sweep, books.reconcile)(ctx)
+	}
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))

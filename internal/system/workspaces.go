@@ -23,6 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/objects/s3"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/apart"
 	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
@@ -39,9 +40,16 @@ func (s *System) openFiles(cfg *config.Config, db *store.DB, log *slog.Logger) (
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
 	s.closes(func() error { client.CloseIdleConnections(); return nil })
-	manager := manager.New(manager.Config{Rows: db.Workspaces(), Objects: at, Manifests: manifests, Client: client, Log: log})
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	manager := manager.New(manager.Config{Rows: db.Workspaces(), Objects: at, Manifests: manifests, Client: client, Apart: apart.Processes{Self: self}, Log: log})
 	return depot.New(depot.Config{Manager: manager, Rows: db.Workspaces(), Objects: at, Check: check, Log: log}), nil
 }
+
+// ServeFiles is the process that reads what a stopped executor left.
+func ServeFiles(ctx context.Context, dir string) error { return apart.Serve(ctx, dir) }
 
 // manifests is where runtime manifests come from: the file the configuration
 // names, or built in.

@@ -3,6 +3,7 @@ package tholetest
 import (
 	"context"
 	"net/http/httptest"
+	"path/filepath"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -13,6 +14,8 @@ import (
 	"github.com/tholehq/thole/internal/price"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/vault"
+	"github.com/tholehq/thole/internal/vault/keyfile"
 )
 
 // Site is the HTTP server on a kit's threads.
@@ -39,6 +42,7 @@ func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 		Threads: k.Threads, Index: k.db.Index(), Keys: k.db.Idempotency(), Sessions: s.Sessions, Version: "test",
 		Spend:   spend.New(spend.Config{Budgets: k.db.Budgets(), Usage: k.db.Index().Usage, Prices: price.Default, Thread: k.Threads.Get, Now: time.Now, NewID: thole.NewID[string]}),
 		Cookies: s.Cookies, Guard: guard.New(guard.Config{}),
+		Vault:     vault.New(vault.Config{Store: k.db.Vault(), Keys: keyfile.File{Path: filepath.Join(k.Home, "vault.key")}}),
 		Providers: func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },
 	}
 	for _, c := range change {

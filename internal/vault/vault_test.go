@@ -372,8 +372,8 @@ func TestSecretsDoNotPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "s", s, "in", struct{ S vault.Secret }{s})
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "s", s, "in", struct{ s vault.Secret }{s})
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "err", s, "thread", struct{ S vault.Secret }{s})
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "err", s, "thread", struct{ s vault.Secret }{s})
 	encoded, _ := json.Marshal(map[string]any{"s": s, "list": []vault.Secret{s}})
 	hidden := struct {
 		s vault.Secret

@@ -31,6 +31,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 // Method answers one of the delivery methods of internal/daemon/wire.
@@ -68,6 +69,8 @@ type Config struct {
 	Previews *preview.Previews
 	// Spend answers what was used, and manages budgets.
 	Spend *spend.Service
+	// Vault keeps secrets; nil: none are kept.
+	Vault *vault.Vault
 	// Metrics answers /metrics; nil: nothing.
 	Metrics http.Handler
 	// UI is the built web UI; nil: a page that says there is none.
@@ -118,6 +121,7 @@ func New(cfg Config) (*Server, error) {
 	s.deliveryRoutes()
 	s.machineRoutes()
 	s.spendRoutes()
+	s.vaultRoutes()
 	s.eventRoutes()
 	s.chatRoutes()
 	return s, nil

@@ -1,4 +1,6 @@
-package lab
+// Package opengate is a model gateway for executors without an owner, in which every
+// token counts.
+package opengate
 
 import (
 	"io"
@@ -15,9 +17,9 @@ import (
 	"github.com/tholehq/thole/internal/gateway"
 )
 
-// Gateway serves a socket in dir that executors take for the model gateway: whatever
+// Serve serves a socket in dir that executors take for the model gateway: whatever
 // route an agent asks for is the model at a URL, and every token counts.
-func Gateway(t testing.TB, dir, model string) (socket string) {
+func Serve(t testing.TB, dir, model string) (socket string) {
 	t.Helper()
 	to, err := url.Parse(model + "/")
 	if err != nil {
