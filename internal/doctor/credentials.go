@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 
@@ -20,20 +19,16 @@ type Kept map[string]string
 // Credentials says in a line for each agent which services its turns reach and where the
 // credential is from, or the error that a turn would end with. No value is read but to
 // see whether there is one.
-func Credentials(ctx context.Context, cfg *config.Config, kept Kept) map[string]Credential {
-	home, _ := os.UserHomeDir()
+func Credentials(ctx context.Context, cfg *config.Config, l provider.Login, kept Kept) map[string]Credential {
 	out := map[string]Credential{}
-	routes, err := upstream.New(upstream.Config{
-		Entries: cfg.Gateway.Upstreams.Entries(),
-		Login:   provider.Login{Home: home, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins},
-	})
+	routes, err := upstream.New(upstream.Config{Entries: cfg.Gateway.Upstreams.Entries(), Login: l})
 	for _, row := range table.CLIs {
 		if row.Gateway.Route == "" {
 			continue
 		}
 		c := Credential{Err: err}
 		if err == nil {
-			c = credential(ctx, routes, row.Name, cfg.Providers.HandInLogins, kept)
+			c = credential(ctx, routes, row.Name, l.HandIn, kept)
 		}
 		out[row.Name] = c
 	}
@@ -68,8 +63,8 @@ func credential(ctx context.Context, routes *upstream.Routes, name string, handI
 }
 
 // CheckCredentials are the doctor's findings about them.
-func CheckCredentials(ctx context.Context, cfg *config.Config, kept Kept) (out []Finding) {
-	all := Credentials(ctx, cfg, kept)
+func CheckCredentials(ctx context.Context, cfg *config.Config, l provider.Login, kept Kept) (out []Finding) {
+	all := Credentials(ctx, cfg, l, kept)
 	for _, row := range table.CLIs {
 		c, ok := all[row.Name]
 		if !ok {

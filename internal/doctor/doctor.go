@@ -55,8 +55,9 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
 	out = append(out, checkAgents(ctx, cfg.Agents)...)
 	userHome, _ := os.UserHomeDir()
-	out = append(out, CheckCredentials(ctx, cfg.Config, cfg.Kept)...)
-	out = append(out, checkLogins(cfg.Home, provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins})...)
+	logins := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins}
+	out = append(out, CheckCredentials(ctx, cfg.Config, logins, cfg.Kept)...)
+	out = append(out, checkLogins(cfg.Home, logins)...)
 	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 

@@ -104,8 +104,7 @@ func (r *LoginRoom) Command(ctx context.Context, providerName, binary string, ar
 	return cmd, nil
 }
 
-// Login reads the login file that the CLI left. The file is the CLI's own, but what ran
-// in the room is not trusted to have left one: links are not followed.
+// Login reads the login file that the CLI left: a file of the room and of no other place.
 func (r *LoginRoom) Login(providerName string) ([]byte, error) {
 	path := LoginFile(providerName)
 	root, err := os.OpenRoot(r.dir)
@@ -113,7 +112,12 @@ func (r *LoginRoom) Login(providerName string) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	f, err := root.Open(path)
+	f, err := root.OpenFile(filepath.FromSlash(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		if st, stat := f.Stat(); stat != nil || !st.Mode().IsRegular() {
+			err = errors.Join(fs.ErrInvalid, f.Close())
+		}
+	}
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "%s left no login at ~/%s", providerName, path).WithHint("go through its login to the end; or set what it printed with: thole secret set %s --provider %s", providerName, providerName)
 	}

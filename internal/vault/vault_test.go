@@ -97,6 +97,8 @@ func TestLife(t *testing.T) {
 		g.refuses(thole.CodeConflict, err)
 		_, err = g.MarkNeedsLogin(ctx, i.ID, i.ETag)
 		g.refuses(thole.CodeConflict, err)
+		// A use of what was replaced meanwhile is not recorded; Open reads again.
+		g.refuses(thole.CodeConflict, g.db.Vault().UseItemIf(ctx, i.ID, i.ETag, vault.Use{Purpose: "late"}))
 		g.opens(i.ID, "two")
 
 		// A refused login is not opened until a person sets another.

@@ -1,4 +1,4 @@
-package upstream
+package setup
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -23,54 +22,54 @@ const opencode = "opencode"
 // programs of this machine.
 var chosen = []string{"model", "small_model", "disabled_providers", "enabled_providers"}
 
-// ownOpencode is what opencode would do as the user runs it: the model providers of its
+// opencode is what opencode would do as the user runs it: the model providers of its
 // settings, those that its login or the environment has a key for, and opencode's own
 // without one.
-func (r *Routes) ownOpencode(ctx context.Context) (all []way, own map[string]any, err error) {
-	providers, own, err := r.opencodeSettings()
+func (u User) opencode(ctx context.Context) (all []Way, own map[string]any, err error) {
+	providers, own, err := u.opencodeSettings()
 	if err != nil {
 		return nil, nil, err
 	}
-	keys, err := r.cfg.Login.Entries(ctx, opencode, r.cfg.Login.Own(opencode))
+	keys, err := u.Own.Entries(ctx, opencode, u.Own.Own(opencode))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	keyOf := func(s service) (key, origin string) {
-		if key = keys[s.name]; key != "" {
-			return key, "your login of opencode, " + s.name
+	keyOf := func(s Service) (key, origin string) {
+		if key = keys[s.Name]; key != "" {
+			return key, "your login of opencode, " + s.Name
 		}
-		return r.getenv(s.variable), "variable " + s.variable
+		return u.getenv(s.variable), "variable " + s.variable
 	}
 	for _, id := range sortedKeys(providers) {
-		if w, ok, err := r.opencodeProvider(id, object(providers, id), keyOf); err != nil {
+		if w, ok, err := u.opencodeProvider(id, object(providers, id), keyOf); err != nil {
 			return nil, nil, err
 		} else if ok {
 			all = append(all, w)
 		}
 	}
 	for _, s := range append(slices.Clone(services), zen) {
-		if providers[s.name] != nil {
+		if providers[s.Name] != nil {
 			continue
 		}
 		if key, origin := keyOf(s); key != "" {
-			all = append(all, keyWay(opencode, s, origin, constant(key)))
+			all = append(all, Key(opencode, s, origin, Constant(key)))
 		} else if s == zen {
-			w := keyWay(opencode, s, "no key: models that need none", constant("public"))
-			w.info.Keyless = true
+			w := Key(opencode, s, "no key: models that need none", Constant("public"))
+			w.Info.Keyless = true
 			all = append(all, w)
 		}
 	}
 	off, _ := own["disabled_providers"].([]any)
-	all = slices.DeleteFunc(all, func(w way) bool { return slices.Contains(off, any(w.info.Provider)) })
+	all = slices.DeleteFunc(all, func(w Way) bool { return slices.Contains(off, any(w.Info.Provider)) })
 	return all, own, nil
 }
 
 // opencodeSettings are the model providers of opencode's settings and what else a
 // session learns of them.
-func (r *Routes) opencodeSettings() (providers, own map[string]any, err error) {
+func (u User) opencodeSettings() (providers, own map[string]any, err error) {
 	providers, own = map[string]any{}, map[string]any{}
-	dir := filepath.Join(cmp.Or(r.getenv("XDG_CONFIG_HOME"), filepath.Join(r.cfg.Login.Home, ".config")), opencode)
-	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "opencode.json"), r.getenv("OPENCODE_CONFIG")} {
+	dir := filepath.Join(cmp.Or(u.getenv("XDG_CONFIG_HOME"), filepath.Join(u.Own.Home, ".config")), opencode)
+	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "opencode.json"), u.getenv("OPENCODE_CONFIG")} {
 		if path == "" {
 			continue
 		}
@@ -85,7 +84,7 @@ func (r *Routes) opencodeSettings() (providers, own map[string]any, err error) {
 			}
 		}
 	}
-	if content := r.getenv("OPENCODE_CONFIG_CONTENT"); content != "" {
+	if content := u.getenv("OPENCODE_CONFIG_CONTENT"); content != "" {
 		// A person handed it to the server for its agents, so all of it counts.
 		handed := map[string]any{}
 		if err := strictjson.Unmarshal([]byte(content), &handed); err != nil {
@@ -99,58 +98,58 @@ func (r *Routes) opencodeSettings() (providers, own map[string]any, err error) {
 }
 
 // speaks are the dialects of the SDKs that a gateway can stand before.
-var speaks = map[string]gateway.Dialect{"@ai-sdk/anthropic": gateway.Anthropic, "@ai-sdk/openai": gateway.Responses, "@ai-sdk/openai-compatible": gateway.Chat}
+var speaks = map[string]Dialect{"@ai-sdk/anthropic": Anthropic, "@ai-sdk/openai": Responses, "@ai-sdk/openai-compatible": Chat}
 
 // opencodeProvider is a model provider of the settings. One that only opencode itself
 // can reach is left out.
-func (r *Routes) opencodeProvider(id string, p map[string]any, keyOf func(service) (string, string)) (w way, ok bool, err error) {
+func (u User) opencodeProvider(id string, p map[string]any, keyOf func(Service) (string, string)) (w Way, ok bool, err error) {
 	s, known := serviceOf(id)
-	if id == zen.name {
+	if id == zen.Name {
 		s, known = zen, true
 	}
 	options := object(p, "options")
 	if !known {
-		s = service{name: id, dialect: gateway.Chat}
+		s = Service{Name: id, Dialect: Chat}
 	}
 	if npm := text(p, "npm"); npm != "" {
-		if s.dialect, ok = speaks[npm]; !ok {
-			return way{}, false, nil
+		if s.Dialect, ok = speaks[npm]; !ok {
+			return Way{}, false, nil
 		}
 	}
-	base := cmp.Or(r.expand(text(options, "baseURL")), r.expand(text(p, "api")), s.base)
-	if base == "" || !entryName.MatchString(id) {
-		return way{}, false, nil
+	base := cmp.Or(u.expand(text(options, "baseURL")), u.expand(text(p, "api")), s.base)
+	if base == "" || !idForm.MatchString(id) {
+		return Way{}, false, nil
 	}
 	if s.base == "" {
 		s.base = base
 	}
-	if _, good := parseBase(base); !good {
-		return way{}, false, thole.Errorf(thole.CodeInvalid, "invalid base URL of opencode's model provider %s", id)
+	if _, good := ParseBase(base); !good {
+		return Way{}, false, thole.Errorf(thole.CodeInvalid, "invalid base URL of opencode's model provider %s", id)
 	}
-	key, origin := r.expand(text(options, "apiKey")), "opencode's settings, "+id
+	key, origin := u.expand(text(options, "apiKey")), "opencode's settings, "+id
 	if key == "" {
 		if key, origin = keyOf(s); key == "" {
 			for _, name := range list(p["env"]) {
-				key, origin = cmp.Or(key, r.getenv(name)), "variable "+name
+				key, origin = cmp.Or(key, u.getenv(name)), "variable "+name
 			}
 		}
 	}
 	if key == "" {
 		if text(options, "baseURL") == "" && text(p, "api") == "" {
-			return way{}, false, nil // only settings of a service that the user has no key for
+			return Way{}, false, nil // only settings of a service that the user has no key for
 		}
 		w = newWay(opencode, s, "opencode's settings, "+id+", no key", func(context.Context, http.Header, bool) error { return nil })
 	} else {
-		w = keyWay(opencode, s, origin, constant(key))
+		w = Key(opencode, s, origin, Constant(key))
 	}
 	extra := http.Header{}
-	headers(extra, object(options, "headers"), r.expand)
-	w.upstreams[0].Sign = withHeaders(w.upstreams[0].Sign, extra)
-	w.info.Settings = shown(p)
-	if !known {
-		w.upstreams[0].Name = id
+	headers(extra, object(options, "headers"), u.expand)
+	w.Sign = withHeaders(w.Sign, extra)
+	w.Info.Settings = shown(p)
+	if w, err = w.at(base); !known {
+		w.Name = id
 	}
-	return w, true, w.at(base)
+	return w, true, err
 }
 
 // shown is what a session learns of a model provider: nothing that says where it is or
@@ -180,20 +179,23 @@ func shown(p map[string]any) map[string]any {
 	return out
 }
 
+// idForm is what a name of a model provider may be as a part of a route.
+var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
 var reference = regexp.MustCompile(`\{(env|file):([^}]+)\}`)
 
 // expand replaces the references of opencode's settings by what they refer to.
-func (r *Routes) expand(s string) string {
+func (u User) expand(s string) string {
 	return reference.ReplaceAllStringFunc(s, func(ref string) string {
 		m := reference.FindStringSubmatch(ref)
 		if m[1] == "env" {
-			return r.getenv(m[2])
+			return u.getenv(m[2])
 		}
 		path := m[2]
 		if rest, home := strings.CutPrefix(path, "~/"); home {
-			path = filepath.Join(r.cfg.Login.Home, rest)
+			path = filepath.Join(u.Own.Home, rest)
 		}
-		data, err := readBounded(path, maxKey)
+		data, err := Read(path, MaxKey)
 		if err != nil {
 			return ""
 		}

@@ -1,4 +1,4 @@
-package upstream
+package setup
 
 import (
 	"context"
@@ -8,42 +8,41 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// sign sets the credential of one call. gateway.Upstream says what refused means.
+// sign is Way.Sign.
 type sign = func(ctx context.Context, h http.Header, refused bool) error
 
-// header is how a service wants a credential.
-type header string
+// Header is how a service wants a credential.
+type Header string
 
 const (
-	bearer header = "bearer"    // Authorization: Bearer
-	apiKey header = "x-api-key" // X-Api-Key
+	Bearer Header = "bearer"    // Authorization: Bearer
+	APIKey Header = "x-api-key" // X-Api-Key
 )
 
-// headerOf is how the services of a dialect want a key.
-func headerOf(d gateway.Dialect) header {
-	if d == gateway.Anthropic {
-		return apiKey
+// HeaderOf is how the services of a dialect want a key.
+func HeaderOf(d Dialect) Header {
+	if d == Anthropic {
+		return APIKey
 	}
-	return bearer
+	return Bearer
 }
 
-func (k header) set(h http.Header, value string) {
+func (k Header) set(h http.Header, value string) {
 	h.Del("Authorization")
 	h.Del("X-Api-Key")
-	if k == apiKey {
+	if k == APIKey {
 		h.Set("X-Api-Key", value)
 	} else {
 		h.Set("Authorization", "Bearer "+value)
 	}
 }
 
-// signKey signs with a key that get returns anew for each call: whoever replaces it need
-// not restart anything. origin says where the key is from.
-func signKey(k header, origin string, get func(context.Context) (string, error)) sign {
+// SignKey signs with a key that get returns for each call, so that a key can be replaced
+// without a restart. origin says where the key is from.
+func SignKey(k Header, origin string, get func(context.Context) (string, error)) sign {
 	last := ""
 	return func(ctx context.Context, h http.Header, refused bool) error {
 		key, err := get(ctx)
@@ -62,7 +61,8 @@ func signKey(k header, origin string, get func(context.Context) (string, error))
 	}
 }
 
-func constant(key string) func(context.Context) (string, error) {
+// Constant returns a key that was read already.
+func Constant(key string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return key, nil }
 }
 
@@ -89,7 +89,7 @@ const oauthBeta = "oauth-2025-04-20"
 
 // signOAuth signs as Claude Code does with an access token.
 func signOAuth(h http.Header, token string) {
-	bearer.set(h, token)
+	Bearer.set(h, token)
 	all := strings.Join(h.Values("Anthropic-Beta"), ",")
 	for _, name := range strings.Split(all, ",") {
 		if strings.TrimSpace(name) == oauthBeta {
@@ -99,8 +99,7 @@ func signOAuth(h http.Header, token string) {
 	h.Set("Anthropic-Beta", strings.TrimPrefix(all+","+oauthBeta, ","))
 }
 
-// signLogin signs with a login of a CLI and renews it where it must. needsLogin is told
-// when only a person can help.
+// signLogin signs with a login of a CLI and renews it where it must.
 func signLogin(l provider.Login, cli string, at provider.Kept, needsLogin func(context.Context)) sign {
 	last := ""
 	return func(ctx context.Context, h http.Header, refused bool) error {
@@ -119,11 +118,11 @@ func signLogin(l provider.Login, cli string, at provider.Kept, needsLogin func(c
 		service := ofCLI[cli]
 		switch {
 		case c.Key:
-			headerOf(service.dialect).set(h, c.Token)
-		case service.dialect == gateway.Anthropic:
+			HeaderOf(service.Dialect).set(h, c.Token)
+		case service.Dialect == Anthropic:
 			signOAuth(h, c.Token)
 		default:
-			bearer.set(h, c.Token)
+			Bearer.set(h, c.Token)
 			if c.Account != "" {
 				h.Set("ChatGPT-Account-ID", c.Account)
 			}
