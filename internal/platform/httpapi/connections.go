@@ -21,10 +21,10 @@ type connection struct {
 }
 
 func (s *Server) connectionRoutes() {
-	if s.cfg.Connections == nil {
-		return
-	}
 	op(s, "GET", "/connections", "How agents reach their models: which credential is used and where it is from", 200, func(ctx context.Context, _ *struct{}) (*body[list[connection]], error) {
+		if s.cfg.Connections == nil {
+			return nil, thole.Errorf(thole.CodeUnsupported, "no models are reached from here")
+		}
 		if s.cfg.Settle != nil {
 			s.cfg.Settle()
 		}

@@ -69,7 +69,7 @@ type Config struct {
 	Previews *preview.Previews
 	// Vault keeps secrets; nil: none are kept.
 	Vault *vault.Vault
-	// Connections says how agents reach their models.
+	// Connections says how agents reach their models; nil: nobody knows.
 	Connections Connections
 	// Spend answers what was used, and manages budgets.
 	Spend *spend.Service

@@ -30,14 +30,14 @@ test("an agent is connected, tested and disconnected, and the key is never shown
   await expect(page).toHaveURL(/\/me\/connections$/);
   const agents = page.getByRole("region", { name: "Agents" });
   const codex = agents.getByRole("listitem").filter({ hasText: "Codex" });
-  await expect(codex.getByText("from the machine")).toBeVisible();
+  await expect(codex.getByText("demo: the scripted model of --demo")).toBeVisible();
   await codex.getByRole("button", { name: "Connect" }).click();
   await codex.getByLabel("API key").last().fill(key);
   await desk.accessible();
   await codex.getByRole("button", { name: "Save" }).click();
-  await expect(codex.getByText("active", { exact: true })).toBeVisible();
-  await expect(codex.getByText(/Uses “codex” from the vault \(yours\)/)).toBeVisible();
+  await expect(codex.getByRole("button", { name: "Replace" })).toBeVisible();
   const secrets = page.getByRole("region", { name: "Secrets" });
+  await expect(secrets.getByText("active", { exact: true })).toBeVisible();
   await expect(secrets.getByText("never used")).toBeVisible();
   await secrets.getByRole("button", { name: "Test" }).click();
   await expect(secrets.getByText(/last used/)).toBeVisible();
@@ -50,7 +50,7 @@ test("an agent is connected, tested and disconnected, and the key is never shown
   await secrets.getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("dialog", { name: "Revoke this secret?" }).getByRole("button", { name: "Revoke" }).click();
   await expect(page.getByText("No secrets yet.")).toBeVisible();
-  await expect(codex.getByText("from the machine")).toBeVisible();
+  await expect(codex.getByRole("button", { name: "Connect" })).toBeVisible();
   expect(answers.length).toBeGreaterThan(5);
   expect(answers.filter((it) => it.includes(key))).toEqual([]);
 });
@@ -73,7 +73,7 @@ test("who did not log in by a link just now proves it again before a secret is s
   await expect(claude.getByRole("alert")).toContainText("used or is too old");
   await claude.getByLabel("Code or link of a new login").fill(thole.loginLink());
   await claude.getByRole("button", { name: "Save" }).click();
-  await expect(claude.getByText("active", { exact: true })).toBeVisible();
+  await expect(claude.getByRole("button", { name: "Replace" })).toBeVisible();
   thole.cli("secret", "rm", "claude");
   await context.close();
 });

@@ -419,6 +419,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How agents reach their models: which credential is used and where it is from */
+        get: operations["get-connections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -1509,6 +1526,15 @@ export interface components {
             output_dropped?: number;
             user?: boolean;
         };
+        Connection: {
+            hint?: string;
+            /** @description why it reaches none */
+            problem?: string;
+            provider: string;
+            /** @description what counts, the first for each model service */
+            sources: components["schemas"]["UpstreamSource"][];
+            title: string;
+        };
         EndEvent: {
             /** @enum {string} */
             reason: "shutdown" | "logout" | "deleted";
@@ -1716,6 +1742,13 @@ export interface components {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["VaultChangeView"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListConnection: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["Connection"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -2502,6 +2535,15 @@ export interface components {
             /** Format: date-time */
             started_at?: string;
             state?: string;
+        };
+        UpstreamSource: {
+            host?: string;
+            /** @description the secret of the vault that it is */
+            item_id?: string;
+            /** @description in words: a setting, a secret, a variable, a login */
+            origin: string;
+            /** @description the model service */
+            upstream: string;
         };
         Usage: {
             /** Format: int64 */
@@ -4216,6 +4258,37 @@ export interface operations {
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
             412: components["responses"]["Problem412"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListConnection"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];

@@ -1,9 +1,8 @@
 import { useState } from "react";
 import { post, request } from "../api/http";
-import type { Provider, SecretItem, SecretItems, SecretTested } from "../api/types";
+import type { Connection, Connections as ConnectionList, SecretItem, SecretItems, SecretTested } from "../api/types";
 import { maybe, t } from "../i18n";
 import { login } from "../state/account";
-import { providers } from "../state/providers";
 import { useStore } from "../state/store";
 import { Badge, Button, Notice } from "../ui/controls";
 import { Confirm } from "../ui/dialog";
@@ -12,25 +11,20 @@ import { say, succeeded, tried } from "../ui/toast";
 import { Connect } from "./connect";
 import { Failed, Page, Section, useLoad } from "./page";
 
-/** nearest is the order in which the server looks for a credential. */
-const nearest = ["user", "project", "app", "platform"];
-
-/** credentialOf is the secret that an agent's model calls are paid with: the nearest one that is not revoked. */
-export function credentialOf(items: SecretItem[], agent: string): SecretItem | undefined {
-  return items
-    .filter((it) => it.kind === "provider_auth" && it.provider === agent && it.state !== "revoked")
-    .toSorted((a, b) => nearest.indexOf(a.owner) - nearest.indexOf(b.owner))[0];
-}
-
 /** Connections shows which login each agent uses and manages the secrets they need. Values go in and never come out. */
 export default function Connections() {
-  const agents = useStore(providers)?.items ?? [];
+  const agents = useLoad<ConnectionList>("/connections");
   const mayChange = useStore(login, (it) => it.state === "in" && it.account.scope === "admin");
   const secrets = useLoad<SecretItems>("/vault/items");
   const items = secrets.value?.items ?? [];
+  const problem = secrets.problem ?? agents.problem;
+  const reload = () => {
+    secrets.reload();
+    agents.reload();
+  };
   return (
     <Page title={t("connections.title")} about={t("connections.about")}>
-      {secrets.problem && <Failed problem={secrets.problem} reload={secrets.reload} />}
+      {problem && <Failed problem={problem} reload={reload} />}
       {secrets.value?.locked && (
         <div className="mb-6">
           <Notice tone="warn" title={secrets.value.locked}>
@@ -47,11 +41,9 @@ export default function Connections() {
         <>
           <Section title={t("connections.agents")}>
             <ul className="divide-y divide-line rounded-xl border border-line bg-surface">
-              {agents
-                .filter((it) => it.name !== "test")
-                .map((it) => (
-                  <Agent key={it.name} agent={it} item={credentialOf(items, it.name)} mayChange={mayChange && !secrets.value?.locked} onChange={secrets.reload} />
-                ))}
+              {agents.value?.items.map((it) => (
+                <Agent key={it.provider} agent={it} items={items} mayChange={mayChange && !secrets.value?.locked} onChange={reload} />
+              ))}
             </ul>
           </Section>
           <Section title={t("connections.secrets")}>
@@ -60,7 +52,7 @@ export default function Connections() {
             ) : (
               <ul className="divide-y divide-line rounded-xl border border-line bg-surface">
                 {items.map((it) => (
-                  <Secret key={it.id} item={it} mayChange={mayChange} onChange={secrets.reload} />
+                  <Secret key={it.id} item={it} mayChange={mayChange} onChange={reload} />
                 ))}
               </ul>
             )}
@@ -71,31 +63,41 @@ export default function Connections() {
   );
 }
 
-function Agent({ agent, item, mayChange, onChange }: { agent: Provider; item?: SecretItem; mayChange: boolean; onChange: () => void }) {
+function Agent({ agent, items, mayChange, onChange }: { agent: Connection; items: SecretItem[]; mayChange: boolean; onChange: () => void }) {
   const [open, setOpen] = useState(false);
-  const title = agent.title || agent.name;
+  const title = agent.title || agent.provider;
+  const own = items.find((it) => it.owner === "user" && it.kind === "provider_auth" && it.provider === agent.provider && it.state !== "revoked");
   return (
     <li className="px-3.5 py-3">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <div className="min-w-0 flex-1 basis-52">
           <p className="font-medium">{title}</p>
-          <p className="text-[12.5px] text-muted wrap-anywhere">
-            {item ? t("connections.uses", { name: item.name, owner: maybe("owner", item.owner) }) : t("connections.machine")}
-          </p>
-          {!agent.available && agent.problem && <p className="text-[12.5px] text-warn wrap-anywhere">{agent.problem}</p>}
+          <ul className="text-[12.5px] text-muted wrap-anywhere">
+            {agent.sources.map((it) => (
+              <li key={`${it.upstream} ${it.origin}`} className="flex flex-wrap items-center gap-x-2">
+                <span>{t("connections.uses", { service: it.host || it.upstream, origin: it.origin })}</span>
+                {it.item_id && <Status item={items.find((item) => item.id === it.item_id)} />}
+              </li>
+            ))}
+          </ul>
+          {agent.problem && (
+            <p className="text-[12.5px] text-warn wrap-anywhere">
+              {agent.problem}
+              {agent.hint && <span className="block text-muted">{agent.hint}</span>}
+            </p>
+          )}
         </div>
-        <Status item={item} />
         {mayChange && (
           <Button onClick={() => setOpen(!open)} aria-expanded={open}>
-            {item ? t("connections.replace") : t("connections.connect")}
+            {own ? t("connections.replace") : t("connections.connect")}
           </Button>
         )}
       </div>
       {open && (
         <Connect
-          agent={agent.name}
+          agent={agent.provider}
           title={title}
-          item={item?.owner === "user" ? item : undefined}
+          item={own}
           onDone={() => {
             setOpen(false);
             onChange();
@@ -107,7 +109,7 @@ function Agent({ agent, item, mayChange, onChange }: { agent: Provider; item?: S
 }
 
 function Status({ item }: { item?: SecretItem }) {
-  if (!item) return <Badge>{t("connections.unmanaged")}</Badge>;
+  if (!item) return null; // of another owner: not shown, but used
   return <Badge tone={item.state === "active" ? "ok" : "warn"}>{maybe("secret", item.state)}</Badge>;
 }
 
