@@ -136,11 +136,15 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := s.openFiles(cfg, db, log)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	files, err := s.openFiles(cfg, db, self, log)
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, agents, box, log)
+	driver, err := localDriver(cfg, self, agents, box, log)
 	if err != nil {
 		return nil, err
 	}

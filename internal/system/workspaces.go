@@ -28,8 +28,9 @@ import (
 )
 
 // openFiles opens the object store the configuration names. A directory is served
-// to executors on a loopback port of its own, by signed links alone.
-func (s *System) openFiles(cfg *config.Config, db *store.DB, log *slog.Logger) (*depot.Depot, error) {
+// to executors on a loopback port of its own, by signed links alone. self is thole, for
+// processes of its own.
+func (s *System) openFiles(cfg *config.Config, db *store.DB, self string, log *slog.Logger) (*depot.Depot, error) {
 	at, check, err := s.openObjects(cfg, db, log)
 	if err != nil {
 		return nil, err
@@ -40,10 +41,6 @@ func (s *System) openFiles(cfg *config.Config, db *store.DB, log *slog.Logger) (
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
 	s.closes(func() error { client.CloseIdleConnections(); return nil })
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
-	}
 	manager := manager.New(manager.Config{Rows: db.Workspaces(), Objects: at, Manifests: manifests, Client: client, Apart: apart.Processes{Self: self}, Log: log})
 	return depot.New(depot.Config{Manager: manager, Rows: db.Workspaces(), Objects: at, Check: check, Log: log}), nil
 }
