@@ -156,3 +156,16 @@ type Stamp struct {
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
 }
+
+// TurnTime is what a turn waited for, from its start until its files were saved. Its parts
+// add up to the whole: at each moment the turn waited for one of them, and where several
+// were under way, for the first of Human, Tools, Model. Times are whole milliseconds.
+type TurnTime struct {
+	Model    time.Duration // answers of the model
+	Tools    time.Duration // commands, edits and tools of the agent
+	Human    time.Duration // answers of a person
+	Overhead time.Duration // thole and the agent's own program: queue, restore, start, sync
+}
+
+// Whole is the sum of the parts.
+func (t TurnTime) Whole() time.Duration { return t.Model + t.Tools + t.Human + t.Overhead }

@@ -27,6 +27,8 @@ type Changes struct {
 	Order    []thole.MessageID
 	// Settled are turns whose usage is final.
 	Settled []Turn
+	// Spent is what the time of turns that are over was spent on, known so far.
+	Spent map[thole.TurnID]thole.TurnTime
 	// Key is the idempotency key of the turn that this commit starts.
 	Key string
 }

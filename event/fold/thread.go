@@ -57,6 +57,9 @@ type Turn struct {
 	// Unsaved says why the files it ended with are not saved, "" when they are or will
 	// be; only where turns are read.
 	Unsaved string
+	// Spent is what its time was spent on, nil while it is open or where nobody knows; only
+	// where turns are read.
+	Spent   *thole.TurnTime
 	Trace   string
 	Stamp   thole.Stamp
 	Created time.Time

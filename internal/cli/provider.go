@@ -20,7 +20,7 @@ import (
 func newProvider(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "Show the agent CLIs of this machine and try one",
+		Short: "Show the agent CLIs of this machine, try one and log in to one",
 	}
 	cmd.AddCommand(
 		&cobra.Command{
@@ -36,7 +36,7 @@ func newProvider(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				all := credited(infos, doctor.Credentials(cmd.Context(), cfg, env.kept(cmd.Context())))
+				all := credited(infos, doctor.Credentials(cmd.Context(), cfg, ownLogins(cfg), env.kept(cmd.Context())))
 				return env.print(all, func(w io.Writer) { printProviders(w, infos); printCredentials(w, all) })
 			},
 		},
@@ -62,8 +62,15 @@ func newProvider(env *Env) *cobra.Command {
 			},
 		},
 		newProviderTry(env),
+		newProviderLogin(env),
 	)
 	return cmd
+}
+
+// ownLogins are those of the user of this terminal.
+func ownLogins(cfg *config.Config) provider.Login {
+	home, _ := os.UserHomeDir()
+	return provider.Login{Home: home, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins}
 }
 
 // creditedInfo is a provider with what its turns run on, without any value.

@@ -73,6 +73,9 @@ func newThreadShow(env *Env) *cobra.Command {
 	var withCalls bool
 	cmd := &cobra.Command{
 		Use: "show THREAD", Short: "Print a thread's newest turns and what it waits for", Args: cobra.ExactArgs(1),
+		Long: "Prints what was said and done in a thread's newest turns, and for each turn that is over its outcome, what its time\n" +
+			"was spent on and what it used. The parts of the time add up to the whole, from the turn's start until its files were\n" +
+			"saved: waiting for the model, for tools, for a person, and everything else (queue, restore, start of the agent, sync).",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
 				th, err := c.ReadThread(ctx, args[0])
@@ -96,11 +99,16 @@ func newThreadShow(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				var spent executors.TurnsResult
+				if err := env.ask(ctx, executors.MethodTurns, executors.TurnsParams{Thread: thole.ThreadID(args[0]), Limit: limit}, &spent); err != nil {
+					return err
+				}
+				turns := withSpent(page.Data, spent.Turns)
 				var files executors.Saved
 				if err := env.ask(ctx, executors.MethodSaved, executors.SavedParams{Thread: thole.ThreadID(args[0])}, &files); err != nil {
 					return err
 				}
-				all := map[string]any{"thread": th, "turns": page.Data, "asks": asks, "queue": queue, "files": files}
+				all := map[string]any{"thread": th, "turns": turns, "asks": asks, "queue": queue, "files": files}
 				var recorded []turnCalls
 				if withCalls {
 					if recorded, err = env.recordedCalls(ctx, thole.ThreadID(args[0]), page.Data); err != nil {
@@ -110,14 +118,15 @@ func newThreadShow(env *Env) *cobra.Command {
 				}
 				return env.print(all, func(w io.Writer) {
 					putf(w, "thread %s, %s, %s\n", th.ID, th.ModelProvider, statusText(th.Status))
-					for i := len(page.Data) - 1; i >= 0; i-- {
-						printTurn(w, page.Data[i])
+					for i := len(turns) - 1; i >= 0; i-- {
+						printTurn(w, turns[i].Turn)
+						printSpent(w, turns[i])
 					}
 					if files.Unsaved != "" {
 						putln(w, "the files of the last turn are not saved:", files.Unsaved)
 					}
 					if files.Waits != "" {
-						putln(w, "syncs and restores wait:", files.Waits)
+						putln(w, "waiting:", files.Waits)
 					}
 					printCalls(w, recorded)
 					for _, q := range queue {
@@ -153,9 +162,6 @@ func printTurn(w io.Writer, t app.Turn) {
 		case it.Tool != "":
 			putf(w, "# %s (%s)\n", it.Tool, plainStatus(it.Status))
 		}
-	}
-	if t.Status != app.TurnCompleted {
-		putf(w, "turn %s: %s\n", t.ID, plainStatus(t.Status))
 	}
 	if t.Error != nil {
 		putln(w, "error:", t.Error.Message)

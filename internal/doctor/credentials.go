@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 
@@ -20,20 +19,16 @@ type Kept map[string]string
 // Credentials says in a line for each agent which services its turns reach and where the
 // credential is from, or the error that a turn would end with. No value is read but to
 // see whether there is one.
-func Credentials(ctx context.Context, cfg *config.Config, kept Kept) map[string]Credential {
-	home, _ := os.UserHomeDir()
+func Credentials(ctx context.Context, cfg *config.Config, l provider.Login, kept Kept) map[string]Credential {
 	out := map[string]Credential{}
-	routes, err := upstream.New(upstream.Config{
-		Entries: cfg.Gateway.Upstreams.Entries(),
-		Login:   provider.Login{Home: home, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins},
-	})
+	routes, err := upstream.New(upstream.Config{Entries: cfg.Gateway.Upstreams.Entries(), Login: l})
 	for _, row := range table.CLIs {
 		if row.Gateway.Route == "" {
 			continue
 		}
 		c := Credential{Err: err}
 		if err == nil {
-			c = credential(ctx, routes, row.Name, cfg.Providers.HandInLogins, kept)
+			c = credential(ctx, routes, row.Name, l.HandIn, kept)
 		}
 		out[row.Name] = c
 	}
@@ -44,6 +39,8 @@ func Credentials(ctx context.Context, cfg *config.Config, kept Kept) map[string]
 type Credential struct {
 	Found string
 	Err   error
+	// Unserved are model providers that there is a key for and no route.
+	Unserved []string
 }
 
 func credential(ctx context.Context, routes *upstream.Routes, name string, handIn []string, kept Kept) Credential {
@@ -64,12 +61,12 @@ func credential(ctx context.Context, routes *upstream.Routes, name string, handI
 	if len(lines) == 0 {
 		return Credential{Err: err}
 	}
-	return Credential{Found: strings.Join(lines, "; ")}
+	return Credential{Found: strings.Join(lines, "; "), Unserved: routes.Unserved(ctx, name)}
 }
 
 // CheckCredentials are the doctor's findings about them.
-func CheckCredentials(ctx context.Context, cfg *config.Config, kept Kept) (out []Finding) {
-	all := Credentials(ctx, cfg, kept)
+func CheckCredentials(ctx context.Context, cfg *config.Config, l provider.Login, kept Kept) (out []Finding) {
+	all := Credentials(ctx, cfg, l, kept)
 	for _, row := range table.CLIs {
 		c, ok := all[row.Name]
 		if !ok {
@@ -80,6 +77,13 @@ func CheckCredentials(ctx context.Context, cfg *config.Config, kept Kept) (out [
 			f.Problem, f.Fix = c.Err.Error(), thole.HintOf(c.Err)
 		}
 		out = append(out, f)
+		if len(c.Unserved) > 0 {
+			names := strings.Join(c.Unserved, ", ")
+			out = append(out, Finding{
+				Part: f.Part, Problem: "keys that no route uses, because the gateway does not know their services: " + names, Disables: "models of " + names,
+				Fix: "name the service in gateway.upstreams, with routes = [\"" + row.Gateway.Route + c.Unserved[0] + "\"]",
+			})
+		}
 	}
 	return out
 }

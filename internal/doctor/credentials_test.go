@@ -8,21 +8,14 @@ import (
 	"testing"
 
 	"github.com/tholehq/thole/internal/config"
-	"github.com/tholehq/thole/internal/provider/table"
+	"github.com/tholehq/thole/internal/provider"
 )
 
 // Each agent's credential is found where turns find it and said without its value; one
 // that is missing says what to do, and one of the vault counts.
 func TestCredentials(t *testing.T) {
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	for _, row := range table.CLIs {
-		for _, name := range append(row.Login.Env, row.Login.Variable, "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY") {
-			if name != "" {
-				t.Setenv(name, "")
-			}
-		}
-	}
+	home, env := t.TempDir(), map[string]string{}
+	l := provider.Login{Home: home, Getenv: func(name string) string { return env[name] }}
 	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +25,7 @@ func TestCredentials(t *testing.T) {
 	cfg := config.Default()
 	finding := func(kept Kept, part string) Finding {
 		t.Helper()
-		all := CheckCredentials(t.Context(), &cfg, kept)
+		all := CheckCredentials(t.Context(), &cfg, l, kept)
 		if text, _ := json.Marshal(all); strings.Contains(string(text), "canary") {
 			t.Errorf("a value is shown: %s", text)
 		}
@@ -53,7 +46,17 @@ func TestCredentials(t *testing.T) {
 	if f := finding(Kept{"openai": "needs_login"}, "codex"); !f.OK || !strings.Contains(f.Found, "needs_login") {
 		t.Errorf("codex with an item of the vault: %+v", f)
 	}
-	t.Setenv("OPENAI_API_KEY", "canary")
+	env["GEMINI_API_KEY"] = "canary"
+	var unserved string
+	for _, f := range CheckCredentials(t.Context(), &cfg, l, nil) {
+		if f.Part == "credential opencode" && !f.OK {
+			unserved = f.Problem + f.Fix
+		}
+	}
+	if !strings.Contains(unserved, "google") || !strings.Contains(unserved, "oc-google") {
+		t.Errorf("a key that nothing uses: %q", unserved)
+	}
+	env["OPENAI_API_KEY"] = "canary"
 	if f := finding(nil, "codex"); !f.OK || !strings.Contains(f.Found, "variable OPENAI_API_KEY") {
 		t.Errorf("codex with a variable: %+v", f)
 	}
@@ -61,7 +64,7 @@ func TestCredentials(t *testing.T) {
 	if f := finding(nil, "claude"); !strings.Contains(f.Found, "llm.example.com: gateway.upstreams acme, env:ACME") {
 		t.Errorf("claude with an upstream: %+v", f)
 	}
-	cfg.Providers.HandInLogins = []string{"claude"}
+	l.HandIn = []string{"claude"}
 	if f := finding(nil, "claude"); !strings.Contains(f.Found, "hand_in_logins") {
 		t.Errorf("claude with its login handed in: %+v", f)
 	}

@@ -108,7 +108,7 @@ func TestPlainAnswers(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestNoAnswer: what is no answer becomes one of ours, which clients retry.
+// TestNoAnswer: what is no answer becomes one by the gateway, which clients retry.
 func TestNoAnswer(t *testing.T) {
 	for _, d := range dialects {
 		for fault, want := range map[upstream.Fault]struct {

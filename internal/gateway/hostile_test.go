@@ -94,7 +94,7 @@ func TestHeadersUpstream(t *testing.T) {
 	}
 }
 
-// TestSmuggling: however a request is framed, it is one request upstream, framed anew.
+// TestSmuggling: however a request is framed, it is one request upstream, with framing of its own.
 func TestSmuggling(t *testing.T) {
 	s := upstream.Start(t, upstream.None)
 	r := newRig(t, Anthropic, s)

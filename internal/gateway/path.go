@@ -47,8 +47,8 @@ func probe(r *http.Request) bool {
 	return name == "" || name == "healthz" || r.Method == http.MethodHead && routeName.MatchString(name)
 }
 
-// parseTarget takes a request target apart as it was sent. What is not exactly one of our
-// paths is none: no encoding, no dots, no second slash and no authority is cleaned away.
+// parseTarget takes a request target apart as it was sent. Only an exact path counts:
+// no encoding, no dots, no second slash and no authority is cleaned away.
 func parseTarget(r *http.Request) (target, *refusal) {
 	unknown := refuse(notFound, "the gateway has no path %.200q", r.URL.Path)
 	path, query, asked := strings.Cut(r.RequestURI, "?")

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -68,6 +69,15 @@ func (p *platform) Acts() []crash.Act {
 	return []crash.Act{
 		{Name: "add_login", Do: func() error { return s.AddLogin(p.ctx, "code", thole.LocalUser, platformStart.Add(time.Minute)) }},
 		{Name: "redeem", Do: func() error { return p.redeem("redeemed") }},
+		{Name: "use code", Set: func() error {
+			return s.AddLogin(p.ctx, "confirm", thole.LocalUser, platformStart.Add(time.Minute))
+		}, Do: func() error {
+			used, err := s.UseCode(p.ctx, "confirm", thole.LocalUser, platformStart)
+			if err == nil && !used {
+				err = errors.New("the code was not there")
+			}
+			return err
+		}},
 		{Name: "add", Do: func() error { return s.AddSession(p.ctx, session("added")) }},
 		{Name: "renew", Do: func() error {
 			return s.RenewSession(p.ctx, "redeemed", platformStart.Add(time.Minute), platformStart.Add(9*time.Hour))
@@ -114,6 +124,11 @@ func TestPlatformRowsSurviveAKill(t *testing.T) {
 		}
 		if _, found, err := s.Session(p.ctx, "thief", platformStart); err != nil || found {
 			t.Errorf("a session from a used code: found %v, %v", found, err)
+		}
+		if has("use code") {
+			if used, err := s.UseCode(p.ctx, "confirm", thole.LocalUser, platformStart); err != nil || used {
+				t.Errorf("a code that was used up: %v, %v", used, err)
+			}
 		}
 		got, found, err := s.Session(p.ctx, "redeemed", platformStart)
 		ok(err)

@@ -62,6 +62,19 @@ func insertSession(tx *sqldb.Tx, v login.Session) error {
 	return err
 }
 
+// UseCode implements session.Store.
+func (s *LoginSessions) UseCode(ctx context.Context, hash string, user thole.UserID, now time.Time) (used bool, err error) {
+	err = s.db.Update(ctx, "session.use_code", func(tx *sqldb.Tx) error {
+		used, err = useCode(tx, hash, user, now)
+		return err
+	})
+	return used, err
+}
+
+func useCode(tx *sqldb.Tx, hash string, user thole.UserID, now time.Time) (bool, error) {
+	return tx.ExecOne(`delete from login_codes where code_hash = $1 and user_id = $2 and expires_at > $3`, hash, user, instant(now))
+}
+
 // AddSession implements session.Store.
 func (s *LoginSessions) AddSession(ctx context.Context, v login.Session) error {
 	return s.db.Update(ctx, "session.add", func(tx *sqldb.Tx) error { return insertSession(tx, v) })

@@ -38,7 +38,7 @@ func (s *LoginSessions) AddToken(ctx context.Context, t login.Token, limit int, 
 			return err
 		}
 		if code != "" {
-			used, err := tx.ExecOne(`delete from login_codes where code_hash = $1 and user_id = $2 and expires_at > $3`, code, t.User.ID, instant(t.Created))
+			used, err := useCode(tx, code, t.User.ID, t.Created)
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func (s *Threads) commit(tx *sqldb.Tx, c *thread.Commit) error {
 		}
 	}
 	for _, write := range []func(*sqldb.Tx, thole.ThreadID, *thread.Commit) error{
-		putTurns, putItems, putAsks, putTodos, putQueue, putUsage,
+		putTurns, putSpent, putItems, putAsks, putTodos, putQueue, putUsage,
 	} {
 		if err := write(tx, id, c); err != nil {
 			return err
@@ -216,10 +216,10 @@ func (s *Threads) Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *
 			return err
 		}
 		_, err := tx.Exec(`insert into turns (thread_id, turn_id, number, seq, input, client_id, actor, settings, phase, outcome,
-				error, usage, executor_id, trace, interrupted, stop, deferred, reply, run, steers, idem_key, created_at, started_at, ended_at)
+				error, usage, executor_id, trace, interrupted, stop, deferred, reply, run, steers, idem_key, created_at, started_at, ended_at, spent)
 			select $1, turn_id, number, seq, input, client_id, actor, settings,
 				case outcome when 'completed' then 'succeeded' when 'interrupted' then 'canceled' else 'failed' end, outcome,
-				error, usage, executor_id, trace, interrupted, stop, '', '', run, steers, '', created_at, started_at, ended_at
+				error, usage, executor_id, trace, interrupted, stop, '', '', run, steers, '', created_at, started_at, ended_at, spent
 			from turns where thread_id = $2 and number <= $3 and outcome <> ''`, id, parent, int64(upTo))
 		if err != nil {
 			return err

@@ -186,11 +186,13 @@ func (s *Threads) Queue(ctx context.Context, id thole.ThreadID) ([]event.Message
 	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]event.Message, error) { return selectQueue(tx, id) })
 }
 
+const selectEvents = `select thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data
+	from thread_events where thread_id = $1`
+
 // Events implements thread.Store.
 func (s *Threads) Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]event.Event, error) {
 	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]event.Event, error) {
-		events, err := sqldb.All(tx, scanEvent, `select thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data
-			from thread_events where thread_id = $1 and seq > $2 order by seq limit $3 + 0`, id, int64(after), int64(limit))
+		events, err := sqldb.All(tx, scanEvent, selectEvents+` and seq > $2 order by seq limit $3 + 0`, id, int64(after), int64(limit))
 		if err == nil && len(events) == 0 {
 			_, err = first(tx, scanID[thole.ThreadID], `select id from threads where id = $1`, id)
 		}
@@ -201,8 +203,7 @@ func (s *Threads) Events(ctx context.Context, id thole.ThreadID, after uint64, l
 // Network implements thread.Store.
 func (s *Threads) Network(ctx context.Context, id thole.ThreadID, limit int) ([]event.Event, error) {
 	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]event.Event, error) {
-		events, err := sqldb.All(tx, scanEvent, `select thread_id, seq, event_id, kind, turn_id, executor_id, trace, actor, at, data
-			from thread_events where thread_id = $1 and kind = 'network.updated' order by seq desc limit $2 + 0`, id, int64(limit))
+		events, err := sqldb.All(tx, scanEvent, selectEvents+` and kind = 'network.updated' order by seq desc limit $2 + 0`, id, int64(limit))
 		slices.Reverse(events)
 		return events, err
 	})

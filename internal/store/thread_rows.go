@@ -195,17 +195,17 @@ func putQueue(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 // The runtime version is the executor's, which has one for life. A turn's files are
 // not saved while the last sync of its executor failed and none kept them before.
 const turnColumns = `turn_id, thread_id, number, seq, input, client_id, actor, settings, phase, outcome, error, usage,
-	executor_id, trace, interrupted, stop, deferred, reply, run, steers, created_at, started_at, ended_at,
+	executor_id, trace, interrupted, stop, deferred, reply, run, steers, created_at, started_at, ended_at, spent,
 	coalesce((select runtime_version from workspace_runtimes where workspace_runtimes.executor_id = turns.executor_id), ''),
 	coalesce((select case when sync_error = '' then 'the sync failed' else sync_error end from executors
 		where executors.id = turns.executor_id and sync_status = 'failed' and turns.phase in ('succeeded', 'failed', 'canceled')
 		and not exists (select 1 from workspace_turns kept where kept.thread_id = turns.thread_id and kept.turn_id = turns.turn_id)), '')`
 
 func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
-	var input, actor, settings, terr, usage, stop, steers string
+	var input, actor, settings, terr, usage, stop, steers, spent string
 	var created, started, ended int64
 	err = rows.Scan(&t.ID, &t.Thread, &t.Number, &t.Seq, &input, &t.ClientID, &actor, &settings, &t.Phase, &t.Outcome, &terr, &usage,
-		&t.Executor, &t.Trace, &t.Interrupted, &stop, &t.Deferred, &t.Reply, &t.Run, &steers, &created, &started, &ended, &t.Runtime, &t.Unsaved)
+		&t.Executor, &t.Trace, &t.Interrupted, &stop, &t.Deferred, &t.Reply, &t.Run, &steers, &created, &started, &ended, &spent, &t.Runtime, &t.Unsaved)
 	for _, f := range []struct {
 		column string
 		into   any
@@ -213,6 +213,9 @@ func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
 		if err == nil {
 			err = fromJSON(f.column, f.into)
 		}
+	}
+	if err == nil {
+		t.Spent, err = spentOf(spent)
 	}
 	t.Created, t.Stamp.Started, t.Stamp.Ended = thole.FromMillis(created), thole.FromMillis(started), thole.FromMillis(ended)
 	return t, err

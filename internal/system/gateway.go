@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/gateway/ledger"
 	"github.com/tholehq/thole/internal/gateway/upstream"
+	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/store"
@@ -136,27 +137,33 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, httpapi.Connections, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		return DemoGateway(o.Config.Home, db, l, model, records, o.Log)
+		g, creds, err := DemoGateway(o.Config.Home, db, l, model, records, o.Log)
+		return g, creds, demoConnections, err
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
+		return nil, nil, nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 	}
 	logins := provider.Login{Home: home, Getenv: os.Getenv, HandIn: o.Config.Providers.HandInLogins, Renewed: doctor.NoteLogins(o.Config.Home, o.Log)}
 	routes, err := upstream.New(upstream.Config{Entries: o.Config.Gateway.Upstreams.Entries(), Vault: secrets, Login: logins, Tools: o.Config.Gateway.Tools})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	g := NewGateway(o.Config.Home, gateway.Config{
 		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Log: o.Log,
 	})
-	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, nil
+	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, routes.Sources, nil
+}
+
+// demoConnections: in a demo every agent talks to the scripted model.
+func demoConnections(context.Context, thole.Owner, string) ([]upstream.Source, error) {
+	return []upstream.Source{{Upstream: "demo", Origin: "the scripted model of --demo"}}, nil
 }
 
 // granted leads a CLI to its routes. One whose login a person had handed in gets that

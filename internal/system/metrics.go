@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/measure"
 	"github.com/tholehq/thole/internal/metrics"
 	"github.com/tholehq/thole/internal/store"
@@ -17,6 +18,7 @@ type meter struct {
 	set    *metrics.Set
 	took   map[measure.What]func(time.Duration)
 	counts map[measure.What]func()
+	spent  func(thole.TurnTime)
 }
 
 func newMeter(spans *tracing.Tracer) *meter {
@@ -44,7 +46,20 @@ func newMeter(spans *tracing.Tracer) *meter {
 	} {
 		counts[what] = set.Counter(c[0], c[1])
 	}
-	return &meter{spans, set, took, counts}
+	return &meter{spans, set, took, counts, spentOn(set)}
+}
+
+// spentOn records what the time of turns was spent on. A turn counts in every class, also
+// where it spent nothing: the sums of the classes are then shares of the same turns.
+func spentOn(set *metrics.Set) func(thole.TurnTime) {
+	by := metrics.HistogramBy(set, "thole_turn_time_seconds", "What turns waited for, from their start until their files were saved.", "class",
+		"model", "tools", "human", "overhead")
+	return func(t thole.TurnTime) {
+		by["model"](t.Model)
+		by["tools"](t.Tools)
+		by["human"](t.Human)
+		by["overhead"](t.Overhead)
+	}
 }
 
 // Begin implements measure.Meter.

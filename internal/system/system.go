@@ -26,6 +26,7 @@ import (
 	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/service"
@@ -114,7 +115,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), Admit: books.admit, KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Log: log})
+	threads, err := thread.New(thread.Config{Store: db.Threads(), Policies: policies(cfg.Asks), Admit: books.admit, KeepEvents: cfg.Threads.KeepEvents, Slow: meter.slow, Spent: meter.spent, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -123,20 +124,27 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
-	secrets := newVault(cfg, db)
+	secrets, err := newVault(cfg, db)
+	if err != nil {
+		return nil, err
+	}
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
 	records := calls.New(filepath.Join(cfg.Home, "calls"), func(gateway.Claim) bool { return cfg.Gateway.Record })
-	models, creds, err := s.models(o, db, books.ledger, secrets, records)
+	models, creds, connections, err := s.models(o, db, books.ledger, secrets, records)
 	if err != nil {
 		return nil, err
 	}
-	files, err := s.openFiles(cfg, db, log)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	files, err := s.openFiles(cfg, db, self, log)
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, agents, box, log)
+	driver, err := localDriver(cfg, self, agents, box, log)
 	if err != nil {
 		return nil, err
 	}
@@ -161,14 +169,14 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
+	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
 		Calls:  records, Recording: cfg.Gateway.Record, Log: log})
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, connections); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +187,12 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = startAll(results.sweep, books.reconcile)
+	s.sweep = func(ctx context.Context) error {
+		if err := provider.SweepLoginRooms(filepath.Join(cfg.Home, config.LoginRooms)); err != nil {
+			log.Warn("what a login left could not be removed", "err", err)
+		}
+		return startAll(results.sweep, books.reconcile)(ctx)
+	}
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))

@@ -3,9 +3,11 @@ package tholetest
 import (
 	"context"
 	"net/http/httptest"
+	"path/filepath"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/platform/session"
@@ -13,6 +15,8 @@ import (
 	"github.com/tholehq/thole/internal/price"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/vault"
+	"github.com/tholehq/thole/internal/vault/keyfile"
 )
 
 // Site is the HTTP server on a kit's threads.
@@ -39,7 +43,9 @@ func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 		Threads: k.Threads, Index: k.db.Index(), Keys: k.db.Idempotency(), Sessions: s.Sessions, Version: "test",
 		Spend:   spend.New(spend.Config{Budgets: k.db.Budgets(), Usage: k.db.Index().Usage, Prices: price.Default, Thread: k.Threads.Get, Now: time.Now, NewID: thole.NewID[string]}),
 		Cookies: s.Cookies, Guard: guard.New(guard.Config{}),
-		Providers: func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },
+		Connections: func(context.Context, thole.Owner, string) ([]upstream.Source, error) { return nil, nil },
+		Vault:       vault.New(vault.Config{Store: k.db.Vault(), Keys: keyfile.File{Path: filepath.Join(k.Home, "vault.key")}}),
+		Providers:   func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -22,11 +22,16 @@ type bench struct {
 	t   *testing.T
 	now time.Time
 	n   int
+	// spent is what the machine reported of turns that are done.
+	spent []thole.TurnTime
 }
 
 func newBench(t *testing.T, db *store.DB, policies thread.Policies) *bench {
 	b := &bench{t: t, now: time.UnixMilli(1_700_000_000_000).UTC()}
-	m, err := thread.New(thread.Config{Store: threadtest.Unfenced{Store: db.Threads()}, Now: func() time.Time { return b.now }, Policies: policies})
+	m, err := thread.New(thread.Config{
+		Store: threadtest.Unfenced{Store: db.Threads()}, Now: func() time.Time { return b.now }, Policies: policies,
+		Spent: func(t thole.TurnTime) { b.spent = append(b.spent, t) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

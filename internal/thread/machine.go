@@ -37,7 +37,9 @@ type Config struct {
 	// Slow is called when a subscriber is ended because it fell behind. It must not
 	// block.
 	Slow func()
-	Log  *slog.Logger
+	// Spent is called with the time of each turn whose pipeline is done. It must not block.
+	Spent func(thole.TurnTime)
+	Log   *slog.Logger
 }
 
 // Machine is the Service over a Store. Several machines may share one store;
@@ -90,6 +92,9 @@ func New(cfg Config) (*Machine, error) {
 	}
 	if cfg.Slow == nil {
 		cfg.Slow = func() {}
+	}
+	if cfg.Spent == nil {
+		cfg.Spent = func(thole.TurnTime) {}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -273,6 +278,7 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 		}
 		if len(w.c.Events) > 0 {
 			w.c.Row = w.s.Row
+			m.clock(ctx, w)
 			err = m.store.Commit(ctx, step, w.c)
 		}
 		switch {
@@ -307,6 +313,11 @@ func (m *Machine) accept(l *live, w *writer) {
 		}
 	}
 	m.announce(l, before, w.outs)
+	for turn, t := range w.c.Spent {
+		if w.finished(turn) {
+			m.cfg.Spent(t)
+		}
+	}
 }
 
 // happened looks up whether a commit of unknown outcome took place. Until that

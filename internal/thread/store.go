@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event/turntime"
 )
 
 // Outcomes of a commit that are not failures.
@@ -61,6 +62,8 @@ type Store interface {
 	Todos(ctx context.Context, id thole.ThreadID) ([]event.Todo, error)
 	Queue(ctx context.Context, id thole.ThreadID) ([]event.Message, error)
 	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)
+	// Timeline reads the events of a turn that turntime.Split needs, and its model calls.
+	Timeline(ctx context.Context, id thole.ThreadID, turn thole.TurnID) ([]event.Event, []turntime.Call, error)
 	// Network reads the last limit events of kind event.NetworkUpdated, oldest first.
 	Network(ctx context.Context, id thole.ThreadID, limit int) ([]event.Event, error)
 	// Known returns which of the ids are in the thread's log.

@@ -1,4 +1,4 @@
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { type ComponentType, lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { ChatView } from "./chat/chat-view";
 import { ConversationContext, useSide } from "./chat/context";
 import { ProfileSwitch } from "./chat/profile-switch";
@@ -16,6 +16,10 @@ import { IconButton } from "./ui/controls";
 import { Drawer } from "./ui/dialog";
 import { Mark, MenuIcon, PanelIcon, PlusIcon, Spinner } from "./ui/icons";
 import { Toast } from "./ui/toast";
+
+// Pages that few visits need are loaded when they are asked for.
+const Usage = lazy(() => import("./pages/usage"));
+const Connections = lazy(() => import("./pages/connections"));
 
 export function App() {
   useLanguage();
@@ -37,7 +41,7 @@ export function App() {
           <Spinner /> {t("app.loading")}
         </p>
       ) : (
-        <Workbench chatID={here.page === "chat" ? here.id : undefined} />
+        <Workbench chatID={here.page === "chat" ? here.id : undefined} page={here.page === "usage" ? Usage : here.page === "connections" ? Connections : undefined} />
       )}
       <Toast />
     </>
@@ -65,7 +69,8 @@ function useMedia(query: string): boolean {
   );
 }
 
-function Workbench({ chatID }: { chatID?: string }) {
+/** Workbench is a chat with what stands around it, or in the chat's place another page. */
+function Workbench({ chatID, page: Page }: { chatID?: string; page?: ComponentType }) {
   const conversation = useConversationOf(chatID);
   const wide = useMedia("(min-width: 64rem)");
   const medium = useMedia("(min-width: 48rem)");
@@ -92,8 +97,8 @@ function Workbench({ chatID }: { chatID?: string }) {
           >
             <Mark /> <span className="hidden sm:inline">thole</span>
           </a>
-          <Title />
-          <ProfileSwitch />
+          {!Page && <Title />}
+          {!Page && <ProfileSwitch />}
           <div className="flex flex-1 items-center justify-end gap-0.5">
             {!medium && (
               <IconButton label={t("history.new")} onClick={() => go({ page: "new" })}>
@@ -101,7 +106,7 @@ function Workbench({ chatID }: { chatID?: string }) {
               </IconButton>
             )}
             <SettingsMenu />
-            <PanelToggle open={wide ? panel : panelOpen} onToggle={() => (wide ? setPrefs({ panel: !panel }) : setPanelOpen(true))} />
+            {!Page && <PanelToggle open={wide ? panel : panelOpen} onToggle={() => (wide ? setPrefs({ panel: !panel }) : setPanelOpen(true))} />}
           </div>
         </header>
         <Offline />
@@ -111,10 +116,10 @@ function Workbench({ chatID }: { chatID?: string }) {
               <History />
             </aside>
           )}
-          <main id="chat" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none" key={conversation.id}>
-            <ChatView />
+          <main id="chat" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none" key={Page ? "page" : conversation.id}>
+            {Page ? <Suspense><Page /></Suspense> : <ChatView />}
           </main>
-          {wide && panel && (
+          {wide && panel && !Page && (
             <aside aria-label={t("panel.label")} className="w-[22rem] shrink-0 border-l border-line bg-surface">
               <Panel />
             </aside>
@@ -126,7 +131,7 @@ function Workbench({ chatID }: { chatID?: string }) {
           <History onPick={() => setHistoryOpen(false)} />
         </Drawer>
       )}
-      {!wide && (
+      {!wide && !Page && (
         <Drawer side="right" open={panelOpen} label={t("panel.label")} onClose={() => setPanelOpen(false)}>
           <Panel />
         </Drawer>

@@ -7,6 +7,7 @@ import { useStore } from "./state/store";
 import { Button, IconButton } from "./ui/controls";
 import { Confirm } from "./ui/dialog";
 import { GearIcon } from "./ui/icons";
+import { Link } from "./ui/link";
 import { tried } from "./ui/toast";
 
 export function SettingsMenu() {
@@ -30,6 +31,13 @@ export function SettingsMenu() {
           ]}
           onPick={(value) => setPrefs({ language: value as Language })}
         />
+        <nav aria-label={t("menu.pages")} className="mt-4 flex flex-wrap gap-x-4 border-t border-line pt-3 text-[13px]">
+          {(["usage", "connections"] as const).map((page) => (
+            <Link key={page} to={{ page }} onClick={() => setOpen(false)}>
+              {t(`${page}.title`)}
+            </Link>
+          ))}
+        </nav>
         {account.state === "in" && account.account.scope === "admin" && <Logins />}
         <div className="mt-5 flex justify-between">
           <Button look="quiet" className="-ml-3" onClick={() => void tried(logOut())}>

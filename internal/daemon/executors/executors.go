@@ -26,6 +26,7 @@ type Config struct {
 	Queue      *store.Queue
 	Driver     executor.Driver
 	Files      *depot.Depot
+	Home       string // whose disk everything is recorded on
 	// Egress is what the configuration lets agents reach.
 	Egress egress.Config
 	// Calls are the recorded model calls, Recording whether there will be more.

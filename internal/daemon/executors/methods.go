@@ -28,6 +28,8 @@ const (
 	MethodCalls = "thole/thread/calls"
 	// MethodSaved says how far a thread's files are saved, and may wait until they are.
 	MethodSaved = "thole/workspace/saved"
+	// MethodTurns describes a thread's newest turns: usage, and what their time was spent on.
+	MethodTurns = "thole/thread/turns"
 )
 
 // ExportParams names a thread and an absolute directory.
@@ -102,6 +104,13 @@ func (t *Service) Methods() map[string]daemon.Method {
 				return nil, thole.Errorf(thole.CodeInvalid, "saved files: %w", err)
 			}
 			return t.saved(ctx, actor, p)
+		},
+		MethodTurns: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p TurnsParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "list turns: %w", err)
+			}
+			return t.turns(ctx, actor, p)
 		},
 		MethodList: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p ListParams

@@ -1,5 +1,5 @@
-// Package calls keeps what agents and models said to one another, for threads where
-// somebody asked for it: one call of the gateway is three files below
+// Package calls keeps what agents and models said to one another, where the configuration
+// asks for it: one call of the gateway is three files below
 // DIR/<thread>/<turn>. Store implements gateway.Recorder; Calls lists what is there, and
 // Collect forgets threads that are gone.
 //
@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 const (
@@ -154,7 +155,7 @@ func (s *Store) Calls(thread thole.ThreadID, turn thole.TurnID) ([]Call, error) 
 func read(path string) (c Call, err error) {
 	text, err := os.ReadFile(path + about)
 	if err == nil {
-		err = json.Unmarshal(text, &c)
+		err = strictjson.Unmarshal(text, &c)
 	}
 	c.Request, c.Response = path+request, path+response
 	return c, err

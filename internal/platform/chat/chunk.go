@@ -65,6 +65,8 @@ type Metadata struct {
 	EndedAt          time.Time     `json:"ended_at,omitzero"`
 	Outcome          thole.Outcome `json:"outcome,omitempty" enum:"completed,failed,interrupted"`
 	Usage            *view.Usage   `json:"usage,omitempty"`
+	// Time is known a moment after the end, so only messages that are read have it.
+	Time *view.RunTime `json:"time,omitempty"`
 	// Seq is how far in the log the message is, Sent how many bytes of each text in
 	// flight it has beyond that. A client that posts the message back says with
 	// them where to go on.

@@ -6,6 +6,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -30,6 +31,9 @@ func Messages(ctx context.Context, threads thread.Service, actor thole.Actor, th
 		}
 		out = append(out, h.question())
 		if m.ID != "" {
+			if m.Metadata != nil {
+				m.Metadata.Time = view.OfTime(t.Spent)
+			}
 			out = append(out, m)
 		}
 	}

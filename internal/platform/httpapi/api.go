@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 func newAPI(mux *router, version string) huma.API {
@@ -179,7 +180,8 @@ func once[T any](ctx context.Context, s *Server, scope, key string, create func(
 	v, err = create()
 	after := context.WithoutCancel(ctx)
 	if err != nil {
-		if code := thole.CodeOf(err); code != thole.CodeInternal && code != thole.CodeUnavailable {
+		code := thole.CodeOf(err)
+		if code != thole.CodeInternal && code != thole.CodeUnavailable || errors.Is(err, vault.ErrLocked) {
 			if ferr := s.cfg.Keys.Forget(after, user, scope, key); ferr != nil {
 				err = errors.Join(err, ferr)
 			}

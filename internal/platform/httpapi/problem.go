@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonhttp"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 // Problem is an error on the wire (RFC 9457).
@@ -52,6 +53,9 @@ func statusOf(err error) int {
 func (s *Server) problem(r *http.Request, trace string, err error) *Problem {
 	p := &Problem{Type: "about:blank", Status: statusOf(err), Detail: err.Error(), Code: string(thole.CodeOf(err)), Hint: thole.HintOf(err), TraceID: trace}
 	p.Title = http.StatusText(p.Status)
+	if errors.Is(err, vault.ErrLocked) {
+		p.Code = "vault_locked"
+	}
 	if p.Status == http.StatusInternalServerError {
 		path := ""
 		if r != nil {

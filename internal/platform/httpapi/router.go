@@ -16,7 +16,7 @@ const maxBody = 24 << 20
 func owned(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
-	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "budgets", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
+	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "budgets", "vault", "connections", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
 		return true
 	}
 	return false
@@ -71,6 +71,8 @@ func scopeOf(r *http.Request) session.Scope {
 	case strings.HasPrefix(path, "/sessions/") && strings.Contains(path, "/ports") && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return session.ScopeAdmin
 	case strings.HasPrefix(path, "/budgets") && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return session.ScopeAdmin
+	case strings.HasPrefix(path, "/vault/") && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(path, "/test"):
 		return session.ScopeAdmin
 	case path == "/auth/logout", path == "/auth/tickets": // of the caller's own
 		return session.ScopeRead

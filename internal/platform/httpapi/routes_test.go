@@ -26,12 +26,13 @@ func mine(g *rig) map[string]string {
 	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say " + secret + " ;; todo " + secret + " ;; run echo " + secret}, &run)
 	all := s.until(ofType("human_loop.requested"))
 	q := all[len(all)-1].data["data"].(obj)["question"].(obj)
-	var message, token, budget obj
+	var message, token, budget, item obj
 	g.me.call(201, "POST", "/sessions/"+id+"/queue", obj{"text": secret}, &message)
 	g.me.call(201, "POST", "/auth/tokens", obj{"name": secret}, &token)
 	g.me.call(201, "POST", "/budgets", obj{"scope": "thread", "subject": id, "limit_tokens": 1 << 40}, &budget)
+	g.me.call(201, "POST", "/vault/items", obj{"name": secret, "kind": "env", "value": secret}, &item)
 	return map[string]string{
-		"budget_id": budget["id"].(string), "session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
+		"budget_id": budget["id"].(string), "item_id": item["id"].(string), "session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
 		"token_id": token["id"].(string), "login_id": g.me.id, "chat_id": id, "port": "8080",
 		"job_id": "01900000-0000-7000-8000-000000000001", "batch_id": "01900000-0000-7000-8000-000000000002",
 	}
@@ -58,6 +59,9 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /budgets":                                          obj{"scope": "user", "limit_tokens": 1},
 		"PUT /budgets/{budget_id}":                               obj{"limit_tokens": 1},
 		"POST /batches/{batch_id}/close":                         obj{"reason": "cancelled"},
+		"POST /vault/items":                                      obj{"name": "n", "kind": "env", "value": "v"},
+		"PUT /vault/items/{item_id}/value":                       obj{"value": "taken"},
+		"POST /vault/items/{item_id}/test":                       nil,
 		"POST /api/chat":                                         chat,
 		"POST /api/chat-opencode":                                chat,
 		"POST /api/chat-history":                                 obj{"id": ids["session_id"], "provider": "test"},
@@ -215,6 +219,11 @@ func TestEveryRouteRefuses(t *testing.T) {
 		}
 	}
 	var still obj // and nothing of it happened
+	g.me.call(200, "GET", "/vault/items/"+ids["item_id"], nil, &still)
+	if still["state"] != "active" || still["version"] != 1.0 {
+		t.Errorf("the refused requests changed a secret: %v", still)
+	}
+	still = nil
 	g.me.call(200, "GET", "/sessions/"+ids["session_id"]+"/snapshot", nil, &still)
 	if still["session"].(obj)["name"] != secret || len(still["queue"].([]any)) != 1 || len(still["questions"].([]any)) != 1 ||
 		still["active_run"].(obj)["interrupt_requested"] != false {

@@ -31,6 +31,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/vault"
 )
 
 // Method answers one of the delivery methods of internal/daemon/wire.
@@ -66,6 +67,10 @@ type Config struct {
 	Network NetworkControl
 	// Previews show web servers of agents, on origins of their own; nil: none.
 	Previews *preview.Previews
+	// Vault keeps secrets; nil: none are kept.
+	Vault *vault.Vault
+	// Connections says how agents reach their models; nil: nobody knows.
+	Connections Connections
 	// Spend answers what was used, and manages budgets.
 	Spend *spend.Service
 	// Metrics answers /metrics; nil: nothing.
@@ -117,6 +122,8 @@ func New(cfg Config) (*Server, error) {
 	s.humanLoopRoutes()
 	s.deliveryRoutes()
 	s.machineRoutes()
+	s.vaultRoutes()
+	s.connectionRoutes()
 	s.spendRoutes()
 	s.eventRoutes()
 	s.chatRoutes()

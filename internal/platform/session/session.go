@@ -52,6 +52,8 @@ type Store interface {
 	// Redeem removes an unexpired login code and adds the session for its user. A
 	// code works once: of two callers one gets found=false.
 	Redeem(ctx context.Context, loginHash string, s Session) (got Session, found bool, err error)
+	// UseCode removes an unexpired login code of the user; used=false: there is none.
+	UseCode(ctx context.Context, hash string, user thole.UserID, now time.Time) (used bool, err error)
 	// AddSession refuses with thole.CodeUnauthorized when the parent ended.
 	AddSession(ctx context.Context, s Session) error
 	Session(ctx context.Context, hash string, now time.Time) (s Session, found bool, err error)

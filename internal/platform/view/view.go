@@ -67,6 +67,7 @@ type Run struct {
 	RuntimeVersion     string     `json:"runtime_version,omitempty"`
 	Unsaved            string     `json:"unsaved,omitempty"` // why the files it ended with are not saved
 	Usage              Usage      `json:"usage"`
+	Time               *RunTime   `json:"time,omitempty" doc:"what its time was spent on; the parts add up to the time from its start until its files were saved"`
 	ExecutorID         string     `json:"executor_id,omitempty"`
 	TraceID            string     `json:"trace_id,omitempty"`
 	CreatedAt          time.Time  `json:"created_at"`
@@ -81,9 +82,25 @@ func OfTurn(t fold.Turn) Run {
 	return Run{
 		ID: string(t.ID), SessionID: string(t.Thread), Number: t.Number, Seq: t.Seq, Phase: t.Phase, Outcome: t.Outcome, Error: OfError(t.Error),
 		Input: nonNil(OfInput(t.Input)), ClientID: t.ClientID, Settings: OfSettings(t.Settings), RuntimeVersion: t.Runtime, Unsaved: t.Unsaved,
-		Usage: OfUsage(t.Usage), ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
+		Usage: OfUsage(t.Usage), Time: OfTime(t.Spent), ExecutorID: string(t.Executor), TraceID: t.Trace, CreatedAt: t.Created, StartedAt: t.Stamp.Started, EndedAt: t.Stamp.Ended,
 		InterruptRequested: t.Interrupted, WaitingOn: string(t.Deferred), Items: each(t.Items, OfBody),
 	}
+}
+
+// RunTime is what a run waited for, in milliseconds.
+type RunTime struct {
+	Model    int64 `json:"model_ms" minimum:"0" doc:"answers of the model"`
+	Tools    int64 `json:"tools_ms" minimum:"0" doc:"commands, edits and tools of the agent"`
+	Human    int64 `json:"human_ms" minimum:"0" doc:"answers of a person"`
+	Overhead int64 `json:"overhead_ms" minimum:"0" doc:"everything else: queue, restore, start of the agent, sync"`
+}
+
+// OfTime returns nil for nil.
+func OfTime(t *thole.TurnTime) *RunTime {
+	if t == nil {
+		return nil
+	}
+	return &RunTime{t.Model.Milliseconds(), t.Tools.Milliseconds(), t.Human.Milliseconds(), t.Overhead.Milliseconds()}
 }
 
 // nonNil returns an empty slice for nil, so that JSON has [] and never null.

@@ -1,11 +1,11 @@
 package lab
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,8 +15,8 @@ import (
 const ordinary = 61234
 
 // EveryUser runs a test twice where we are root: as root, and in a copy of this
-// program that an ordinary user runs, who finds none of root's parts but the named
-// agents. Otherwise it runs it once.
+// program that an ordinary user runs, who finds of root's parts only the agents that
+// are named. Otherwise it runs it once.
 func EveryUser(t *testing.T, test func(t *testing.T), agents ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -35,6 +35,19 @@ func EveryUser(t *testing.T, test func(t *testing.T), agents ...string) {
 				t.Fatal(err)
 			}
 		}
+		var handed []string
+		for _, a := range []*agent{&codex, &claude, &opencode} {
+			if !slices.Contains(agents, a.part) {
+				continue
+			}
+			at := filepath.Join(dir, a.part)
+			if from := a.use(t); os.Link(from, at) != nil { // on another file system
+				if err := copyProgram(from, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			handed = append(handed, a.handed()+"="+at)
+		}
 		home := filepath.Join(dir, "home")
 		if err := os.Mkdir(home, 0o700); err != nil {
 			t.Fatal(err)
@@ -42,45 +55,16 @@ func EveryUser(t *testing.T, test func(t *testing.T), agents ...string) {
 		if err := os.Chown(home, ordinary, ordinary); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range agents {
-			if err := lend(name, filepath.Join(dir, "lab")); err != nil {
-				t.Fatal(err)
-			}
-		}
 		name, _, _ := strings.Cut(t.Name(), "/")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
 		cmd.Dir = home
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole"), "THOLE_SOAK=" + os.Getenv("THOLE_SOAK"), "THOLE_LAB=" + filepath.Join(dir, "lab")}
+		cmd.Env = append(handed, "PATH="+os.Getenv("PATH"), "HOME="+home, "THOLE_TEST_BINARY="+filepath.Join(dir, "thole"), "THOLE_SOAK="+os.Getenv("THOLE_SOAK"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
 			t.Errorf("as user %d: %v\n%s", ordinary, err, out)
 		}
 	})
-}
-
-// lend gives an agent's package second names in another directory, or copies it where
-// that is on another disk.
-func lend(name, to string) error {
-	for _, a := range []*agent{&codex, &claude, &opencode} {
-		if a.part != name {
-			continue
-		}
-		dir, _, _ := strings.Cut(fmt.Sprintf(a.pattern, a.version), "/")
-		if err := os.MkdirAll(to, 0o755); err != nil {
-			return err
-		}
-		from := filepath.Join(cacheDir(), dir)
-		if exec.Command("cp", "-al", from, to).Run() == nil {
-			return nil
-		}
-		out, err := exec.Command("cp", "-a", from, to).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("lend %s: %w: %s", name, err, out)
-		}
-		return nil
-	}
-	return fmt.Errorf("lend %s: no such agent", name)
 }
 
 // Open is a directory that every user may enter.

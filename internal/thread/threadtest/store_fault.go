@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/event/turntime"
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/thread"
 	"time"
@@ -243,6 +244,20 @@ func (w *Store) Events(a0 context.Context, a1 thole.ThreadID, a2 uint64, a3 int)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
 		var z0 []event.Event
 		return z0, fail
+	}
+	return
+}
+
+func (w *Store) Timeline(a0 context.Context, a1 thole.ThreadID, a2 thole.TurnID) (r0 []event.Event, r1 []turntime.Call, err error) {
+	call, err := w.Plan.Enter("Store.Timeline")
+	if err != nil {
+		return
+	}
+	r0, r1, err = w.Next.Timeline(a0, a1, a2)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []event.Event
+		var z1 []turntime.Call
+		return z0, z1, fail
 	}
 	return
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +67,9 @@ func TestThreadCommands(t *testing.T) {
 	}
 	if cursor == 0 {
 		t.Error("no line had a cursor")
+	}
+	if out, errs, code := h.Run("thread", "show", "--turns", "1", id); code != 0 || !regexp.MustCompile(`completed in .*, model .* \+ tools .* \+ human [^ ]*[1-9][^ ]* \+ overhead `).MatchString(out) {
+		t.Errorf("show of a turn that waited for an answer: %d %s%s", code, out, errs)
 	}
 	if _, errs, code := h.Run("thread", "send", id, "sim: crash"); code != 1 || !strings.Contains(errs, "the turn failed") {
 		t.Errorf("a failed turn: %d %s", code, errs)
@@ -161,7 +165,6 @@ func TestListeners(t *testing.T) {
 // An owner is started when there is none, and two pipes share it.
 func TestStdioStartsTheOwner(t *testing.T) {
 	h := home.New(t)
-	defer h.Run("daemon", "stop")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	id := ""
@@ -196,7 +199,6 @@ func TestStdioStartsTheOwner(t *testing.T) {
 // A client that reads no more is one that left: the server on its pipe ends in order.
 func TestStdioWithoutAReader(t *testing.T) {
 	h := home.New(t)
-	defer h.Run("daemon", "stop")
 	cmd := h.Command("app-server", "--listen", "stdio://")
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()

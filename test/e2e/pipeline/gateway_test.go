@@ -103,8 +103,8 @@ func TestNoKeyEntersAnExecutor(t *testing.T) {
 		})
 	}
 	r.stop()
-	_ = filepath.WalkDir(r.home, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+	_ = filepath.WalkDir(r.home, func(path string, d fs.DirEntry, _ error) error { // executors go on, and their files come and go
+		if d == nil || !d.Type().IsRegular() {
 			return nil
 		}
 		if body, err := os.ReadFile(path); err == nil && strings.Contains(string(body), first+second) {

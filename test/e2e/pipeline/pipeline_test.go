@@ -42,6 +42,8 @@ func conversation(t *testing.T, s *session, name string) {
 		t.Errorf("todos %+v", todos.Items)
 	}
 
+	s.serves(t)
+
 	id := s.start("sim: ask Which? | red | blue ;; say heard %tool%", "")
 	q := s.asked(id)
 	poll.Until(t, "the phase of one who waits", func() bool { return s.get(id).Phase == "waiting_human" })
@@ -52,7 +54,9 @@ func conversation(t *testing.T, s *session, name string) {
 
 	id = s.start("sim: run touch approved.txt ;; say touched", "ask")
 	s.reply(s.asked(id), map[string]any{"decision": "allow"})
-	s.settle(id, "completed")
+	if at := s.settle(id, "completed").Time; at == nil || at.Model <= 0 || at.Human <= 0 || at.Overhead <= 0 {
+		t.Errorf("a turn that waited for an approval spent %+v", at)
+	}
 	if _, err := os.Stat(filepath.Join(s.home, "x", string(info.ID), "workspace", "approved.txt")); err != nil {
 		t.Error(err)
 	}
@@ -60,7 +64,9 @@ func conversation(t *testing.T, s *session, name string) {
 	id = s.start("sim: run timeout 2 tail -f /dev/null ;; say went on", "")
 	s.shows(id, command("timeout 2"))
 	s.call(t, "POST", "/runs/"+id+"/steer", map[string]any{"text": "mind the gap"}, nil)
-	s.settle(id, "completed")
+	if at := s.settle(id, "completed").Time; at == nil || at.Tools < 1500 || at.Model <= 0 || at.Human != 0 {
+		t.Errorf("a turn whose command took two seconds spent %+v", at)
+	}
 	s.shows(id, func(it item) bool {
 		return it.Kind == "user_message" && (strings.Contains(it.Text, "mind the gap") || len(it.Content) > 0 && strings.Contains(it.Content[0].Text, "mind the gap"))
 	})

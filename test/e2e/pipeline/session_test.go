@@ -27,6 +27,15 @@ type run struct {
 	ID, Phase, Outcome string
 	Error              *struct{ Code, Message, Hint string }
 	Usage              struct{ Input, Output int }
+	Time               *spent
+}
+
+// spent is what a run waited for, in milliseconds.
+type spent struct {
+	Model    int `json:"model_ms"`
+	Tools    int `json:"tools_ms"`
+	Human    int `json:"human_ms"`
+	Overhead int `json:"overhead_ms"`
 }
 
 type question struct {

@@ -151,6 +151,7 @@ func TestWhatATurnTellsTheOperator(t *testing.T) {
 		"thole_queue_wait_seconds": 2, "thole_turn_seconds": 2, "thole_sync_seconds": 2, "thole_delivery_seconds": 1, "thole_model_wait_seconds": 2,
 		"thole_turn_phase_seconds start": 1, "thole_turn_phase_seconds restore": 1, "thole_turn_phase_seconds link": 1,
 		"thole_turn_phase_seconds validate": 1, "thole_turn_phase_seconds run": 2, "thole_turn_phase_seconds apply": 2, "thole_store_commit_seconds": 10,
+		"thole_turn_time_seconds model": 2, "thole_turn_time_seconds tools": 2, "thole_turn_time_seconds human": 2, "thole_turn_time_seconds overhead": 2,
 	} {
 		if got[name] < least {
 			t.Errorf("%s counts %v, at least %v happened", name, got[name], least)

@@ -26,6 +26,8 @@ interface Options {
   /** Repeats with the same key give what the first one made. */
   key?: string;
   signal?: AbortSignal;
+  /** The request carries a secret of its own, so a refusal of it does not mean that nobody is logged in. */
+  strange?: boolean;
 }
 
 /** silent is the problem of a request that nobody answered: what became of it is not known. */
@@ -49,7 +51,7 @@ export async function request<T>(method: string, path: string, options: Options 
     if (options.signal?.aborted) throw error;
     throw silent();
   }
-  if (!response.ok) throw await problemOf(response);
+  if (!response.ok) throw await problemOf(response, options.strange);
   try {
     const data = response.status === 204 ? undefined : await response.json();
     return { data: data as T, etag: response.headers.get("etag") ?? undefined };
@@ -60,8 +62,8 @@ export async function request<T>(method: string, path: string, options: Options 
 }
 
 /** problemOf reads a refusal, and notes when it says that nobody is logged in. */
-export async function problemOf(response: Response): Promise<Problem> {
-  if (response.status === 401) signedOut();
+export async function problemOf(response: Response, strange = false): Promise<Problem> {
+  if (response.status === 401 && !strange) signedOut();
   const trace = response.headers.get("x-trace-id") ?? undefined;
   const text = (await response.text().catch(() => "")).trim();
   const plain = text.startsWith("<") ? "" : text.slice(0, 300); // a proxy's page says less than its status

@@ -419,6 +419,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How agents reach their models: which credential is used and where it is from */
+        get: operations["get-connections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -1208,6 +1225,110 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/vault/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List secrets, oldest first, without their values */
+        get: operations["get-vault-items"];
+        put?: never;
+        /** Set a new secret; needs scope admin */
+        post: operations["post-vault-items"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/vault/items/{item_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a secret without its value */
+        get: operations["get-vault-items-item-id"];
+        put?: never;
+        post?: never;
+        /** Erase a secret's value; the record of its uses stays; needs scope admin */
+        delete: operations["delete-vault-items-item-id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/vault/items/{item_id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List who set, replaced and revoked a secret, the last change first */
+        get: operations["get-vault-items-item-id-changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/vault/items/{item_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Open a secret and say what it is, without showing it */
+        post: operations["post-vault-items-item-id-test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/vault/items/{item_id}/uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the latest uses of a secret, the last first */
+        get: operations["get-vault-items-item-id-uses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/vault/items/{item_id}/value": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replace a secret's value, which makes it active; needs scope admin */
+        put: operations["put-vault-items-item-id-value"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1347,6 +1468,7 @@ export interface components {
             /** Format: int64 */
             seq?: number;
             session_id?: string;
+            time?: components["schemas"]["RunTime"];
             trace_id?: string;
             usage?: components["schemas"]["Usage"];
         };
@@ -1403,6 +1525,15 @@ export interface components {
             /** Format: int64 */
             output_dropped?: number;
             user?: boolean;
+        };
+        Connection: {
+            hint?: string;
+            /** @description why it reaches none */
+            problem?: string;
+            provider: string;
+            /** @description what counts, the first for each model service */
+            sources: components["schemas"]["UpstreamSource"][];
+            title: string;
         };
         EndEvent: {
             /** @enum {string} */
@@ -1509,7 +1640,7 @@ export interface components {
              * @description of the last sync that began
              */
             tried_at?: string;
-            /** @description what holds up all syncs */
+            /** @description what holds up all syncs, or all that is recorded: a full disk */
             waits_for?: string;
         };
         Health: {
@@ -1607,6 +1738,20 @@ export interface components {
             /** @description cursor of the next page */
             next?: string;
         };
+        ListChangeView: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["VaultChangeView"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListConnection: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["Connection"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
         ListDescription: {
             /** @description cursor of the page before */
             back?: string;
@@ -1695,6 +1840,13 @@ export interface components {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["ToolExecution"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListUseView: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["VaultUseView"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -1916,6 +2068,12 @@ export interface components {
             /** @description every queued message once */
             order: string[];
         };
+        "Put-vault-items-item-id-valueRequest": {
+            /** @description code of a new login link, used up by this; needed but for a login by link of the last 10 minutes */
+            confirm_code?: string;
+            /** @description never shown again */
+            value: string;
+        };
         Question: {
             amendment?: unknown;
             answer?: components["schemas"]["Answer"];
@@ -1993,6 +2151,8 @@ export interface components {
             session_id: string;
             /** Format: date-time */
             started_at?: string;
+            /** @description what its time was spent on; the parts add up to the time from its start until its files were saved */
+            time?: components["schemas"]["RunTime"];
             trace_id?: string;
             unsaved?: string;
             usage: components["schemas"]["Usage"];
@@ -2013,6 +2173,49 @@ export interface components {
             run_id?: string;
             /** @description one entry for each target and verdict */
             traffic: components["schemas"]["EventTraffic"][];
+        };
+        RunTime: {
+            /**
+             * Format: int64
+             * @description answers of a person
+             */
+            human_ms: number;
+            /**
+             * Format: int64
+             * @description answers of the model
+             */
+            model_ms: number;
+            /**
+             * Format: int64
+             * @description everything else: queue, restore, start of the agent, sync
+             */
+            overhead_ms: number;
+            /**
+             * Format: int64
+             * @description commands, edits and tools of the agent
+             */
+            tools_ms: number;
+        };
+        SecretIn: {
+            /** @description code of a new login link, used up by this; needed but for a login by link of the last 10 minutes */
+            confirm_code?: string;
+            /**
+             * Format: int64
+             * @description seconds; never when absent
+             */
+            expires_in?: number;
+            /** @enum {string} */
+            kind: "provider_auth" | "git" | "mcp" | "env";
+            name: string;
+            /**
+             * @description user when absent: the caller's own
+             * @enum {string}
+             */
+            owner?: "user" | "project" | "app" | "platform";
+            /** @description the agent or service that a provider_auth logs in to */
+            provider?: string;
+            /** @description never shown again; of a provider_auth the agent's whole login file, or a key of one line */
+            value: string;
         };
         Session: {
             active_run_id?: string;
@@ -2333,6 +2536,15 @@ export interface components {
             started_at?: string;
             state?: string;
         };
+        UpstreamSource: {
+            host?: string;
+            /** @description the secret of the vault that it is */
+            item_id?: string;
+            /** @description in words: a setting, a secret, a variable, a login */
+            origin: string;
+            /** @description the model service */
+            upstream: string;
+        };
         Usage: {
             /** Format: int64 */
             cache_read?: number;
@@ -2357,6 +2569,64 @@ export interface components {
             message?: string;
             /** @description The value at the given location */
             value?: unknown;
+        };
+        VaultChangeView: {
+            actor: string;
+            /** Format: date-time */
+            at: string;
+            client?: string;
+            event: string;
+            from?: string;
+            to: string;
+            /** Format: int64 */
+            version: number;
+            via: string;
+        };
+        VaultDescription: {
+            /** Format: date-time */
+            created_at: string;
+            created_by: string;
+            etag: string;
+            /** Format: date-time */
+            expires_at?: string;
+            /** @description the same for the same value of one owner; it says nothing of the value */
+            fingerprint: string;
+            id: string;
+            /** @enum {string} */
+            kind: "provider_auth" | "git" | "mcp" | "env";
+            /** Format: date-time */
+            last_used_at?: string;
+            name: string;
+            /** @enum {string} */
+            owner: "user" | "project" | "app" | "platform";
+            owner_id?: string;
+            provider?: string;
+            /** @enum {string} */
+            state: "active" | "needs_login" | "revoked";
+            /** Format: date-time */
+            updated_at: string;
+            /**
+             * Format: int64
+             * @description of the value
+             */
+            version: number;
+        };
+        VaultListed: {
+            hint?: string;
+            items: components["schemas"]["VaultDescription"][];
+            locked?: string;
+        };
+        VaultTested: {
+            /** @description what was tried and found */
+            found: string;
+        };
+        VaultUseView: {
+            /** Format: date-time */
+            at: string;
+            executor_id?: string;
+            purpose: string;
+            run_id?: string;
+            session_id?: string;
         };
         WireAttempt: {
             /** Format: date-time */
@@ -3988,6 +4258,37 @@ export interface operations {
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
             412: components["responses"]["Problem412"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListConnection"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5927,6 +6228,295 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-vault-items": {
+        parameters: {
+            query?: {
+                /** @description also revoked ones */
+                revoked?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VaultListed"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-vault-items": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a repeat returns what the first request made */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretIn"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VaultDescription"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-vault-items-item-id": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VaultDescription"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "delete-vault-items-item-id": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description refuse with 412 unless this is the current ETag */
+                "If-Match"?: string;
+            };
+            path: {
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            412: components["responses"]["Problem412"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-vault-items-item-id-changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListChangeView"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-vault-items-item-id-test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VaultTested"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-vault-items-item-id-uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListUseView"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "put-vault-items-item-id-value": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description refuse with 412 unless this is the current ETag */
+                "If-Match"?: string;
+            };
+            path: {
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Put-vault-items-item-id-valueRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VaultDescription"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];

@@ -3,9 +3,11 @@ import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "rea
 import type { ChatMessage } from "../api/types";
 import { t } from "../i18n";
 import { useStore } from "../state/store";
+import { useRunTime } from "../state/times";
 import { Badge, Button, CopyButton } from "../ui/controls";
 import { DownIcon, RetryIcon } from "../ui/icons";
 import { count, moment, span } from "../ui/time";
+import { TimeBar } from "../ui/time-bar";
 import { IconButton } from "../ui/controls";
 import { tried } from "../ui/toast";
 import { useConversation } from "./context";
@@ -183,6 +185,7 @@ function Foot({ message }: { message: ChatMessage }) {
   const text = message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
   const tokens = data.usage ? data.usage.input + data.usage.output : 0;
   const last = useStore(conversation.side, (side) => side.run?.id === message.id || side.run === undefined);
+  const time = useRunTime(message.id, data.time);
   return (
     <div className="-ml-1.5 flex min-h-7 flex-wrap items-center gap-x-2 text-[11.5px] text-faint">
       {text && <CopyButton text={text} />}
@@ -195,6 +198,7 @@ function Foot({ message }: { message: ChatMessage }) {
       {data.outcome === "interrupted" && <Badge tone="warn">{t("run.interrupted")}</Badge>}
       {data.provider && <span>{[data.provider, data.model].filter(Boolean).join(" · ")}</span>}
       {data.created_at && data.ended_at && <span className="tabular-nums">{span(Date.parse(data.ended_at) - Date.parse(data.created_at))}</span>}
+      {time && <TimeBar time={time} className="w-16" />}
       {tokens > 0 && <span className="tabular-nums">{t("run.tokens", { n: count(tokens) })}</span>}
       {data.created_at && <time className="hidden sm:inline" dateTime={data.created_at}>{moment(data.created_at)}</time>}
     </div>

@@ -4,6 +4,7 @@ import { useStore } from "../state/store";
 import { Button, IconButton, Notice } from "../ui/controls";
 import { CloseIcon, PencilIcon, RetryIcon } from "../ui/icons";
 import { useConversation } from "./context";
+import { remedyOf } from "./remedy";
 
 /** textOf says what is known of a message that came back, and no more. */
 export function textOf(why: Why): string {
@@ -46,7 +47,7 @@ export function Unsent({ onSend }: { onSend: (id: string) => void }) {
 
 function Reason({ why }: { why: Why }) {
   return (
-    <Notice tone={why.state === "unknown" ? "warn" : "bad"}>
+    <Notice tone={why.state === "unknown" ? "warn" : "bad"} action={remedyOf(why.code)}>
       <p role={why.state === "unknown" ? "alert" : undefined}>{textOf(why)}</p>
       {why.hint && <p>{why.hint}</p>}
     </Notice>

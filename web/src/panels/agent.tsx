@@ -2,8 +2,10 @@ import type { ReactNode } from "react";
 import { useSide } from "../chat/context";
 import { maybe, t } from "../i18n";
 import { endPhase } from "../state/fold";
+import { useRunTime } from "../state/times";
 import { Badge, CopyButton, Notice, type Tone } from "../ui/controls";
 import { clock, count, Elapsed } from "../ui/time";
+import { TimeParts } from "../ui/time-bar";
 import { Saved } from "./files";
 import { NetworkReach, OpenPorts } from "./network";
 
@@ -15,6 +17,7 @@ export function Agent() {
   const phases = useSide((side) => side.phases);
   const session = useSide((side) => side.session);
   const lastError = useSide((side) => side.lastError);
+  const time = useRunTime(run?.id ?? "", run?.time);
   if (!run) return <p className="text-[13px] text-muted">{t("agent.none")}</p>;
   const usage = run.usage;
   const phase = run.outcome ? endPhase[run.outcome] : (phases.at(-1)?.phase ?? run.phase);
@@ -74,6 +77,12 @@ export function Agent() {
           </p>
         )}
       </section>
+      {time && (
+        <section>
+          <h3 className="mb-1.5 text-[11.5px] font-medium text-faint">{t("agent.time")}</h3>
+          <TimeParts time={time} />
+        </section>
+      )}
       <NetworkReach />
       <OpenPorts />
       <section>

@@ -309,9 +309,9 @@ export class Conversation {
     } catch (error) {
       const problem = problemFrom(error);
       if (this.landed.has(message.id)) return undefined;
-      // A conflict may be with the first attempt itself, whose end a crash of the server left open.
-      const conflict = problem.status === 409;
-      if (isRefusal(problem) && !conflict) return { state: "refused", text: problem.message, hint: problem.hint };
+      // A conflict may be with the first attempt itself, whose end a crash of the server left open; a budget's refusal is one only by its number.
+      const conflict = problem.status === 409 && problem.code !== "budget_exceeded";
+      if (isRefusal(problem) && !conflict) return { state: "refused", text: problem.message, hint: problem.hint, code: problem.code };
       const why = await this.lookFor(message.id, problem);
       return why && conflict ? { ...why, spent: why.state === "absent" } : why;
     }

@@ -18,6 +18,8 @@ export interface Why {
   state: "refused" | "absent" | "unknown" | "after" | "draft";
   text?: string;
   hint?: string;
+  /** code is the class of a refusal, where thole said one. */
+  code?: string;
   /** spent: thole will never finish what was begun under this id; another attempt needs another one. */
   spent?: boolean;
 }

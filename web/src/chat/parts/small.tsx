@@ -6,6 +6,7 @@ import { Notice } from "../../ui/controls";
 import { ChevronIcon, FileIcon, ListIcon, ThinkIcon } from "../../ui/icons";
 import { TodoLine } from "../../panels/todo-line";
 import { Prose } from "../prose";
+import { remedyOf } from "../remedy";
 import type { SourcePart } from "../rows";
 
 /** Reasoning is open while it is being written and folds away afterwards, unless the reader chose otherwise. */
@@ -86,7 +87,7 @@ export function TodoPart({ todos }: { todos: Todo[] }) {
 
 export function ErrorPart({ error }: { error: RunError }) {
   return (
-    <Notice tone="bad" title={error.message}>
+    <Notice tone="bad" title={error.message} action={remedyOf(error.code)}>
       {error.hint && <p>{error.hint}</p>}
       <p className="font-mono text-[11.5px]">
         {error.code}
