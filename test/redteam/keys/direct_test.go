@@ -74,6 +74,7 @@ func (d *direct) key(url string) provider.Grant {
 		g.Env[name] = value
 	}
 	if d.name != "codex" {
+		g.Env["CLAUDE_CODE_MAX_RETRIES"] = "2" // else it tries again for minutes
 		return g
 	}
 	dir := d.TempDir()
