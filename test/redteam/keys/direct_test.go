@@ -103,11 +103,17 @@ func (d *direct) play(prompt string) (out outcome) {
 		d.Fatal(err)
 	}
 	var last event.Event
+	step := 0 // where the words of the newest model call begin
 	err := d.client.Events(d.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
 		for _, e := range batch {
 			last = e.Event
-			if e.Event.Kind == event.ItemCompleted && e.Event.Item.Kind == event.ItemMessage {
-				out.said += e.Event.Item.Text
+			switch {
+			case last.Kind == event.StepStarted:
+				step = len(out.said)
+			case last.Kind == event.StepReset: // what the call said does not count
+				out.said = out.said[:step]
+			case last.Kind == event.ItemCompleted && last.Item.Kind == event.ItemMessage:
+				out.said += last.Item.Text
 			}
 		}
 		return nil
