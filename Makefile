@@ -13,10 +13,14 @@ LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
 # The longest comes first, so that it does not run alone at the end.
 NORACE ?= ./test/e2e/pipeline ./internal/provider/opencode ./internal/store/... ./internal/testkit/... ./internal/tholetest/... ./internal/thread/... ./internal/delivery/... ./internal/artifact/... \
 	./internal/workspace/... ./internal/dispatch/... ./internal/system/... ./internal/appserver/... ./internal/platform/... ./internal/channel/... \
-	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/... ./internal/executord/executorclient ./internal/sandbox/...
+	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/... ./internal/executord/executorclient ./internal/sandbox/... ./internal/vault/...
 RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
 	./internal/dispatch=ThroughEveryPhase|Human|Interrupt|Steers|AnotherDispatcher|Loses|Survives ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
-	./internal/tholetest=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill
+	./internal/tholetest=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill ./internal/vault=UnderLoad|AtOnce/sqlite
+
+# Tests that compare with the build without the guards (internal/unguarded): there the
+# attack must succeed. They run in both.
+UNGUARDED ?= ./test/redteam=PlanAfterAFullTurn ./internal/platform/preview=OnlyWhoWasLetIn|NothingOfOurs|StreamsUpgrades ./internal/platform/session=StolenSecret ./internal/egress=NoServiceOfThisMachine ./internal/executor/local=KeysNextTo ./internal/workspace=LinksStay
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
 PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk
@@ -67,7 +71,7 @@ setup: ## get the real parts that tests run on (needs root for some)
 .PHONY: test
 test: ## set up, then run all tests and show the real parts they ran on
 	@scripts/lab install || true
-	@GO='$(GO)' NORACE='$(NORACE)' RACED='$(RACED)' PARTS='$(PARTS)' scripts/test
+	@GO='$(GO)' NORACE='$(NORACE)' RACED='$(RACED)' UNGUARDED='$(UNGUARDED)' PARTS='$(PARTS)' scripts/test
 
 .PHONY: lint
 lint: ## look for mistakes with golangci-lint, and for words that readers stumble on

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -185,7 +186,7 @@ func (l *Ledger) settle(ctx context.Context, id string, s Settlement) error {
 		l.meter.Unknown()
 	}
 	if done.Used.Tokens > done.Most.Tokens {
-		l.log.Warn("a model call used more than was reserved for it", "turn", done.Turn, "thread", done.Thread, "model", done.Model, "used", done.Used.Tokens, "reserved", done.Most.Tokens)
+		l.log.Warn("a model call used more than was reserved for it", "turn", done.Turn, "thread", done.Thread, "err", fmt.Errorf("%s used %s of %s", done.Model, Count(done.Used.Tokens), Count(done.Most.Tokens)))
 	}
 	l.differs(done.Thread, done.Turn, done.Differs)
 	return nil
@@ -194,7 +195,7 @@ func (l *Ledger) settle(ctx context.Context, id string, s Settlement) error {
 func (l *Ledger) differs(thread thole.ThreadID, turn thole.TurnID, d *Difference) {
 	if d != nil && d.Exceeds() {
 		l.meter.Differs()
-		l.log.Warn("an agent's own figure of its tokens differs from its calls", "thread", thread, "turn", turn, "counted", d.Counted, "reported", d.Reported)
+		l.log.Warn("an agent's own figure of its tokens differs from its calls", "thread", thread, "turn", turn, "was", d.Reported, "to", d.Counted)
 	}
 }
 

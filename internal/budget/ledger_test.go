@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/testkit/crash"
 )
 
 // TestLedger runs all of it on one store per engine: a new PostgreSQL database takes
@@ -21,7 +23,7 @@ func TestLedger(t *testing.T) {
 		}{
 			{"nothing is limited without a budget", unlimited}, {"reserve and settle", reserveAndSettle}, {"actions", actions},
 			{"all budgets must have room", allMustHaveRoom}, {"unpriced calls count tokens", unpriced}, {"a new budget knows the period", newBudget},
-			{"notices are given once", notices}, {"the usage of turns", turnUsage}, {"calls of a server that died", reconcile}, {"rows of budgets", budgetRows},
+			{"notices are given once", notices}, {"the usage of turns", turnUsage}, {"calls of a server that died", reconcile}, {"states of a call", transitions}, {"rows of budgets", budgetRows},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				empty(t, db)
@@ -325,5 +327,41 @@ func budgetRows(r *rig) {
 	}
 	if n := r.number(`select count(*) from budget_states`); n != 0 {
 		t.Errorf("%d states of a budget that is gone", n)
+	}
+}
+
+// A call moves from reserved to settled or refused, once; nothing moves it from there.
+func transitions(r *rig) {
+	r.set(perDay(budget.ScopeUser, budget.ActionInterrupt, budget.Amount{Tokens: 100}))
+	p, _ := r.turn()
+	in := map[string]string{"settled": r.begin(p, 10, 0), "lost": r.begin(p, 10, 0), "reserved": r.begin(p, 10, 0), "none": "no-such-call"}
+	_, err := r.Begin(ctx, call(p, 1000, 0))
+	r.refused(err)
+	in["refused"] = fmt.Sprintf("a-%06d", r.ids.Load())
+	r.ok(r.End(ctx, in["settled"], used(1, 0)))
+	_, err = r.store.Settle(ctx, in["lost"], budget.Settlement{Lost: true})
+	r.ok(err)
+	rows := func() string {
+		r.t.Helper()
+		text, err := crash.Rows(r.db, "gateway_calls", "budget_states", "budget_notices")
+		r.ok(err)
+		return text
+	}
+	for state, id := range in {
+		for name, move := range map[string]func() error{
+			"settle": func() error { return r.End(ctx, id, used(2, 0)) },
+			"lose":   func() error { _, err := r.store.Settle(ctx, id, budget.Settlement{Lost: true}); return err },
+		} {
+			before := rows()
+			err := move()
+			if state == "reserved" {
+				state = "moved" // by whichever came first
+				r.ok(err)
+				continue
+			}
+			if thole.CodeOf(err) != thole.CodeConflict || rows() != before {
+				r.t.Errorf("%s a call that is %s: %v", name, state, err)
+			}
+		}
 	}
 }

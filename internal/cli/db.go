@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/store"
 )
 
@@ -58,10 +59,24 @@ func newDBRestore(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(map[string]string{"path": path, "kept": kept}, func(w io.Writer) {
+			out := map[string]string{"path": path, "kept": kept}
+			// On another machine the backup is there and the key of its secrets is not.
+			cfg, err := env.config(nil)
+			if err != nil {
+				return err
+			}
+			locked := doctor.CheckVault(cmd.Context(), cfg)
+			if !locked.OK {
+				out["vault"] = locked.Problem
+			}
+			return env.print(out, func(w io.Writer) {
 				putln(w, "restored "+path)
 				if kept != "" {
 					putln(w, "the store that was there is now "+kept)
+				}
+				if !locked.OK {
+					putln(w, locked.Problem)
+					putln(w, "  try: "+locked.Fix)
 				}
 			})
 		},

@@ -56,7 +56,18 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Gateway, "gateway", "", "socket of the model gateway, which agents reach through executord")
 	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run next to executord")
 	_ = serve.MarkFlagRequired("token-file")
-	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox())
+	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox(), newFiles())
+	return cmd
+}
+
+// newFiles is the process that reads the files of a stopped executor: see package apart.
+func newFiles() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: "files", Short: "Read the files of a stopped executor for the owner of the home", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return system.ServeFiles(cmd.Context(), dir) },
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "the workspace")
 	return cmd
 }
 

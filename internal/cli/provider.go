@@ -20,7 +20,7 @@ import (
 func newProvider(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "Show the agent CLIs of this machine and try one",
+		Short: "Show the agent CLIs of this machine, try one and log in to one",
 	}
 	cmd.AddCommand(
 		&cobra.Command{
@@ -62,6 +62,7 @@ func newProvider(env *Env) *cobra.Command {
 			},
 		},
 		newProviderTry(env),
+		newProviderLogin(env),
 	)
 	return cmd
 }

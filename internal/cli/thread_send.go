@@ -70,6 +70,7 @@ func newThreadTail(env *Env) *cobra.Command {
 
 func newThreadShow(env *Env) *cobra.Command {
 	var limit int
+	var withCalls bool
 	cmd := &cobra.Command{
 		Use: "show THREAD", Short: "Print a thread's newest turns and what it waits for", Args: cobra.ExactArgs(1),
 		Long: "Prints what was said and done in a thread's newest turns, and for each turn that is over its outcome, what its time\n" +
@@ -108,6 +109,13 @@ func newThreadShow(env *Env) *cobra.Command {
 					return err
 				}
 				all := map[string]any{"thread": th, "turns": turns, "asks": asks, "queue": queue, "files": files}
+				var recorded []turnCalls
+				if withCalls {
+					if recorded, err = env.recordedCalls(ctx, thole.ThreadID(args[0]), page.Data); err != nil {
+						return err
+					}
+					all["calls"] = recorded
+				}
 				return env.print(all, func(w io.Writer) {
 					putf(w, "thread %s, %s, %s\n", th.ID, th.ModelProvider, statusText(th.Status))
 					for i := len(turns) - 1; i >= 0; i-- {
@@ -118,8 +126,9 @@ func newThreadShow(env *Env) *cobra.Command {
 						putln(w, "the files of the last turn are not saved:", files.Unsaved)
 					}
 					if files.Waits != "" {
-						putln(w, "syncs and restores wait:", files.Waits)
+						putln(w, "waiting:", files.Waits)
 					}
+					printCalls(w, recorded)
 					for _, q := range queue {
 						putln(w, "queued", q.ID, oneLine(q.Input[0].Text, 80))
 					}
@@ -131,6 +140,7 @@ func newThreadShow(env *Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "turns", 5, "how many turns")
+	cmd.Flags().BoolVar(&withCalls, "calls", false, "list the turns' model calls and the files with what was said (gateway.record must be true)")
 	return cmd
 }
 

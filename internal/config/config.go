@@ -389,6 +389,9 @@ func HomeDir(flag string, getenv func(string) string) (string, error) {
 	return filepath.Join(user, ".thole"), nil
 }
 
+// LoginRooms is the directory of a home in which agent CLIs log in.
+const LoginRooms = "login-rooms"
+
 // File is where a home's configuration file is.
 func File(home string) string { return filepath.Join(home, "config.toml") }
 

@@ -44,7 +44,7 @@ func New(cfg Config) *Depot { return &Depot{cfg: cfg, watch: newWatch(cfg.Check,
 func (w *Depot) Watch(ctx context.Context, back func(context.Context)) { w.watch.run(ctx, back) }
 
 // ExportDir writes the files of a thread's last sync into a directory.
-func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, raw bool) (workspace.Snapshot, manager.Exported, error) {
+func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, raw bool) (workspace.Snapshot, workspace.Exported, error) {
 	return w.cfg.Manager.ExportDir(ctx, id, dir, raw)
 }
 

@@ -52,7 +52,9 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 	if r.Acked == 0 {
 		pump.asked = time.Now()
 	}
+	broken := backoff.Policy{Min: 50 * time.Millisecond, Max: 2 * time.Second}.Begin()
 	for {
+		from := pump.cursor
 		err := p.client.Events(ctx, r.ID, pump.cursor, func(batch []wire.LogEvent) error { return pump.apply(ctx, batch) })
 		switch {
 		case pump.ended:
@@ -64,6 +66,12 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 			// The log is sealed without an end: executord restarted under the run.
 			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return errLost
+		case errors.Is(context.Cause(ctx), errDeaf):
+			w.log.Warn("the executor does not end an interrupted turn and is stopped", "turn", w.lease.Turn, "executor", p.row.ID)
+			if err := w.cfg.Driver.Stop(context.WithoutCancel(ctx), p.row.ID); err != nil {
+				return err // it may still work; the next try asks again
+			}
+			return errDeaf
 		case ctx.Err() != nil:
 			if cause := context.Cause(ctx); errors.Is(cause, errTooLong) || beyond(cause) || overspent(cause) {
 				_, err = p.client.Cancel(context.WithoutCancel(ctx), wire.CancelRequest{Run: r.ID, Kill: true})
@@ -76,9 +84,13 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 		case thole.CodeOf(err) != thole.CodeUnavailable:
 			return err
 		}
-		if err := w.alive(ctx, p); err != nil {
+		if err := w.alive(ctx, p); err != nil && !errors.Is(err, errDeaf) {
 			return err
 		}
+		if pump.cursor > from {
+			broken.Reset()
+		}
+		_ = broken.Wait(ctx) // one that never says anything is not asked all the time
 	}
 }
 

@@ -76,6 +76,9 @@ func (w *worker) forward(ctx context.Context, p *place, run wire.Run, sub *threa
 			return nil
 		case do := <-f.due:
 			do()
+			if f.deaf {
+				return errDeaf
+			}
 		case batch, ok := <-sub.Events:
 			if !ok {
 				why := sub.Err()
@@ -180,6 +183,7 @@ type forwarder struct {
 	run    thole.TurnID
 	timers map[thole.AskID]*time.Timer // park a question nobody answers
 	kill   *time.Timer                 // ends a run that does not stop by itself
+	deaf   bool                        // its executor did not hear of that
 
 	pendingSteers []event.Message // steers that the agent has not got, oldest first
 	again         *time.Timer     // sends them
@@ -313,18 +317,24 @@ func (f *forwarder) retryUntilSent(ctx context.Context, what string, do func() e
 const cancelGrace = 15 * time.Second
 
 func (f *forwarder) cancel(ctx context.Context) {
-	f.retryUntilSent(ctx, "interrupt", func() error {
-		_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run})
-		return err
-	})
+	f.retryUntilSent(ctx, "interrupt", func() error { return f.sendCancel(ctx, false) })
 	if f.kill == nil {
 		f.kill = f.later(ctx, cancelGrace, func() {
-			f.retryUntilSent(ctx, "kill", func() error {
-				_, err := f.place.client.Cancel(ctx, wire.CancelRequest{Run: f.run, Kill: true})
-				return err
-			})
+			f.retryUntilSent(ctx, "kill", func() error { return f.sendCancel(ctx, true) })
+			f.kill = f.later(ctx, cancelGrace, func() { f.deaf = true })
 		})
 	}
+}
+
+// sendCancel asks once; an executor that takes its time holds nothing else up for long.
+func (f *forwarder) sendCancel(ctx context.Context, kill bool) error {
+	within, done := context.WithTimeout(ctx, cancelGrace/3)
+	defer done()
+	_, err := f.place.client.Cancel(within, wire.CancelRequest{Run: f.run, Kill: kill})
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return thole.Errorf(thole.CodeUnavailable, "the executor does not answer in time: %w", err)
+	}
+	return err
 }
 
 // parkLater gives an ask some time to be answered while the agent waits, and then

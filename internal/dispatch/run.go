@@ -78,7 +78,10 @@ func (w *worker) again(ctx context.Context, t fold.Turn, lost error) error {
 var (
 	errTooLong = thole.Errorf(thole.CodeGone, "the turn ran longer than it may").WithHint("raise turns.timeout, or split the work")
 	// errInterrupted: the turn is to stop, and no agent works on it.
-	errInterrupted = errors.New("dispatch: turn interrupted before its agent began")
+	errInterrupted = errors.New("dispatch: turn interrupted while no agent works on it")
+	// errDeaf: the same, because its executor, which did not end it, was stopped: its
+	// executord hangs, or its agent has taken it over.
+	errDeaf = fmt.Errorf("%w: the executor did not end it", errInterrupted)
 	// errLost: the run's provider is gone and its end will never come.
 	errLost = errors.New("dispatch: run lost")
 	// errDead: the same, and its executor with it.
@@ -89,7 +92,7 @@ var (
 	errOutOfMemory = fmt.Errorf("%w beyond its memory limit", errLost)
 )
 
-// endUnstarted ends a turn that was interrupted before its agent began.
+// endUnstarted ends a turn that was interrupted while no agent works on it.
 func (w *worker) endUnstarted(ctx context.Context, t fold.Turn) error {
 	return w.cfg.Threads.Apply(ctx, w.ref(t.Executor), []event.Event{{
 		ID: provider.StableID[thole.EventID]("interrupted", string(t.ID)), Kind: event.TurnEnded, Turn: t.ID, Time: w.cfg.Now().UTC(), Data: provider.Ended{Outcome: thole.OutcomeInterrupted}.Data()}})

@@ -39,6 +39,8 @@ func Credentials(ctx context.Context, cfg *config.Config, l provider.Login, kept
 type Credential struct {
 	Found string
 	Err   error
+	// Unserved are model providers that there is a key for and no route.
+	Unserved []string
 }
 
 func credential(ctx context.Context, routes *upstream.Routes, name string, handIn []string, kept Kept) Credential {
@@ -59,7 +61,7 @@ func credential(ctx context.Context, routes *upstream.Routes, name string, handI
 	if len(lines) == 0 {
 		return Credential{Err: err}
 	}
-	return Credential{Found: strings.Join(lines, "; ")}
+	return Credential{Found: strings.Join(lines, "; "), Unserved: routes.Unserved(ctx, name)}
 }
 
 // CheckCredentials are the doctor's findings about them.
@@ -75,6 +77,13 @@ func CheckCredentials(ctx context.Context, cfg *config.Config, l provider.Login,
 			f.Problem, f.Fix = c.Err.Error(), thole.HintOf(c.Err)
 		}
 		out = append(out, f)
+		if len(c.Unserved) > 0 {
+			names := strings.Join(c.Unserved, ", ")
+			out = append(out, Finding{
+				Part: f.Part, Problem: "keys that no route uses, because the gateway does not know their services: " + names, Disables: "models of " + names,
+				Fix: "name the service in gateway.upstreams, with routes = [\"" + row.Gateway.Route + c.Unserved[0] + "\"]",
+			})
+		}
 	}
 	return out
 }

@@ -46,6 +46,16 @@ func TestCredentials(t *testing.T) {
 	if f := finding(Kept{"openai": "needs_login"}, "codex"); !f.OK || !strings.Contains(f.Found, "needs_login") {
 		t.Errorf("codex with an item of the vault: %+v", f)
 	}
+	env["GEMINI_API_KEY"] = "canary"
+	var unserved string
+	for _, f := range CheckCredentials(t.Context(), &cfg, l, nil) {
+		if f.Part == "credential opencode" && !f.OK {
+			unserved = f.Problem + f.Fix
+		}
+	}
+	if !strings.Contains(unserved, "google") || !strings.Contains(unserved, "oc-google") {
+		t.Errorf("a key that nothing uses: %q", unserved)
+	}
 	env["OPENAI_API_KEY"] = "canary"
 	if f := finding(nil, "codex"); !f.OK || !strings.Contains(f.Found, "variable OPENAI_API_KEY") {
 		t.Errorf("codex with a variable: %+v", f)

@@ -18,6 +18,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/diskspace"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
@@ -57,7 +58,7 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	logins := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins}
 	out = append(out, CheckCredentials(ctx, cfg.Config, logins, cfg.Kept)...)
 	out = append(out, checkLogins(cfg.Home, logins)...)
-	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
+	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
 func checkAgents(ctx context.Context, list []provider.Provider) []Finding {
@@ -114,6 +115,10 @@ func checkHome(home string) Finding {
 		}
 		probe.Close()
 		os.Remove(probe.Name())
+		if f.Problem = diskspace.Problem(home); f.Problem != "" {
+			f.Fix = "delete what is not needed; `thole executor list` shows what agents have, in " + filepath.Join(home, "x")
+			return f
+		}
 		f.OK = true
 	}
 	return f

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -401,6 +403,24 @@ func TestRefusalTexts(t *testing.T) {
 		for _, protocol := range []string{"connect", "http"} {
 			if got := protocols[protocol](t, proxy, c.host, "80"); got != "403 "+c.want+"\n" {
 				t.Errorf("%s of %s:\n got %q\nwant %q", protocol, c.host, got, c.want)
+			}
+		}
+	}
+}
+
+// A public name or address that leads to a service of this machine, of its network or
+// of its cloud is refused: the build without the guards goes there.
+func TestAgentsReachNoServiceOfThisMachine(t *testing.T) {
+	w := newWorld(t)
+	_, proxy := w.proxy(Config{Policy: Open})
+	for _, host := range []string{"me.evil.com", "93.184.216.99", "loop.evil.com", "10.1.2.3", "meta.evil.com"} {
+		for protocol, get := range protocols {
+			answer := get(t, proxy, host, "80")
+			if answer == "" { // it has no way to say so
+				continue
+			}
+			if dialled, _ := w.took(); (len(dialled) > 0) != unguarded.Build {
+				t.Errorf("%s by %s: dialled %v, answered %q", host, protocol, dialled, answer)
 			}
 		}
 	}

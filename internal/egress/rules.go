@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // Refusal is the error of a connection that policy or address forbids. Its text says
@@ -155,6 +157,9 @@ func (r rules) byName(t target) *Refusal {
 
 // byAddress refuses addresses that are not public, or that are this machine's.
 func (r rules) byAddress(t target, a netip.Addr, own []netip.Addr) *Refusal {
+	if unguarded.Build {
+		return nil
+	}
 	s, ok := classify(a)
 	if !ok && slices.Contains(own, a.Unmap()) {
 		s, ok = special{is: "an address of this machine"}, true

@@ -108,5 +108,5 @@ func (b *boxes) dial(ctx context.Context, port uint16) (net.Conn, error) {
 func (b *boxes) taken(w *walled, port uint16) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return port == proxyPort && b.proxy != nil || w.ports[port]
+	return port == proxyPort && b.proxy != nil || port == gatewayPort && b.way != nil || w.ports[port]
 }

@@ -134,7 +134,7 @@ func (c *call) begin(u Upstream) *refusal {
 		}
 		return nil
 	}
-	if thole.CodeOf(err) == codeBudget {
+	if thole.CodeOf(err) == thole.CodeBudgetExceeded {
 		if c.g.c.Spent != nil {
 			c.g.c.Spent(c.r.Context(), c.claim, err)
 		}

@@ -30,12 +30,12 @@ type Claim struct {
 // Tokens resolves the token of a request together with the proof of its connection,
 // both as SHA-256 of their text. Errors: thole.CodeUnauthorized for a pair that is not
 // known, thole.CodeGone when the thread has no open turn in that executor; anything
-// else is answered as a failure of ours that the client may retry.
+// else is answered as a failure of thole that the client may retry.
 type Tokens interface {
 	Claim(ctx context.Context, token, proof [32]byte) (Claim, error)
 }
 
-// Routes returns what stands behind the first path element of a request. The name is
+// Routes returns the upstreams that the first path element of a request stands for. The name is
 // the client's: Routes treats it as hostile and returns thole.CodeNotFound for a route
 // that the claim does not have, thole.CodeUnavailable for one whose credential is
 // missing or locked, with a hint.

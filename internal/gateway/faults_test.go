@@ -108,7 +108,7 @@ func TestPlainAnswers(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestNoAnswer: what is no answer becomes one of ours, which clients retry.
+// TestNoAnswer: what is no answer becomes one by the gateway, which clients retry.
 func TestNoAnswer(t *testing.T) {
 	for _, d := range dialects {
 		for fault, want := range map[upstream.Fault]struct {
@@ -230,7 +230,7 @@ func TestSpentBudget(t *testing.T) {
 	for _, d := range dialects {
 		s := upstream.Start(t, upstream.None)
 		r := newRig(t, d, s)
-		r.ledger.refuse = thole.Errorf(codeBudget, "budget of project p is spent: $5.00 a day, until 00:00 UTC")
+		r.ledger.refuse = thole.Errorf(thole.CodeBudgetExceeded, "budget of project p is spent: $5.00 a day, until 00:00 UTC")
 		got := r.post(t)
 		if got.status != 400 || got.header.Get("X-Should-Retry") != "false" || !shaped(d, got.body) || !strings.Contains(got.body, "until 00:00 UTC") {
 			t.Errorf("%+v", got)

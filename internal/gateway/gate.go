@@ -64,7 +64,7 @@ type pass struct {
 	once  sync.Once
 }
 
-// key tells upstreams apart: one account at one address is one.
+// key distinguishes upstreams: one account at one address is one.
 func (u Upstream) key() string { return u.Name + "\x00" + u.Item + "\x00" + u.Base.String() }
 
 // enter waits for a place. The caller calls leave on the pass.
@@ -163,7 +163,7 @@ func (g *gates) paused(u Upstream, now time.Time) bool {
 	return gt != nil && now.Before(gt.paused)
 }
 
-// answered tells how the upstream took the call: after is what a 429 asked for, 0 for any
+// answered records how the upstream took the call: after is what a 429 asked for, 0 for any
 // other answer.
 func (p *pass) answered(after time.Duration, now time.Time) {
 	p.g.mu.Lock()

@@ -21,9 +21,6 @@ const (
 	settleTime = 30 * time.Second
 )
 
-// codeBudget is the class of a Ledger's error when a budget is spent.
-const codeBudget thole.Code = "budget_exceeded"
-
 // Gateway answers the requests of agent CLIs. It is safe for concurrent use.
 type Gateway struct {
 	c         Config
@@ -113,13 +110,13 @@ func refuseFor(err error, what string) *refusal {
 		}
 	}
 	switch thole.CodeOf(err) {
-	case codeBudget:
+	case thole.CodeBudgetExceeded:
 		return refuse(overBudget, "%s", text)
 	case thole.CodeNotFound:
 		return refuse(notFound, "%s", text)
-	case thole.CodeInvalid, thole.CodeUnsupported, thole.CodeForbidden, thole.CodeConflict, thole.CodeHeld:
+	case thole.CodeInvalid, thole.CodeUnsupported, thole.CodeConflict, thole.CodeHeld:
 		return refuse(invalid, "%s", text)
-	case thole.CodeUnauthorized:
+	case thole.CodeUnauthorized, thole.CodeForbidden: // a credential that is not taken any more, for a person to replace
 		return refuse(unauthorized, "%s", text)
 	case thole.CodeBusy, thole.CodeOverloaded:
 		return &refusal{kind: overloaded, text: text, after: 5 * time.Second}

@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -31,7 +33,7 @@ func TestTargets(t *testing.T) {
 		"/r%2fv1/messages", "/r/v1/%6dessages", "/r/v1/messages%2f..%2f..%2fadmin", "/r/v1/messages%00", "/r/v1/messages;x", "/r/v1/messages#x",
 		"/%72/v1/messages", "/R/v1/messages", "/other/v1/messages", "/r/v1/files", "/r/v1/messages/batches", "/r/v1/organizations", "/v1/messages", "/r/v1/",
 		"/r/v1/responses", "/r/v1/chat/completions", "/r@evil.example/v1/messages", "/r:80/v1/messages", "/r\\v1/messages",
-		"/r/v1/messages?beta=true&x=1", "/r/v1/messages?beta=true&beta=true", "/r/v1/messages?beta=a%26b", "/r/v1/messages?api-version=1", "/r/v1/messages?%zz", "/r/v1/messages?a;b",
+		"/r/v1/messages?beta=true&x=1", "/r/v1/messages?beta=true&beta=true", "/r/v1/messages?beta=a%26b", "/r/v1/messages?api-version=1", "/r/v1/messages?%zz", "/r/v1/messages?a;b", "r/v1/messages",
 	} {
 		if got := send("POST " + target + " HTTP/1.1"); !strings.HasPrefix(got, "HTTP/1.1 40") {
 			t.Errorf("%s: %s", target, clip(got))
@@ -92,7 +94,7 @@ func TestHeadersUpstream(t *testing.T) {
 	}
 }
 
-// TestSmuggling: however a request is framed, it is one request upstream, framed anew.
+// TestSmuggling: however a request is framed, it is one request upstream, with framing of its own.
 func TestSmuggling(t *testing.T) {
 	s := upstream.Start(t, upstream.None)
 	r := newRig(t, Anthropic, s)
@@ -160,6 +162,22 @@ func TestWhoMayAsk(t *testing.T) {
 		if len(s.Requests()) != 0 || len(r.ledger.begun) != 0 {
 			t.Errorf("%d requests went upstream", len(s.Requests()))
 		}
+	}
+}
+
+type anyToken struct{}
+
+func (anyToken) Claim(context.Context, [32]byte, [32]byte) (Claim, error) { return Claim{}, nil }
+
+// TestWithoutProof: on a listener that asks for no proof, no token is good.
+func TestWithoutProof(t *testing.T) {
+	s := upstream.Start(t, upstream.None)
+	r := newRig(t, Chat, s)
+	r.c.Tokens = anyToken{}
+	open := httptest.NewServer(r.Gateway)
+	defer open.Close()
+	if got := ask(open.Client(), http.MethodPost, open.URL+paths[Chat], bodies[Chat]); got.status != 401 || len(s.Requests()) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -40,23 +40,21 @@ type target struct {
 // probe reports whether a request asks for nothing but a sign of life, as clients do of
 // their base address before they use it.
 func probe(r *http.Request) bool {
-	if r.Method != http.MethodHead && r.Method != http.MethodGet || r.URL.Host != "" {
+	if r.Method != http.MethodHead && r.Method != http.MethodGet {
 		return false
 	}
 	name := strings.Trim(r.RequestURI, "/")
 	return name == "" || name == "healthz" || r.Method == http.MethodHead && routeName.MatchString(name)
 }
 
-// parseTarget takes a request target apart. What is not exactly one of our paths is none:
-// no encoding, no dots, no second slash and no authority is normalised away.
+// parseTarget takes a request target apart as it was sent. Only an exact path counts:
+// no encoding, no dots, no second slash and no authority is cleaned away.
 func parseTarget(r *http.Request) (target, *refusal) {
 	unknown := refuse(notFound, "the gateway has no path %.200q", r.URL.Path)
 	path, query, asked := strings.Cut(r.RequestURI, "?")
-	if r.URL.Host != "" || r.URL.Scheme != "" || path != r.URL.Path {
-		return target{}, unknown
-	}
-	name, rest, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/v1/")
-	if !ok || !routeName.MatchString(name) {
+	path, rooted := strings.CutPrefix(path, "/")
+	name, rest, ok := strings.Cut(path, "/v1/")
+	if !rooted || !ok || !routeName.MatchString(name) {
 		return target{}, unknown
 	}
 	to := target{route: name, query: url.Values{}}

@@ -48,7 +48,7 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 		switch name {
 		case "model":
 			q.at = [2]int{m.Start, m.Start + len(value)}
-			if json.Unmarshal(value, &q.model) != nil || q.model == "" || len(q.model) > 256 {
+			if strictjson.Unmarshal(value, &q.model) != nil || q.model == "" || len(q.model) > 256 {
 				return nil, refuse(invalid, "model: must be a name")
 			}
 		case "max_tokens", "max_output_tokens", "max_completion_tokens", "n":
@@ -65,7 +65,7 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 				limits = max(limits, n)
 			}
 		case "stream":
-			if json.Unmarshal(value, &q.stream) != nil {
+			if strictjson.Unmarshal(value, &q.stream) != nil {
 				return nil, refuse(invalid, "stream: must be true or false")
 			}
 		default:
@@ -161,7 +161,7 @@ func ungrantedTools(d Dialect, list strictjson.Value, depth int) *refusal {
 			switch {
 			case err != nil:
 			case m.Name == "type":
-				err = json.Unmarshal(m.Value, &kind)
+				err = strictjson.Unmarshal(m.Value, &kind)
 			case m.Name == "environment": // of a shell: local, or a container of theirs
 				environment = string(m.Value)
 			case m.Name == "tools": // of a namespace

@@ -62,7 +62,7 @@ func (fakeTokens) Claim(_ context.Context, token, proof [32]byte) (Claim, error)
 	return Claim{}, thole.Errorf(thole.CodeUnauthorized, "unknown")
 }
 
-// fakeLedger keeps what it was told.
+// fakeLedger keeps its calls.
 type fakeLedger struct {
 	mu     sync.Mutex
 	refuse error

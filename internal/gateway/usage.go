@@ -2,10 +2,10 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/json"
 	"time"
 
 	"github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // hiddenRate is how many tokens a second a model generates at most without sending them:
@@ -104,7 +104,7 @@ func (m *meter) endEvent() {
 	}
 }
 
-// end tells that the body has ended, whole or cut.
+// end takes what the end of the body gives, whole or cut.
 func (m *meter) end(whole bool) {
 	if m.events {
 		m.endEvent()
@@ -142,12 +142,15 @@ type wireUsage struct {
 
 // take adds what the picker holds to the usage and reports whether there was any.
 func (m *meter) take() bool {
+	if len(m.pick.usage)+len(m.pick.model) == 0 { // most events have neither
+		return false
+	}
 	var model string
-	if json.Unmarshal(m.pick.model, &model) == nil && model != "" && len(model) <= 256 {
+	if strictjson.Unmarshal(m.pick.model, &model) == nil && model != "" && len(model) <= 256 {
 		m.usage.Model = model
 	}
 	var w *wireUsage
-	if json.Unmarshal(m.pick.usage, &w) != nil || w == nil {
+	if strictjson.Unmarshal(m.pick.usage, &w) != nil || w == nil {
 		return false
 	}
 	u := &m.usage

@@ -74,7 +74,7 @@ func (f *File) Table() *Table {
 		f.seen = now
 		return f.table
 	}
-	f.log.Info("price table read", "version", t.Version, "origin", t.Origin)
+	f.log.Info("price table read", "was", f.table.Version, "to", t.Version, "path", t.Origin)
 	f.table, f.seen = t, now
 	return t
 }

@@ -32,7 +32,9 @@ func TestBuiltInPrices(t *testing.T) {
 	cost("gpt-5.4-mini-2026-03-17", u, 750_000+75_000+450_000)
 	cost("claude-sonnet-4-5-20250929", thole.Usage{Input: 10, CacheWrite: 1000, CacheRead: 2000, Output: 100}, 30+3750+600+1500)
 	cost("claude-haiku-4-5@20251001", thole.Usage{Input: 1}, 1)
-	for _, model := range []string{"", "sim-1", "gpt-5-unheard-of", "gpt-52", "gpt-5.4", "claude-opus-5-5", "claude-sonnet-5"} {
+	cost("gpt-6.1-sol", thole.Usage{Input: 200_000, CacheRead: 72_000, Output: 1000}, 400_000+7_200+10_000)
+	cost("gpt-6.1-sol", thole.Usage{Input: 200_000, CacheRead: 72_001, Output: 1000}, 800_000+14_400+15_000)
+	for _, model := range []string{"", "sim-1", "gpt-5-unheard-of", "gpt-52", "gpt-5.4", "claude-opus-5-9", "claude-sonnet-5-5-x"} {
 		u.Model = model
 		if got, ok := table.Cost("codex", day, u); ok {
 			t.Errorf("%q costs %d", model, got)

@@ -46,9 +46,10 @@ func Marked(marker string) (pids []int, err error) {
 }
 
 // EndMarked ends the processes with a variable (NAME=value) in their environment,
-// whichever process started them, and those that also lists: politely first, but for those
-// that spare names. One whose environment cannot be read does not count.
-func EndMarked(ctx context.Context, marker string, also func() []int, spare func(pid int) bool, grace time.Duration) error {
+// whichever process started them, and those that also lists. The one that asks reports
+// is asked first, and has the grace to end the rest in order. One whose environment
+// cannot be read does not count.
+func EndMarked(ctx context.Context, marker string, also func() []int, asks func(pid int) bool, grace time.Duration) error {
 	var seen *look
 	var listed []int
 	h := &hunt{member: func(l *look, p *proc) bool {
@@ -56,7 +57,7 @@ func EndMarked(ctx context.Context, marker string, also func() []int, spare func
 			seen, listed = l, also()
 		}
 		return p.hasMarker(marker) || slices.Contains(listed, p.pid)
-	}, spare: spare}
+	}, asks: asks}
 	return h.end(ctx, grace)
 }
 

@@ -31,8 +31,8 @@ type hunt struct {
 	// orphan reports which of our dead children are the set's; nil when members are
 	// not below us.
 	orphan func(*proc) bool
-	// spare reports which to leave out of the polite request; nil for nobody.
-	spare func(pid int) bool
+	// asks reports who is asked to end, because it ends the rest; nil for all.
+	asks func(pid int) bool
 
 	sent   map[member]unix.Signal
 	groups map[int]bool // those in which members were seen and nobody else
@@ -64,11 +64,11 @@ const (
 	longPause = 50 * time.Millisecond
 )
 
-// ask signals all members that they should end, and gives them time for it.
+// ask signals members that they should end, and gives them time for it.
 func (h *hunt) ask(ctx context.Context, grace time.Duration) {
 	end := time.Now().Add(grace)
 	found := h.look(unix.SIGTERM)
-	for pause := time.Millisecond; found.alive > 0 && time.Now().Before(end) && rest(ctx, pause) == nil; pause = min(2*pause, longPause) {
+	for pause := time.Millisecond; (found.asked > 0 || found.alive > 0 && h.asks == nil) && time.Now().Before(end) && rest(ctx, pause) == nil; pause = min(2*pause, longPause) {
 		found = h.look(0)
 	}
 }
@@ -117,6 +117,7 @@ func (h *hunt) kill(ctx context.Context) error {
 // sight is what a look found.
 type sight struct {
 	alive int  // living members
+	asked int  // those of them that were asked to end
 	fresh int  // those not signalled before, and the dead that prove that some were missed
 	lost  bool // a process was gone before it was read
 	err   error
@@ -156,6 +157,9 @@ func (h *hunt) look(sig unix.Signal) (found sight) {
 			found.alive++
 			if h.signal(p, sig) {
 				found.fresh++
+			}
+			if h.sent[member{p.pid, p.start}] == unix.SIGTERM {
+				found.asked++
 			}
 		}
 		groups[p.group] = true
@@ -200,7 +204,7 @@ func (h *hunt) collects(p *proc) bool {
 // signal reports whether the process had not been sent it before.
 func (h *hunt) signal(p *proc, sig unix.Signal) bool {
 	id := member{p.pid, p.start}
-	if sig == 0 || h.sent[id] == sig || sig == unix.SIGTERM && h.spare != nil && h.spare(p.pid) {
+	if sig == 0 || h.sent[id] == sig || sig == unix.SIGTERM && h.asks != nil && !h.asks(p.pid) {
 		return false
 	}
 	if err := p.signal(sig); err != nil && !errors.Is(err, unix.ESRCH) {

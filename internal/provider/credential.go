@@ -65,7 +65,7 @@ func loginKey(row table.Login, login members) string {
 type LoginInfo struct {
 	// Key says that it is an API key and no login.
 	Key bool
-	// Facts are the members that tell a CLI what the account may do.
+	// Facts are the members that show a CLI what the account may do.
 	Facts map[string]any
 }
 

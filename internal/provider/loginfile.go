@@ -21,7 +21,7 @@ const maxLogin = 1 << 20
 type members map[string]any
 
 // Kept is where a login is kept. Write replaces what Read returned last and fails where
-// another value was put there meanwhile, as far as the place can tell; Hold keeps other
+// another value was put there meanwhile, as far as the place notices; Hold keeps other
 // programs from renewing the login. Read returns an error that wraps fs.ErrNotExist
 // where there is no login.
 type Kept interface {

@@ -12,9 +12,6 @@ import (
 	"github.com/tholehq/thole/internal/process"
 )
 
-// signalled is how long a command that a signal ended waits for one to us.
-const signalled = time.Second
-
 // Shell runs the command of a started item, emits its output as it comes, both
 // streams as one, and completes the item. It returns what was kept of the output;
 // an error means that ctx ended the command, and then the item is left to End.
@@ -60,14 +57,6 @@ func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]str
 	var exit *process.ExitError
 	if errors.As(err, &exit) {
 		code = exit.ExitCode()
-	}
-	if code < 0 || code > 128 && code <= 128+64 { // it or the program in it was signalled
-		// What ends an executor signals all its processes at once, and the command may
-		// be the first to go: that is not its end.
-		select {
-		case <-ctx.Done():
-		case <-time.After(signalled):
-		}
 	}
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)

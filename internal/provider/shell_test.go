@@ -2,10 +2,6 @@ package provider_test
 
 import (
 	"context"
-	"runtime"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -46,32 +42,6 @@ func TestRunShell(t *testing.T) {
 			}
 			if cmd := item.Command; cmd.Output != c.out || deltas != c.out || *cmd.ExitCode != c.code || !cmd.User {
 				t.Errorf("told %q and %+v, want %q and %d", deltas, *cmd, c.out, c.code)
-			}
-		})
-	}
-}
-
-// What ends an executor signals its command first, now and then: that is no end of the
-// command.
-func TestASignalToAllIsNoEnd(t *testing.T) {
-	for name, line := range map[string]string{"the shell": "echo $$; kill -TERM $$", "its program": "sh -c 'echo $$; kill -TERM $$'"} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var last event.Event
-			provider.RunShell(ctx, "turn", line, t.TempDir(), map[string]string{"PATH": "/usr/bin:/bin"}, nil, func(e event.Event) {
-				if pid, err := strconv.Atoi(strings.TrimSpace(e.Delta)); err == nil {
-					go func() {
-						for syscall.Kill(pid, 0) == nil { // until it is gone
-							runtime.Gosched()
-						}
-						cancel()
-					}()
-				}
-				last = e
-			})
-			if last.Kind != event.TurnEnded || last.Outcome != thole.OutcomeInterrupted {
-				t.Errorf("ended with %+v", last)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ type RouteInfo struct {
 // alone decides about it.
 const never = json.Number("4102444800000") // 2100
 
-// Through is the grant of a session whose models are behind the gateway. The token is
+// Through is the grant of a session whose models are reached through the gateway. The token is
 // the only secret in it, and one of the gateway's.
 func Through(providerName string, w Ways, token string) (Grant, error) {
 	row := table.Of(providerName)

@@ -88,7 +88,8 @@ func TestMigrationsAreNeverChanged(t *testing.T) {
 		"identity": "83e574939eea", "threads": "8fc176bcced1", "queue": "80c3a834749f", "executors": "23a6432d5b1e", "workspace": "767c9b6f7e2f",
 		"delivery": "7882f134ccac", "artifacts": "d04f5ff77d9c", "attachments": "7e29bd4bbd09", "sessions": "f61d4ec3e198", "session_pin": "27110152087c",
 		"queue_open": "3ed2d76301c8", "manifests": "26bcec3aa04c", "boundary": "ef082e8426cb", "thread_defaults": "e611de409b4a",
-		"workspace_turns": "4deb0472417c", "queue_indexes": "19911bc775e7", "queue_ready": "12fcceae8273", "queue_checks": "5827ad1d7dee", "ask_self_answered": "cc589dab8e54", "network": "3849e686605c", "logins": "527ba1d0c454", "turn_time": "00ad0d92449b",
+		"workspace_turns": "4deb0472417c", "queue_indexes": "19911bc775e7", "queue_ready": "12fcceae8273", "queue_checks": "5827ad1d7dee", "ask_self_answered": "cc589dab8e54", "network": "3849e686605c", "logins": "527ba1d0c454",
+		"gateway_tokens": "3aa4c87d6b63", "vault": "41d8057109af", "gateway_calls": "52fa0176d5fd", "budgets": "2667f158f79d", "turn_time": "00ad0d92449b",
 	}
 	all, err := Schema().Migrations()
 	if err != nil {

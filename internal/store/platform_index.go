@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strconv"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -60,7 +61,15 @@ func (x *Index) Usage(ctx context.Context, q usage.Query) (sums []usage.Sum, err
 		day := new(int64)
 		return day, func() { s.Key = time.UnixMilli(*day * 86400000).UTC().Format(time.DateOnly) }
 	}
-	where, args := ` where ($1 = '' or user_id = $1) and ($2 = '' or thread_id = $2) and at >= $3 and at < $4 group by k order by k`, []any{string(q.User), string(q.Thread), instant(q.From), to}
+	// Only conditions that filter: an index serves them then.
+	where, args := ` where at >= $1 and at < $2`, []any{instant(q.From), to}
+	for column, value := range map[string]string{"user_id": string(q.User), "thread_id": string(q.Thread)} {
+		if value != "" {
+			args = append(args, value)
+			where += ` and ` + column + ` = $` + strconv.Itoa(len(args))
+		}
+	}
+	where += ` group by k order by k`
 	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
 		sums, err = sqldb.All(tx, func(rows *sql.Rows) (s usage.Sum, err error) {
 			into, set := key(&s)

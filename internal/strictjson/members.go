@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Value is a JSON text that was parsed. It is taken apart without decoding, for whoever
-// passes a text on and has to be sure that its next reader finds the same in it.
+// Value is a JSON text that was parsed. It is taken apart without decoding, for a
+// program that passes a text on and has to be sure that its next reader finds the same.
 type Value []byte
 
 // Parse checks a text for grammar.

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -48,7 +49,7 @@ func (b *books) reconcile(ctx context.Context) error {
 	now := time.Now()
 	n, err := b.ledger.Reconcile(ctx, now.AddDate(1, 0, 0), now)
 	if n > 0 {
-		b.log.Warn("model calls were cut off with the last process; they count with what was reserved for them", "calls", n)
+		b.log.Warn("model calls were cut off with the last process; they count with what was reserved for them", "err", fmt.Errorf("%d calls", n))
 	}
 	return err
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/gateway"
-	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/gateway/ledger"
 	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/platform/httpapi"
@@ -138,13 +137,13 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault) (*Gateway, provider.Credentials, httpapi.Connections, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, httpapi.Connections, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		g, creds, err := DemoGateway(o.Config.Home, db, l, model, o.Log)
+		g, creds, err := DemoGateway(o.Config.Home, db, l, model, records, o.Log)
 		return g, creds, demoConnections, err
 	}
 	home, err := os.UserHomeDir()
@@ -156,11 +155,9 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	cfg := gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Log: o.Log}
-	if o.Config.Gateway.Record {
-		cfg.Recorder = calls.New(filepath.Join(o.Config.Home, "calls"), func(gateway.Claim) bool { return true })
-	}
-	g := NewGateway(o.Config.Home, cfg)
+	g := NewGateway(o.Config.Home, gateway.Config{
+		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Log: o.Log,
+	})
 	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, routes.Sources, nil
 }
 
@@ -185,11 +182,11 @@ func granted(routes *upstream.Routes, logins provider.Login) func(context.Contex
 
 // DemoGateway is the gateway of a home whose every model is a scripted one, and the
 // credentials that lead agents to it.
-func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, log *slog.Logger) (*Gateway, provider.Credentials, error) {
+func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, records gateway.Recorder, log *slog.Logger) (*Gateway, provider.Credentials, error) {
 	routes, err := newDemoRoutes(model)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Log: log})
+	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Log: log})
 	return g, throughGateway{db.GatewayTokens(), demoGrant}, nil
 }

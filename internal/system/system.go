@@ -22,8 +22,11 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/service"
@@ -121,19 +124,27 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	sessions := session.New(db.LoginSessions(), nil)
-	secrets := newVault(cfg, db)
+	secrets, err := newVault(cfg, db)
+	if err != nil {
+		return nil, err
+	}
 
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
-	models, creds, connections, err := s.models(o, db, books.ledger, secrets)
+	records := calls.New(filepath.Join(cfg.Home, "calls"), func(gateway.Claim) bool { return cfg.Gateway.Record })
+	models, creds, connections, err := s.models(o, db, books.ledger, secrets, records)
 	if err != nil {
 		return nil, err
 	}
-	files, err := s.openFiles(cfg, db, log)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	files, err := s.openFiles(cfg, db, self, log)
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, agents, box, log)
+	driver, err := localDriver(cfg, self, agents, box, log)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +169,9 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files,
-		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private}, Log: log})
+	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
+		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
+		Calls:  records, Recording: cfg.Gateway.Record, Log: log})
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web
@@ -175,10 +187,21 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		maps.Copy(methods, more)
 	}
 
-	s.sweep = startAll(results.sweep, books.reconcile)
+	s.sweep = func(ctx context.Context) error {
+		if err := provider.SweepLoginRooms(filepath.Join(cfg.Home, config.LoginRooms)); err != nil {
+			log.Warn("what a login left could not be removed", "err", err)
+		}
+		return startAll(results.sweep, books.reconcile)(ctx)
+	}
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
+	s.runs("collection of records", background(func(ctx context.Context) {
+		records.Collect(ctx, func(ctx context.Context, id thole.ThreadID) bool {
+			_, err := db.Threads().Thread(ctx, id)
+			return errors.Is(err, thread.ErrNone)
+		})
+	}))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
 	s.runs("object store", background(func(ctx context.Context) {
 		files.Watch(ctx, func(ctx context.Context) {

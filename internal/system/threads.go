@@ -54,16 +54,12 @@ func askPolicy(wait time.Duration, policy string) thread.AskPolicy {
 }
 
 // localDriver makes executors in the home.
-func localDriver(cfg *config.Config, agents *registry.Registry, box func(context.Context) (string, error), log *slog.Logger) (*local.Driver, error) {
+func localDriver(cfg *config.Config, self string, agents *registry.Registry, box func(context.Context) (string, error), log *slog.Logger) (*local.Driver, error) {
 	if note := doctor.Unwalled(cfg.Executor); note != "" {
 		log.Warn(note)
 	}
 	if f := doctor.CheckLimits(cfg.Executor); !f.OK {
 		log.Warn("executors run without some limits", "err", f.Problem)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
 	}
 	root := filepath.Join(cfg.Home, "x")
 	if err := local.CheckRoot(root); err != nil {

@@ -5,16 +5,23 @@ import (
 	"errors"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/wire"
+	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/vault"
 	"github.com/tholehq/thole/internal/vault/keyfile"
 )
 
-// newVault makes the home's vault. Logins are judged by what is known of the CLIs.
-func newVault(cfg *config.Config, db *store.DB) *vault.Vault {
+// newVault makes the home's vault. Logins are judged by what is known of the CLIs. A key
+// that agents could read is refused.
+func newVault(cfg *config.Config, db *store.DB) (*vault.Vault, error) {
+	if key := cfg.VaultKey(); local.Shown(key, cfg.Executor.Paths) {
+		return nil, thole.Errorf(thole.CodeInvalid, "the vault's key %s is where agents read files", key).
+			WithHint("put it outside of /usr, /opt and executor.paths, and name the place in vault.key_file")
+	}
 	return vault.New(vault.Config{
 		Store: db.Vault(), Keys: keyfile.File{Path: cfg.VaultKey()},
 		Check: func(kind vault.Kind, name string, value []byte) error {
@@ -29,7 +36,7 @@ func newVault(cfg *config.Config, db *store.DB) *vault.Vault {
 			}
 			return "it opens", nil
 		},
-	})
+	}), nil
 }
 
 // checkVault returns the secrets that do not open, and whether the vault is locked.

@@ -119,8 +119,13 @@ func (m *Machine) checkpoint(ctx context.Context) {
 			return
 		}
 		if l.unsaved > 0 && !l.dead {
-			if err := m.save(ctx, l); err != nil && ctx.Err() == nil {
-				m.cfg.Log.Warn("checkpoint failed", "thread", l.id, "err", err)
+			err := m.save(ctx, l)
+			if failed := err != nil && ctx.Err() == nil; failed != l.stuck { // once, not at every try
+				if l.stuck = failed; failed {
+					m.cfg.Log.Warn("what a turn says cannot be stored", "thread", l.id, "err", err)
+				} else if err == nil {
+					m.cfg.Log.Info("what a turn says is stored again", "thread", l.id)
+				}
 			}
 		}
 		l.release()

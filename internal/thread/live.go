@@ -29,6 +29,7 @@ type live struct {
 	used    time.Time
 	unsure  bool  // a commit's outcome is unknown, or events may be missing
 	unsaved int64 // bytes in flight without a checkpoint
+	stuck   bool  // the last checkpoint failed
 	dead    bool  // removed from the machine's map; take a new one
 }
 

@@ -97,6 +97,8 @@ func TestLife(t *testing.T) {
 		g.refuses(thole.CodeConflict, err)
 		_, err = g.MarkNeedsLogin(ctx, i.ID, i.ETag)
 		g.refuses(thole.CodeConflict, err)
+		// A use of what was replaced meanwhile is not recorded; Open reads again.
+		g.refuses(thole.CodeConflict, g.db.Vault().UseItemIf(ctx, i.ID, i.ETag, vault.Use{Purpose: "late"}))
 		g.opens(i.ID, "two")
 
 		// A refused login is not opened until a person sets another.
@@ -372,8 +374,8 @@ func TestSecretsDoNotPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "s", s, "in", struct{ S vault.Secret }{s})
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "s", s, "in", struct{ s vault.Secret }{s})
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "err", s, "thread", struct{ S vault.Secret }{s})
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "err", s, "thread", struct{ s vault.Secret }{s})
 	encoded, _ := json.Marshal(map[string]any{"s": s, "list": []vault.Secret{s}})
 	hidden := struct {
 		s vault.Secret

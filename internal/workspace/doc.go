@@ -10,6 +10,6 @@
 // so collecting what no snapshot needs cannot meet a sync that needs it.
 //
 // Package manager is the end with the rows and the object store, package side the
-// end with the files. Between them go links, each good for one object and a short
-// time.
+// end with the files, and package apart the latter in a process of its own. Between
+// them go links, each good for one object and a short time.
 package workspace

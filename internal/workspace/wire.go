@@ -104,6 +104,25 @@ type RestoreResult struct {
 	Moved []Moved `json:"moved,omitempty"`
 }
 
+// ExportRequest names a stored tree and the directory that its files are written to,
+// which is there and empty. Links are those of the tree's objects.
+type ExportRequest struct {
+	Tree  TreeLink                `json:"tree"`
+	Links map[string]objects.Link `json:"links"`
+	Dir   string                  `json:"dir"`
+	Raw   bool                    `json:"raw"`
+}
+
+// Exported says what an export wrote and what has no place in its layout.
+type Exported struct {
+	Files   int      `json:"files"`
+	Links   int      `json:"links"`
+	Bytes   int64    `json:"bytes"`
+	Skipped []string `json:"skipped,omitempty"` // what has no place there, and files that never held still
+	// Stripped would have run a program of the agent's on the reader's machine.
+	Stripped []string `json:"stripped,omitempty"`
+}
+
 // ValidateRequest names paths that must be there.
 type ValidateRequest struct {
 	RequiredPaths []string `json:"requiredPaths"`

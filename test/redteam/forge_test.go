@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
 // forge is an agent's program that says on the standard output of its CLI, which is a
@@ -36,6 +37,10 @@ while pid > 1:
 // does not stay so by what it says of its mode.
 func TestAForgedConversation(t *testing.T) {
 	t.Parallel()
+	lab.EveryUser(t, aForgedConversation, "claude")
+}
+
+func aForgedConversation(t *testing.T) {
 	r := newRig(t, "claude")
 	if err := os.WriteFile(filepath.Join(r.workspace, "forge.py"), []byte(forge), 0o644); err != nil {
 		t.Fatal(err)

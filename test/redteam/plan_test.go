@@ -10,6 +10,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/unguarded"
 )
@@ -37,9 +38,13 @@ const ask = `python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.con
 
 // An agent that only plans writes nothing, neither through a program that an earlier turn
 // left nor by a second name of a file among the conversations. Built without the
-// guard (-tags thole_unguarded, with THOLE_TEST_BINARY built so too) both work.
+// guard (-tags thole_unguarded) both work.
 func TestPlanAfterAFullTurn(t *testing.T) {
 	t.Parallel()
+	lab.EveryUser(t, planAfterAFullTurn, "codex")
+}
+
+func planAfterAFullTurn(t *testing.T) {
 	r := newRig(t, "codex")
 	if err := os.WriteFile(filepath.Join(r.workspace, "leave.py"), []byte(leave), 0o644); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/opengate"
 )
 
 // rig is one executor with one real CLI in its box, on a scripted model.
@@ -49,7 +50,7 @@ func newRigOf(t *testing.T, name, binary string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Gateway: lab.Gateway(t, root, modelsim.Start(t).URL()), Tools: func() local.Tools {
+	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Gateway: opengate.Serve(t, root, modelsim.Start(t).URL()), Tools: func() local.Tools {
 		return local.Tools{Readable: []string{cli}, Env: map[string]string{config.Variable("providers." + name): cli}}
 	}})
 	id := thole.NewID[thole.ExecutorID](time.Now())
@@ -186,16 +187,16 @@ func TestProfiles(t *testing.T) {
 func TestAnAgentDoesNotAnswerItself(t *testing.T) {
 	const search = `found=; for p in /proc/[0-9]*; do tr '\0' ' ' < $p/cmdline 2>/dev/null | grep -q 'executor [s]erve' && found=1; done; ` +
 		`ls /run/thole/state /run/thole/here >/dev/null 2>&1 && found=1; grep -q 'd[.]sock' /proc/net/unix && found=1; echo "found:$found" > searched`
-	for _, name := range providers {
-		t.Run(name, func(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		for _, name := range providers {
 			r := newRig(t, name)
 			all := r.play(thole.ProfileFull, "sim: run "+search+" ;; say ok", allow)
 			got, err := os.ReadFile(filepath.Join(r.workspace, "searched"))
 			if err != nil || string(got) != "found:\n" {
-				t.Errorf("the agent says %q, %v: %+v", got, err, end(all))
+				t.Errorf("%s: the agent says %q, %v: %+v", name, got, err, end(all))
 			}
-		})
-	}
+		}
+	}, providers...)
 }
 
 // answerOpencode is an agent's program that answers approvals at opencode's own server,

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -25,9 +26,13 @@ type Config struct {
 	Queue      *store.Queue
 	Driver     executor.Driver
 	Files      *depot.Depot
+	Home       string // whose disk everything is recorded on
 	// Egress is what the configuration lets agents reach.
 	Egress egress.Config
-	Log    *slog.Logger
+	// Calls are the recorded model calls, Recording whether there will be more.
+	Calls     *calls.Store
+	Recording bool
+	Log       *slog.Logger
 }
 
 // Service answers on the home's socket. Safe for concurrent use.

@@ -15,6 +15,8 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/tholetest"
@@ -33,14 +35,17 @@ var (
 // owner is a kit and what its people may ask of it.
 type owner struct {
 	*tholetest.Kit
-	t   *testing.T
-	own *executors.Service
+	t       *testing.T
+	records *calls.Store
+	own     *executors.Service
 }
 
 func newOwner(t *testing.T) *owner {
 	t.Helper()
 	k := tholetest.New(t)
-	return &owner{k, t, executors.New(executors.Config{
+	records := calls.New(t.TempDir(), func(gateway.Claim) bool { return true })
+	return &owner{k, t, records, executors.New(executors.Config{
+		Calls: records, Recording: true,
 		Threads: k.Threads, Dispatcher: k.Dispatcher, Rows: k.Store().Executors(), Queue: k.Store().Queue(), Driver: k.Executors, Files: k.Files, Log: slog.New(slog.DiscardHandler),
 	})}
 }

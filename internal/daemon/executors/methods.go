@@ -24,6 +24,8 @@ const (
 	MethodSweep = "thole/sweep"
 	// MethodExport writes the files a thread's last sync stored into a directory.
 	MethodExport = "thole/workspace/export"
+	// MethodCalls lists the recorded model calls of a turn.
+	MethodCalls = "thole/thread/calls"
 	// MethodSaved says how far a thread's files are saved, and may wait until they are.
 	MethodSaved = "thole/workspace/saved"
 	// MethodTurns describes a thread's newest turns: usage, and what their time was spent on.
@@ -81,6 +83,13 @@ func (t *Service) Methods() map[string]daemon.Method {
 				return nil, thole.Errorf(thole.CodeInvalid, "thread network: %w", err)
 			}
 			return t.network(ctx, actor, p)
+		},
+		MethodCalls: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
+			var p CallsParams
+			if err := strictjson.Unmarshal(params, &p); err != nil {
+				return nil, thole.Errorf(thole.CodeInvalid, "recorded calls: %w", err)
+			}
+			return t.calls(ctx, actor, p)
 		},
 		MethodStopped: func(ctx context.Context, actor thole.Actor, params json.RawMessage) (any, error) {
 			var p StoppedParams

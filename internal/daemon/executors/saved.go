@@ -1,11 +1,13 @@
 package executors
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/diskspace"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/thread"
@@ -27,7 +29,7 @@ type Saved struct {
 	Saving bool `json:"saving,omitempty"`
 	// Unsaved is why the files of that turn are not saved.
 	Unsaved string `json:"unsaved,omitempty"`
-	// Waits is what holds up syncs and restores, in words.
+	// Waits is what holds up syncs and restores, or all that is recorded, in words.
 	Waits string `json:"waits_for,omitempty"`
 }
 
@@ -81,6 +83,7 @@ func (t *Service) savedNow(ctx context.Context, actor thole.Actor, id thole.Thre
 	if away := t.cfg.Files.Away(); away != nil {
 		s.Waits = away.Error()
 	}
+	s.Waits = cmp.Or(diskspace.Problem(t.cfg.Home), s.Waits)
 	last, err := t.lastPlaced(ctx, actor, id)
 	if err != nil || last.ID == "" {
 		return s, err

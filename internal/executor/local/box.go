@@ -210,9 +210,11 @@ func systemBinds() []string {
 	return args
 }
 
+var etcNames = []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
+	"ca-certificates", "os-release", "lsb-release", "debian_version", "timezone", "fonts", "perl", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"}
+
 func etcBinds() (args []string) {
-	for _, name := range []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
-		"ca-certificates", "os-release", "lsb-release", "debian_version", "timezone", "fonts", "perl", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"} {
+	for _, name := range etcNames {
 		args = append(args, "--ro-bind-try", "/etc/"+name, "/etc/"+name)
 	}
 	return args

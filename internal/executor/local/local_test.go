@@ -182,6 +182,52 @@ func TestStopReachesEveryDescendant(t *testing.T) {
 	})
 }
 
+// A stop that ends a person's command is not recorded as the command's own end.
+func TestAStopIsNoEndOfACommand(t *testing.T) {
+	each(t, func(t *testing.T, bwrap string) {
+		b := setup(t, bwrap)
+		for range 3 {
+			info := b.start()
+			client := executorclient.Dial(info.Endpoint, info.Token)
+			req := b.request("", thole.ProfileFull)
+			req.Turn.Input = thole.Shell("echo up; exec sleep 600")
+			if _, err := client.Run(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			up := errors.New("up")
+			err := client.Events(t.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
+				for _, ev := range batch {
+					if strings.Contains(ev.Event.Delta, "up") {
+						return up
+					}
+				}
+				return nil
+			})
+			if !errors.Is(err, up) {
+				t.Fatal(err)
+			}
+			client.Close()
+			if err := b.driver.Stop(t.Context(), b.id); err != nil {
+				t.Fatal(err)
+			}
+			info = b.start()
+			client = executorclient.Dial(info.Endpoint, info.Token)
+			err = client.Events(t.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
+				for _, ev := range batch {
+					if ev.Event.Kind == event.TurnEnded && ev.Event.Outcome == thole.OutcomeCompleted || ev.Event.Kind == event.ItemCompleted && ev.Event.Item.Command.ExitCode != nil {
+						t.Errorf("the log says that the command ended: %+v", ev.Event)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			client.Close()
+		}
+	})
+}
+
 // A stop ends a chain of forks, in order and when executord is dead and nothing
 // knows the links but the marker.
 func TestStopEndsAChainOfForks(t *testing.T) {

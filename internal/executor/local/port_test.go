@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -19,6 +20,7 @@ import (
 // loopback, and nothing else of the box is: not the way out, and not a port without a server.
 func TestAPortOfTheBox(t *testing.T) {
 	b := setup(t, lab.Bwrap(t))
+	b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Gateway: gateway(t, b.root)})
 	info := b.start()
 	c := executorclient.Dial(info.Endpoint, info.Token)
 	defer c.Close()
@@ -33,7 +35,7 @@ func TestAPortOfTheBox(t *testing.T) {
 			t.Errorf("port %d: %q", port, got)
 		}
 	}
-	for port, want := range map[uint16]thole.Code{8125: thole.CodeConflict, 3128: thole.CodeInvalid} {
+	for port, want := range map[uint16]thole.Code{8125: thole.CodeConflict, 3128: thole.CodeInvalid, 3129: thole.CodeInvalid} {
 		if conn, err := c.DialPort(t.Context(), port); thole.CodeOf(err) != want {
 			t.Errorf("port %d: %v %v", port, conn, err)
 		}

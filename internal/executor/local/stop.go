@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,12 +18,13 @@ import (
 // stopGrace is how long executord has to end its CLIs by itself.
 const stopGrace = 5 * time.Second
 
-// Stop implements executor.Driver: first a signal that lets executord end its
-// CLIs in order, then a kill of whatever carries the marker. In bubblewrap the
-// kill reaches the namespace's first process, and with it everything inside.
+// Stop implements executor.Driver: first a signal to executord alone, which ends its
+// CLIs in order and knows then that their end was not their own, then a kill of
+// whatever carries the marker. In bubblewrap the kill reaches the namespace's first
+// process, and with it everything inside.
 func (d *Driver) Stop(ctx context.Context, id thole.ExecutorID) error {
 	members := func() []int { return d.cfg.Groups.members(id) } // some may have dropped the marker
-	if err := process.EndMarked(ctx, marker(id), members, d.around, stopGrace); err != nil {
+	if err := process.EndMarked(ctx, marker(id), members, isExecutord, stopGrace); err != nil {
 		return fmt.Errorf("stop executor: %w", err)
 	}
 	return d.cfg.Groups.drop(id)
@@ -57,27 +55,12 @@ func (d *Driver) Remove(ctx context.Context, id thole.ExecutorID) error {
 	return nil
 }
 
-// around reports whether a process is bubblewrap or what stands before it. All
-// inside dies with them at once, so they are not asked to end.
-func (d *Driver) around(pid int) bool {
-	wrap := d.cfg.Bwrap
-	if wrap == "" {
-		wrap, _ = exec.LookPath("bwrap")
-	}
-	wrap, err := filepath.EvalSymlinks(wrap)
-	if err != nil {
-		return false // nothing runs in it
-	}
-	is := func(pid string) bool {
-		exe, err := os.Readlink("/proc/" + pid + "/exe")
-		return err == nil && exe == wrap
-	}
-	self := strconv.Itoa(pid)
-	if is(self) {
-		return true
-	}
-	children, _ := os.ReadFile("/proc/" + self + "/task/" + self + "/children")
-	return slices.ContainsFunc(strings.Fields(string(children)), is)
+// isExecutord reports whether a process is an executord. An agent that calls itself
+// one is asked to end as well.
+func isExecutord(pid int) bool {
+	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	args := strings.SplitN(string(line), "\x00", 4)
+	return len(args) == 4 && args[1] == "executor" && args[2] == "serve"
 }
 
 func marker(id thole.ExecutorID) string { return wire.Mark + "=" + string(id) }

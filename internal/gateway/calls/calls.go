@@ -1,7 +1,7 @@
-// Package calls keeps what agents and models said to one another, for threads where
-// somebody asked for it: one call of the gateway is three files below
-// DIR/<thread>/<turn>. It implements gateway.Recorder; Calls reads what is there and
-// Remove forgets a thread.
+// Package calls keeps what agents and models said to one another, where the configuration
+// asks for it: one call of the gateway is three files below
+// DIR/<thread>/<turn>. Store implements gateway.Recorder; Calls lists what is there, and
+// Collect forgets threads that are gone.
 //
 // It stores bodies only, as the CLI sent and the upstream answered them. Headers, and with
 // them every token and key, never reach it. A record is a help and no truth: what cannot
@@ -9,9 +9,9 @@
 package calls
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 const (
@@ -39,21 +40,22 @@ func New(dir string, wants func(gateway.Claim) bool) *Store { return &Store{dir:
 
 // Call is a recorded call.
 type Call struct {
-	At       time.Time       `json:"at"`
-	Route    string          `json:"route"`
-	Upstream string          `json:"upstream"`
-	Model    string          `json:"model"`
-	Path     string          `json:"path"`
-	Ended    bool            `json:"ended"` // false while it runs, and when the server died meanwhile
-	Status   int             `json:"status,omitempty"`
-	Error    string          `json:"error,omitempty"`
-	Usage    thole.Usage     `json:"usage"`
-	Known    bool            `json:"usage_known"`
-	Waited   time.Duration   `json:"waited"` // in the gateway's queue, in nanoseconds
-	Took     time.Duration   `json:"took"`
-	Cut      bool            `json:"cut,omitempty"` // a body was longer than what is kept
-	Request  json.RawMessage `json:"request,omitempty"`
-	Response string          `json:"response,omitempty"`
+	At       time.Time     `json:"at"`
+	Route    string        `json:"route"`
+	Upstream string        `json:"upstream"`
+	Model    string        `json:"model"`
+	Path     string        `json:"path"`
+	Ended    bool          `json:"ended"` // false while it runs, and when the server died meanwhile
+	Status   int           `json:"status,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	Usage    thole.Usage   `json:"usage"`
+	Known    bool          `json:"usage_known"`
+	Waited   time.Duration `json:"waited"` // in the gateway's queue, in nanoseconds
+	Took     time.Duration `json:"took"`
+	Cut      bool          `json:"cut,omitempty"` // a body was longer than what is kept
+	// Request and Response are the files that hold the bodies.
+	Request  string `json:"request"`
+	Response string `json:"response"`
 }
 
 const about, request, response = ".json", ".request", ".response"
@@ -72,7 +74,7 @@ func (s *Store) Record(c gateway.Call, body []byte) gateway.Recording {
 	}
 	r := &recording{
 		path: filepath.Join(dir, thole.NewID[string](c.At)),
-		call: Call{At: c.At, Route: c.Route, Upstream: c.Upstream, Model: c.Model, Path: c.Path, Cut: len(body) > maxBody},
+		call: Call{At: c.At.UTC(), Route: c.Route, Upstream: c.Upstream, Model: c.Model, Path: c.Path, Cut: len(body) > maxBody},
 	}
 	if !r.call.Cut && os.WriteFile(r.path+request, body, 0o600) != nil || r.describe() != nil {
 		return nil
@@ -152,35 +154,35 @@ func (s *Store) Calls(thread thole.ThreadID, turn thole.TurnID) ([]Call, error) 
 
 func read(path string) (c Call, err error) {
 	text, err := os.ReadFile(path + about)
-	if err != nil {
-		return c, err
+	if err == nil {
+		err = strictjson.Unmarshal(text, &c)
 	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return c, err
-	}
-	body, err := os.ReadFile(path + request)
-	if err == nil && json.Valid(body) {
-		c.Request = body
-	}
-	answer, err := os.Open(path + response)
-	if errors.Is(err, fs.ErrNotExist) { // the server died before it came
-		return c, nil
-	}
-	if err != nil {
-		return c, err
-	}
-	defer answer.Close()
-	all, err := io.ReadAll(io.LimitReader(answer, maxBody))
-	c.Response = string(all)
+	c.Request, c.Response = path+request, path+response
 	return c, err
 }
 
-// Remove deletes what was recorded of a thread.
-func (s *Store) Remove(thread thole.ThreadID) error {
-	if !thole.ValidUUID(string(thread)) {
-		return thole.Errorf(thole.CodeInvalid, "invalid thread id")
+// Collect removes the records of threads that gone reports, now and every hour, until ctx
+// ends. What gone cannot find out is kept.
+func (s *Store) Collect(ctx context.Context, gone func(context.Context, thole.ThreadID) bool) {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		s.collect(ctx, gone)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
-	return os.RemoveAll(filepath.Join(s.dir, string(thread)))
+}
+
+func (s *Store) collect(ctx context.Context, gone func(context.Context, thole.ThreadID) bool) {
+	entries, _ := os.ReadDir(s.dir) // not there before the first record
+	for _, e := range entries {
+		if id := thole.ThreadID(e.Name()); thole.ValidUUID(e.Name()) && gone(ctx, id) {
+			_ = os.RemoveAll(filepath.Join(s.dir, e.Name())) // the next pass tries again
+		}
+	}
 }
 
 // size is what lies below a directory.

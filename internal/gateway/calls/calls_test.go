@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,10 +37,10 @@ func TestCalls(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if a := all[0]; string(a.Request) != `{"a":1}` || a.Response != "data: 1\ndata: 2\n" || !a.Ended || a.Upstream != "up1" || a.Usage.Input != 3 || a.Took != time.Minute {
+	if a := all[0]; text(t, a.Request) != `{"a":1}` || text(t, a.Response) != "data: 1\ndata: 2\n" || !a.Ended || a.Upstream != "up1" || a.Usage.Input != 3 || a.Took != time.Minute {
 		t.Errorf("%+v", a)
 	}
-	if a := all[1]; a.Ended || a.Response != "data: 1\n" || a.Upstream != "up0" {
+	if a := all[1]; a.Ended || text(t, a.Response) != "data: 1\n" || a.Upstream != "up0" {
 		t.Errorf("a call that runs: %+v", a)
 	}
 	_ = filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, _ error) error {
@@ -48,11 +49,30 @@ func TestCalls(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.Remove(c.Thread); err != nil {
-		t.Fatal(err)
+}
+
+func text(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
 	}
-	if all, err := s.Calls(c.Thread, c.Turn); err != nil || len(all) != 0 {
-		t.Errorf("%+v, %v", all, err)
+	return string(b)
+}
+
+func TestCollect(t *testing.T) {
+	s, c := setUp(t)
+	s.wants = func(gateway.Claim) bool { return true }
+	gone := c
+	gone.Thread = thole.NewID[thole.ThreadID](now)
+	for _, one := range []gateway.Call{c, gone} {
+		s.Record(one, []byte("{}")).End(gateway.Result{})
+	}
+	s.collect(t.Context(), func(_ context.Context, id thole.ThreadID) bool { return id == gone.Thread })
+	for one, want := range map[thole.ThreadID]int{c.Thread: 1, gone.Thread: 0} {
+		if all, err := s.Calls(one, c.Turn); err != nil || len(all) != want {
+			t.Errorf("%s: %+v, %v", one, all, err)
+		}
 	}
 }
 
@@ -63,9 +83,6 @@ func TestNotAskedFor(t *testing.T) {
 		if s.Record(c, []byte("{}")) != nil {
 			t.Errorf("%s is recorded", thread)
 		}
-	}
-	if err := s.Remove("../x"); err == nil {
-		t.Error("removed")
 	}
 	if _, err := s.Calls("../x", c.Turn); err == nil {
 		t.Error("read")
@@ -85,7 +102,7 @@ func TestBounds(t *testing.T) {
 	}
 	r.End(gateway.Result{EndedAt: now})
 	all, err := s.Calls(c.Thread, c.Turn)
-	if err != nil || len(all) != 1 || !all[0].Cut || all[0].Request != nil || len(all[0].Response) != maxBody {
+	if err != nil || len(all) != 1 || !all[0].Cut || len(text(t, all[0].Response)) != maxBody {
 		t.Errorf("%v", err)
 	}
 	sparse := filepath.Join(s.dir, string(c.Thread), "big")

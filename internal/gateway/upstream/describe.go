@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"context"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/provider/setup"
 )
 
 // Credential says where a route leads and what proves a call there, without any value.
@@ -15,7 +17,7 @@ type Credential struct {
 	Origin   string `json:"origin"`
 }
 
-// Describe lists the upstreams behind the routes of a CLI for the threads of an owner. A
+// Describe lists the upstreams of a CLI's routes for the threads of an owner. A
 // CLI that has none is an error that says how to get one.
 func (r *Routes) Describe(ctx context.Context, who thole.Owner, providerName string) ([]Credential, error) {
 	all, _, err := r.ways(ctx, gateway.Claim{Owner: who, Provider: providerName})
@@ -34,11 +36,22 @@ func (r *Routes) Describe(ctx context.Context, who thole.Owner, providerName str
 	return out, nil
 }
 
+// Unserved lists the model providers that the user of this machine has a key for and no
+// route, by the CLI's names of them.
+func (r *Routes) Unserved(ctx context.Context, providerName string) []string {
+	all, _, err := r.ways(ctx, gateway.Claim{Owner: thole.DefaultOwner, Provider: providerName})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(r.user().Unserved(ctx, providerName), func(name string) bool {
+		return slices.ContainsFunc(all, func(w way) bool { return w.info.Provider == name })
+	})
+}
+
 // Serves reports whether an item of the vault for a provider is of use to a CLI.
 func Serves(cli, provider string) bool {
-	if s, ok := ofCLI[cli]; ok {
-		return provider == cli || provider == s.name
+	if s, ok := setup.OfCLI(cli); ok {
+		return provider == cli || provider == s.Name
 	}
-	_, known := serviceOf(provider)
-	return routeOf(cli, "") != "" && (known || provider == cli)
+	return setup.RouteOf(cli, "") != "" && (setup.Known(provider) || provider == cli)
 }

@@ -2,8 +2,8 @@ package upstream
 
 import (
 	"context"
+	"maps"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/setup"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/vault"
 )
@@ -31,7 +32,7 @@ type Entry struct {
 	Auth      string
 	FirstByte time.Duration
 	Parallel  int
-	// Routes are those it stands behind, empty for those of its dialect.
+	// Routes are those it serves, empty for those of its dialect.
 	Routes []string
 }
 
@@ -48,7 +49,7 @@ func (e Entry) bad(format string, args ...any) error {
 
 func (e Entry) check() error {
 	kind, rest, _ := strings.Cut(e.Key, ":")
-	_, urlOK := parseBase(e.BaseURL)
+	_, urlOK := setup.ParseBase(e.BaseURL)
 	switch {
 	case !entryName.MatchString(e.Name):
 		return e.bad("name must be lower-case letters, digits and . _ - , at most 64")
@@ -60,14 +61,14 @@ func (e Entry) check() error {
 		return e.bad("key must be vault:NAME, env:VARIABLE or file:PATH, never the key itself")
 	case kind == "file" && !strings.HasPrefix(rest, "/"):
 		return e.bad("key must name a file by its absolute path")
-	case e.Auth != "" && e.Auth != string(bearer) && e.Auth != string(apiKey):
+	case e.Auth != "" && e.Auth != string(setup.Bearer) && e.Auth != string(setup.APIKey):
 		return e.bad("auth must be bearer or x-api-key, not %q", e.Auth)
 	case e.Parallel < 0 || e.FirstByte < 0:
 		return e.bad("parallel and first_byte must not be negative")
 	}
 	for _, route := range e.Routes {
 		if cli, _ := cliOf(route); cli == "" {
-			return e.bad("no route %q; there are claude, codex and oc-PROVIDER", route)
+			return e.bad("no route %q; there are %s", route, routeNames())
 		}
 	}
 	return nil
@@ -88,7 +89,20 @@ func cliOf(route string) (cli, modelProvider string) {
 	return "", ""
 }
 
-// routes are those that an entry stands behind, with the dialect spoken there.
+func routeNames() string {
+	var all []string
+	for _, row := range table.CLIs {
+		switch way := row.Gateway; {
+		case way.Settings != "":
+			all = append(all, way.Route+"PROVIDER")
+		case way.Route != "":
+			all = append(all, way.Route)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// routes are those that an entry serves, with the dialect spoken there.
 func (e Entry) routes() map[string]gateway.Dialect {
 	speaks := dialects[e.Dialect]
 	out := map[string]gateway.Dialect{}
@@ -105,39 +119,27 @@ func (e Entry) routes() map[string]gateway.Dialect {
 		}
 		return out
 	}
-	switch speaks[0] {
-	case gateway.Anthropic:
-		put("claude", gateway.Anthropic)
-		put("oc-anthropic", gateway.Anthropic)
-	case gateway.Responses:
-		put("codex", gateway.Responses)
-		put("oc-openai", gateway.Responses)
-	default:
-		put("oc-"+e.Name, gateway.Chat)
+	for _, route := range setup.Routes(setup.Dialect(speaks[0])) {
+		put(route, speaks[0])
+	}
+	if len(out) == 0 { // a model provider of its own
+		for _, row := range table.CLIs {
+			if row.Gateway.Settings != "" {
+				put(setup.RouteOf(row.Name, e.Name), speaks[0])
+			}
+		}
 	}
 	return out
 }
 
 // wants is the dialect that a CLI speaks on a route.
-func wants(route string) gateway.Dialect {
-	cli, name := cliOf(route)
-	if s, ok := ofCLI[cli]; ok {
-		return s.dialect
-	}
-	if s, ok := serviceOf(name); ok {
-		return s.dialect
-	}
-	return gateway.Chat
-}
-
-// sdk is how opencode speaks a dialect to a model provider that it does not know.
-var sdk = map[gateway.Dialect]string{gateway.Anthropic: "@ai-sdk/anthropic", gateway.Responses: "@ai-sdk/openai", gateway.Chat: "@ai-sdk/openai-compatible"}
+func wants(route string) gateway.Dialect { return gateway.Dialect(setup.Speaks(cliOf(route))) }
 
 // configured are the routes that the configuration has upstreams for.
 func (r *Routes) configured(c gateway.Claim) (all []way) {
 	for _, e := range r.cfg.Entries {
 		routes := e.routes()
-		for _, name := range sortedKeys(routes) {
+		for _, name := range slices.Sorted(maps.Keys(routes)) {
 			cli, modelProvider := cliOf(name)
 			if cli != c.Provider || routes[name] != wants(name) {
 				continue
@@ -148,7 +150,7 @@ func (r *Routes) configured(c gateway.Claim) (all []way) {
 				all = append(all, way{name: name, dialect: routes[name], info: provider.RouteInfo{Provider: modelProvider}})
 			}
 			all[i].upstreams = append(all[i].upstreams, e.found(r, c, routes[name]))
-			if _, known := serviceOf(modelProvider); modelProvider != "" && !known {
+			if modelProvider != "" && !setup.Known(modelProvider) {
 				all[i].info.Settings = e.learn(all[i].info.Settings, routes[name])
 			}
 		}
@@ -160,7 +162,7 @@ func (r *Routes) configured(c gateway.Claim) (all []way) {
 // models that are listed by their names.
 func (e Entry) learn(settings map[string]any, d gateway.Dialect) map[string]any {
 	if settings == nil {
-		settings = map[string]any{"name": e.Name, "npm": sdk[d], "models": map[string]any{}}
+		settings = map[string]any{"name": e.Name, "npm": setup.SDK(setup.Dialect(d)), "models": map[string]any{}}
 	}
 	models, _ := settings["models"].(map[string]any)
 	for _, name := range e.Models {
@@ -172,7 +174,7 @@ func (e Entry) learn(settings map[string]any, d gateway.Dialect) map[string]any 
 }
 
 func (e Entry) found(r *Routes, c gateway.Claim, d gateway.Dialect) found {
-	base, _ := parseBase(e.BaseURL)
+	base, _ := setup.ParseBase(e.BaseURL)
 	f := found{origin: "gateway.upstreams " + e.Name, Upstream: gateway.Upstream{
 		Name: e.Name, Base: base, Models: e.Models, Rename: e.Rename, FirstByte: e.FirstByte, Parallel: e.Parallel,
 		Sign: func(context.Context, http.Header, bool) error { return nil },
@@ -180,19 +182,17 @@ func (e Entry) found(r *Routes, c gateway.Claim, d gateway.Dialect) found {
 	if e.Key == "" {
 		return f
 	}
-	how := header(e.Auth)
+	how := setup.Header(e.Auth)
 	if how == "" {
-		how = headerOf(d)
+		how = setup.HeaderOf(setup.Dialect(d))
 	}
 	f.origin += ", " + e.Key
-	f.Sign = signKey(how, e.Key, func(ctx context.Context) (string, error) { return r.secret(ctx, c, e.Key) })
+	f.Sign = setup.SignKey(how, e.Key, func(ctx context.Context) (string, error) { return r.secret(ctx, c, e.Key) })
 	return f
 }
 
-// maxKey bounds a file that holds a key.
-const maxKey = 64 << 10
-
-// secret resolves a reference of the configuration.
+// secret resolves a reference of the configuration. What is not there is CodeForbidden:
+// only a person can help, and an agent that asked again would ask for minutes.
 func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch kind {
@@ -200,9 +200,9 @@ func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (strin
 		if v := r.getenv(name); v != "" {
 			return v, nil
 		}
-		return "", thole.Errorf(thole.CodeUnavailable, "the server has no variable %s", name).WithHint("start it with %s set", name)
+		return "", thole.Errorf(thole.CodeForbidden, "the server has no variable %s", name).WithHint("start it with %s set", name)
 	case "file":
-		data, err := readBounded(name, maxKey)
+		data, err := setup.Read(name, setup.MaxKey)
 		if err != nil {
 			return "", thole.Errorf(thole.CodeUnavailable, "read the key of an upstream: %w", err)
 		}
@@ -220,7 +220,7 @@ func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (strin
 			return r.open(ctx, c, i)
 		}
 	}
-	return "", thole.Errorf(thole.CodeUnavailable, "no secret %s in the vault", name).WithHint("set it with: thole secret set %s", name)
+	return "", thole.Errorf(thole.CodeForbidden, "no secret %s in the vault", name).WithHint("set it with: thole secret set %s", name)
 }
 
 func (r *Routes) getenv(name string) string {
@@ -228,15 +228,4 @@ func (r *Routes) getenv(name string) string {
 		return ""
 	}
 	return r.cfg.Login.Getenv(name)
-}
-
-func readBounded(path string, most int64) ([]byte, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > most {
-		return nil, thole.Errorf(thole.CodeInvalid, "%s is not a regular file of at most %d bytes", path, most)
-	}
-	return os.ReadFile(path)
 }

@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/setup"
 	"github.com/tholehq/thole/internal/vault"
 )
 
@@ -25,7 +26,7 @@ var _ Vault = (*vault.Vault)(nil)
 
 // kept are the routes that the vault has a credential for: the first of the user's, the
 // project's, the app's and the platform's. One that needs a login is not passed over: the
-// next would be somebody else's.
+// next belongs to another owner.
 func (r *Routes) kept(ctx context.Context, c gateway.Claim) (all []way, err error) {
 	if r.cfg.Vault == nil {
 		return nil, nil
@@ -41,19 +42,19 @@ func (r *Routes) kept(ctx context.Context, c gateway.Claim) (all []way, err erro
 		}
 		return items[i], true
 	}
-	if s, ok := ofCLI[c.Provider]; ok {
-		item, ok := first(c.Provider, s.name)
+	if s, ok := setup.OfCLI(c.Provider); ok {
+		item, ok := first(c.Provider, s.Name)
 		if !ok {
 			return nil, nil
 		}
 		w, err := r.keptLogin(ctx, c, s, item)
 		return []way{w}, err
 	}
-	if routeOf(c.Provider, "") == "" {
+	if setup.RouteOf(c.Provider, "") == "" {
 		return nil, nil
 	}
-	for _, s := range append(slices.Clone(services), zen) {
-		if item, ok := first(s.name); ok && s.name != c.Provider {
+	for _, s := range setup.Services() {
+		if item, ok := first(s.Name); ok && s.Name != c.Provider {
 			get := func(ctx context.Context) (string, error) { return r.open(ctx, c, item) }
 			all = append(all, r.keyItem(c.Provider, s, item, get))
 		}
@@ -70,17 +71,20 @@ func (r *Routes) kept(ctx context.Context, c gateway.Claim) (all []way, err erro
 
 // keptLogin is the route of a CLI with one model service: by a key, or by its whole
 // login.
-func (r *Routes) keptLogin(ctx context.Context, c gateway.Claim, s service, item vault.Item) (way, error) {
+func (r *Routes) keptLogin(ctx context.Context, c gateway.Claim, s setup.Service, item vault.Item) (way, error) {
 	value, err := r.open(ctx, c, item)
 	if err != nil {
 		return way{}, err
 	}
 	if !provider.IsLoginFile([]byte(value)) {
-		return r.keyItem(c.Provider, s, item, constant(value)), nil
+		return r.keyItem(c.Provider, s, item, setup.Constant(value)), nil
 	}
 	at := &vaultLogin{r: r, c: c, item: item, value: []byte(value)}
-	w, err := r.loginWay(ctx, c.Provider, at, "vault item "+item.Name, "", at.needsLogin)
-	return w.item(item), err
+	w, err := r.user().Login(ctx, c.Provider, at, "vault item "+item.Name, "", at.needsLogin)
+	if err != nil {
+		return way{}, err
+	}
+	return wayOf(w).item(item), nil
 }
 
 // keptEntries are the routes of a login with a key for each model provider, or of the
@@ -91,15 +95,15 @@ func (r *Routes) keptEntries(ctx context.Context, c gateway.Claim, item vault.It
 		return nil, err
 	}
 	if !provider.IsLoginFile([]byte(value)) {
-		return []way{r.keyItem(c.Provider, zen, item, constant(value))}, nil
+		return []way{r.keyItem(c.Provider, setup.OwnService(c.Provider), item, setup.Constant(value))}, nil
 	}
 	keys, err := r.cfg.Login.Entries(ctx, c.Provider, &vaultLogin{r: r, c: c, item: item, value: []byte(value)})
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range append(slices.Clone(services), zen) {
-		if key := keys[s.name]; key != "" {
-			all = append(all, r.keyItem(c.Provider, s, item, constant(key)))
+	for _, s := range setup.Services() {
+		if key := keys[s.Name]; key != "" {
+			all = append(all, r.keyItem(c.Provider, s, item, setup.Constant(key)))
 		}
 	}
 	return all, nil
@@ -130,8 +134,8 @@ func (w way) item(i vault.Item) way {
 }
 
 // keyItem is a route by a key of the vault, which is marked when the service refuses it.
-func (r *Routes) keyItem(cli string, s service, i vault.Item, get func(context.Context) (string, error)) way {
-	w := keyWay(cli, s, "vault item "+i.Name, get).item(i)
+func (r *Routes) keyItem(cli string, s setup.Service, i vault.Item, get func(context.Context) (string, error)) way {
+	w := wayOf(setup.Key(cli, s, "vault item "+i.Name, get)).item(i)
 	key := w.upstreams[0].Sign
 	w.upstreams[0].Sign = func(ctx context.Context, h http.Header, refused bool) error {
 		err := key(ctx, h, refused)
@@ -146,7 +150,7 @@ func (r *Routes) keyItem(cli string, s service, i vault.Item, get func(context.C
 // open returns the value of an item.
 func (r *Routes) open(ctx context.Context, c gateway.Claim, item vault.Item) (string, error) {
 	if item.State == vault.NeedsLogin {
-		return "", thole.Errorf(thole.CodeForbidden, "secret %s: %w", item.Name, provider.ErrNeedsLogin).WithHint("log in again and set it anew: thole secret set")
+		return "", thole.Errorf(thole.CodeForbidden, "secret %s: %w", item.Name, provider.ErrNeedsLogin).WithHint("log in again and set it again: thole secret set")
 	}
 	s, err := r.cfg.Vault.Open(ctx, item.ID, vault.Use{Thread: c.Thread, Turn: c.Turn, Executor: c.Executor, Purpose: "gateway"})
 	if err != nil {
@@ -161,7 +165,7 @@ type vaultLogin struct {
 	r    *Routes
 	c    gateway.Claim
 	item vault.Item
-	// value is what was read last, until somebody holds the login to renew it.
+	// value is what was read last, until a call holds the login to renew it.
 	value []byte
 }
 
@@ -184,8 +188,8 @@ func (v *vaultLogin) Read(ctx context.Context) ([]byte, error) {
 	return []byte(value), err
 }
 
-// Hold implements provider.Kept for the calls of this process. Another server is told
-// apart by the item's etag.
+// Hold implements provider.Kept for the calls of this process. Another server is
+// recognised by the item's etag.
 func (v *vaultLogin) Hold(ctx context.Context) (func(), error) {
 	c, _ := v.r.renewing.LoadOrStore(v.item.ID, make(chan struct{}, 1))
 	turn := c.(chan struct{})

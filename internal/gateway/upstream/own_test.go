@@ -9,7 +9,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 )
 
-// Whatever a user has set up for a CLI works behind the gateway, in the order in which
+// Whatever a user has set up for a CLI works through the gateway, in the order in which
 // the CLI itself takes it, and no session learns of a key.
 func TestOwnSetUps(t *testing.T) {
 	chat, claude := func(m *machine) { m.put(login("codex", now)) }, func(m *machine) { m.put(login("claude", now.Add(1e13))) }

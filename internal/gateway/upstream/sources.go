@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/gateway"
+	"github.com/tholehq/thole/internal/provider/setup"
 	"github.com/tholehq/thole/internal/vault"
 )
 
@@ -27,16 +28,20 @@ func (r *Routes) Sources(ctx context.Context, who thole.Owner, cli string) ([]So
 	if err != nil {
 		return nil, err
 	}
-	_, single := ofCLI[cli]
+	_, single := setup.OfCLI(cli)
 	for _, i := range items {
 		if !single || len(out) == 0 {
 			out = append(out, Source{Upstream: i.Provider, Origin: "vault item " + i.Name, Item: string(i.ID)})
 		}
 	}
 	if who.User == thole.LocalUser && (!single || len(out) == 0) {
-		own, _, err := r.own(ctx, cli, configured)
+		found, _, err := r.user().Ways(ctx, cli, len(out) > 0)
 		if err != nil {
 			return nil, err
+		}
+		var own []way
+		for _, w := range found {
+			own = append(own, wayOf(w))
 		}
 		for _, s := range sourcesOf(own) {
 			if !slices.ContainsFunc(out, func(o Source) bool { return o.Upstream == s.Upstream }) {

@@ -1,4 +1,4 @@
-// Package upstream decides which model services stand behind the gateway's routes, and
+// Package upstream decides which model services the gateway's routes lead to, and
 // with whose credential calls go there. It looks in four places, and the first that has
 // anything for a route is the only one that counts: the upstreams of the configuration,
 // the vault, and for the user of this machine the server's environment and the user's
@@ -19,6 +19,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/setup"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/unguarded"
 )
@@ -65,6 +66,12 @@ type way struct {
 	dialect   gateway.Dialect
 	upstreams []found
 	info      provider.RouteInfo
+}
+
+// wayOf is a route to one service.
+func wayOf(w setup.Way) way {
+	return way{name: w.Route, dialect: gateway.Dialect(w.Dialect), info: w.Info,
+		upstreams: []found{{origin: w.Origin, Upstream: gateway.Upstream{Name: w.Name, Base: w.Base, Sign: w.Sign}}}}
 }
 
 // found is an upstream and where its credential is from, in words that hold no value.
@@ -146,14 +153,18 @@ func (r *Routes) ways(ctx context.Context, c gateway.Claim) (all []way, settings
 	take(kept)
 	// The environment, logins and settings of this machine belong to its user.
 	if c.Owner.User == thole.LocalUser || unguarded.Build {
-		var own []way
-		if own, settings, err = r.own(ctx, c.Provider, all); err != nil {
+		var own []setup.Way
+		if own, settings, err = r.user().Ways(ctx, c.Provider, len(all) > 0); err != nil {
 			return nil, nil, err
 		}
-		take(own)
+		for _, w := range own {
+			take([]way{wayOf(w)})
+		}
 	}
 	return all, settings, nil
 }
+
+func (r *Routes) user() setup.User { return setup.User{Own: r.cfg.Login} }
 
 func errNoRoute(providerName, route string) error {
 	return thole.Errorf(thole.CodeNotFound, "no route %.64q for %s", route, providerName)

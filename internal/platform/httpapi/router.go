@@ -70,9 +70,9 @@ func scopeOf(r *http.Request) session.Scope {
 		return session.ScopeAdmin
 	case strings.HasPrefix(path, "/sessions/") && strings.Contains(path, "/ports") && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return session.ScopeAdmin
-	case strings.HasPrefix(path, "/vault/") && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(path, "/test"):
-		return session.ScopeAdmin
 	case strings.HasPrefix(path, "/budgets") && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return session.ScopeAdmin
+	case strings.HasPrefix(path, "/vault/") && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(path, "/test"):
 		return session.ScopeAdmin
 	case path == "/auth/logout", path == "/auth/tickets": // of the caller's own
 		return session.ScopeRead

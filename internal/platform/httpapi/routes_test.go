@@ -26,11 +26,11 @@ func mine(g *rig) map[string]string {
 	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say " + secret + " ;; todo " + secret + " ;; run echo " + secret}, &run)
 	all := s.until(ofType("human_loop.requested"))
 	q := all[len(all)-1].data["data"].(obj)["question"].(obj)
-	var message, token, item, budget obj
+	var message, token, budget, item obj
 	g.me.call(201, "POST", "/sessions/"+id+"/queue", obj{"text": secret}, &message)
 	g.me.call(201, "POST", "/auth/tokens", obj{"name": secret}, &token)
-	g.me.call(201, "POST", "/vault/items", obj{"name": secret, "kind": "env", "value": secret}, &item)
 	g.me.call(201, "POST", "/budgets", obj{"scope": "thread", "subject": id, "limit_tokens": 1 << 40}, &budget)
+	g.me.call(201, "POST", "/vault/items", obj{"name": secret, "kind": "env", "value": secret}, &item)
 	return map[string]string{
 		"budget_id": budget["id"].(string), "item_id": item["id"].(string), "session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
 		"token_id": token["id"].(string), "login_id": g.me.id, "chat_id": id, "port": "8080",

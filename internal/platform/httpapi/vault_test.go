@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -8,10 +10,15 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/platform/httpapi"
+	"github.com/tholehq/thole/internal/sqldb"
 )
 
 func TestSecrets(t *testing.T) {
-	g := newRig(t)
+	var log bytes.Buffer
+	g := newRig(t, func(c *httpapi.Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
 	var made, again, list, item obj
 	login := obj{"name": "codex", "kind": "provider_auth", "provider": "codex", "value": `{"OPENAI_API_KEY":"` + secret + `"}`}
 	keyed := g.me.with("Idempotency-Key", "k")
@@ -55,7 +62,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 	locked := g.me.with("Idempotency-Key", "locked")
-	locked.call(503, "POST", "/vault/items", obj{"name": "later", "kind": "env", "value": "v"}, nil)
+	locked.call(503, "POST", "/vault/items", obj{"name": "later", "kind": "env", "value": secret}, nil)
 	g.me.call(200, "GET", "/vault/items", nil, &list)
 	if len(items(list)) != 1 || list["locked"] == nil || list["hint"] == nil {
 		t.Errorf("%v", list)
@@ -63,11 +70,22 @@ func TestSecrets(t *testing.T) {
 	if err := os.Rename(key+".away", key); err != nil {
 		t.Fatal(err)
 	}
-	locked.call(201, "POST", "/vault/items", obj{"name": "later", "kind": "env", "value": "v"}, nil)
+	locked.call(201, "POST", "/vault/items", obj{"name": "later", "kind": "env", "value": secret}, nil)
 
 	g.me.with("If-Match", `"other"`).call(412, "DELETE", at, nil, nil)
 	g.me.with("If-Match", res.Header.Get("ETag")).call(204, "DELETE", at, nil, nil)
 	g.me.call(410, "POST", at+"/test", nil, nil)
+	if err := g.db.Update(ctx, "test.update", func(tx *sqldb.Tx) error { // an internal fault is logged, the value is not
+		_, err := tx.Exec(`update vault_items set nonce = ciphertext where name = 'later'`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	g.me.call(200, "GET", "/vault/items", nil, &list)
+	g.me.call(500, "POST", "/vault/items/"+items(list)[0].(obj)["id"].(string)+"/test", nil, nil)
+	if text := log.String(); !strings.Contains(text, "does not open") || strings.Contains(text, secret) {
+		t.Errorf("the log: %s", text)
+	}
 	g.me.call(200, "GET", "/vault/items?revoked=true", nil, &list)
 	if len(items(list)) != 2 {
 		t.Errorf("%v", list)

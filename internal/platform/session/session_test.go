@@ -11,6 +11,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 var ctx = context.Background()
@@ -271,6 +272,26 @@ func TestCascade(t *testing.T) {
 			must(m.Bearer(ctx, stays))(t)
 		}
 	})
+}
+
+// Who stole a token or a login has it until it ends: no other one comes of it. On the
+// build without the guards it becomes one that outlives it.
+func TestAStolenSecretMakesNoToken(t *testing.T) {
+	now := time.Now()
+	m := session.New(storetest.SQLite(t).LoginSessions(), func() time.Time { return now })
+	value, tok, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: "admin", Scope: session.ScopeAdmin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, exchanged, err := m.Exchange(ctx, value, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, by := range map[string]session.Maker{"token": {ID: tok.ID, Scope: tok.Scope, Ends: tok.Expires}, "login": {ID: exchanged.ID, Scope: exchanged.Scope, Ends: exchanged.Ends}} {
+		if _, _, err := m.NewToken(ctx, thole.LocalUser, session.Grant{Name: name, By: by, Scope: session.ScopeAdmin}); (err == nil) != unguarded.Build {
+			t.Errorf("with a stolen %s: %v", name, err)
+		}
+	}
 }
 
 // A token, a login that came from one and a login by link that is not fresh make a

@@ -9,6 +9,6 @@ type Files struct {
 	TriedAt    time.Time `json:"tried_at,omitzero" doc:"of the last sync that began"`
 	Reason     string    `json:"reason,omitempty" doc:"why that one began"`
 	Error      string    `json:"error,omitempty" doc:"why it failed"`
-	WaitsFor   string    `json:"waits_for,omitempty" doc:"what holds up all syncs"`
+	WaitsFor   string    `json:"waits_for,omitempty" doc:"what holds up all syncs, or all that is recorded: a full disk"`
 	ExecutorID string    `json:"executor_id,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 
 // Model providers of codex. A thread goes on with the one it began with or not at all.
 const (
-	gatewayProvider = "thole"  // of threads that begin behind the gateway
+	gatewayProvider = "thole"  // of threads that begin with the gateway
 	ownProvider     = "openai" // codex's own, which settings cannot define
 )
 
@@ -29,7 +29,7 @@ func serverArgs(cfg provider.SessionConfig) []string {
 }
 
 // modelArgs put the model provider of a thread, "" for one that begins, where the
-// session has its model: behind the gateway, or where codex goes by itself. They are
+// session has its model: at the gateway, or where codex goes by itself. They are
 // arguments and not settings, because they belong to one process.
 func modelArgs(cfg provider.SessionConfig, thread string) (args []string) {
 	set := func(key, value string) { args = append(args, "-c", key+"="+tomlText(value)) }

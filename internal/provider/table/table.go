@@ -82,6 +82,8 @@ type Login struct {
 	// Facts are the members by which the CLI knows what the account may do.
 	Facts   []string
 	Renewal Renewal
+	// Command are the CLI's own words for logging in.
+	Command []string
 }
 
 // Renewal is how a CLI renews its login: one POST of JSON to URL, or where Variable
@@ -110,7 +112,7 @@ var CLIs = []CLI{
 	{
 		Name: Contract, Long: "codex-cli", Install: "npm install -g @openai/codex",
 		Modes: [4]string{"never/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access"}, // approval policy "/" sandbox
-		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
+		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Command: []string{"login"}, Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
 			// Without last_refresh codex does not use the login.
 			Hands: []string{"auth_mode", "last_refresh", "OPENAI_API_KEY", "personal_access_token", "bedrock_api_key", "bedrock_access_keys", "tokens.id_token", "tokens.access_token", "tokens.account_id"}, Inert: []string{"tokens.refresh_token"},
 			Key: "OPENAI_API_KEY", Mode: "auth_mode", KeyMode: "apikey", Account: "tokens.account_id",
@@ -125,7 +127,7 @@ var CLIs = []CLI{
 	{
 		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
 		Modes: [4]string{"plan", "default", "acceptEdits", "bypassPermissions"}, // permission mode
-		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR",
+		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR", Command: []string{"auth", "login"},
 			Env:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 			Hands: []string{"claudeAiOauth.accessToken", "claudeAiOauth.expiresAt", "claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
 			Facts: []string{"claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
@@ -142,7 +144,7 @@ var CLIs = []CLI{
 		// packages into it.
 		Name: "opencode", Install: "npm install -g opencode-ai", Chat: true,
 		Modes: [4]string{"plan", "build/ask", "build/edit", "build/allow"}, // agent, with the permission rule that goes with it
-		Login: Login{File: "auth.json", Dir: ".local/share/opencode",
+		Login: Login{File: "auth.json", Dir: ".local/share/opencode", Command: []string{"auth", "login"},
 			Env:  []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
 			Keys: "api"},
 		Project: ".opencode", Home: ".local/share/opencode", Data: "opencode/opencode/data/opencode",

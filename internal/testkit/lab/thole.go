@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // Thole is the program under test, as it is released: THOLE_TEST_BINARY, or built
@@ -29,7 +31,11 @@ var BuiltThole = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("THOLE_TEST_BINARY"); path != "" {
 		return path, nil
 	}
-	path, err := build()
+	var flags []string
+	if unguarded.Build { // as these tests
+		flags = []string{"-tags", "thole_unguarded"}
+	}
+	path, err := build(flags...)
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,9 +15,9 @@ import (
 const ordinary = 61234
 
 // EveryUser runs a test twice where we are root: as root, and in a copy of this
-// program that an ordinary user runs, who finds none of root's parts. Otherwise it
-// runs it once.
-func EveryUser(t *testing.T, test func(t *testing.T)) {
+// program that an ordinary user runs, who finds of root's parts only the agents that
+// are named. Otherwise it runs it once.
+func EveryUser(t *testing.T, test func(t *testing.T), agents ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Run("user", test)
@@ -34,6 +35,19 @@ func EveryUser(t *testing.T, test func(t *testing.T)) {
 				t.Fatal(err)
 			}
 		}
+		var handed []string
+		for _, a := range []*agent{&codex, &claude, &opencode} {
+			if !slices.Contains(agents, a.part) {
+				continue
+			}
+			at := filepath.Join(dir, a.part)
+			if from := a.use(t); os.Link(from, at) != nil { // on another file system
+				if err := copyProgram(from, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			handed = append(handed, a.handed()+"="+at)
+		}
 		home := filepath.Join(dir, "home")
 		if err := os.Mkdir(home, 0o700); err != nil {
 			t.Fatal(err)
@@ -44,7 +58,7 @@ func EveryUser(t *testing.T, test func(t *testing.T)) {
 		name, _, _ := strings.Cut(t.Name(), "/")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
 		cmd.Dir = home
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "THOLE_TEST_BINARY=" + filepath.Join(dir, "thole"), "THOLE_SOAK=" + os.Getenv("THOLE_SOAK")}
+		cmd.Env = append(handed, "PATH="+os.Getenv("PATH"), "HOME="+home, "THOLE_TEST_BINARY="+filepath.Join(dir, "thole"), "THOLE_SOAK="+os.Getenv("THOLE_SOAK"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {

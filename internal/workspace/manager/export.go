@@ -15,16 +15,6 @@ import (
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
-// Exported says what an export wrote and what has no place in its layout.
-type Exported struct {
-	Files   int
-	Links   int
-	Bytes   int64
-	Skipped []string // what has no place there, and files that never held still
-	// Stripped would have run a program of the agent's on the reader's machine.
-	Stripped []string
-}
-
 // maxHoles is how large a file with holes may be where every byte is written.
 const maxHoles = 5 << 30
 
@@ -32,12 +22,17 @@ const maxHoles = 5 << 30
 // paths: the layout that other tools read, and that restores as a plain layer.
 // Modes, holes and links have no place in it, nor has a name that a sync's own
 // objects could have: collection would take it for one of them.
-func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix string, raw bool) (x Exported, err error) {
+func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix string, raw bool) (x workspace.Exported, err error) {
 	prefix = strings.TrimSuffix(prefix, "/")
 	if err := objects.CheckKey(prefix); err != nil {
 		return x, err
 	}
-	return m.export(ctx, id, raw, func(e workspace.Entry, body io.ReadCloser) (bool, error) {
+	v, release, err := m.hold(ctx, id)
+	if err != nil {
+		return x, err
+	}
+	defer release()
+	return v.export(ctx, raw, func(e workspace.Entry, body io.ReadCloser) (bool, error) {
 		if e.Kind != beneath.File {
 			return e.Kind == beneath.Folder, nil // keys imply directories
 		}
@@ -58,27 +53,88 @@ func (m *Manager) Export(ctx context.Context, id workspace.SnapshotID, prefix st
 // and files come first, opened name by name, and links last. No file is set-id. A
 // name that the file system takes for one that is there already, as those do that
 // know no case, is left out.
-func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string, raw bool) (s workspace.Snapshot, x Exported, err error) {
+func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string, raw bool) (s workspace.Snapshot, x workspace.Exported, err error) {
 	if s, _, err = m.cfg.Rows.Head(ctx, id); err != nil {
 		return s, x, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return s, x, thole.Errorf(thole.CodeInvalid, "export: %w", err)
 	}
+	v, release, err := m.hold(ctx, s.ID)
+	if err != nil {
+		return s, x, err
+	}
+	defer release()
+	if m.cfg.Apart == nil {
+		x, err = v.exportDir(ctx, dir, raw)
+		return s, x, err
+	}
+	tree, err := m.treeLink(ctx, s, v.refs)
+	if err != nil {
+		return s, x, err
+	}
+	req := workspace.ExportRequest{Tree: *tree, Links: map[string]objects.Link{}, Dir: dir, Raw: raw}
+	for _, r := range v.refs {
+		if req.Links[r.ID], err = m.cfg.Objects.SignGet(ctx, r.Key, linkTTL); err != nil {
+			return s, x, err
+		}
+	}
+	x, err = m.cfg.Apart.Export(ctx, req)
+	return s, x, err
+}
+
+// hold keeps a snapshot while it is exported.
+func (m *Manager) hold(ctx context.Context, id workspace.SnapshotID) (*View, func(), error) {
+	holder := "export " + thole.NewID[string](m.cfg.Now())
+	if err := m.cfg.Rows.Pin(ctx, holder, id, m.cfg.Now().Add(restoreTime)); err != nil {
+		return nil, nil, err
+	}
+	release := func() {
+		if err := m.cfg.Rows.Unpin(context.WithoutCancel(ctx), holder); err != nil {
+			m.cfg.Log.Warn("let go of snapshot", "err", err)
+		}
+	}
+	s, refs, err := m.cfg.Rows.Snapshot(ctx, id)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return m.view(s, refs), release, nil
+}
+
+// ExportLinked is ExportDir for a process that has links and nothing else.
+func ExportLinked(ctx context.Context, req workspace.ExportRequest) (workspace.Exported, error) {
+	v := &View{Snapshot: workspace.Snapshot{Tree: req.Tree.Sum}, get: linked(req)}
+	return v.exportDir(ctx, req.Dir, req.Raw)
+}
+
+// maxNamed is how many names an export lists of what it left out.
+const maxNamed = 1000
+
+func firstOf(list []string) []string {
+	if more := len(list) - maxNamed; more > 0 {
+		return append(list[:maxNamed:maxNamed], fmt.Sprintf("… and %d more", more))
+	}
+	return list
+}
+
+func (v *View) exportDir(ctx context.Context, dir string, raw bool) (x workspace.Exported, err error) {
 	root, err := beneath.Open(dir)
 	if err != nil {
-		return s, x, thole.Errorf(thole.CodeInvalid, "export: %w", err)
+		return x, thole.Errorf(thole.CodeInvalid, "export: %w", err)
 	}
 	defer root.Close()
 	if have, err := root.Names(); err != nil || len(have) > 0 {
-		return s, x, errors.Join(err, thole.Errorf(thole.CodeConflict, "%s is not empty", dir).WithHint("name a directory that is not there yet"))
+		return x, errors.Join(err, thole.Errorf(thole.CodeConflict, "%s is not empty", dir).WithHint("name a directory that is not there yet"))
 	}
 	to := &exportDir{root: root, at: &beneath.Cursor{Root: root}}
 	defer to.at.Close()
-	if x, err = m.export(ctx, s.ID, raw, to.put); err != nil {
-		return s, x, err
+	if x, err = v.export(ctx, raw, to.put); err != nil {
+		return x, err
 	}
-	return s, x, to.finish(&x)
+	err = to.finish(&x)
+	x.Skipped, x.Stripped = firstOf(x.Skipped), firstOf(x.Stripped)
+	return x, err
 }
 
 // exportDir is a directory that a snapshot is written to.
@@ -142,7 +198,7 @@ func (d *exportDir) file(e workspace.Entry, in *beneath.Dir, name string, body i
 }
 
 // finish writes what has to come last: links, then what directories say of themselves.
-func (d *exportDir) finish(x *Exported) error {
+func (d *exportDir) finish(x *workspace.Exported) error {
 	for _, e := range d.links {
 		in, name, err := d.at.Parent(e.Path, true)
 		if err == nil {
@@ -177,18 +233,8 @@ func (d *exportDir) finish(x *Exported) error {
 // export hands every entry of a snapshot to put with what is stored of it,
 // directories before what is in them; put says whether it has a place for it. Unless
 // raw is set no repository has hooks or a configuration that runs something.
-func (m *Manager) export(ctx context.Context, id workspace.SnapshotID, raw bool, put func(e workspace.Entry, body io.ReadCloser) (bool, error)) (x Exported, err error) {
-	holder := "export " + thole.NewID[string](m.cfg.Now())
-	if err := m.cfg.Rows.Pin(ctx, holder, id, m.cfg.Now().Add(restoreTime)); err != nil {
-		return x, err
-	}
-	defer func() {
-		if err := m.cfg.Rows.Unpin(context.WithoutCancel(ctx), holder); err != nil {
-			m.cfg.Log.Warn("let go of snapshot", "err", err)
-		}
-	}()
-	v, err := m.ViewSnapshot(ctx, id)
-	if err != nil {
+func (v *View) export(ctx context.Context, raw bool, put func(e workspace.Entry, body io.ReadCloser) (bool, error)) (x workspace.Exported, err error) {
+	if err := v.read(ctx); err != nil {
 		return x, err
 	}
 	caught := findTraps(v.tree)

@@ -25,8 +25,19 @@ type Config struct {
 	Manifests workspace.ManifestSource // default BuiltIn
 	// Client moves objects of stopped executors.
 	Client *http.Client
-	Log    *slog.Logger
-	Now    func() time.Time
+	// Apart reads what stopped executors left in a process of its own; without it
+	// that happens in this one.
+	Apart Apart
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// Apart is another process that reads what agents left: see package apart.
+type Apart interface {
+	// Side is the side of a directory, until it is released.
+	Side(ctx context.Context, dir string) (side workspace.Side, release func() error, err error)
+	// Export writes a snapshot's files into a directory.
+	Export(ctx context.Context, req workspace.ExportRequest) (workspace.Exported, error)
 }
 
 // Manager decides what is restored and stored. Calls for one thread never
@@ -70,16 +81,26 @@ type Target struct {
 const linkTTL = time.Hour
 
 // side returns the end near the files and a function that releases it.
-func (m *Manager) side(t Target) (workspace.Side, bool, func(), error) {
+func (m *Manager) side(ctx context.Context, t Target) (workspace.Side, bool, func(), error) {
 	if t.Side != nil {
 		return t.Side, false, func() {}, nil
 	}
 	if t.Dir == "" {
 		return nil, false, nil, thole.Errorf(thole.CodeUnavailable, "executor %s is stopped and its files are not on this machine", t.Executor)
 	}
-	l := side.New(side.Config{Dir: t.Dir, Client: m.cfg.Client, Now: m.cfg.Now})
-	return l, true, func() {
-		if err := l.Close(); err != nil {
+	var near workspace.Side
+	var release func() error
+	if m.cfg.Apart == nil {
+		l := side.New(side.Config{Dir: t.Dir, Client: m.cfg.Client, Now: m.cfg.Now})
+		near, release = l, l.Close
+	} else {
+		var err error
+		if near, release, err = m.cfg.Apart.Side(ctx, t.Dir); err != nil {
+			return nil, false, nil, err
+		}
+	}
+	return near, true, func() {
+		if err := release(); err != nil {
 			m.cfg.Log.Warn("drop staged files", "executor", t.Executor, "err", err)
 		}
 	}, nil
@@ -103,7 +124,7 @@ func (m *Manager) manifest(ctx context.Context, t Target) (workspace.Manifest, e
 
 // Link places the CLIs' data directories.
 func (m *Manager) Link(ctx context.Context, t Target) error {
-	side, _, release, err := m.side(t)
+	side, _, release, err := m.side(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -117,7 +138,7 @@ func (m *Manager) Validate(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	side, _, release, err := m.side(t)
+	side, _, release, err := m.side(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -143,7 +164,7 @@ func (m *Manager) Verify(ctx context.Context, t Target, id workspace.SnapshotID)
 	if err := m.present(ctx, refs); err != nil {
 		return err
 	}
-	side, _, release, err := m.side(t)
+	side, _, release, err := m.side(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 	if err := m.seeds(ctx, manifest, &req); err != nil {
 		return err
 	}
-	side, _, release, err := m.side(t)
+	side, _, release, err := m.side(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ const rounds = 3
 
 // Sync stores the tree and returns its snapshot, the old one if nothing changed.
 func (m *Manager) Sync(ctx context.Context, t Target, reason string) (workspace.SnapshotID, error) {
-	side, quiet, release, err := m.side(t)
+	side, quiet, release, err := m.side(ctx, t)
 	if err != nil {
 		return "", err
 	}

@@ -3,8 +3,10 @@ package manager
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -21,13 +23,47 @@ import (
 // collection.
 type View struct {
 	Snapshot workspace.Snapshot
-	store    objects.Store
+	refs     []workspace.Ref
+	get      getter
 	tree     *workspace.Tree
 	at       map[string]int
-	keys     map[string]string
 
 	mu    sync.Mutex // guards what follows
 	packs []pack
+}
+
+// getter reads n bytes of an object from off, with n < 0 all that follow.
+type getter func(ctx context.Context, id string, off, n int64) (io.ReadCloser, error)
+
+// linked reads objects by links.
+func linked(req workspace.ExportRequest) getter {
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	return func(ctx context.Context, id string, off, n int64) (io.ReadCloser, error) {
+		link, ok := req.Links[id]
+		if !ok {
+			return nil, thole.Errorf(thole.CodeInvalid, "the tree names object %.80q, which the snapshot does not have", id)
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, link.URL, nil)
+		if err != nil {
+			return nil, err
+		}
+		for k, v := range link.Headers {
+			r.Header.Set(k, v)
+		}
+		want := http.StatusOK
+		if n >= 0 {
+			r.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", off, off+n-1))
+			want = http.StatusPartialContent
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return nil, thole.Errorf(thole.CodeUnavailable, "read object: %w", errors.Unwrap(err)) // without the link
+		}
+		if resp.StatusCode != want {
+			return nil, errors.Join(thole.Errorf(thole.CodeUnavailable, "object store answered %s", resp.Status), resp.Body.Close())
+		}
+		return resp.Body, nil
+	}
 }
 
 // View opens the snapshot a thread is at.
@@ -36,7 +72,8 @@ func (m *Manager) View(ctx context.Context, id thole.ThreadID) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.view(ctx, s, refs)
+	v := m.view(s, refs)
+	return v, v.read(ctx)
 }
 
 // ViewSnapshot opens one snapshot.
@@ -45,33 +82,42 @@ func (m *Manager) ViewSnapshot(ctx context.Context, id workspace.SnapshotID) (*V
 	if err != nil {
 		return nil, err
 	}
-	return m.view(ctx, s, refs)
+	v := m.view(s, refs)
+	return v, v.read(ctx)
 }
 
-func (m *Manager) view(ctx context.Context, s workspace.Snapshot, refs []workspace.Ref) (*View, error) {
-	v := &View{Snapshot: s, store: m.cfg.Objects, at: map[string]int{}, keys: map[string]string{}}
+func (m *Manager) view(s workspace.Snapshot, refs []workspace.Ref) *View {
+	keys := make(map[string]string, len(refs))
 	for _, r := range refs {
-		v.keys[r.ID] = r.Key
+		keys[r.ID] = r.Key
 	}
-	body, err := m.cfg.Objects.Get(ctx, v.keys[treeRef(s.Tree)], 0, -1)
+	return &View{Snapshot: s, refs: refs, get: func(ctx context.Context, id string, off, n int64) (io.ReadCloser, error) {
+		return m.cfg.Objects.Get(ctx, keys[id], off, n)
+	}}
+}
+
+// read reads the tree.
+func (v *View) read(ctx context.Context) error {
+	body, err := v.get(ctx, treeRef(v.Snapshot.Tree), 0, -1)
 	if err != nil {
-		return nil, fmt.Errorf("read tree: %w", err)
+		return fmt.Errorf("read tree: %w", err)
 	}
 	defer body.Close()
 	data, err := io.ReadAll(io.LimitReader(body, workspace.MaxTree))
 	if err != nil {
-		return nil, thole.Errorf(thole.CodeUnavailable, "read tree: %w", err)
+		return thole.Errorf(thole.CodeUnavailable, "read tree: %w", err)
 	}
-	if objects.SumOf(data) != s.Tree {
-		return nil, thole.Errorf(thole.CodeInternal, "the stored tree of snapshot %s is damaged", s.ID)
+	if objects.SumOf(data) != v.Snapshot.Tree {
+		return thole.Errorf(thole.CodeInternal, "the stored tree of snapshot %s is damaged", v.Snapshot.ID)
 	}
 	if v.tree, err = workspace.DecodeTree(data); err != nil {
-		return nil, err
+		return err
 	}
+	v.at = make(map[string]int, len(v.tree.Entries))
 	for i, e := range v.tree.Entries {
 		v.at[e.Path] = i
 	}
-	return v, nil
+	return nil
 }
 
 func (v *View) info(e workspace.Entry) workspace.FileInfo {
@@ -160,13 +206,13 @@ func (v *View) Open(ctx context.Context, path string, off, n int64) (io.ReadClos
 func (v *View) stored(ctx context.Context, e workspace.Entry, off, n int64) (io.ReadCloser, error) {
 	o := v.tree.Objects[e.Object]
 	if o.Plain == 0 {
-		return v.store.Get(ctx, v.keys[o.ID], e.Offset+off, n)
+		return v.get(ctx, o.ID, e.Offset+off, n)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i := slices.IndexFunc(v.packs, func(p pack) bool { return p.id == o.ID })
 	if i < 0 {
-		body, err := v.store.Get(ctx, v.keys[o.ID], 0, -1)
+		body, err := v.get(ctx, o.ID, 0, -1)
 		if err != nil {
 			return nil, err
 		}

@@ -134,6 +134,9 @@ func (l *Local) base(ctx context.Context, link *workspace.TreeLink) (*index, err
 		}
 	}
 	t, err := l.fetchTree(ctx, *link)
+	if thole.CodeOf(err) == thole.CodeInvalid {
+		return nil, nil // no scan made it, so it saves no work: all is stored again
+	}
 	if err != nil {
 		return nil, err
 	}

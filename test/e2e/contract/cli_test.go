@@ -165,7 +165,6 @@ func TestListeners(t *testing.T) {
 // An owner is started when there is none, and two pipes share it.
 func TestStdioStartsTheOwner(t *testing.T) {
 	h := home.New(t)
-	defer h.Run("daemon", "stop")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	id := ""
@@ -200,7 +199,6 @@ func TestStdioStartsTheOwner(t *testing.T) {
 // A client that reads no more is one that left: the server on its pipe ends in order.
 func TestStdioWithoutAReader(t *testing.T) {
 	h := home.New(t)
-	defer h.Run("daemon", "stop")
 	cmd := h.Command("app-server", "--listen", "stdio://")
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()

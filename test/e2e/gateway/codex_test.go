@@ -14,7 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/provider/providertest"
 )
 
-// A conversation goes on when the model behind it is reached another way: codex
+// A conversation goes on when its model is reached another way: codex
 // remembers the model provider of a thread, and each way has one of its own.
 func TestCodexThreadsChangeTheirWay(t *testing.T) {
 	r := newRig(t, "codex", nil)

@@ -14,7 +14,9 @@ import (
 
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // Home is a directory with the thole that serves it.
@@ -35,10 +37,22 @@ func New(t testing.TB) *Home {
 	}
 	h := &Home{t: t, Dir: dir, Binary: lab.Thole(t)}
 	t.Cleanup(func() {
+		poll.Until(t, "the end of all that was started in the home", func() bool {
+			h.stopDaemon() // a command may just have started it
+			left, err := process.Marked("THOLE_HOME=" + dir)
+			return err == nil && len(left) == 0
+		})
 		h.stopExecutors()
 		_ = os.RemoveAll(dir)
 	})
 	return h
+}
+
+// stopDaemon ends the owner that a command has started, if one did.
+func (h *Home) stopDaemon() {
+	if _, err := os.Stat(daemon.Socket(h.Dir)); err == nil {
+		_ = h.Command("daemon", "stop").Run() // one that was killed leaves its socket and answers nobody
+	}
 }
 
 // stopExecutors ends what outlives thole on purpose.

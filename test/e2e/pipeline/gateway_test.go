@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tholehq/thole/internal/modelsim"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
-// The owner is killed while a model speaks to each real agent through its gateway. The
-// agents ask again, wait for the next owner without noticing more, and end their turns.
-func TestKilledWhileAModelSpeaks(t *testing.T) {
+// The owner is killed, and then stopped, while a model speaks to each real agent through
+// its gateway. The agents ask again, wait for the next owner without noticing more, and
+// end their turns. An owner that is stopped does not wait for the models.
+func TestTheOwnerEndsWhileAModelSpeaks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "THOLE_PROVIDERS_CODEX="+lab.Codex(t), "THOLE_PROVIDERS_CLAUDE="+lab.Claude(t), "THOLE_PROVIDERS_OPENCODE="+lab.Opencode(t))
 	sim := modelsim.Start(t, modelsim.Options{Demo: true})
@@ -28,18 +30,35 @@ func TestKilledWhileAModelSpeaks(t *testing.T) {
 	var all []talk
 	for _, name := range providers {
 		s := r.session(t, name)
-		all = append(all, talk{s, s.start("sim: run echo once >> f ;; hang x1 ;; say spoken to "+name, "")})
+		all = append(all, talk{s, s.start("sim: run echo once >> f ;; hang x2 ;; say spoken to "+name, "")})
 	}
-	poll.Until(t, "three models in the middle of an answer", func() bool {
-		speak := map[string]bool{}
-		for _, turn := range sim.Turns() {
-			if turn.Step == 1 {
-				speak[turn.Conversation] = true
+	// speaking waits until each model is in the middle of its n-th try at an answer.
+	speaking := func(n int) {
+		t.Helper()
+		poll.Until(t, "three models in the middle of an answer", func() bool {
+			tries := map[string]int{}
+			for _, turn := range sim.Turns() {
+				if turn.Step == 1 {
+					tries[turn.Conversation]++
+				}
 			}
-		}
-		return len(speak) == len(providers)
-	})
+			for _, have := range tries {
+				if have < n {
+					return false
+				}
+			}
+			return len(tries) == len(providers)
+		})
+	}
+	speaking(1)
 	r.murder(t)
+	r.begin(t)
+	speaking(2)
+	begun := time.Now()
+	r.stop()
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the owner took %s to end", took)
+	}
 	r.begin(t)
 	for i, name := range providers {
 		s := all[i]
@@ -84,8 +103,8 @@ func TestNoKeyEntersAnExecutor(t *testing.T) {
 		})
 	}
 	r.stop()
-	_ = filepath.WalkDir(r.home, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+	_ = filepath.WalkDir(r.home, func(path string, d fs.DirEntry, _ error) error { // executors go on, and their files come and go
+		if d == nil || !d.Type().IsRegular() {
 			return nil
 		}
 		if body, err := os.ReadFile(path); err == nil && strings.Contains(string(body), first+second) {

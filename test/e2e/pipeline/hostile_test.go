@@ -1,111 +1,38 @@
 package pipeline
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/memory"
+	"github.com/tholehq/thole/internal/testkit/usurper"
 )
 
-// hostile is the variable that makes this program an executord that its agent has
-// taken over: how it answers, where, and as which start of executord.
-const hostile = "THOLE_TEST_HOSTILE"
-
-type usurper struct{ How, Socket, Boot string }
-
-func (u usurper) serve() error {
-	if err := os.Remove(u.Socket); err != nil {
-		return err
-	}
-	ln, err := net.Listen("unix", u.Socket)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stdout, "ready")
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test
-		os.Exit(0)
-	}()
-	return http.Serve(ln, u)
-}
-
-func (u usurper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	junk := bytes.Repeat([]byte("a"), 64<<10)
-	endless := func(begin string) {
-		for _, err := w.Write([]byte(begin)); err == nil; _, err = w.Write(junk) {
-		}
-	}
-	switch {
-	case r.URL.Path == "/healthz":
-		return
-	case r.URL.Path == "/status": // the one that it was, or nobody would listen to it
-		_ = json.NewEncoder(w).Encode(wire.Status{Boot: u.Boot, Runs: []wire.Run{}})
-		return
-	case r.URL.Path == "/ack" && u.How == "many events": // or it would not be asked for more
-		_, _ = w.Write([]byte("{}"))
-		return
-	case !strings.HasSuffix(r.URL.Path, "/events"):
-		endless(`{"id":"`)
-		return
-	}
-	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
-	line := func(cursor int) []byte {
-		return fmt.Appendf(nil, `{"cursor":%d,"event":{"id":"e%d","kind":"note.reported","time":"2026-01-01T00:00:00Z"}}`+"\n", cursor, cursor)
-	}
-	switch u.How {
-	case "endless line":
-		endless(`{"cursor":` + strconv.Itoa(after+1) + `,"event":{"text":"`)
-	case "many events":
-		out := bufio.NewWriterSize(w, 64<<10)
-		for n := after + 1; n <= 10_000_000; n++ {
-			if _, err := out.Write(line(n)); err != nil {
-				return
-			}
-		}
-	case "future cursor":
-		_, _ = w.Write(line(1 << 40))
-	case "redirect":
-		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
-	case "huge headers":
-		for i := range 300 {
-			w.Header().Set("X-"+strconv.Itoa(i), string(junk[:4<<10]))
-		}
-	case "drip":
-		for _, err := w.Write([]byte(`{"cursor":`)); err == nil; _, err = w.Write([]byte(" ")) {
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(10 * time.Millisecond) // a slow peer, which nothing waits for
-		}
-	}
-}
-
 // Whatever an executord says that its agent has taken over in the middle of a turn,
-// the owner holds at most 64 MiB more, another thread's turn runs to its end, and the
-// program ends at a signal. With THOLE_SOAK=1 in every way that we know.
+// the owner holds at most 64 MiB more, another thread's turns run to their ends and are
+// nobody else's, the turn ends by itself or when a person says so, and the program ends
+// at a signal. With THOLE_SOAK=1 in every way that we know.
 func TestTheOwnerOfAHostileExecutord(t *testing.T) {
-	ways := []struct{ how, code string }{{"endless line", "executor_limit"}}
+	type way struct{ how, outcome, code string }
+	ways := []way{{"endless line", "failed", "executor_limit"}}
 	if os.Getenv("THOLE_SOAK") != "" {
-		ways = append(ways, []struct{ how, code string }{{"many events", ""}, {"future cursor", "executor_limit"},
-			{"redirect", ""}, {"huge headers", ""}, {"drip", ""}}...)
+		ways = append(ways, []way{
+			{"many events", "failed", "executor_limit"}, {"future cursor", "failed", "executor_limit"},
+			{"wrong ids", "failed", ""}, {"tree bomb", "completed", ""},
+			// These could be an executord that has a bad day: only a person ends them.
+			{"redirect", "interrupted", ""}, {"huge headers", "interrupted", ""}, {"drip", "interrupted", ""},
+		}...)
 	}
 	for _, way := range ways {
 		t.Run(way.how, func(t *testing.T) {
 			r := newRig(t)
 			r.begin(t)
 			other, victim := r.session(t, "test"), r.session(t, "test")
-			other.play("sim: say warm")
+			first := other.start("sim: say warm", "")
+			other.settle(first, "completed")
 			run := victim.start("sim: run echo begun ;; hang", "")
 			victim.shows(run, command("begun"))
 			info, ok := r.executor(t, victim.id)
@@ -114,17 +41,37 @@ func TestTheOwnerOfAHostileExecutord(t *testing.T) {
 			}
 			pid := r.cmd.Process.Pid
 			before := memory.PeakOf(t, pid, true)
-			takeOver(t, usurper{way.how, strings.TrimPrefix(info.Endpoint, "unix:"), info.Boot})
-			r.kill(t, info)
+			usurper.Usurper{How: way.how, Socket: strings.TrimPrefix(info.Endpoint, "unix:"), Boot: info.Boot, Executor: info.ID, Elsewhere: "http://127.0.0.1:1/", Turn: first, Thread: other.id}.Start(t)
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.killThose(t, info, func(proc string) bool { exe, _ := os.Readlink(filepath.Join(proc, "exe")); return exe != self })
 			for range 5 {
 				if said := other.play("sim: run echo $((40+2))"); !strings.Contains(said, "42") {
 					t.Errorf("the other thread said %q", said)
 				}
 			}
-			if way.code != "" {
-				if got := victim.settle(run, "failed"); got.Error == nil || got.Error.Code != way.code {
+			if way.outcome == "interrupted" {
+				victim.call(t, "POST", "/runs/"+run+"/cancel", nil, nil)
+			}
+			for i := 0; way.how == "many events" && i < 10 && victim.get(run).Outcome == ""; i++ {
+				_ = other.play("sim: run sleep 60") // two million take minutes, and others go on meanwhile
+			}
+			got := victim.settle(run, way.outcome)
+			if code := ""; way.code != "" {
+				if got.Error != nil {
+					code = got.Error.Code
+				}
+				if code != way.code {
 					t.Errorf("the turn ended with %+v", got.Error)
 				}
+			}
+			if now := other.get(first); now.Outcome != "completed" || strings.Contains(other.said(first), "forged") {
+				t.Errorf("the other thread's turn is now %+v and says %q", now, other.said(first))
+			}
+			if way.how == "tree bomb" {
+				r.explode(t, victim.id)
 			}
 			grew := memory.PeakOf(t, pid, false) - before
 			if grew > 64<<10 {
@@ -139,25 +86,14 @@ func TestTheOwnerOfAHostileExecutord(t *testing.T) {
 	}
 }
 
-// takeOver answers in the place of an executord, from a process of its own.
-func takeOver(t *testing.T, u usurper) {
+// explode has the owner read the tree that an executor stored: to write its files out,
+// and to save those that the executor left when it stops.
+func (r *rig) explode(t *testing.T, thread string) {
 	t.Helper()
-	how, err := json.Marshal(u)
-	if err != nil {
-		t.Fatal(err)
+	if said := r.says(t, "workspace", "export", thread, filepath.Join(t.TempDir(), "out"), "--no-wait"); !strings.Contains(said, "249000 more") {
+		t.Errorf("thole workspace export says %.500q", said)
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), hostile+"="+string(how))
-	in, err1 := cmd.StdinPipe()
-	out, err2 := cmd.StdoutPipe()
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
+	if said := r.says(t, "thread", "close", thread, "--wait"); strings.Contains(said, "error") {
+		t.Errorf("thole thread close says %.500q", said)
 	}
 }

@@ -42,6 +42,8 @@ func conversation(t *testing.T, s *session, name string) {
 		t.Errorf("todos %+v", todos.Items)
 	}
 
+	s.serves(t)
+
 	id := s.start("sim: ask Which? | red | blue ;; say heard %tool%", "")
 	q := s.asked(id)
 	poll.Until(t, "the phase of one who waits", func() bool { return s.get(id).Phase == "waiting_human" })

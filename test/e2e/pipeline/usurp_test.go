@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/poll"
+	"github.com/tholehq/thole/internal/testkit/usurper"
 )
 
 // intrude is the variable that makes this program the agent's own: it looks for
@@ -22,13 +22,7 @@ import (
 const intrude = "THOLE_TEST_INTRUDE"
 
 func TestMain(m *testing.M) {
-	if how := os.Getenv(hostile); how != "" {
-		var u usurper
-		if err := json.Unmarshal([]byte(how), &u); err != nil {
-			panic(err)
-		}
-		panic(u.serve())
-	}
+	usurper.Main()
 	if out := os.Getenv(intrude); out != "" {
 		said := "answered"
 		if err := answerMyself(); err != nil {

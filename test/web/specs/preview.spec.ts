@@ -91,11 +91,6 @@ for (const guarded of [false, true]) {
             socket.onopen = () => done("open");
             socket.onerror = () => done("refused");
           });
-          const socket = await new Promise((done) => {
-            const it = new WebSocket(`${base!.replace("http", "ws")}/sessions/x/terminal`);
-            it.onopen = () => done("open");
-            it.onerror = () => done("refused");
-          });
           const frame = document.createElement("iframe");
           frame.src = base!;
           await new Promise((loaded) => {
@@ -126,12 +121,15 @@ for (const guarded of [false, true]) {
           } catch {
             inside = "unreadable";
           }
-          return { read: read.includes("xylophone"), line, socket, proof: localStorage.getItem("thole.proof") !== null, inside: inside !== "" && inside !== "unreadable", opener: window.opener === null };
+          return { read: read.includes("xylophone"), line, proof: localStorage.getItem("thole.proof") !== null, inside: inside !== "" && inside !== "unreadable", opener: window.opener === null };
         },
         [thole.base, JSON.stringify(message(chat, "sim: say forged")), JSON.stringify(message(other, "sim: say formed"))],
       );
-      // Framing is refused by every build: that guard is the page's own.
-      expect(got).toEqual({ read: !guarded, line: guarded ? "refused" : "open", socket: "refused", proof: !guarded, inside: false, opener: true });
+      expect(got).toEqual({ read: !guarded, line: guarded ? "refused" : "open", proof: !guarded, inside: !guarded, opener: true });
+      // What the agent's script cannot read a person could still be led to click on: the page shows in no frame.
+      const framed = theirs.frames().filter((it) => it.url().startsWith(thole.base) && it.parentFrame() !== null && !it.url().includes("/api/") && !it.url().includes("/.preview/"));
+      const shown = await Promise.all(framed.map((it) => it.title().catch(() => "")));
+      expect(shown.some((it) => it !== "")).toBe(!guarded);
       for (const at of [thole.base, thole.base.replace("127.0.0.1", "localhost")]) expect((await context.cookies(at)).map((it) => it.name).includes("thole_planted")).toBe(!guarded && at === thole.base);
       const said = async (id: string, word: string) => (await ask(page, `/sessions/${id}/messages`)).body.includes(word);
       await expect.poll(() => said(chat, "forged")).toBe(!guarded);

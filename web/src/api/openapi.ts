@@ -1640,7 +1640,7 @@ export interface components {
              * @description of the last sync that began
              */
             tried_at?: string;
-            /** @description what holds up all syncs */
+            /** @description what holds up all syncs, or all that is recorded: a full disk */
             waits_for?: string;
         };
         Health: {

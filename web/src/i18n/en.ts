@@ -192,6 +192,7 @@ export const en = {
   "agent.time": "Where the time went",
   "files.saved": "Files saved {time} ago",
   "files.never": "Files were never saved",
+  "files.waits": "Nothing can be saved now",
   "files.unsaved": "Files are not saved",
   "files.last": "Last saved {time}.",
   "files.save": "Save now",

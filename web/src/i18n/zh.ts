@@ -194,6 +194,7 @@ export const zh: Record<Key, string> = {
   "agent.time": "时间花在哪里",
   "files.saved": "文件已在 {time} 前保存",
   "files.never": "文件从未保存",
+  "files.waits": "目前无法保存",
   "files.unsaved": "文件未保存",
   "files.last": "上次保存：{time}。",
   "files.save": "立即保存",

@@ -36,6 +36,12 @@ function useFiles(): { files?: Files; busy: boolean; save: () => void } {
 export function Saved() {
   const { files, busy, save } = useFiles();
   const now = useNow(files?.state === "saved");
+  if (files?.waits_for)
+    return (
+      <Notice tone="bad" title={t("files.waits")}>
+        <p className="wrap-anywhere">{files.waits_for}</p>
+      </Notice>
+    );
   if (!files || files.state === "none") return null;
   const again = (
     <Button look={files.state === "unsaved" ? "plain" : "quiet"} className="shrink-0" disabled={busy} onClick={save}>

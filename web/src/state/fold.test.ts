@@ -42,6 +42,13 @@ describe("fold", () => {
     expect(loaded.phases.map((it) => it.phase)).toEqual(["queued", "running", "waiting_human"]);
   });
 
+  it("leaves why files are not saved to the panel of files, and keeps why a run was taken up again", () => {
+    const again = play(begin, event("run.started"), event("run.status", { phase: "queued", last_error: "the executor was lost" }));
+    expect(again.lastError?.message).toBe("the executor was lost");
+    const side = play(begin, event("run.started"), event("run.ended", { outcome: "completed" }), event("run.status", { phase: "succeeded", last_error: "the turn's files are not saved: disk full" }));
+    expect(side.lastError).toBeUndefined();
+  });
+
   it("ends a run that nobody took at once", () => {
     const side = play(begin, event("run.started"), event("run.ended", { outcome: "interrupted" }));
     expect(side.phases.map((it) => it.phase)).toEqual(["queued", "canceled"]);

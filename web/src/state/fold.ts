@@ -144,7 +144,9 @@ type Input = { text?: string };
 function phase(side: Side, event: ServerEvent): Side {
   const to = event.data.phase;
   if (!to || side.run?.id !== event.run_id) return side;
-  const error = event.data.error ?? (event.data.last_error ? { code: "phase", message: event.data.last_error } : undefined);
+  // What a run that is over still says is why its files are not saved, and the panel of files says that.
+  const noted = !["succeeded", "failed", "canceled"].includes(to) && event.data.last_error;
+  const error = event.data.error ?? (noted ? { code: "phase", message: noted } : undefined);
   return {
     ...side,
     phases: mark(side.phases, { phase: to, at: event.ts }),
