@@ -27,18 +27,19 @@ func TestASpentBudgetEndsATurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			th := w.in(t).thread(name, models[name])
-			th.thole("budget", "set", "thread:"+th.id, "1M tokens")
-			step := "usage in=400000 out=100 ;; run echo "
-			id := th.start("sim: " + step + "first ;; " + step + "second ;; " + step + "third ;; " + step + "fourth ;; say never")
+			th.thole("budget", "set", "thread:"+th.id, "600k tokens")
+			// Less than what a CLI compacts its conversation at.
+			step := "usage in=150000 out=100 ;; run echo "
+			id := th.start("sim: " + step + "first ;; " + step + "second ;; " + step + "third ;; " + step + "fourth ;; " + step + "fifth ;; " + step + "sixth ;; say never")
 			got := th.settle(id)
 			if got.Outcome != "failed" || got.Error == nil || got.Error.Code != "budget_exceeded" {
 				t.Fatalf("the turn ended %s: %+v", got.Outcome, got.Error)
 			}
-			if words := got.Error.Message + got.Error.Hint; !strings.Contains(words, "1M tokens") && !strings.Contains(words, "1,000,000") && !strings.Contains(words, "1000000") || regexp.MustCompile(`(?i)log ?in`).MatchString(words) {
+			if words := got.Error.Message + got.Error.Hint; !strings.Contains(words, "600k tokens") && !strings.Contains(words, "600,000") && !strings.Contains(words, "600000") || regexp.MustCompile(`(?i)log ?in`).MatchString(words) {
 				t.Errorf("the turn says %+v", got.Error)
 			}
 			said := th.out(id)
-			if !strings.Contains(said, "first") || strings.Contains(said, "fourth") {
+			if !strings.Contains(said, "first") || strings.Contains(said, "sixth") {
 				t.Errorf("the agent ran %q", said)
 			}
 			var more struct{ ID string }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tholehq/thole/internal/modelsim"
 )
@@ -43,7 +44,7 @@ var faults = []struct {
 func TestFaultsAreToldAsTheyAre(t *testing.T) {
 	t.Parallel()
 	soak := os.Getenv("THOLE_SOAK") == "1"
-	giant := modelsim.Script{Steps: []modelsim.Step{{Text: strings.Repeat("0123456789abcdef", 1<<16), Chunk: 1 << 20}}} // an event of a mebibyte
+	giant := modelsim.Script{Steps: []modelsim.Step{{Text: strings.Repeat("0123456789abcdef", 1<<15), Chunk: 1 << 20}}} // one event of half a mebibyte
 	sim := modelsim.New(modelsim.Options{Scripts: map[string]modelsim.Script{"giant": giant}})
 	t.Cleanup(func() { _ = sim.Close() })
 	model := &witness{handler: cutting(sim)}
@@ -61,7 +62,11 @@ func TestFaultsAreToldAsTheyAre(t *testing.T) {
 				if !soak && !f.always || !soak && f.only != "" && f.only != name {
 					continue
 				}
-				want, got := bare.play(f.prompt), through.told(f.prompt)
+				began := time.Now()
+				want := bare.play(f.prompt)
+				middle := time.Now()
+				got := through.told(f.prompt)
+				t.Logf("%s: %s without, %s with", f.name, middle.Sub(began).Round(time.Millisecond), time.Since(middle).Round(time.Millisecond))
 				if f.name == "401" { // what a service says of a key may repeat it
 					want.text, got.text = "", ""
 				}
