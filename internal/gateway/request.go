@@ -96,7 +96,7 @@ func membersOf(body []byte) ([]strictjson.Member, error) {
 // a grant covers, and never those that no grant covers: they would let a client choose
 // the address, the credential or the model at a proxy that stands upstream.
 var (
-	read   = []string{"model", "max_tokens", "max_output_tokens", "max_completion_tokens", "n", "stream"}
+	read   = []string{"model", "input", "max_tokens", "max_output_tokens", "max_completion_tokens", "n", "stream"}
 	stored = []string{"store", "background", "previous_response_id", "conversation", "prompt", "container"}
 	tools  = []string{"tools", "functions", "mcp_servers", "web_search_options", "plugins", "web_search"}
 	never  = []string{
@@ -131,8 +131,41 @@ func ungranted(d Dialect, name string, value strictjson.Value, g Grants) *refusa
 		return refuse(invalid, "%s: state at the model service is not granted to this executor", name)
 	case !g.Tools && name == "tools":
 		return ungrantedTools(d, value, 0)
+	case name == "input" && value[0] == '[':
+		return ungrantedItems(value, g)
 	case !g.Tools && name != "functions" && slices.Contains(tools, name):
 		return refuse(invalid, "%s: tools that run at the model service are not granted to this executor", name)
+	}
+	return nil
+}
+
+// ungrantedItems refuses what an item of the input brings in besides text: more tools, or
+// an item that is stored at the service.
+func ungrantedItems(list strictjson.Value, g Grants) *refusal {
+	all, err := list.Elements()
+	if err != nil {
+		return refuse(invalid, "input: %v", err)
+	}
+	for _, item := range all {
+		members, err := item.Members()
+		if err != nil {
+			return refuse(invalid, "input: %v", err)
+		}
+		for _, m := range members {
+			switch {
+			case m.Name == "tools" && !g.Tools:
+				if f := ungrantedTools(Responses, m.Value, 0); f != nil {
+					return f
+				}
+			case m.Name == "type" && !g.Stored:
+				var kind string
+				if strictjson.Unmarshal(m.Value, &kind) != nil || kind == "item_reference" {
+					return refuse(invalid, "input: an item of type %s is not granted to this executor", m.Value)
+				}
+			case m.Name != "type" && strings.EqualFold(m.Name, "type"), m.Name != "tools" && strings.EqualFold(m.Name, "tools"):
+				return refuse(invalid, "input: unknown member %q", m.Name)
+			}
+		}
 	}
 	return nil
 }

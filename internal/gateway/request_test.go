@@ -26,6 +26,8 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		`{"model":"m","tools":[{"type":"web_search_preview"}]}`, `{"model":"m","tools":[{"type":"computer_use_preview"}]}`, `{"model":"m","tools":[{"type":"future_tool"}]}`,
 		`{"model":"m","tools":[{"type":"shell","environment":{"type":"container_auto"}}]}`, `{"model":"m","tools":[{"type":"shell"}]}`,
 		`{"model":"m","tools":[{"type":"namespace","tools":[{"type":"web_search"}]}]}`,
+		`{"model":"m","input":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]}`, `{"model":"m","input":[{"type":"x","Tools":[{"type":"web_search"}]}]}`,
+		`{"model":"m","input":[{"type":"item_reference","id":"i"}]}`, `{"model":"m","input":[{"type":"item\u005freference","id":"i"}]}`, `{"model":"m","input":[{"type":1}]}`, `{"model":"m","input":["x"]}`,
 		`{"model":"m","tools":` + strings.Repeat(`[{"type":"namespace","tools":`, 9) + `[]` + strings.Repeat(`}]`, 9) + `}`,
 	} {
 		for _, d := range dialects {

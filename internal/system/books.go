@@ -70,9 +70,11 @@ func newBudgetMeter(set *metrics.Set, db *store.DB) budgetMeter {
 			if err != nil {
 				return out, err
 			}
+			v := metrics.Value{Labels: []string{string(b.ID), string(b.Scope)}}
 			if len(states) > 0 {
-				out = append(out, metrics.Value{Labels: []string{string(b.ID), string(b.Scope)}, Value: b.Share(states[0])})
+				v.Value = b.Share(states[0])
 			}
+			out = append(out, v)
 		}
 		return out, err
 	})

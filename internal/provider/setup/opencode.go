@@ -52,7 +52,11 @@ func (u User) opencode(ctx context.Context) (all []Way, own map[string]any, err 
 			continue
 		}
 		if key, origin := keyOf(s); key != "" {
-			all = append(all, Key(opencode, s, origin, Constant(key)))
+			w, err := Key(opencode, s, origin, Constant(key)).at(u.getenv(s.elsewhere))
+			if err != nil {
+				return nil, nil, err
+			}
+			all = append(all, w)
 		} else if s == zen {
 			w := Key(opencode, s, "no key: models that need none", Constant("public"))
 			w.Info.Keyless = true
@@ -116,7 +120,7 @@ func (u User) opencodeProvider(id string, p map[string]any, keyOf func(Service) 
 			return Way{}, false, nil
 		}
 	}
-	base := cmp.Or(u.expand(text(options, "baseURL")), u.expand(text(p, "api")), s.base)
+	base := cmp.Or(u.expand(text(options, "baseURL")), u.expand(text(p, "api")), u.getenv(s.elsewhere), s.base)
 	if base == "" || !idForm.MatchString(id) {
 		return Way{}, false, nil
 	}

@@ -23,17 +23,17 @@ type Service struct {
 	Name    string
 	Dialect Dialect
 	base    string
-	// variable holds its key in an environment.
-	variable string
+	// variable holds its key in an environment, and elsewhere where it is, if anything does.
+	variable, elsewhere string
 }
 
 var (
-	openAI    = Service{"openai", Responses, "https://api.openai.com/v1", "OPENAI_API_KEY"}
-	anthropic = Service{"anthropic", Anthropic, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"}
+	openAI    = Service{"openai", Responses, "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
+	anthropic = Service{"anthropic", Anthropic, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}
 	// chatGPT takes the access tokens of codex's logins.
 	chatGPT = Service{Name: "chatgpt", Dialect: Responses, base: "https://chatgpt.com/backend-api/codex"}
 	// zen is opencode's own, which serves some models to everybody.
-	zen = Service{"opencode", Chat, "https://opencode.ai/zen/v1", "OPENCODE_API_KEY"}
+	zen = Service{"opencode", Chat, "https://opencode.ai/zen/v1", "OPENCODE_API_KEY", ""}
 )
 
 // ofCLI is the service that the key of a CLI is for, if it has one.
@@ -43,10 +43,10 @@ var ofCLI = map[string]Service{"codex": openAI, "claude": anthropic}
 // dialects. Its others need an entry of the configuration.
 var services = []Service{
 	anthropic, openAI,
-	{"deepseek", Chat, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"},
-	{"groq", Chat, "https://api.groq.com/openai/v1", "GROQ_API_KEY"},
-	{"mistral", Chat, "https://api.mistral.ai/v1", "MISTRAL_API_KEY"},
-	{"openrouter", Chat, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"},
+	{"deepseek", Chat, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", ""},
+	{"groq", Chat, "https://api.groq.com/openai/v1", "GROQ_API_KEY", ""},
+	{"mistral", Chat, "https://api.mistral.ai/v1", "MISTRAL_API_KEY", ""},
+	{"openrouter", Chat, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", ""},
 }
 
 // Services are those that a CLI with several model providers has by name, its own the

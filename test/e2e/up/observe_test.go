@@ -121,6 +121,9 @@ func TestWhatATurnTellsTheOperator(t *testing.T) {
 		}
 		return got
 	}
+	if _, words, code := h.Run("budget", "set", "user", "1000M tokens", "--action", "warn"); code != 0 {
+		t.Fatal(words)
+	}
 	thread := call("POST", "/sessions", `{"provider":"test"}`).ID
 	call("POST", "/sessions/"+thread+"/runs", `{"text":"sim: say hello"}`)
 	steps := []string{"turn", "claim", "start", "restore", "link", "validate", "run", "apply", "sync"}

@@ -91,7 +91,7 @@ func (d *direct) key(url string) provider.Grant {
 	return g
 }
 
-// play takes a prompt to its end and returns what it is told to have become.
+// play takes a prompt to its end and returns what became of it.
 func (d *direct) play(prompt string) (out outcome) {
 	d.Helper()
 	req := wire.RunRequest{
@@ -128,7 +128,7 @@ func (d *direct) play(prompt string) (out outcome) {
 	return out
 }
 
-// outcome is what a person is told of a turn.
+// outcome is what a person sees of a turn.
 type outcome struct {
 	outcome, code string
 	status        int

@@ -40,7 +40,7 @@ var faults = []struct {
 	{"giant", "sim: script giant", true, false},
 }
 
-// What goes wrong at a model is told through the gateway as it is without one.
+// What goes wrong at a model shows through the gateway as it does without one.
 func TestFaultsAreToldAsTheyAre(t *testing.T) {
 	t.Parallel()
 	soak := os.Getenv("THOLE_SOAK") == "1"
@@ -65,7 +65,7 @@ func TestFaultsAreToldAsTheyAre(t *testing.T) {
 				began := time.Now()
 				want := bare.play(f.prompt)
 				middle := time.Now()
-				got := through.told(f.prompt)
+				got := through.seen(f.prompt)
 				t.Logf("%s: %s without, %s with", f.name, middle.Sub(began).Round(time.Millisecond), time.Since(middle).Round(time.Millisecond))
 				if f.name == "401" { // what a service says of a key may repeat it
 					want.text, got.text = "", ""
@@ -112,8 +112,8 @@ func short(o outcome) outcome {
 	return o
 }
 
-// told takes a prompt to its end, as a client of the API sees it.
-func (th *thread) told(prompt string) (out outcome) {
+// seen takes a prompt to its end, as a client of the API sees it.
+func (th *thread) seen(prompt string) (out outcome) {
 	th.Helper()
 	id := th.start(prompt)
 	got := th.settle(id)

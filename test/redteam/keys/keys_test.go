@@ -181,7 +181,7 @@ func (th *thread) outside(s *search, name string) {
 	}
 }
 
-// stored looks into everything that is kept or told.
+// stored looks into everything that is kept or shown.
 func (w *world) stored(s *search, threads []*thread) {
 	w.Helper()
 	look := func(place string, text []byte, controls ...string) {
@@ -272,7 +272,7 @@ func (w *world) events(th *thread) []byte {
 	return all.Bytes()
 }
 
-// arrived wants that the model got a key with every request, and no token of ours.
+// arrived wants that the model got a key with every request, and no token of the gateway.
 func (w *world) arrived(sim *modelsim.Sim) {
 	w.Helper()
 	apis := map[string]int{}
@@ -285,7 +285,7 @@ func (w *world) arrived(sim *modelsim.Sim) {
 	}
 	for _, r := range sim.Requests() {
 		if text := fmt.Sprint(r.Header); strings.Contains(text, "tgw_") || bytes.Contains(r.Body, []byte("tgw_")) {
-			w.Errorf("the model was told a token: %s %s", r.Path, text)
+			w.Errorf("the model got a token: %s %s", r.Path, text)
 		}
 	}
 	if len(apis) != 3 {

@@ -23,7 +23,7 @@ import (
 )
 
 // insider is a program of an agent's that outlives its turn. It takes the token of the
-// gateway from wherever it is, and sends what it is told to the gateway's port.
+// gateway from wherever it is, and sends what it gets to the gateway's port.
 const insider = `import base64, json, os, re, socket, time
 os.chdir("/workspace")
 def put(name, value):
@@ -159,7 +159,7 @@ func message(model string) string {
 	return `{"model":"` + model + `","max_tokens":16,"messages":[{"role":"user","content":"sim: say answered"}]}`
 }
 
-// knock sends a text to the gateway's socket from the host, behind a first line.
+// knock sends a text to the gateway's socket from the host, after a first line.
 func (w *world) knock(first, text string) answer {
 	w.Helper()
 	c, err := net.Dial("unix", filepath.Join(w.home, "gateway", "g.sock"))

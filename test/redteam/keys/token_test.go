@@ -183,7 +183,7 @@ func TestTheGatewayGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// redirects sends whoever asks for one model to another place.
+// redirects sends a client that asks for one model to another place.
 func redirects(h http.Handler, to string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer

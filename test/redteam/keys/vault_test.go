@@ -128,7 +128,7 @@ func TestASecondUserHasNoneOfTheFirstOnesKeys(t *testing.T) {
 	o.letGo()
 }
 
-// sql changes the store behind thole's back.
+// sql changes the store without thole.
 func (w *world) sql(text string) {
 	w.Helper()
 	out, err := exec.Command("/usr/bin/python3", "-c", `import sqlite3, sys

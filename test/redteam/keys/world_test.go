@@ -125,7 +125,7 @@ func (w *world) in(t testing.TB) *world {
 	return &with
 }
 
-// upstreams puts one model behind the routes of every CLI, with a key of env:UPSTREAM_KEY
+// upstreams leads the routes of every CLI to one model, with a key of env:UPSTREAM_KEY
 // or of vault:model.
 func (w *world) upstreams(url, key string) {
 	w.Helper()
@@ -214,18 +214,18 @@ func (w *world) thole(args ...string) string {
 	return out
 }
 
-func (w *world) try(args ...string) (string, error) { return w.tell("", args...) }
+func (w *world) try(args ...string) (string, error) { return w.feed("", args...) }
 
 // secret puts a value into the vault.
 func (w *world) secret(name, value string, flags ...string) {
 	w.Helper()
-	if out, err := w.tell(value, append([]string{"secret", "set", name, "-"}, flags...)...); err != nil {
+	if out, err := w.feed(value, append([]string{"secret", "set", name, "-"}, flags...)...); err != nil {
 		w.Fatalf("secret set %s: %v\n%s", name, err, out)
 	}
 }
 
-// tell is try with something on standard input.
-func (w *world) tell(in string, args ...string) (string, error) {
+// feed is try with something on standard input.
+func (w *world) feed(in string, args ...string) (string, error) {
 	cmd := exec.Command(lab.Thole(w), args...)
 	cmd.Env, cmd.Dir, cmd.Stdin = w.env, w.home, strings.NewReader(in)
 	var errs bytes.Buffer
@@ -321,14 +321,6 @@ func (th *thread) shows(id string) {
 		th.call("GET", "/runs/"+id+"/items", nil, &page)
 		return slices.ContainsFunc(page.Items, func(it struct{ Kind string }) bool { return it.Kind == "command" })
 	})
-}
-
-// play takes a prompt to its end and wants it completed.
-func (th *thread) play(prompt string) {
-	th.Helper()
-	if got := th.settle(th.start(prompt)); got.Outcome != "completed" {
-		th.Fatalf("the turn ended %s: %+v", got.Outcome, got.Error)
-	}
 }
 
 // executor is the thread's, which must be there.
