@@ -44,7 +44,7 @@ var faults = []struct {
 func TestFaultsAreToldAsTheyAre(t *testing.T) {
 	t.Parallel()
 	soak := os.Getenv("THOLE_SOAK") == "1"
-	giant := modelsim.Script{Steps: []modelsim.Step{{Text: strings.Repeat("0123456789abcdef", 1<<15), Chunk: 1 << 20}}} // one event of half a mebibyte
+	giant := modelsim.Script{Steps: []modelsim.Step{{Text: strings.Repeat("0123456789abcdef", 1<<14), Chunk: 1 << 20}}} // one event; more would fill the context
 	sim := modelsim.New(modelsim.Options{Scripts: map[string]modelsim.Script{"giant": giant}})
 	t.Cleanup(func() { _ = sim.Close() })
 	model := &witness{handler: cutting(sim)}
@@ -56,6 +56,7 @@ func TestFaultsAreToldAsTheyAre(t *testing.T) {
 	w.begin()
 	for _, name := range providers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bare := newDirect(t, name, server.URL)
 			through := w.in(t).thread(name, models[name])
 			for _, f := range faults {
@@ -108,7 +109,7 @@ func normal(o outcome) outcome {
 }
 
 func short(o outcome) outcome {
-	o.said = fmt.Sprintf("%.80s (%d)", o.said, len(o.said))
+	o.said = fmt.Sprintf("%.80s…%s (%d)", o.said, o.said[max(0, len(o.said)-120):], len(o.said))
 	return o
 }
 
