@@ -186,7 +186,7 @@ func TestFilesThatAreNotSaved(t *testing.T) {
 	if err := errors.Join(os.Remove(incoming), os.Rename(incoming+"-away", incoming)); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the object store", func() bool { return !strings.Contains(a.thole(0, "thread", "show", a.id), "restores wait") })
+	poll.Until(t, "the object store", func() bool { return !strings.Contains(a.thole(0, "thread", "show", a.id), "waiting: ") })
 	if out := a.thole(0, "thread", "close", "--wait", a.id); !strings.Contains(out, "are saved and its executor has stopped") {
 		t.Errorf("close at last: %s", out)
 	}
@@ -219,6 +219,7 @@ func TestExecutorsAreSeenAndSaved(t *testing.T) {
 	if out := a.thole(0, "executor", "list"); !strings.Contains(out, a.id) || !strings.Contains(out, "running") {
 		t.Errorf("list: %s", out)
 	}
+	poll.Until(t, "the sync of the first turn", func() bool { return strings.Contains(a.thole(0, "executor", "show", a.id), "  files        saved") })
 	if out := a.thole(0, "executor", "sync", a.id); !strings.Contains(out, "saved") || !strings.Contains(out, "catch-up") {
 		t.Errorf("sync: %s", out)
 	}
@@ -242,7 +243,7 @@ func TestExecutorsAreSeenAndSaved(t *testing.T) {
 	if err := errors.Join(os.Remove(incoming), os.Rename(incoming+".away", incoming)); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the object store", func() bool { return !strings.Contains(a.thole(0, "thread", "show", a.id), "restores wait") })
+	poll.Until(t, "the object store", func() bool { return !strings.Contains(a.thole(0, "thread", "show", a.id), "waiting: ") })
 	if out := a.thole(0, "executor", "sync", a.id); !strings.Contains(out, "  files        saved") {
 		t.Errorf("sync with the store back: %s", out)
 	}
