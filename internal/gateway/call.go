@@ -149,7 +149,7 @@ func (c *call) end() {
 	r := &c.result
 	r.EndedAt = time.Now()
 	c.meter.end(c.whole)
-	lost := unknownUsage(c.ledger, thole.Usage{}, 0, r.EndedAt.Sub(c.ledger.At))
+	lost := unknownUsage(c.ledger, c.request.n, thole.Usage{}, 0, r.EndedAt.Sub(c.ledger.At))
 	switch {
 	case !c.to.at.spends, !c.passed && !c.lost, c.passed && r.Status >= 400 && !c.lost:
 		r.Usage, r.Known = thole.Usage{Model: c.ledger.Model}, true
@@ -160,7 +160,7 @@ func (c *call) end() {
 	case c.meter.final:
 		r.Usage = lost.Plus(c.meter.usage)
 	default:
-		r.Usage = unknownUsage(c.ledger, c.meter.usage, c.received, r.EndedAt.Sub(c.ledger.At))
+		r.Usage = unknownUsage(c.ledger, c.request.n, c.meter.usage, c.received, r.EndedAt.Sub(c.ledger.At))
 		if c.lost {
 			r.Usage = lost.Plus(r.Usage)
 		}

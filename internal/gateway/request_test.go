@@ -51,6 +51,10 @@ func TestGoodRequests(t *testing.T) {
 		{Responses, `{"model":"m","store":false,"background":false,"previous_response_id":null,"tools":[{"type":"function"},{"type":"custom"},{"type":"tool_search"},{"type":"shell","environment":{"type":"local"}},{"type":"namespace","tools":[{"type":"function"}]}]}`, Grants{}, maxOutput},
 		{Responses, `{"model":"m","store":true,"previous_response_id":"r","max_output_tokens":null}`, Grants{Stored: true}, maxOutput},
 		{Chat, `{"model":"m","max_tokens":7,"max_completion_tokens":9,"n":3,"functions":[{"name":"f"}]}`, Grants{}, 27},
+		// A limit of another dialect bounds nothing.
+		{Chat, `{"model":"m","max_output_tokens":1}`, Grants{}, maxOutput},
+		{Responses, `{"model":"m","max_tokens":1,"max_completion_tokens":1}`, Grants{}, maxOutput},
+		{Anthropic, `{"model":"m","max_output_tokens":1,"max_tokens":7}`, Grants{}, 7},
 	} {
 		q, f := parseRequest(c.d, []byte(c.body), c.grants)
 		if f != nil || q.model != "m" || q.limit != c.limit {
@@ -122,6 +126,10 @@ func TestInputEstimate(t *testing.T) {
 		{`{"url":"data:image/png;base64,` + image + `"}`, 20_000, 21_000},
 		{`{"text":"` + image[:4000] + `"}`, 2000, 2100},
 		{`{"text":"` + image + ` "}`, 650_000, 651_000},
+		{`{"text" : "` + image + `"}`, 650_000, 651_000},
+		{`{"text":"data:image/png;base64,` + image + `"}`, 650_000, 651_000},
+		{`["` + image + `"]`, 650_000, 651_000},
+		{`{"data" : "` + image + `"}`, 20_000, 21_000},
 		{strings.Repeat("some words ", 1_000_000), maxInput, maxInput},
 	} {
 		if got := inputEstimate([]byte(c.body)); got < c.min || got > c.max {

@@ -12,6 +12,10 @@ import (
 // those that hide their reasoning are large and slow.
 const hiddenRate = 400
 
+// A service that keeps to a limit sends less than this for it: so much for each token, and
+// so much besides.
+const mostPerToken, mostBesides = 1 << 10, 64 << 10
+
 // meter reads the usage of an answer as it passes.
 type meter struct {
 	dialect Dialect
@@ -188,9 +192,13 @@ func set(to, from *int64) {
 }
 
 // unknownUsage is an upper bound for a call whose end nobody saw: what was read so far,
-// and of the output what may have been generated since the request was sent.
-func unknownUsage(c Call, seen thole.Usage, received int64, since time.Duration) thole.Usage {
-	output := min(c.MaxOutput, received/2+int64(since.Seconds()*hiddenRate))
+// and of the output what may have been generated since the request was sent, in n answers
+// side by side. A limit that the service did not keep to bounds nothing.
+func unknownUsage(c Call, n int64, seen thole.Usage, received int64, since time.Duration) thole.Usage {
+	output := received/2 + int64(since.Seconds()*hiddenRate*float64(n))
+	if (received-mostBesides)/mostPerToken <= c.MaxOutput {
+		output = min(c.MaxOutput, output)
+	}
 	if seen.Input+seen.CacheRead+seen.CacheWrite == 0 {
 		seen.Input = c.InputEstimate
 	}
