@@ -54,7 +54,7 @@ func (c *call) serve() *refusal {
 	if c.to.at.method == http.MethodPost {
 		var body []byte
 		var f *refusal
-		body, free, f = c.g.readBody(c.w, c.r)
+		body, free, f = c.g.readBody(c.w, c.r, c.claim.Thread)
 		defer func() { free() }()
 		if f != nil {
 			return f

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/testkit/upstream"
 )
 
@@ -102,12 +103,20 @@ func TestLongBodies(t *testing.T) {
 	if got := r.raw(t, "POST "+paths[Chat]+" HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer "+goodToken+"\r\nContent-Length: 67108865\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 413 ") {
 		t.Error(clip(got))
 	}
-	r.bodies.Store(maxBodies)
-	if got := r.post(t); got.status != 429 || got.header.Get("Retry-After") == "" {
-		t.Errorf("%+v", got)
+	for thread, n := range map[thole.ThreadID]int64{"other": maxBodies, "t": maxShare} {
+		r.bodies.take(thread, n)
+		if got := r.post(t); got.status != 429 || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %+v", thread, got)
+		}
+		r.bodies.take(thread, -n)
 	}
-	if n := r.bodies.Load(); n != maxBodies {
-		t.Errorf("%d bytes were not given back", n-maxBodies)
+	r.bodies.take("other", maxShare)
+	if got := r.post(t); got.status != 200 {
+		t.Errorf("the share of another thread: %+v", got)
+	}
+	r.ledger.results(t)
+	if n := r.bodies.all; n != maxShare || len(r.bodies.of) != 1 {
+		t.Errorf("%d bytes were not given back: %v", n-maxShare, r.bodies.of)
 	}
 	if got := r.post(t, "Content-Encoding", "gzip"); got.status != 400 {
 		t.Errorf("%+v", got)
