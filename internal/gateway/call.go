@@ -300,6 +300,9 @@ func (c *call) send(u Upstream, refused bool) (*http.Response, error) {
 		return nil, err
 	}
 	answer.Body = &endingBody{ReadCloser: answer.Body, end: func() { cancel(nil) }}
+	if secrets := secretsOf(q.Header); len(secrets) > 0 {
+		answer.Body = &masked{ReadCloser: answer.Body, secrets: secrets}
+	}
 	return answer, nil
 }
 
