@@ -80,6 +80,11 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 			if f := ungranted(d, name, value, g); f != nil {
 				return nil, f
 			}
+			if slices.Contains(conversation, name) {
+				if f := ungrantedContent(value, g, 0); f != nil {
+					return nil, f
+				}
+			}
 		}
 	}
 	if q.model == "" {
@@ -104,7 +109,7 @@ func membersOf(body []byte) ([]strictjson.Member, error) {
 // a grant covers, and never those that no grant covers: they would let a client choose
 // the address, the credential or the model at a proxy that stands upstream.
 var (
-	read   = []string{"model", "input", "max_tokens", "max_output_tokens", "max_completion_tokens", "n", "stream"}
+	read   = []string{"model", "input", "messages", "system", "max_tokens", "max_output_tokens", "max_completion_tokens", "n", "stream"}
 	stored = []string{"store", "background", "previous_response_id", "conversation", "prompt", "container"}
 	tools  = []string{"tools", "functions", "mcp_servers", "web_search_options", "plugins", "web_search"}
 	never  = []string{

@@ -46,7 +46,7 @@ func TestGoodRequests(t *testing.T) {
 		grants Grants
 		limit  int64
 	}{
-		{Anthropic, `{"model":"m","max_tokens":7,"tools":[{"name":"a"},{"type":"custom"},{"type":"bash_20250124"},{"type":"text_editor_20250728"}],"system":"STORE","Messages":1}`, Grants{}, 7},
+		{Anthropic, `{"model":"m","max_tokens":7,"tools":[{"name":"a"},{"type":"custom"},{"type":"bash_20250124"},{"type":"text_editor_20250728"}],"system":"STORE","Metadata":1}`, Grants{}, 7},
 		{Anthropic, `{"model":"m","max_tokens":7,"tools":[{"type":"web_search_20250305"}],"mcp_servers":[{}]}`, Grants{Tools: true}, 7},
 		{Anthropic, `{"model":"m","max_tokens":7,"tools":[],"mcp_servers":[],"container":null}`, Grants{}, 7},
 		{Responses, `{"model":"m","store":false,"background":false,"previous_response_id":null,"tools":[{"type":"function"},{"type":"custom"},{"type":"tool_search"},{"type":"shell","environment":{"type":"local"}},{"type":"namespace","tools":[{"type":"function"}]}]}`, Grants{}, maxOutput},
