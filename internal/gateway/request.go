@@ -58,6 +58,9 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 			if strictjson.Unmarshal(value, &q.model) != nil || q.model == "" || len(q.model) > 256 {
 				return nil, refuse(invalid, "model: must be a name")
 			}
+			if !g.Tools && strings.HasSuffix(strings.ToLower(q.model), ":online") { // OpenRouter's web search
+				return nil, refuse(invalid, "model %.100q searches the web, which is not granted to this executor", q.model)
+			}
 		case "max_tokens", "max_output_tokens", "max_completion_tokens", "n":
 			if string(value) == "null" {
 				continue

@@ -29,6 +29,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		`{"model":"m","tools":[{"type":"namespace","tools":[{"type":"web_search"}]}]}`,
 		`{"model":"m","input":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]}`, `{"model":"m","input":[{"type":"x","Tools":[{"type":"web_search"}]}]}`,
 		`{"model":"m","input":[{"type":"item_reference","id":"i"}]}`, `{"model":"m","input":[{"type":"item\u005freference","id":"i"}]}`, `{"model":"m","input":[{"type":1}]}`, `{"model":"m","input":["x"]}`,
+		`{"model":"m:online"}`, `{"model":"m:\u004fnline"}`,
 		`{"model":"m","tools":` + strings.Repeat(`[{"type":"namespace","tools":`, 9) + `[]` + strings.Repeat(`}]`, 9) + `}`,
 	} {
 		for _, d := range dialects {

@@ -126,6 +126,14 @@ type wireUsage struct {
 	Output     *int64 `json:"output_tokens"`
 	CacheRead  *int64 `json:"cache_read_input_tokens"`
 	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	// Iterations are what a call did within the service. The figures above leave out those
+	// that shortened its context, which are paid for all the same.
+	Iterations []struct {
+		Input      int64 `json:"input_tokens"`
+		Output     int64 `json:"output_tokens"`
+		CacheRead  int64 `json:"cache_read_input_tokens"`
+		CacheWrite int64 `json:"cache_creation_input_tokens"`
+	} `json:"iterations"`
 	InputParts struct {
 		Cached int64 `json:"cached_tokens"`
 	} `json:"input_tokens_details"`
@@ -165,6 +173,12 @@ func (m *meter) take() bool {
 		set(&u.Output, w.Output)
 		set(&u.CacheRead, w.CacheRead)
 		set(&u.CacheWrite, w.CacheWrite)
+		var all thole.Usage
+		for _, i := range w.Iterations {
+			all = all.Plus(thole.Usage{Input: bound(i.Input), Output: bound(i.Output), CacheRead: bound(i.CacheRead), CacheWrite: bound(i.CacheWrite)})
+		}
+		u.Input, u.Output = max(u.Input, bound(all.Input)), max(u.Output, bound(all.Output))
+		u.CacheRead, u.CacheWrite = max(u.CacheRead, bound(all.CacheRead)), max(u.CacheWrite, bound(all.CacheWrite))
 		return w.Output != nil
 	case Responses:
 		if w.Input == nil || w.Output == nil {

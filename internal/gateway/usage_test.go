@@ -59,6 +59,18 @@ func TestUsageOfServices(t *testing.T) {
 	}
 }
 
+// TestIterations: a context that was shortened within a call is counted.
+func TestIterations(t *testing.T) {
+	m := meter{dialect: Anthropic}
+	m.read([]byte("data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":30,\"output_tokens\":1}}}\n\n" +
+		"data: {\"type\":\"message_delta\",\"usage\":{\"input_tokens\":30,\"output_tokens\":5,\"iterations\":[" +
+		"{\"type\":\"compaction\",\"input_tokens\":1000,\"output_tokens\":70},{\"type\":\"message\",\"input_tokens\":30,\"output_tokens\":5,\"cache_read_input_tokens\":2}]}}\n\n"))
+	m.end(true)
+	if want := (thole.Usage{Input: 1030, Output: 75, CacheRead: 2}); !m.final || m.usage != want {
+		t.Errorf("%+v", m.usage)
+	}
+}
+
 // TestUnknownUsage: what a client announced does not make a cut answer cheap.
 func TestUnknownUsage(t *testing.T) {
 	for _, c := range []struct {
