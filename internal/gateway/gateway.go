@@ -162,13 +162,18 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, thread thole.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body = make([]byte, 0, min(max(r.ContentLength+1, 4096), step))
 	for {
-		if grow := int64(cap(body)) - taken; grow > 0 {
-			taken += grow
-			if !g.bodies.take(thread, grow) {
+		if len(body) == cap(body) { // counted before it is taken, and not by what the client announces
+			size := min(max(2*int64(cap(body)), step), maxBody+1)
+			if r.ContentLength >= int64(len(body)) {
+				size = min(size, r.ContentLength+1)
+			}
+			more := size - taken
+			taken = size
+			if !g.bodies.take(thread, more) {
 				return nil, free, &refusal{kind: overloaded, text: "too many requests are being read", after: 5 * time.Second}
 			}
+			body = append(make([]byte, 0, size), body...)
 		}
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -179,13 +184,6 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, thread thole.
 			return body, free, nil
 		case err != nil:
 			return nil, free, refuse(invalid, "request body ended early")
-		}
-		if len(body) == cap(body) {
-			next := int64(2 * cap(body))
-			if r.ContentLength >= int64(len(body)) {
-				next = r.ContentLength + 1
-			}
-			body = append(make([]byte, 0, min(next, maxBody+1)), body...)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// TestEchoedCredential: a service that repeats the headers of a request tells the client
+// TestEchoedCredential: a service that repeats the headers of a request sends the client
 // nothing of the credential.
 func TestEchoedCredential(t *testing.T) {
 	for _, status := range []int{200, 400, 403, 500} {

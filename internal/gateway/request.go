@@ -270,7 +270,7 @@ func inputEstimate(body []byte) int64 {
 // encoded are the members whose value is data or sealed text.
 var encoded = []string{"data", "url", "image_url", "file_data", "signature", "encrypted_content"}
 
-// nameBefore returns the name of the member whose value begins after b, "" when it is none.
+// nameBefore returns the name of the member whose value begins after b, "" in a list.
 func nameBefore(b []byte) string {
 	const space = " \t\r\n"
 	b, named := bytes.CutSuffix(bytes.TrimRight(b, space), []byte{':'})

@@ -3,6 +3,8 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -172,4 +174,27 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%q: %v", q.named("other"), err)
 		}
 	})
+}
+
+// TestAnnouncedBodies: memory is taken for what came, not for what was announced, and not
+// at all for what there is no room for.
+func TestAnnouncedBodies(t *testing.T) {
+	g := New(Config{})
+	defer g.Close()
+	for _, full := range []int64{0, maxShare} {
+		g.bodies.take("t", full)
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 300<<10)))
+		r.ContentLength = maxBody
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		body, free, f := g.readBody(httptest.NewRecorder(), r, "t")
+		runtime.ReadMemStats(&after)
+		free()
+		if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+			t.Errorf("%d bytes for a body of 300 KiB", n)
+		}
+		if full > 0 && (f == nil || f.kind != overloaded) || full == 0 && len(body) != 300<<10 {
+			t.Errorf("%d bytes, %+v", len(body), f)
+		}
+	}
 }
