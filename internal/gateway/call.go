@@ -54,7 +54,7 @@ func (c *call) serve() *refusal {
 	if c.to.at.method == http.MethodPost {
 		var body []byte
 		var f *refusal
-		body, free, f = c.g.readBody(c.w, c.r)
+		body, free, f = c.g.readBody(c.w, c.r, c.claim.Thread)
 		defer func() { free() }()
 		if f != nil {
 			return f
@@ -149,7 +149,7 @@ func (c *call) end() {
 	r := &c.result
 	r.EndedAt = time.Now()
 	c.meter.end(c.whole)
-	lost := unknownUsage(c.ledger, thole.Usage{}, 0, r.EndedAt.Sub(c.ledger.At))
+	lost := unknownUsage(c.ledger, c.request.n, thole.Usage{}, 0, r.EndedAt.Sub(c.ledger.At))
 	switch {
 	case !c.to.at.spends, !c.passed && !c.lost, c.passed && r.Status >= 400 && !c.lost:
 		r.Usage, r.Known = thole.Usage{Model: c.ledger.Model}, true
@@ -160,7 +160,7 @@ func (c *call) end() {
 	case c.meter.final:
 		r.Usage = lost.Plus(c.meter.usage)
 	default:
-		r.Usage = unknownUsage(c.ledger, c.meter.usage, c.received, r.EndedAt.Sub(c.ledger.At))
+		r.Usage = unknownUsage(c.ledger, c.request.n, c.meter.usage, c.received, r.EndedAt.Sub(c.ledger.At))
 		if c.lost {
 			r.Usage = lost.Plus(r.Usage)
 		}
@@ -300,6 +300,9 @@ func (c *call) send(u Upstream, refused bool) (*http.Response, error) {
 		return nil, err
 	}
 	answer.Body = &endingBody{ReadCloser: answer.Body, end: func() { cancel(nil) }}
+	if secrets := secretsOf(q.Header); len(secrets) > 0 {
+		answer.Body = &masked{ReadCloser: answer.Body, secrets: secrets}
+	}
 	return answer, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/tholehq/thole"
@@ -17,6 +17,7 @@ import (
 const (
 	maxBody    = 64 << 20
 	maxBodies  = 512 << 20 // of all requests that are not answered yet
+	maxShare   = 128 << 20 // of those of one thread
 	bodyTime   = 5 * time.Minute
 	settleTime = 30 * time.Second
 )
@@ -26,7 +27,7 @@ type Gateway struct {
 	c         Config
 	transport *http.Transport
 	gates     gates
-	bodies    atomic.Int64 // bytes of requests in memory
+	bodies    room
 }
 
 // New returns a gateway. Close releases its idle connections.
@@ -124,12 +125,34 @@ func refuseFor(err error, what string) *refusal {
 	return refuse(unavailable, "%s", text)
 }
 
+// room counts the bytes of requests in memory. A thread that sends slowly takes no more
+// than its share from the others.
+type room struct {
+	mu  sync.Mutex // guards what follows
+	all int64
+	of  map[thole.ThreadID]int64
+}
+
+// take counts n bytes more, or less, and reports whether there was room for them.
+func (b *room) take(thread thole.ThreadID, n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of == nil {
+		b.of = map[thole.ThreadID]int64{}
+	}
+	b.all += n
+	if b.of[thread] += n; b.of[thread] == 0 {
+		delete(b.of, thread)
+	}
+	return b.all <= maxBodies && b.of[thread] <= maxShare
+}
+
 // readBody reads a whole request, within the memory that all requests share. free gives
 // the memory back.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte, free func(), f *refusal) {
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, thread thole.ThreadID) (body []byte, free func(), f *refusal) {
 	const step = 256 << 10
 	var taken int64
-	free = func() { g.bodies.Add(-taken); taken = 0 }
+	free = func() { g.bodies.take(thread, -taken); taken = 0 }
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, free, refuse(invalid, "the gateway does not read compressed requests")
 	}
@@ -139,13 +162,18 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte,
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body = make([]byte, 0, min(max(r.ContentLength+1, 4096), step))
 	for {
-		if grow := int64(cap(body)) - taken; grow > 0 {
-			taken += grow
-			if g.bodies.Add(grow) > maxBodies {
+		if len(body) == cap(body) { // counted before it is taken, and not by what the client announces
+			size := min(max(2*int64(cap(body)), step), maxBody+1)
+			if r.ContentLength >= int64(len(body)) {
+				size = min(size, r.ContentLength+1)
+			}
+			more := size - taken
+			taken = size
+			if !g.bodies.take(thread, more) {
 				return nil, free, &refusal{kind: overloaded, text: "too many requests are being read", after: 5 * time.Second}
 			}
+			body = append(make([]byte, 0, size), body...)
 		}
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -156,13 +184,6 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte,
 			return body, free, nil
 		case err != nil:
 			return nil, free, refuse(invalid, "request body ended early")
-		}
-		if len(body) == cap(body) {
-			next := int64(2 * cap(body))
-			if r.ContentLength >= int64(len(body)) {
-				next = r.ContentLength + 1
-			}
-			body = append(make([]byte, 0, min(next, maxBody+1)), body...)
 		}
 	}
 }

@@ -28,7 +28,14 @@ type request struct {
 	model  string
 	at     [2]int // where the model is written in the body
 	limit  int64  // upper bound of output tokens
+	n      int64  // answers that are generated side by side
 	stream bool
+}
+
+// limits are the members that bound the output in a dialect. One of another dialect is
+// passed over by many services, and would make a long answer look short to us.
+var limits = map[Dialect][]string{
+	Anthropic: {"max_tokens"}, Responses: {"max_output_tokens"}, Chat: {"max_tokens", "max_completion_tokens"},
 }
 
 // parseRequest reads a body and refuses what the grants do not cover.
@@ -37,8 +44,8 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 	if err != nil {
 		return nil, refuse(invalid, "request body: %v", err)
 	}
-	q := &request{body: body, limit: maxOutput}
-	var limits, choices int64 = 0, 1
+	q := &request{body: body, limit: maxOutput, n: 1}
+	var most int64
 	for _, m := range members {
 		value := m.Value
 		name, f := knownMember(m.Name)
@@ -51,6 +58,9 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 			if strictjson.Unmarshal(value, &q.model) != nil || q.model == "" || len(q.model) > 256 {
 				return nil, refuse(invalid, "model: must be a name")
 			}
+			if !g.Tools && strings.HasSuffix(strings.ToLower(q.model), ":online") { // OpenRouter's web search
+				return nil, refuse(invalid, "model %.100q searches the web, which is not granted to this executor", q.model)
+			}
 		case "max_tokens", "max_output_tokens", "max_completion_tokens", "n":
 			if string(value) == "null" {
 				continue
@@ -59,10 +69,11 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 			if err != nil || n < 1 {
 				return nil, refuse(invalid, "%s: must be a whole number from 1 on", name)
 			}
-			if name == "n" {
-				choices = n
-			} else {
-				limits = max(limits, n)
+			switch {
+			case name == "n":
+				q.n = n
+			case slices.Contains(limits[d], name):
+				most = max(most, n)
 			}
 		case "stream":
 			if strictjson.Unmarshal(value, &q.stream) != nil {
@@ -72,15 +83,20 @@ func parseRequest(d Dialect, body []byte, g Grants) (*request, *refusal) {
 			if f := ungranted(d, name, value, g); f != nil {
 				return nil, f
 			}
+			if slices.Contains(conversation, name) {
+				if f := ungrantedContent(value, g, 0); f != nil {
+					return nil, f
+				}
+			}
 		}
 	}
 	if q.model == "" {
 		return nil, refuse(invalid, "model: a name is required")
 	}
-	if limits > 0 {
-		q.limit = limits
+	if most > 0 {
+		q.limit = most
 	}
-	q.limit *= choices
+	q.limit *= q.n
 	return q, nil
 }
 
@@ -96,7 +112,7 @@ func membersOf(body []byte) ([]strictjson.Member, error) {
 // a grant covers, and never those that no grant covers: they would let a client choose
 // the address, the credential or the model at a proxy that stands upstream.
 var (
-	read   = []string{"model", "input", "max_tokens", "max_output_tokens", "max_completion_tokens", "n", "stream"}
+	read   = []string{"model", "input", "messages", "system", "max_tokens", "max_output_tokens", "max_completion_tokens", "n", "stream"}
 	stored = []string{"store", "background", "previous_response_id", "conversation", "prompt", "container"}
 	tools  = []string{"tools", "functions", "mcp_servers", "web_search_options", "plugins", "web_search"}
 	never  = []string{
@@ -231,7 +247,8 @@ func (q *request) named(model string) []byte {
 // inputEstimate is an upper bound of the tokens in a body. Text has seldom more than one
 // token for two bytes. Images and documents come as long base64 texts, which are counted
 // by what is known of them: thousands of bytes for a token of an image, a hundred for one
-// of a document.
+// of a document. They count so only under the names that services have for them: as text
+// they are text.
 func inputEstimate(body []byte) int64 {
 	const long, bytesPerToken, dataPerToken = 4096, 2, 64
 	var data int64
@@ -242,12 +259,27 @@ func inputEstimate(body []byte) int64 {
 		}
 		rest = rest[i+1:]
 		end := endOfText(rest)
-		if end >= long && base64Only(rest[:end]) {
+		if end >= long && slices.Contains(encoded, nameBefore(body[:len(body)-len(rest)-1])) && base64Only(rest[:end]) {
 			data += int64(end)
 		}
 		rest = rest[min(end+1, len(rest)):]
 	}
 	return min(maxInput, (int64(len(body))-data)/bytesPerToken+data/dataPerToken+1)
+}
+
+// encoded are the members whose value is data or sealed text.
+var encoded = []string{"data", "url", "image_url", "file_data", "signature", "encrypted_content"}
+
+// nameBefore returns the name of the member whose value begins after b, "" in a list.
+func nameBefore(b []byte) string {
+	const space = " \t\r\n"
+	b, named := bytes.CutSuffix(bytes.TrimRight(b, space), []byte{':'})
+	b, text := bytes.CutSuffix(bytes.TrimRight(b, space), []byte{'"'})
+	start := bytes.LastIndexByte(b[max(0, len(b)-32):], '"')
+	if !named || !text || start < 0 {
+		return ""
+	}
+	return string(b[max(0, len(b)-32)+start+1:])
 }
 
 // endOfText returns where the quote is that ends a text.

@@ -3,9 +3,12 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/testkit/upstream"
 )
 
@@ -28,6 +31,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		`{"model":"m","tools":[{"type":"namespace","tools":[{"type":"web_search"}]}]}`,
 		`{"model":"m","input":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]}`, `{"model":"m","input":[{"type":"x","Tools":[{"type":"web_search"}]}]}`,
 		`{"model":"m","input":[{"type":"item_reference","id":"i"}]}`, `{"model":"m","input":[{"type":"item\u005freference","id":"i"}]}`, `{"model":"m","input":[{"type":1}]}`, `{"model":"m","input":["x"]}`,
+		`{"model":"m:online"}`, `{"model":"m:\u004fnline"}`,
 		`{"model":"m","tools":` + strings.Repeat(`[{"type":"namespace","tools":`, 9) + `[]` + strings.Repeat(`}]`, 9) + `}`,
 	} {
 		for _, d := range dialects {
@@ -45,12 +49,16 @@ func TestGoodRequests(t *testing.T) {
 		grants Grants
 		limit  int64
 	}{
-		{Anthropic, `{"model":"m","max_tokens":7,"tools":[{"name":"a"},{"type":"custom"},{"type":"bash_20250124"},{"type":"text_editor_20250728"}],"system":"STORE","Messages":1}`, Grants{}, 7},
+		{Anthropic, `{"model":"m","max_tokens":7,"tools":[{"name":"a"},{"type":"custom"},{"type":"bash_20250124"},{"type":"text_editor_20250728"}],"system":"STORE","Metadata":1}`, Grants{}, 7},
 		{Anthropic, `{"model":"m","max_tokens":7,"tools":[{"type":"web_search_20250305"}],"mcp_servers":[{}]}`, Grants{Tools: true}, 7},
 		{Anthropic, `{"model":"m","max_tokens":7,"tools":[],"mcp_servers":[],"container":null}`, Grants{}, 7},
 		{Responses, `{"model":"m","store":false,"background":false,"previous_response_id":null,"tools":[{"type":"function"},{"type":"custom"},{"type":"tool_search"},{"type":"shell","environment":{"type":"local"}},{"type":"namespace","tools":[{"type":"function"}]}]}`, Grants{}, maxOutput},
 		{Responses, `{"model":"m","store":true,"previous_response_id":"r","max_output_tokens":null}`, Grants{Stored: true}, maxOutput},
 		{Chat, `{"model":"m","max_tokens":7,"max_completion_tokens":9,"n":3,"functions":[{"name":"f"}]}`, Grants{}, 27},
+		// A limit of another dialect bounds nothing.
+		{Chat, `{"model":"m","max_output_tokens":1}`, Grants{}, maxOutput},
+		{Responses, `{"model":"m","max_tokens":1,"max_completion_tokens":1}`, Grants{}, maxOutput},
+		{Anthropic, `{"model":"m","max_output_tokens":1,"max_tokens":7}`, Grants{}, 7},
 	} {
 		q, f := parseRequest(c.d, []byte(c.body), c.grants)
 		if f != nil || q.model != "m" || q.limit != c.limit {
@@ -98,12 +106,20 @@ func TestLongBodies(t *testing.T) {
 	if got := r.raw(t, "POST "+paths[Chat]+" HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer "+goodToken+"\r\nContent-Length: 67108865\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 413 ") {
 		t.Error(clip(got))
 	}
-	r.bodies.Store(maxBodies)
-	if got := r.post(t); got.status != 429 || got.header.Get("Retry-After") == "" {
-		t.Errorf("%+v", got)
+	for thread, n := range map[thole.ThreadID]int64{"other": maxBodies, "t": maxShare} {
+		r.bodies.take(thread, n)
+		if got := r.post(t); got.status != 429 || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %+v", thread, got)
+		}
+		r.bodies.take(thread, -n)
 	}
-	if n := r.bodies.Load(); n != maxBodies {
-		t.Errorf("%d bytes were not given back", n-maxBodies)
+	r.bodies.take("other", maxShare)
+	if got := r.post(t); got.status != 200 {
+		t.Errorf("the share of another thread: %+v", got)
+	}
+	r.ledger.results(t)
+	if n := r.bodies.all; n != maxShare || len(r.bodies.of) != 1 {
+		t.Errorf("%d bytes were not given back: %v", n-maxShare, r.bodies.of)
 	}
 	if got := r.post(t, "Content-Encoding", "gzip"); got.status != 400 {
 		t.Errorf("%+v", got)
@@ -122,6 +138,10 @@ func TestInputEstimate(t *testing.T) {
 		{`{"url":"data:image/png;base64,` + image + `"}`, 20_000, 21_000},
 		{`{"text":"` + image[:4000] + `"}`, 2000, 2100},
 		{`{"text":"` + image + ` "}`, 650_000, 651_000},
+		{`{"text" : "` + image + `"}`, 650_000, 651_000},
+		{`{"text":"data:image/png;base64,` + image + `"}`, 650_000, 651_000},
+		{`["` + image + `"]`, 650_000, 651_000},
+		{`{"data" : "` + image + `"}`, 20_000, 21_000},
 		{strings.Repeat("some words ", 1_000_000), maxInput, maxInput},
 	} {
 		if got := inputEstimate([]byte(c.body)); got < c.min || got > c.max {
@@ -154,4 +174,27 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%q: %v", q.named("other"), err)
 		}
 	})
+}
+
+// TestAnnouncedBodies: memory is taken for what came, not for what was announced, and not
+// at all for what there is no room for.
+func TestAnnouncedBodies(t *testing.T) {
+	g := New(Config{})
+	defer g.Close()
+	for _, full := range []int64{0, maxShare} {
+		g.bodies.take("t", full)
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 300<<10)))
+		r.ContentLength = maxBody
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		body, free, f := g.readBody(httptest.NewRecorder(), r, "t")
+		runtime.ReadMemStats(&after)
+		free()
+		if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+			t.Errorf("%d bytes for a body of 300 KiB", n)
+		}
+		if full > 0 && (f == nil || f.kind != overloaded) || full == 0 && len(body) != 300<<10 {
+			t.Errorf("%d bytes, %+v", len(body), f)
+		}
+	}
 }

@@ -12,6 +12,10 @@ import (
 // those that hide their reasoning are large and slow.
 const hiddenRate = 400
 
+// A service that keeps to a limit sends less than this for it: so much for each token, and
+// so much besides.
+const mostPerToken, mostBesides = 1 << 10, 64 << 10
+
 // meter reads the usage of an answer as it passes.
 type meter struct {
 	dialect Dialect
@@ -122,6 +126,14 @@ type wireUsage struct {
 	Output     *int64 `json:"output_tokens"`
 	CacheRead  *int64 `json:"cache_read_input_tokens"`
 	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	// Iterations are what a call did within the service. The figures above leave out those
+	// that shortened its context, which are paid for all the same.
+	Iterations []struct {
+		Input      int64 `json:"input_tokens"`
+		Output     int64 `json:"output_tokens"`
+		CacheRead  int64 `json:"cache_read_input_tokens"`
+		CacheWrite int64 `json:"cache_creation_input_tokens"`
+	} `json:"iterations"`
 	InputParts struct {
 		Cached int64 `json:"cached_tokens"`
 	} `json:"input_tokens_details"`
@@ -161,6 +173,12 @@ func (m *meter) take() bool {
 		set(&u.Output, w.Output)
 		set(&u.CacheRead, w.CacheRead)
 		set(&u.CacheWrite, w.CacheWrite)
+		var all thole.Usage
+		for _, i := range w.Iterations {
+			all = all.Plus(thole.Usage{Input: bound(i.Input), Output: bound(i.Output), CacheRead: bound(i.CacheRead), CacheWrite: bound(i.CacheWrite)})
+		}
+		u.Input, u.Output = max(u.Input, bound(all.Input)), max(u.Output, bound(all.Output))
+		u.CacheRead, u.CacheWrite = max(u.CacheRead, bound(all.CacheRead)), max(u.CacheWrite, bound(all.CacheWrite))
 		return w.Output != nil
 	case Responses:
 		if w.Input == nil || w.Output == nil {
@@ -188,9 +206,13 @@ func set(to, from *int64) {
 }
 
 // unknownUsage is an upper bound for a call whose end nobody saw: what was read so far,
-// and of the output what may have been generated since the request was sent.
-func unknownUsage(c Call, seen thole.Usage, received int64, since time.Duration) thole.Usage {
-	output := min(c.MaxOutput, received/2+int64(since.Seconds()*hiddenRate))
+// and of the output what may have been generated since the request was sent, in n answers
+// side by side. A limit that the service did not keep to bounds nothing.
+func unknownUsage(c Call, n int64, seen thole.Usage, received int64, since time.Duration) thole.Usage {
+	output := received/2 + int64(since.Seconds()*hiddenRate*float64(n))
+	if (received-mostBesides)/mostPerToken <= c.MaxOutput {
+		output = min(c.MaxOutput, output)
+	}
 	if seen.Input+seen.CacheRead+seen.CacheWrite == 0 {
 		seen.Input = c.InputEstimate
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tholehq/thole"
 )
@@ -54,6 +55,38 @@ func TestUsageOfServices(t *testing.T) {
 		m.read([]byte(`{"usage":` + text + `}`))
 		if m.end(true); m.final {
 			t.Errorf("%s: %+v", text, m.usage)
+		}
+	}
+}
+
+// TestIterations: a context that was shortened within a call is counted.
+func TestIterations(t *testing.T) {
+	m := meter{dialect: Anthropic}
+	m.read([]byte("data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":30,\"output_tokens\":1}}}\n\n" +
+		"data: {\"type\":\"message_delta\",\"usage\":{\"input_tokens\":30,\"output_tokens\":5,\"iterations\":[" +
+		"{\"type\":\"compaction\",\"input_tokens\":1000,\"output_tokens\":70},{\"type\":\"message\",\"input_tokens\":30,\"output_tokens\":5,\"cache_read_input_tokens\":2}]}}\n\n"))
+	m.end(true)
+	if want := (thole.Usage{Input: 1030, Output: 75, CacheRead: 2}); !m.final || m.usage != want {
+		t.Errorf("%+v", m.usage)
+	}
+}
+
+// TestUnknownUsage: what a client announced does not make a cut answer cheap.
+func TestUnknownUsage(t *testing.T) {
+	for _, c := range []struct {
+		limit, n, received int64
+		want               int64
+	}{
+		{100, 1, 0, 100},        // generated and not sent
+		{1 << 20, 1, 0, 4000},   // as fast as a model is
+		{1 << 20, 8, 0, 32_000}, // eight of them
+		{1, 1, 2000, 1},         // a limit that was kept to
+		{1, 1, 1 << 20, 1<<19 + 4000},
+		{1 << 62, 1, 1 << 20, 1<<19 + 4000},
+	} {
+		got := unknownUsage(Call{InputEstimate: 5, MaxOutput: c.limit}, c.n, thole.Usage{}, c.received, 10*time.Second)
+		if got.Input != 5 || got.Output != c.want {
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }

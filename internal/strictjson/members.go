@@ -3,12 +3,19 @@ package strictjson
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 )
 
 // Value is a JSON text that was parsed. It is taken apart without decoding, for a
 // program that passes a text on and has to be sure that its next reader finds the same.
 type Value []byte
+
+// maxParts bounds the members and elements of one value: what is kept of one is larger
+// than the shortest one, so that a text of a list of digits takes many times its length.
+const maxParts = 1 << 16
+
+var errParts = fmt.Errorf("more than %d parts in one value", maxParts)
 
 // Parse checks a text for grammar.
 func Parse(data []byte) (Value, error) {
@@ -55,6 +62,9 @@ func (v Value) Members() ([]Member, error) {
 		w.peek() // the colon
 		w.pos++
 		m.Value, m.Start = w.part()
+		if len(all) == maxParts {
+			return nil, errParts
+		}
 		all = append(all, m)
 	}
 	return all, nil
@@ -72,6 +82,9 @@ func (v Value) Elements() ([]Value, error) {
 			w.pos++
 		}
 		part, _ := w.part()
+		if len(all) == maxParts {
+			return nil, errParts
+		}
 		all = append(all, part)
 	}
 	return all, nil

@@ -2,6 +2,8 @@ package strictjson
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -91,4 +93,21 @@ func FuzzValue(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestManyParts(t *testing.T) {
+	list := "[0" + strings.Repeat(",0", maxParts-1)
+	if all, err := Value(list + "]").Elements(); err != nil || len(all) != maxParts {
+		t.Error(len(all), err)
+	}
+	if all, err := Value(list + ",0]").Elements(); err == nil {
+		t.Errorf("%d elements", len(all))
+	}
+	var b strings.Builder
+	for i := range maxParts + 1 {
+		fmt.Fprintf(&b, `"%d":0,`, i)
+	}
+	if all, err := Value("{" + strings.TrimSuffix(b.String(), ",") + "}").Members(); err == nil {
+		t.Errorf("%d members", len(all))
+	}
 }

@@ -18,7 +18,15 @@ func TestTheKeyIsNotWhereAgentsRead(t *testing.T) {
 	if err := os.Symlink(tools, link); err != nil {
 		t.Fatal(err)
 	}
+	file := filepath.Join(t.TempDir(), "k")
+	if err := os.WriteFile(filepath.Join(tools, "there"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(tools, "there"), file); err != nil {
+		t.Fatal(err)
+	}
 	for path, ok := range map[string]bool{
+		file:                             false,
 		"":                               true,
 		"/var/lib/thole/vault.key":       true,
 		"/etc/thole/vault.key":           true,

@@ -101,6 +101,9 @@ func Shown(path string, paths []string) bool {
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		all = append(all, filepath.Join(dir, filepath.Base(path)))
 	}
+	if file, err := filepath.EvalSymlinks(path); err == nil { // itself a link
+		all = append(all, file)
+	}
 	return slices.ContainsFunc(all, func(p string) bool {
 		return shownAnyway(p) || slices.ContainsFunc(paths, func(dir string) bool { return within(p, dir) }) ||
 			slices.ContainsFunc(etcNames, func(name string) bool { return within(p, "/etc/"+name) })

@@ -27,6 +27,7 @@ import (
 const (
 	maxBody   = 8 << 20   // of a request or an answer; the rest is cut off
 	maxThread = 256 << 20 // of a thread; later calls are not recorded
+	minFile   = 16 << 10  // what a file counts at least: many small ones are as bad as a long one
 )
 
 // Store is the records below one directory. Its methods are safe for concurrent use.
@@ -185,12 +186,12 @@ func (s *Store) collect(ctx context.Context, gone func(context.Context, thole.Th
 	}
 }
 
-// size is what lies below a directory.
+// size is what the files below a directory count.
 func size(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
 			if info, err := e.Info(); err == nil {
-				sum += info.Size()
+				sum += max(info.Size(), minFile)
 			}
 		}
 		return nil

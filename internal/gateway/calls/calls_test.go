@@ -116,3 +116,16 @@ func TestBounds(t *testing.T) {
 		t.Error("recorded beyond the bound of a thread")
 	}
 }
+
+// TestManySmallCalls: files count although nothing is in them.
+func TestManySmallCalls(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := size(dir); n != 3*minFile {
+		t.Error(n)
+	}
+}
