@@ -77,8 +77,8 @@ func TestConfiguredUpstreams(t *testing.T) {
 	}
 }
 
-// A key that only a person can bring is refused in a way that no agent repeats, with what
-// to do, and a locked vault is no lost login.
+// A key that only a person can bring is refused as no failure of the service, with what to
+// do, and a locked vault is no lost login.
 func TestKeysThatAreNotThere(t *testing.T) {
 	m := newMachine(t)
 	keys := filepath.Join(t.TempDir(), "vault.key")
