@@ -67,7 +67,9 @@ func (e *Env) typeSecret() ([]byte, error) {
 	tty, _ := e.In.(*os.File)
 	var was *unix.Termios
 	if tty != nil {
-		was, _ = unix.IoctlGetTermios(int(tty.Fd()), getTermios)
+		if now, err := unix.IoctlGetTermios(int(tty.Fd()), getTermios); err == nil {
+			was = now
+		}
 	}
 	if was == nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "there is no terminal to type the secret at").WithHint("use --file FILE, or - to read standard input")

@@ -88,13 +88,13 @@ func printUsage(w io.Writer, by string, u spend.Usage) {
 	row("total", u.Total)
 	_ = t.Flush()
 	if n := u.Total.Unpriced; n > 0 {
-		putf(w, "+ %d turns used a model without a price; `thole usage prices` shows which have one\n", n)
+		putf(w, "+ turns that used a model without a price: %d; `thole usage prices` shows which have one\n", n)
 	}
 	if n := u.Total.Unknown; n > 0 {
-		putf(w, "%d calls ended without a report and count with an upper bound\n", n)
+		putf(w, "calls that ended without a report and count with an upper bound: %d\n", n)
 	}
 	if n := u.Total.Differs; n > 0 {
-		putf(w, "%d turns differ by more than 5 %% from what their agent reported\n", n)
+		putf(w, "turns that differ by more than 5 %% from what their agent reported: %d\n", n)
 	}
 }
 

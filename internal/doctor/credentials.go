@@ -47,17 +47,23 @@ func credential(ctx context.Context, routes *upstream.Routes, name string, handI
 	if slices.Contains(handIn, name) {
 		return Credential{Found: "its login is handed in (providers.hand_in_logins)"}
 	}
-	var lines []string
+	var first, items, own []string // in the order in which turns look
 	for p, state := range kept {
 		if upstream.Serves(name, p) {
-			lines = append(lines, "vault item for "+p+", "+state)
+			items = append(items, "vault item for "+p+", "+state)
 		}
 	}
-	slices.Sort(lines)
+	slices.Sort(items)
 	found, err := routes.Describe(ctx, thole.DefaultOwner, name)
 	for _, f := range found {
-		lines = append(lines, f.Host+": "+f.Origin)
+		line := f.Host + ": " + f.Origin
+		if f.Configured {
+			first = append(first, line)
+		} else {
+			own = append(own, line)
+		}
 	}
+	lines := slices.Concat(first, items, own)
 	if len(lines) == 0 {
 		return Credential{Err: err}
 	}

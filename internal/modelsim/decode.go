@@ -181,6 +181,13 @@ func decodeResponses(body []byte) (*conversation, error) {
 		CallID  string          `json:"call_id"`
 		Content json.RawMessage `json:"content"`
 		Output  json.RawMessage `json:"output"`
+		Tools   []struct {
+			Name  string `json:"name"`
+			Tools []struct {
+				Type string `json:"type"`
+				Name string `json:"name"`
+			} `json:"tools"`
+		} `json:"tools"`
 	}
 	if json.Unmarshal(req.Input, &items) != nil {
 		c.addUser(plainText(req.Input))
@@ -195,6 +202,12 @@ func decodeResponses(body []byte) (*conversation, error) {
 			c.add(model, "", it.CallID)
 		case it.Type == "reasoning":
 			c.add(model, "")
+		case it.Type == "additional_tools": // codex offers its newest models their tools here, by namespace
+			for _, space := range it.Tools {
+				for _, t := range space.Tools {
+					c.tools[space.Name+"."+t.Name] = t.Type == "custom"
+				}
+			}
 		}
 	}
 	c.finish(req.Key)

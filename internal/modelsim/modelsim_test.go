@@ -250,6 +250,21 @@ func TestSideRequestsGetATitle(t *testing.T) {
 	}
 }
 
+// Codex offers its newest models their tools as an item of the input: that is no side
+// request.
+func TestToolsInTheInput(t *testing.T) {
+	c, err := decodeResponses([]byte(`{"model":"m","input":[
+		{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]},
+		{"type":"message","role":"developer","content":"be brief"},
+		{"type":"message","role":"user","content":"sim: say rowing"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Start(t).pick(c); got.kind != KindScript || got.step.Text != "rowing" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestPlainWishes(t *testing.T) {
 	s := Start(t, Options{Demo: true})
 	for prompt, tool := range map[string]string{

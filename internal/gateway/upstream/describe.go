@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"slices"
+	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/gateway"
@@ -15,6 +16,8 @@ type Credential struct {
 	Upstream string `json:"upstream"`
 	Host     string `json:"host"`
 	Origin   string `json:"origin"`
+	// Configured are those of gateway.upstreams, which come before the vault.
+	Configured bool `json:"configured,omitempty"`
 }
 
 // Describe lists the upstreams of a CLI's routes for the threads of an owner. A
@@ -27,13 +30,26 @@ func (r *Routes) Describe(ctx context.Context, who thole.Owner, providerName str
 	var out []Credential
 	for _, w := range all {
 		for _, f := range w.upstreams {
-			out = append(out, Credential{Route: w.name, Upstream: f.Name, Host: f.Base.Host, Origin: f.origin})
+			c := Credential{Route: w.name, Upstream: f.Name, Host: f.Base.Host, Origin: f.origin, Configured: f.entry != nil}
+			if f.entry != nil && r.lacks(ctx, f.entry.Key) {
+				c.Origin += ", which is not there"
+			}
+			out = append(out, c)
 		}
 	}
 	if len(out) == 0 {
 		return nil, missing(providerName)
 	}
 	return out, nil
+}
+
+// lacks reports whether the variable or the file that a key is in is missing here.
+func (r *Routes) lacks(ctx context.Context, ref string) bool {
+	if !strings.HasPrefix(ref, "env:") && !strings.HasPrefix(ref, "file:") {
+		return false
+	}
+	_, err := r.secret(ctx, gateway.Claim{}, ref)
+	return err != nil
 }
 
 // Unserved lists the model providers that the user of this machine has a key for and no

@@ -175,7 +175,7 @@ func (e Entry) learn(settings map[string]any, d gateway.Dialect) map[string]any 
 
 func (e Entry) found(r *Routes, c gateway.Claim, d gateway.Dialect) found {
 	base, _ := setup.ParseBase(e.BaseURL)
-	f := found{origin: "gateway.upstreams " + e.Name, Upstream: gateway.Upstream{
+	f := found{origin: "gateway.upstreams " + e.Name, entry: &e, Upstream: gateway.Upstream{
 		Name: e.Name, Base: base, Models: e.Models, Rename: e.Rename, FirstByte: e.FirstByte, Parallel: e.Parallel,
 		Sign: func(context.Context, http.Header, bool) error { return nil },
 	}}
@@ -204,7 +204,7 @@ func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (strin
 	case "file":
 		data, err := setup.Read(name, setup.MaxKey)
 		if err != nil {
-			return "", thole.Errorf(thole.CodeUnavailable, "read the key of an upstream: %w", err)
+			return "", thole.Errorf(thole.CodeForbidden, "read the key of an upstream: %w", err).WithHint("put the key there, readable by the user who runs the server")
 		}
 		return string(data), nil
 	}
@@ -217,10 +217,10 @@ func (r *Routes) secret(ctx context.Context, c gateway.Claim, ref string) (strin
 	}
 	for _, i := range items {
 		if i.Name == name {
-			return r.open(ctx, c, i)
+			return r.key(ctx, c, i)
 		}
 	}
-	return "", thole.Errorf(thole.CodeForbidden, "no secret %s in the vault", name).WithHint("set it with: thole secret set %s", name)
+	return "", thole.Errorf(thole.CodeForbidden, "no secret %s of kind provider_auth in the vault", name).WithHint("set it with: thole secret set %s --provider SERVICE, for example anthropic", name)
 }
 
 func (r *Routes) getenv(name string) string {

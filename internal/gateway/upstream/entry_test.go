@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/vault"
+	"github.com/tholehq/thole/internal/vault/keyfile"
 )
 
 // The upstreams of the configuration come before everything else, in their order, for
@@ -71,6 +74,42 @@ func TestConfiguredUpstreams(t *testing.T) {
 	g, err := provider.Through("opencode", w, "tgw")
 	if text := g.Env["OPENCODE_CONFIG_CONTENT"]; err != nil || !strings.Contains(text, `"small":{"tool_call":true}`) || !strings.Contains(text, "@ai-sdk/openai-compatible") || strings.Contains(text, "example.com") || strings.Contains(text, "big-*") {
 		t.Errorf("opencode learns %s, %v", text, err)
+	}
+}
+
+// A key that only a person can bring is refused as no failure of the service, with what to
+// do, and a locked vault is no lost login.
+func TestKeysThatAreNotThere(t *testing.T) {
+	m := newMachine(t)
+	keys := filepath.Join(t.TempDir(), "vault.key")
+	v := vault.New(vault.Config{Store: storetest.SQLite(t).Vault(), Keys: keyfile.File{Path: keys}})
+	m.cfg.Vault = v
+	create(t, v, vault.OfPlatform, thole.LocalUser, "acme", "sk-vault")
+	if err := os.Remove(keys); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]struct {
+		code thole.Code
+		hint string
+	}{
+		"env:ACME_KEY":                          {thole.CodeForbidden, "ACME_KEY"},
+		"file:" + filepath.Join(m.home, "none"): {thole.CodeForbidden, "put the key there"},
+		"vault:none":                            {thole.CodeForbidden, "thole secret set none --provider"},
+		"vault:platform-acme":                   {thole.CodeHeld, "thole doctor"},
+	} {
+		m.cfg.Entries = []upstream.Entry{{Name: "acme", Dialect: "anthropic", BaseURL: "https://llm.example.com/v1", Key: key}}
+		got, err := m.routes().Route(bg, claim("claude", other), "claude")
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := m.routes().Describe(bg, claim("claude", other).Owner, "claude")
+		if err != nil || !said[0].Configured || strings.Contains(said[0].Origin, "is not there") == strings.HasPrefix(key, "vault:") {
+			t.Errorf("%s is described as %+v, %v", key, said, err)
+		}
+		err = got.Upstreams[0].Sign(bg, http.Header{}, false)
+		if thole.CodeOf(err) != want.code || !strings.Contains(thole.HintOf(err), want.hint) || want.code == thole.CodeHeld && strings.Contains(err.Error(), keys) {
+			t.Errorf("%s: %v, try: %s", key, err, thole.HintOf(err))
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (r *Routes) kept(ctx context.Context, c gateway.Claim) (all []way, err erro
 	}
 	for _, s := range setup.Services() {
 		if item, ok := first(s.Name); ok && s.Name != c.Provider {
-			get := func(ctx context.Context) (string, error) { return r.open(ctx, c, item) }
+			get := func(ctx context.Context) (string, error) { return r.key(ctx, c, item) }
 			all = append(all, r.keyItem(c.Provider, s, item, get))
 		}
 	}
@@ -158,6 +158,16 @@ func (r *Routes) open(ctx context.Context, c gateway.Claim, item vault.Item) (st
 	}
 	defer s.Wipe()
 	return string(s.Bytes()), nil
+}
+
+// key opens an item for a call. A locked vault is CodeHeld there: a person must put the
+// key back, and an agent that asked again would ask for minutes.
+func (r *Routes) key(ctx context.Context, c gateway.Claim, item vault.Item) (string, error) {
+	value, err := r.open(ctx, c, item)
+	if errors.Is(err, vault.ErrLocked) {
+		return "", thole.Errorf(thole.CodeHeld, "secret %s: %w", item.Name, vault.ErrLocked).WithHint("thole doctor says what is wrong with its key")
+	}
+	return value, err
 }
 
 // vaultLogin is a login that is kept in the vault. It belongs to one call.

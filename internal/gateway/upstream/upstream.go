@@ -78,6 +78,7 @@ func wayOf(w setup.Way) way {
 type found struct {
 	gateway.Upstream
 	origin string
+	entry  *Entry // of the configuration, if it is from there
 }
 
 // Route implements gateway.Routes.
