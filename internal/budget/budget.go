@@ -196,9 +196,16 @@ func (b Budget) Fits(s State, a Amount) bool {
 	if b.Action != ActionInterrupt {
 		return true
 	}
-	return (b.Micros == 0 || s.Spent.Micros+s.Reserved.Micros+a.Micros <= b.Micros) &&
+	if b.unpriced(a) {
+		return false
+	}
+	return (b.Micros == 0 || s.Spent.Micros+s.Reserved.Micros+max(a.Micros, 0) <= b.Micros) &&
 		(b.Tokens == 0 || s.Spent.Tokens+s.Reserved.Tokens+a.Tokens <= b.Tokens)
 }
+
+// unpriced reports whether an amount has no price, and nothing but money is limited: an
+// agent that may choose its model would choose one that costs nothing here.
+func (b Budget) unpriced(a Amount) bool { return a.Micros < 0 && b.Micros > 0 && b.Tokens == 0 }
 
 // Admits reports whether a new turn may start.
 func (b Budget) Admits(s State) bool { return b.Action == ActionWarn || b.Level(s) < LevelSpent }
@@ -222,14 +229,19 @@ func (b Budget) Refuse(s State, asked Amount, at time.Time) Refusal {
 // problem of a request.
 func (r Refusal) Error() *thole.Error {
 	text := fmt.Sprintf("the budget of this %s is spent: %s of %s%s", r.Budget.Scope, r.figure(r.Spent), r.Budget.Limit(), r.Budget.per())
-	if r.Budget.Admits(State{Spent: r.Spent}) {
+	hint := fmt.Sprintf("raise it with thole budget set (thole budget show %s)", r.Budget.ID)
+	switch {
+	case !r.Budget.Admits(State{Spent: r.Spent}):
+	case r.Budget.unpriced(r.Asked):
+		return thole.Errorf(thole.CodeBudgetExceeded, "the model has no price, and the budget of this %s limits money alone", r.Budget.Scope).
+			WithHint("give the model a price (thole usage prices), or limit tokens too: thole budget set (thole budget show %s)", r.Budget.ID)
+	default:
 		text = fmt.Sprintf("the budget of this %s has too little left for the next model call: %s of %s%s spent, %s reserved by calls that run, up to %s needed",
 			r.Budget.Scope, r.figure(r.Spent), r.Budget.Limit(), r.Budget.per(), r.figure(r.Reserved), r.figure(r.Asked))
 	}
 	if !r.Resets.IsZero() {
 		text += "; it starts again at " + r.Resets.UTC().Format(time.RFC3339)
 	}
-	hint := fmt.Sprintf("raise it with thole budget set (thole budget show %s)", r.Budget.ID)
 	if !r.Resets.IsZero() {
 		hint += ", or wait until then"
 	}

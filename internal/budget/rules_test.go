@@ -122,6 +122,26 @@ func TestFigures(t *testing.T) {
 }
 
 // A refusal names the scope, the limit, what is spent and when the period ends.
+// An agent chooses its model: one without a price would cost nothing under a budget of
+// money alone.
+func TestModelsWithoutAPrice(t *testing.T) {
+	none := budget.Amount{Micros: -1, Tokens: 10}
+	money := budget.Budget{ID: "b1", Scope: budget.ScopeUser, Period: budget.PeriodDay, Micros: 100, Action: budget.ActionInterrupt}
+	both, warns, tokens := money, money, money
+	both.Tokens, warns.Action = 20, budget.ActionWarn
+	tokens.Tokens, tokens.Micros = 20, 0
+	if money.Fits(budget.State{}, none) || !both.Fits(budget.State{}, none) || !warns.Fits(budget.State{}, none) || !tokens.Fits(budget.State{}, none) {
+		t.Error("a model without a price is refused where money alone is limited, and only there")
+	}
+	if !both.Fits(budget.State{Spent: budget.Amount{Micros: 100}}, none) {
+		t.Error("what has no price takes nothing of the money")
+	}
+	err := money.Refuse(budget.State{}, none, time.Unix(0, 0)).Error()
+	if !strings.Contains(err.Error(), "has no price") || !strings.Contains(err.Hint, "thole usage prices") {
+		t.Errorf("%v, try %s", err, err.Hint)
+	}
+}
+
 func TestRefusalSaysWhatToDo(t *testing.T) {
 	at := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
 	b := budget.Budget{ID: "b1", Scope: budget.ScopeUser, Period: budget.PeriodDay, Micros: 20_000_000, Action: budget.ActionInterrupt}

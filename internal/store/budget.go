@@ -59,8 +59,8 @@ func (s *Budgets) Reserve(ctx context.Context, id string, c budget.Call, most bu
 			if states[i], _, err = ensureState(tx, b, b.SubjectOf(c.Place), c.At, id); err != nil {
 				return err
 			}
-			if !b.Fits(states[i], amount) {
-				r := b.Refuse(states[i], amount, c.At)
+			if !b.Fits(states[i], most) {
+				r := b.Refuse(states[i], most, c.At)
 				refusal = &r
 				tx.Notify(budgetTopic, string(c.Turn))
 				return refuseCall(tx, id, r, c.At)
