@@ -36,7 +36,7 @@ function useFiles(): { files?: Files; busy: boolean; save: () => void } {
 export function Saved() {
   const { files, busy, save } = useFiles();
   const now = useNow(files?.state === "saved");
-  if (files?.waits_for)
+  if (files?.waits_for && files.state !== "unsaved")
     return (
       <Notice tone="bad" title={t("files.waits")}>
         <p className="wrap-anywhere">{files.waits_for}</p>
