@@ -115,7 +115,9 @@ func (w *way) dial(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		case <-time.After(again.Next()):
 		}
-		conn, err = w.connect(ctx)
+		if c, failed := w.connect(ctx); failed == nil || ctx.Err() == nil { // else the time is over, and err says why
+			conn, err = c, failed
+		}
 	}
 	return conn, err
 }
