@@ -115,9 +115,11 @@ func (w *way) dial(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		case <-time.After(again.Next()):
 		}
-		if c, failed := w.connect(ctx); failed == nil || ctx.Err() == nil { // else the time is over, and err says why
-			conn, err = c, failed
+		c, failed := w.connect(ctx)
+		if late, ok := errors.AsType[net.Error](failed); failed != nil && ctx.Err() != nil || ok && late.Timeout() && !away(failed) {
+			continue // it is over, and err says what was waited for
 		}
+		conn, err = c, failed
 	}
 	return conn, err
 }
