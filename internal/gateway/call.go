@@ -134,11 +134,8 @@ func (c *call) begin(u Upstream) *refusal {
 		}
 		return nil
 	}
-	if thole.CodeOf(err) == thole.CodeBudgetExceeded {
-		if c.g.c.Spent != nil {
-			c.g.c.Spent(c.r.Context(), c.claim, err)
-		}
-	} else if c.r.Context().Err() == nil {
+	// What a budget refused is in the ledger, where the dispatcher reads it.
+	if thole.CodeOf(err) != thole.CodeBudgetExceeded && c.r.Context().Err() == nil {
 		c.g.c.Log.Error("reserve for a model call", "thread", c.claim.Thread, "turn", c.claim.Turn, "err", err)
 	}
 	return refuseFor(err, "the budget")

@@ -10,9 +10,6 @@ type Config struct {
 	Tokens Tokens
 	Routes Routes
 	Ledger Ledger
-	// Spent is called when a budget refused a call, so that the turn can be ended. Its
-	// context ends with the request.
-	Spent func(ctx context.Context, c Claim, err error)
 	// Refused is called when an upstream answered 401 to a renewed credential.
 	Refused func(ctx context.Context, c Claim, u Upstream)
 	// Recorder keeps what was said, where that was asked for.

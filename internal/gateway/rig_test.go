@@ -45,7 +45,6 @@ type rig struct {
 	socket string
 	route  Route
 	ledger *fakeLedger
-	spent  []error
 	denied []string
 }
 
@@ -139,7 +138,6 @@ func newRig(t *testing.T, d Dialect, servers ...*upstream.Server) *rig {
 	}
 	r.Gateway = New(Config{
 		Tokens: fakeTokens{}, Routes: r, Ledger: r.ledger,
-		Spent:   func(_ context.Context, _ Claim, err error) { r.spent = append(r.spent, err) },
 		Refused: func(_ context.Context, _ Claim, u Upstream) { r.denied = append(r.denied, u.Name) },
 	})
 	r.socket = serve(t, r.Gateway)
