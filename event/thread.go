@@ -11,6 +11,7 @@ import (
 type Created struct {
 	Owner      thole.Owner    `json:"owner"`
 	Source     string         `json:"source,omitempty"`
+	Files      *thole.Source  `json:"files,omitempty"` // nil: as of a thread of an earlier version
 	Client     string         `json:"client,omitempty"`
 	Ephemeral  bool           `json:"ephemeral,omitempty"`
 	ForkedFrom thole.ThreadID `json:"forked_from,omitempty"`

@@ -82,6 +82,9 @@ func (s *State) create(e event.Event) {
 		ForkedFrom: b.ForkedFrom, Parent: b.Parent, Origin: b.Origin, Preview: b.Preview, Turns: b.Turns,
 		Created: e.Time, Updated: e.Time, Seq: e.Seq, Floor: e.Seq - 1,
 	}
+	if b.Files != nil {
+		t.Files = *b.Files
+	}
 	s.update(e)
 }
 

@@ -21,6 +21,7 @@ type Thread struct {
 	NativeID   string // the provider's own session id
 	Source     string // what made it: "app", "http", "cli", …
 	Client     string // the creating client's name
+	Files      thole.Source
 	Ephemeral  bool
 	Archived   bool
 	ForkedFrom thole.ThreadID

@@ -283,7 +283,7 @@ func (w *worker) boot(ctx context.Context, p *place, th fold.Thread, missing boo
 	if err := w.starts.Wait(ctx); err != nil {
 		return executor.Info{}, err
 	}
-	spec := executor.Spec{ID: p.row.ID, Thread: th.ID, Owner: th.Owner, Scope: p.row.Scope, Limits: w.cfg.Room}
+	spec := executor.Spec{ID: p.row.ID, Thread: th.ID, Owner: th.Owner, Scope: p.row.Scope, Limits: w.cfg.Room, Files: th.Files}
 	if err := w.cfg.Driver.Create(ctx, spec); err != nil {
 		return executor.Info{}, fmt.Errorf("create executor: %w", err)
 	}

@@ -48,6 +48,9 @@ type Spec struct {
 	Owner  thole.Owner
 	Scope  Scope
 	Limits Limits
+	// Files is where the thread's files come from: a directory of the user that is shown
+	// at its own path, and git objects that are shown read-only.
+	Files thole.Source
 	// Providers are the CLIs that must be reachable inside.
 	Providers []string
 }

@@ -117,12 +117,12 @@ func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 	}
 	ok, err := tx.ExecOne(`insert into threads (id, name, preview, provider, dir, settings, native_id, origin, archived,
 			updated_at, seq, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage,
-			app_id, project_id, user_id, source, client, ephemeral, forked_from, parent_id, created_at, floor)
+			app_id, project_id, user_id, source, client, ephemeral, forked_from, parent_id, created_at, floor, files)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29)
+			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)
 		on conflict do nothing`, append(args,
 		t.Owner.App, t.Owner.Project, t.Owner.User, t.Source, t.Client, t.Ephemeral, t.ForkedFrom, t.Parent,
-		thole.Millis(t.Created), int64(t.Floor))...)
+		thole.Millis(t.Created), int64(t.Floor), asJSON(t.Files))...)
 	if err == nil && !ok {
 		return thread.ErrExists
 	}

@@ -223,20 +223,23 @@ func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
 
 const threadColumns = `id, app_id, project_id, user_id, name, preview, settings, native_id, origin, source, client, ephemeral,
 	archived, forked_from, parent_id, created_at, updated_at, seq, floor, turns, open_turn, approvals, inputs, last_outcome,
-	paused, step_seq, usage`
+	paused, step_seq, usage, files`
 
 func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	t := &r.Thread
-	var settings, usage string
+	var settings, usage, files string
 	var created, updated int64
 	err = rows.Scan(&t.ID, &t.Owner.App, &t.Owner.Project, &t.Owner.User, &t.Name, &t.Preview, &settings, &t.NativeID, &t.Origin,
 		&t.Source, &t.Client, &t.Ephemeral, &t.Archived, &t.ForkedFrom, &t.Parent, &created, &updated, &t.Seq, &t.Floor, &t.Turns,
-		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage)
+		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage, &files)
 	if err == nil {
 		err = fromJSON(settings, &t.Settings)
 	}
 	if err == nil {
 		err = fromJSON(usage, &t.Usage)
+	}
+	if err == nil {
+		err = fromJSON(files, &t.Files)
 	}
 	t.Created, t.Updated = thole.FromMillis(created), thole.FromMillis(updated)
 	return r, err

@@ -18,6 +18,8 @@ type Create struct {
 	Client    string
 	Ephemeral bool
 	Parent    thole.ThreadID
+	// Files is where its files come from, decided by the edge; it never changes.
+	Files thole.Source
 }
 
 // Fork copies a thread's history up to and including a turn ("" = all).

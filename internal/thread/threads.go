@@ -29,9 +29,17 @@ func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (fold
 	if !m.cfg.Access(actor).Sees(owner) {
 		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for another user")
 	}
-	born := event.Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent}
+	born := event.Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent, Files: filesOf(p.Files)}
 	return m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &p.Settings, Name: &p.Name}, 0,
 		func(c *Commit) error { return m.store.Commit(ctx, "thread.create", c) })
+}
+
+// filesOf is nil for a source that nobody chose.
+func filesOf(s thole.Source) *thole.Source {
+	if s.Kind == "" {
+		return nil
+	}
+	return &s
 }
 
 // birth commits a thread's first event, after base for a fork.
@@ -193,6 +201,7 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	}
 	born := event.Created{
 		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo, Todos: todos, Ephemeral: p.Ephemeral,
+		Files: filesOf(parent.Files),
 	}
 	if upTo > 0 {
 		born.Preview = parent.Preview
