@@ -103,8 +103,12 @@ func (b *Branches) Resolve(ctx context.Context, id thole.ThreadID, r source.Requ
 		return thole.Source{}, err
 	}
 	r.Dir = dir
+	name, err := branchName(r.Name, id)
+	if err != nil {
+		return thole.Source{}, err
+	}
 	record := record{Thread: id, At: b.cfg.Now().UTC()}
-	record.Source = thole.Source{Kind: thole.SourceBranch, Ref: r.Ref, Branch: branchName(r.Name, id), Dir: dir}
+	record.Source = thole.Source{Kind: thole.SourceBranch, Ref: r.Ref, Branch: name, Dir: dir}
 	if git.Transport(r.Repo) != "" || strings.Contains(r.Repo, "://") || strings.Contains(r.Repo, "::") {
 		err = b.resolveURL(ctx, &record, r)
 	} else {
@@ -146,31 +150,22 @@ func below(dir string) (string, error) {
 	return filepath.Clean(dir), nil
 }
 
-// maxSlug bounds the part of a branch's name that is made from the message.
-const maxSlug = 40
-
-// branchName makes a branch's name of a text. The end of the thread's id keeps two of them
-// apart in the user's repository.
-func branchName(text string, id thole.ThreadID) string {
-	var slug strings.Builder
-	for _, r := range strings.ToLower(text) {
-		letter := r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))
-		if slug.Len() >= maxSlug {
-			break
-		}
-		if letter {
-			slug.WriteRune(r)
-		} else if s := slug.String(); s != "" && !strings.HasSuffix(s, "-") {
-			slug.WriteByte('-')
-		}
+// branchName is the whole name of a branch. Only what Slug makes is one.
+func branchName(slug string, id thole.ThreadID) (string, error) {
+	if slug == "" {
+		slug = source.Slug("", id)
 	}
-	name := strings.Trim(slug.String(), "-")
-	if name == "" {
-		name = "thread"
+	odd := func(r rune) bool {
+		return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) || r == utf8.RuneError
 	}
-	tail := string(id)
-	return "thole/" + name + "-" + tail[max(0, len(tail)-4):]
+	if strings.HasPrefix(slug, "-") || len(slug) > maxName || strings.ContainsFunc(slug, odd) {
+		return "", thole.Errorf(thole.CodeInvalid, "branch name %q has other characters than letters, digits and dashes, or too many", slug[:min(len(slug), maxName)]).WithHint("leave it out: it is made from the message")
+	}
+	return source.BranchPrefix + slug, nil
 }
+
+// maxName bounds a branch's name, in bytes: it is a file's too.
+const maxName = 200
 
 // lock holds what has a name, until release.
 func (b *Branches) lock(name string) (release func()) {
