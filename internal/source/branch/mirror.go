@@ -182,8 +182,9 @@ func (b *Branches) open(ctx context.Context, name, format string) error {
 func (b *Branches) fetch(ctx context.Context, at, address, ref string) error {
 	ctx, cancel := b.whileRoom(ctx)
 	defer cancel()
+	env := map[string]string{"HOME": b.cfg.UserHome}
 	base := []string{"fetch", "--quiet", "--no-tags", "--force", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-show-forced-updates"}
-	_, err := b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(append(base, "--prune", "--", address), refspecs...), Timeout: b.cfg.FetchTime})
+	_, err := b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(append(base, "--prune", "--", address), refspecs...), Env: env, Timeout: b.cfg.FetchTime})
 	if err != nil {
 		return fetchFailed(address, err)
 	}
@@ -194,7 +195,7 @@ func (b *Branches) fetch(ctx context.Context, at, address, ref string) error {
 		return nil
 	}
 	// On no branch and no tag, but the other side may hand it out.
-	_, err = b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(base, "--", address, ref), Timeout: b.cfg.FetchTime})
+	_, err = b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(base, "--", address, ref), Env: env, Timeout: b.cfg.FetchTime})
 	if err != nil {
 		return fetchFailed(address, err)
 	}
