@@ -48,7 +48,7 @@ func (d *Driver) box(ctx context.Context) (string, error) {
 // CheckBwrap tries whether bubblewrap works here, for root as a user of the range
 // that agents run as.
 func CheckBwrap(ctx context.Context, path string, uidBase int) error {
-	inside := sandbox.Agents(nested(ctx, path)).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
+	inside := sandbox.Agents(sandbox.RefusesNested(ctx, path)).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
 	args := sandbox.NewBox(boxUser...).Add("--ro-bind", "/", "/").Hand().Command("/", append([]string{path}, inside...)...)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = "/"
@@ -58,13 +58,6 @@ func CheckBwrap(ctx context.Context, path string, uidBase int) error {
 			WithHint("sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 allows user namespaces; executor.isolation = \"none\" runs agents without any walls")
 	}
 	return nil
-}
-
-// nested reports whether bubblewrap can refuse namespaces inside a box. What is older
-// leaves that to the system call filter.
-func nested(ctx context.Context, path string) bool {
-	out, err := exec.CommandContext(ctx, path, "--help").Output()
-	return err == nil && strings.Contains(string(out), "--disable-userns")
 }
 
 // FindBwrap looks for bubblewrap and tries it.
@@ -81,7 +74,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits, objects []string) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -90,7 +83,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		staged = append(staged, path)
 		return sandbox.Staged(len(staged) - 1)
 	}
-	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().Add(systemBinds()...).Add(etcBinds()...)
+	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().System().Add(etcBinds()...)
 	box.Add("--ro-bind", from(d.dir(id, own, "passwd")), "/etc/passwd", "--ro-bind", from(d.dir(id, own, "group")), "/etc/group",
 		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
 		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
@@ -104,6 +97,9 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
+	for _, p := range objects {
+		box.Add("--ro-bind", from(p), p)
+	}
 	if d.cfg.Gateway != "" {
 		box.Add("--ro-bind", from(filepath.Dir(d.cfg.Gateway)), sandboxGateway)
 	}
@@ -112,7 +108,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
-	within := inner(tools, ca, refuses)
+	within := inner(tools, objects, ca, refuses)
 	within.Egress, within.Doors = d.cfg.Egress, doors
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
@@ -137,18 +133,21 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 
 // inner is the agent's box as executord makes it: the same paths, without what the
 // server keeps. What the system's directories and /etc show was laid for executord.
-func inner(tools Tools, ca string, refuses bool) wire.Box {
+func inner(tools Tools, objects []string, ca string, refuses bool) wire.Box {
 	box := sandbox.Agents(refuses).Kernel()
 	if refuses { // what is older can bound no size
 		box.Add("--size", strconv.Itoa(sharedMemory))
 	}
-	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
+	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").System().Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
 		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
+	}
+	for _, p := range objects {
+		box.Add("--ro-bind", p, p)
 	}
 	if ca != "" {
 		box.Add("--ro-bind", ca, ca)
@@ -188,31 +187,12 @@ func (d *Driver) serve(here, files, data, state, auth, home, tmp, gateway string
 // the system's directories show already stays as it is there: a link in them that
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), shownAnyway)
+	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), sandbox.InSystem)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-func shownAnyway(p string) bool {
-	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
-}
-
-var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
-
-// systemBinds is the read-only part of the machine an agent needs to run programs,
-// etcBinds what it needs to resolve names and trust certificates.
-func systemBinds() []string {
-	var args []string
-	for _, dir := range systemDirs {
-		if target, err := os.Readlink(dir); err == nil {
-			args = append(args, "--symlink", target, dir)
-			continue
-		}
-		args = append(args, "--ro-bind-try", dir, dir)
-	}
-	return args
-}
-
+// etcNames are what an agent needs of /etc to resolve names and trust certificates.
 var etcNames = []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
 	"ca-certificates", "os-release", "lsb-release", "debian_version", "timezone", "fonts", "perl", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"}
 
