@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 )
 
@@ -14,7 +15,9 @@ import (
 type Guards struct {
 	// Mounts are paths to bind over themselves, parents first.
 	Mounts []Mount
-	stays  []*os.File
+
+	mu    sync.Mutex // guards what follows
+	stays []*os.File
 }
 
 // Mount is a path that is bound over itself: read-only, or writable, so that nobody can

@@ -73,8 +73,13 @@ func create(at string, dir bool) error {
 }
 
 // Release removes the names that were made, unless another box needs them. It is called
-// when nothing runs in the box any more.
+// when nothing runs in the box any more, and may be called again.
 func (g *Guards) Release() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, f := range g.stays {
 		release(f)
 		f.Close()
