@@ -1,6 +1,5 @@
-// Package source is the port through which a thread is given its files: a Request says
-// what a person or program asked for, a Resolver makes the thread's thole.Source of it
-// or refuses it by name. It decides nothing about a thread and keeps nothing.
+// Package source is the port to where threads' files come from: a Resolver makes of what
+// a client asked for the thole.Source that is recorded with the thread. It lays no files.
 package source
 
 import (
@@ -9,25 +8,31 @@ import (
 	thole "github.com/tholehq/thole"
 )
 
-// Request is what was asked for at a door.
+// Request is what a client asked for.
 type Request struct {
 	Kind thole.SourceKind
-	// Repo is a local path or a URL, Ref what to begin at ("" for its HEAD), Dir where the
-	// agent works: below the top of a branch, or the directory of SourceHere.
-	Repo, Ref, Dir string
-	// Upload names what a client sent.
+	// Repo is a directory in a repository, or a URL; Ref a branch, tag or commit there, ""
+	// for its HEAD.
+	Repo, Ref string
+	// Dir is where the agent is to work: the directory of SourceHere, or one below the top
+	// of a branch.
+	Dir string
+	// Upload names what the client sent.
 	Upload string
 	// Dirty takes uncommitted and untracked files along.
 	Dirty bool
-	// Name is what the branch is named after: see Slug.
+	// Name is made from the message; a branch gets its name from it.
 	Name  string
 	Actor thole.Actor
-	// Local says that the request came by the home's socket or the page of this machine.
+	// Local: it came by the home's socket, or from the page of this machine.
 	Local bool
 }
 
-// Resolver makes sources. It is asked before the thread id is created, and may be asked
-// again for the same id; refusals have the class of the mistake and a hint.
+// Resolver makes sources.
 type Resolver interface {
+	// Resolve looks at what was asked for and holds what the thread will need of it. It is
+	// called before the thread is created, with the id that it will have; what it holds for
+	// a thread that is never created is let go of by a sweep. A refusal has a code and a
+	// hint. It may be called again.
 	Resolve(ctx context.Context, id thole.ThreadID, r Request) (thole.Source, error)
 }
