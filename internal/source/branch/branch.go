@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
@@ -104,7 +103,7 @@ func (b *Branches) Resolve(ctx context.Context, id thole.ThreadID, r source.Requ
 	}
 	r.Dir = dir
 	record := record{Thread: id, At: b.cfg.Now().UTC()}
-	record.Source = thole.Source{Kind: thole.SourceBranch, Ref: r.Ref, Branch: branchName(r.Name, id), Dir: dir}
+	record.Source = thole.Source{Kind: thole.SourceBranch, Ref: r.Ref, Branch: source.BranchPrefix + source.Slug(r.Name, id), Dir: dir}
 	if git.Transport(r.Repo) != "" || strings.Contains(r.Repo, "://") || strings.Contains(r.Repo, "::") {
 		err = b.resolveURL(ctx, &record, r)
 	} else {
@@ -144,32 +143,6 @@ func below(dir string) (string, error) {
 		return "", thole.Errorf(thole.CodeInvalid, "directory %q is not below the top of the repository", dir).WithHint("name it as git does, from the top: web/src")
 	}
 	return filepath.Clean(dir), nil
-}
-
-// maxSlug bounds the part of a branch's name that is made from the message.
-const maxSlug = 40
-
-// branchName makes a branch's name of a text. The end of the thread's id keeps two of them
-// apart in the user's repository.
-func branchName(text string, id thole.ThreadID) string {
-	var slug strings.Builder
-	for _, r := range strings.ToLower(text) {
-		letter := r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))
-		if slug.Len() >= maxSlug {
-			break
-		}
-		if letter {
-			slug.WriteRune(r)
-		} else if s := slug.String(); s != "" && !strings.HasSuffix(s, "-") {
-			slug.WriteByte('-')
-		}
-	}
-	name := strings.Trim(slug.String(), "-")
-	if name == "" {
-		name = "thread"
-	}
-	tail := string(id)
-	return "thole/" + name + "-" + tail[max(0, len(tail)-4):]
 }
 
 // lock holds what has a name, until release.

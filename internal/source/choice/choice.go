@@ -10,7 +10,6 @@ import (
 	"io"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/store"
@@ -19,17 +18,24 @@ import (
 // Config makes a Service.
 type Config struct {
 	// Branch and Here resolve their kinds; nil: the kind is refused.
-	Branch, Here source.Resolver
+	Branch Repositories
+	Here   source.Resolver
 	// Uploads keeps what clients send; nil: nothing is taken.
 	Uploads Uploads
 	// Template reports whether the app has a template.
 	Template func(ctx context.Context) (bool, error)
 	Index    *store.Index
-	Git      *git.Runner
 	// Home is thole's own directory, and KeyDir a name under which keys are kept: neither
 	// is listed.
 	Home   string
 	KeyDir func(name string) bool
+}
+
+// Repositories makes branches, and looks into repositories.
+type Repositories interface {
+	source.Resolver
+	// Inspect looks into the repository of this machine that a directory is in.
+	Inspect(ctx context.Context, path string) (view.Repository, error)
 }
 
 // Uploads keeps what clients send until a thread is made of it.
@@ -43,6 +49,18 @@ type Service struct{ cfg Config }
 
 // New makes a Service.
 func New(cfg Config) *Service { return &Service{cfg} }
+
+// Inspect looks into a repository of this machine.
+func (s *Service) Inspect(ctx context.Context, path string) (view.Repository, error) {
+	at, err := s.openable(path)
+	if err != nil {
+		return view.Repository{}, err
+	}
+	if s.cfg.Branch == nil {
+		return view.Repository{}, thole.Errorf(thole.CodeUnsupported, "this server reads no repositories")
+	}
+	return s.cfg.Branch.Inspect(ctx, at)
+}
 
 // Resolve implements source.Resolver.
 func (s *Service) Resolve(ctx context.Context, id thole.ThreadID, r source.Request) (thole.Source, error) {
@@ -60,30 +78,22 @@ func (s *Service) Resolve(ctx context.Context, id thole.ThreadID, r source.Reque
 		}
 		return thole.Source{Kind: thole.SourceTemplate}, err
 	case thole.SourceBranch:
-		if git.Transport(r.Repo) == "" && !r.Local {
-			return thole.Source{}, notLocal(r.Kind, "a directory of this machine")
-		}
-		r.Name = source.Slug(r.Name, id)
 		return by(ctx, s.cfg.Branch, id, r)
 	case thole.SourceHere:
 		if !r.Local {
-			return thole.Source{}, notLocal(r.Kind, "the user's own directory")
+			return thole.Source{}, thole.Errorf(thole.CodeForbidden, "source here: a directory of this machine may be named only by its user, on this machine").
+				WithHint("use the thole command or the page of `thole up` on this machine, or send the files as an upload")
 		}
 		return by(ctx, s.cfg.Here, id, r)
 	}
 	return by(ctx, s.cfg.Uploads, id, r) // the only kind that members left
 }
 
-func by(ctx context.Context, resolver source.Resolver, id thole.ThreadID, r source.Request) (thole.Source, error) {
-	if resolver == nil {
+func by[R source.Resolver](ctx context.Context, resolver R, id thole.ThreadID, r source.Request) (thole.Source, error) {
+	if source.Resolver(resolver) == nil {
 		return thole.Source{}, thole.Errorf(thole.CodeUnsupported, "source %s is not offered here", r.Kind)
 	}
 	return resolver.Resolve(ctx, id, r)
-}
-
-func notLocal(kind thole.SourceKind, what string) error {
-	return thole.Errorf(thole.CodeForbidden, "source %s: %s may be named only by its user, on this machine", kind, what).
-		WithHint("use the thole command or the page of `thole up` on this machine, or name a URL or an upload")
 }
 
 // members refuses a kind that does not exist, and what a kind does not have.

@@ -61,7 +61,7 @@ func (p Processes) Export(ctx context.Context, req workspace.ExportRequest) (x w
 
 // Unpack writes an archive's files into a directory.
 func (p Processes) Unpack(ctx context.Context, req unpack.Request) (r unpack.Result, err error) {
-	c, err := p.start(ctx, "")
+	c, err := p.start(ctx, "", "")
 	if err != nil {
 		return r, err
 	}
