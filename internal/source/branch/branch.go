@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
@@ -102,8 +103,12 @@ func (b *Branches) Resolve(ctx context.Context, id thole.ThreadID, r source.Requ
 		return thole.Source{}, err
 	}
 	r.Dir = dir
+	name, err := branchName(r.Name, id)
+	if err != nil {
+		return thole.Source{}, err
+	}
 	record := record{Thread: id, At: b.cfg.Now().UTC()}
-	record.Source = thole.Source{Kind: thole.SourceBranch, Ref: r.Ref, Branch: source.BranchPrefix + source.Slug(r.Name, id), Dir: dir}
+	record.Source = thole.Source{Kind: thole.SourceBranch, Ref: r.Ref, Branch: name, Dir: dir}
 	if git.Transport(r.Repo) != "" || strings.Contains(r.Repo, "://") || strings.Contains(r.Repo, "::") {
 		err = b.resolveURL(ctx, &record, r)
 	} else {
@@ -144,6 +149,23 @@ func below(dir string) (string, error) {
 	}
 	return filepath.Clean(dir), nil
 }
+
+// branchName is the whole name of a branch. Only what Slug makes is one.
+func branchName(slug string, id thole.ThreadID) (string, error) {
+	if slug == "" {
+		slug = source.Slug("", id)
+	}
+	odd := func(r rune) bool {
+		return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) || r == utf8.RuneError
+	}
+	if strings.HasPrefix(slug, "-") || len(slug) > maxName || strings.ContainsFunc(slug, odd) {
+		return "", thole.Errorf(thole.CodeInvalid, "branch name %q has other characters than letters, digits and dashes, or too many", slug[:min(len(slug), maxName)]).WithHint("leave it out: it is made from the message")
+	}
+	return source.BranchPrefix + slug, nil
+}
+
+// maxName bounds a branch's name, in bytes: it is a file's too.
+const maxName = 200
 
 // lock holds what has a name, until release.
 func (b *Branches) lock(name string) (release func()) {

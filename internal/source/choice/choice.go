@@ -78,6 +78,7 @@ func (s *Service) Resolve(ctx context.Context, id thole.ThreadID, r source.Reque
 		}
 		return thole.Source{Kind: thole.SourceTemplate}, err
 	case thole.SourceBranch:
+		r.Name = source.Slug(r.Name, id)
 		return by(ctx, s.cfg.Branch, id, r)
 	case thole.SourceHere:
 		if !r.Local {
