@@ -28,6 +28,9 @@ func Slug(message string, id thole.ThreadID) string {
 	var slug string
 	for _, word := range strings.FieldsFunc(strings.ToValidUTF8(strings.ToLower(message), " "), apart) {
 		word = strings.TrimLeftFunc(word, unicode.IsMark)
+		if word == "" {
+			continue
+		}
 		if slug == "" {
 			slug = bounded(word, maxSlug)
 		} else if slug += "-" + word; len(slug) > maxSlug {

@@ -26,6 +26,7 @@ func TestEveryMessageNamesABranch(t *testing.T) {
 		"Überprüfe die Größe":          "überprüfe-die-größe-",
 		"修复登录错误":                       "修复登录错误-",
 		strings.Repeat("修复", 20):       strings.Repeat("修复", 6) + "修-",
+		"a \u0301 b":                   "a-b-",
 		"\u0301\u0302":                 "work-",
 		"🚀 ship it":                    "ship-it-",
 		"a\x00b\x7fc\u202ed":           "a-b-c-d-",

@@ -74,7 +74,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits, objects []string) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -97,6 +97,9 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
+	for _, p := range objects {
+		box.Add("--ro-bind", from(p), p)
+	}
 	if d.cfg.Gateway != "" {
 		box.Add("--ro-bind", from(filepath.Dir(d.cfg.Gateway)), sandboxGateway)
 	}
@@ -105,7 +108,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
-	within := inner(tools, ca, refuses)
+	within := inner(tools, objects, ca, refuses)
 	within.Egress, within.Doors = d.cfg.Egress, doors
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
@@ -130,7 +133,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 
 // inner is the agent's box as executord makes it: the same paths, without what the
 // server keeps. What the system's directories and /etc show was laid for executord.
-func inner(tools Tools, ca string, refuses bool) wire.Box {
+func inner(tools Tools, objects []string, ca string, refuses bool) wire.Box {
 	box := sandbox.Agents(refuses).Kernel()
 	if refuses { // what is older can bound no size
 		box.Add("--size", strconv.Itoa(sharedMemory))
@@ -142,6 +145,9 @@ func inner(tools Tools, ca string, refuses bool) wire.Box {
 		"--bind", "/tmp", "/tmp")
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
+	}
+	for _, p := range objects {
+		box.Add("--ro-bind", p, p)
 	}
 	if ca != "" {
 		box.Add("--ro-bind", ca, ca)

@@ -18,12 +18,12 @@ func TestABranchIsACopyOfTheRepository(t *testing.T) {
 		host(t, repo, "remote", "add", "origin", "https://user:s3cret@example.com/a/b.git")
 		before := host(t, repo, "for-each-ref")
 		write(t, filepath.Join(repo, "README.md"), "uncommitted\n", 0o644)
-		id, s := r.must(source.Request{Repo: filepath.Join(repo, "web/src"), Name: "Fix the *login* page, please! And then some more words"})
+		id, s := r.must(source.Request{Repo: filepath.Join(repo, "web/src"), Name: "fix-the-login-page-abcd"})
 		head := line(host(t, repo, "rev-parse", "HEAD"))
 		if s.Repo != repo || s.Commit != head || s.Dir != "web/src" || s.Carried != "" || len(s.Objects) != 1 || s.Objects[0] != filepath.Join(repo, ".git/objects") {
 			t.Errorf("source %+v", s)
 		}
-		if want := "thole/fix-the-login-page-please-and-then-some-"; !strings.HasPrefix(s.Branch, want) || len(s.Branch) != len(want)+4 {
+		if s.Branch != "thole/fix-the-login-page-abcd" {
 			t.Errorf("branch %q", s.Branch)
 		}
 		dir := r.lay(id, s)
@@ -91,6 +91,7 @@ func TestRefs(t *testing.T) {
 		"nothing there":    {source.Request{Repo: "/not/there"}, thole.CodeNotFound, "no such file"},
 		"relative":         {source.Request{Repo: "project"}, thole.CodeInvalid, "absolute"},
 		"a file":           {source.Request{Repo: filepath.Join(repo, "README.md")}, thole.CodeInvalid, "not a directory"},
+		"a branch's name":  {source.Request{Repo: repo, Name: "../x"}, thole.CodeInvalid, "letters"},
 		"unnamed":          {source.Request{}, thole.CodeInvalid, "no repository"},
 		"no such dir":      {source.Request{Repo: repo, Dir: "none"}, thole.CodeNotFound, `no directory "none"`},
 		"dir outside":      {source.Request{Repo: repo, Dir: "../x"}, thole.CodeInvalid, "not below"},

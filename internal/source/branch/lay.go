@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -26,7 +25,7 @@ func (b *Branches) Lay(ctx context.Context, id thole.ThreadID, s thole.Source, d
 	if err != nil {
 		return err
 	}
-	if err := Present(s); err != nil {
+	if err := source.Present(s); err != nil {
 		return err
 	}
 	root, err := beneath.Open(dir)
@@ -72,24 +71,6 @@ func (b *Branches) explain(rec record, err error) error {
 	}
 	return thole.Errorf(thole.CodeUnavailable, "check out commit %s of %s: %w", short(rec.Source.Commit), rec.Source.Repo, err).
 		WithHint("git -C %s fsck looks for damage there", rec.Source.Repo)
-}
-
-// Present says of a source whose objects are not there any more that they are not.
-func Present(s thole.Source) error {
-	for _, dir := range s.Objects {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			return Gone(s, dir)
-		} else if err != nil {
-			return fmt.Errorf("look for the git objects of %s: %w", s.Repo, err)
-		}
-	}
-	return nil
-}
-
-// Gone is the refusal of a thread whose source was deleted.
-func Gone(s thole.Source, dir string) error {
-	return thole.Errorf(thole.CodeGone, "this thread's files share git objects with %s, and %s is gone", s.Repo, dir).
-		WithHint("put the repository back where it was; thole workspace export writes the files that were stored")
 }
 
 // plant writes the repository's own files, which are few: what else it has is elsewhere.
