@@ -148,4 +148,3 @@ func (m *Manager) ExpireUploads(ctx context.Context, before time.Time, needed fu
 	}
 	return removed, nil
 }
-
