@@ -24,6 +24,8 @@ type Config struct {
 	Manager *manager.Manager
 	Rows    *store.Workspaces
 	Objects objects.Store
+	// UploadNeeded reports whether a thread still has to be laid from an upload.
+	UploadNeeded func(ctx context.Context, user thole.UserID, id string) (bool, error)
 	// Lay makes the files of a thread's branch in a workspace.
 	Lay func(ctx context.Context, id thole.ThreadID, from thole.Source, dir string) error
 	// Check tries the object store.
@@ -53,7 +55,7 @@ func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, ra
 
 func target(t dispatch.ExecutorWorkspace) manager.Target {
 	out := manager.Target{
-		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Data: t.Data, Lease: t.Turn, Token: t.Token,
+		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Files: t.Thread.Files, Dir: t.Dir, Data: t.Data, Lease: t.Turn, Token: t.Token,
 	}
 	if t.Client != nil {
 		out.Side = workspace.Remote(t.Client)
@@ -68,6 +70,9 @@ func (w *Depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error
 	if away != nil {
 		if _, _, err := w.cfg.Rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
 			return errors.Join(err, away)
+		}
+		if t.Thread.Files.Kind == thole.SourceUpload {
+			return away
 		}
 		within, cancel := context.WithTimeout(ctx, checkEvery)
 		defer cancel()
@@ -158,6 +163,22 @@ func (w *Depot) Verify(ctx context.Context, t dispatch.ExecutorWorkspace, snapsh
 	}, true)
 }
 
+// UploadKept is how long an upload of which no thread was made is kept, at least.
+const UploadKept = 24 * time.Hour
+
+// StoreUpload unpacks and stores what a client sent.
+func (w *Depot) StoreUpload(ctx context.Context, user thole.UserID, id, archive, dir string) (manager.Upload, error) {
+	if away := w.watch.away(); away != nil {
+		return manager.Upload{}, away
+	}
+	return w.cfg.Manager.StoreUpload(ctx, user, id, archive, dir)
+}
+
+// Upload describes what a client sent.
+func (w *Depot) Upload(ctx context.Context, user thole.UserID, id string) (manager.Upload, error) {
+	return w.cfg.Manager.Upload(ctx, user, id)
+}
+
 // collectGrace is how long an object that nothing refers to is kept, and
 // collectEvery how often they are looked for.
 const (
@@ -178,6 +199,10 @@ func (w *Depot) Collect(ctx context.Context) {
 				continue
 			}
 			_, err := w.cfg.Manager.Collect(ctx, collectGrace)
+			if w.cfg.UploadNeeded != nil {
+				_, uerr := w.cfg.Manager.ExpireUploads(ctx, now.Add(-UploadKept), w.cfg.UploadNeeded)
+				err = errors.Join(err, uerr)
+			}
 			if sweeper, ok := w.cfg.Objects.(interface{ Sweep(time.Time) error }); ok {
 				err = errors.Join(err, sweeper.Sweep(now.Add(-collectGrace)))
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
 )
@@ -24,32 +25,39 @@ const BranchPrefix = "thole/"
 // the same name and two threads of one message do not. Every message gives a name that
 // git accepts, in lower case.
 func Slug(message string, id thole.ThreadID) string {
-	var b strings.Builder
-	gap := false
-	for _, r := range message {
-		if b.Len() >= maxSlug {
-			break
-		}
-		r = unicode.ToLower(r)
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !(unicode.IsMark(r) && b.Len() > 0 && !gap) {
-			gap = true
+	var slug string
+	for _, word := range strings.FieldsFunc(strings.ToValidUTF8(strings.ToLower(message), " "), apart) {
+		word = strings.TrimLeftFunc(word, unicode.IsMark)
+		if word == "" {
 			continue
 		}
-		if gap && b.Len() > 0 {
-			if b.Len() > maxSlug*2/3 { // a word that would be cut
-				break
-			}
-			b.WriteByte('-')
+		if slug == "" {
+			slug = bounded(word, maxSlug)
+		} else if slug += "-" + word; len(slug) > maxSlug {
+			slug = slug[:len(slug)-len(word)-1]
+			break
 		}
-		gap = false
-		b.WriteRune(r)
+		if len(slug) == maxSlug {
+			break
+		}
 	}
-	words := b.String()
-	if words == "" {
-		words = "work"
+	if slug == "" {
+		slug = "work"
 	}
 	sum := sha256.Sum256([]byte(id))
-	return words + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:suffix]
+	return slug + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:suffix]
+}
+
+// apart reports whether a character stands between words.
+func apart(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }
+
+// bounded is the beginning of a word, in whole characters.
+func bounded(word string, limit int) string {
+	for len(word) > limit {
+		_, n := utf8.DecodeLastRuneInString(word)
+		word = word[:len(word)-n]
+	}
+	return word
 }
 
 // Title is a message as the name of a thread: its first line, on one line and bounded at

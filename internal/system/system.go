@@ -34,6 +34,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/tracing"
+	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
 )
 
@@ -141,7 +142,11 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
 	branches := newBranches(cfg, db, newGit(self, box), log)
-	files, err := s.openFiles(cfg, db, self, branches, log)
+	files, manifests, err := s.openFiles(cfg, db, self, branches, log)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := newSources(cfg, db, files, manifests, branches, log)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +170,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Servers.
 	contract, err := appserver.New(appserver.Config{
-		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Defaults: db.Defaults(), Home: cfg.Home, Version: version.Version, Log: log,
+		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Defaults: db.Defaults(), Sources: sources, Home: cfg.Home, Version: version.Version, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -177,12 +182,15 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, connections); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, connections, sources); err != nil {
 			return nil, err
 		}
 	}
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
+	remote := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.ListenerActor) })
+	s.closes(func() error { remote.Stop(); return nil })
+	others.Handle("GET "+daemon.ListenerPath, remote)
 	methods = maps.Clone(methods)
 	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), page.methods()} {
 		maps.Copy(methods, more)

@@ -161,3 +161,6 @@ func CheckCA(path string) ([]byte, error) {
 	}
 	return text, nil
 }
+
+// KeyDir reports whether a directory of this name is where people keep keys.
+func KeyDir(name string) bool { return holdsKeys(name, true) }

@@ -49,7 +49,7 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 	}
 	req := workspace.RestoreRequest{Plan: plan, Cleanup: manifest.CleanupRules, Mounts: manifest.MountPoints}
 	for _, e := range plan.Entries {
-		c, err := m.content(ctx, e, plan, head, refs)
+		c, err := m.content(ctx, t, e, plan, head, refs)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Layer, err)
 		}
@@ -69,23 +69,20 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 }
 
 // content finds what a layer holds.
-func (m *Manager) content(ctx context.Context, e workspace.PlanEntry, plan workspace.RestorePlan, head *workspace.Snapshot, refs []workspace.Ref) (workspace.LayerContent, error) {
+func (m *Manager) content(ctx context.Context, t Target, e workspace.PlanEntry, plan workspace.RestorePlan, head *workspace.Snapshot, refs []workspace.Ref) (workspace.LayerContent, error) {
 	switch e.Layer {
 	case workspace.SessionOverlay:
-		if head == nil {
-			return workspace.LayerContent{}, nil
-		}
-		tree, err := m.treeLink(ctx, *head, refs)
-		if err != nil {
-			return workspace.LayerContent{}, err
-		}
-		c := workspace.LayerContent{Stored: tree, Links: map[string]objects.Link{}}
-		for _, r := range refs {
-			if c.Links[r.ID], err = m.cfg.Objects.SignGet(ctx, r.Key, linkTTL); err != nil {
+		switch {
+		case head != nil:
+			return m.stored(ctx, head.Tree, refs)
+		case t.Files.Kind == thole.SourceUpload:
+			up, err := m.Upload(ctx, t.Owner.User, t.Files.Upload)
+			if err != nil {
 				return workspace.LayerContent{}, err
 			}
+			return m.stored(ctx, up.Tree, up.Refs)
 		}
-		return c, nil
+		return workspace.LayerContent{}, nil
 	case workspace.RegistryBase:
 		// What the thread deleted of a template stays deleted, as long as it is the
 		// same template.
@@ -94,6 +91,21 @@ func (m *Manager) content(ctx context.Context, e workspace.PlanEntry, plan works
 		}
 	}
 	return m.plain(ctx, e.FromPrefix)
+}
+
+// stored links to a tree and its objects.
+func (m *Manager) stored(ctx context.Context, tree objects.Sum, refs []workspace.Ref) (workspace.LayerContent, error) {
+	link, err := m.treeLink(ctx, tree, refs)
+	if err != nil {
+		return workspace.LayerContent{}, err
+	}
+	c := workspace.LayerContent{Stored: link, Links: map[string]objects.Link{}}
+	for _, r := range refs {
+		if c.Links[r.ID], err = m.cfg.Objects.SignGet(ctx, r.Key, linkTTL); err != nil {
+			return workspace.LayerContent{}, err
+		}
+	}
+	return c, nil
 }
 
 // plain describes the objects below a prefix as a tree: one object per file.
