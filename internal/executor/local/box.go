@@ -46,7 +46,7 @@ func (d *Driver) box(ctx context.Context) (string, error) {
 // CheckBwrap tries whether bubblewrap works here, for root as a user of the range
 // that agents run as.
 func CheckBwrap(ctx context.Context, path string, uidBase int) error {
-	inside := sandbox.Agents(nested(ctx, path)).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
+	inside := sandbox.Agents(sandbox.RefusesNested(ctx, path)).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
 	args := sandbox.NewBox(boxUser...).Add("--ro-bind", "/", "/").Hand().Command("/", append([]string{path}, inside...)...)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = "/"
@@ -56,13 +56,6 @@ func CheckBwrap(ctx context.Context, path string, uidBase int) error {
 			WithHint("sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 allows user namespaces; executor.isolation = \"none\" runs agents without any walls")
 	}
 	return nil
-}
-
-// nested reports whether bubblewrap can refuse namespaces inside a box. What is older
-// leaves that to the system call filter.
-func nested(ctx context.Context, path string) bool {
-	out, err := exec.CommandContext(ctx, path, "--help").Output()
-	return err == nil && strings.Contains(string(out), "--disable-userns")
 }
 
 // FindBwrap looks for bubblewrap and tries it.
@@ -88,7 +81,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		staged = append(staged, path)
 		return sandbox.Staged(len(staged) - 1)
 	}
-	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().Add(systemBinds()...).Add(etcBinds()...)
+	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().System().Add(etcBinds()...)
 	box.Add("--ro-bind", from(d.dir(id, own, "passwd")), "/etc/passwd", "--ro-bind", from(d.dir(id, own, "group")), "/etc/group",
 		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
 		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
@@ -139,7 +132,7 @@ func inner(tools Tools, ca string, refuses bool) wire.Box {
 	if refuses { // what is older can bound no size
 		box.Add("--size", strconv.Itoa(sharedMemory))
 	}
-	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
+	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").System().Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
 		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
@@ -185,31 +178,12 @@ func (d *Driver) serve(here, workspace, state, auth, home, tmp, gateway string) 
 // the system's directories show already stays as it is there: a link in them that
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), shownAnyway)
+	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), sandbox.InSystem)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-func shownAnyway(p string) bool {
-	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
-}
-
-var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
-
-// systemBinds is the read-only part of the machine an agent needs to run programs,
-// etcBinds what it needs to resolve names and trust certificates.
-func systemBinds() []string {
-	var args []string
-	for _, dir := range systemDirs {
-		if target, err := os.Readlink(dir); err == nil {
-			args = append(args, "--symlink", target, dir)
-			continue
-		}
-		args = append(args, "--ro-bind-try", dir, dir)
-	}
-	return args
-}
-
+// etcNames are what an agent needs of /etc to resolve names and trust certificates.
 var etcNames = []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
 	"ca-certificates", "os-release", "lsb-release", "debian_version", "timezone", "fonts", "perl", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"}
 

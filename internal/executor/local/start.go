@@ -12,6 +12,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/sandbox"
 )
 
 // Start implements executor.Driver.
@@ -76,7 +77,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}
-		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
+		if name, args, err = d.boxed(id, bwrap, uid, tools, sandbox.RefusesNested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
 			closeFiles(into)
 			return nil, err
 		}
