@@ -2,7 +2,6 @@ package shelf
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -247,21 +246,14 @@ func (o *one) bring(ctx context.Context, id string, have, more []string) error {
 	return err
 }
 
-// loose is up to how many objects are kept as files of their own, as git does.
-const loose = 100
-
 // unpack reads a pack onto the shelf. git checks each object, and that what it refers to
 // is there.
 func (o *one) unpack(ctx context.Context, pack io.Reader) error {
-	var header [12]byte
-	if _, err := io.ReadFull(pack, header[:]); err != nil {
+	args, pack, err := unpackArgs(pack)
+	if err != nil {
 		return err
 	}
-	args := []string{"index-pack", "--stdin", "--fix-thin", "--strict"}
-	if n := binary.BigEndian.Uint32(header[8:]); n < loose {
-		args = []string{"unpack-objects", "-q", "--strict"}
-	}
-	_, err := o.own(ctx, git.Cmd{Args: args, Stdin: io.MultiReader(strings.NewReader(string(header[:])), pack), Timeout: lookTime})
+	_, err = o.own(ctx, git.Cmd{Args: args, Stdin: pack, Timeout: lookTime})
 	if errors.As(err, new(*git.Error)) {
 		return thole.Errorf(thole.CodeInvalid, "git's check refuses what is in the files: %w", err).WithHint("look for a .gitmodules that is not as it should be")
 	}
@@ -270,7 +262,7 @@ func (o *one) unpack(ctx context.Context, pack io.Reader) error {
 
 // pin keeps a commit of the user's repository from being collected there.
 func (o *one) pin(ctx context.Context, commit string) error {
-	if err := replace(filepath.Join(o.repo, "pinned"), o.user.Dir+"\n"); err != nil {
+	if err := replace(filepath.Join(o.bare, "pinned"), o.user.Dir+"\n"); err != nil {
 		return err
 	}
 	_, err := o.user.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"update-ref", pinned(o.th.ID), commit}})

@@ -36,6 +36,9 @@ type desk struct {
 	// what they refer to.
 	objects, show []string
 	exclude       string // what is left out besides what .gitignore names
+	// values are of the files' own repository: how it writes lines and what the file system
+	// can do. Only a repository whose configuration no agent writes is asked.
+	values map[string]string
 }
 
 // dataDir is where an agent's own record is in a workspace of an earlier version. It is
@@ -75,6 +78,9 @@ func (d *desk) lay(commit string, sha256 bool) error {
 		if err := atomicfile.Write(of, []byte(whose), 0o644); err != nil {
 			return err
 		}
+	}
+	if err := os.Remove(d.index() + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a crash
+		return err
 	}
 	if err := d.setHead(commit); err != nil {
 		return err
@@ -138,9 +144,28 @@ func (d *desk) look(ctx context.Context, c git.Cmd) ([]byte, error) {
 	}
 	maps.Copy(env, c.Env)
 	config := map[string]string{"core.untrackedCache": "true", "core.fsync": "none", "advice.addEmbeddedRepo": "false", "core.bigFileThreshold": "32m"}
+	maps.Copy(config, d.values)
 	maps.Copy(config, c.Config)
 	c.Env, c.Config = env, config
 	return d.git.Run(ctx, c)
+}
+
+// follow takes over what a repository says about its own files, as far as that is harmless.
+func (d *desk) follow(ctx context.Context, r *Repository) error {
+	text, err := readSmall(r.Common, "info/exclude", maxSmallFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	d.exclude = string(text)
+	all, err := r.values(ctx, d.git, `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$`)
+	d.values = map[string]string{}
+	for key, value := range all {
+		switch value {
+		case "true", "false", "input", "lf", "crlf", "native":
+			d.values[key] = value
+		}
+	}
+	return err
 }
 
 // scan makes a tree of the files as they are, and names what it left out. It begins with

@@ -174,7 +174,7 @@ func (o *one) diffTree(ctx context.Context, from, to State, r Range, c git.Cmd) 
 	}
 	c.Timeout = diffTimeout
 	if o.files.Dir == "" {
-		c.Dir, c.Show = o.repo, append(o.objects(), o.repo)
+		c.Dir, c.Show = o.bare, append(o.objects(), o.bare)
 		return o.cfg.Git.Run(ctx, c)
 	}
 	c.Env = map[string]string{"GIT_OPTIONAL_LOCKS": "0"}

@@ -231,19 +231,25 @@ func firstLine(dir, path string) string {
 	return strings.TrimSuffix(line, "\r")
 }
 
-// value reads one value of the repository's configuration, "" where it has none. It is
-// read in a box and not obeyed; what it includes is left out.
-func (r *Repository) value(ctx context.Context, g *git.Runner, key string) (string, error) {
+// values reads values of the repository's configuration whose names match. They are read
+// in a box and not obeyed; what the configuration includes is left out.
+func (r *Repository) values(ctx context.Context, g *git.Runner, names string) (map[string]string, error) {
 	uid, err := ownerOf(r.Common)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	out, err := g.Run(ctx, git.Cmd{Dir: "/", Args: []string{"config", "--file", filepath.Join(r.Common, "config"), "--no-includes", "-z", "--get", key}, Show: []string{r.Common}, Limit: maxSmallFile, UID: uid})
+	out, err := g.Run(ctx, git.Cmd{Dir: "/", Args: []string{"config", "--file", filepath.Join(r.Common, "config"), "--no-includes", "-z", "--get-regexp", names}, Show: []string{r.Common}, Limit: maxSmallFile, UID: uid})
 	var failed *git.Error
-	if errors.As(err, &failed) && failed.Exit == 1 {
-		return "", nil // not there
+	if err != nil && (!errors.As(err, &failed) || failed.Exit != 1) { // 1: there are none
+		return nil, err
 	}
-	return strings.TrimSuffix(string(out), "\x00"), err
+	all := map[string]string{}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		if key, value, ok := strings.Cut(entry, "\n"); ok {
+			all[key] = value
+		}
+	}
+	return all, nil
 }
 
 // ownerOf is whose a directory is.
@@ -267,6 +273,11 @@ func (r *Repository) run(ctx context.Context, g *git.Runner, c git.Cmd) (out []b
 		c.Write = append(c.Write, r.Top)
 	}
 	maps.Copy(env, c.Env)
-	c.Env, c.Show, c.Write = env, append(c.Show, r.Objects...), append(c.Write, r.Dir, r.Common)
+	c.Env, c.Write = env, append(c.Write, r.Dir, r.Common)
+	for _, dir := range r.Objects {
+		if !beneath.Within(dir, c.Write) { // its own are writable with it
+			c.Show = append(c.Show, dir)
+		}
+	}
 	return g.Run(ctx, c)
 }

@@ -102,7 +102,7 @@ type one struct {
 	*Shelf
 	th    fold.Thread
 	files Files
-	repo  string // the bare repository
+	bare  string // the repository
 	desk  desk   // for the files, if there are any now
 	// user is the repository that the files of a thread that works in place belong to, nil
 	// for none.
@@ -118,7 +118,7 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 	if err != nil {
 		return nil, nil, err
 	}
-	o = &one{Shelf: s, th: th, files: files, repo: s.path(th.ID)}
+	o = &one{Shelf: s, th: th, files: files, bare: s.path(th.ID)}
 	if th.Files.InPlace() {
 		if o.files.Dir != "" {
 			o.files.Dir = th.Files.Dir
@@ -132,7 +132,7 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 		err = o.ensure(ctx)
 	}
 	if err == nil && o.files.Dir != "" {
-		err = o.sit()
+		err = o.sit(ctx)
 	}
 	if err != nil {
 		unlock()
@@ -142,12 +142,15 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 }
 
 // sit makes the desk for the files.
-func (o *one) sit() error {
+func (o *one) sit(ctx context.Context) error {
 	uid, err := ownerOf(o.files.Dir)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "the thread's files cannot be read: %w", err)
 	}
-	o.desk = desk{git: o.cfg.Git, at: o.repo + ".desk", tree: o.files.Dir, uid: uid, objects: []string{filepath.Join(o.repo, "objects")}, show: append(o.objects(), o.repo)}
+	o.desk = desk{git: o.cfg.Git, at: o.bare + ".desk", tree: o.files.Dir, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
+	if o.user != nil {
+		return o.desk.follow(ctx, o.user)
+	}
 	if _, common := o.inFiles(); common != "" {
 		text, _ := readSmall(common, "info/exclude", maxSmallFile) // without it nothing more is left out
 		o.desk.exclude = string(text)
@@ -180,7 +183,7 @@ func (o *one) objects() []string {
 
 // ensure makes the repository next to its place and moves it there.
 func (o *one) ensure(ctx context.Context) error {
-	if _, err := os.Stat(o.repo); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(o.bare); errors.Is(err, fs.ErrNotExist) {
 		if err := o.create(ctx); err != nil {
 			return err
 		}
@@ -205,7 +208,7 @@ func (o *one) ensure(ctx context.Context) error {
 }
 
 func (o *one) create(ctx context.Context) error {
-	half := o.repo + ".new"
+	half := o.bare + ".new"
 	if err := os.RemoveAll(half); err != nil { // of a crash
 		return err
 	}
@@ -225,7 +228,7 @@ func (o *one) create(ctx context.Context) error {
 			return err
 		}
 	}
-	return os.Rename(half, o.repo)
+	return os.Rename(half, o.bare)
 }
 
 // borrow lets the shelf find the objects that it refers to, and know where a history
@@ -241,7 +244,7 @@ func (o *one) borrow() error {
 		shallow.Write(text)
 	}
 	for name, text := range map[string]string{filepath.Join("objects", "info", "alternates"): alternates.String(), "shallow": shallow.String()} {
-		path := filepath.Join(o.repo, name)
+		path := filepath.Join(o.bare, name)
 		have, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -269,11 +272,11 @@ func quote(path string) string {
 // own runs git on the shelf. Where the shelf refers to objects in a directory that an
 // agent writes, that happens in a box.
 func (o *one) own(ctx context.Context, c git.Cmd) ([]byte, error) {
-	c.Dir = o.repo
+	c.Dir = o.bare
 	if o.user == nil {
 		return o.cfg.Git.RunOwn(ctx, c)
 	}
-	c.Show, c.Write = append(c.Show, o.objects()...), append(c.Write, o.repo)
+	c.Show, c.Write = append(c.Show, o.objects()...), append(c.Write, o.bare)
 	return o.cfg.Git.Run(ctx, c)
 }
 
@@ -291,7 +294,7 @@ func (s *Shelf) Remove(ctx context.Context, id thole.ThreadID) error {
 	}
 	defer unlock()
 	failed := s.unpin(ctx, id)
-	for _, end := range []string{".desk", ".new", ""} {
+	for _, end := range []string{".desk", ".new", ".apply", ""} {
 		failed = errors.Join(failed, os.RemoveAll(s.path(id)+end))
 	}
 	return failed
