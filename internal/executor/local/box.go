@@ -79,7 +79,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, trust, refuses bool, doors int, l executor.Limits) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -93,6 +93,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
 		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
 		"--ro-bind", from(bwrap), sandboxRun+"/bwrap",
+		"--ro-bind", from(d.dir(id, own, "tools")), sandboxTools,
 		"--bind", from(d.dir(id, "state")), sandboxRun+"/state",
 		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
 		"--bind", from(d.dir(id, "home")), sandboxHome,
@@ -105,7 +106,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		box.Add("--ro-bind", from(filepath.Dir(d.cfg.Gateway)), sandboxGateway)
 	}
 	ca := ""
-	if d.cfg.CA != "" {
+	if trust {
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
@@ -141,6 +142,7 @@ func inner(tools Tools, ca string, refuses bool) wire.Box {
 	}
 	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
+		"--ro-bind", sandboxTools, sandboxTools,
 		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
@@ -185,7 +187,7 @@ func (d *Driver) serve(here, workspace, state, auth, home, tmp, gateway string) 
 // the system's directories show already stays as it is there: a link in them that
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), shownAnyway)
+	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths, t.User.Show), shownAnyway)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -194,7 +196,8 @@ func shownAnyway(p string) bool {
 	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 }
 
-var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
+// systemDirs hold the system's programs. Everybody reads the store of Nix by design.
+var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"}
 
 // systemBinds is the read-only part of the machine an agent needs to run programs,
 // etcBinds what it needs to resolve names and trust certificates.
@@ -220,10 +223,15 @@ func etcBinds() (args []string) {
 	return args
 }
 
-// path is where agents find programs: the system's, the directories of the CLIs, and
-// toolchains.
+// path is where agents find programs: as the user does, then in the system's, the
+// directories of the CLIs, and toolchains.
 func (t Tools) path() string {
-	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
+	dirs := slices.Clone(t.User.Path)
+	for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/bin"} {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
 	for i, p := range slices.Concat(t.Readable, t.Paths) {
 		st, err := os.Stat(p)
 		if err == nil && !st.IsDir() {

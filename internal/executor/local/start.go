@@ -69,14 +69,19 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	name, args := d.open(id, groups)
 	home := d.dir(id, "home")
 	var into []*os.File
+	given, err := d.handTools(id, tools.User, bwrap != "")
+	if err != nil {
+		return nil, err
+	}
 	if bwrap != "" {
-		if err := d.placeCA(id); err != nil {
+		trust, err := d.placeCA(id, tools.User)
+		if err != nil {
 			return nil, err
 		}
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}
-		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
+		if name, args, err = d.boxed(id, bwrap, uid, tools, trust, nested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
 			closeFiles(into)
 			return nil, err
 		}
@@ -84,7 +89,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir(id, "workspace")
-	cmd.Env = environ(id, home, tools)
+	cmd.Env = append(environ(id, home, tools), given)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	closeAll, err := d.handOver(cmd, id, into)
 	if err != nil {
