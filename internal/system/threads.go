@@ -69,7 +69,7 @@ func localDriver(cfg *config.Config, self string, agents *registry.Registry, box
 	return local.New(local.Config{
 		Root: root, Home: cfg.Home, Binary: self, Box: box, Note: doctor.Unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
 		Groups: doctor.Groups(cfg.Executor), Egress: wire.Egress{Policy: cfg.Egress.Policy, Names: cfg.Egress.Names, Private: cfg.Egress.Private}, CA: cfg.Egress.CAFile,
-		Gateway: GatewaySocket(cfg.Home),
+		Gateway: GatewaySocket(cfg.Home), SetupTimeout: cfg.Executor.SetupTimeout,
 		Tools: func() local.Tools {
 			env := located(agents)
 			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()

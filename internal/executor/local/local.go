@@ -60,6 +60,8 @@ type Config struct {
 	Gateway string
 	// Groups is where limits are enforced; without it they are not.
 	Groups Groups
+	// SetupTimeout bounds the setup of a workspace, default executord's.
+	SetupTimeout time.Duration
 	// StartTimeout bounds the wait for executord, default 20 s.
 	StartTimeout time.Duration
 	Now          func() time.Time

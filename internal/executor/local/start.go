@@ -72,7 +72,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 	name, args := d.open(id, groups)
 	home := d.dir(id, "home")
 	var into []*os.File
-	given, err := d.handTools(id, tools.User, bwrap != "")
+	given, err := d.handTools(id, l.Spec.Files, tools.User, bwrap != "")
 	if err != nil {
 		return nil, err
 	}

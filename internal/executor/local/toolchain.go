@@ -75,7 +75,8 @@ func (d *Driver) layTools(id thole.ExecutorID, p toolchain.Plan, boxed bool) (ma
 }
 
 // handTools is the variable by which executord learns what its programs get.
-func (d *Driver) handTools(id thole.ExecutorID, p toolchain.Plan, boxed bool) (string, error) {
+// A workspace that is a copy is set up: the user's own directory has been.
+func (d *Driver) handTools(id thole.ExecutorID, from thole.Source, p toolchain.Plan, boxed bool) (string, error) {
 	files, err := d.layTools(id, p, boxed)
 	if err != nil {
 		return "", err
@@ -85,7 +86,8 @@ func (d *Driver) handTools(id thole.ExecutorID, p toolchain.Plan, boxed bool) (s
 		env = map[string]string{}
 	}
 	maps.Copy(env, files)
-	text, err := json.Marshal(wire.Tools{Env: env, Seeds: p.Seeds})
+	setup := wire.Setup{Timeout: d.cfg.SetupTimeout, Auto: slices.Contains([]thole.SourceKind{thole.SourceBranch, thole.SourceUpload, thole.SourceTemplate}, from.Kind)}
+	text, err := json.Marshal(wire.Tools{Env: env, Seeds: p.Seeds, Setup: setup})
 	return wire.ToolsVariable + "=" + string(text), err
 }
 

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/toolchain"
@@ -136,10 +138,42 @@ func TestProjectsOfTheUser(t *testing.T) {
 			if at, err := exec.LookPath(c.program); err != nil || exec.Command(at, "--version").Run() != nil && c.program != "go" {
 				continue // of another user's home, or not installed
 			}
-			t.Log(c.program)
 			if got := b.attack(info, c.command); !strings.Contains(got, c.want) {
 				t.Errorf("%s: %s", c.program, got)
 			}
+		}
+	})
+}
+
+// A repository's setup runs where its agent does, with what that has and no more, before
+// it and once, also when the executor starts again.
+func TestSetupRunsInTheBox(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		b := setup(t, lab.Bwrap(t))
+		secret := filepath.Join(lab.Open(t), "secret")
+		if err := os.WriteFile(secret, []byte("of the host"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		b.id = thole.NewID[thole.ExecutorID](time.Now())
+		if err := b.driver.Create(t.Context(), executor.Spec{ID: b.id, Thread: "thread", Scope: executor.ScopeThread, Files: thole.Source{Kind: thole.SourceBranch}}); err != nil {
+			t.Fatal(err)
+		}
+		files := filepath.Join(b.root, string(b.id), "workspace")
+		if err := os.Mkdir(filepath.Join(files, ".thole"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		script := "echo $(pwd) $(id -u) >> made; cat " + secret + " >> made 2>/dev/null; touch ~/tool /usr/planted; (echo x > /run/thole/tools/gitconfig) 2>/dev/null && echo wrote >> made; true\n"
+		if err := os.WriteFile(filepath.Join(files, ".thole", "setup"), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.attack(b.start(), "cat made; ls ~/tool"); !strings.HasSuffix(got, "/workspace 1000\n/home/agent/tool\n") {
+			t.Errorf("in the box: %q", got)
+		}
+		if err := b.driver.Stop(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.attack(b.start(), "cat made"); got != "/workspace 1000\n" {
+			t.Errorf("after a restart: %q", got)
 		}
 	})
 }
