@@ -9,7 +9,7 @@ import (
 )
 
 // systemDirs are the part of a machine that programs need to run.
-var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
+var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"}
 
 // System shows the system's programs and libraries, read-only.
 func (b *Box) System() *Box {
@@ -23,10 +23,13 @@ func (b *Box) System() *Box {
 	return b
 }
 
-// InSystem reports whether System shows a path.
+// InSystem reports whether a path is in one of the directories that System shows.
 func InSystem(path string) bool {
 	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
+
+// IsSystem reports whether a path is such a directory, or in one.
+func IsSystem(path string) bool { return slices.Contains(systemDirs, path) || InSystem(path) }
 
 // RefusesNested reports whether bubblewrap can refuse namespaces inside a box. What is
 // older leaves that to the system call filter.

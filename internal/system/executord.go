@@ -43,6 +43,8 @@ type ExecutordConfig struct {
 	Providers config.Providers
 	// Box is how to make the agent's box; without one agents run next to executord.
 	Box *wire.Box
+	// Tools are what of the user's shell agents have.
+	Tools wire.Tools
 	// Gateway is the socket of the model gateway, "" for none.
 	Gateway string
 	// Groups are directories of control groups for agents that have no box.
@@ -93,7 +95,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Proxy: proxy, Network: meter, Gateway: cfg.Gateway,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Tools: cfg.Tools, Proxy: proxy, Network: meter, Gateway: cfg.Gateway,
 		Rest: debug.FreeOSMemory, // there is one for each thread, and most of them wait
 	})
 	if err != nil {

@@ -150,7 +150,8 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, self, agents, box, log)
+	shell := ownShell(cfg)
+	driver, err := localDriver(cfg, self, agents, box, shell, log)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
-		Calls:  records, Recording: cfg.Gateway.Record, Log: log})
+		Calls:  records, Recording: cfg.Gateway.Record, Shell: shell, Log: log})
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web

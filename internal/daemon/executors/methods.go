@@ -20,6 +20,8 @@ const (
 	// MethodList describes executors; MethodSync saves their files first.
 	MethodList = "thole/executor/list"
 	MethodSync = "thole/executor/sync"
+	// MethodPaths says what of the owner's shell agents have, and what not and why.
+	MethodPaths = "thole/executor/paths"
 	// MethodSweep does at once what is overdue.
 	MethodSweep = "thole/sweep"
 	// MethodExport writes the files a thread's last sync stored into a directory.
@@ -126,6 +128,7 @@ func (t *Service) Methods() map[string]daemon.Method {
 			}
 			return t.sync(ctx, actor, p)
 		},
+		MethodPaths: func(context.Context, thole.Actor, json.RawMessage) (any, error) { return t.cfg.Shell(), nil },
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.cfg.Dispatcher.Sweep(ctx)
 		},

@@ -579,6 +579,10 @@ export type SettingsUpdated = {
   threadSettings: ThreadSettings;
 };
 
+export type SetupResult = {
+  turnId: string | null;
+};
+
 export type ShellCommandParams = {
   threadId: string;
   command: string;
@@ -1022,6 +1026,7 @@ export type ClientRequests = {
   "plugin/list": { params: CwdsParams; result: unknown };
   "thole/thread/attach": { params: AttachParams; result: AttachResult };
   "thole/thread/todos": { params: ThreadParams; result: TodoListResult };
+  "thole/thread/setup": { params: ThreadParams; result: SetupResult };
   "thole/turn/startIfIdle": { params: TurnStartParams; result: TurnResult };
   "thole/queue/promote": { params: QueueParams; result: TurnResult };
   "thole/ask/list": { params: AskListParams; result: AskListResult };
