@@ -50,7 +50,7 @@ func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, ra
 
 func target(t dispatch.ExecutorWorkspace) manager.Target {
 	out := manager.Target{
-		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
+		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Data: t.Data, Lease: t.Turn, Token: t.Token,
 	}
 	if t.Client != nil {
 		out.Side = workspace.Remote(t.Client)

@@ -46,7 +46,7 @@ func (s *System) openFiles(cfg *config.Config, db *store.DB, self string, log *s
 }
 
 // ServeFiles is the process that reads what a stopped executor left.
-func ServeFiles(ctx context.Context, dir string) error { return apart.Serve(ctx, dir) }
+func ServeFiles(ctx context.Context, dir, data string) error { return apart.Serve(ctx, dir, data) }
 
 // manifests is where runtime manifests come from: the file the configuration
 // names, or built in.

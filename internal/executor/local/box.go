@@ -14,12 +14,14 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/workspace"
 )
 
 // The places an agent sees inside its box.
 const (
 	sandboxWorkspace = "/workspace"
 	sandboxHome      = "/home/agent"
+	sandboxData      = sandboxHome + "/" + workspace.AgentData
 	sandboxRun       = "/run/thole"
 	sandboxGateway   = "/run/thole/gateway" // executord alone
 )
@@ -96,6 +98,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		"--bind", from(d.dir(id, "state")), sandboxRun+"/state",
 		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
 		"--bind", from(d.dir(id, "home")), sandboxHome,
+		"--bind", from(d.dir(id, "data")), sandboxData,
 		"--bind", from(d.dir(id, "tmp")), "/tmp",
 		"--bind", from(d.dir(id, "workspace")), sandboxWorkspace)
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
@@ -123,7 +126,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	if err != nil {
 		return "", nil, err
 	}
-	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(spec))
+	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxData, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(spec))
 	name, args := stand(bwrap, box.Command("/", append([]string{sandboxRun + "/thole"}, serve...)...))
 	if uid == 0 {
 		return name, args, nil
@@ -162,16 +165,16 @@ func stand(name string, args []string) (string, []string) {
 
 // open is executord's command line without walls, which puts its agents into groups.
 func (d *Driver) open(id thole.ExecutorID, groups []string) (string, []string) {
-	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
+	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "data"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
 	for _, dir := range groups {
 		args = append(args, "--group", dir)
 	}
 	return d.cfg.Binary, args
 }
 
-func (d *Driver) serve(here, workspace, state, auth, home, tmp, gateway string) []string {
+func (d *Driver) serve(here, files, data, state, auth, home, tmp, gateway string) []string {
 	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here,
-		"--workspace", workspace, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
+		"--workspace", files, "--data", data, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
 	if d.cfg.Note != "" {
 		args = append(args, "--note", d.cfg.Note)
 	}

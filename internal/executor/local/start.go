@@ -39,6 +39,9 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	if err := d.Stop(ctx, id); err != nil {
 		return executor.Info{}, err
 	}
+	if err := d.prepareData(ctx, id, bwrap != ""); err != nil {
+		return executor.Info{}, thole.Errorf(thole.CodeUnavailable, "prepare the conversations of executor %s: %w", id, err)
+	}
 	exited, err := d.spawn(id, bwrap)
 	if err != nil {
 		return executor.Info{}, thole.Errorf(thole.CodeUnavailable, "start executor: %w", err)
