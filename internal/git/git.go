@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	thole "github.com/tholehq/thole"
 )
 
 // Runner runs git.
@@ -143,7 +145,7 @@ func (r *Runner) program() (string, error) {
 	}
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return "", fmt.Errorf("git is not installed: %w", err)
+		return "", thole.Errorf(thole.CodeUnsupported, "git is not installed: %w", err).WithHint("apt-get install git")
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return "", err

@@ -114,8 +114,13 @@ func (d *desk) git(ctx context.Context, in io.Reader, out io.Writer, args ...str
 			"GIT_ALTERNATE_OBJECT_DIRECTORIES": strings.Join(borrowed, ":"),
 			"GIT_AUTHOR_NAME":                  who, "GIT_AUTHOR_EMAIL": who, "GIT_COMMITTER_NAME": who, "GIT_COMMITTER_EMAIL": who,
 		},
-		// Content that LFS keeps elsewhere is carried as it is; see unchanged.
-		Config: map[string]string{"filter.lfs.clean": "", "filter.lfs.smudge": "", "filter.lfs.process": "", "filter.lfs.required": "false", "advice.addEmbeddedRepo": "false"},
+		Config: map[string]string{"advice.addEmbeddedRepo": "false"},
+	}
+	for _, name := range d.at.filters { // content is carried as it is; see unchanged
+		for _, kind := range []string{"clean", "smudge", "process"} {
+			c.Config["filter."+name+"."+kind] = ""
+		}
+		c.Config["filter."+name+".required"] = "false"
 	}
 	if out != nil {
 		c.Limit = 0
@@ -192,7 +197,7 @@ func (d *desk) keep(ctx context.Context, rec *record, commit string) (string, er
 	if err := os.MkdirAll(filepath.Join(to, "objects", "info"), 0o755); err != nil {
 		return "", err
 	}
-	if err := atomicfile.Write(filepath.Join(to, "objects", "info", "alternates"), alternates(d.at.objects), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(to, "objects", "info", "alternates"), alternates(rec.Source.Objects), 0o644); err != nil {
 		return "", err
 	}
 	if len(rec.Shallow) > 0 {

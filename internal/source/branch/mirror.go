@@ -68,7 +68,7 @@ func (b *Branches) resolveCopy(ctx context.Context, rec *record, r source.Reques
 	if err := b.notOurs(at); err != nil {
 		return err
 	}
-	if err := b.look(ctx, at, rec, r.Ref); err != nil {
+	if err := b.look(ctx, &at, rec, r.Ref); err != nil {
 		return err
 	}
 	if rec.Source.Repo = r.Repo; r.Dir != "" && !b.has(ctx, at, rec.Source.Commit, r.Dir) {
