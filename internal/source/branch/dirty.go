@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -70,12 +69,9 @@ func (d *desk) prepare() error {
 	if err := os.Mkdir(filepath.Join(d.dir, "objects"), 0o700); err != nil {
 		return err
 	}
-	in, err := os.OpenFile(filepath.Join(d.at.gitDir, "index"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	in, err := plain(filepath.Join(d.at.gitDir, "index"))
 	if err == nil {
 		defer in.Close()
-		if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
-			return errors.Join(err, errors.New("its index is not a regular file"))
-		}
 		out, err := os.OpenFile(filepath.Join(d.dir, "index"), os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err

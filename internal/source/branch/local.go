@@ -127,6 +127,9 @@ func (b *Branches) look(ctx context.Context, at *repository, rec *record, ref st
 	rec.User, rec.Email = settings["user.name"], settings["user.email"]
 	rec.Origin = cleanURL(settings["remote.origin.url"])
 	if settings["core.sparsecheckout"] == "true" {
+		if st, err := os.Lstat(filepath.Join(at.gitDir, "info")); err == nil && !st.IsDir() {
+			return unusable(*at, errors.New("its directory info is none"))
+		}
 		patterns, err := small(filepath.Join(at.gitDir, "info", "sparse-checkout"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return unusable(*at, err)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // repository is one of this machine, found without git.
@@ -243,22 +244,29 @@ func resolve(base, path string) string {
 // maxSmall bounds the files that say where a repository is.
 const maxSmall = 64 << 10
 
-// small reads a small regular file, without its last line's end. It waits for no pipe.
+// small reads a small regular file, without its last line's end.
 func small(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := plain(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return "", err
+	text, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
+	if len(text) > maxSmall {
+		return "", fmt.Errorf("%s is too long", path)
 	}
-	if !st.Mode().IsRegular() || st.Size() > maxSmall {
-		return "", fmt.Errorf("%s is not a small regular file", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSmall))
 	return strings.TrimRight(string(text), "\r\n"), err
+}
+
+// plain opens a regular file: no pipe, for which one would wait, and no link, which may
+// lead to a file that agents must not read.
+func plain(path string) (*os.File, error) {
+	dir, err := beneath.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Open(filepath.Base(path))
 }
 
 // owner is who owns a path, 0 unless we are root and could be that user.

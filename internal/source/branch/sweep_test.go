@@ -73,6 +73,28 @@ func TestWhatNoThreadNeedsIsLetGo(t *testing.T) {
 	}
 }
 
+// A mirror that is fetched often keeps few packs, all objects, and nothing that broke off.
+func TestMirrorsStaySmall(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	var last thole.Source
+	for i := range 22 {
+		write(t, filepath.Join(repo, "README.md"), strings.Repeat("x", i), 0o644)
+		host(t, repo, "commit", "-qam", "more")
+		_, last = r.must(source.Request{Repo: "file://" + repo})
+		r.alive = append(r.alive, last)
+	}
+	write(t, filepath.Join(last.Objects[0], "pack/tmp_pack_x"), "half", 0o644)
+	r.sweep()
+	packs, _ := filepath.Glob(filepath.Join(last.Objects[0], "pack/*"))
+	if len(packs) > 4 {
+		t.Errorf("packs %v", packs)
+	}
+	clean(r, source.Request{Repo: "file://" + repo}, repo)
+	if got := line(host(t, filepath.Dir(last.Objects[0]), "rev-list", "--all", "--count")); got != "24" {
+		t.Errorf("%s commits", got)
+	}
+}
+
 // What cannot be let go of now is not forgotten.
 func TestAFailedSweepIsRepeated(t *testing.T) {
 	r, repo := newRig(t), newRepo(t)
