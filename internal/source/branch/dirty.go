@@ -204,7 +204,7 @@ func (d *desk) keep(ctx context.Context, rec *record, commit string) (string, er
 	if err := d.b.unpack(ctx, to, pack); err != nil {
 		return "", err
 	}
-	if _, err := own.Own(ctx, to, "update-ref", pin(rec.Thread), commit); err != nil {
+	if _, err := own.Own(ctx, to, "update-ref", heldRef(rec.Thread), commit); err != nil {
 		return "", err
 	}
 	return to, d.b.cfg.Step("branch.carry")

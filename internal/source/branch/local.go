@@ -36,7 +36,7 @@ func (b *Branches) resolveLocal(ctx context.Context, rec *record, r source.Reque
 			return fmt.Errorf("%s, so it is copied: %w", why, err)
 		}
 	} else {
-		rec.Source.Objects, rec.Pinned, rec.UID = at.objects, at.common, at.uid
+		rec.Source.Objects, rec.GitDir, rec.UID = at.objects, at.common, at.uid
 	}
 	if r.Dir == "" && below != "" && !r.Dirty && !b.has(ctx, at, rec.Source.Commit, below) {
 		below = "" // nobody asked for it by name
@@ -128,7 +128,7 @@ func (b *Branches) look(ctx context.Context, at *repository, rec *record, ref st
 	rec.Origin = cleanURL(settings["remote.origin.url"])
 	if settings["core.sparsecheckout"] == "true" {
 		if st, err := os.Lstat(filepath.Join(at.gitDir, "info")); err == nil && !st.IsDir() {
-			return unusable(*at, errors.New("its directory info is none"))
+			return unusable(*at, errors.New("info is not a directory"))
 		}
 		patterns, err := small(filepath.Join(at.gitDir, "info", "sparse-checkout"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -78,7 +78,7 @@ func find(path string) (r repository, below string, err error) {
 	}
 }
 
-// open reads what is in one directory. A repository that somebody else packed may lead to
+// open reads what is in one directory. A repository that another person packed may lead to
 // another one of the user's, which agents would then see: what leads out of it is followed
 // only where the other end leads back.
 func (r *repository) open(dir string) (bool, error) {

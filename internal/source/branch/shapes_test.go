@@ -136,7 +136,7 @@ func TestAnOddlyNamedRepository(t *testing.T) {
 	}
 }
 
-// A repository may borrow from another one of the user's, and somebody else may have made
+// A repository may borrow from another one of the user's, and another person may have made
 // it so: agents see what the commit needs and no more of that one.
 func TestWhatARepositoryBorrowsIsCopied(t *testing.T) {
 	r, secret := newRig(t), newRepo(t)
