@@ -101,7 +101,7 @@ func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string
 		"--bind", from(d.dir(id, "home")), sandboxHome,
 		"--bind", from(d.dir(id, "data")), sandboxData,
 		"--bind", from(d.dir(id, "tmp")), "/tmp")
-	d.showFiles(box, id, place, spec.Files.Objects, from, lent)
+	d.showFiles(box, id, place, objects(spec.Files), from, lent)
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
@@ -113,7 +113,7 @@ func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
-	within := inner(tools, spec.Files.Objects, ca, refuses)
+	within := inner(tools, objects(spec.Files), ca, refuses)
 	within.Egress, within.Doors, within.Place, within.Hooks = d.cfg.Egress, doors, place, hooksOf(place)
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
@@ -153,6 +153,9 @@ func inner(tools Tools, objects []string, ca string, refuses bool) wire.Box {
 	}
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
+	}
+	for _, p := range objects {
+		box.Add("--ro-bind", p, p)
 	}
 	if ca != "" {
 		box.Add("--ro-bind", ca, ca)

@@ -30,6 +30,9 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 			return executor.Info{}, err
 		}
 	}
+	if err := d.checkObjects(id, bwrap != ""); err != nil {
+		return executor.Info{}, err
+	}
 	info, err := d.Inspect(ctx, id)
 	switch {
 	case err == nil && info.State == executor.Running:
