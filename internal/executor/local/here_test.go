@@ -114,6 +114,11 @@ func (b *bench) project(top string) string {
 	b.git(dir, "add", ".gitignore")
 	b.git(dir, "commit", "-q", "-m", "two")
 	b.git(dir, "worktree", "add", "-q", filepath.Join(top, "linked"))
+	b.git(dir, "update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(b.git(lib, "rev-parse", "HEAD"))+",none") // one that is not there
+	b.git(dir, "commit", "-q", "-m", "two")
+	if err := os.Mkdir(filepath.Join(dir, "none"), 0o755); err != nil {
+		b.Fatal(err)
+	}
 	b.git(dir, "config", "user.name", "p")
 	b.git(dir, "config", "user.email", "p@p")
 	return dir
@@ -137,6 +142,7 @@ var seizures = map[string]struct{ script, at string }{
 	"submodule exchanged":    {`cp -r .git/modules/sub e; git config -f e/config core.fsmonitor 'MARK'; git config -f e/config --unset core.worktree; cp -r sub s; mv sub t; mv s sub; rm -f sub/.git; echo 'gitdir: ../e' > sub/.git`, ""},
 	"linked work tree":       {`cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; rm -f .git/worktrees/linked/commondir; echo ../../../e > .git/worktrees/linked/commondir`, "../linked"},
 	"linked work tree moved": {`cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; mv .git/worktrees/linked .git/worktrees/l; cp -r .git/worktrees/l .git/worktrees/linked; echo ../../../e > .git/worktrees/linked/commondir`, "../linked"},
+	"submodule made":         {`mkdir none 2>/dev/null; git init -q none; git -C none commit -q --allow-empty -m none; git -C none config core.fsmonitor 'MARK'`, ""},
 	"nested repository":      {`git config -f vendor/dep/.git/config core.fsmonitor 'MARK'`, "vendor/dep"},
 	"nested moved":           {`mv vendor v; cp -r v vendor; git config -f vendor/dep/.git/config core.fsmonitor 'MARK'`, "vendor/dep"},
 }
@@ -261,7 +267,7 @@ func TestAPersonChangesTheRepositoryMeanwhile(t *testing.T) {
 	if got := b.attack(info, "(git config core.fsmonitor x || git config -f .git/modules/more/config core.fsmonitor x || echo x > more/.git) 2>/dev/null || echo guarded"); got != "guarded\n" {
 		t.Errorf("the next turn: %q", got)
 	}
-	if got := b.git(dir, "submodule", "status"); strings.Contains(got, "-") || !strings.Contains(got, "more") {
+	if got := b.git(filepath.Join(dir, "more"), "rev-parse", "--git-dir"); got != dir+"/.git/modules/more\n" {
 		t.Errorf("the person's submodule: %q", got)
 	}
 	if got := b.git(dir, "config", "remote.x.url"); got != "/x\n" {

@@ -111,10 +111,15 @@ func (c *collector) repository(hooks []string) error {
 		return refuse(c.place.Top, "has more than %d submodules", maxNested).WithHint("start the thread on a branch: --repo %s", c.place.Top)
 	}
 	for link := range c.links {
-		if path := filepath.Join(c.place.Top, filepath.FromSlash(link), ".git"); c.root(path) != "" {
-			if err := c.cover(path, true, false); err != nil {
-				return err
-			}
+		path := filepath.Join(c.place.Top, filepath.FromSlash(link))
+		if exists(filepath.Join(path, ".git")) {
+			path = filepath.Join(path, ".git")
+		}
+		if c.root(path) == "" {
+			continue
+		}
+		if err := c.cover(path, true, false); err != nil {
+			return err
 		}
 	}
 	return nil
