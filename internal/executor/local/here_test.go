@@ -13,14 +13,17 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/unguarded"
+	execwire "github.com/tholehq/thole/protocol/exec"
 )
 
 // stranger owns a directory in which root's agents work.
@@ -452,6 +455,55 @@ ls -A`)
 			t.Errorf("stopped executors leave %v", left)
 		}
 	})
+}
+
+// What a person does in the executor begins in the directory too: terminals, commands,
+// programs and files of the exec-server, ports.
+func TestTheToolsOfAPersonHere(t *testing.T) {
+	b, _, dir := workshop(t)
+	info := b.start()
+	c := executorclient.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	command := b.request("", thole.ProfileFull)
+	command.Turn.Input = []thole.Input{{Type: string(thole.TurnCommandShell), Text: "pwd"}}
+	if got := b.take(info, command); got != dir+"\n" {
+		t.Errorf("a command: %q", got)
+	}
+	conn, err := c.Terminal(t.Context(), terminal.DefaultSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "pwd > .git/there; exit\n")
+	poll.Until(t, "the terminal", func() bool {
+		text, _ := os.ReadFile(filepath.Join(dir, ".git", "there"))
+		return string(text) == dir+"\n"
+	})
+	conn.Close()
+	x, err := execclient.Dial(t.Context(), "unix://"+strings.TrimPrefix(info.Endpoint, "unix:"), execclient.Options{Token: info.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	p, err := x.Start(t.Context(), execwire.StartParams{ProcessID: "p1", Argv: []string{"/bin/sh", "-c", "pwd"}, Cwd: execwire.FormatURI(dir), Env: map[string]string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := p.Wait(t.Context()); err != nil || string(res.Stdout) != dir+"\n" {
+		t.Errorf("a program of the exec-server: %+v, %v", res, err)
+	}
+	for path, ok := range map[string]bool{"file": true, ".git/config": unguarded.Build, ".git/hooks/x": unguarded.Build} {
+		if err := x.Call(t.Context(), execwire.MethodWriteFile, execwire.WriteFileParams{Path: execwire.FormatURI(filepath.Join(dir, path)), Data: "eA=="}, nil); (err == nil) != ok {
+			t.Errorf("the exec-server writes %s: %v", path, err)
+		}
+	}
+	req := b.request("sim: run echo here > x; exec python3 -m http.server 8127 --bind 127.0.0.1", thole.ProfileFull)
+	if _, err := c.Run(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the server", func() bool { return visit(t, info, 8127) == "here\n" })
+	if _, err := c.Cancel(t.Context(), wire.CancelRequest{Run: req.Turn.ID, Kill: true}); err != nil {
+		t.Error(err)
+	}
 }
 
 // A linked work tree, whose repository lies elsewhere, works like any other.
