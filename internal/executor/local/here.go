@@ -63,6 +63,16 @@ func CheckHere(dir, home string) (repository.Place, error) {
 	return place, nil
 }
 
+// CheckHere is the function for this driver's home, and without walls for file systems that
+// cannot show files under another owner too.
+func (d *Driver) CheckHere(dir string) (repository.Place, error) {
+	place, err := CheckHere(dir, d.cfg.Home)
+	if d.cfg.Bwrap == "" && d.cfg.Box == nil && thole.CodeOf(err) == thole.CodeUnsupported {
+		err = nil // root works there itself
+	}
+	return place, err
+}
+
 func checkHere(dir, home string) error {
 	no := func(hint, format string, args ...any) error {
 		return thole.Errorf(thole.CodeForbidden, "agents cannot work in %s: it "+format, append([]any{dir}, args...)...).WithHint("%s", hint)
@@ -165,7 +175,7 @@ func replaced(dir string) error {
 
 // ground is where the agents of an executor work that has a directory of the user: nil for
 // one that has none. It is looked at before each start.
-func (d *Driver) ground(l label, boxed bool) (*repository.Place, error) {
+func (d *Driver) ground(l label) (*repository.Place, error) {
 	if !l.Spec.Files.InPlace() {
 		return nil, nil
 	}
@@ -177,12 +187,9 @@ func (d *Driver) ground(l label, boxed bool) (*repository.Place, error) {
 	if l.At.Ino != 0 && l.At.Ino != now.Ino {
 		return nil, replaced(dir)
 	}
-	place, err := CheckHere(dir, d.cfg.Home)
+	place, err := d.CheckHere(dir)
 	if err == nil && place.Dir != dir {
 		err = replaced(dir) // by a link
-	}
-	if !boxed && thole.CodeOf(err) == thole.CodeUnsupported {
-		err = nil // root itself
 	}
 	if err != nil {
 		return nil, err
