@@ -3,7 +3,7 @@
 // write, or that a user only has, git runs in a throwaway box without a network (Run).
 // Over a repository that only the server writes it runs on the host (Own), and only
 // there it reaches another machine (Remote). Whichever it is, git gets an environment
-// and a configuration of ours. The package knows no thread and decides about no path:
+// and a configuration of this package. It knows no thread and decides about no path:
 // callers say what a box shows.
 package git
 
@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	thole "github.com/tholehq/thole"
 )
 
 // Runner runs git.
@@ -143,7 +145,7 @@ func (r *Runner) program() (string, error) {
 	}
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return "", fmt.Errorf("git is not installed: %w", err)
+		return "", thole.Errorf(thole.CodeUnsupported, "git is not installed: %w", err).WithHint("apt-get install git")
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return "", err
