@@ -22,7 +22,7 @@ import (
 )
 
 // Agents of a thread whose source is here work in the user's own directory. It is shown
-// under its own path, belongs to its owner whoever the agent is, and is neither made nor
+// under its own path, belongs to its owner whichever user the agent is, and is neither made nor
 // removed by us.
 
 // In these nobody works; what is of the system is in the first, what many share is the
@@ -133,7 +133,7 @@ func keyPlace(dir string) (string, bool) {
 	return "", false
 }
 
-// homesOf are the home directories of a user, and of ours.
+// homesOf are the home directories of a user, and of the server's own.
 func homesOf(uid int) (homes []string) {
 	add := func(dir string, err error) {
 		if real, bad := filepath.EvalSymlinks(dir); err == nil && dir != "" && bad == nil && real != "/" {

@@ -44,7 +44,7 @@ func (p Place) Outside() (out []string) {
 }
 
 // Locate finds the repository of a directory, as git would. allowed says why a directory
-// cannot be shown to agents: a work tree like that is none, and a git directory like that
+// cannot be shown to agents: such a work tree does not count, and a git directory like that
 // is refused.
 func Locate(dir string, allowed func(string) error) (Place, error) {
 	p := Place{Dir: dir}

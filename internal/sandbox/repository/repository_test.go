@@ -187,7 +187,7 @@ func TestGuard(t *testing.T) {
 	if exists(r.path("main/.git/config.worktree")) {
 		t.Error("what a killed process left stays")
 	}
-	// What somebody has put there meanwhile stays.
+	// What a user has put there meanwhile stays.
 	p, err := Locate(r.path("main"), anywhere)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // No mount keeps an agent from two things that make git run what it wants: a file that
 // leads a git directory to another one's configuration, which breaks git for its owner
 // wherever an empty one stands in its place, and a further repository that is put into the
-// index, into which git goes by itself. They are seen when they happen; whoever watches
+// index, into which git goes by itself. They are seen when they happen; the sentinel
 // ends the box, and then disarms them.
 
 // Traps are what was set since the guards were made.
