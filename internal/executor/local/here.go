@@ -165,7 +165,7 @@ func identify(dir string) (identity, error) {
 		return identity{}, thole.Errorf(thole.CodeUnavailable, "look at the directory that this thread works in: %w", err)
 	}
 	st := fi.Sys().(*syscall.Stat_t)
-	return identity{Dev: uint64(st.Dev), Ino: st.Ino}, nil
+	return identity{Dev: uint64(st.Dev), Ino: st.Ino}, nil //nolint:unconvert // it is narrower on other systems
 }
 
 func replaced(dir string) error {

@@ -221,7 +221,7 @@ func (c *collector) cover(path string, dir, strict bool) error {
 	case err != nil && strict:
 		return err
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // as a repository that an agent makes
 	case fi.Mode()&fs.ModeSymlink != 0 || !fi.IsDir() && !fi.Mode().IsRegular():
 		if !strict {
 			return nil

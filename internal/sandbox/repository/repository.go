@@ -53,7 +53,7 @@ func Locate(dir string, allowed func(string) error) (Place, error) {
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		if at != dir && allowed(at) != nil {
-			return p, nil
+			return p, nil //nolint:nilerr // without a repository
 		}
 		fi, err := os.Lstat(filepath.Join(at, ".git"))
 		switch {

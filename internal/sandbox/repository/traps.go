@@ -1,15 +1,12 @@
 package repository
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // No mount keeps an agent from two things that make git run what it wants: a file that
@@ -63,16 +60,11 @@ func (t Trap) Disarm() error {
 	if !exists(git) || harmless(t.Path) {
 		return nil
 	}
-	for n := 0; ; n++ {
-		to := filepath.Join(t.Path, disarmed)
-		if n > 0 {
-			to = fmt.Sprintf("%s-%d", to, n)
-		}
-		err := unix.Renameat2(unix.AT_FDCWD, git, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-		if !errors.Is(err, unix.EEXIST) {
-			return err
-		}
+	to := filepath.Join(t.Path, disarmed)
+	for n := 2; exists(to); n++ {
+		to = filepath.Join(t.Path, fmt.Sprintf("%s-%d", disarmed, n))
 	}
+	return os.Rename(git, to)
 }
 
 // known are keys of a configuration that name no program and lead nowhere.
