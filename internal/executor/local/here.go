@@ -51,8 +51,14 @@ func CheckHere(dir, home string) (repository.Place, error) {
 		return repository.Place{}, err
 	}
 	place, err := repository.Locate(real, func(path string) error { return checkHere(path, home) })
-	if err != nil || os.Geteuid() != 0 {
+	if err != nil {
 		return place, err
+	}
+	if fi, err := os.Stat(real); err == nil {
+		place.Home = homeOf(int(fi.Sys().(*syscall.Stat_t).Uid))
+	}
+	if os.Geteuid() != 0 {
+		return place, nil
 	}
 	for _, path := range append(place.Outside(), place.Dir) {
 		if err := sandbox.CheckLend(path); err != nil {
@@ -135,18 +141,30 @@ func keyPlace(dir string) (string, bool) {
 
 // homesOf are the home directories of a user, and of the server's own.
 func homesOf(uid int) (homes []string) {
-	add := func(dir string, err error) {
-		if real, bad := filepath.EvalSymlinks(dir); err == nil && dir != "" && bad == nil && real != "/" {
+	add := func(dir string) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" {
 			homes = append(homes, real)
 		}
 	}
-	add(os.UserHomeDir())
 	for _, id := range slices.Compact([]int{os.Geteuid(), uid}) {
-		if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
-			add(u.HomeDir, nil)
+		add(homeOf(id))
+		if u, err := user.LookupId(strconv.Itoa(id)); err == nil { // which the environment may not say
+			add(u.HomeDir)
 		}
 	}
 	return homes
+}
+
+// homeOf is the home directory of a user, "" where it is not known.
+func homeOf(uid int) string {
+	if uid == os.Geteuid() {
+		dir, _ := os.UserHomeDir()
+		return dir
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.HomeDir
+	}
+	return ""
 }
 
 // identity says which directory it was. Devices have other numbers after a restart of the
@@ -253,12 +271,5 @@ func hooksOf(place *repository.Place) (hooks []string) {
 	if place == nil || unguarded.Build {
 		return nil
 	}
-	fi, err := os.Stat(place.Dir)
-	if err != nil {
-		return nil
-	}
-	for _, home := range homesOf(int(fi.Sys().(*syscall.Stat_t).Uid)) {
-		hooks = append(hooks, repository.HooksOfUser(home)...)
-	}
-	return hooks
+	return repository.HooksOfUser(place.Home)
 }

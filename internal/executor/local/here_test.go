@@ -536,6 +536,28 @@ cat .git`)
 	})
 }
 
+// A clone that shares the objects of another repository sees them, and nothing else of it.
+func TestHereInAClone(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		b, top, _ := workshop(t)
+		clone := filepath.Join(top, "clone")
+		b.git(top, "clone", "-q", "--shared", filepath.Join(top, "lib"), clone)
+		place, err := b.driver.CheckHere(clone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.driver.Create(t.Context(), executor.Spec{ID: b.id, Thread: "thread", Scope: executor.ScopeThread, Files: thole.Source{Kind: thole.SourceHere, Dir: clone, Objects: place.Objects}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.attack(b.start(), "git log --format=%s; git status --short; ls -A ../lib ../lib/.git; (echo x > ../lib/.git/objects/x) 2>/dev/null || echo read-only"); got != "one\n../lib:\n.git\n\n../lib/.git:\nobjects\nread-only\n" {
+			t.Errorf("inside: %q", got)
+		}
+	})
+}
+
 // Two threads work side by side in one directory, and the end of one takes no guard from
 // the other.
 func TestTwoThreadsHere(t *testing.T) {

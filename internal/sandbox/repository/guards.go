@@ -94,7 +94,7 @@ func (c *collector) repository(hooks []string) error {
 			return err
 		}
 		for _, name := range []string{"config", "config.worktree"} {
-			for _, file := range included(filepath.Join(git, name), &hooks) {
+			for _, file := range included(filepath.Join(git, name), c.place.Home, &hooks) {
 				if err := c.named(file, false); err != nil {
 					return err
 				}
@@ -102,7 +102,7 @@ func (c *collector) repository(hooks []string) error {
 		}
 	}
 	for _, dir := range hooks {
-		if err := c.named(expand(dir, c.place.Top), true); err != nil {
+		if err := c.named(expand(dir, c.place.Top, c.place.Home), true); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,8 @@ type Place struct {
 	Common string `json:"common,omitempty"`
 	// Objects are directories of objects elsewhere that Common refers to.
 	Objects []string `json:"objects,omitempty"`
+	// Home is what ~ means in a configuration of the owner's.
+	Home string `json:"home,omitempty"`
 }
 
 // Outside are the git directories that do not lie in Dir, parents first.

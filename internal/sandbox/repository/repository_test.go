@@ -70,6 +70,7 @@ func (r *rig) covered(dir string, hooks ...string) []string {
 	if err != nil {
 		r.Fatal(err)
 	}
+	p.Home = r.top
 	g, err := p.Guard(hooks)
 	if err != nil {
 		r.Fatal(err)
@@ -174,6 +175,10 @@ func TestGuard(t *testing.T) {
 	})
 	if got := r.git("main", "status", "--short"); got != "?? .further\n?? .husky/\n?? .shared\n" {
 		t.Errorf("git status afterwards: %q", got)
+	}
+	r.git("main", "config", "core.hooksPath", "~/main/of-home")
+	if got := r.covered("main"); !slices.Contains(got, "main/of-home") {
+		t.Errorf("hooks in the home: %v", got)
 	}
 	if got := r.covered("main/.husky"); !slices.Contains(got, "main/.husky/.git") || !slices.Contains(got, "main/.husky/HEAD") || !slices.Contains(got, "main/.git/config") {
 		t.Errorf("below the top: %v", got)
