@@ -35,7 +35,7 @@ type Mount struct {
 // agent makes: git runs what its configuration says for whom works in it.
 const (
 	maxDepth   = 8
-	maxEntries = 100_000
+	maxEntries = 50_000
 	maxNested  = 200
 )
 
