@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -38,6 +39,8 @@ type Runner struct {
 	Self string
 	// Program is git, default the one on PATH.
 	Program string
+
+	refuses sync.Map // of bubblewrap's path: whether it can refuse namespaces
 }
 
 // Cmd is one run of git.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
@@ -21,7 +22,7 @@ func (b *Branches) resolveLocal(ctx context.Context, rec *record, r source.Reque
 	if err != nil {
 		return err
 	}
-	if err := b.notOurs(at); err != nil {
+	if err := b.allowed(at); err != nil {
 		return err
 	}
 	if at.top == "" && r.Dirty {
@@ -67,14 +68,17 @@ func unshared(at repository) string {
 	return ""
 }
 
-// notOurs refuses repositories in thole's own home: what the server keeps there is not for
-// agents.
-func (b *Branches) notOurs(at repository) error {
+// allowed refuses repositories in thole's own home, as what the server keeps there is not
+// for agents, and paths that cannot be recorded.
+func (b *Branches) allowed(at repository) error {
 	home, err := filepath.EvalSymlinks(b.cfg.Home)
 	if err != nil {
 		return err
 	}
 	for _, p := range at.shown() {
+		if !utf8.ValidString(p) {
+			return thole.Errorf(thole.CodeUnsupported, "repository %q has a path that is not UTF-8", at.name()).WithHint("rename the directory")
+		}
 		if within(p, home) || within(home, p) {
 			return thole.Errorf(thole.CodeForbidden, "repository %s holds thole's own files, or is one of them", at.name()).WithHint("choose another repository, or another --home")
 		}

@@ -65,7 +65,7 @@ func (b *Branches) resolveCopy(ctx context.Context, rec *record, r source.Reques
 	if err != nil {
 		return err
 	}
-	if err := b.notOurs(at); err != nil {
+	if err := b.allowed(at); err != nil {
 		return err
 	}
 	if err := b.look(ctx, &at, rec, r.Ref); err != nil {

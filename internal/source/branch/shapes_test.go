@@ -123,7 +123,7 @@ func TestSubmodulesStayEmpty(t *testing.T) {
 
 func TestAnOddlyNamedRepository(t *testing.T) {
 	r, repo := newRig(t), newRepo(t)
-	odd := filepath.Join(t.TempDir(), "#odd : \"name\"\n\xff\\x")
+	odd := filepath.Join(t.TempDir(), "#odd : \"näme\"\n\\x")
 	host(t, repo, "clone", "-q", repo, odd)
 	dir, s := clean(r, source.Request{Repo: odd}, odd)
 	if got := r.inside(dir, s, "log", "--format=%s"); got != "second\nfirst\n" {
@@ -133,6 +133,12 @@ func TestAnOddlyNamedRepository(t *testing.T) {
 	id, s := r.must(source.Request{Repo: odd, Dirty: true})
 	if got := r.inside(r.lay(id, s), s, "status", "--porcelain"); got != " M README.md\n" {
 		t.Errorf("status: %q", got)
+	}
+	if err := os.Rename(odd, odd+"\xff"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.resolve(newThread(), source.Request{Repo: odd + "\xff"}); thole.CodeOf(err) != thole.CodeUnsupported {
+		t.Errorf("a path that cannot be recorded: %v", err)
 	}
 }
 
