@@ -38,6 +38,7 @@ type boxes struct {
 	by     map[bool]*walled
 	closed bool
 
+	sentinels sync.WaitGroup
 	watcher
 }
 
@@ -105,6 +106,10 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 			return nil, thole.Errorf(thole.CodeUnavailable, "make the agent's box: %w", err)
 		}
 		w = &walled{Box: made, ports: map[uint16]bool{}, guards: guards}
+		if err := b.sentinel(w); err != nil {
+			w.Close()
+			return nil, thole.Errorf(thole.CodeUnavailable, "watch the repository: %w", err).WithHint("sysctl fs.inotify.max_user_instances=1024 allows more of such watches")
+		}
 		b.by[plan] = w
 		go func() { <-made.Done(); guards.Release() }() // however it ends
 	}
@@ -252,6 +257,7 @@ func (b *boxes) close() {
 	for _, w := range by {
 		w.Close()
 	}
+	b.sentinels.Wait()
 }
 
 // all are the boxes there are.

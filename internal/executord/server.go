@@ -153,6 +153,9 @@ func (s *Server) environ() map[string]string {
 	return s.boxes.environ(s.cfg.Dirs.with(s.cfg.Tools.Env))
 }
 
+// Guarded are the paths of a person's repositories that boxes show read-only.
+func (s *Server) Guarded() []string { return s.boxes.guarded() }
+
 // Environ is what programs of this executor find.
 func (s *Server) Environ() (env []string) {
 	for k, v := range s.environ() {

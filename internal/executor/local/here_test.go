@@ -13,10 +13,17 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/execclient"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/terminal"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/unguarded"
+	execwire "github.com/tholehq/thole/protocol/exec"
 )
 
 // stranger owns a directory in which root's agents work.
@@ -110,6 +117,11 @@ func (b *bench) project(top string) string {
 	b.git(dir, "add", ".gitignore")
 	b.git(dir, "commit", "-q", "-m", "two")
 	b.git(dir, "worktree", "add", "-q", filepath.Join(top, "linked"))
+	b.git(dir, "update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(b.git(lib, "rev-parse", "HEAD"))+",none") // one that is not there
+	b.git(dir, "commit", "-q", "-m", "two")
+	if err := os.Mkdir(filepath.Join(dir, "none"), 0o755); err != nil {
+		b.Fatal(err)
+	}
 	b.git(dir, "config", "user.name", "p")
 	b.git(dir, "config", "user.email", "p@p")
 	return dir
@@ -133,6 +145,7 @@ var seizures = map[string]struct{ script, at string }{
 	"submodule exchanged":    {`cp -r .git/modules/sub e; git config -f e/config core.fsmonitor 'MARK'; git config -f e/config --unset core.worktree; cp -r sub s; mv sub t; mv s sub; rm -f sub/.git; echo 'gitdir: ../e' > sub/.git`, ""},
 	"linked work tree":       {`cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; rm -f .git/worktrees/linked/commondir; echo ../../../e > .git/worktrees/linked/commondir`, "../linked"},
 	"linked work tree moved": {`cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; mv .git/worktrees/linked .git/worktrees/l; cp -r .git/worktrees/l .git/worktrees/linked; echo ../../../e > .git/worktrees/linked/commondir`, "../linked"},
+	"submodule made":         {`mkdir none 2>/dev/null; git init -q none; git -C none commit -q --allow-empty -m none; git -C none config core.fsmonitor 'MARK'`, ""},
 	"nested repository":      {`git config -f vendor/dep/.git/config core.fsmonitor 'MARK'`, "vendor/dep"},
 	"nested moved":           {`mv vendor v; cp -r v vendor; git config -f vendor/dep/.git/config core.fsmonitor 'MARK'`, "vendor/dep"},
 }
@@ -162,7 +175,7 @@ func TestAnAgentHereCannotSeizeTheRepository(t *testing.T) {
 		if unguarded.Build {
 			return
 		}
-		if marks := seize(t, together, "", "../linked", "vendor/dep", "sub"); len(marks) > 0 {
+		if marks := seize(t, together+":", "", "../linked", "vendor/dep", "sub"); len(marks) > 0 {
 			t.Errorf("git ran for the person: %v", marks)
 		}
 	})
@@ -179,7 +192,7 @@ func seize(t *testing.T, script string, at ...string) (marks []string) {
 		t.Fatal(err)
 	}
 	before := b.guarded(dir)
-	if got := b.attack(b.start(), fmt.Sprintf(script, mark)+"echo tried"); !strings.HasSuffix(got, "tried\n") {
+	if got := b.attack(b.start(), fmt.Sprintf(script, mark)+"; echo tried"); !strings.HasSuffix(got, "tried\n") {
 		t.Fatalf("nothing was tried: %q", got)
 	}
 	if after := b.guarded(dir); after != before && !unguarded.Build {
@@ -197,6 +210,96 @@ func seize(t *testing.T, script string, at ...string) (marks []string) {
 		marks = append(marks, e.Name())
 	}
 	return marks
+}
+
+// snares are what no mount prevents: an agent that does that is ended, and git runs nothing.
+var snares = map[string]string{
+	"another configuration": `cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; echo ../e > .git/commondir`,
+	"a further repository":  `git init -q e; git -C e -c user.name=a -c user.email=a@a commit -q --allow-empty -m e; git -C e config core.fsmonitor 'MARK'; git add e`,
+	"one by its number":     `git init -q e; git -C e -c user.name=a -c user.email=a@a commit -q --allow-empty -m e; git -C e config core.fsmonitor 'MARK'; git update-index --index-version 4; git update-index --split-index; git update-index --add --cacheinfo 160000,$(git -C e rev-parse HEAD),e`,
+	"a hook of one":         `git init -q e; git -C e -c user.name=a -c user.email=a@a commit -q --allow-empty -m e; printf '#!/bin/sh\nMARK\n' > e/.git/hooks/post-index-change; chmod +x e/.git/hooks/post-index-change; touch e/new; git -C e add new; git add e`,
+}
+
+func TestAnAgentHereThatSetsATrapIsEnded(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		for name, script := range snares {
+			t.Run(name, func(t *testing.T) {
+				b, top, dir := workshop(t)
+				mark := filepath.Join(top, "mark")
+				script = strings.ReplaceAll(script, "MARK", "touch "+mark+"; false")
+				wait := "; sleep 60" // for its end
+				if unguarded.Build {
+					wait = ""
+				}
+				message := b.doomed(b.start(), script+wait)
+				b.git(dir, "status")
+				b.git(dir, "status") // refreshes what the first one read
+				if _, err := os.Lstat(mark); (err == nil) != unguarded.Build {
+					t.Errorf("git ran for the person: %v", err == nil)
+				}
+				if !unguarded.Build && !strings.Contains(message, "the agent was ended") {
+					t.Errorf("the turn ended with %q", message)
+				}
+			})
+		}
+	})
+}
+
+// A person who adds a repository, or changes the configuration, while an agent works ends
+// the agent, whose next turn finds all of it guarded, and keeps what was done.
+func TestAPersonChangesTheRepositoryMeanwhile(t *testing.T) {
+	if unguarded.Build {
+		t.Skip("there is no guard to lose")
+	}
+	b, top, dir := workshop(t)
+	info := b.start()
+	for what, do := range map[string]func(){
+		"configuration": func() { b.git(dir, "config", "remote.x.url", "/x") },
+		"submodule":     func() { b.git(dir, "submodule", "--quiet", "add", filepath.Join(top, "lib"), "more") },
+	} {
+		begun := filepath.Join(dir, "begun")
+		ended := make(chan string, 1)
+		go func() { ended <- b.doomed(info, "touch begun; sleep 60") }()
+		poll.Until(t, "the agent works", func() bool { _, err := os.Lstat(begun); return err == nil })
+		do()
+		if got := <-ended; !strings.Contains(got, "the agent was ended") {
+			t.Errorf("%s: the turn ended with %q", what, got)
+		}
+		_ = os.Remove(begun)
+	}
+	if got := b.attack(info, "(git config core.fsmonitor x || git config -f .git/modules/more/config core.fsmonitor x || echo x > more/.git) 2>/dev/null || echo guarded"); got != "guarded\n" {
+		t.Errorf("the next turn: %q", got)
+	}
+	if got := b.git(filepath.Join(dir, "more"), "rev-parse", "--git-dir"); got != dir+"/.git/modules/more\n" {
+		t.Errorf("the person's submodule: %q", got)
+	}
+	if got := b.git(dir, "config", "remote.x.url"); got != "/x\n" {
+		t.Errorf("the person's configuration: %q", got)
+	}
+}
+
+// doomed takes a command to the end of its turn and returns why that failed, if it did.
+func (b *bench) doomed(info executor.Info, script string) (message string) {
+	b.Helper()
+	c := executorclient.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	req := b.request("sim: run "+script, thole.ProfileFull)
+	if _, err := c.Run(b.Context(), req); err != nil {
+		b.Error(err)
+		return ""
+	}
+	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
+		for _, ev := range batch {
+			if e := ev.Event; e.Kind == event.TurnEnded && e.Error != nil {
+				message = e.Error.Message
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Error(err)
+	}
+	return message
 }
 
 // refile lets the executor begin again with another directory.
@@ -219,7 +322,7 @@ func (b *bench) guarded(dir string) string {
 		_ = filepath.WalkDir(filepath.Join(dir, at), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.Type()&fs.ModeType&^fs.ModeDir != 0 {
 				fmt.Fprintf(&out, "%s missing or of another type\n", path)
-				return nil
+				return nil //nolint:nilerr // which is what is to be known
 			}
 			if fi, err := e.Info(); err != nil || fi.Mode()&fs.ModeSticky != 0 {
 				return err // made for the box
@@ -321,7 +424,7 @@ func TestHereBelowTheTopAndWithoutARepository(t *testing.T) {
 		b.git(dir, "add", "pkg")
 		b.git(dir, "commit", "-q", "-m", "pkg")
 		b.give(top)
-		traps := `(git init -q . ; mkdir .git; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; printf '[core]\nbare = false\nworktree = .\nfsmonitor = "touch ` + top + `/marks; false"\n' > config) >/dev/null 2>&1`
+		traps := `(git init -q . && git config core.fsmonitor 'touch ` + top + `/marks; false'; mkdir .git; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; printf '[core]\nbare = false\nworktree = .\nfsmonitor = "touch ` + top + `/marks; false"\n' > config) >/dev/null 2>&1`
 		b.refile(filepath.Join(dir, "pkg"))
 		got := b.attack(b.start(), `pwd
 cat ../file
@@ -354,6 +457,55 @@ ls -A`)
 	})
 }
 
+// What a person does in the executor begins in the directory too: terminals, commands,
+// programs and files of the exec-server, ports.
+func TestTheToolsOfAPersonHere(t *testing.T) {
+	b, _, dir := workshop(t)
+	info := b.start()
+	c := executorclient.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	command := b.request("", thole.ProfileFull)
+	command.Turn.Input = []thole.Input{{Type: string(thole.TurnCommandShell), Text: "pwd"}}
+	if got := b.take(info, command); got != dir+"\n" {
+		t.Errorf("a command: %q", got)
+	}
+	conn, err := c.Terminal(t.Context(), terminal.DefaultSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "pwd > .git/there; exit\n")
+	poll.Until(t, "the terminal", func() bool {
+		text, _ := os.ReadFile(filepath.Join(dir, ".git", "there"))
+		return string(text) == dir+"\n"
+	})
+	conn.Close()
+	x, err := execclient.Dial(t.Context(), "unix://"+strings.TrimPrefix(info.Endpoint, "unix:"), execclient.Options{Token: info.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	p, err := x.Start(t.Context(), execwire.StartParams{ProcessID: "p1", Argv: []string{"/bin/sh", "-c", "pwd"}, Cwd: execwire.FormatURI(dir), Env: map[string]string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := p.Wait(t.Context()); err != nil || string(res.Stdout) != dir+"\n" {
+		t.Errorf("a program of the exec-server: %+v, %v", res, err)
+	}
+	for path, ok := range map[string]bool{"file": true, ".git/config": unguarded.Build, ".git/hooks/x": unguarded.Build} {
+		if err := x.Call(t.Context(), execwire.MethodWriteFile, execwire.WriteFileParams{Path: execwire.FormatURI(filepath.Join(dir, path)), Data: "eA=="}, nil); (err == nil) != ok {
+			t.Errorf("the exec-server writes %s: %v", path, err)
+		}
+	}
+	req := b.request("sim: run echo here > x; exec python3 -m http.server 8127 --bind 127.0.0.1", thole.ProfileFull)
+	if _, err := c.Run(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the server", func() bool { return visit(t, info, 8127) == "here\n" })
+	if _, err := c.Cancel(t.Context(), wire.CancelRequest{Run: req.Turn.ID, Kill: true}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A linked work tree, whose repository lies elsewhere, works like any other.
 func TestHereInALinkedWorkTree(t *testing.T) {
 	if unguarded.Build {
@@ -380,6 +532,28 @@ cat .git`)
 		}
 		if after := b.guarded(dir); after != before {
 			t.Errorf("the agent changed\n%s\nto\n%s", before, after)
+		}
+	})
+}
+
+// A clone that shares the objects of another repository sees them, and nothing else of it.
+func TestHereInAClone(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		b, top, _ := workshop(t)
+		clone := filepath.Join(top, "clone")
+		b.git(top, "clone", "-q", "--shared", filepath.Join(top, "lib"), clone)
+		place, err := b.driver.CheckHere(clone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.driver.Create(t.Context(), executor.Spec{ID: b.id, Thread: "thread", Scope: executor.ScopeThread, Files: thole.Source{Kind: thole.SourceHere, Dir: clone, Objects: place.Objects}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.attack(b.start(), "git log --format=%s; git status --short; ls -A ../lib ../lib/.git; (echo x > ../lib/.git/objects/x) 2>/dev/null || echo read-only"); got != "one\n../lib:\n.git\n\n../lib/.git:\nobjects\nread-only\n" {
+			t.Errorf("inside: %q", got)
 		}
 	})
 }
