@@ -181,9 +181,6 @@ func (d *desk) keep(ctx context.Context, rec *record, commit string) (string, er
 	if _, err := d.git(ctx, strings.NewReader(commit+"\n^"+d.base+"\n"), pack, "pack-objects", "--revs", "--stdout", "-q"); err != nil {
 		return "", err
 	}
-	if _, err := pack.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
 	to := d.b.dir(carried, string(rec.Thread)+".git")
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return "", err
@@ -203,7 +200,7 @@ func (d *desk) keep(ctx context.Context, rec *record, commit string) (string, er
 			return "", err
 		}
 	}
-	if _, err := own.RunOwn(ctx, git.Cmd{Dir: to, Args: []string{"index-pack", "--stdin", "--strict"}, Stdin: pack}); err != nil {
+	if err := d.b.unpack(ctx, to, pack); err != nil {
 		return "", err
 	}
 	if _, err := own.Own(ctx, to, "update-ref", pin(rec.Thread), commit); err != nil {

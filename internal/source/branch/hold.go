@@ -92,7 +92,7 @@ func (b *Branches) pin(ctx context.Context, rec *record, args ...string) error {
 		_, err = b.cfg.Git.Own(ctx, rec.Pinned, args...)
 	} else {
 		show := objectsOf(rec)
-		_, err = b.cfg.Git.Run(ctx, git.Cmd{Dir: rec.Pinned, Args: args, Show: show, Write: []string{rec.Pinned}, Env: map[string]string{"GIT_DIR": rec.Pinned}, UID: rec.UID})
+		_, err = b.cfg.Git.Run(ctx, git.Cmd{Dir: rec.Pinned, Args: args, Show: show, Write: []string{rec.Pinned}, Env: map[string]string{"GIT_DIR": rec.Pinned, "GIT_WORK_TREE": rec.Pinned}, UID: rec.UID})
 	}
 	return err
 }

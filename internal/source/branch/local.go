@@ -76,7 +76,8 @@ func within(path, dir string) bool {
 
 // run runs git over a repository of the user, which it sees read-only.
 func (b *Branches) run(ctx context.Context, at repository, c git.Cmd) ([]byte, error) {
-	env := map[string]string{"GIT_DIR": at.gitDir, "GIT_NO_LAZY_FETCH": "1"}
+	// The working tree is the one that was found, not what the configuration says.
+	env := map[string]string{"GIT_DIR": at.gitDir, "GIT_WORK_TREE": at.name(), "GIT_NO_LAZY_FETCH": "1"}
 	for k, v := range c.Env {
 		env[k] = v
 	}
@@ -230,7 +231,13 @@ func closed(dirs []string) (found string) {
 			if err != nil {
 				return nil //nolint:nilerr // it went while we looked
 			}
-			if need := map[bool]fs.FileMode{true: 0o005, false: 0o004}[e.IsDir()]; info.Mode()&need != need && !strings.HasPrefix(e.Name(), "tmp_") && info.Mode()&fs.ModeSymlink == 0 {
+			need, ext := fs.FileMode(0o004), filepath.Ext(path)
+			if e.IsDir() {
+				need = 0o005
+			} else if !info.Mode().IsRegular() || ext != "" && ext != ".pack" && ext != ".idx" || strings.HasPrefix(e.Name(), "tmp_") {
+				return nil
+			}
+			if info.Mode()&need != need {
 				found = path
 				return fs.SkipAll
 			}

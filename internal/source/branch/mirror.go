@@ -1,11 +1,13 @@
 package branch
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -39,7 +41,7 @@ func (b *Branches) resolveURL(ctx context.Context, rec *record, r source.Request
 	}
 	name := mirrorName(r.Repo, r.Actor.User)
 	defer b.lock(name)()
-	if err := b.open(ctx, name); err != nil {
+	if err := b.open(ctx, name, ""); err != nil {
 		return err
 	}
 	if err := b.fetch(ctx, b.mirror(name), r.Repo, r.Ref); err != nil {
@@ -86,35 +88,65 @@ func (b *Branches) copyLocal(ctx context.Context, at repository, rec *record) er
 	}
 	name := mirrorName("file://"+at.common, "")
 	defer b.lock(name)()
-	if err := b.open(ctx, name); err != nil {
+	if err := b.open(ctx, name, rec.Format); err != nil {
 		return err
 	}
 	into := b.mirror(name)
-	bundle, err := os.CreateTemp(into, "bundle-")
+	ctx, cancel := b.whileRoom(ctx)
+	defer cancel()
+	known, err := b.known(ctx, at, into)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(bundle.Name())
-	defer bundle.Close()
-	ctx, cancel := b.whileRoom(ctx)
-	defer cancel()
-	// A bundle holds refs, and the commit may be on none.
-	args := []string{"bundle", "create", "-q", "--version=" + map[bool]string{true: "3", false: "2"}[rec.Format == "sha256"], "-", "HEAD", "--branches", "--tags"}
-	if _, err := b.run(ctx, at, git.Cmd{Args: args, Stdout: bundle, Timeout: b.cfg.FetchTime}); err != nil {
-		return unusable(at, err)
-	}
-	_, err = b.cfg.Git.RunOwn(ctx, git.Cmd{Dir: into, Timeout: b.cfg.FetchTime,
-		Config: map[string]string{"protocol.file.allow": "always", "transfer.fsckObjects": "true"},
-		Args:   append([]string{"fetch", "--quiet", "--no-tags", "--force", "--no-write-fetch-head", "--no-auto-maintenance", bundle.Name()}, refspecs...)})
+	pack, err := os.CreateTemp(into, "pack-")
 	if err != nil {
+		return err
+	}
+	defer os.Remove(pack.Name())
+	defer pack.Close()
+	wanted := rec.Source.Commit + "\n" + known
+	if _, err := b.run(ctx, at, git.Cmd{Args: []string{"pack-objects", "--revs", "--stdout", "-q"}, Stdin: strings.NewReader(wanted), Stdout: pack, Timeout: b.cfg.FetchTime}); err != nil {
 		return unusable(at, err)
 	}
-	if _, err := b.cfg.Git.Own(ctx, into, "cat-file", "-e", rec.Source.Commit+"^{tree}"); err != nil {
-		return thole.Errorf(thole.CodeUnsupported, "commit %s of %s is on no branch and no tag, so a copy does not have it", short(rec.Source.Commit), at.name()).WithHint("git branch NAME %s puts it on one", short(rec.Source.Commit))
+	if err := b.unpack(ctx, into, pack); err != nil {
+		return unusable(at, err)
 	}
 	rec.Mirror, rec.Pinned, rec.UID, rec.Source.Objects = name, into, 0, []string{filepath.Join(into, "objects")}
 	return nil
 }
+
+// known are commits that a mirror has and the repository still has too, in the form that
+// leaves them out of a pack.
+func (b *Branches) known(ctx context.Context, at repository, mirror string) (string, error) {
+	held, err := b.cfg.Git.Own(ctx, mirror, "for-each-ref", "--format=%(objectname)", "refs/thole/base")
+	if err != nil {
+		return "", err
+	}
+	out, err := b.run(ctx, at, git.Cmd{Args: []string{"cat-file", "--batch-check"}, Stdin: bytes.NewReader(held)})
+	if err != nil {
+		return "", unusable(at, err)
+	}
+	var text strings.Builder
+	for line := range strings.Lines(string(out)) {
+		if id, kind, _ := strings.Cut(line, " "); validID(id) && strings.HasPrefix(kind, "commit ") {
+			text.WriteString("^" + id + "\n")
+		}
+	}
+	return text.String(), nil
+}
+
+// unpack takes a pack into a repository of the server, after it looked at every object and
+// at what they refer to. Bundles would be simpler, but git takes their objects unseen.
+func (b *Branches) unpack(ctx context.Context, into string, pack *os.File) error {
+	if _, err := pack.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := b.cfg.Git.RunOwn(ctx, git.Cmd{Dir: into, Args: []string{"index-pack", "--stdin", "--strict=" + harmless}, Stdin: pack, Timeout: b.cfg.FetchTime})
+	return err
+}
+
+// harmless are faults of objects in old histories that are let pass.
+const harmless = "badTimezone=warn,missingSpaceBeforeDate=warn,zeroPaddedFilemode=warn"
 
 // refspecs are what a mirror has of the other side.
 var refspecs = []string{"+HEAD:" + head, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}
@@ -126,15 +158,20 @@ func mirrorName(address string, user thole.UserID) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// open makes a mirror, unless it is there, and notes that it is used.
-func (b *Branches) open(ctx context.Context, name string) error {
+// open makes a mirror, unless it is there, and notes that it is used. format is that of
+// object names, "" for git's own choice.
+func (b *Branches) open(ctx context.Context, name, format string) error {
 	at := b.mirror(name)
 	if err := os.MkdirAll(at, 0o755); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(at, "HEAD")); err != nil {
 		// Agents of root are other users: they read objects and nothing else of the home.
-		if _, err := b.cfg.Git.Own(ctx, at, "init", "--quiet", "--bare", "--template=", "--shared=0644"); err != nil {
+		args := []string{"init", "--quiet", "--bare", "--template=", "--shared=0644"}
+		if format != "" {
+			args = append(args, "--object-format="+format)
+		}
+		if _, err := b.cfg.Git.Own(ctx, at, args...); err != nil {
 			return fmt.Errorf("make a mirror: %w", err)
 		}
 	}
@@ -145,8 +182,9 @@ func (b *Branches) open(ctx context.Context, name string) error {
 func (b *Branches) fetch(ctx context.Context, at, address, ref string) error {
 	ctx, cancel := b.whileRoom(ctx)
 	defer cancel()
+	env := map[string]string{"HOME": b.cfg.UserHome}
 	base := []string{"fetch", "--quiet", "--no-tags", "--force", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-show-forced-updates"}
-	_, err := b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(append(base, "--prune", "--", address), refspecs...), Timeout: b.cfg.FetchTime})
+	_, err := b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(append(base, "--prune", "--", address), refspecs...), Env: env, Timeout: b.cfg.FetchTime})
 	if err != nil {
 		return fetchFailed(address, err)
 	}
@@ -157,7 +195,7 @@ func (b *Branches) fetch(ctx context.Context, at, address, ref string) error {
 		return nil
 	}
 	// On no branch and no tag, but the other side may hand it out.
-	_, err = b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(base, "--", address, ref), Timeout: b.cfg.FetchTime})
+	_, err = b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(base, "--", address, ref), Env: env, Timeout: b.cfg.FetchTime})
 	if err != nil {
 		return fetchFailed(address, err)
 	}
