@@ -37,6 +37,7 @@ type boxes struct {
 	by     map[bool]*walled
 	closed bool
 
+	sentinels sync.WaitGroup
 	watcher
 }
 
@@ -104,6 +105,10 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 			return nil, thole.Errorf(thole.CodeUnavailable, "make the agent's box: %w", err)
 		}
 		w = &walled{Box: made, ports: map[uint16]bool{}, guards: guards}
+		if err := b.sentinel(w); err != nil {
+			w.Close()
+			return nil, thole.Errorf(thole.CodeUnavailable, "watch the repository: %w", err)
+		}
 		b.by[plan] = w
 		go func() { <-made.Done(); guards.Release() }() // however it ends
 	}
@@ -254,6 +259,7 @@ func (b *boxes) close() {
 	for _, w := range by {
 		w.Close()
 	}
+	b.sentinels.Wait()
 }
 
 // all are the boxes there are.

@@ -13,9 +13,13 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/unguarded"
 )
 
@@ -162,7 +166,7 @@ func TestAnAgentHereCannotSeizeTheRepository(t *testing.T) {
 		if unguarded.Build {
 			return
 		}
-		if marks := seize(t, together, "", "../linked", "vendor/dep", "sub"); len(marks) > 0 {
+		if marks := seize(t, together+":", "", "../linked", "vendor/dep", "sub"); len(marks) > 0 {
 			t.Errorf("git ran for the person: %v", marks)
 		}
 	})
@@ -179,7 +183,7 @@ func seize(t *testing.T, script string, at ...string) (marks []string) {
 		t.Fatal(err)
 	}
 	before := b.guarded(dir)
-	if got := b.attack(b.start(), fmt.Sprintf(script, mark)+"echo tried"); !strings.HasSuffix(got, "tried\n") {
+	if got := b.attack(b.start(), fmt.Sprintf(script, mark)+"; echo tried"); !strings.HasSuffix(got, "tried\n") {
 		t.Fatalf("nothing was tried: %q", got)
 	}
 	if after := b.guarded(dir); after != before && !unguarded.Build {
@@ -197,6 +201,96 @@ func seize(t *testing.T, script string, at ...string) (marks []string) {
 		marks = append(marks, e.Name())
 	}
 	return marks
+}
+
+// snares are what no mount prevents: an agent that does that is ended, and git runs nothing.
+var snares = map[string]string{
+	"another configuration": `cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; echo ../e > .git/commondir`,
+	"a further repository":  `git init -q e; git -C e -c user.name=a -c user.email=a@a commit -q --allow-empty -m e; git -C e config core.fsmonitor 'MARK'; git add e`,
+	"one by its number":     `git init -q e; git -C e -c user.name=a -c user.email=a@a commit -q --allow-empty -m e; git -C e config core.fsmonitor 'MARK'; git update-index --index-version 4; git update-index --split-index; git update-index --add --cacheinfo 160000,$(git -C e rev-parse HEAD),e`,
+	"a hook of one":         `git init -q e; git -C e -c user.name=a -c user.email=a@a commit -q --allow-empty -m e; printf '#!/bin/sh\nMARK\n' > e/.git/hooks/post-index-change; chmod +x e/.git/hooks/post-index-change; touch e/new; git -C e add new; git add e`,
+}
+
+func TestAnAgentHereThatSetsATrapIsEnded(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		for name, script := range snares {
+			t.Run(name, func(t *testing.T) {
+				b, top, dir := workshop(t)
+				mark := filepath.Join(top, "mark")
+				script = strings.ReplaceAll(script, "MARK", "touch "+mark+"; false")
+				wait := "; sleep 60" // for its end
+				if unguarded.Build {
+					wait = ""
+				}
+				message := b.doomed(b.start(), script+wait)
+				b.git(dir, "status")
+				b.git(dir, "status") // refreshes what the first one read
+				if _, err := os.Lstat(mark); (err == nil) != unguarded.Build {
+					t.Errorf("git ran for the person: %v", err == nil)
+				}
+				if !unguarded.Build && !strings.Contains(message, "the agent was ended") {
+					t.Errorf("the turn ended with %q", message)
+				}
+			})
+		}
+	})
+}
+
+// A person who adds a repository, or changes the configuration, while an agent works ends
+// the agent, whose next turn finds all of it guarded, and keeps what was done.
+func TestAPersonChangesTheRepositoryMeanwhile(t *testing.T) {
+	if unguarded.Build {
+		t.Skip("there is no guard to lose")
+	}
+	b, top, dir := workshop(t)
+	info := b.start()
+	for what, do := range map[string]func(){
+		"configuration": func() { b.git(dir, "config", "remote.x.url", "/x") },
+		"submodule":     func() { b.git(dir, "submodule", "--quiet", "add", filepath.Join(top, "lib"), "more") },
+	} {
+		begun := filepath.Join(dir, "begun")
+		ended := make(chan string, 1)
+		go func() { ended <- b.doomed(info, "touch begun; sleep 60") }()
+		poll.Until(t, "the agent works", func() bool { _, err := os.Lstat(begun); return err == nil })
+		do()
+		if got := <-ended; !strings.Contains(got, "the agent was ended") {
+			t.Errorf("%s: the turn ended with %q", what, got)
+		}
+		_ = os.Remove(begun)
+	}
+	if got := b.attack(info, "(git config core.fsmonitor x || git config -f .git/modules/more/config core.fsmonitor x || echo x > more/.git) 2>/dev/null || echo guarded"); got != "guarded\n" {
+		t.Errorf("the next turn: %q", got)
+	}
+	if got := b.git(dir, "submodule", "status"); strings.Contains(got, "-") || !strings.Contains(got, "more") {
+		t.Errorf("the person's submodule: %q", got)
+	}
+	if got := b.git(dir, "config", "remote.x.url"); got != "/x\n" {
+		t.Errorf("the person's configuration: %q", got)
+	}
+}
+
+// doomed takes a command to the end of its turn and returns why that failed, if it did.
+func (b *bench) doomed(info executor.Info, script string) (message string) {
+	b.Helper()
+	c := executorclient.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	req := b.request("sim: run "+script, thole.ProfileFull)
+	if _, err := c.Run(b.Context(), req); err != nil {
+		b.Error(err)
+		return ""
+	}
+	err := c.Events(b.Context(), req.Turn.ID, 0, func(batch []wire.LogEvent) error {
+		for _, ev := range batch {
+			if e := ev.Event; e.Kind == event.TurnEnded && e.Error != nil {
+				message = e.Error.Message
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Error(err)
+	}
+	return message
 }
 
 // refile lets the executor begin again with another directory.
@@ -321,7 +415,7 @@ func TestHereBelowTheTopAndWithoutARepository(t *testing.T) {
 		b.git(dir, "add", "pkg")
 		b.git(dir, "commit", "-q", "-m", "pkg")
 		b.give(top)
-		traps := `(git init -q . ; mkdir .git; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; printf '[core]\nbare = false\nworktree = .\nfsmonitor = "touch ` + top + `/marks; false"\n' > config) >/dev/null 2>&1`
+		traps := `(git init -q . && git config core.fsmonitor 'touch ` + top + `/marks; false'; mkdir .git; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; printf '[core]\nbare = false\nworktree = .\nfsmonitor = "touch ` + top + `/marks; false"\n' > config) >/dev/null 2>&1`
 		b.refile(filepath.Join(dir, "pkg"))
 		got := b.attack(b.start(), `pwd
 cat ../file

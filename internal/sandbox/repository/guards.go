@@ -16,6 +16,9 @@ type Guards struct {
 	// Mounts are paths to bind over themselves, parents first.
 	Mounts []Mount
 
+	repositories map[string]bool // git directories that lead to no other
+	links        map[string]bool // in the index; nil where it cannot be read
+
 	mu    sync.Mutex // guards what follows
 	stays []*os.File
 }
@@ -40,7 +43,7 @@ const (
 // names that are not there, so that agents cannot: they are removed by Release. hooks are
 // directories of hooks that the user's own configuration names.
 func (p Place) Guard(hooks []string) (_ *Guards, err error) {
-	c := &collector{place: p, roots: append([]string{p.Dir}, p.Outside()...), mounts: map[string]Mount{}}
+	c := &collector{place: p, roots: append([]string{p.Dir}, p.Outside()...), mounts: map[string]Mount{}, repositories: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			(&Guards{stays: c.stays}).Release()
@@ -59,7 +62,7 @@ func (p Place) Guard(hooks []string) (_ *Guards, err error) {
 		}
 	}
 	c.nested()
-	g := &Guards{stays: c.stays}
+	g := &Guards{stays: c.stays, repositories: c.repositories, links: c.links}
 	for path, m := range c.mounts {
 		if m.Write && c.covered(path) {
 			continue
@@ -75,6 +78,8 @@ type collector struct {
 	roots  []string // what agents write in, each of which is a mount
 	mounts map[string]Mount
 	stays  []*os.File
+
+	repositories, links map[string]bool
 }
 
 // repository covers that of the place.
@@ -101,6 +106,17 @@ func (c *collector) repository(hooks []string) error {
 			return err
 		}
 	}
+	// Git goes into what the index says is another repository, if there is one by now.
+	if c.links, _ = gitlinks(c.place.Git, c.place.Common); len(c.links) > maxNested {
+		return refuse(c.place.Top, "has more than %d submodules", maxNested).WithHint("start the thread on a branch: --repo %s", c.place.Top)
+	}
+	for link := range c.links {
+		if path := filepath.Join(c.place.Top, filepath.FromSlash(link), ".git"); c.root(path) != "" {
+			if err := c.cover(path, true, false); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -123,8 +139,10 @@ func (c *collector) gitDir(git string, strict bool) error {
 		dir  bool
 	}
 	names := []name{{"config", false}, {"config.worktree", false}, {"hooks", true}, {"info", true}, {"objects/info/alternates", false}}
-	if _, err := os.Lstat(filepath.Join(git, "commondir")); err == nil { // of a linked work tree
+	if exists(filepath.Join(git, "commondir")) { // of a linked work tree
 		names = []name{{"commondir", false}, {"gitdir", false}, {"config.worktree", false}}
+	} else {
+		c.repositories[git] = true
 	}
 	for _, n := range names {
 		if err := c.cover(filepath.Join(git, n.path), n.dir, strict); err != nil {

@@ -67,6 +67,9 @@ func Locate(dir string, allowed func(string) error) (Place, error) {
 			return p, refuse(filepath.Join(at, ".git"), "is a symbolic link, which an agent could replace").WithHint("a file with the line \"gitdir: PATH\" in its place does the same; or start the thread on a branch: --repo %s", at)
 		case fi.IsDir() && isGitDir(filepath.Join(at, ".git")):
 			p.Top, p.Git, p.Common = at, filepath.Join(at, ".git"), filepath.Join(at, ".git")
+			if path := filepath.Join(p.Git, "commondir"); exists(path) {
+				return p, refuse(path, "leads git to the configuration of another repository").WithHint("if you did not make that file, remove it before you run git there")
+			}
 		case fi.Mode().IsRegular():
 			if err := p.linked(at, allowed); err != nil {
 				return p, err
