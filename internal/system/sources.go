@@ -11,8 +11,10 @@ import (
 	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/sandbox/repository"
 	"github.com/tholehq/thole/internal/source/branch"
 	"github.com/tholehq/thole/internal/source/choice"
+	"github.com/tholehq/thole/internal/source/here"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/upload"
 	"github.com/tholehq/thole/internal/workspace"
@@ -39,7 +41,7 @@ func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests 
 		return nil, err
 	}
 	return choice.New(choice.Config{
-		Branch: branches, Uploads: uploads, Index: db.Index(), Home: cfg.Home, KeyDir: local.KeyDir,
+		Branch: branches, Here: here.Resolver{Check: func(dir string) (repository.Place, error) { return local.CheckHere(dir, cfg.Home) }}, Uploads: uploads, Index: db.Index(), Home: cfg.Home, KeyDir: local.KeyDir,
 		Template: func(ctx context.Context) (bool, error) {
 			m, err := manifests.Manifest(ctx, thole.DefaultApp, "")
 			return m.WorkspaceTemplatePrefix != "", err
