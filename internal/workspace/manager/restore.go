@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,8 +91,39 @@ func (m *Manager) content(ctx context.Context, t Target, e workspace.PlanEntry, 
 		if head != nil && head.RuntimeVersion == plan.RuntimeVersion && plan.ConflictPolicy == workspace.KeepSession {
 			return workspace.LayerContent{Plain: &workspace.Tree{Version: workspace.TreeVersion}}, nil
 		}
+		return m.template(ctx, e.FromPrefix)
 	}
 	return m.plain(ctx, e.FromPrefix)
+}
+
+// template is the plain objects below a prefix with the modes and links that are stored
+// besides them.
+func (m *Manager) template(ctx context.Context, prefix string) (workspace.LayerContent, error) {
+	c, err := m.plain(ctx, prefix)
+	if err != nil || c.Plain == nil {
+		return c, err
+	}
+	i := slices.IndexFunc(c.Plain.Entries, func(e workspace.Entry) bool { return e.Path == workspace.TemplateFiles })
+	if i < 0 {
+		return c, nil
+	}
+	if size := c.Plain.Entries[i].Size; size > workspace.MaxTemplateFiles {
+		return c, thole.Errorf(thole.CodeInvalid, "%s of the template has %d bytes, at most %d are read", workspace.TemplateFiles, size, workspace.MaxTemplateFiles)
+	}
+	c.Plain.Entries = slices.Delete(c.Plain.Entries, i, i+1)
+	body, err := m.cfg.Objects.Get(ctx, prefix+workspace.TemplateFiles, 0, -1)
+	if err != nil {
+		return c, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, workspace.MaxTemplateFiles))
+	if err != nil {
+		return c, thole.Errorf(thole.CodeUnavailable, "read template: %w", err)
+	}
+	if err := c.Plain.Describe(data); err != nil {
+		return c, err
+	}
+	return c, c.Plain.Check()
 }
 
 // stored links to a tree and its objects.
