@@ -45,11 +45,11 @@ const (
 // changes: three ways, with the thread's beginning as the common one. It writes all of it
 // or, where something is in the way, nothing. The index of a repository there is not
 // touched.
-func (s *Shelf) Apply(ctx context.Context, th fold.Thread, files Files, to string, mode Mode) (Applied, error) {
+func (s *Shelf) Apply(ctx context.Context, th fold.Thread, dir string, to string, mode Mode) (Applied, error) {
 	if th.Files.InPlace() {
 		return Applied{}, inPlace()
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return Applied{}, err
 	}

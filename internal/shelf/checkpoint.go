@@ -17,11 +17,11 @@ import (
 
 // Before keeps the files as a turn finds them, where nothing else will know that state:
 // the files are the user's own, or they have no shelf yet.
-func (s *Shelf) Before(ctx context.Context, th fold.Thread, turn int, files Files) error {
-	if s.has(th.ID) && !th.Files.InPlace() || s.needsNone(th, files) {
+func (s *Shelf) Before(ctx context.Context, th fold.Thread, turn int, dir string) error {
+	if s.has(th.ID) && !th.Files.InPlace() || s.needsNone(th, dir) {
 		return nil
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return err
 	}
@@ -45,11 +45,11 @@ func (s *Shelf) Before(ctx context.Context, th fold.Thread, turn int, files File
 }
 
 // After keeps the files as a turn left them.
-func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, files Files) error {
-	if s.needsNone(th, files) {
+func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, dir string) error {
+	if s.needsNone(th, dir) {
 		return nil
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, files Files
 }
 
 // needsNone reports whether there is nothing to keep: no shelf, and no files.
-func (s *Shelf) needsNone(th fold.Thread, files Files) bool {
-	return !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(files.Dir)
+func (s *Shelf) needsNone(th fold.Thread, dir string) bool {
+	return !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(dir)
 }
 
 // isEmpty reports whether a directory certainly has no files.
@@ -103,7 +103,7 @@ func (o *one) begun(ctx context.Context) (states, error) {
 // there are no files now, the last one has them.
 func (o *one) take(ctx context.Context, all states) (State, []string, error) {
 	last, known := all.last()
-	if o.files.Dir == "" {
+	if o.dir == "" {
 		if !known {
 			return last, nil, thole.Errorf(thole.CodeNotFound, "the thread has no files yet").WithHint("a turn makes some")
 		}
@@ -204,8 +204,8 @@ func (o *one) inFiles() (dir, common string) {
 	switch {
 	case o.user != nil:
 		return o.user.Dir, o.user.Common
-	case isFolder(o.files.Dir, ".git"):
-		dir = filepath.Join(o.files.Dir, ".git")
+	case isFolder(o.dir, ".git"):
+		dir = filepath.Join(o.dir, ".git")
 		return dir, dir
 	}
 	return "", ""

@@ -41,7 +41,9 @@ type Config struct {
 }
 
 // Shelf has the shelves of all threads. Calls for one thread wait for each other; calls
-// for different ones do not.
+// for different ones do not. Where a call takes a dir, the thread's files are there on
+// this machine; with "" they are nowhere now, and the last checkpoint is what they are.
+// Files in place are where they are, whatever the dir says.
 type Shelf struct {
 	cfg Config
 
@@ -91,26 +93,22 @@ func (s *Shelf) lock(ctx context.Context, id thole.ThreadID) (unlock func(), err
 	}
 }
 
-// Files says where a thread's files are on this machine.
-type Files struct {
-	// Dir is their top; "": nowhere, and the last checkpoint is all there is.
-	Dir string
-}
-
 // one is a thread's shelf, locked.
 type one struct {
 	*Shelf
-	th    fold.Thread
-	files Files
-	bare  string // the repository
-	desk  desk   // for the files, if there are any now
+	th fold.Thread
+	// dir is where the files are on this machine; "": nowhere, and the last checkpoint is all
+	// there is.
+	dir  string
+	bare string // the repository
+	desk desk   // for the files, if there are any now
 	// user is the repository that the files of a thread that works in place belong to, nil
 	// for none.
 	user *Repository
 }
 
 // open locks a thread's shelf and makes it if there is none.
-func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, done func(), err error) {
+func (s *Shelf) open(ctx context.Context, th fold.Thread, dir string) (o *one, done func(), err error) {
 	if !thole.ValidUUID(string(th.ID)) {
 		return nil, nil, thole.Errorf(thole.CodeInvalid, "thread id %q is not a UUID", th.ID)
 	}
@@ -118,11 +116,9 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 	if err != nil {
 		return nil, nil, err
 	}
-	o = &one{Shelf: s, th: th, files: files, bare: s.path(th.ID)}
+	o = &one{Shelf: s, th: th, dir: dir, bare: s.path(th.ID)}
 	if th.Files.InPlace() {
-		if o.files.Dir != "" {
-			o.files.Dir = th.Files.Dir
-		}
+		o.dir = th.Files.Dir
 		o.user, err = FindRepository(th.Files.Dir)
 		if thole.CodeOf(err) == thole.CodeNotFound {
 			err = nil // not every directory is in a repository
@@ -131,7 +127,7 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 	if err == nil {
 		err = o.ensure(ctx)
 	}
-	if err == nil && o.files.Dir != "" {
+	if err == nil && o.dir != "" {
 		err = o.sit(ctx)
 	}
 	if err != nil {
@@ -143,11 +139,11 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 
 // sit makes the desk for the files.
 func (o *one) sit(ctx context.Context) error {
-	uid, err := ownerOf(o.files.Dir)
+	uid, err := ownerOf(o.dir)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "the thread's files cannot be read: %w", err)
 	}
-	o.desk = desk{git: o.cfg.Git, at: o.bare + ".desk", tree: o.files.Dir, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
+	o.desk = desk{git: o.cfg.Git, at: o.bare + ".desk", tree: o.dir, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
 	if o.user != nil {
 		return o.desk.follow(ctx, o.user)
 	}

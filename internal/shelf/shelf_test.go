@@ -146,7 +146,7 @@ func (b *bench) turn(change func(dir string)) {
 }
 
 func (b *bench) ctx() context.Context { return b.t.Context() }
-func (b *bench) at() shelf.Files      { return shelf.Files{Dir: b.files} }
+func (b *bench) at() string           { return b.files }
 
 func (b *bench) diff(r shelf.Range) shelf.Diff {
 	b.t.Helper()
