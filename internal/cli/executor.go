@@ -48,6 +48,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.While, "while", "", "a file; end when it is removed (default the token's)")
 	f.StringVar(&cfg.Note, "note", "", "what every turn says to its readers")
 	f.StringVar(&cfg.Dirs.Workspace, "workspace", "/workspace", "the agent's files; synced")
+	f.StringVar(&cfg.Dirs.Data, "data", "/home/agent/.agent_data", "the agent CLIs' conversations; synced")
 	f.StringVar(&cfg.Dirs.State, "state", "/run/thole/state", "event logs; never synced")
 	f.StringVar(&cfg.Dirs.Auth, "auth", "/run/thole/auth", "credentials; never synced")
 	f.StringVar(&cfg.Dirs.Home, "agent-home", "/home/agent", "HOME of the agent CLIs")
@@ -62,12 +63,13 @@ func newExecutor(env *Env) *cobra.Command {
 
 // newFiles is the process that reads the files of a stopped executor: see package apart.
 func newFiles() *cobra.Command {
-	var dir string
+	var dir, data string
 	cmd := &cobra.Command{
 		Use: "files", Short: "Read the files of a stopped executor for the owner of the home", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return system.ServeFiles(cmd.Context(), dir) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return system.ServeFiles(cmd.Context(), dir, data) },
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "the workspace")
+	cmd.Flags().StringVar(&dir, "dir", "", "the workspace; without it there are only conversations")
+	cmd.Flags().StringVar(&data, "data", "", "the agent CLIs' conversations; without it they are in the workspace")
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
@@ -23,6 +24,8 @@ type Config struct {
 	Manager *manager.Manager
 	Rows    *store.Workspaces
 	Objects objects.Store
+	// Lay makes the files of a thread's branch in a workspace.
+	Lay func(ctx context.Context, id thole.ThreadID, from thole.Source, dir string) error
 	// Check tries the object store.
 	Check func(context.Context) error
 	Log   *slog.Logger
@@ -50,7 +53,7 @@ func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, ra
 
 func target(t dispatch.ExecutorWorkspace) manager.Target {
 	out := manager.Target{
-		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Lease: t.Turn, Token: t.Token,
+		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Data: t.Data, Lease: t.Turn, Token: t.Token,
 	}
 	if t.Client != nil {
 		out.Side = workspace.Remote(t.Client)
@@ -61,7 +64,7 @@ func target(t dispatch.ExecutorWorkspace) manager.Target {
 // Restore implements dispatch.Workspaces. A thread that has nothing stored may do
 // without the store.
 func (w *Depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error {
-	away := w.watch.away()
+	whole, away := ctx, w.watch.away()
 	if away != nil {
 		if _, _, err := w.cfg.Rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
 			return errors.Join(err, away)
@@ -70,7 +73,33 @@ func (w *Depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error
 		defer cancel()
 		ctx = within
 	}
-	return w.try(ctx, func(ctx context.Context) error { return w.cfg.Manager.Restore(ctx, target(t)) }, away == nil)
+	if err := w.try(ctx, func(ctx context.Context) error { return w.cfg.Manager.Restore(ctx, target(t)) }, away == nil); err != nil {
+		return err
+	}
+	return w.lay(whole, t)
+}
+
+// lay makes the files of a thread that has none stored yet and comes from a branch. What
+// was laid is flushed: after a power cut the executor counts as restored.
+func (w *Depot) lay(ctx context.Context, t dispatch.ExecutorWorkspace) error {
+	if t.Thread.Files.Kind != thole.SourceBranch {
+		return nil
+	}
+	if _, _, err := w.cfg.Rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
+		return err
+	}
+	if t.Dir == "" {
+		return thole.Errorf(thole.CodeUnsupported, "files of a git repository need an executor on this machine")
+	}
+	if err := w.cfg.Lay(ctx, t.Thread.ID, t.Thread.Files, t.Dir); err != nil {
+		return err
+	}
+	root, err := beneath.Open(t.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.Flush()
 }
 
 // Away implements dispatch.Workspaces.

@@ -46,14 +46,15 @@ type Workspaces interface {
 	Away() error
 }
 
-// ExecutorWorkspace is one executor's workspace. Client is nil while it is stopped; Dir is
-// its directory on this machine where the driver has one.
+// ExecutorWorkspace is one executor's workspace. Client is nil while it is stopped; Dir and
+// Data are its directories on this machine where the driver has them: see executor.Files.
 type ExecutorWorkspace struct {
 	Thread   fold.Thread
 	Turn     thole.TurnID
 	Executor thole.ExecutorID
 	Client   *executorclient.Client
 	Dir      string
+	Data     string
 	// Token fences the snapshot pointer: the queue's lease.
 	Token string
 }

@@ -316,6 +316,7 @@ func (w *worker) target(th fold.Thread, p *place) ExecutorWorkspace {
 	t := ExecutorWorkspace{Thread: th, Turn: w.lease.Turn, Executor: p.row.ID, Client: p.client, Token: w.lease.Token}
 	if files, ok := w.cfg.Driver.(executor.Files); ok {
 		t.Dir, _ = files.WorkspaceDir(p.row.ID)
+		t.Data, _ = files.DataDir(p.row.ID)
 	}
 	return t
 }

@@ -176,10 +176,15 @@ func (d *Dispatcher) empty(id thole.ExecutorID) bool {
 	if !ok {
 		return false
 	}
-	dir, err := files.WorkspaceDir(id)
-	if err != nil {
+	dir, err1 := files.WorkspaceDir(id)
+	data, err2 := files.DataDir(id)
+	if err1 != nil || err2 != nil {
 		return false
 	}
+	return emptyDir(dir) && (data == "" || emptyDir(data))
+}
+
+func emptyDir(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && len(entries) == 0
 }

@@ -108,6 +108,9 @@ type Driver interface {
 type Files interface {
 	// WorkspaceDir is the workspace's directory on this machine.
 	WorkspaceDir(id thole.ExecutorID) (string, error)
+	// DataDir is where the CLIs' conversations are; "" means in the workspace, as in an
+	// executor of an earlier version that was not started since.
+	DataDir(id thole.ExecutorID) (string, error)
 }
 
 // Memory is a driver that sees its executors run out of memory.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
 	"github.com/tholehq/thole/internal/unguarded"
-	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // boxes are where everything runs that is not executord: one box that agents, shells
@@ -130,19 +128,13 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 	}
 	defer filter.Close()
 	args := append([]string{"--seccomp", "4"}, b.cfg.Args...)
-	data := b.dirs.AgentData()
-	var own os.FileInfo
+	bind := "--bind"
 	if plan {
-		if own, err = claimed(b.dirs.Workspace, data); err != nil {
-			return nil, err
-		}
-		if err := part(ctx, data); err != nil {
-			return nil, err
-		}
-		args = append(args, "--ro-bind", b.dirs.Workspace, b.dirs.Workspace, "--bind", data, data)
-	} else {
-		args = append(args, "--bind", b.dirs.Workspace, b.dirs.Workspace)
+		bind = "--ro-bind"
 	}
+	// Each is a mount of its own: no file has a name in both, and neither can be
+	// exchanged from inside.
+	args = append(args, bind, b.dirs.Workspace, b.dirs.Workspace, "--bind", b.dirs.Data, b.dirs.Data)
 	if !unguarded.Build {
 		over, err := b.set.binds(len(b.by) == 0)
 		if err != nil {
@@ -161,16 +153,7 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 	if err == nil && b.proxy != nil {
 		err = b.connect(made)
 	}
-	if err != nil || !plan {
-		return made, err
-	}
-	// An agent in the other box may have put a link there meanwhile, and bubblewrap
-	// have followed it.
-	if seen, err := made.Stat(data); err != nil || !os.SameFile(own, seen) {
-		made.Close()
-		return nil, errors.Join(err, errors.New("the place of the conversation was exchanged"))
-	}
-	return made, nil
+	return made, err
 }
 
 // enter is a command line that goes through doors, the descriptors after the filter's,
@@ -231,19 +214,6 @@ func (b *boxes) environ(env map[string]string) map[string]string {
 	env["NODE_USE_ENV_PROXY"] = "1" // node asks for it
 	env["GIT_SSH_COMMAND"] = "ssh -o 'ProxyCommand=" + b.cfg.Init + " box connect %h %p'"
 	return env
-}
-
-// claimed makes a directory of the workspace and says which one it is.
-func claimed(workspace, dir string) (os.FileInfo, error) {
-	if err := claim(workspace, dir); err != nil {
-		return nil, err
-	}
-	root, err := beneath.Trusted(workspace)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return os.Lstat(filepath.Join(workspace, filepath.Base(dir)))
 }
 
 func (b *boxes) close() {

@@ -1,17 +1,13 @@
 package executord
 
 import (
-	"context"
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/unguarded"
-	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // A turn that only plans changes nothing, whatever earlier ones prepared: a program that
-// they left running in the other box would write for it, and so would a second name, among
-// the conversations, of a file of the workspace.
+// they left running in the other box would write for it.
 
 // still ends the boxes if anything may have run in the one that writes since the one that
 // plans was made. Nobody is thrown out of a terminal.
@@ -25,22 +21,9 @@ func (b *boxes) still(attended bool) error {
 		return thole.Errorf(thole.CodeConflict, "a terminal is open in this executor, and what runs there can write in the workspace: %w", provider.ErrUnsupported).
 			WithHint("close the terminal and send the message again, or choose another profile than plan")
 	}
-	for _, w := range b.by { // the other too: it may hold files open that have a second name
+	for _, w := range b.by { // the other too: it may have been handed files that are open for writing
 		w.Close()
 	}
 	clear(b.by)
 	return nil
-}
-
-// part gives the files of the conversations no other names. Nothing runs meanwhile.
-func part(ctx context.Context, dir string) error {
-	if unguarded.Build {
-		return nil
-	}
-	at, err := beneath.Trusted(dir)
-	if err != nil {
-		return err
-	}
-	defer at.Close()
-	return at.Part(ctx)
 }

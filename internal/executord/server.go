@@ -30,15 +30,12 @@ import (
 // thread's life, because providers tie resume to it.
 type Dirs struct {
 	Workspace string // synced; what the agent sees as its own
+	Data      string // conversations of the CLIs; synced with the workspace, and no part of it
 	State     string // event logs; survives executord, never synced
 	Auth      string // credentials; never synced
 	Home      string // the CLIs' HOME
 	Tmp       string
 }
-
-// AgentData is where the CLIs keep their conversations: inside the workspace, so
-// that it travels with it.
-func (d Dirs) AgentData() string { return filepath.Join(d.Workspace, ".agent_data") }
 
 // Config makes a Server.
 type Config struct {

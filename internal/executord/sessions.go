@@ -77,12 +77,12 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if err := req.Grant.Place(auth); err != nil {
 		return none, err
 	}
-	data := filepath.Join(s.dirs.AgentData(), req.Provider)
-	if err := claim(s.dirs.Workspace, data); err != nil {
+	data := filepath.Join(s.dirs.Data, req.Provider)
+	if err := claim(s.dirs.Data, req.Provider); err != nil {
 		return none, err
 	}
 	if s.boxes == nil || unguarded.Build {
-		err = placeConfig(s.dirs.Workspace, data, req.Grant)
+		err = placeConfig(s.dirs.Data, req.Provider, req.Grant)
 	} else {
 		err = s.set.lay(req.Provider, req.Grant.Config)
 	}
@@ -133,19 +133,15 @@ func (w warmSession) gone() bool {
 	}
 }
 
-// claim makes a directory of the workspace, whatever an agent put in its place:
+// claim makes a CLI's directory in that of all, whatever an agent put in its place:
 // what it keeps and the settings that we put there must not go where a link leads.
-func claim(workspace, dir string) error {
-	rel, err := filepath.Rel(workspace, dir)
-	if err != nil {
-		return err
-	}
-	root, err := beneath.Trusted(workspace)
+func claim(data, name string) error {
+	root, err := beneath.Trusted(data)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	_, err = root.Claim(filepath.ToSlash(rel), 0o700)
+	_, err = root.Claim(name, 0o700)
 	return err
 }
 
@@ -192,17 +188,13 @@ func (s *sessions) closeAll() {
 
 // placeConfig writes settings that are not there yet. Those that name the gateway are
 // written each time: it has another place after each start.
-func placeConfig(workspace, data string, g provider.Grant) error {
-	rel, err := filepath.Rel(workspace, data)
-	if err != nil {
-		return err
-	}
-	top, err := os.OpenRoot(workspace)
+func placeConfig(data, name string, g provider.Grant) error {
+	top, err := os.OpenRoot(data)
 	if err != nil {
 		return err
 	}
 	defer top.Close()
-	root, err := top.OpenRoot(rel) // a link in its place leads nowhere
+	root, err := top.OpenRoot(name) // a link in its place leads nowhere
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func newSettings(dirs Dirs, providers []provider.Provider) *settings {
 			if rest, home := strings.CutPrefix(one.Path, "~/"); home {
 				name.top, name.at = dirs.Home, rest
 			} else {
-				name.top, name.at = dirs.Workspace, path.Join(filepath.Base(dirs.AgentData()), p.Name(), one.Path)
+				name.top, name.at = dirs.Data, path.Join(p.Name(), one.Path)
 			}
 			s.all = append(s.all, name)
 		}
@@ -134,16 +134,12 @@ func (one setting) layDir(config map[string][]byte) (n int, err error) {
 	return n, nil
 }
 
-// binds are bubblewrap's arguments for the settings of all CLIs, over a workspace and a
-// home that are bound. A directory above a setting is bound to itself: what is mounted
+// binds are bubblewrap's arguments for the settings of all CLIs, over a home and
+// conversations that are bound. A directory above a setting is bound to itself: what is mounted
 // cannot be moved away. The places are made here, and only while no box lives: in one
 // that does, they are mounts that no agent can exchange.
 func (s *settings) binds(alone bool) (args []string, err error) {
-	if err := claim(s.dirs.Workspace, s.dirs.AgentData()); err != nil {
-		return nil, err
-	}
-	above := []string{s.dirs.AgentData()}
-	var over []string
+	var above, over []string
 	for _, one := range s.all {
 		if err := s.laid(one); err != nil {
 			return nil, err

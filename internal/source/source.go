@@ -21,7 +21,7 @@ type Request struct {
 	Upload string
 	// Dirty takes uncommitted and untracked files along.
 	Dirty bool
-	// Name is made from the message; a branch gets its name from it.
+	// Name is what a branch is called, without BranchPrefix; see Slug. "" for any.
 	Name  string
 	Actor thole.Actor
 	// Local: it came by the home's socket, or from the page of this machine.

@@ -59,7 +59,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "read token: %w", err)
 	}
-	for _, dir := range []string{cfg.Dirs.Workspace, cfg.Dirs.State, cfg.Dirs.Auth, cfg.Dirs.Home, cfg.Dirs.Tmp} {
+	for _, dir := range []string{cfg.Dirs.Workspace, cfg.Dirs.Data, cfg.Dirs.State, cfg.Dirs.Auth, cfg.Dirs.Home, cfg.Dirs.Tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
@@ -70,7 +70,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
-	files := side.New(side.Config{Dir: cfg.Dirs.Workspace, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
+	files := side.New(side.Config{Dir: cfg.Dirs.Workspace, Data: cfg.Dirs.Data, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
 	defer files.Close()
 	var processes *execserver.Server
 	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })

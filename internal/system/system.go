@@ -140,7 +140,8 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	files, err := s.openFiles(cfg, db, self, log)
+	branches := newBranches(cfg, db, newGit(self, box), log)
+	files, err := s.openFiles(cfg, db, self, branches, log)
 	if err != nil {
 		return nil, err
 	}
@@ -196,6 +197,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
+	s.runs("sweep of repositories", background(branches.SweepAlways))
 	s.runs("collection of records", background(func(ctx context.Context) {
 		records.Collect(ctx, func(ctx context.Context, id thole.ThreadID) bool {
 			_, err := db.Threads().Thread(ctx, id)

@@ -9,7 +9,7 @@ import "github.com/tholehq/thole/internal/provider/table"
 // name that says so, and stays part of the thread's files.
 
 // DataLinks are the CLIs' data directories: names in the home, and where in the
-// workspace they lead.
+// tree they lead.
 func DataLinks() (out [][2]string) {
 	for _, c := range table.CLIs {
 		if c.Home != "" {

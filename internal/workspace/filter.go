@@ -7,8 +7,13 @@ import (
 	"github.com/tholehq/thole/internal/provider/table"
 )
 
-// AgentData is where the CLIs keep their conversations, inside the workspace.
-const AgentData = ".agent_data"
+// AgentData is the directory of the stored tree that holds the CLIs' conversations. An
+// executor has them in another place than the files. What its agent calls by that name
+// among the files is stored as OwnAgentData.
+const (
+	AgentData    = ".agent_data"
+	OwnAgentData = ".agent_data.workspace"
+)
 
 // Excluded reports whether a path stays out of snapshots, with all below it.
 // Project configuration (.codex, .claude, .opencode) is the user's work and is

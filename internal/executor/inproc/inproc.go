@@ -91,7 +91,7 @@ func (d *Driver) Create(_ context.Context, spec executor.Spec) error {
 	}
 	data, err := json.Marshal(label{Spec: spec, Created: time.Now()})
 	if err == nil {
-		err = os.MkdirAll(d.dir(spec.ID, "workspace"), 0o700)
+		err = errors.Join(os.MkdirAll(d.dir(spec.ID, "workspace"), 0o700), os.MkdirAll(d.dir(spec.ID, "data"), 0o700))
 	}
 	if err == nil {
 		err = atomicfile.Write(d.dir(spec.ID, "spec.json"), data, 0o600)
@@ -135,14 +135,14 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 // boot starts an executord and asks it who it is.
 func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) {
 	dirs := executord.Dirs{}
-	for name, dir := range map[string]*string{"workspace": &dirs.Workspace, "state": &dirs.State, "auth": &dirs.Auth, "home": &dirs.Home, "tmp": &dirs.Tmp} {
+	for name, dir := range map[string]*string{"workspace": &dirs.Workspace, "data": &dirs.Data, "state": &dirs.State, "auth": &dirs.Auth, "home": &dirs.Home, "tmp": &dirs.Tmp} {
 		*dir = d.dir(info.ID, name)
 		if err := os.MkdirAll(*dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
 	run := &daemon{info: info, served: make(chan struct{})}
-	run.files = side.New(side.Config{Dir: dirs.Workspace, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
+	run.files = side.New(side.Config{Dir: dirs.Workspace, Data: dirs.Data, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
 	var err error
 	run.info.Token = rand.Text()
 	proxy, _ := d.cfg.Network.(*egress.Proxy) // it decides too, where it is one
@@ -257,4 +257,12 @@ func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
 		return "", err
 	}
 	return d.dir(id, "workspace"), nil
+}
+
+// DataDir implements executor.Files.
+func (d *Driver) DataDir(id thole.ExecutorID) (string, error) {
+	if _, err := d.label(id); err != nil {
+		return "", err
+	}
+	return d.dir(id, "data"), nil
 }

@@ -14,12 +14,14 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/workspace"
 )
 
 // The places an agent sees inside its box.
 const (
 	sandboxWorkspace = "/workspace"
 	sandboxHome      = "/home/agent"
+	sandboxData      = sandboxHome + "/" + workspace.AgentData
 	sandboxRun       = "/run/thole"
 	sandboxGateway   = "/run/thole/gateway" // executord alone
 )
@@ -72,7 +74,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
+func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits, objects []string) (string, []string, error) {
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -89,10 +91,14 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		"--bind", from(d.dir(id, "state")), sandboxRun+"/state",
 		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
 		"--bind", from(d.dir(id, "home")), sandboxHome,
+		"--bind", from(d.dir(id, "data")), sandboxData,
 		"--bind", from(d.dir(id, "tmp")), "/tmp",
 		"--bind", from(d.dir(id, "workspace")), sandboxWorkspace)
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
+	}
+	for _, p := range objects {
+		box.Add("--ro-bind", from(p), p)
 	}
 	if d.cfg.Gateway != "" {
 		box.Add("--ro-bind", from(filepath.Dir(d.cfg.Gateway)), sandboxGateway)
@@ -102,7 +108,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
-	within := inner(tools, ca, refuses)
+	within := inner(tools, objects, ca, refuses)
 	within.Egress, within.Doors = d.cfg.Egress, doors
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
@@ -116,7 +122,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 	if err != nil {
 		return "", nil, err
 	}
-	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(spec))
+	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxData, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(spec))
 	name, args := stand(bwrap, box.Command("/", append([]string{sandboxRun + "/thole"}, serve...)...))
 	if uid == 0 {
 		return name, args, nil
@@ -127,7 +133,7 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 
 // inner is the agent's box as executord makes it: the same paths, without what the
 // server keeps. What the system's directories and /etc show was laid for executord.
-func inner(tools Tools, ca string, refuses bool) wire.Box {
+func inner(tools Tools, objects []string, ca string, refuses bool) wire.Box {
 	box := sandbox.Agents(refuses).Kernel()
 	if refuses { // what is older can bound no size
 		box.Add("--size", strconv.Itoa(sharedMemory))
@@ -139,6 +145,9 @@ func inner(tools Tools, ca string, refuses bool) wire.Box {
 		"--bind", "/tmp", "/tmp")
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
+	}
+	for _, p := range objects {
+		box.Add("--ro-bind", p, p)
 	}
 	if ca != "" {
 		box.Add("--ro-bind", ca, ca)
@@ -155,16 +164,16 @@ func stand(name string, args []string) (string, []string) {
 
 // open is executord's command line without walls, which puts its agents into groups.
 func (d *Driver) open(id thole.ExecutorID, groups []string) (string, []string) {
-	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
+	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "data"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
 	for _, dir := range groups {
 		args = append(args, "--group", dir)
 	}
 	return d.cfg.Binary, args
 }
 
-func (d *Driver) serve(here, workspace, state, auth, home, tmp, gateway string) []string {
+func (d *Driver) serve(here, files, data, state, auth, home, tmp, gateway string) []string {
 	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here,
-		"--workspace", workspace, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
+		"--workspace", files, "--data", data, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
 	if d.cfg.Note != "" {
 		args = append(args, "--note", d.cfg.Note)
 	}

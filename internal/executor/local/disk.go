@@ -26,7 +26,7 @@ func (d *Driver) DiskUsed(ctx context.Context, id thole.ExecutorID, upTo int64) 
 		err = executor.ErrUnseen
 	}
 	if err == nil && used <= upTo {
-		used += deleted(ctx, d.dir(id, "workspace"))
+		used += deleted(ctx, d.dir(id, "home"))
 	}
 	return used, err
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // deleted is how many bytes files take that have no name any more and are held open,
-// or mapped where the server is root, by programs whose root shows a workspace. What
+// or mapped where the server is root, by programs whose root shows an agent's home. What
 // is on its way through a socket is not seen.
-func deleted(ctx context.Context, workspace string) (sum int64) {
-	own, err := os.Stat(workspace)
+func deleted(ctx context.Context, home string) (sum int64) {
+	own, err := os.Stat(home)
 	if err != nil {
 		return 0
 	}
@@ -24,7 +24,7 @@ func deleted(ctx context.Context, workspace string) (sum int64) {
 		if _, err := strconv.Atoi(p.Name()); err != nil || ctx.Err() != nil {
 			continue
 		}
-		if shown, err := os.Stat(proc + "/root" + sandboxWorkspace); err != nil || !os.SameFile(own, shown) {
+		if shown, err := os.Stat(proc + "/root" + sandboxHome); err != nil || !os.SameFile(own, shown) {
 			continue
 		}
 		for _, dir := range []string{"/fd", "/map_files"} {

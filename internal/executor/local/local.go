@@ -209,6 +209,19 @@ func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
 	return d.dir(id, "workspace"), nil
 }
 
+// DataDir implements executor.Files.
+func (d *Driver) DataDir(id thole.ExecutorID) (string, error) {
+	if _, err := d.label(id); err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(d.dir(id, "data")); errors.Is(err, os.ErrNotExist) {
+		return "", nil // of an earlier version
+	} else if err != nil {
+		return "", err
+	}
+	return d.dir(id, "data"), nil
+}
+
 // Starved implements executor.Memory.
 func (d *Driver) Starved(id thole.ExecutorID) int { return d.cfg.Groups.starved(id) }
 
@@ -295,7 +308,8 @@ func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
 		if info.State == executor.Missing {
 			// A crash in the middle of its removal took the files first. If there are some,
 			// another process did, and they are not ours to delete.
-			if files, _ := os.ReadDir(d.dir(id, "workspace")); len(files) == 0 {
+			files, _ := os.ReadDir(d.dir(id, "workspace"))
+			if data, _ := os.ReadDir(d.dir(id, "data")); len(files)+len(data) == 0 {
 				if err := os.RemoveAll(d.dir(id)); err != nil {
 					return nil, err
 				}

@@ -29,6 +29,9 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 			return executor.Info{}, err
 		}
 	}
+	if err := d.checkObjects(id, bwrap != ""); err != nil {
+		return executor.Info{}, err
+	}
 	info, err := d.Inspect(ctx, id)
 	switch {
 	case err == nil && info.State == executor.Running:
@@ -39,6 +42,9 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	// Processes that do not answer are of no use to anyone.
 	if err := d.Stop(ctx, id); err != nil {
 		return executor.Info{}, err
+	}
+	if err := d.prepareData(ctx, id, bwrap != ""); err != nil {
+		return executor.Info{}, thole.Errorf(thole.CodeUnavailable, "prepare the conversations of executor %s: %w", id, err)
 	}
 	exited, err := d.spawn(id, bwrap)
 	if err != nil {
@@ -77,7 +83,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}
-		if name, args, err = d.boxed(id, bwrap, uid, tools, sandbox.RefusesNested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
+		if name, args, err = d.boxed(id, bwrap, uid, tools, sandbox.RefusesNested(context.Background(), bwrap), len(into), l.Spec.Limits, objects(l.Spec.Files)); err != nil {
 			closeFiles(into)
 			return nil, err
 		}

@@ -24,7 +24,7 @@ const (
 )
 
 // shared are the directories that the box shows writable: the agent's own.
-var shared = []string{"workspace", "state", "auth", "home", "tmp"}
+var shared = []string{"workspace", "data", "state", "auth", "home", "tmp"}
 
 // user is whom the agents of an executor run as, 0 for the server's own user. It
 // owns the executor's files when it returns.

@@ -23,7 +23,7 @@ type Files struct{ *os.Root }
 // in its place is removed.
 func OpenFiles(cfg provider.SessionConfig, dir string) (*Files, error) {
 	top, rel := dir, "."
-	for _, own := range []string{cfg.Dir, filepath.Dir(cfg.Auth)} { // these are not the agent's to replace
+	for _, own := range []string{filepath.Dir(cfg.Data), filepath.Dir(cfg.Auth)} { // these are not the agent's to replace
 		if r, err := filepath.Rel(own, dir); filepath.IsAbs(own) && err == nil && filepath.IsLocal(r) {
 			top, rel = own, r
 			break

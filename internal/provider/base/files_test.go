@@ -21,7 +21,7 @@ func plant(t *testing.T) planted {
 	root := t.TempDir()
 	p := planted{secret: filepath.Join(root, "state", "runs.log"), dark: filepath.Join(root, "state")}
 	p.cfg = provider.SessionConfig{Dir: filepath.Join(root, "workspace"), Auth: filepath.Join(root, "auth", "cli")}
-	p.cfg.Data = filepath.Join(p.cfg.Dir, ".agent_data", "cli")
+	p.cfg.Data = filepath.Join(root, "data", "cli")
 	p.login = filepath.Join(p.cfg.Data, "auth.json")
 	for _, dir := range []string{p.dark, p.cfg.Data, p.cfg.Auth} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -40,7 +40,7 @@ var groups = []group{
 		[]string{"root", "event", "wire", "kernels", "machines"}, "a port is a small interface and the pipelines over it; what implements or drives it depends on it"},
 	{"rows", []string{"internal/store"}, []string{"root", "event", "kernels", "machines", "ports"}, "the store is every machine's Store and serves nobody by itself"},
 	{"adapters", below("internal/", "channel/ownthread", "channel/turnstart", "channel/turnsteer", "executor/local", "objects/dir", "objects/late", "objects/s3", "workspace/apart",
-		"provider/claude", "provider/codex", "provider/opencode", "provider/testprovider", "vault/keyfile"),
+		"provider/claude", "provider/codex", "provider/opencode", "provider/testprovider", "source/branch", "vault/keyfile"),
 		[]string{"root", "event", "wire", "kernels", "machines", "ports"}, "an adapter implements one port and knows no truth"},
 	{"servers", below("internal/", "appserver", "daemon", "daemon/daemonclient", "daemon/executors", "daemon/supervise", "delivery/driver", "depot", "dispatch", "execserver", "executord", "gateway", "gateway/calls", "gateway/ledger", "gateway/upstream",
 		"executord/terminal/shell", "executord/watchdog", "platform/chat", "platform/guard", "platform/httpapi", "platform/preview", "platform/spend", "provider/registry"),

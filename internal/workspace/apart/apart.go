@@ -38,9 +38,10 @@ type Processes struct {
 	Self string // the program: thole
 }
 
-// Side is the side of a directory, until it is released.
-func (p Processes) Side(ctx context.Context, dir string) (workspace.Side, func() error, error) {
-	c, err := p.start(ctx, dir)
+// Side is the side of a workspace and of conversations that lie elsewhere, until it is
+// released.
+func (p Processes) Side(ctx context.Context, dir, data string) (workspace.Side, func() error, error) {
+	c, err := p.start(ctx, dir, data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,7 +50,7 @@ func (p Processes) Side(ctx context.Context, dir string) (workspace.Side, func()
 
 // Export writes a snapshot's files into a directory.
 func (p Processes) Export(ctx context.Context, req workspace.ExportRequest) (x workspace.Exported, err error) {
-	c, err := p.start(ctx, "")
+	c, err := p.start(ctx, "", "")
 	if err != nil {
 		return x, err
 	}
@@ -65,7 +66,7 @@ type caller struct {
 	said *tail
 }
 
-func (p Processes) start(ctx context.Context, dir string) (*caller, error) {
+func (p Processes) start(ctx context.Context, dir, data string) (*caller, error) {
 	failed := func(err error) error {
 		return thole.Errorf(thole.CodeUnavailable, "start the process that reads a stopped executor's files: %w", err)
 	}
@@ -86,7 +87,7 @@ func (p Processes) start(ctx context.Context, dir string) (*caller, error) {
 		return nil, failed(err)
 	}
 	c := &caller{conn: conn, said: &tail{}}
-	c.cmd = exec.Command(p.Self, "executor", "files", "--dir", dir) // outlives a call that is given up, to clean up
+	c.cmd = exec.Command(p.Self, "executor", "files", "--dir", dir, "--data", data) // outlives a call that is given up, to clean up
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}         // a terminal's signals are the owner's
 	c.cmd.ExtraFiles, c.cmd.Stderr = []*os.File{theirs}, c.said
 	if err := c.cmd.Start(); err != nil {

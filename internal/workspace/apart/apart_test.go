@@ -24,8 +24,8 @@ import (
 
 // This program is also the process that the tests start.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 5 && os.Args[2] == "files" {
-		if err := Serve(context.Background(), os.Args[4]); err != nil {
+	if len(os.Args) == 7 && os.Args[2] == "files" {
+		if err := Serve(context.Background(), os.Args[4], os.Args[6]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -70,7 +70,7 @@ func TestTheOwnerHoldsNothingOfALargeTree(t *testing.T) {
 	}
 	debug.FreeOSMemory()
 	before := memory.Peak(t, true)
-	side, release, err := self(t).Side(t.Context(), dir)
+	side, release, err := self(t).Side(t.Context(), dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestABaseThatIsNoTree(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "kept"), []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	side, release, err := self(t).Side(t.Context(), dir)
+	side, release, err := self(t).Side(t.Context(), dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestTheBoundHolds(t *testing.T) {
 		t.Errorf("a greedy process ended with %v: %.200s", err, out)
 	}
 	// One that is gone in the middle of the work is an error that says so.
-	side, release, err := Processes{Self: "/bin/false"}.Side(t.Context(), t.TempDir())
+	side, release, err := Processes{Self: "/bin/false"}.Side(t.Context(), t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,9 @@ const (
 	maxRequest = 256 << 20
 )
 
-// Serve is the process: it serves a directory on descriptor 3 until its owner hangs up.
-func Serve(ctx context.Context, dir string) error {
+// Serve is the process: it serves a workspace, and conversations that lie elsewhere, on
+// descriptor 3 until its owner hangs up.
+func Serve(ctx context.Context, dir, data string) error {
 	conn, err := net.FileConn(os.NewFile(3, "apart"))
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "executor files: %w", err).WithHint("thole itself calls it")
@@ -31,7 +32,7 @@ func Serve(ctx context.Context, dir string) error {
 	if err := bound(maxMemory); err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "bound memory: %w", err)
 	}
-	files := side.New(side.Config{Dir: dir})
+	files := side.New(side.Config{Dir: dir, Data: data})
 	mux := http.NewServeMux()
 	mux.Handle("/workspace/", side.Handler(files))
 	mux.Handle("POST /export", jsonhttp.Handle(maxRequest, manager.ExportLinked))

@@ -20,7 +20,10 @@ import (
 )
 
 // Dir is an open directory. It is safe for concurrent use.
-type Dir struct{ f *os.File }
+type Dir struct {
+	f     *os.File
+	graft *graft // nil but in a directory that Graft made
+}
 
 // Open opens a directory that the caller trusts to be where its path says.
 func Open(path string) (*Dir, error) {
@@ -28,11 +31,16 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{f}, nil
+	return &Dir{f: f}, nil
 }
 
 // Close releases the descriptor.
-func (d *Dir) Close() error { return d.f.Close() }
+func (d *Dir) Close() error {
+	if d.graft != nil {
+		return errors.Join(d.f.Close(), d.graft.to.Close())
+	}
+	return d.f.Close()
+}
 
 func (d *Dir) fd() int { return int(d.f.Fd()) }
 
@@ -94,15 +102,16 @@ func retry(call func() error) error {
 
 // Sub opens a directory inside d.
 func (d *Dir) Sub(name string) (*Dir, error) {
+	at, real := d.at(name)
 	var fd int
 	err := retry(func() (err error) {
-		fd, err = unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err = unix.Openat(at, real, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
 	if err != nil {
 		return nil, fail("open", name, err)
 	}
-	return &Dir{os.NewFile(uintptr(fd), name)}, nil
+	return &Dir{f: os.NewFile(uintptr(fd), name)}, nil
 }
 
 // Names lists the directory, in no order.
@@ -110,13 +119,18 @@ func (d *Dir) Names() ([]string, error) {
 	if _, err := d.f.Seek(0, 0); err != nil {
 		return nil, err
 	}
-	return d.f.Readdirnames(-1)
+	names, err := d.f.Readdirnames(-1)
+	if d.graft != nil {
+		return d.graft.names(names, err)
+	}
+	return names, err
 }
 
 // Lstat describes a name.
 func (d *Dir) Lstat(name string) (Stat, error) {
+	at, real := d.at(name)
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := retry(func() error { return unix.Fstatat(at, real, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return statOf(&st), fail("lstat", name, err)
 }
 
@@ -160,9 +174,10 @@ func (d *Dir) OpenWrite(name string) (*os.File, error) {
 }
 
 func (d *Dir) openat(name string, flags int, perm uint32) (*os.File, error) {
+	at, real := d.at(name)
 	var fd int
 	err := retry(func() (err error) {
-		fd, err = unix.Openat(d.fd(), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+		fd, err = unix.Openat(at, real, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
 		return err
 	})
 	if err != nil {
@@ -173,25 +188,30 @@ func (d *Dir) openat(name string, flags int, perm uint32) (*os.File, error) {
 
 // Mkdir makes a directory.
 func (d *Dir) Mkdir(name string, perm uint32) error {
-	return fail("mkdir", name, retry(func() error { return unix.Mkdirat(d.fd(), name, perm) }))
+	at, real := d.at(name)
+	return fail("mkdir", name, retry(func() error { return unix.Mkdirat(at, real, perm) }))
 }
 
 // Symlink makes a link that says target.
 func (d *Dir) Symlink(target, name string) error {
-	return fail("symlink", name, retry(func() error { return unix.Symlinkat(target, d.fd(), name) }))
+	at, real := d.at(name)
+	return fail("symlink", name, retry(func() error { return unix.Symlinkat(target, at, real) }))
 }
 
 // HardLink gives a file of another directory a second name here. A symbolic link
 // is not followed.
 func (d *Dir) HardLink(from *Dir, old, name string) error {
-	return fail("link", name, retry(func() error { return unix.Linkat(from.fd(), old, d.fd(), name, 0) }))
+	at, real := d.at(name)
+	was, had := from.at(old)
+	return fail("link", name, retry(func() error { return unix.Linkat(was, had, at, real, 0) }))
 }
 
 // Readlink returns what a link says.
 func (d *Dir) Readlink(name string) (string, error) {
+	at, real := d.at(name)
 	for size := 256; ; size *= 2 {
 		buf := make([]byte, size)
-		n, err := unix.Readlinkat(d.fd(), name, buf)
+		n, err := unix.Readlinkat(at, real, buf)
 		if err != nil {
 			return "", fail("readlink", name, err)
 		}
@@ -202,16 +222,22 @@ func (d *Dir) Readlink(name string) (string, error) {
 }
 
 // Rename moves a name inside d over another one.
-func (d *Dir) Rename(from, to string) error {
-	return fail("rename", to, retry(func() error { return unix.Renameat(d.fd(), from, d.fd(), to) }))
+func (d *Dir) Rename(from, to string) error { return d.Take(d, from, to) }
+
+// Take moves a name of another directory here, over what has the name.
+func (d *Dir) Take(from *Dir, old, name string) error {
+	at, real := d.at(name)
+	was, had := from.at(old)
+	return fail("rename", name, retry(func() error { return unix.Renameat(was, had, at, real) }))
 }
 
 // Remove deletes a file, a link or an empty directory; what is not there is no
 // error.
 func (d *Dir) Remove(name string) error {
-	err := retry(func() error { return unix.Unlinkat(d.fd(), name, 0) })
+	at, real := d.at(name)
+	err := retry(func() error { return unix.Unlinkat(at, real, 0) })
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
-		err = retry(func() error { return unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR) })
+		err = retry(func() error { return unix.Unlinkat(at, real, unix.AT_REMOVEDIR) })
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -219,7 +245,7 @@ func (d *Dir) Remove(name string) error {
 	return fail("remove", name, err)
 }
 
-// RemoveAll deletes a name and everything below it.
+// RemoveAll deletes a name and everything below it. A graft itself stays.
 func (d *Dir) RemoveAll(name string) error {
 	st, err := d.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -240,7 +266,7 @@ func (d *Dir) RemoveAll(name string) error {
 		}
 		err = sub.Clear()
 		sub.Close()
-		if err != nil {
+		if err != nil || d.grafted(name) {
 			return err
 		}
 	}
@@ -284,13 +310,22 @@ func (d *Dir) dup() (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{os.NewFile(uintptr(fd), ".")}, nil
+	out := &Dir{f: os.NewFile(uintptr(fd), ".")}
+	if d.graft != nil {
+		to, err := d.graft.to.dup()
+		if err != nil {
+			return nil, errors.Join(err, out.Close())
+		}
+		out.graft = &graft{d.graft.name, d.graft.own, to}
+	}
+	return out, nil
 }
 
 // Chtimes sets the modification time, of a link its own.
 func (d *Dir) Chtimes(name string, mtime int64) error {
+	at, real := d.at(name)
 	ts := []unix.Timespec{unix.NsecToTimespec(mtime), unix.NsecToTimespec(mtime)}
-	return fail("chtimes", name, retry(func() error { return unix.UtimesNanoAt(d.fd(), name, ts, unix.AT_SYMLINK_NOFOLLOW) }))
+	return fail("chtimes", name, retry(func() error { return unix.UtimesNanoAt(at, real, ts, unix.AT_SYMLINK_NOFOLLOW) }))
 }
 
 // CheckPath reports whether a path is relative, clean and made of names.

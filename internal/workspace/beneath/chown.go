@@ -39,7 +39,8 @@ func (d *Dir) ChownAll(uid, gid int) error {
 				return err
 			}
 		}
-		if err := retry(func() error { return unix.Fchownat(d.fd(), name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+		at, real := d.at(name)
+		if err := retry(func() error { return unix.Fchownat(at, real, uid, gid, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
 			return fail("chown", name, err)
 		}
 	}

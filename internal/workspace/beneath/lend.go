@@ -55,7 +55,7 @@ func (d *Dir) SubLent(name string) (sub *Dir, loan *Loan, err error) {
 	for range lends {
 		var f *os.File
 		if f, err = h.reopen(unix.O_DIRECTORY); err == nil {
-			return &Dir{f}, loan, nil
+			return &Dir{f: f}, loan, nil
 		}
 		if !errors.Is(err, fs.ErrPermission) {
 			break

@@ -22,9 +22,10 @@ type held struct {
 }
 
 func (d *Dir) hold(name string) (*held, error) {
+	at, real := d.at(name)
 	h := &held{name: name}
 	err := retry(func() (err error) {
-		h.fd, err = unix.Openat(d.fd(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		h.fd, err = unix.Openat(at, real, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
 	if err != nil {
@@ -76,8 +77,15 @@ func setTime(fd int, mtime int64) error {
 	})
 }
 
-// Flush makes everything written in the directory's file system durable.
-func (d *Dir) Flush() error { return fail("sync", d.f.Name(), unix.Syncfs(d.fd())) }
+// Flush makes everything written in the directory's file system durable, and in that of
+// its graft.
+func (d *Dir) Flush() error {
+	err := fail("sync", d.f.Name(), unix.Syncfs(d.fd()))
+	if d.graft != nil {
+		err = errors.Join(err, d.graft.to.Flush())
+	}
+	return err
+}
 
 // Path names the directory for calls that take paths. It holds while d is open,
 // wherever the directory is moved.

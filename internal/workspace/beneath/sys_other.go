@@ -19,15 +19,17 @@ type held struct {
 }
 
 func (d *Dir) hold(name string) (*held, error) {
+	at, real := d.at(name)
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := retry(func() error { return unix.Fstatat(at, real, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return &held{d, name, statOf(&st), uint32(st.Mode) & 0o7777}, fail("lstat", name, err)
 }
 
 func (h *held) close() {}
 
 func (h *held) chmod(mode uint32) error {
-	return fail("chmod", h.name, retry(func() error { return unix.Fchmodat(h.dir.fd(), h.name, mode, unix.AT_SYMLINK_NOFOLLOW) }))
+	at, real := h.dir.at(h.name)
+	return fail("chmod", h.name, retry(func() error { return unix.Fchmodat(at, real, mode, unix.AT_SYMLINK_NOFOLLOW) }))
 }
 
 func (h *held) reopen(flags int) (*os.File, error) {

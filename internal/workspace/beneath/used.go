@@ -68,8 +68,9 @@ func (u *use) count(d *Dir, depth int) error {
 }
 
 func (u *use) add(d *Dir, name string, depth int) error {
+	at, real := d.at(name)
 	var st unix.Stat_t
-	err := unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	err := unix.Fstatat(at, real, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		u.missed(err)
 		return nil

@@ -34,8 +34,9 @@ type Config struct {
 
 // Apart is another process that reads what agents left: see package apart.
 type Apart interface {
-	// Side is the side of a directory, until it is released.
-	Side(ctx context.Context, dir string) (side workspace.Side, release func() error, err error)
+	// Side is the side of a workspace and of conversations that lie elsewhere, until it
+	// is released.
+	Side(ctx context.Context, dir, data string) (side workspace.Side, release func() error, err error)
 	// Export writes a snapshot's files into a directory.
 	Export(ctx context.Context, req workspace.ExportRequest) (workspace.Exported, error)
 }
@@ -60,14 +61,16 @@ func New(cfg Config) *Manager {
 	return &Manager{cfg: cfg}
 }
 
-// Target is one executor's workspace: Side while it runs, Dir when it is stopped
-// and its directory is on this machine.
+// Target is one executor's workspace: Side while it runs, Dir and Data when it is
+// stopped and they are on this machine. Without Data the conversations are in Dir;
+// without Dir there is nothing else.
 type Target struct {
 	Thread   thole.ThreadID
 	Owner    thole.Owner // empty once the thread was deleted
 	Executor thole.ExecutorID
 	Side     workspace.Side
 	Dir      string
+	Data     string
 	// Lease and Token are the queue's claim under which the caller works.
 	Lease thole.TurnID
 	Token string
@@ -85,17 +88,17 @@ func (m *Manager) side(ctx context.Context, t Target) (workspace.Side, bool, fun
 	if t.Side != nil {
 		return t.Side, false, func() {}, nil
 	}
-	if t.Dir == "" {
+	if t.Dir == "" && t.Data == "" {
 		return nil, false, nil, thole.Errorf(thole.CodeUnavailable, "executor %s is stopped and its files are not on this machine", t.Executor)
 	}
 	var near workspace.Side
 	var release func() error
 	if m.cfg.Apart == nil {
-		l := side.New(side.Config{Dir: t.Dir, Client: m.cfg.Client, Now: m.cfg.Now})
+		l := side.New(side.Config{Dir: t.Dir, Data: t.Data, Client: m.cfg.Client, Now: m.cfg.Now})
 		near, release = l, l.Close
 	} else {
 		var err error
-		if near, release, err = m.cfg.Apart.Side(ctx, t.Dir); err != nil {
+		if near, release, err = m.cfg.Apart.Side(ctx, t.Dir, t.Data); err != nil {
 			return nil, false, nil, err
 		}
 	}

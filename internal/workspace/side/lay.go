@@ -31,10 +31,11 @@ type laying struct {
 }
 
 func (a *laying) path(e workspace.Entry) string {
-	if a.to == "" {
-		return e.Path
+	path := strings.TrimPrefix(a.to+"/"+e.Path, "/")
+	if path == workspace.AgentData && e.Kind != beneath.Folder && a.local.cfg.Data != "" {
+		return workspace.OwnAgentData // an earlier version stored what an agent had put there
 	}
-	return a.to + "/" + e.Path
+	return path
 }
 
 func (a *laying) run() error {
@@ -127,6 +128,9 @@ func (a *laying) decide() (files []workspace.Entry, names []link, links []worksp
 			return nil, nil, nil, err
 		}
 		path := a.path(e)
+		if !a.local.has(path) {
+			continue
+		}
 		if skipped != "" && beneath.Within(path, []string{skipped}) {
 			continue
 		}

@@ -50,7 +50,7 @@ func (l *Local) link(ctx context.Context, root, home *beneath.Dir, link, target 
 		return refused(target, err)
 	}
 	defer dir.Close()
-	abs := filepath.Join(l.cfg.Dir, filepath.FromSlash(target))
+	abs := l.real(target)
 	if unguarded.Build { // as is done where names are trusted
 		at := filepath.Join(l.cfg.Home, link)
 		return errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.RemoveAll(at), os.Symlink(abs, at))
@@ -169,7 +169,7 @@ func (l *Local) Validate(_ context.Context, req workspace.ValidateRequest) error
 		if err != nil {
 			return err
 		}
-		if rel == "" {
+		if rel == "" || !l.has(rel) {
 			continue
 		}
 		if err := root.OpenUp(parentOf(rel)); err != nil {

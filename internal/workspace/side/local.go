@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,9 +22,12 @@ import (
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
-// LocalConfig places a Local.
+// Config places a Local.
 type Config struct {
-	Dir string // the workspace
+	Dir string // the workspace; "" has no files but those of Data
+	// Data is where the tree's directory of conversations really is. "" means in the
+	// workspace, as in a stopped executor of an earlier version.
+	Data string
 	// State keeps the index and what waits to be pushed, outside the workspace. ""
 	// means a temporary directory and no index.
 	State string
@@ -48,7 +52,7 @@ type Local struct {
 
 var _ workspace.Side = (*Local)(nil)
 
-// NewLocal makes a Local; it touches nothing.
+// New makes a Local; it touches nothing.
 func New(cfg Config) *Local {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: transfers, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
@@ -62,13 +66,48 @@ func New(cfg Config) *Local {
 	return &Local{cfg: cfg}
 }
 
-// root opens the workspace.
+// root opens the tree: the workspace, and the conversations under their name.
 func (l *Local) root() (*beneath.Dir, error) {
-	d, err := beneath.Trusted(l.cfg.Dir)
+	d, err := l.open()
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "open workspace: %w", err)
 	}
 	return d, nil
+}
+
+func (l *Local) open() (*beneath.Dir, error) {
+	if l.cfg.Data == "" {
+		return beneath.Trusted(l.cfg.Dir)
+	}
+	data, err := beneath.Trusted(l.cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	var d *beneath.Dir
+	if l.cfg.Dir == "" {
+		d, err = beneath.Nowhere()
+	} else {
+		d, err = beneath.Trusted(l.cfg.Dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, data.Close())
+	}
+	d.Graft(workspace.AgentData, workspace.OwnAgentData, data)
+	return d, nil
+}
+
+// has reports whether a path can be in the tree. What cannot is left out of a restore
+// and not asked for.
+func (l *Local) has(path string) bool {
+	return l.cfg.Dir != "" || beneath.Within(path, []string{workspace.AgentData})
+}
+
+// real is a path of the tree as programs find it.
+func (l *Local) real(path string) string {
+	if rest, ok := strings.CutPrefix(path, workspace.AgentData+"/"); ok && l.cfg.Data != "" {
+		return filepath.Join(l.cfg.Data, filepath.FromSlash(rest))
+	}
+	return filepath.Join(l.cfg.Dir, filepath.FromSlash(path))
 }
 
 // Close drops what waits to be pushed and idle connections.

@@ -155,6 +155,9 @@ func (r *restore) claim() error {
 		if err != nil {
 			return err
 		}
+		if !r.local.has(rel) {
+			continue
+		}
 		moved, err := claim(r.root, []string{rel}, 0o755)
 		if r.result.Moved = append(r.result.Moved, moved...); err != nil {
 			return fmt.Errorf("mount point %s: %w", m.TargetPath, err)
@@ -166,7 +169,7 @@ func (r *restore) claim() error {
 // layer lays one layer.
 func (r *restore) layer(e workspace.PlanEntry, c workspace.LayerContent) error {
 	to, err := workspace.Relative(e.ToPath)
-	if err != nil {
+	if err != nil || to != "" && !r.local.has(to) {
 		return err
 	}
 	t := c.Plain
@@ -263,6 +266,9 @@ func (r *restore) cleanup(c workspace.CleanupRule) error {
 	rel, err := workspace.Relative(c.Path)
 	if err != nil || rel == "" || workspace.Overlaps(rel, r.protected) {
 		return thole.Errorf(thole.CodeInvalid, "%q is outside the workspace or protected", c.Path)
+	}
+	if !r.local.has(rel) {
+		return nil
 	}
 	if err := r.root.OpenUp(parentOf(rel)); err != nil {
 		return err

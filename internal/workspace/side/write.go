@@ -174,6 +174,9 @@ func (r *restore) seed(s workspace.SeedContent) error {
 	if err != nil || rel == "" {
 		return thole.Errorf(thole.CodeInvalid, "%q is not below %s", s.To, workspace.Root)
 	}
+	if !r.local.has(rel) {
+		return nil
+	}
 	parent := parentOf(rel)
 	if err := r.root.OpenUp(parent); err != nil {
 		return err
