@@ -285,6 +285,13 @@ func (r *Repository) run(ctx context.Context, g *git.Runner, c git.Cmd) (out []b
 	}
 	maps.Copy(env, c.Env)
 	c.Env, c.Write = env, append(c.Write, r.Dir, r.Common)
+	for _, dir := range []string{r.Dir, r.Common} {
+		for _, name := range []string{"config", "config.worktree", "hooks", "info", "modules"} { // what git obeys
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				c.Show = append(c.Show, filepath.Join(dir, name))
+			}
+		}
+	}
 	for _, dir := range r.Objects {
 		if !beneath.Within(dir, c.Write) { // its own are writable with it
 			c.Show = append(c.Show, dir)

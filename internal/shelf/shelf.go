@@ -37,6 +37,10 @@ type Config struct {
 	// CoAuthor, "NAME <ADDRESS>", is named in commits that are made of an agent's
 	// uncommitted work; "": nobody is.
 	CoAuthor string
+	// MaxFile is how many bytes a file may have that a checkpoint takes, default 1 GiB, and
+	// MaxFiles how many may differ from the last one, default 1 Mi.
+	MaxFile  int64
+	MaxFiles int
 	Now      func() time.Time
 	Log      *slog.Logger
 }
@@ -60,6 +64,12 @@ type lock struct {
 
 // New makes a Shelf.
 func New(cfg Config) *Shelf {
+	if cfg.MaxFile == 0 {
+		cfg.MaxFile = 1 << 30
+	}
+	if cfg.MaxFiles == 0 {
+		cfg.MaxFiles = 1 << 20
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -144,7 +154,7 @@ func (o *one) sit(ctx context.Context) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "the thread's files cannot be read: %w", err)
 	}
-	o.desk = desk{git: o.cfg.Git, at: o.bare + ".desk", tree: o.dir, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
+	o.desk = desk{git: o.cfg.Git, maxFile: o.cfg.MaxFile, maxFiles: o.cfg.MaxFiles, at: o.bare + ".desk", tree: o.dir, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
 	if o.user != nil {
 		return o.desk.follow(ctx, o.user)
 	}
