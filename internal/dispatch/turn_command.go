@@ -16,7 +16,7 @@ import (
 
 // turnCommand fills in what to run for a command turn, or refuses it for good.
 func (w *worker) turnCommand(ctx context.Context, e thole.TurnCommand, th fold.Thread, t fold.Turn, req *wire.RunRequest) error {
-	if e.ByHand() {
+	if e == thole.TurnCommandShell || e == thole.TurnCommandSetup {
 		if t.Run == 0 {
 			return nil
 		}
@@ -64,7 +64,7 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 				seen = maxHeard
 				break
 			}
-			if !command.ByHand() {
+			if command.AgentRuns() {
 				continue
 			}
 			seen++
@@ -72,8 +72,14 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 			if err != nil {
 				return nil, err
 			}
-			if len(items.Items) > 0 && items.Items[0].Item.Command != nil {
-				told = append(told, account(cmp.Or(line, items.Items[0].Item.Command.Line), *items.Items[0].Item.Command))
+			if len(items.Items) == 0 {
+				continue
+			}
+			switch it := items.Items[0].Item; {
+			case command == thole.TurnCommandUndo && b.Outcome == thole.OutcomeCompleted:
+				told = append(told, "(undo) "+it.Text)
+			case it.Command != nil:
+				told = append(told, account(cmp.Or(line, it.Command.Line), *it.Command))
 			}
 		}
 		if before.Cursor = page.Next; before.Cursor == "" {

@@ -45,11 +45,11 @@ const (
 // changes: three ways, with the thread's beginning as the common one. It writes all of it
 // or, where something is in the way, nothing. The index of a repository there is not
 // touched.
-func (s *Shelf) Apply(ctx context.Context, th fold.Thread, files Files, to string, mode Mode) (Applied, error) {
+func (s *Shelf) Apply(ctx context.Context, th fold.Thread, dir string, to string, mode Mode) (Applied, error) {
 	if th.Files.InPlace() {
 		return Applied{}, inPlace()
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return Applied{}, err
 	}
@@ -111,7 +111,7 @@ func (o *one) target(ctx context.Context, dir string) (*target, error) {
 	}
 	at := o.bare + ".apply"
 	t.intent = filepath.Join(at, "intent.json")
-	t.desk = desk{git: o.cfg.Git, at: at, tree: real, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
+	t.desk = desk{git: o.cfg.Git, maxFile: o.cfg.MaxFile, maxFiles: o.cfg.MaxFiles, at: at, tree: real, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
 	if t.repo != nil {
 		t.desk.objects, t.desk.show = append(t.desk.objects, t.repo.Objects...), append(t.desk.show, t.repo.Objects...)
 		err = t.desk.follow(ctx, t.repo)
@@ -400,8 +400,10 @@ func (t *target) write(ctx context.Context, from, to string, a *Applied) error {
 	if unknown != nil || now != from {
 		return thole.Errorf(thole.CodeUnavailable, "%w", err).WithHint("%s", thole.HintOf(brokeOff(t.th, t.desk.tree)))
 	}
-	for _, why := range complaints(failed.Stderr) {
-		a.Conflicts = append(a.Conflicts, Conflict{Why: why})
+	for line := range strings.Lines(failed.Stderr) {
+		if why, ok := strings.CutPrefix(strings.TrimSpace(line), "error: "); ok {
+			a.Conflicts = append(a.Conflicts, Conflict{Why: why})
+		}
 	}
 	if len(a.Conflicts) == 0 {
 		return errors.Join(err, t.desk.clear())

@@ -17,11 +17,11 @@ import (
 
 // Before keeps the files as a turn finds them, where nothing else will know that state:
 // the files are the user's own, or they have no shelf yet.
-func (s *Shelf) Before(ctx context.Context, th fold.Thread, turn int, files Files) error {
-	if s.has(th.ID) && !th.Files.InPlace() || s.needsNone(th, files) {
+func (s *Shelf) Before(ctx context.Context, th fold.Thread, turn int, dir string) error {
+	if s.has(th.ID) && !th.Files.InPlace() || s.needsNone(th, dir) {
 		return nil
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return err
 	}
@@ -45,11 +45,11 @@ func (s *Shelf) Before(ctx context.Context, th fold.Thread, turn int, files File
 }
 
 // After keeps the files as a turn left them.
-func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, files Files) error {
-	if s.needsNone(th, files) {
+func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, dir string) error {
+	if s.needsNone(th, dir) {
 		return nil
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, files Files
 }
 
 // needsNone reports whether there is nothing to keep: no shelf, and no files.
-func (s *Shelf) needsNone(th fold.Thread, files Files) bool {
-	return !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(files.Dir)
+func (s *Shelf) needsNone(th fold.Thread, dir string) bool {
+	return !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(dir)
 }
 
 // isEmpty reports whether a directory certainly has no files.
@@ -103,7 +103,7 @@ func (o *one) begun(ctx context.Context) (states, error) {
 // there are no files now, the last one has them.
 func (o *one) take(ctx context.Context, all states) (State, []string, error) {
 	last, known := all.last()
-	if o.files.Dir == "" {
+	if o.dir == "" {
 		if !known {
 			return last, nil, thole.Errorf(thole.CodeNotFound, "the thread has no files yet").WithHint("a turn makes some")
 		}
@@ -133,7 +133,7 @@ func (o *one) take(ctx context.Context, all states) (State, []string, error) {
 	if note != "" {
 		left = append(left, note)
 	}
-	if known && tree == last.tree && head == last.head {
+	if tree == last.tree && head == last.head {
 		return last, left, nil
 	}
 	st, err := o.record(ctx, tree, head)
@@ -166,11 +166,18 @@ func (o *one) userHead(ctx context.Context) (State, error) {
 	if err != nil || head.Commit == "" {
 		return State{}, nil //nolint:nilerr // then the first checkpoint has everything
 	}
-	tree, err := o.line(ctx, "rev-parse", "--verify", "-q", head.Commit+"^{tree}")
+	rel, err := filepath.Rel(o.user.Top, o.dir)
+	if err != nil {
+		return State{}, err
+	}
+	tree, err := o.line(ctx, "rev-parse", "--verify", "-q", head.Commit+":"+strings.TrimPrefix(filepath.ToSlash(rel), "."))
 	if err != nil {
 		return State{}, nil //nolint:nilerr // likewise
 	}
-	return State{Commit: head.Commit, tree: tree}, o.pin(ctx, head.Commit)
+	if err := o.pin(ctx, head.Commit); err != nil {
+		return State{}, err
+	}
+	return o.record(ctx, tree, Head{})
 }
 
 // head is what the repository in the files is at, with its commits on the shelf. What
@@ -204,8 +211,8 @@ func (o *one) inFiles() (dir, common string) {
 	switch {
 	case o.user != nil:
 		return o.user.Dir, o.user.Common
-	case isFolder(o.files.Dir, ".git"):
-		dir = filepath.Join(o.files.Dir, ".git")
+	case isFolder(o.dir, ".git"):
+		dir = filepath.Join(o.dir, ".git")
 		return dir, dir
 	}
 	return "", ""

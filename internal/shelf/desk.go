@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +40,9 @@ type desk struct {
 	exclude       string // what is left out besides what .gitignore names
 	// values are of the files' own repository: how it writes lines and what the file system
 	// can do. Only a repository whose configuration no agent writes is asked.
-	values map[string]string
+	values   map[string]string
+	maxFile  int64
+	maxFiles int
 }
 
 // dataDir is where an agent's own record is in a workspace of an earlier version. It is
@@ -143,7 +147,7 @@ func (d *desk) look(ctx context.Context, c git.Cmd) ([]byte, error) {
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES": strings.Join(objects, ":"), "GIT_OPTIONAL_LOCKS": "1",
 	}
 	maps.Copy(env, c.Env)
-	config := map[string]string{"core.untrackedCache": "true", "core.fsync": "none", "advice.addEmbeddedRepo": "false", "core.bigFileThreshold": "32m"}
+	config := map[string]string{"core.untrackedCache": "true", "core.fsync": "none", "core.bigFileThreshold": "32m"}
 	maps.Copy(config, d.values)
 	maps.Copy(config, c.Config)
 	c.Env, c.Config = env, config
@@ -156,7 +160,7 @@ func (d *desk) follow(ctx context.Context, r *Repository) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	d.exclude = string(text)
+	d.exclude = ignoredAbove(r.Top, d.tree) + string(text)
 	all, err := r.values(ctx, d.git, `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$`)
 	d.values = map[string]string{}
 	for key, value := range all {
@@ -187,22 +191,16 @@ func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, le
 	if len(changed) == 0 && fromTree != "" {
 		return fromTree, nil, nil
 	}
-	large, err := d.oversized(changed)
+	take, gone, left, err := d.takable(changed)
 	if err != nil {
 		return "", nil, err
 	}
-	if err := d.leaveOut(large); err != nil {
-		return "", nil, err
+	if len(gone) > 0 {
+		if _, err := d.look(ctx, git.Cmd{Args: []string{"update-index", "--force-remove", "-z", "--stdin"}, Stdin: listed(gone)}); err != nil {
+			return "", nil, err
+		}
 	}
-	for _, path := range large {
-		left = append(left, fmt.Sprintf("%s: larger than %d bytes", path, int64(maxFile)))
-	}
-	_, err = d.look(ctx, git.Cmd{Args: []string{"add", "-A", "--ignore-errors"}})
-	var failed *git.Error
-	if errors.As(err, &failed) && failed.Exit == 1 { // it went on without some
-		left = append(left, complaints(failed.Stderr)...)
-		err = nil
-	}
+	more, err := d.add(ctx, take)
 	if err != nil {
 		return "", nil, err
 	}
@@ -210,7 +208,48 @@ func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, le
 	if err == nil && !validID(tree) {
 		err = thole.Errorf(thole.CodeInternal, "git named no tree")
 	}
-	return tree, left, err
+	return tree, append(left, more...), err
+}
+
+// maxUnreadable is how many files git may fail to read, one after the other, before the
+// look is given up.
+const maxUnreadable = 50
+
+// add brings files into the index. Not git add: that starts git in repositories below,
+// which do what they are configured to.
+func (d *desk) add(ctx context.Context, paths []string) (left []string, err error) {
+	for range maxUnreadable {
+		if len(paths) == 0 {
+			return left, nil
+		}
+		_, err = d.look(ctx, git.Cmd{Args: []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}, Stdin: listed(paths)})
+		var failed *git.Error
+		if !errors.As(err, &failed) {
+			return left, err
+		}
+		_, bad, ok := strings.Cut(failed.Stderr, "fatal: Unable to process path ")
+		bad = strings.TrimSuffix(bad, "\n")
+		i := slices.Index(paths, bad)
+		if !ok || i < 0 {
+			return left, err
+		}
+		left, paths = append(left, bad+": "+reason(failed.Stderr)), slices.Delete(slices.Clone(paths), i, i+1)
+	}
+	return left, err
+}
+
+func listed(paths []string) io.Reader {
+	return strings.NewReader(strings.Join(paths, "\x00") + "\x00")
+}
+
+// reason is why git could not read a file.
+func reason(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		if i := strings.LastIndex(line, "): "); strings.HasPrefix(line, "error: open(") && i > 0 {
+			return strings.TrimSpace(line[i+3:])
+		}
+	}
+	return "git could not read it"
 }
 
 // line runs git on the desk and returns its output without the end of the line.
@@ -219,10 +258,16 @@ func (d *desk) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// status lists what differs between the files, the index and HEAD. New directories are
-// listed as one.
+// status lists what differs between the files, the index and HEAD. A repository below
+// ends with a slash while the index does not have it.
 func (d *desk) status(ctx context.Context) (changed []string, err error) {
-	out, err := d.look(ctx, git.Cmd{Args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames", "--ignore-submodules=dirty"}})
+	out, err := d.look(ctx, git.Cmd{
+		Args:   []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"},
+		Config: map[string]string{"status.showUntrackedFiles": "all"}, Limit: maxRaw, // what the cache of untracked files goes by
+	})
+	if errors.Is(err, git.ErrTooLong) {
+		return nil, d.tooMany()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -237,91 +282,52 @@ func (d *desk) status(ctx context.Context) (changed []string, err error) {
 		parts := bytes.SplitN(record, []byte(" "), fields)
 		changed = append(changed, string(parts[len(parts)-1]))
 	}
+	if len(changed) > d.maxFiles {
+		return nil, d.tooMany()
+	}
 	return changed, nil
 }
 
-// Bounds of one look.
-const (
-	maxFile       = 1 << 30
-	maxEntries    = 1 << 20
-	maxComplaints = 100
-)
-
-// complaints are the reasons why git left files out.
-func complaints(stderr string) (out []string) {
-	for line := range strings.Lines(stderr) {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "error: "); ok && len(out) < maxComplaints && !strings.HasPrefix(text, "unable to index file") {
-			out = append(out, text)
-		}
-	}
-	return out
+func (d *desk) tooMany() error {
+	return thole.Errorf(thole.CodeUnsupported, "more than %d files changed", d.maxFiles).WithHint("have .gitignore name what is made and not written")
 }
 
-// oversized finds files that are larger than a checkpoint takes: one that is mostly holes
-// costs an agent nothing, and whoever reads it an hour.
-func (d *desk) oversized(changed []string) (large []string, err error) {
+// takable are the changed files that git can read, those that are gone, and why others
+// are left out: one that is mostly holes costs an agent nothing, and whoever reads it an
+// hour.
+func (d *desk) takable(changed []string) (take, gone, left []string, err error) {
 	root, err := beneath.Open(d.tree)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	defer root.Close()
-	seen := 0
-	var visit func(in *beneath.Dir, name, path string) error
-	visit = func(in *beneath.Dir, name, path string) error {
-		if seen++; seen > maxEntries {
-			return thole.Errorf(thole.CodeUnsupported, "more than %d files changed", maxEntries).WithHint("have .gitignore name what is made and not written")
-		}
-		st, err := in.Lstat(name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
-		case st.Kind == beneath.File && st.Size > maxFile:
-			large = append(large, path)
-			return nil
-		case st.Kind != beneath.Folder:
-			return nil
-		}
-		sub, err := in.Sub(name)
-		if err != nil {
-			return nil //nolint:nilerr // one that cannot be read has nothing that git would read
-		}
-		defer sub.Close()
-		names, err := sub.Names()
-		for _, n := range names {
-			if err == nil && n != ".git" {
-				err = visit(sub, n, path+"/"+n)
-			}
-		}
-		return err
-	}
+	at := &beneath.Cursor{Root: root}
+	defer at.Close()
 	for _, path := range changed {
-		path = strings.TrimSuffix(path, "/")
-		in, name, err := root.Parent(path, false)
-		if err != nil {
-			continue // it is gone, or became something else: git decides
+		name, below := strings.CutSuffix(path, "/")
+		if below {
+			if head, err := readHead(filepath.Join(d.tree, name, ".git"), filepath.Join(d.tree, name, ".git")); err != nil || head.Commit == "" {
+				left = append(left, name+": a repository without a commit")
+				continue
+			}
+			take = append(take, name)
+			continue
 		}
-		err = visit(in, name, path)
-		in.Close()
-		if err != nil {
-			return nil, err
+		in, last, err := at.Parent(path, false)
+		var st beneath.Stat
+		if err == nil {
+			st, err = in.Lstat(last)
+		}
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			left = append(left, path+": its directory cannot be read")
+		case err != nil: // also where what was its directory is a link now
+			gone = append(gone, path)
+		case st.Kind == beneath.File && st.Size > d.maxFile:
+			left = append(left, fmt.Sprintf("%s: larger than %d bytes", path, d.maxFile))
+		default:
+			take = append(take, path)
 		}
 	}
-	return large, nil
-}
-
-// leaveOut has git leave out files by their names.
-func (d *desk) leaveOut(paths []string) error {
-	if len(paths) == 0 {
-		return nil
-	}
-	var all strings.Builder
-	for _, path := range paths {
-		if strings.ContainsAny(path, "\n\r") {
-			return thole.Errorf(thole.CodeUnsupported, "%q is larger than %d bytes", path, int64(maxFile)).WithHint("remove it, or have .gitignore name it")
-		}
-		all.WriteString("/" + strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, ` `, `\ `).Replace(path) + "\n")
-	}
-	return replace(filepath.Join(d.gitDir(), "info", "exclude"), "/"+dataDir+"/\n"+d.exclude+"\n"+all.String())
+	return take, gone, left, nil
 }

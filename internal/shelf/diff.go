@@ -78,8 +78,8 @@ const (
 )
 
 // Diff compares. It works while a turn runs.
-func (s *Shelf) Diff(ctx context.Context, th fold.Thread, files Files, r Range) (Diff, error) {
-	o, d, done, err := s.compare(ctx, th, files, r)
+func (s *Shelf) Diff(ctx context.Context, th fold.Thread, dir string, r Range) (Diff, error) {
+	o, d, done, err := s.compare(ctx, th, dir, r)
 	if err != nil {
 		return d, err
 	}
@@ -97,8 +97,8 @@ func (s *Shelf) Diff(ctx context.Context, th fold.Thread, files Files, r Range) 
 }
 
 // Patch writes what Diff describes as one patch.
-func (s *Shelf) Patch(ctx context.Context, th fold.Thread, files Files, r Range, w io.Writer) error {
-	o, d, done, err := s.compare(ctx, th, files, r)
+func (s *Shelf) Patch(ctx context.Context, th fold.Thread, dir string, r Range, w io.Writer) error {
+	o, d, done, err := s.compare(ctx, th, dir, r)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (s *Shelf) Patch(ctx context.Context, th fold.Thread, files Files, r Range,
 }
 
 // compare finds the two states. What it returns is locked until done.
-func (s *Shelf) compare(ctx context.Context, th fold.Thread, files Files, r Range) (o *one, d Diff, done func(), err error) {
-	o, unlock, err := s.open(ctx, th, files)
+func (s *Shelf) compare(ctx context.Context, th fold.Thread, dir string, r Range) (o *one, d Diff, done func(), err error) {
+	o, unlock, err := s.open(ctx, th, dir)
 	if err != nil {
 		return nil, d, nil, err
 	}
@@ -173,7 +173,7 @@ func (o *one) diffTree(ctx context.Context, from, to State, r Range, c git.Cmd) 
 		c.Args = append(c.Args, r.Path)
 	}
 	c.Timeout = diffTimeout
-	if o.files.Dir == "" {
+	if o.dir == "" {
 		c.Dir, c.Show = o.bare, append(o.objects(), o.bare)
 		return o.cfg.Git.Run(ctx, c)
 	}

@@ -24,11 +24,11 @@ type Pulled struct {
 
 // Pull puts a thread's branch into a repository of the user. A branch that is there moves
 // forward only, unless force is set. Nothing is checked out.
-func (s *Shelf) Pull(ctx context.Context, th fold.Thread, files Files, repo, name string, force bool) (Pulled, error) {
+func (s *Shelf) Pull(ctx context.Context, th fold.Thread, dir string, repo, name string, force bool) (Pulled, error) {
 	if th.Files.InPlace() {
 		return Pulled{}, inPlace()
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return Pulled{}, err
 	}
@@ -169,11 +169,11 @@ type Merged struct {
 
 // Merge pulls a thread's branch and merges it into the one that is checked out. Where
 // something is in the way it merges nothing; the branch is there all the same.
-func (s *Shelf) Merge(ctx context.Context, th fold.Thread, files Files, repo, name string) (m Merged, err error) {
+func (s *Shelf) Merge(ctx context.Context, th fold.Thread, dir string, repo, name string) (m Merged, err error) {
 	if th.Files.InPlace() {
 		return m, inPlace()
 	}
-	o, done, err := s.open(ctx, th, files)
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return m, err
 	}

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,12 +37,18 @@ type Config struct {
 	// CoAuthor, "NAME <ADDRESS>", is named in commits that are made of an agent's
 	// uncommitted work; "": nobody is.
 	CoAuthor string
+	// MaxFile is how many bytes a file may have that a checkpoint takes, default 1 GiB, and
+	// MaxFiles how many may differ from the last one, default 1 Mi.
+	MaxFile  int64
+	MaxFiles int
 	Now      func() time.Time
 	Log      *slog.Logger
 }
 
 // Shelf has the shelves of all threads. Calls for one thread wait for each other; calls
-// for different ones do not.
+// for different ones do not. Where a call takes a dir, the thread's files are there on
+// this machine; with "" they are nowhere now, and the last checkpoint is what they are.
+// Files in place are where they are, whatever the dir says.
 type Shelf struct {
 	cfg Config
 
@@ -57,6 +64,12 @@ type lock struct {
 
 // New makes a Shelf.
 func New(cfg Config) *Shelf {
+	if cfg.MaxFile == 0 {
+		cfg.MaxFile = 1 << 30
+	}
+	if cfg.MaxFiles == 0 {
+		cfg.MaxFiles = 1 << 20
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -91,26 +104,22 @@ func (s *Shelf) lock(ctx context.Context, id thole.ThreadID) (unlock func(), err
 	}
 }
 
-// Files says where a thread's files are on this machine.
-type Files struct {
-	// Dir is their top; "": nowhere, and the last checkpoint is all there is.
-	Dir string
-}
-
 // one is a thread's shelf, locked.
 type one struct {
 	*Shelf
-	th    fold.Thread
-	files Files
-	bare  string // the repository
-	desk  desk   // for the files, if there are any now
+	th fold.Thread
+	// dir is where the files are on this machine; "": nowhere, and the last checkpoint is all
+	// there is.
+	dir  string
+	bare string // the repository
+	desk desk   // for the files, if there are any now
 	// user is the repository that the files of a thread that works in place belong to, nil
 	// for none.
 	user *Repository
 }
 
 // open locks a thread's shelf and makes it if there is none.
-func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, done func(), err error) {
+func (s *Shelf) open(ctx context.Context, th fold.Thread, dir string) (o *one, done func(), err error) {
 	if !thole.ValidUUID(string(th.ID)) {
 		return nil, nil, thole.Errorf(thole.CodeInvalid, "thread id %q is not a UUID", th.ID)
 	}
@@ -118,12 +127,10 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 	if err != nil {
 		return nil, nil, err
 	}
-	o = &one{Shelf: s, th: th, files: files, bare: s.path(th.ID)}
+	o = &one{Shelf: s, th: th, dir: dir, bare: s.path(th.ID)}
 	if th.Files.InPlace() {
-		if o.files.Dir != "" {
-			o.files.Dir = th.Files.Dir
-		}
-		o.user, err = FindRepository(th.Files.Dir)
+		o.dir = th.Files.Dir
+		o.user, err = findRepository(th.Files.Dir, true)
 		if thole.CodeOf(err) == thole.CodeNotFound {
 			err = nil // not every directory is in a repository
 		}
@@ -131,7 +138,7 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 	if err == nil {
 		err = o.ensure(ctx)
 	}
-	if err == nil && o.files.Dir != "" {
+	if err == nil && o.dir != "" {
 		err = o.sit(ctx)
 	}
 	if err != nil {
@@ -143,11 +150,11 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, files Files) (o *one, 
 
 // sit makes the desk for the files.
 func (o *one) sit(ctx context.Context) error {
-	uid, err := ownerOf(o.files.Dir)
+	uid, err := ownerOf(o.dir)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "the thread's files cannot be read: %w", err)
 	}
-	o.desk = desk{git: o.cfg.Git, at: o.bare + ".desk", tree: o.files.Dir, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
+	o.desk = desk{git: o.cfg.Git, maxFile: o.cfg.MaxFile, maxFiles: o.cfg.MaxFiles, at: o.bare + ".desk", tree: o.dir, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
 	if o.user != nil {
 		return o.desk.follow(ctx, o.user)
 	}
@@ -172,14 +179,9 @@ func (s *Shelf) has(id thole.ThreadID) bool {
 	return err == nil
 }
 
-// objects are directories of objects that the shelf refers to and does not have.
-func (o *one) objects() []string {
-	all := append([]string{}, o.th.Files.Objects...)
-	if o.user != nil {
-		all = append(all, o.user.Objects...)
-	}
-	return all
-}
+// objects are directories of objects that the shelf refers to and does not have: those
+// that were chosen when no agent had run.
+func (o *one) objects() []string { return slices.Clone(o.th.Files.Objects) }
 
 // ensure makes the repository next to its place and moves it there.
 func (o *one) ensure(ctx context.Context) error {
@@ -273,7 +275,7 @@ func quote(path string) string {
 // agent writes, that happens in a box.
 func (o *one) own(ctx context.Context, c git.Cmd) ([]byte, error) {
 	c.Dir = o.bare
-	if o.user == nil {
+	if !o.th.Files.InPlace() {
 		return o.cfg.Git.RunOwn(ctx, c)
 	}
 	c.Show, c.Write = append(c.Show, o.objects()...), append(c.Write, o.bare)

@@ -97,10 +97,7 @@ func (b *bench) git(dir string, args ...string) string {
 
 func (b *bench) gitRaw(dir string, args ...string) []byte {
 	b.t.Helper()
-	cmd := exec.Command(lab.Git(b.t), args...)
-	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b",
-		"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_CONFIG_KEY_1=core.quotePath", "GIT_CONFIG_VALUE_1=false", "GIT_CONFIG_KEY_2=protocol.file.allow", "GIT_CONFIG_VALUE_2=always"}
+	cmd := command(b.t, dir, args...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -108,6 +105,16 @@ func (b *bench) gitRaw(dir string, args ...string) []byte {
 		b.t.Fatalf("git %v: %v\n%s", args, err, said.String())
 	}
 	return out
+}
+
+// command is git as a person types it.
+func command(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(lab.Git(t), args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b",
+		"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_CONFIG_KEY_1=core.quotePath", "GIT_CONFIG_VALUE_1=false", "GIT_CONFIG_KEY_2=protocol.file.allow", "GIT_CONFIG_VALUE_2=always"}
+	return cmd
 }
 
 func (b *bench) mkdir(dir string) {
@@ -146,7 +153,7 @@ func (b *bench) turn(change func(dir string)) {
 }
 
 func (b *bench) ctx() context.Context { return b.t.Context() }
-func (b *bench) at() shelf.Files      { return shelf.Files{Dir: b.files} }
+func (b *bench) at() string           { return b.files }
 
 func (b *bench) diff(r shelf.Range) shelf.Diff {
 	b.t.Helper()

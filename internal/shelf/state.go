@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,12 @@ const (
 
 func refBefore(turn int) string { return refTurns + strconv.Itoa(turn) + "/before" }
 func refAfter(turn int) string  { return refTurns + strconv.Itoa(turn) + "/after" }
+
+// Kept reports whether what a turn left is on a thread's shelf.
+func (s *Shelf) Kept(id thole.ThreadID, turn int) bool {
+	_, err := os.Stat(filepath.Join(s.path(id), filepath.FromSlash(refAfter(turn))))
+	return err == nil
+}
 
 // State is one state of a thread's files: a checkpoint. Its commit has the files as its
 // tree, and as its parent what the repository in the files was at.

@@ -11,18 +11,10 @@ import (
 	"github.com/tholehq/thole/internal/git"
 )
 
-// Undone is what an undo did.
-type Undone struct {
-	Turn  int // before which the files are now
-	Files []FileDiff
-	Total int
-	Notes []string
-}
-
 // Undoable is the turn that an undo means: the one that is named, or with 0 the last one
 // that changed files. It fails where the state before it is not known.
-func (s *Shelf) Undoable(ctx context.Context, th fold.Thread, files Files, turn int) (int, error) {
-	o, done, err := s.open(ctx, th, files)
+func (s *Shelf) Undoable(ctx context.Context, th fold.Thread, dir string, turn int) (int, error) {
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return 0, err
 	}
@@ -69,20 +61,20 @@ const undoTries = 3
 
 // Undo puts the files back to what they were before a turn, as part of another one, which
 // must not run an agent meanwhile. What they are now is kept first, as the state before
-// that turn. Broken off, it can be repeated.
-func (s *Shelf) Undo(ctx context.Context, th fold.Thread, files Files, as, turn int) (Undone, error) {
-	o, done, err := s.open(ctx, th, files)
+// that turn. Broken off, it can be repeated. It returns what it did, in words.
+func (s *Shelf) Undo(ctx context.Context, th fold.Thread, dir string, as, turn int) (string, error) {
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
-		return Undone{}, err
+		return "", err
 	}
 	defer done()
-	if o.files.Dir == "" {
-		return Undone{}, thole.Errorf(thole.CodeUnavailable, "the thread's files are not on this machine")
+	if o.dir == "" {
+		return "", thole.Errorf(thole.CodeUnavailable, "the thread's files are not on this machine")
 	}
 	for try := 1; ; try++ {
-		u, err := o.undo(ctx, as, turn)
+		account, err := o.undo(ctx, as, turn)
 		if err == nil || try == undoTries || !errors.Is(err, errMoved) {
-			return u, err
+			return account, err
 		}
 	}
 }
@@ -90,24 +82,22 @@ func (s *Shelf) Undo(ctx context.Context, th fold.Thread, files Files, as, turn 
 // errMoved says that files changed between a look at them and the next.
 var errMoved = errors.New("files changed meanwhile")
 
-func (o *one) undo(ctx context.Context, as, turn int) (u Undone, err error) {
-	u.Turn = turn
+func (o *one) undo(ctx context.Context, as, turn int) (string, error) {
 	all, err := o.begun(ctx)
 	if err != nil {
-		return u, err
+		return "", err
 	}
 	to, known := all.before(turn)
 	if !known {
-		return u, thole.Errorf(thole.CodeNotFound, "the files as they were before turn %d are not known", turn)
+		return "", thole.Errorf(thole.CodeNotFound, "the files as they were before turn %d are not known", turn)
 	}
-	now, left, err := o.now(ctx, all)
+	now, notes, err := o.now(ctx, all)
 	if err != nil {
-		return u, err
+		return "", err
 	}
-	u.Notes = left
 	if !hasBefore(all, as) { // else of a try that broke off
 		if err := o.keep(ctx, now, refBefore(as)); err != nil {
-			return u, err
+			return "", err
 		}
 	} else {
 		now.head = all[refBefore(as)].head
@@ -115,28 +105,47 @@ func (o *one) undo(ctx context.Context, as, turn int) (u Undone, err error) {
 	d := Diff{From: now, To: to}
 	if now.tree != to.tree {
 		if err := o.list(ctx, &d, Range{}); err != nil {
-			return u, err
+			return "", err
 		}
 		if err := o.put(ctx, now, to); err != nil {
-			return u, err
+			return "", err
 		}
 	}
-	u.Files, u.Total = d.Files, d.Total
 	for _, f := range d.Files {
 		if f.Mode == gitlink || f.OldMode == gitlink {
-			u.Notes = append(u.Notes, f.Path+" is a repository of its own and was left as it is")
+			notes = append(notes, f.Path+" is a repository of its own and was left as it is")
 		}
 	}
 	if note := o.putHead(ctx, now.head, to.head, d.Files); note != "" {
-		u.Notes = append(u.Notes, note)
+		notes = append(notes, note)
 	}
-	return u, nil
+	return account(turn, d, notes), nil
+}
+
+// maxNamed is how many files an account names.
+const maxNamed = 20
+
+// account says what an undo did.
+func account(turn int, d Diff, notes []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The files are what they were before turn %d: %s.", turn, d.Summary())
+	for i, f := range d.Files {
+		if i == maxNamed {
+			fmt.Fprintf(&b, "\n… and %d more", d.Total-i)
+			break
+		}
+		fmt.Fprintf(&b, "\n%s %q", f.Kind, f.Path)
+	}
+	for _, note := range notes {
+		b.WriteString("\n" + note)
+	}
+	return strings.ToValidUTF8(b.String(), "�")
 }
 
 // put brings the files from one state to another. git looks at all of them before it
 // writes the first.
 func (o *one) put(ctx context.Context, from, to State) error {
-	_, err := o.desk.look(ctx, git.Cmd{Args: []string{"plainly", "read-tree", "-m", "-u", from.Commit, to.Commit}, Config: plainMask, Write: []string{o.files.Dir}})
+	_, err := o.desk.look(ctx, git.Cmd{Args: []string{"plainly", "read-tree", "-m", "-u", from.Commit, to.Commit}, Config: plainMask, Write: []string{o.dir}})
 	var failed *git.Error
 	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "not uptodate") {
 		return fmt.Errorf("%w: %w", errMoved, err)
@@ -155,7 +164,7 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 	if dir == "" {
 		return ""
 	}
-	r := &Repository{Top: o.files.Dir, Dir: dir, Common: common, Objects: append(o.objects(), o.bare)}
+	r := &Repository{Top: o.dir, Dir: dir, Common: common, Objects: append(o.objects(), o.bare)}
 	if o.user != nil {
 		r.Top = o.user.Top
 	}

@@ -32,8 +32,8 @@ type Work struct {
 // Prepare makes one branch of what a thread did: the agent's own commits, and a commit by
 // the user of what it did not commit. It can be repeated, and gives the same commit as
 // long as nothing changed. name is that of the branch, "" for the thread's own.
-func (s *Shelf) Prepare(ctx context.Context, th fold.Thread, files Files, name string) (Work, error) {
-	o, done, err := s.open(ctx, th, files)
+func (s *Shelf) Prepare(ctx context.Context, th fold.Thread, dir string, name string) (Work, error) {
+	o, done, err := s.open(ctx, th, dir)
 	if err != nil {
 		return Work{}, err
 	}
@@ -287,8 +287,8 @@ func CheckRemote(url string) error {
 }
 
 // Push pushes a thread's branch as the server's own user, who is asked nothing.
-func (s *Shelf) Push(ctx context.Context, th fold.Thread, files Files, remote string, force bool) (Work, string, error) {
-	w, err := s.Prepare(ctx, th, files, "")
+func (s *Shelf) Push(ctx context.Context, th fold.Thread, dir string, remote string, force bool) (Work, string, error) {
+	w, err := s.Prepare(ctx, th, dir, "")
 	if err != nil {
 		return w, "", err
 	}

@@ -30,7 +30,6 @@ type ChangesQuery struct {
 	Path    string `query:"path" maxLength:"4096" doc:"this file or directory alone"`
 	Patches bool   `query:"patches" doc:"with the patch of each file"`
 	Context int    `query:"context" minimum:"0" maximum:"10000" default:"3" doc:"lines around each change"`
-	Space   bool   `query:"ignore_space" doc:"without changes that are only white space"`
 }
 
 // changesIn is a request for changes of a session that the caller sees.
@@ -57,22 +56,22 @@ func (s *Server) changeRoutes() {
 		return answer(changes.Diff(ctx, actor, in.thread(), in.ChangesQuery))
 	})
 	s.serve("GET /sessions/{session_id}/changes/patch", page{
-		summary: "The same as one patch, byte for byte, for git apply", query: []string{"turn", "path", "context", "ignore_space"}, status: 200, media: "text/x-diff", shapes: []any{""},
+		summary: "The same as one patch, byte for byte, for git apply", query: []string{"turn", "path", "context"}, status: 200, media: "text/x-diff", shapes: []any{""},
 	}, func(w http.ResponseWriter, r *http.Request) {
 		id := thole.ThreadID(r.PathValue("session_id"))
 		actor, err := sees(r.Context(), id)
-		q, bad := patchQuery(r)
+		q, bad := PatchQuery(r)
 		if err == nil {
 			err = bad
 		}
-		out := &patchWriter{w: w}
+		out := &PatchWriter{W: w}
 		if err == nil {
 			err = changes.Patch(r.Context(), actor, id, q, out)
 		}
 		switch {
 		case err == nil:
-			out.begin()
-		case !out.begun:
+			out.Begin()
+		case !out.Begun():
 			s.refuse(w, r, err)
 		default:
 			panic(http.ErrAbortHandler) // half a patch must not look like a whole one
@@ -136,9 +135,10 @@ func (s *Server) changeRoutes() {
 	})
 }
 
-func patchQuery(r *http.Request) (q ChangesQuery, err error) {
+// PatchQuery reads which patch is asked for.
+func PatchQuery(r *http.Request) (q ChangesQuery, err error) {
 	v := r.URL.Query()
-	q = ChangesQuery{Path: v.Get("path"), Space: v.Get("ignore_space") == "true", Context: 3}
+	q = ChangesQuery{Path: v.Get("path"), Context: 3}
 	for name, to := range map[string]*int{"turn": &q.Turn, "context": &q.Context} {
 		if text := v.Get(name); text != "" {
 			if *to, err = strconv.Atoi(text); err != nil || *to < 0 || *to > 1_000_000 {
@@ -149,21 +149,25 @@ func patchQuery(r *http.Request) (q ChangesQuery, err error) {
 	return q, nil
 }
 
-// patchWriter answers with the first byte, so that an error before it has its status.
-type patchWriter struct {
-	w     http.ResponseWriter
+// PatchWriter answers with the first byte, so that an error before it has its status.
+type PatchWriter struct {
+	W     http.ResponseWriter
 	begun bool
 }
 
-func (p *patchWriter) begin() {
+// Begin answers, if nothing did yet.
+func (p *PatchWriter) Begin() {
 	if !p.begun {
 		p.begun = true
-		p.w.Header().Set("Content-Type", "text/x-diff")
-		p.w.WriteHeader(http.StatusOK)
+		p.W.Header().Set("Content-Type", "text/x-diff")
+		p.W.WriteHeader(http.StatusOK)
 	}
 }
 
-func (p *patchWriter) Write(b []byte) (int, error) {
-	p.begin()
-	return p.w.Write(b)
+// Begun reports whether the answer has begun.
+func (p *PatchWriter) Begun() bool { return p.begun }
+
+func (p *PatchWriter) Write(b []byte) (int, error) {
+	p.Begin()
+	return p.W.Write(b)
 }
