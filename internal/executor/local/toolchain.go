@@ -95,7 +95,7 @@ func (d *Driver) handTools(id thole.ExecutorID, from thole.Source, p toolchain.P
 const maxCertificates = 4 << 20
 
 // certificates are those of the user's files that neither the system's nor one before
-// has. A file that is none, or has a key in it, is left out: programs of the user's read
+// has. A file without any, or with a key in it, is left out: programs of the user's read
 // it, and nobody typed it for agents.
 func certificates(known []byte, files []string) (out []byte) {
 	seen := map[string]bool{}
