@@ -88,7 +88,7 @@ func (p Processes) start(ctx context.Context, dir, data string) (*caller, error)
 	}
 	c := &caller{conn: conn, said: &tail{}}
 	c.cmd = exec.Command(p.Self, "executor", "files", "--dir", dir, "--data", data) // outlives a call that is given up, to clean up
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}         // a terminal's signals are the owner's
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                         // a terminal's signals are the owner's
 	c.cmd.ExtraFiles, c.cmd.Stderr = []*os.File{theirs}, c.said
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(failed(err), conn.Close())
