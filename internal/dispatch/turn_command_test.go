@@ -77,8 +77,8 @@ func TestALostCommandIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A turn whose executor is lost during the setup is taken up from the beginning: its agent
-// has heard nothing yet.
+// A turn whose executor is lost during the setup is taken up from the beginning: its agent,
+// which has only planned so far, has not heard the message yet.
 func TestALostSetupIsRepeated(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t))
@@ -86,6 +86,11 @@ func TestALostSetupIsRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	planned, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: th.ID, Input: thole.Text("sim: say planned"), Settings: &event.Settings{Profile: thole.ProfilePlan}, Once: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.settled(th.ID, planned.ID)
 	r.settled(th.ID, r.turnCommand(th.ID, thole.Shell("mkdir .thole && echo 'echo set up >> times; echo begun; test -e again || { touch again; sleep 600; }; exit 4' > .thole/setup")))
 	turn := r.start(th.ID, "sim: run cat times ;; say heard: %user%")
 	r.until(th.ID, func(e event.Event) bool { return strings.Contains(e.Data.Delta, "begun") })

@@ -59,14 +59,16 @@ func TestProgramsOfTheUser(t *testing.T) {
 		if want := "node runs\ntool runs\nbin\necho rustc runs\nJST\ntyped\ntrusted\n*\n.cargo\n.nvm\n.rustup\nlate\nend\n"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		text, err := os.ReadFile(filepath.Join(b.root, string(b.id), "own", "ca.pem"))
-		if block, _ := pem.Decode(certificateIn(t, ca)); err != nil || bytes.Contains(text, []byte("PRIVATE")) || !bytes.Contains(text, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})) {
-			t.Errorf("certificates: %v", err)
+		trusted := contents(t, filepath.Join(b.root, string(b.id), "own", "ca.pem"))
+		for file, want := range map[string]bool{ca: true, mixed: false} {
+			if block, _ := pem.Decode(contents(t, file)); bytes.Contains(trusted, pem.EncodeToMemory(block)) != want {
+				t.Errorf("the certificate of %s is trusted: %v", file, !want)
+			}
 		}
 	})
 }
 
-func certificateIn(t *testing.T, file string) []byte {
+func contents(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
