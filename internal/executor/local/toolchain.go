@@ -33,6 +33,9 @@ func MayShow(home string) func(path string) error {
 		if unguarded.Build {
 			return nil
 		}
+		if st, err := os.Stat(path); err == nil && os.Geteuid() == 0 && st.Mode().Perm()&0o005 != 0o005 {
+			return errors.New("is not for everyone to read, and agents of root are other users")
+		}
 		return Judge(path, home)
 	}
 }

@@ -64,6 +64,9 @@ func TestADaysWork(t *testing.T) {
 		"THOLE_EGRESS_PRIVATE=" + s.target, "THOLE_EGRESS_CA_FILE=" + s.ca, "THOLE_EXECUTOR_CPUS=0",
 	}
 	h.Up()
+	if shown, errs, code := h.Run("executor", "paths"); code != 0 || !strings.Contains(shown, "/usr/bin") || !strings.Contains(shown, "of the system") {
+		t.Errorf("executor paths: %s%s", shown, errs)
+	}
 	for agent, model := range map[string]string{"codex": modelsim.Model, "claude": "claude/" + modelsim.ClaudeModel, "opencode": "opencode/sim/" + modelsim.Model} {
 		t.Run(agent, func(t *testing.T) {
 			t.Parallel()
