@@ -104,7 +104,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 	case command == thole.TurnCommandShell:
 		in, err := s.boxes.shared()
 		if err == nil {
-			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.environ(), in, emit)
+			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.work(), s.environ(), in, emit)
 		}
 		return err
 	}

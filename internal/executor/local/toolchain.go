@@ -14,6 +14,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/sandbox"
 	"github.com/tholehq/thole/internal/toolchain"
 	"github.com/tholehq/thole/internal/unguarded"
 )
@@ -25,7 +26,7 @@ import (
 const sandboxTools = sandboxRun + "/tools"
 
 // SystemPath reports whether every box shows a path.
-func SystemPath(path string) bool { return slices.Contains(systemDirs, path) || shownAnyway(path) }
+func SystemPath(path string) bool { return sandbox.InSystem(path + "/") }
 
 // MayShow judges what nobody typed, for package toolchain: home is thole's.
 func MayShow(home string) func(path string) error {
@@ -50,6 +51,15 @@ func CheckTyped(p toolchain.Plan) error {
 		}
 	}
 	return nil
+}
+
+// apartFrom leaves out what lies in the user's own directory that a thread works in, or
+// around it: there the directory itself is shown, and the agent writes in it.
+func (t Tools) apartFrom(source thole.Source) Tools {
+	if source.InPlace() {
+		t.User.Show = slices.DeleteFunc(slices.Clone(t.User.Show), func(p string) bool { return within(p, source.Dir) || within(source.Dir, p) })
+	}
+	return t
 }
 
 // layTools writes the files of a plan where no agent writes, and returns the variables
