@@ -221,3 +221,24 @@ func TestModulesOfTheUser(t *testing.T) {
 		}
 	})
 }
+
+// What is on PATH in the directory that a thread works in is the agent's to change, as the
+// rest of it is.
+func TestProgramsInTheDirectoryItself(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		b, top := setup(t, lab.Bwrap(t)), owned(t)
+		dir := filepath.Join(top, "work", "project")
+		for _, name := range []string{"work/project/.venv/bin/tool", "work/project/.venv/pyvenv.cfg", "work/bin/other", "work/lib/x"} {
+			write(t, filepath.Join(top, name), "#!/bin/sh\necho runs\n")
+			if err := os.Chmod(filepath.Join(top, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.give(top)
+		b.shellOf(toolchain.Config{Path: []string{filepath.Join(dir, ".venv/bin"), filepath.Join(top, "work/bin")}, Home: t.TempDir(), Bare: true})
+		b.refile(dir)
+		if got := b.attack(b.start(), "tool; echo more > .venv/lib && echo made > file && cat .venv/lib file"); got != "runs\nmore\nmade\n" {
+			t.Errorf("in the directory: %q", got)
+		}
+	})
+}
