@@ -78,6 +78,7 @@ export type AttachResult = {
   activePermissionProfile: PermissionProfile | null;
   reasoningEffort: string | null;
   multiAgentMode: string;
+  tholeSource?: Source;
   seq: number;
   turn: Turn | null;
   asks: Ask[];
@@ -150,6 +151,7 @@ export type Config = {
   approval_policy: string | null;
   sandbox_mode: string | null;
   model_reasoning_effort: string | null;
+  projects?: Record<string, ProjectTrust>;
 };
 
 export type ConfigBatchWriteParams = {
@@ -456,6 +458,10 @@ export type ProfileSummary = {
   allowed: boolean;
 };
 
+export type ProjectTrust = {
+  trust_level: string;
+};
+
 export type ProviderListResult = {
   data: unknown[];
 };
@@ -564,6 +570,7 @@ export type ServerInfo = {
 export type SettingsUpdateParams = {
   threadId: string;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
@@ -582,6 +589,26 @@ export type SettingsUpdated = {
 export type ShellCommandParams = {
   threadId: string;
   command: string;
+};
+
+export type Source = {
+  kind: "branch" | "here" | "template" | "upload" | "empty";
+  repo?: string;
+  ref?: string;
+  commit?: string;
+  branch?: string;
+  dirty?: boolean;
+  upload?: string;
+};
+
+export type SourceChoice = {
+  kind: "branch" | "here" | "template" | "upload" | "empty";
+  repo?: string;
+  ref?: string;
+  dir?: string;
+  dirty?: boolean;
+  upload?: string;
+  name?: string;
 };
 
 export type StatusChanged = {
@@ -632,6 +659,7 @@ export type Thread = {
 export type ThreadForkParams = {
   threadId: string;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
@@ -693,6 +721,7 @@ export type ThreadResult = {
 export type ThreadResumeParams = {
   threadId: string;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
@@ -719,6 +748,7 @@ export type ThreadResumeResult = {
   activePermissionProfile: PermissionProfile | null;
   reasoningEffort: string | null;
   multiAgentMode: string;
+  tholeSource?: Source;
   collaborationMode: CollaborationMode | null;
   initialTurnsPage: TurnsPage | null;
   turnsBackwardsCursor: string | null;
@@ -751,12 +781,15 @@ export type ThreadSettings = {
 
 export type ThreadStartParams = {
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
   approvalsReviewer?: string;
   permissions?: string;
   threadId?: string;
+  source?: SourceChoice;
+  name?: string;
   sandbox?: string;
   config?: unknown;
   baseInstructions?: string;
@@ -796,6 +829,7 @@ export type ThreadView = {
   activePermissionProfile: PermissionProfile | null;
   reasoningEffort: string | null;
   multiAgentMode: string;
+  tholeSource?: Source;
 };
 
 export type Todo = {
@@ -888,6 +922,7 @@ export type TurnStartParams = {
   clientUserMessageId?: string;
   toolOutput?: ToolOutput;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
