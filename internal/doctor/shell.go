@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // Shell looks at this process's own shell for what agents have of it.
 func Shell(ctx context.Context, cfg *config.Config) toolchain.Plan {
 	home, _ := os.UserHomeDir()
-	look := toolchain.Config{Home: home, Environ: os.Environ(), Names: cfg.Executor.Env, Bare: true, System: local.SystemPath, Judge: local.MayShow(cfg.Home)}
+	look := toolchain.Config{Home: home, Environ: os.Environ(), Names: cfg.Executor.Env, Bare: true, System: local.SystemPath, Judge: judge(cfg)}
 	for _, dir := range cfg.Executor.Path {
 		switch dir {
 		case config.Inherit:
@@ -28,6 +29,26 @@ func Shell(ctx context.Context, cfg *config.Config) toolchain.Plan {
 		}
 	}
 	return toolchain.Look(ctx, look)
+}
+
+// judge refuses what agents must not be shown, and what holds a key of the server's own.
+func judge(cfg *config.Config) func(path string) error {
+	guard := local.MayShow(cfg.Home)
+	return func(path string) error {
+		for _, key := range []string{cfg.VaultKey(), cfg.Objects.SecretKeyFile, cfg.HTTP.TLSKey} {
+			if key != "" && (strings.HasPrefix(key, path+"/") || strings.HasPrefix(real(key), real(path)+"/")) {
+				return errors.New("holds a key of thole's: " + key)
+			}
+		}
+		return guard(path)
+	}
+}
+
+func real(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return path
 }
 
 // checkShell says what of the user's PATH and variables agents have.

@@ -82,7 +82,7 @@ func as(profile thole.Profile, prompt string) wire.RunRequest {
 }
 
 // A workspace is set up once before its first agent, as the user may see, and an agent
-// is told of a setup that failed.
+// hears of a setup that failed.
 func TestSetupRunsOnce(t *testing.T) {
 	t.Parallel()
 	dir, c := place(t, 0, map[string]string{".thole/setup": "echo preparing; echo ran >> ran; exit 3\n", ".devcontainer.json": `{"postCreateCommand": "echo no > no"}`})

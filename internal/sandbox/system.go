@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// systemDirs are the part of a machine that programs need to run.
+// systemDirs are the part of a machine that programs need to run. Everybody reads the
+// store of Nix by design.
 var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"}
 
 // System shows the system's programs and libraries, read-only.
@@ -27,9 +28,6 @@ func (b *Box) System() *Box {
 func InSystem(path string) bool {
 	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
-
-// IsSystem reports whether a path is such a directory, or in one.
-func IsSystem(path string) bool { return slices.Contains(systemDirs, path) || InSystem(path) }
 
 // RefusesNested reports whether bubblewrap can refuse namespaces inside a box. What is
 // older leaves that to the system call filter.

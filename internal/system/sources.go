@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/changes"

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 )
@@ -67,7 +68,7 @@ func (l *look) mise(root string) (need []string) {
 }
 
 // link refers to each entry of a directory from another one of the agent's home. A link
-// among them is followed, and what it leads to must be shown too, if that may be.
+// out of it is followed, and what it leads to must be shown too, if that may be.
 func (l *look) link(from, to string) (need []string) {
 	list, _ := os.ReadDir(from)
 	for i, e := range list {
@@ -75,7 +76,9 @@ func (l *look) link(from, to string) (need []string) {
 			break
 		}
 		at := filepath.Join(from, e.Name())
-		if e.Type()&os.ModeSymlink != 0 {
+		if alias, _ := os.Readlink(at); alias != "" && filepath.Base(alias) == strings.TrimPrefix(alias, "./") {
+			at = alias // of another entry
+		} else if alias != "" {
 			real, err := filepath.EvalSymlinks(at)
 			if err != nil {
 				continue

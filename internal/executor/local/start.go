@@ -81,7 +81,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string, place *repository.Plac
 	if err != nil {
 		return nil, err
 	}
-	tools := d.cfg.Tools()
+	tools := d.cfg.Tools().apartFrom(l.Spec.Files)
 	name, args := d.open(l.Spec, groups)
 	home := d.dir(id, "home")
 	var into []*os.File

@@ -26,13 +26,16 @@ import (
 const sandboxTools = sandboxRun + "/tools"
 
 // SystemPath reports whether every box shows a path.
-func SystemPath(path string) bool { return sandbox.IsSystem(path) }
+func SystemPath(path string) bool { return sandbox.InSystem(path + "/") }
 
 // MayShow judges what nobody typed, for package toolchain: home is thole's.
 func MayShow(home string) func(path string) error {
 	return func(path string) error {
 		if unguarded.Build {
 			return nil
+		}
+		if st, err := os.Stat(path); err == nil && os.Geteuid() == 0 && st.Mode().Perm()&0o005 != 0o005 {
+			return errors.New("is not for everyone to read, and agents of root are other users")
 		}
 		return Judge(path, home)
 	}
@@ -48,6 +51,15 @@ func CheckTyped(p toolchain.Plan) error {
 		}
 	}
 	return nil
+}
+
+// apartFrom leaves out what lies in the user's own directory that a thread works in, or
+// around it: there the directory itself is shown, and the agent writes in it.
+func (t Tools) apartFrom(source thole.Source) Tools {
+	if source.InPlace() {
+		t.User.Show = slices.DeleteFunc(slices.Clone(t.User.Show), func(p string) bool { return within(p, source.Dir) || within(source.Dir, p) })
+	}
+	return t
 }
 
 // layTools writes the files of a plan where no agent writes, and returns the variables
@@ -96,7 +108,7 @@ func (d *Driver) handTools(id thole.ExecutorID, from thole.Source, p toolchain.P
 const maxCertificates = 4 << 20
 
 // certificates are those of the user's files that neither the system's nor one before
-// has. A file that is none, or has a key in it, is left out: programs of the user's read
+// has. A file without any, or with a key in it, is left out: programs of the user's read
 // it, and nobody typed it for agents.
 func certificates(known []byte, files []string) (out []byte) {
 	seen := map[string]bool{}

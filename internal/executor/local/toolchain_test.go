@@ -1,8 +1,10 @@
 package local_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/pem"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,14 +59,16 @@ func TestProgramsOfTheUser(t *testing.T) {
 		if want := "node runs\ntool runs\nbin\necho rustc runs\nJST\ntyped\ntrusted\n*\n.cargo\n.nvm\n.rustup\nlate\nend\n"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		text, err := os.ReadFile(filepath.Join(b.root, string(b.id), "own", "ca.pem"))
-		if block, _ := pem.Decode(certificateIn(t, ca)); err != nil || bytes.Contains(text, []byte("PRIVATE")) || !bytes.Contains(text, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})) {
-			t.Errorf("certificates: %v", err)
+		trusted := contents(t, filepath.Join(b.root, string(b.id), "own", "ca.pem"))
+		for file, want := range map[string]bool{ca: true, mixed: false} {
+			if block, _ := pem.Decode(contents(t, file)); bytes.Contains(trusted, pem.EncodeToMemory(block)) != want {
+				t.Errorf("the certificate of %s is trusted: %v", file, !want)
+			}
 		}
 	})
 }
 
-func certificateIn(t *testing.T, file string) []byte {
+func contents(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -135,8 +139,11 @@ func TestProjectsOfTheUser(t *testing.T) {
 			if c.soak && os.Getenv("THOLE_SOAK") == "" {
 				continue
 			}
-			if at, err := exec.LookPath(c.program); err != nil || exec.Command(at, "--version").Run() != nil && c.program != "go" {
-				continue // of another user's home, or not installed
+			if _, err := exec.LookPath(c.program); err != nil {
+				if os.Getuid() == 0 { // another user does not see what is in root's home
+					t.Run(c.program, func(t *testing.T) { lab.Need(t, c.program, err) })
+				}
+				continue
 			}
 			if got := b.attack(info, c.command); !strings.Contains(got, c.want) {
 				t.Errorf("%s: %s", c.program, got)
@@ -174,6 +181,64 @@ func TestSetupRunsInTheBox(t *testing.T) {
 		}
 		if got := b.attack(b.start(), "cat made"); got != "/workspace 1000\n" {
 			t.Errorf("after a restart: %q", got)
+		}
+	})
+}
+
+// A module that the user has downloaded is taken from there without the network, and its
+// cache is not the agent's to write.
+func TestModulesOfTheUser(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		_, err := exec.LookPath("go")
+		lab.Need(t, "go", err)
+		b := setup(t, lab.Bwrap(t))
+		const at, mod = "go/pkg/mod/cache/download/example.com/dep/@v/", "module example.com/dep\n"
+		home := plant(t, at+"list", "go/pkg/mod/example.com/dep@v1.0.0/dep.go")
+		var zipped bytes.Buffer
+		z := zip.NewWriter(&zipped)
+		for name, text := range map[string]string{"go.mod": mod, "dep.go": "package dep\n"} {
+			w, err := z.Create("example.com/dep@v1.0.0/" + name)
+			if err == nil {
+				_, err = io.WriteString(w, text)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"list": "v1.0.0\n", "v1.0.0.info": `{"Version":"v1.0.0"}`, "v1.0.0.mod": mod, "v1.0.0.zip": zipped.String()} {
+			if err := os.WriteFile(filepath.Join(home, at, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("HOME", home)
+		b.shellOf(toolchain.Config{Path: filepath.SplitList(os.Getenv("PATH")), Home: home, Environ: []string{"GOSUMDB=off", "GOFLAGS=-mod=mod"}})
+		got := b.attack(b.start(), `go mod init example.com/x 2>/dev/null; go get example.com/dep@v1.0.0 2>&1; go env GOMODCACHE; ls `+home+`/go/pkg/mod; (echo x > `+home+`/`+at+`list) 2>/dev/null || echo kept`)
+		if want := "go: downloading example.com/dep v1.0.0\ngo: added example.com/dep v1.0.0\n/home/agent/go/pkg/mod\ncache\nkept\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+// What is on PATH in the directory that a thread works in is the agent's to change, as the
+// rest of it is.
+func TestProgramsInTheDirectoryItself(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		b, top := setup(t, lab.Bwrap(t)), owned(t)
+		dir := filepath.Join(top, "work", "project")
+		for _, name := range []string{"work/project/.venv/bin/tool", "work/project/.venv/pyvenv.cfg", "work/bin/other", "work/lib/x"} {
+			write(t, filepath.Join(top, name), "#!/bin/sh\necho runs\n")
+			if err := os.Chmod(filepath.Join(top, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.give(top)
+		b.shellOf(toolchain.Config{Path: []string{filepath.Join(dir, ".venv/bin"), filepath.Join(top, "work/bin")}, Home: t.TempDir(), Bare: true})
+		b.refile(dir)
+		if got := b.attack(b.start(), "tool; echo more > .venv/lib && echo made > file && cat .venv/lib file"); got != "runs\nmore\nmade\n" {
+			t.Errorf("in the directory: %q", got)
 		}
 	})
 }
