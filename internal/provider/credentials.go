@@ -46,7 +46,7 @@ type Grant struct {
 
 // GatewayPlace stands in the texts of a grant for the HOST:PORT at which an executor
 // shows its agents the gateway, which it alone knows.
-const GatewayPlace = "{gateway}"
+const GatewayPlace = "{thole-gateway}"
 
 // At is the grant with the gateway at a place.
 func (g Grant) At(place string) Grant {

@@ -119,8 +119,11 @@ type throughGateway struct {
 	tokens *store.GatewayTokens
 	// grant is what leads a CLI to the gateway with a token. One without Gateway is
 	// handed in as it is.
-	grant func(ctx context.Context, who provider.For, token string) (provider.Grant, error)
+	grant grants
 }
+
+// grants leads a CLI to its models with a token.
+type grants = func(ctx context.Context, who provider.For, token string) (provider.Grant, error)
 
 // For implements provider.Credentials. The same start of an executor has the same tokens,
 // so that an owner that was killed hands in what its agents have already.
@@ -158,7 +161,7 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 	g := NewGateway(o.Config.Home, gateway.Config{
 		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Log: o.Log,
 	})
-	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, routes.Sources, nil
+	return g, throughGateway{db.GatewayTokens(), configured(OwnConfig(o.Config, home), granted(routes, logins))}, routes.Sources, nil
 }
 
 // demoConnections: in a demo every agent talks to the scripted model.
@@ -168,7 +171,7 @@ func demoConnections(context.Context, thole.Owner, string) ([]upstream.Source, e
 
 // granted leads a CLI to its routes. One whose login a person had handed in gets that
 // login instead, and what needs no model gets nothing.
-func granted(routes *upstream.Routes, logins provider.Login) func(context.Context, provider.For, string) (provider.Grant, error) {
+func granted(routes *upstream.Routes, logins provider.Login) grants {
 	return func(ctx context.Context, who provider.For, token string) (provider.Grant, error) {
 		if slices.Contains(logins.HandIn, who.Provider) || table.Of(who.Provider).Gateway.Route == "" {
 			if who.Owner.User != thole.LocalUser { // the logins are those of the user of this machine

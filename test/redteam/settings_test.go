@@ -23,7 +23,7 @@ import (
 
 // planting begins the attacker's script: put writes a file whatever is in its place, and
 // directories that cannot be written are exchanged with copies that can.
-const planting = `W=/workspace; A=$W/.agent_data; H=/home/agent
+const planting = `W=/workspace; H=/home/agent; A=$H/.agent_data
 mark() { printf 'touch /workspace/pwned-%s' "$1"; }
 put() { mkdir -p "$(dirname "$1")"; rm -rf "$1"; printf '%s' "$2" > "$1"; }
 swap() { for d in "$@"; do mv "$d" "$d.x" && cp -a "$d.x" "$d"; done; }

@@ -72,7 +72,7 @@ const (
 func Read(u User, cli string) Config {
 	t, ok := Of(cli)
 	if !ok {
-		return Config{}
+		return Config{Files: map[string][]byte{}, Env: map[string]string{}}
 	}
 	r := &reader{User: u, cli: cli, merged: map[string]*object{}, secret: map[string]bool{}}
 	r.Files, r.Env = map[string][]byte{}, map[string]string{}

@@ -136,3 +136,16 @@ func front(keys []Key, body []byte, consent bool) ([]byte, []Line) {
 	}
 	return out, said
 }
+
+// Pointer is a skill that has the name and the description of another, and leads to it. It
+// keeps nothing of it that a CLI would obey without a question.
+func Pointer(skill []byte, at string) []byte {
+	head, _ := front([]Key{pass("name description")}, skill, false)
+	lines := bytes.SplitAfter(head, []byte("\n"))
+	end := 0
+	if bytes.Equal(bytes.TrimSpace(lines[0]), fence) {
+		end = slices.IndexFunc(lines[1:], func(l []byte) bool { return bytes.Equal(bytes.TrimSpace(l), fence) }) + 2
+	}
+	out := bytes.Join(lines[:max(end, 0)], nil)
+	return append(slices.Clip(out), "\nThis skill is part of the project. Read "+at+" and the files next to it, and follow them.\n"...)
+}
