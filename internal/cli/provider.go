@@ -61,6 +61,7 @@ func newProvider(env *Env) *cobra.Command {
 				return err
 			},
 		},
+		newProviderConfig(env),
 		newProviderTry(env),
 		newProviderLogin(env),
 	)

@@ -8,6 +8,8 @@
 // value that looks like a secret.
 package ownconfig
 
+//go:generate go run ../../../scripts/gen/agents
+
 import (
 	"cmp"
 	"errors"

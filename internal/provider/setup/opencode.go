@@ -73,7 +73,8 @@ func (u User) opencode(ctx context.Context) (all []Way, own map[string]any, err 
 func (u User) opencodeSettings() (providers, own map[string]any, err error) {
 	providers, own = map[string]any{}, map[string]any{}
 	dir := filepath.Join(cmp.Or(u.getenv("XDG_CONFIG_HOME"), filepath.Join(u.Own.Home, ".config")), opencode)
-	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "opencode.json"), u.getenv("OPENCODE_CONFIG")} {
+	home := filepath.Join(u.Own.Home, ".opencode")
+	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc"), u.getenv("OPENCODE_CONFIG"), filepath.Join(home, "opencode.json"), filepath.Join(home, "opencode.jsonc")} {
 		if path == "" {
 			continue
 		}
