@@ -44,3 +44,32 @@ type Source struct {
 
 // InPlace reports whether the thread works on the user's own files.
 func (s Source) InPlace() bool { return s.Kind == SourceHere }
+
+// WorkspaceRoot is where the files of every other source are inside an executor.
+const WorkspaceRoot = "/workspace"
+
+// WorkDir is the absolute path of the directory in which the agent works, as the agent
+// sees it.
+func (s Source) WorkDir() string {
+	switch {
+	case s.InPlace():
+		return s.Dir
+	case s.Dir == "":
+		return WorkspaceRoot
+	}
+	return WorkspaceRoot + "/" + s.Dir
+}
+
+// At names the place that the files come from: a repository, a directory or an upload;
+// "" for a source without one.
+func (s Source) At() string {
+	switch s.Kind {
+	case SourceBranch:
+		return s.Repo
+	case SourceHere:
+		return s.Dir
+	case SourceUpload:
+		return s.Upload
+	}
+	return ""
+}

@@ -13,7 +13,7 @@ import "time"
 // cookie, a token) and passed down as a value. The zero Actor may do nothing.
 type Actor struct {
 	User UserID `json:"user"`
-	// Via names the edge that authenticated the actor: "socket", "cookie",
+	// Via names the edge that authenticated the actor: "socket", "listener", "cookie",
 	// "token", "system"; "agent" is what acts inside an executor and is nobody.
 	Via string `json:"via,omitempty"`
 	// Client is the program of the connection, for the audit trail only.
@@ -44,6 +44,10 @@ var DefaultOwner = Owner{App: DefaultApp, Project: DefaultProject, User: LocalUs
 
 // LocalActor is the user of this machine, proven by socket peer credentials.
 var LocalActor = Actor{User: LocalUser, Via: "socket"}
+
+// ListenerActor is a client of a listener that the user opened for programs which may be
+// on other machines: it acts for the user, and is not at this machine.
+var ListenerActor = Actor{User: LocalUser, Via: "listener"}
 
 // SystemActor acts for the program itself: sweeps, dispatchers, deliveries.
 var SystemActor = Actor{User: LocalUser, Via: "system"}

@@ -41,6 +41,15 @@ type Thread struct {
 	Usage  thole.Usage
 }
 
+// WorkDir is the directory in which the agent works. Threads of earlier versions were
+// given a directory that was a label; it is what their clients know them by.
+func (t Thread) WorkDir() string {
+	if t.Files.Kind == "" && t.Settings.Dir != "" {
+		return t.Settings.Dir
+	}
+	return t.Files.WorkDir()
+}
+
 // Turn is one input taken to one outcome.
 type Turn struct {
 	ID       thole.TurnID

@@ -69,7 +69,7 @@ func TestClosedThreads(t *testing.T) {
 		{thole.LocalActor, event.Status{}, "thread/status/changed"},
 	} {
 		var got []string
-		for _, f := range s.coarse(nil, &event.Event{Kind: event.ThreadStatus, Actor: c.actor, Data: event.Data{Status: &c.st}}, false) {
+		for _, f := range s.coarse(nil, &event.Event{Kind: event.ThreadStatus, Actor: c.actor, Data: event.Data{Status: &c.st}}, "") {
 			got = append(got, f.method)
 		}
 		if strings.Join(got, " ") != c.want {

@@ -35,7 +35,7 @@ func (s *Server) attach(ctx context.Context, c *conn, p *app.AttachParams) (answ
 		return answer{}, err
 	}
 	snap := sub.in.Snapshot
-	out := app.AttachResult{ThreadView: s.view(snap.Thread), Seq: snap.Seq, Asks: asks(snap.Asks), Todos: todos(snap.Todos), Queue: submissions(snap.Queue)}
+	out := app.AttachResult{ThreadView: s.viewFor(c, snap.Thread), Seq: snap.Seq, Asks: asks(snap.Asks), Todos: todos(snap.Todos), Queue: submissions(snap.Queue)}
 	if snap.Open != nil {
 		t := turn(*snap.Open)
 		t.ItemsView = app.ItemsFull
@@ -46,7 +46,7 @@ func (s *Server) attach(ctx context.Context, c *conn, p *app.AttachParams) (answ
 	}
 	a := answer{result: out, then: sub.start, undo: sub.cancel}
 	if p.After == nil {
-		a.after = s.replay(c.peer(), thread.Snapshot{Asks: snap.Asks, Taken: snap.Taken})
+		a.after = s.replay(c.peer(), thread.Snapshot{Thread: snap.Thread, Asks: snap.Asks, Taken: snap.Taken})
 	}
 	return a, nil
 }

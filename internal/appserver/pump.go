@@ -124,7 +124,7 @@ func (c *conn) news(batch *thread.Batch) []*frame {
 					out = append(out, f)
 				}
 			} else {
-				out = c.srv.coarse(out, e, false)
+				out = c.srv.coarse(out, e, "")
 			}
 			for _, f := range out[had:] {
 				f.thread, f.birth = e.Thread, e.Kind == event.ThreadCreated

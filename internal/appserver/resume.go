@@ -35,7 +35,7 @@ func (s *Server) threadResume(ctx context.Context, c *conn, p *app.ThreadResumeP
 	a := answer{then: sub.start, undo: sub.cancel}
 	snap := sub.in.Snapshot
 	out := app.ThreadResumeResult{
-		ThreadView:           s.view(snap.Thread),
+		ThreadView:           s.viewFor(c, snap.Thread),
 		TurnsBackwardsCursor: new(thread.CursorAt(uint64(snap.Thread.Turns) + 1)),
 		ItemsBackwardsCursor: new(thread.CursorAt(snap.Seq + 1)),
 	}
@@ -61,6 +61,9 @@ func (s *Server) threadResume(ctx context.Context, c *conn, p *app.ThreadResumeP
 // adopt applies overrides given with a resume, but only to a thread that nobody
 // else works with: settings of a live thread belong to the client that runs it.
 func (s *Server) adopt(ctx context.Context, c *conn, t fold.Thread, w wish) error {
+	if err := c.stays(w.Settings, t); err != nil {
+		return err
+	}
 	set, _, err := s.settings(w, t.Settings)
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func (s *Server) replay(p *peer, snap thread.Snapshot) []jsonrpc.Frame {
 		}
 	}
 	for _, a := range snap.Asks {
-		if f := request(a.Thread, a.Turn, a.Ask, thole.Millis(a.Asked), s.cfg.Dir); f != nil {
+		if f := request(a.Thread, a.Turn, a.Ask, thole.Millis(a.Asked), snap.Thread.WorkDir()); f != nil {
 			frames = append(frames, f)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/serial"
+	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/version"
 )
@@ -35,8 +36,8 @@ type Config struct {
 	DefaultProfile thole.Profile
 	// Defaults keep what new threads start with; nil: config writes are refused.
 	Defaults Defaults
-	// Dir is the directory of threads that name none; default "/".
-	Dir string
+	// Sources makes threads' sources; nil: threads have no files but the app's.
+	Sources source.Resolver
 	// Home is sent to clients; Version too.
 	Home    string
 	Version string
@@ -102,9 +103,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.DefaultProfile == "" {
 		cfg.DefaultProfile = thole.ProfileAsk
-	}
-	if cfg.Dir == "" {
-		cfg.Dir = "/"
 	}
 	if cfg.Providers == nil {
 		cfg.Providers = func() []provider.Info { return nil }

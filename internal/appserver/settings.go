@@ -126,12 +126,6 @@ var permissionProfiles = [...]struct{ id, sandbox, about string }{
 // The second result is true when the turn alone runs in plan mode.
 func (s *Server) settings(w wish, now event.Settings) (event.Settings, bool, error) {
 	var out event.Settings
-	if w.Cwd != nil && *w.Cwd != "" {
-		if !filepath.IsAbs(*w.Cwd) {
-			return out, false, thole.Errorf(thole.CodeInvalid, "cwd %q is not an absolute path", *w.Cwd)
-		}
-		out.Dir = filepath.Clean(*w.Cwd)
-	}
 	model := str(w.Model)
 	plan := false
 	if w.mode != nil {
@@ -185,7 +179,7 @@ func (s *Server) settings(w wish, now event.Settings) (event.Settings, bool, err
 
 // view is a thread with its settings in wire words.
 func (s *Server) view(t fold.Thread) app.ThreadView {
-	set := s.threadSettings(t.Settings)
+	set := s.threadSettings(t.Settings, t.WorkDir())
 	return app.ThreadView{
 		Thread: s.thread(t), Model: set.Model, ModelProvider: set.ModelProvider, DisabledPluginIDs: []string{},
 		Cwd: set.Cwd, RuntimeWorkspaceRoots: []string{set.Cwd}, InstructionSources: []string{},
@@ -194,12 +188,12 @@ func (s *Server) view(t fold.Thread) app.ThreadView {
 	}
 }
 
-func (s *Server) threadSettings(now event.Settings) app.ThreadSettings {
+func (s *Server) threadSettings(now event.Settings, dir string) app.ThreadSettings {
 	name := cmp.Or(now.Provider, s.catalog.provider())
 	approval, sandbox := words(name, cmp.Or(now.Profile, s.cfg.DefaultProfile))
 	model := s.catalog.wireModel(name, now.Model)
 	return app.ThreadSettings{
-		DisabledPluginIDs: []string{}, Cwd: cmp.Or(now.Dir, s.cfg.Dir), ApprovalPolicy: approval, ApprovalsReviewer: "user",
+		DisabledPluginIDs: []string{}, Cwd: dir, ApprovalPolicy: approval, ApprovalsReviewer: "user",
 		SandboxPolicy: sandboxPolicy(sandbox), Model: model, ModelProvider: name, Effort: ptr(now.Effort),
 		CollaborationMode: app.CollaborationMode{Mode: "default", Settings: app.ModeSettings{Model: model, Effort: ptr(now.Effort)}},
 		MultiAgentMode:    "explicitRequestOnly",

@@ -16,7 +16,7 @@ import (
 func (s *Server) registerThreads() {
 	start := on(s, "thread/start", s.threadStart)
 	start.causes = true
-	start.gated = map[string]bool{"permissions": false, "historyMode": false, "threadId": true}
+	start.gated = map[string]bool{"permissions": false, "historyMode": false, "threadId": true, "source": true, "name": true}
 	fork := inThread(on(s, "thread/fork", s.threadFork), serial.Shared, func(p *app.ThreadForkParams) string { return p.ThreadID })
 	fork.causes = true
 	resume := inThread(on(s, "thread/resume", s.threadResume), serial.Exclusive, func(p *app.ThreadResumeParams) string { return p.ThreadID })
@@ -56,12 +56,18 @@ func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartPar
 	set.Provider = cmp.Or(set.Provider, s.catalog.provider())
 	set.Profile = cmp.Or(set.Profile, s.cfg.DefaultProfile)
 	create := thread.Create{
-		Settings: set, Source: cmp.Or(str(p.ThreadSource), sourceApp), Client: c.peer().info.Name, Ephemeral: p.Ephemeral != nil && *p.Ephemeral,
+		ID: thole.NewID[thole.ThreadID](s.cfg.Now()), Name: str(p.Name), Settings: set, Source: cmp.Or(str(p.ThreadSource), sourceApp), Client: c.peer().info.Name, Ephemeral: p.Ephemeral != nil && *p.Ephemeral,
 	}
 	if p.ThreadID != nil {
 		if create.ID, err = threadID(*p.ThreadID); err != nil {
 			return answer{}, err
 		}
+		if _, err := s.cfg.Threads.Get(ctx, c.who(), create.ID); err == nil { // its source is not made again
+			return answer{}, thole.Errorf(thole.CodeConflict, "thread id is in use: %s", create.ID)
+		}
+	}
+	if create.Files, err = s.source(ctx, c, create.ID, p); err != nil {
+		return answer{}, err
 	}
 	t, err := s.cfg.Threads.Create(ctx, c.who(), create)
 	if err != nil {
@@ -85,7 +91,7 @@ func (s *Server) opened(ctx context.Context, c *conn, t fold.Thread) (answer, er
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{result: s.view(sub.in.Snapshot.Thread), then: sub.start, undo: sub.cancel}, nil
+	return answer{result: s.viewFor(c, sub.in.Snapshot.Thread), then: sub.start, undo: sub.cancel}, nil
 }
 
 // lag is how a connection subscribes. One that wants no deltas is spared them.
@@ -109,6 +115,9 @@ func (s *Server) created(e *event.Event) *frame {
 	t := fold.Thread{ID: e.Thread, Created: e.Time, Updated: e.Time, Status: event.Status{Loaded: true}}
 	if b := e.Data.Created; b != nil {
 		t.Source, t.Client, t.Ephemeral, t.ForkedFrom, t.Parent, t.Preview = b.Source, b.Client, b.Ephemeral, b.ForkedFrom, b.Parent, b.Preview
+		if b.Files != nil {
+			t.Files = *b.Files
+		}
 	}
 	if e.Data.Settings != nil {
 		t.Settings = *e.Data.Settings
@@ -126,6 +135,9 @@ func (s *Server) threadFork(ctx context.Context, c *conn, p *app.ThreadForkParam
 	}
 	parent, err := s.cfg.Threads.Get(ctx, c.who(), id)
 	if err != nil {
+		return answer{}, err
+	}
+	if err := c.stays(p.Settings, parent); err != nil {
 		return answer{}, err
 	}
 	set, _, err := s.settings(wish{Settings: p.Settings, sandbox: str(p.Sandbox)}, parent.Settings)
@@ -232,11 +244,14 @@ func (s *Server) change(ctx context.Context, c *conn, id thole.ThreadID, w wish)
 	if err != nil {
 		return false, err
 	}
+	if err := c.stays(w.Settings, t); err != nil {
+		return false, err
+	}
 	set, plan, err := s.settings(w, t.Settings)
 	if err != nil {
 		return false, err
 	}
-	if set.Provider == "" && set.Model == "" && set.Effort == "" && set.Profile == "" && set.Dir == "" && set.Instructions == "" {
+	if set.Provider == "" && set.Model == "" && set.Effort == "" && set.Profile == "" && set.Instructions == "" {
 		return plan, nil
 	}
 	_, err = s.cfg.Threads.Update(ctx, c.who(), id, thread.Update{Settings: &set})

@@ -90,7 +90,7 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	}
 	switch e.Kind {
 	case event.ThreadStatus, event.ThreadUpdated, event.ThreadDeleted:
-		out = t.srv.coarse(out, e, true)
+		out = t.srv.coarse(out, e, t.state.Row.Thread.WorkDir())
 	case event.TurnStarted:
 		add("turn/started", app.TurnNotification{ThreadID: id, Turn: turn(fold.Turn{ID: e.Turn, Created: e.Time})})
 	case event.TurnPhase:
@@ -139,7 +139,7 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	case event.TodoUpdate:
 		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(event.MergeTodos(t.state.Todos, d.Todos))})
 	case event.AskRequested:
-		if f := request(e.Thread, e.Turn, *d.Ask, at, t.srv.cfg.Dir); f != nil {
+		if f := request(e.Thread, e.Turn, *d.Ask, at, t.state.Row.Thread.WorkDir()); f != nil {
 			out = append(out, f)
 		}
 	case event.AskResolved:
@@ -234,8 +234,8 @@ func (t *translator) delta(out []*frame, e *event.Event, at int64) []*frame {
 }
 
 // coarse is what every connection receives about a thread. Settings are for
-// subscribers only.
-func (s *Server) coarse(out []*frame, e *event.Event, subscriber bool) []*frame {
+// subscribers only, who know dir, where its agent works.
+func (s *Server) coarse(out []*frame, e *event.Event, dir string) []*frame {
 	at, id, d := thole.Millis(e.Time), string(e.Thread), &e.Data
 	switch e.Kind {
 	case event.ThreadStatus:
@@ -256,8 +256,8 @@ func (s *Server) coarse(out []*frame, e *event.Event, subscriber bool) []*frame 
 			}
 			out = append(out, note(method, at, app.ThreadRef{ThreadID: id}))
 		}
-		if d.Settings != nil && subscriber {
-			out = append(out, note("thread/settings/updated", at, app.SettingsUpdated{ThreadID: id, ThreadSettings: s.threadSettings(*d.Settings)}))
+		if d.Settings != nil && dir != "" {
+			out = append(out, note("thread/settings/updated", at, app.SettingsUpdated{ThreadID: id, ThreadSettings: s.threadSettings(*d.Settings, dir)}))
 		}
 	}
 	return out

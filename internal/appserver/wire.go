@@ -19,7 +19,7 @@ func (s *Server) thread(t fold.Thread) app.Thread {
 	model := s.catalog.wireModel(name, t.Settings.Model)
 	recency := t.Updated.Unix()
 	direct := !t.Archived
-	cwd := cmp.Or(t.Settings.Dir, s.cfg.Dir)
+	cwd := t.WorkDir()
 	out := app.Thread{
 		ID: string(t.ID), Environments: []app.Environment{{EnvironmentID: "local", Cwd: cwd, RuntimeWorkspaceRoots: []string{cwd}}}, SessionID: string(t.ID), ForkedFromID: ptr(t.ForkedFrom), ParentThreadID: ptr(t.Parent),
 		Preview: t.Preview, Ephemeral: t.Ephemeral, HistoryMode: "paginated", ModelProvider: name, Model: &model,

@@ -63,6 +63,8 @@ func newAppServer(env *Env) *cobra.Command {
 				return b.carry(cmd.Context(), env.stdio())
 			case transport.Off:
 				return nil
+			case transport.WS:
+				b.remote = !a.Required() || !addr.TCP.Addr().Unmap().IsLoopback()
 			case transport.Unix:
 				if addr.Path == "" {
 					putln(env.Out, "unix://"+daemon.Socket(b.home))
@@ -90,7 +92,12 @@ func newAppServer(env *Env) *cobra.Command {
 
 // bridge carries messages between clients and the owner of a home. It looks into
 // none of them: the owner is the only server.
-type bridge struct{ home string }
+type bridge struct {
+	home string
+	// remote says that clients may be on other machines: then the owner lets them name no
+	// directory of this one.
+	remote bool
+}
 
 // bridge makes sure that the home has an owner.
 func (e *Env) bridge(ctx context.Context) (*bridge, error) {
@@ -108,15 +115,18 @@ func (b *bridge) wake(ctx context.Context) error {
 
 // dial connects to the owner, starting it again if it went away meanwhile.
 func (b *bridge) dial(ctx context.Context) (jsonrpc.Stream, error) {
-	addr := "unix://" + daemon.Socket(b.home)
-	s, err := ws.Dial(ctx, addr, ws.DialOptions{})
+	addr, o := "unix://"+daemon.Socket(b.home), ws.DialOptions{}
+	if b.remote {
+		o.Path = daemon.ListenerPath
+	}
+	s, err := ws.Dial(ctx, addr, o)
 	if err == nil {
 		return s, nil
 	}
 	if err := b.wake(ctx); err != nil {
 		return nil, err
 	}
-	return ws.Dial(ctx, addr, ws.DialOptions{})
+	return ws.Dial(ctx, addr, o)
 }
 
 // carry joins a client to the owner until one of them leaves.

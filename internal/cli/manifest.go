@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -41,6 +43,22 @@ func newManifest(env *Env) *cobra.Command {
 					putf(w, "%d. %-17s %s -> %s\n", i+1, e.Layer, e.FromPrefix, e.ToPath)
 				}
 			})
+		},
+	})
+	cmd.AddCommand(&cobra.Command{
+		Use: "template DIR", Short: "Record the modes and links of a template's directory before you store its files", Args: cobra.ExactArgs(1),
+		Long: "Writes " + workspace.TemplateFiles + " into DIR: what a store of objects cannot keep of its files, that is modes, symbolic links\n" +
+			"and empty directories. Store it with the other files below the manifest's workspaceTemplatePrefix, by any tool.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			data, err := workspace.DescribeTemplate(args[0])
+			if err != nil {
+				return err
+			}
+			file := filepath.Join(args[0], workspace.TemplateFiles)
+			if err := atomicfile.Write(file, append(data, '\n'), 0o644); err != nil {
+				return thole.Errorf(thole.CodeUnavailable, "write %s: %w", file, err)
+			}
+			return env.print(map[string]string{"file": file}, func(w io.Writer) { putln(w, "wrote", file) })
 		},
 	})
 	return cmd

@@ -65,7 +65,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 	return map[string]func(*Env) *cobra.Command{
 		"version": newVersion,
 		"job":     newJob, "batch": newBatch, "artifact": newArtifact, "audit": newAudit, "check": newCheck, "daemon": newDaemon,
-		"app-server": newAppServer, "thread": newThread, "tui": newTUI,
+		"app-server": newAppServer, "thread": newThread, "tui": newTUI, "run": newRun,
 		"codex":       newCodex,
 		"exec-server": newExecServer, "exec-as": newExecAs,
 		"executor": newExecutor,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,7 +93,7 @@ func newThreadList(env *Env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&archived, "archived", false, "list archived threads instead")
 	cmd.Flags().StringVar(&search, "search", "", "only threads that hold this text")
-	cmd.Flags().StringVar(&dir, "dir", "", "only threads that are listed under this directory")
+	cmd.Flags().StringVar(&dir, "dir", "", "only threads whose agent works in this directory")
 	cmd.Flags().IntVar(&limit, "limit", 25, "at most this many")
 	return cmd
 }
@@ -150,29 +151,16 @@ func oneLine(s string, n int) string {
 }
 
 func newThreadStart(env *Env) *cobra.Command {
-	var id, model, dir, profile string
-	var network reach
+	var start startFlags
+	var label string
 	cmd := &cobra.Command{
 		Use: "start [MESSAGE]", Short: "Start a thread, and send it a message", Args: cobra.MaximumNArgs(1),
-		Long: "Makes a thread and prints its id. With a message it follows the turn to its end as thole thread send does.",
+		Long: "Makes a thread and prints its id. With a message it follows the turn to its end as thole thread send does. Inside a git\n" +
+			"repository the agent gets a copy of it on a new branch; see thole run.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p := app.ThreadStartParams{}
-			set := func(dst **string, v string) {
-				if v != "" {
-					*dst = &v
-				}
-			}
-			set(&p.ThreadID, id)
-			set(&p.Model, model)
-			if dir != "" {
-				abs, err := filepath.Abs(dir)
-				if err != nil {
-					return thole.Errorf(thole.CodeInvalid, "--dir: %w", err)
-				}
-				p.Cwd = &abs
-			}
-			if err := permissions(&p, profile); err != nil {
-				return err
+			if label != "" {
+				return thole.Errorf(thole.CodeInvalid, "--dir named a directory in which the agent did not work; it is gone").
+					WithHint("--here -C %s works in that directory, --repo %s on a copy, --empty without files", label, label)
 			}
 			text := ""
 			if len(args) == 1 {
@@ -181,30 +169,68 @@ func newThreadStart(env *Env) *cobra.Command {
 					return err
 				}
 			}
+			p, err := start.params(text)
+			if err != nil {
+				return err
+			}
 			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
-				v, err := f.c.StartThread(ctx, p)
-				if err != nil {
+				v, err := start.begin(ctx, env, f, p)
+				if err != nil || text == "" {
 					return "", err
-				}
-				f.started(v)
-				if set := network.policy(); set != nil { // before anything runs
-					if err := env.ask(ctx, executors.MethodNetwork, executors.NetworkParams{Thread: thole.ThreadID(v.Thread.ID), Set: set}, nil); err != nil {
-						return "", err
-					}
-				}
-				if text == "" {
-					return "", nil
 				}
 				return f.send(ctx, v.Thread.ID, text, false)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&id, "id", "", "the thread's id, a UUID of your choice")
-	cmd.Flags().StringVar(&model, "model", "", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
-	cmd.Flags().StringVar(&dir, "dir", "", "directory the thread is listed under; its turns run in a workspace of their own")
-	cmd.Flags().StringVar(&profile, "profile", "", "plan, ask, edit or full")
-	network.flags(cmd, "network")
+	start.flags(cmd)
+	cmd.Flags().StringVar(&start.id, "id", "", "the thread's id, a UUID of your choice")
+	cmd.Flags().StringVar(&label, "dir", "", "")
+	_ = cmd.Flags().MarkHidden("dir")
 	return cmd
+}
+
+// startFlags are how a thread is made.
+type startFlags struct {
+	source                   sourceFlags
+	network                  reach
+	id, name, model, profile string
+}
+
+func (s *startFlags) flags(cmd *cobra.Command) {
+	s.source.flags(cmd)
+	s.network.flags(cmd, "network")
+	cmd.Flags().StringVar(&s.name, "name", "", "the thread's name (default: from the message)")
+	cmd.Flags().StringVar(&s.model, "model", "", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
+	cmd.Flags().StringVar(&s.profile, "profile", "", "plan, ask, edit or full")
+}
+
+// params is the request that the flags make.
+func (s *startFlags) params(message string) (p app.ThreadStartParams, err error) {
+	set := func(dst **string, v string) {
+		if v != "" {
+			*dst = &v
+		}
+	}
+	set(&p.ThreadID, s.id)
+	set(&p.Name, s.name)
+	set(&p.Model, s.model)
+	if p.Source, err = s.source.choose(cmp.Or(s.name, message)); err != nil {
+		return p, err
+	}
+	return p, permissions(&p, s.profile)
+}
+
+// begin makes the thread and says which it is.
+func (s *startFlags) begin(ctx context.Context, env *Env, f *follower, p app.ThreadStartParams) (app.ThreadView, error) {
+	v, err := f.c.StartThread(ctx, p)
+	if err != nil {
+		return v, err
+	}
+	f.started(v)
+	if set := s.network.policy(); set != nil { // before anything runs
+		err = env.ask(ctx, executors.MethodNetwork, executors.NetworkParams{Thread: thole.ThreadID(v.Thread.ID), Set: set}, nil)
+	}
+	return v, err
 }
 
 // permissions says a neutral profile in the contract's words.

@@ -138,3 +138,7 @@ func LockFile(ctx context.Context, path string, wait time.Duration) (*os.File, e
 		}
 	}
 }
+
+// ListenerPath is where on the home's socket the contract is served for clients of a
+// listener, who may be on other machines. Every other path is for programs of this one.
+const ListenerPath = "/listener"

@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 	"github.com/tholehq/thole/internal/workspace/manager"
 )
 
@@ -23,6 +24,10 @@ type Config struct {
 	Manager *manager.Manager
 	Rows    *store.Workspaces
 	Objects objects.Store
+	// UploadNeeded reports whether a thread still has to be laid from an upload.
+	UploadNeeded func(ctx context.Context, user thole.UserID, id string) (bool, error)
+	// Lay makes the files of a thread's branch in a workspace.
+	Lay func(ctx context.Context, id thole.ThreadID, from thole.Source, dir string) error
 	// Check tries the object store.
 	Check func(context.Context) error
 	Log   *slog.Logger
@@ -50,7 +55,7 @@ func (w *Depot) ExportDir(ctx context.Context, id thole.ThreadID, dir string, ra
 
 func target(t dispatch.ExecutorWorkspace) manager.Target {
 	out := manager.Target{
-		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Dir: t.Dir, Data: t.Data, Lease: t.Turn, Token: t.Token,
+		Thread: t.Thread.ID, Owner: t.Thread.Owner, Executor: t.Executor, Files: t.Thread.Files, Dir: t.Dir, Data: t.Data, Lease: t.Turn, Token: t.Token,
 	}
 	if t.Client != nil {
 		out.Side = workspace.Remote(t.Client)
@@ -61,16 +66,45 @@ func target(t dispatch.ExecutorWorkspace) manager.Target {
 // Restore implements dispatch.Workspaces. A thread that has nothing stored may do
 // without the store.
 func (w *Depot) Restore(ctx context.Context, t dispatch.ExecutorWorkspace) error {
-	away := w.watch.away()
+	whole, away := ctx, w.watch.away()
 	if away != nil {
 		if _, _, err := w.cfg.Rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
 			return errors.Join(err, away)
+		}
+		if t.Thread.Files.Kind == thole.SourceUpload {
+			return away
 		}
 		within, cancel := context.WithTimeout(ctx, checkEvery)
 		defer cancel()
 		ctx = within
 	}
-	return w.try(ctx, func(ctx context.Context) error { return w.cfg.Manager.Restore(ctx, target(t)) }, away == nil)
+	if err := w.try(ctx, func(ctx context.Context) error { return w.cfg.Manager.Restore(ctx, target(t)) }, away == nil); err != nil {
+		return err
+	}
+	return w.lay(whole, t)
+}
+
+// lay makes the files of a thread that has none stored yet and comes from a branch. What
+// was laid is flushed: after a power cut the executor counts as restored.
+func (w *Depot) lay(ctx context.Context, t dispatch.ExecutorWorkspace) error {
+	if t.Thread.Files.Kind != thole.SourceBranch {
+		return nil
+	}
+	if _, _, err := w.cfg.Rows.Head(ctx, t.Thread.ID); thole.CodeOf(err) != thole.CodeNotFound {
+		return err
+	}
+	if t.Dir == "" {
+		return thole.Errorf(thole.CodeUnsupported, "files of a git repository need an executor on this machine")
+	}
+	if err := w.cfg.Lay(ctx, t.Thread.ID, t.Thread.Files, t.Dir); err != nil {
+		return err
+	}
+	root, err := beneath.Open(t.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.Flush()
 }
 
 // Away implements dispatch.Workspaces.
@@ -129,6 +163,22 @@ func (w *Depot) Verify(ctx context.Context, t dispatch.ExecutorWorkspace, snapsh
 	}, true)
 }
 
+// UploadKept is how long an upload of which no thread was made is kept, at least.
+const UploadKept = 24 * time.Hour
+
+// StoreUpload unpacks and stores what a client sent.
+func (w *Depot) StoreUpload(ctx context.Context, user thole.UserID, id, archive, dir string) (manager.Upload, error) {
+	if away := w.watch.away(); away != nil {
+		return manager.Upload{}, away
+	}
+	return w.cfg.Manager.StoreUpload(ctx, user, id, archive, dir)
+}
+
+// Upload describes what a client sent.
+func (w *Depot) Upload(ctx context.Context, user thole.UserID, id string) (manager.Upload, error) {
+	return w.cfg.Manager.Upload(ctx, user, id)
+}
+
 // collectGrace is how long an object that nothing refers to is kept, and
 // collectEvery how often they are looked for.
 const (
@@ -149,6 +199,10 @@ func (w *Depot) Collect(ctx context.Context) {
 				continue
 			}
 			_, err := w.cfg.Manager.Collect(ctx, collectGrace)
+			if w.cfg.UploadNeeded != nil {
+				_, uerr := w.cfg.Manager.ExpireUploads(ctx, now.Add(-UploadKept), w.cfg.UploadNeeded)
+				err = errors.Join(err, uerr)
+			}
 			if sweeper, ok := w.cfg.Objects.(interface{ Sweep(time.Time) error }); ok {
 				err = errors.Join(err, sweeper.Sweep(now.Add(-collectGrace)))
 			}

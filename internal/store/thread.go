@@ -101,7 +101,7 @@ func (s *Threads) moveQueue(tx *sqldb.Tx, c *thread.Commit) error {
 func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 	t, r := c.Row.Thread, c.Row
 	args := []any{
-		t.ID, t.Name, t.Preview, t.Settings.Provider, t.Settings.Dir, asJSON(t.Settings), t.NativeID, t.Origin, t.Archived,
+		t.ID, t.Name, t.Preview, t.Settings.Provider, t.WorkDir(), asJSON(t.Settings), t.NativeID, t.Origin, t.Archived,
 		thole.Millis(t.Updated), int64(t.Seq), int64(t.Turns), t.Open, int64(r.Approvals), int64(r.Inputs), string(r.LastOutcome),
 		r.Paused, int64(r.Step), asJSON(t.Usage),
 	}
@@ -117,12 +117,12 @@ func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 	}
 	ok, err := tx.ExecOne(`insert into threads (id, name, preview, provider, dir, settings, native_id, origin, archived,
 			updated_at, seq, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage,
-			app_id, project_id, user_id, source, client, ephemeral, forked_from, parent_id, created_at, floor, files)
+			app_id, project_id, user_id, source, client, ephemeral, forked_from, parent_id, created_at, floor, files, source_kind, source_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)
+			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)
 		on conflict do nothing`, append(args,
 		t.Owner.App, t.Owner.Project, t.Owner.User, t.Source, t.Client, t.Ephemeral, t.ForkedFrom, t.Parent,
-		thole.Millis(t.Created), int64(t.Floor), asJSON(t.Files))...)
+		thole.Millis(t.Created), int64(t.Floor), asJSON(t.Files), string(t.Files.Kind), t.Files.At())...)
 	if err == nil && !ok {
 		return thread.ErrExists
 	}

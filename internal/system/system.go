@@ -34,6 +34,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/tracing"
+	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/version"
 )
 
@@ -140,7 +141,12 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	files, err := s.openFiles(cfg, db, self, log)
+	branches := newBranches(cfg, db, newGit(self, box), log)
+	files, manifests, err := s.openFiles(cfg, db, self, branches, log)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := newSources(cfg, db, files, manifests, branches, log)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +170,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Servers.
 	contract, err := appserver.New(appserver.Config{
-		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Defaults: db.Defaults(), Home: cfg.Home, Version: version.Version, Log: log,
+		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Defaults: db.Defaults(), Sources: sources, Home: cfg.Home, Version: version.Version, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -176,12 +182,15 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, connections); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, connections, sources); err != nil {
 			return nil, err
 		}
 	}
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+executors.TerminalPath("{thread}"), asked.Terminal)
+	remote := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.ListenerActor) })
+	s.closes(func() error { remote.Stop(); return nil })
+	others.Handle("GET "+daemon.ListenerPath, remote)
 	methods = maps.Clone(methods)
 	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), page.methods()} {
 		maps.Copy(methods, more)
@@ -196,6 +205,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
+	s.runs("sweep of repositories", background(branches.SweepAlways))
 	s.runs("collection of records", background(func(ctx context.Context) {
 		records.Collect(ctx, func(ctx context.Context, id thole.ThreadID) bool {
 			_, err := db.Threads().Thread(ctx, id)

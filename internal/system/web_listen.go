@@ -57,6 +57,7 @@ type address struct {
 	base    string
 	tls     bool
 	hosts   []string
+	local   bool // only programs of this machine reach it
 	warning string
 }
 
@@ -79,6 +80,7 @@ func addressOf(c config.HTTP, bound net.Addr) address {
 			a.hosts = append([]string{u.Host}, a.hosts...)
 		}
 	}
+	a.local = c.PublicURL == "" && tcp.Addr().Unmap().IsLoopback()
 	if !a.tls && !tcp.Addr().Unmap().IsLoopback() {
 		a.warning = "other machines reach " + c.Listen + " without TLS: an eavesdropper reads tokens and cookies (http.tls_cert, or a proxy and http.public_url)"
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/objects/late"
 	"github.com/tholehq/thole/internal/objects/s3"
+	"github.com/tholehq/thole/internal/source/branch"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/apart"
@@ -30,19 +31,19 @@ import (
 // openFiles opens the object store the configuration names. A directory is served
 // to executors on a loopback port of its own, by signed links alone. self is thole, for
 // processes of its own.
-func (s *System) openFiles(cfg *config.Config, db *store.DB, self string, log *slog.Logger) (*depot.Depot, error) {
+func (s *System) openFiles(cfg *config.Config, db *store.DB, self string, branches *branch.Branches, log *slog.Logger) (*depot.Depot, workspace.ManifestSource, error) {
 	at, check, err := s.openObjects(cfg, db, log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	manifests, err := manifests(cfg.Workspace, db)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true, IdleConnTimeout: 30 * time.Second}}
 	s.closes(func() error { client.CloseIdleConnections(); return nil })
 	manager := manager.New(manager.Config{Rows: db.Workspaces(), Objects: at, Manifests: manifests, Client: client, Apart: apart.Processes{Self: self}, Log: log})
-	return depot.New(depot.Config{Manager: manager, Rows: db.Workspaces(), Objects: at, Check: check, Log: log}), nil
+	return depot.New(depot.Config{Manager: manager, Rows: db.Workspaces(), Objects: at, Lay: branches.Lay, UploadNeeded: db.Index().UploadNeeded, Check: check, Log: log}), manifests, nil
 }
 
 // ServeFiles is the process that reads what a stopped executor left.

@@ -60,7 +60,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		t.Fatal(err)
 	}
 	open := &System{}
-	ws, err := open.openFiles(&cfg, db, lab.Thole(t), slog.New(slog.DiscardHandler))
+	ws, _, err := open.openFiles(&cfg, db, lab.Thole(t), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
+	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
@@ -156,12 +157,19 @@ func (k *Kit) start() {
 	}
 	k.Server, err = appserver.New(appserver.Config{
 		Threads: k.Threads, Providers: func() []provider.Info { return []provider.Info{agent} }, DefaultProvider: testprovider.Name, Defaults: k.db.Defaults(),
-		Home: k.Home, Dir: k.Home,
+		Home: k.Home, Sources: named{},
 	})
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	k.down = false
+}
+
+// named takes every source for what it says: nothing is laid in an executor of the kit.
+type named struct{}
+
+func (named) Resolve(_ context.Context, _ thole.ThreadID, r source.Request) (thole.Source, error) {
+	return thole.Source{Kind: r.Kind, Repo: r.Repo, Ref: r.Ref, Dir: r.Dir, Upload: r.Upload}, nil
 }
 
 // nobody has no credentials to give; the scripted agent needs none.

@@ -58,11 +58,14 @@ type Thread struct {
 // Settings are the overrides that thread/start, thread/resume, thread/fork,
 // turn/start and thread/settings/update share. All of them stay with the thread.
 type Settings struct {
-	Cwd               *string         `json:"cwd,omitempty"`
-	Model             *string         `json:"model,omitempty"`
-	ModelProvider     *string         `json:"modelProvider,omitempty"`
-	ApprovalPolicy    json.RawMessage `json:"approvalPolicy,omitempty" ts:"ApprovalPolicy"`
-	ApprovalsReviewer *string         `json:"approvalsReviewer,omitempty"`
+	// Cwd is the directory in which the agent works. A thread gets it when it starts; later
+	// it may only be repeated. So with RuntimeWorkspaceRoots: cwd is the only one there is.
+	Cwd                   *string         `json:"cwd,omitempty"`
+	RuntimeWorkspaceRoots []string        `json:"runtimeWorkspaceRoots,omitempty"`
+	Model                 *string         `json:"model,omitempty"`
+	ModelProvider         *string         `json:"modelProvider,omitempty"`
+	ApprovalPolicy        json.RawMessage `json:"approvalPolicy,omitempty" ts:"ApprovalPolicy"`
+	ApprovalsReviewer     *string         `json:"approvalsReviewer,omitempty"`
 	// Permissions is the id of a permission profile; experimental.
 	Permissions *string `json:"permissions,omitempty"`
 }
@@ -100,7 +103,11 @@ type ThreadStartParams struct {
 	Settings
 	// ThreadID is the caller's choice of id, a UUID not in use. It needs the
 	// extension.
-	ThreadID              *string         `json:"threadId,omitempty"`
+	ThreadID *string `json:"threadId,omitempty"`
+	// Source is where the thread's files come from, instead of a cwd; Name its name for
+	// humans. Both need the extension.
+	Source                *SourceChoice   `json:"source,omitempty"`
+	Name                  *string         `json:"name,omitempty"`
 	Sandbox               *string         `json:"sandbox,omitempty"`
 	Config                json.RawMessage `json:"config,omitempty"`
 	BaseInstructions      *string         `json:"baseInstructions,omitempty"`
@@ -126,6 +133,37 @@ type ThreadView struct {
 	ActivePermissionProfile *PermissionProfile `json:"activePermissionProfile"`
 	ReasoningEffort         *string            `json:"reasoningEffort"`
 	MultiAgentMode          string             `json:"multiAgentMode"`
+	// Files is where the thread's files come from, for clients with the extension.
+	Files *Source `json:"tholeSource,omitempty"`
+}
+
+// SourceChoice is where a new thread's files are to come from.
+type SourceChoice struct {
+	Kind string `json:"kind" ts:"\"branch\" | \"here\" | \"template\" | \"upload\" | \"empty\""`
+	// Repo is a directory of the server's machine or a URL, Ref where a branch begins, HEAD
+	// when absent.
+	Repo string `json:"repo,omitempty"`
+	Ref  string `json:"ref,omitempty"`
+	// Dir is where the agent works: below the top of a branch, or the directory of here.
+	Dir string `json:"dir,omitempty"`
+	// Dirty takes uncommitted and untracked files along.
+	Dirty bool `json:"dirty,omitempty"`
+	// Upload is the id of an upload.
+	Upload string `json:"upload,omitempty"`
+	// Name is what a branch is named after, such as the first message.
+	Name string `json:"name,omitempty"`
+}
+
+// Source is where a thread's files come from.
+type Source struct {
+	Kind   string `json:"kind" ts:"\"branch\" | \"here\" | \"template\" | \"upload\" | \"empty\""`
+	Repo   string `json:"repo,omitempty"`
+	Ref    string `json:"ref,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	// Dirty says that uncommitted files were taken along.
+	Dirty  bool   `json:"dirty,omitempty"`
+	Upload string `json:"upload,omitempty"`
 }
 
 // ThreadResumeParams subscribes to a thread and returns it as it is.

@@ -41,7 +41,10 @@ var providers = []string{"codex", "claude", "opencode"}
 func newRig(t *testing.T, name string) *rig { t.Helper(); return newRigOf(t, name, lab.Thole(t)) }
 
 // newRigOf is newRig with another program.
-func newRigOf(t *testing.T, name, binary string) *rig {
+func newRigOf(t *testing.T, name, binary string) *rig { t.Helper(); return newRigIn(t, name, binary, thole.Source{}) }
+
+// newRigIn is newRigOf with a source of files.
+func newRigIn(t *testing.T, name, binary string, files thole.Source) *rig {
 	t.Helper()
 	cli, err := filepath.EvalSymlinks(map[string]func(testing.TB) string{"codex": lab.Codex, "claude": lab.Claude, "opencode": lab.Opencode}[name](t))
 	if err != nil {
@@ -62,7 +65,7 @@ func newRigOf(t *testing.T, name, binary string) *rig {
 		}
 		os.RemoveAll(root)
 	})
-	if err := driver.Create(t.Context(), executor.Spec{ID: id, Thread: "thread", Scope: executor.ScopeThread}); err != nil {
+	if err := driver.Create(t.Context(), executor.Spec{ID: id, Thread: "thread", Scope: executor.ScopeThread, Files: files}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := driver.Start(t.Context(), id)

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/sandbox/repository"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -48,7 +49,7 @@ func (d *Driver) box(ctx context.Context) (string, error) {
 // CheckBwrap tries whether bubblewrap works here, for root as a user of the range
 // that agents run as.
 func CheckBwrap(ctx context.Context, path string, uidBase int) error {
-	inside := sandbox.Agents(nested(ctx, path)).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
+	inside := sandbox.Agents(sandbox.RefusesNested(ctx, path)).Add("--ro-bind", "/", "/").Kernel().Command("/", "/bin/true")
 	args := sandbox.NewBox(boxUser...).Add("--ro-bind", "/", "/").Hand().Command("/", append([]string{path}, inside...)...)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = "/"
@@ -58,13 +59,6 @@ func CheckBwrap(ctx context.Context, path string, uidBase int) error {
 			WithHint("sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 allows user namespaces; executor.isolation = \"none\" runs agents without any walls")
 	}
 	return nil
-}
-
-// nested reports whether bubblewrap can refuse namespaces inside a box. What is older
-// leaves that to the system call filter.
-func nested(ctx context.Context, path string) bool {
-	out, err := exec.CommandContext(ctx, path, "--help").Output()
-	return err == nil && strings.Contains(string(out), "--disable-userns")
 }
 
 // FindBwrap looks for bubblewrap and tries it.
@@ -81,7 +75,8 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits) (string, []string, error) {
+func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string, uid int, tools Tools, refuses bool, doors int) (string, []string, error) {
+	id, l := spec.ID, spec.Limits
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -90,7 +85,13 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		staged = append(staged, path)
 		return sandbox.Staged(len(staged) - 1)
 	}
-	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().Add(systemBinds()...).Add(etcBinds()...)
+	lent := func(path string) string {
+		if uid == 0 {
+			return path
+		}
+		return from(sandbox.Lent(path))
+	}
+	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().System().Add(etcBinds()...)
 	box.Add("--ro-bind", from(d.dir(id, own, "passwd")), "/etc/passwd", "--ro-bind", from(d.dir(id, own, "group")), "/etc/group",
 		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
 		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
@@ -99,8 +100,8 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
 		"--bind", from(d.dir(id, "home")), sandboxHome,
 		"--bind", from(d.dir(id, "data")), sandboxData,
-		"--bind", from(d.dir(id, "tmp")), "/tmp",
-		"--bind", from(d.dir(id, "workspace")), sandboxWorkspace)
+		"--bind", from(d.dir(id, "tmp")), "/tmp")
+	d.showFiles(box, id, place, objects(spec.Files), from, lent)
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
 	}
@@ -112,8 +113,8 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
-	within := inner(tools, ca, refuses)
-	within.Egress, within.Doors = d.cfg.Egress, doors
+	within := inner(tools, objects(spec.Files), ca, refuses)
+	within.Egress, within.Doors, within.Place, within.Hooks = d.cfg.Egress, doors, place, hooksOf(place)
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
 		case "pids":
@@ -122,11 +123,11 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 			within.Memory = l.Memory
 		}
 	}
-	spec, err := json.Marshal(within)
+	made, err := json.Marshal(within)
 	if err != nil {
 		return "", nil, err
 	}
-	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxData, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(spec))
+	serve := append(d.serve(spec.Files, sandboxRun+"/here", sandboxWorkspace, sandboxData, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(made))
 	name, args := stand(bwrap, box.Command("/", append([]string{sandboxRun + "/thole"}, serve...)...))
 	if uid == 0 {
 		return name, args, nil
@@ -137,18 +138,24 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 
 // inner is the agent's box as executord makes it: the same paths, without what the
 // server keeps. What the system's directories and /etc show was laid for executord.
-func inner(tools Tools, ca string, refuses bool) wire.Box {
+func inner(tools Tools, objects []string, ca string, refuses bool) wire.Box {
 	box := sandbox.Agents(refuses).Kernel()
 	if refuses { // what is older can bound no size
 		box.Add("--size", strconv.Itoa(sharedMemory))
 	}
-	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").Add(systemBinds()...).Add("--ro-bind", "/etc", "/etc",
+	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").System().Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
 		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
+	for _, dir := range objects {
+		box.Add("--ro-bind", dir, dir)
+	}
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
+	}
+	for _, p := range objects {
+		box.Add("--ro-bind", p, p)
 	}
 	if ca != "" {
 		box.Add("--ro-bind", ca, ca)
@@ -164,17 +171,26 @@ func stand(name string, args []string) (string, []string) {
 }
 
 // open is executord's command line without walls, which puts its agents into groups.
-func (d *Driver) open(id thole.ExecutorID, groups []string) (string, []string) {
-	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "data"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
+func (d *Driver) open(spec executor.Spec, groups []string) (string, []string) {
+	id := spec.ID
+	args := d.serve(spec.Files, d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "data"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
 	for _, dir := range groups {
 		args = append(args, "--group", dir)
 	}
 	return d.cfg.Binary, args
 }
 
-func (d *Driver) serve(here, files, data, state, auth, home, tmp, gateway string) []string {
-	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here,
-		"--workspace", files, "--data", data, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
+func (d *Driver) serve(source thole.Source, here, files, data, state, auth, home, tmp, gateway string) []string {
+	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here}
+	switch {
+	case source.InPlace():
+		args = append(args, "--workspace", source.Dir, "--in-place")
+	case source.Dir != "":
+		args = append(args, "--workspace", files, "--dir", filepath.Join(files, source.Dir))
+	default:
+		args = append(args, "--workspace", files)
+	}
+	args = append(args, "--data", data, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp)
 	if d.cfg.Note != "" {
 		args = append(args, "--note", d.cfg.Note)
 	}
@@ -188,31 +204,12 @@ func (d *Driver) serve(here, files, data, state, auth, home, tmp, gateway string
 // the system's directories show already stays as it is there: a link in them that
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), shownAnyway)
+	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), sandbox.InSystem)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-func shownAnyway(p string) bool {
-	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
-}
-
-var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
-
-// systemBinds is the read-only part of the machine an agent needs to run programs,
-// etcBinds what it needs to resolve names and trust certificates.
-func systemBinds() []string {
-	var args []string
-	for _, dir := range systemDirs {
-		if target, err := os.Readlink(dir); err == nil {
-			args = append(args, "--symlink", target, dir)
-			continue
-		}
-		args = append(args, "--ro-bind-try", dir, dir)
-	}
-	return args
-}
-
+// etcNames are what an agent needs of /etc to resolve names and trust certificates.
 var etcNames = []string{"resolv.conf", "hosts", "host.conf", "nsswitch.conf", "localtime", "ssl", "pki",
 	"ca-certificates", "os-release", "lsb-release", "debian_version", "timezone", "fonts", "perl", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "protocols", "services", "gitconfig"}
 

@@ -11,6 +11,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider/table"
+	"github.com/tholehq/thole/internal/sandbox"
 	"github.com/tholehq/thole/internal/unguarded"
 )
 
@@ -53,7 +54,7 @@ func CheckPath(path, home string) error {
 		return no("cannot be shown to agents: %w", err)
 	}
 	for _, p := range []string{path, real} {
-		if shownAnyway(p) {
+		if sandbox.InSystem(p) {
 			continue
 		}
 		if user, err := os.UserHomeDir(); err == nil && within(user, p) {
@@ -73,7 +74,7 @@ func CheckPath(path, home string) error {
 			}
 		}
 	}
-	if shownAnyway(real) {
+	if sandbox.InSystem(real) {
 		return nil
 	}
 	seen, top := 0, strings.Count(real, "/")
@@ -105,7 +106,7 @@ func Shown(path string, paths []string) bool {
 		all = append(all, file)
 	}
 	return slices.ContainsFunc(all, func(p string) bool {
-		return shownAnyway(p) || slices.ContainsFunc(paths, func(dir string) bool { return within(p, dir) }) ||
+		return sandbox.InSystem(p) || slices.ContainsFunc(paths, func(dir string) bool { return within(p, dir) }) ||
 			slices.ContainsFunc(etcNames, func(name string) bool { return within(p, "/etc/"+name) })
 	})
 }
@@ -160,3 +161,6 @@ func CheckCA(path string) ([]byte, error) {
 	}
 	return text, nil
 }
+
+// KeyDir reports whether a directory of this name is where people keep keys.
+func KeyDir(name string) bool { return holdsKeys(name, true) }

@@ -12,6 +12,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/sandbox/repository"
 )
 
 // Start implements executor.Driver.
@@ -28,6 +30,9 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 			return executor.Info{}, err
 		}
 	}
+	if err := d.checkObjects(id, bwrap != ""); err != nil {
+		return executor.Info{}, err
+	}
 	info, err := d.Inspect(ctx, id)
 	switch {
 	case err == nil && info.State == executor.Running:
@@ -42,7 +47,15 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	if err := d.prepareData(ctx, id, bwrap != ""); err != nil {
 		return executor.Info{}, thole.Errorf(thole.CodeUnavailable, "prepare the conversations of executor %s: %w", id, err)
 	}
-	exited, err := d.spawn(id, bwrap)
+	l, err := d.label(id)
+	if err != nil {
+		return executor.Info{}, err
+	}
+	place, err := d.ground(l, bwrap != "")
+	if err != nil {
+		return executor.Info{}, err
+	}
+	exited, err := d.spawn(id, bwrap, place)
 	if err != nil {
 		return executor.Info{}, thole.Errorf(thole.CodeUnavailable, "start executor: %w", err)
 	}
@@ -52,7 +65,7 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 // spawn starts executord detached: in its own session, with a log file for
 // output, so that it outlives us. The channel is closed when it exits while we
 // are still there.
-func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, error) {
+func (d *Driver) spawn(id thole.ExecutorID, bwrap string, place *repository.Place) (<-chan struct{}, error) {
 	l, err := d.label(id)
 	if err != nil {
 		return nil, err
@@ -69,7 +82,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		return nil, err
 	}
 	tools := d.cfg.Tools()
-	name, args := d.open(id, groups)
+	name, args := d.open(l.Spec, groups)
 	home := d.dir(id, "home")
 	var into []*os.File
 	if bwrap != "" {
@@ -79,7 +92,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}
-		if name, args, err = d.boxed(id, bwrap, uid, tools, nested(context.Background(), bwrap), len(into), l.Spec.Limits); err != nil {
+		if name, args, err = d.boxed(l.Spec, place, bwrap, uid, tools, sandbox.RefusesNested(context.Background(), bwrap), len(into)); err != nil {
 			closeFiles(into)
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -28,6 +29,7 @@ type Request struct {
 	ProviderOptions  map[string]json.RawMessage `json:"providerOptions,omitempty"`
 	Agent            string                     `json:"agent,omitempty"`
 	Approvals        string                     `json:"approvals,omitempty"`
+	Source           *view.SourceChoice         `json:"source,omitempty" doc:"where the files of a new chat come from; a chat that exists keeps its own"`
 }
 
 // ClientMessage is a UIMessage as far as we read it.

@@ -94,7 +94,13 @@ func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request
 			born.Settings.Provider = provider
 		}
 	}
-	if _, err := s.create(ctx, born, ""); err != nil && thole.CodeOf(err) != thole.CodeConflict {
+	from := req.Source
+	if from != nil && from.Name == "" {
+		named := *from
+		named.Name = input[0].Text
+		from = &named
+	}
+	if _, err := s.create(ctx, born, from, ""); err != nil && thole.CodeOf(err) != thole.CodeConflict {
 		return fold.Turn{}, err
 	}
 	return s.cfg.Threads.StartTurn(ctx, actor, p)

@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/chat"
+	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
@@ -36,11 +37,12 @@ type chatPage struct {
 
 // chatIn is a chat to make.
 type chatIn struct {
-	ID               string `json:"id,omitempty"`
-	Title            string `json:"title,omitempty"`
-	Provider         string `json:"provider,omitempty"`
-	Model            string `json:"model,omitempty"`
-	ExecutionProfile string `json:"executionProfile,omitempty"`
+	ID               string             `json:"id,omitempty"`
+	Title            string             `json:"title,omitempty"`
+	Provider         string             `json:"provider,omitempty"`
+	Model            string             `json:"model,omitempty"`
+	ExecutionProfile string             `json:"executionProfile,omitempty"`
+	Source           *view.SourceChoice `json:"source,omitempty"`
 }
 
 func chatOf(t fold.Thread) ChatInfo {
@@ -106,7 +108,7 @@ func (s *Server) newChat(w http.ResponseWriter, r *http.Request, provider string
 	if in.ID != "" {
 		p.ID = chat.ThreadID(actorOf(r.Context()).User, in.ID)
 	}
-	t, err := s.create(r.Context(), p, r.Header.Get("Idempotency-Key"))
+	t, err := s.create(r.Context(), p, in.Source, r.Header.Get("Idempotency-Key"))
 	if err != nil {
 		s.refuse(w, r, err)
 		return

@@ -18,7 +18,8 @@ type page struct {
 	summary string
 	query   []string
 	header  []string
-	body    any // of the request; nil: none
+	body    any      // of the request; nil: none
+	takes   []string // media types of a body that is no JSON
 	status  int
 	media   string // of the answer; "": it has no body
 	shapes  []any  // of the answer, one of them
@@ -47,11 +48,17 @@ func (s *Server) serve(pattern string, p page, h http.HandlerFunc) {
 	if p.body != nil {
 		op.RequestBody = &huma.RequestBody{Content: s.content("application/json", p.body)}
 	}
+	for _, media := range p.takes {
+		if op.RequestBody == nil {
+			op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+		}
+		op.RequestBody.Content[media] = &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
+	}
 	op.Responses = map[string]*huma.Response{strconv.Itoa(p.status): {Description: http.StatusText(p.status), Content: s.content(p.media, p.shapes...)}}
 	if p.nothing {
 		op.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: "Nothing runs"}
 	}
-	maps.Copy(op.Responses, s.refused(p.Route, p.body != nil, false))
+	maps.Copy(op.Responses, s.refused(p.Route, p.body != nil || p.takes != nil, false))
 	s.api.OpenAPI().AddOperation(&op)
 }
 

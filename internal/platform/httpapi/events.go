@@ -50,8 +50,8 @@ type (
 	}
 )
 
-// source is one session on a stream.
-type source struct {
+// followed is one session on a stream.
+type followed struct {
 	id  thole.ThreadID
 	sub *thread.Subscription
 	ch  <-chan *thread.Batch // of sub; nil once its thread was deleted
@@ -66,7 +66,7 @@ type follower struct {
 	*stream
 	who     who
 	r       *http.Request
-	sources []*source
+	sources []*followed
 	watch   *thread.Subscription // nil on a session's own stream
 	jobs    func() <-chan struct{}
 	changed <-chan struct{}
@@ -159,8 +159,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, named []string, 
 }
 
 // open subscribes, from the cursor if its log is still there.
-func (s *Server) open(ctx context.Context, actor thole.Actor, id thole.ThreadID, after *uint64) (*source, error) {
-	src := &source{id: id}
+func (s *Server) open(ctx context.Context, actor thole.Actor, id thole.ThreadID, after *uint64) (*followed, error) {
+	src := &followed{id: id}
 	var err error
 	if after != nil {
 		if src.sub, err = s.cfg.Threads.Subscribe(ctx, actor, id, thread.SubscribeOptions{After: after}); err == nil {
@@ -216,8 +216,8 @@ func (f *follower) position() string {
 	return string(b)
 }
 
-// add writes the events of one source.
-func (f *follower) add(src *source, batches []*thread.Batch) {
+// add writes the events of one session.
+func (f *follower) add(src *followed, batches []*thread.Batch) {
 	if len(batches) == 0 {
 		return
 	}
@@ -239,7 +239,7 @@ func (f *follower) news(batch *thread.Batch) {
 	}
 }
 
-func (f *follower) named(id thole.ThreadID) *source {
+func (f *follower) named(id thole.ThreadID) *followed {
 	for _, src := range f.sources {
 		if src.id == id {
 			return src

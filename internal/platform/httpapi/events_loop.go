@@ -67,7 +67,7 @@ const (
 
 // wait blocks until something happens. A session's own stream, of which there
 // may be thousands, takes the plain select.
-func (f *follower) wait() (*source, *thread.Batch, wake) {
+func (f *follower) wait() (*followed, *thread.Batch, wake) {
 	if f.watch == nil {
 		src := f.sources[0]
 		select {
@@ -102,7 +102,7 @@ func (f *follower) wait() (*source, *thread.Batch, wake) {
 }
 
 // take writes one delivery; true ends the stream.
-func (f *follower) take(src *source, batch *thread.Batch, woke wake) bool {
+func (f *follower) take(src *followed, batch *thread.Batch, woke wake) bool {
 	switch woke {
 	case wokeJobs:
 		f.changed = f.jobs()
@@ -119,8 +119,8 @@ func (f *follower) take(src *source, batch *thread.Batch, woke wake) bool {
 	return false
 }
 
-// more writes a source's batch and what else it has.
-func (f *follower) more(src *source, batch *thread.Batch) bool {
+// more writes a session's batch and what else it has.
+func (f *follower) more(src *followed, batch *thread.Batch) bool {
 	var fresh []*thread.Batch
 	for {
 		if batch == nil {
@@ -141,7 +141,7 @@ func (f *follower) more(src *source, batch *thread.Batch) bool {
 	}
 }
 
-// drain writes what every source has by now.
+// drain writes what every session has by now.
 func (f *follower) drain() bool {
 	for _, src := range f.sources {
 		select {

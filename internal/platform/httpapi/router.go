@@ -16,7 +16,7 @@ const maxBody = 24 << 20
 func owned(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
-	case "auth", "sessions", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "budgets", "vault", "connections", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
+	case "auth", "sessions", "sources", "uploads", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "budgets", "vault", "connections", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
 		return true
 	}
 	return false
@@ -32,6 +32,15 @@ type Route struct {
 	Text bool
 	// HTML routes return errors as a page.
 	HTML bool
+	// Large routes take bodies of up to MaxUpload and bound what they read of them.
+	Large bool
+}
+
+func (r Route) maxBody() int64 {
+	if r.Large {
+		return MaxUpload
+	}
+	return maxBody
 }
 
 // router is the standard mux that knows its routes, so that tests can walk them

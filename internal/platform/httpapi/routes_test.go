@@ -67,6 +67,7 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /api/chat-history":                                 obj{"id": ids["session_id"], "provider": "test"},
 		"POST /api/chat-opencode-history":                        obj{"id": ids["session_id"], "provider": "test"},
 		"POST /auth/logout":                                      nil,
+		"POST /uploads":                                          nil,
 		"POST /sessions/{session_id}/files/save":                 nil,
 		"POST /runs/{run_id}/cancel":                             nil,
 		"POST /sessions/{session_id}/queue/{message_id}/promote": nil,

@@ -69,6 +69,10 @@ type Config struct {
 	Previews *preview.Previews
 	// Vault keeps secrets; nil: none are kept.
 	Vault *vault.Vault
+	// Sources gives sessions their files; nil: they have none but the app's.
+	Sources Sources
+	// Local says that only programs of this machine reach the server.
+	Local bool
 	// Connections says how agents reach their models; nil: nobody knows.
 	Connections Connections
 	// Spend answers what was used, and manages budgets.
@@ -117,6 +121,7 @@ func New(cfg Config) (*Server, error) {
 	s.api = newAPI(s.mux, cfg.Version)
 	s.authRoutes()
 	s.sessionRoutes()
+	s.sourceRoutes()
 	s.runRoutes()
 	s.queueRoutes()
 	s.humanLoopRoutes()
@@ -159,12 +164,15 @@ type who struct {
 	expires time.Time
 	login   session.Secrets // zero for a token
 	token   string          // its secret, "" for a login
+	local   bool            // a browser of this machine
 }
 
-func actorOf(ctx context.Context) thole.Actor {
+func callerOf(ctx context.Context) who {
 	w, _ := ctx.Value(whoKey).(who)
-	return w.actor
+	return w
 }
+
+func actorOf(ctx context.Context) thole.Actor { return callerOf(ctx).actor }
 
 func traceOf(ctx context.Context) string {
 	t, _ := ctx.Value(traceKey).(string)
@@ -211,11 +219,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	if r.ContentLength > maxBody { // before a byte of it is read
-		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is too large: %w", &http.MaxBytesError{Limit: maxBody}))
+	route, pattern := s.mux.find(r)
+	limit := s.mux.routes[pattern].maxBody()
+	if r.ContentLength > limit { // before a byte of it is read
+		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is too large: %w", &http.MaxBytesError{Limit: limit}))
 		return
 	}
-	route, pattern := s.mux.find(r)
 	if route == nil && !owned(r.URL.Path) {
 		s.ui.ServeHTTP(w, r)
 		return
@@ -230,6 +239,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, r, err)
 			return
 		}
+		caller.local = s.local(r, caller)
 		ctx, done := s.cfg.Sessions.Hold(ctx, caller.by.ID)
 		defer done()
 		r = r.WithContext(context.WithValue(ctx, whoKey, caller))
@@ -238,7 +248,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.unknown(w, r)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	s.mux.ServeHTTP(w, r)
 }
 

@@ -86,7 +86,7 @@ func (s *Server) defaultProvider() string {
 
 // create makes a thread. With an Idempotency-Key its id follows from the key, so
 // that a repeat finds it.
-func (s *Server) create(ctx context.Context, p thread.Create, key string) (fold.Thread, error) {
+func (s *Server) create(ctx context.Context, p thread.Create, from *view.SourceChoice, key string) (fold.Thread, error) {
 	actor := actorOf(ctx)
 	if p.Settings.Provider == "" {
 		p.Settings.Provider = s.defaultProvider()
@@ -96,6 +96,18 @@ func (s *Server) create(ctx context.Context, p thread.Create, key string) (fold.
 	}
 	if p.ID == "" && key != "" {
 		p.ID = thole.ThreadID(chat.NamedID("session", string(actor.User), key))
+	}
+	if p.ID == "" {
+		p.ID = thole.NewID[thole.ThreadID](s.cfg.Now())
+	} else if have, err := s.cfg.Threads.Get(ctx, actor, p.ID); err == nil { // its source is not made again
+		if key == "" {
+			err = thole.Errorf(thole.CodeConflict, "thread id is in use: %s", p.ID)
+		}
+		return have, err
+	}
+	var err error
+	if p.Files, err = s.sourceOf(ctx, p.ID, from, p.Name); err != nil {
+		return fold.Thread{}, err
 	}
 	p.Source, p.Client = "http", actor.Client
 	t, err := s.cfg.Threads.Create(ctx, actor, p)
@@ -153,9 +165,9 @@ func (s *Server) sessionRoutes() {
 	op(s, "POST", "/sessions", "Create a session", 201, func(ctx context.Context, in *struct {
 		KeyIn
 		Body struct {
-			ID   string `json:"id,omitempty" format:"uuid"`
-			Name string `json:"name,omitempty"`
-			Dir  string `json:"dir,omitempty"`
+			ID     string             `json:"id,omitempty" format:"uuid"`
+			Name   string             `json:"name,omitempty"`
+			Source *view.SourceChoice `json:"source,omitempty" doc:"where its files come from; empty when absent"`
 			Settings
 			NetworkIn
 		}
@@ -164,8 +176,8 @@ func (s *Server) sessionRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		settings := in.Body.over(event.Settings{Dir: in.Body.Dir, Network: network})
-		return taggedSession(s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Key))
+		settings := in.Body.over(event.Settings{Network: network})
+		return taggedSession(s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Body.Source, in.Key))
 	})
 	op(s, "GET", "/sessions/{session_id}", "Read a session", 200, func(ctx context.Context, in *SessionID) (*tagged[view.Session], error) {
 		return taggedSession(s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()))

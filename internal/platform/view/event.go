@@ -71,7 +71,6 @@ type Settings struct {
 	Model            string            `json:"model,omitempty"`
 	Effort           string            `json:"effort,omitempty"`
 	ExecutionProfile string            `json:"execution_profile,omitempty"`
-	Dir              string            `json:"dir,omitempty"`
 	Instructions     string            `json:"instructions,omitempty"`
 	ProviderOptions  map[string]string `json:"provider_options,omitempty"`
 	// Network is absent where the configuration decides alone.
@@ -80,7 +79,7 @@ type Settings struct {
 
 // OfSettings is settings in the words of HTTP.
 func OfSettings(s event.Settings) Settings {
-	return Settings{s.Provider, s.Model, s.Effort, string(s.Profile), s.Dir, s.Instructions, s.Options, s.Network}
+	return Settings{s.Provider, s.Model, s.Effort, string(s.Profile), s.Instructions, s.Options, s.Network}
 }
 
 // TypeOf is an event kind's public name.

@@ -19,7 +19,9 @@ type Session struct {
 	Name    string `json:"name"`
 	Preview string `json:"preview"`
 	Settings
-	Source      string    `json:"source,omitempty"`
+	Source      Source    `json:"source"`
+	Dir         string    `json:"dir" doc:"where the agent works, as it sees it"`
+	MadeBy      string    `json:"made_by,omitempty"`
 	Archived    bool      `json:"archived"`
 	ForkedFrom  string    `json:"forked_from,omitempty"`
 	ParentID    string    `json:"parent_id,omitempty"`
@@ -47,7 +49,7 @@ func OfStatus(s event.Status) Status { return Status(s) }
 func OfThread(t fold.Thread) Session {
 	return Session{
 		ID: string(t.ID), Name: t.Name, Preview: t.Preview, Settings: OfSettings(t.Settings),
-		Source: t.Source, Archived: t.Archived, ForkedFrom: string(t.ForkedFrom), ParentID: string(t.Parent), CreatedAt: t.Created, UpdatedAt: t.Updated,
+		Source: OfSource(t.Files), Dir: t.WorkDir(), MadeBy: t.Source, Archived: t.Archived, ForkedFrom: string(t.ForkedFrom), ParentID: string(t.Parent), CreatedAt: t.Created, UpdatedAt: t.Updated,
 		Seq: t.Seq, Floor: t.Floor, Runs: t.Turns, ActiveRunID: string(t.Open), Status: OfStatus(t.Status), Usage: OfUsage(t.Usage),
 	}
 }

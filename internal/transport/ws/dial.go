@@ -25,6 +25,7 @@ const ClientLimit = 128 << 20
 // DialOptions shape a client connection.
 type DialOptions struct {
 	Token string // sent as bearer token, only over wss, to loopback or a unix socket
+	Path  string // of the server at a unix socket, default /
 	Limit int64  // inbound message bytes; default ClientLimit
 }
 
@@ -46,7 +47,7 @@ func Dial(ctx context.Context, addr string, o DialOptions) (jsonrpc.Stream, erro
 	if u.Scheme == "unix" {
 		path := strings.TrimPrefix(addr, "unix://")
 		dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return unix.Dial(ctx, path) }
-		target, tr.Proxy = "ws://localhost/", nil
+		target, tr.Proxy = "ws://localhost/"+strings.TrimPrefix(o.Path, "/"), nil
 	}
 	tr.DialContext = func(ctx context.Context, network, a string) (net.Conn, error) {
 		c, err := dial(ctx, network, a)

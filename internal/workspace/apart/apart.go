@@ -24,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace"
+	"github.com/tholehq/thole/internal/workspace/unpack"
 )
 
 const (
@@ -56,6 +57,16 @@ func (p Processes) Export(ctx context.Context, req workspace.ExportRequest) (x w
 	}
 	err = c.Post(ctx, "/export", req, &x)
 	return x, errors.Join(err, c.end())
+}
+
+// Unpack writes an archive's files into a directory.
+func (p Processes) Unpack(ctx context.Context, req unpack.Request) (r unpack.Result, err error) {
+	c, err := p.start(ctx, "", "")
+	if err != nil {
+		return r, err
+	}
+	err = c.Post(ctx, "/unpack", req, &r)
+	return r, errors.Join(err, c.end())
 }
 
 // caller speaks to one process over one connection.

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/workspace/manager"
 	"github.com/tholehq/thole/internal/workspace/side"
+	"github.com/tholehq/thole/internal/workspace/unpack"
 )
 
 const (
@@ -36,6 +37,7 @@ func Serve(ctx context.Context, dir, data string) error {
 	mux := http.NewServeMux()
 	mux.Handle("/workspace/", side.Handler(files))
 	mux.Handle("POST /export", jsonhttp.Handle(maxRequest, manager.ExportLinked))
+	mux.Handle("POST /unpack", jsonhttp.Handle(maxRequest, unpack.Unpack))
 	l := &one{conn: make(chan net.Conn, 1), addr: conn.LocalAddr()}
 	l.conn <- conn
 	srv := &http.Server{Handler: mux, BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: func(_ net.Conn, s http.ConnState) { //nolint:gosec // our own end

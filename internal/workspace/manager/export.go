@@ -69,7 +69,7 @@ func (m *Manager) ExportDir(ctx context.Context, id thole.ThreadID, dir string, 
 		x, err = v.exportDir(ctx, dir, raw)
 		return s, x, err
 	}
-	tree, err := m.treeLink(ctx, s, v.refs)
+	tree, err := m.treeLink(ctx, s.Tree, v.refs)
 	if err != nil {
 		return s, x, err
 	}

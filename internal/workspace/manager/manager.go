@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/side"
+	"github.com/tholehq/thole/internal/workspace/unpack"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -39,6 +40,8 @@ type Apart interface {
 	Side(ctx context.Context, dir, data string) (side workspace.Side, release func() error, err error)
 	// Export writes a snapshot's files into a directory.
 	Export(ctx context.Context, req workspace.ExportRequest) (workspace.Exported, error)
+	// Unpack writes an archive's files into a directory.
+	Unpack(ctx context.Context, req unpack.Request) (unpack.Result, error)
 }
 
 // Manager decides what is restored and stored. Calls for one thread never
@@ -68,6 +71,7 @@ type Target struct {
 	Thread   thole.ThreadID
 	Owner    thole.Owner // empty once the thread was deleted
 	Executor thole.ExecutorID
+	Files    thole.Source // where they come from, until there is a snapshot
 	Side     workspace.Side
 	Dir      string
 	Data     string
@@ -160,7 +164,7 @@ func (m *Manager) Verify(ctx context.Context, t Target, id workspace.SnapshotID)
 	if err != nil {
 		return err
 	}
-	tree, err := m.treeLink(ctx, snap, refs)
+	tree, err := m.treeLink(ctx, snap.Tree, refs)
 	if err != nil {
 		return err
 	}
@@ -197,14 +201,14 @@ func (m *Manager) present(ctx context.Context, refs []workspace.Ref) error {
 // treeRef is what the ref of a snapshot's tree is called among its refs.
 func treeRef(sum objects.Sum) string { return "tree-" + sum.String() }
 
-func (m *Manager) treeLink(ctx context.Context, s workspace.Snapshot, refs []workspace.Ref) (*workspace.TreeLink, error) {
+func (m *Manager) treeLink(ctx context.Context, tree objects.Sum, refs []workspace.Ref) (*workspace.TreeLink, error) {
 	for _, r := range refs {
-		if r.ID == treeRef(s.Tree) {
+		if r.ID == treeRef(tree) {
 			link, err := m.cfg.Objects.SignGet(ctx, r.Key, linkTTL)
-			return &workspace.TreeLink{Sum: s.Tree, Link: link}, err
+			return &workspace.TreeLink{Sum: tree, Link: link}, err
 		}
 	}
-	return nil, thole.Errorf(thole.CodeInternal, "snapshot %s has no tree", s.ID)
+	return nil, thole.Errorf(thole.CodeInternal, "no tree %s is stored", tree)
 }
 
 // head returns a thread's snapshot, nil if it has none.

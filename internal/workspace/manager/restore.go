@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +51,7 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 	}
 	req := workspace.RestoreRequest{Plan: plan, Cleanup: manifest.CleanupRules, Mounts: manifest.MountPoints}
 	for _, e := range plan.Entries {
-		c, err := m.content(ctx, e, plan, head, refs)
+		c, err := m.content(ctx, t, e, plan, head, refs)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Layer, err)
 		}
@@ -69,31 +71,74 @@ func (m *Manager) Restore(ctx context.Context, t Target) error {
 }
 
 // content finds what a layer holds.
-func (m *Manager) content(ctx context.Context, e workspace.PlanEntry, plan workspace.RestorePlan, head *workspace.Snapshot, refs []workspace.Ref) (workspace.LayerContent, error) {
+func (m *Manager) content(ctx context.Context, t Target, e workspace.PlanEntry, plan workspace.RestorePlan, head *workspace.Snapshot, refs []workspace.Ref) (workspace.LayerContent, error) {
 	switch e.Layer {
 	case workspace.SessionOverlay:
-		if head == nil {
-			return workspace.LayerContent{}, nil
-		}
-		tree, err := m.treeLink(ctx, *head, refs)
-		if err != nil {
-			return workspace.LayerContent{}, err
-		}
-		c := workspace.LayerContent{Stored: tree, Links: map[string]objects.Link{}}
-		for _, r := range refs {
-			if c.Links[r.ID], err = m.cfg.Objects.SignGet(ctx, r.Key, linkTTL); err != nil {
+		switch {
+		case head != nil:
+			return m.stored(ctx, head.Tree, refs)
+		case t.Files.Kind == thole.SourceUpload:
+			up, err := m.Upload(ctx, t.Owner.User, t.Files.Upload)
+			if err != nil {
 				return workspace.LayerContent{}, err
 			}
+			return m.stored(ctx, up.Tree, up.Refs)
 		}
-		return c, nil
+		return workspace.LayerContent{}, nil
 	case workspace.RegistryBase:
 		// What the thread deleted of a template stays deleted, as long as it is the
 		// same template.
 		if head != nil && head.RuntimeVersion == plan.RuntimeVersion && plan.ConflictPolicy == workspace.KeepSession {
 			return workspace.LayerContent{Plain: &workspace.Tree{Version: workspace.TreeVersion}}, nil
 		}
+		return m.template(ctx, e.FromPrefix)
 	}
 	return m.plain(ctx, e.FromPrefix)
+}
+
+// template is the plain objects below a prefix with the modes and links that are stored
+// besides them.
+func (m *Manager) template(ctx context.Context, prefix string) (workspace.LayerContent, error) {
+	c, err := m.plain(ctx, prefix)
+	if err != nil || c.Plain == nil {
+		return c, err
+	}
+	i := slices.IndexFunc(c.Plain.Entries, func(e workspace.Entry) bool { return e.Path == workspace.TemplateFiles })
+	if i < 0 {
+		return c, nil
+	}
+	if size := c.Plain.Entries[i].Size; size > workspace.MaxTemplateFiles {
+		return c, thole.Errorf(thole.CodeInvalid, "%s of the template has %d bytes, at most %d are read", workspace.TemplateFiles, size, workspace.MaxTemplateFiles)
+	}
+	c.Plain.Entries = slices.Delete(c.Plain.Entries, i, i+1)
+	body, err := m.cfg.Objects.Get(ctx, prefix+workspace.TemplateFiles, 0, -1)
+	if err != nil {
+		return c, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, workspace.MaxTemplateFiles))
+	if err != nil {
+		return c, thole.Errorf(thole.CodeUnavailable, "read template: %w", err)
+	}
+	if err := c.Plain.Describe(data); err != nil {
+		return c, err
+	}
+	return c, c.Plain.Check()
+}
+
+// stored links to a tree and its objects.
+func (m *Manager) stored(ctx context.Context, tree objects.Sum, refs []workspace.Ref) (workspace.LayerContent, error) {
+	link, err := m.treeLink(ctx, tree, refs)
+	if err != nil {
+		return workspace.LayerContent{}, err
+	}
+	c := workspace.LayerContent{Stored: link, Links: map[string]objects.Link{}}
+	for _, r := range refs {
+		if c.Links[r.ID], err = m.cfg.Objects.SignGet(ctx, r.Key, linkTTL); err != nil {
+			return workspace.LayerContent{}, err
+		}
+	}
+	return c, nil
 }
 
 // plain describes the objects below a prefix as a tree: one object per file.

@@ -33,7 +33,7 @@ func (m *Manager) Sync(ctx context.Context, t Target, reason string) (workspace.
 	}
 	req := workspace.ScanRequest{Reason: reason, Template: manifest.RuntimeVersion, Exclude: workspace.ReadOnlyMounts(manifest.MountPoints), Quiet: quiet}
 	if head != nil {
-		if req.Base, err = m.treeLink(ctx, *head, refs); err != nil {
+		if req.Base, err = m.treeLink(ctx, head.Tree, refs); err != nil {
 			return "", err
 		}
 	}
@@ -73,7 +73,11 @@ func (m *Manager) syncOnce(ctx context.Context, t Target, side workspace.Side, h
 		}
 		c.Refs = append(c.Refs, refs[i])
 	}
-	fresh, err := m.push(ctx, t, side, c.Snapshot.ID, scan)
+	prefix, err := m.objectPrefix(t, c.Snapshot.ID)
+	if err != nil {
+		return "", err
+	}
+	fresh, err := m.push(ctx, side, prefix, scan)
 	if err != nil {
 		return "", err
 	}
@@ -101,12 +105,8 @@ func (m *Manager) objectPrefix(t Target, id workspace.SnapshotID) (string, error
 	return p.Thread + "snapshots/" + string(id) + "/", nil
 }
 
-// push lets the side store what the scan found and returns where it is.
-func (m *Manager) push(ctx context.Context, t Target, side workspace.Side, id workspace.SnapshotID, scan workspace.ScanResult) ([]workspace.Ref, error) {
-	prefix, err := m.objectPrefix(t, id)
-	if err != nil {
-		return nil, err
-	}
+// push lets the side store what the scan found, below a prefix, and returns where it is.
+func (m *Manager) push(ctx context.Context, side workspace.Side, prefix string, scan workspace.ScanResult) (_ []workspace.Ref, err error) {
 	tree := workspace.Ref{ID: treeRef(scan.Tree), Key: prefix + "tree", Size: scan.TreeSize}
 	req := workspace.PushRequest{Tree: workspace.TreeLink{Sum: scan.Tree}, Links: map[string][]objects.Link{}}
 	if req.Tree.Link, err = m.cfg.Objects.SignPut(ctx, tree.Key, tree.Size, scan.Tree, linkTTL); err != nil {

@@ -1174,6 +1174,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sources/folders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List directories of this machine; for the page on this machine only */
+        get: operations["get-sources-folders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sources/inspect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a repository's branches and uncommitted changes; for the page on this machine only */
+        get: operations["get-sources-inspect"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sources/recent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List repositories and directories that sessions worked on, newest first */
+        get: operations["get-sources-recent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send an archive (zip, tar, tar.gz, tar.zst), or files as multipart/form-data whose form names are their paths */
+        post: operations["post-uploads"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/usage": {
         parameters: {
             query?: never;
@@ -1378,6 +1446,10 @@ export interface components {
         BehindEvent: {
             hint: string;
         };
+        BranchRef: {
+            commit: string;
+            name: string;
+        };
         ChatChunk: {
             approvalId?: string;
             approved?: boolean;
@@ -1429,6 +1501,7 @@ export interface components {
             id?: string;
             model?: string;
             provider?: string;
+            source?: components["schemas"]["SourceChoice"];
             title?: string;
         };
         ChatInfo: {
@@ -1505,6 +1578,8 @@ export interface components {
             providerOptions?: {
                 [key: string]: unknown;
             };
+            /** @description where the files of a new chat come from; a chat that exists keeps its own */
+            source?: components["schemas"]["SourceChoice"];
             trigger?: string;
         } & {
             [key: string]: unknown;
@@ -1642,6 +1717,23 @@ export interface components {
             tried_at?: string;
             /** @description what holds up all syncs, or all that is recorded: a full disk */
             waits_for?: string;
+        };
+        Folder: {
+            name: string;
+            path: string;
+            /** @description a git repository begins here */
+            repository: boolean;
+        };
+        Folders: {
+            items: components["schemas"]["Folder"][];
+            name: string;
+            /** @description the directory above, absent at the top */
+            parent?: string;
+            path: string;
+            /** @description a git repository begins here */
+            repository: boolean;
+            /** @description there are more than are listed */
+            truncated: boolean;
         };
         Health: {
             /** @enum {string} */
@@ -1805,6 +1897,13 @@ export interface components {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["QueuedMessage"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListRecentSource: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["RecentSource"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -1972,7 +2071,6 @@ export interface components {
             text?: string;
         };
         "Post-sessionsRequest": {
-            dir?: string;
             effort?: string;
             /** @description plan, ask, edit, full, or a native mode of the provider */
             execution_profile?: string;
@@ -1987,6 +2085,8 @@ export interface components {
             provider_options?: {
                 [key: string]: unknown;
             };
+            /** @description where its files come from; empty when absent */
+            source?: components["schemas"]["SourceChoice"];
         };
         PreviewPort: {
             /**
@@ -2117,11 +2217,40 @@ export interface components {
                 [key: string]: number;
             };
         };
+        RecentSource: {
+            /** @description a directory of this machine, or a URL */
+            at: string;
+            /** @enum {string} */
+            kind: "branch" | "here";
+            /** Format: date-time */
+            used_at: string;
+        };
+        Repository: {
+            bare: boolean;
+            branch?: string;
+            branches: components["schemas"]["BranchRef"][];
+            /**
+             * Format: int64
+             * @description tracked files with uncommitted changes
+             */
+            changed: number;
+            commit?: string;
+            /** @description where the given path is below it */
+            dir?: string;
+            /** @description its top directory */
+            repo: string;
+            /** @description there are more branches, or more changes, than are counted */
+            truncated: boolean;
+            /**
+             * Format: int64
+             * @description files that git does not know and does not ignore
+             */
+            untracked: number;
+        };
         Run: {
             client_id?: string;
             /** Format: date-time */
             created_at: string;
-            dir?: string;
             effort?: string;
             /** Format: date-time */
             ended_at?: string;
@@ -2222,7 +2351,8 @@ export interface components {
             archived: boolean;
             /** Format: date-time */
             created_at: string;
-            dir?: string;
+            /** @description where the agent works, as it sees it */
+            dir: string;
             effort?: string;
             execution_profile?: string;
             /** Format: int64 */
@@ -2230,6 +2360,7 @@ export interface components {
             forked_from?: string;
             id: string;
             instructions?: string;
+            made_by?: string;
             model?: string;
             name: string;
             network?: components["schemas"]["EventNetworkPolicy"];
@@ -2243,7 +2374,7 @@ export interface components {
             runs: number;
             /** Format: int64 */
             seq: number;
-            source?: string;
+            source: components["schemas"]["Source"];
             status: components["schemas"]["Status"];
             /** Format: date-time */
             updated_at: string;
@@ -2291,7 +2422,6 @@ export interface components {
             scope: "read" | "act" | "admin";
         };
         Settings: {
-            dir?: string;
             effort?: string;
             execution_profile?: string;
             instructions?: string;
@@ -2310,6 +2440,33 @@ export interface components {
             seq: number;
             session: components["schemas"]["Session"];
             todos: components["schemas"]["Todo"][];
+        };
+        Source: {
+            branch?: string;
+            commit?: string;
+            /** @description uncommitted files were taken along */
+            dirty?: boolean;
+            /** @enum {string} */
+            kind: "branch" | "here" | "template" | "upload" | "empty";
+            ref?: string;
+            repo?: string;
+            upload?: string;
+        };
+        SourceChoice: {
+            /** @description where the agent works: below the top of a branch, or the directory of here */
+            dir?: string;
+            /** @description of a branch: take uncommitted and untracked files along */
+            dirty?: boolean;
+            /** @enum {string} */
+            kind: "branch" | "here" | "template" | "upload" | "empty";
+            /** @description of a branch: what it is named after, such as the first message */
+            name?: string;
+            /** @description of a branch: where it begins; HEAD when absent */
+            ref?: string;
+            /** @description of a branch: a directory of this machine, or a URL */
+            repo?: string;
+            /** @description id of POST /uploads */
+            upload?: string;
         };
         SpendAmount: {
             /** Format: int64 */
@@ -2535,6 +2692,23 @@ export interface components {
             /** Format: date-time */
             started_at?: string;
             state?: string;
+        };
+        Upload: {
+            /**
+             * Format: int64
+             * @description unpacked
+             */
+            bytes: number;
+            /**
+             * Format: date-time
+             * @description it is removed then unless a session was made of it
+             */
+            expires_at: string;
+            /** Format: int64 */
+            files: number;
+            id: string;
+            /** Format: int64 */
+            links: number;
         };
         UpstreamSource: {
             host?: string;
@@ -6129,6 +6303,147 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sources-folders": {
+        parameters: {
+            query?: {
+                /** @description absolute; the user's home when absent */
+                path?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folders"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sources-inspect": {
+        parameters: {
+            query: {
+                /** @description absolute path of the repository or a directory in it */
+                repo: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Repository"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sources-recent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRecentSource"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/gzip": string;
+                "application/x-tar": string;
+                "application/zip": string;
+                "application/zstd": string;
+                "multipart/form-data": string;
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Upload"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];

@@ -1,0 +1,36 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// systemDirs are the part of a machine that programs need to run.
+var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
+
+// System shows the system's programs and libraries, read-only.
+func (b *Box) System() *Box {
+	for _, dir := range systemDirs {
+		if target, err := os.Readlink(dir); err == nil {
+			b.Add("--symlink", target, dir)
+			continue
+		}
+		b.Add("--ro-bind-try", dir, dir)
+	}
+	return b
+}
+
+// InSystem reports whether System shows a path.
+func InSystem(path string) bool {
+	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
+}
+
+// RefusesNested reports whether bubblewrap can refuse namespaces inside a box. What is
+// older leaves that to the system call filter.
+func RefusesNested(ctx context.Context, bwrap string) bool {
+	out, err := exec.CommandContext(ctx, bwrap, "--help").Output()
+	return err == nil && strings.Contains(string(out), "--disable-userns")
+}

@@ -1,0 +1,193 @@
+package branch_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/source"
+)
+
+// clean lays a source and wants the files of its commit, and a clean status.
+func clean(r *rig, q source.Request, want string) (string, thole.Source) {
+	r.t.Helper()
+	id, s := r.must(q)
+	dir := r.lay(id, s)
+	if got := r.inside(dir, s, "status", "--porcelain"); got != "" {
+		r.t.Errorf("status of a fresh thread:\n%s", got)
+	}
+	if want != "" {
+		equalTrees(r.t, dir, want)
+	}
+	return dir, s
+}
+
+func TestAWorktreeHasItsOwnHead(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	other := filepath.Join(t.TempDir(), "other")
+	host(t, repo, "worktree", "add", "-q", "-b", "side", other, "HEAD~1")
+	_, s := clean(r, source.Request{Repo: other}, other)
+	if s.Repo != other || s.Commit != line(host(t, repo, "rev-parse", "side")) {
+		t.Errorf("source %+v", s)
+	}
+}
+
+func TestABareRepository(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	bare := filepath.Join(t.TempDir(), "bare.git")
+	host(t, repo, "clone", "-q", "--bare", repo, bare)
+	_, s := clean(r, source.Request{Repo: bare}, repo)
+	if s.Repo != bare || s.Dir != "" {
+		t.Errorf("source %+v", s)
+	}
+	if _, err := r.resolve(newThread(), source.Request{Repo: bare, Dirty: true}); thole.CodeOf(err) != thole.CodeInvalid {
+		t.Errorf("uncommitted files of a bare repository: %v", err)
+	}
+	if _, s := clean(r, source.Request{Repo: filepath.Join(repo, ".git")}, repo); s.Repo != repo {
+		t.Errorf("by its git directory: %+v", s)
+	}
+}
+
+func TestAShallowClone(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	cut := filepath.Join(t.TempDir(), "cut")
+	host(t, repo, "clone", "-q", "--depth=1", "file://"+repo, cut)
+	dir, s := clean(r, source.Request{Repo: cut}, repo)
+	if got := r.inside(dir, s, "log", "--format=%s"); got != "second\n" {
+		t.Errorf("log: %q", got)
+	}
+	write(t, filepath.Join(cut, "README.md"), "three\n", 0o644)
+	id, s := r.must(source.Request{Repo: cut, Dirty: true})
+	if got := r.inside(r.lay(id, s), s, "status", "--porcelain"); got != " M README.md\n" {
+		t.Errorf("status: %q", got)
+	}
+	if _, err := r.resolve(newThread(), source.Request{Repo: "file://" + cut}); thole.CodeOf(err) != thole.CodeUnsupported {
+		t.Errorf("a copy of a shallow clone: %v", err)
+	}
+}
+
+func TestASparseCheckout(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	sparse := filepath.Join(t.TempDir(), "sparse")
+	host(t, repo, "clone", "-q", "--no-checkout", repo, sparse)
+	host(t, sparse, "sparse-checkout", "set", "web")
+	host(t, sparse, "checkout", "-q", "main")
+	dir, _ := clean(r, source.Request{Repo: sparse}, sparse)
+	if _, err := os.Stat(filepath.Join(dir, "web/src/app.js")); err != nil {
+		t.Error(err)
+	}
+	write(t, filepath.Join(sparse, "web/more"), "more\n", 0o644)
+	id, s := r.must(source.Request{Repo: sparse, Dirty: true})
+	if got := r.inside(r.lay(id, s), s, "status", "--porcelain"); got != "?? web/more\n" {
+		t.Errorf("status: %q", got)
+	}
+}
+
+func TestAPartialClone(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	host(t, repo, "config", "uploadpack.allowFilter", "true")
+	partial := filepath.Join(t.TempDir(), "partial")
+	host(t, repo, "clone", "-q", "--no-checkout", "--filter=blob:none", "file://"+repo, partial)
+	_, err := r.resolve(newThread(), source.Request{Repo: partial})
+	if thole.CodeOf(err) != thole.CodeUnsupported || !strings.Contains(err.Error(), "partial clone and lacks") {
+		t.Errorf("without its files: %v", err)
+	}
+	host(t, partial, "checkout", "-q", "main")
+	clean(r, source.Request{Repo: partial}, repo)
+	if _, err := r.resolve(newThread(), source.Request{Repo: partial, Ref: "HEAD~1"}); thole.CodeOf(err) != thole.CodeUnsupported {
+		t.Errorf("an earlier commit: %v", err)
+	}
+}
+
+func TestSubmodulesStayEmpty(t *testing.T) {
+	r, repo, sub := newRig(t), newRepo(t), newRepo(t)
+	host(t, repo, "submodule", "--quiet", "add", sub, "lib")
+	host(t, repo, "commit", "-qm", "with a submodule")
+	dir, s := clean(r, source.Request{Repo: repo}, "")
+	if entries, err := os.ReadDir(filepath.Join(dir, "lib")); err != nil || len(entries) != 0 {
+		t.Errorf("the submodule has %v, %v", entries, err)
+	}
+	if got := r.inside(dir, s, "submodule", "status"); !strings.HasPrefix(got, "-"+line(host(t, sub, "rev-parse", "HEAD"))) {
+		t.Errorf("submodule status: %q", got)
+	}
+	// A submodule is a repository itself, and what changed in it is not the outer one's.
+	clean(r, source.Request{Repo: filepath.Join(repo, "lib")}, filepath.Join(repo, "lib"))
+	write(t, filepath.Join(repo, "lib/README.md"), "other\n", 0o644)
+	if _, s := r.must(source.Request{Repo: repo, Dirty: true}); s.Carried != "" {
+		t.Errorf("carried %+v", s)
+	}
+}
+
+func TestARepositoryThatBorrowsObjects(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	odd := filepath.Join(t.TempDir(), "odd : \"name\"\nx")
+	host(t, repo, "clone", "-q", "--shared", repo, odd)
+	write(t, filepath.Join(odd, "README.md"), "three\n", 0o644)
+	host(t, odd, "commit", "-qam", "third")
+	dir, s := clean(r, source.Request{Repo: odd}, odd)
+	if len(s.Objects) != 2 || r.inside(dir, s, "log", "--format=%s") != "third\nsecond\nfirst\n" {
+		t.Errorf("objects %q", s.Objects)
+	}
+	write(t, filepath.Join(odd, "README.md"), "four\n", 0o644)
+	id, s := r.must(source.Request{Repo: odd, Dirty: true})
+	if got := r.inside(r.lay(id, s), s, "status", "--porcelain"); got != " M README.md\n" {
+		t.Errorf("status: %q", got)
+	}
+}
+
+func TestObjectNamesOfSHA256(t *testing.T) {
+	r, repo := newRig(t), filepath.Join(t.TempDir(), "long")
+	host(t, t.TempDir(), "init", "-q", "--object-format=sha256", repo)
+	write(t, filepath.Join(repo, "a"), "a\n", 0o644)
+	host(t, repo, "add", "-A")
+	host(t, repo, "commit", "-qm", "first")
+	write(t, filepath.Join(repo, "b"), "b\n", 0o644)
+	clean(r, source.Request{Repo: repo}, "")
+	id, s := r.must(source.Request{Repo: repo, Dirty: true})
+	equalTrees(t, r.lay(id, s), repo)
+}
+
+// Where agents are other users and may not read the objects, these are copied.
+func TestObjectsThatOthersMayNotReadAreCopied(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("an ordinary user's agents are that user")
+	}
+	r, repo := newRig(t), newRepo(t)
+	if err := os.Chmod(filepath.Join(repo, ".git/objects"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, s := clean(r, source.Request{Repo: repo}, repo)
+	if s.Repo != repo || len(s.Objects) != 1 || !strings.HasPrefix(s.Objects[0], r.home) {
+		t.Errorf("source %+v", s)
+	}
+	if refs := host(t, repo, "for-each-ref", "refs/thole"); refs != "" {
+		t.Errorf("held in the repository: %s", refs)
+	}
+}
+
+// The server is root, the repository another user's, and nobody else may read it.
+func TestARepositoryOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root sees repositories of others")
+	}
+	r, repo := newRig(t), newRepo(t)
+	write(t, filepath.Join(repo, "more"), "more\n", 0o600)
+	err := filepath.WalkDir(repo, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, 61234, 61234)
+	})
+	if err == nil {
+		err = os.Chmod(repo, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, s := r.must(source.Request{Repo: repo, Dirty: true})
+	if got := r.inside(r.lay(id, s), s, "status", "--porcelain"); got != "?? more\n" {
+		t.Errorf("status: %q", got)
+	}
+}

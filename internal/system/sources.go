@@ -1,0 +1,50 @@
+package system
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/depot"
+	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/sandbox/repository"
+	"github.com/tholehq/thole/internal/source/branch"
+	"github.com/tholehq/thole/internal/source/choice"
+	"github.com/tholehq/thole/internal/source/here"
+	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/upload"
+	"github.com/tholehq/thole/internal/workspace"
+)
+
+// newGit makes the one way to run git. box is nil where a person typed that there are no
+// walls.
+func newGit(self string, box func(context.Context) (string, error)) *git.Runner {
+	if box == nil {
+		box = func(context.Context) (string, error) { return "", nil }
+	}
+	return &git.Runner{Box: box, Self: self}
+}
+
+// newBranches makes threads' files of repositories.
+func newBranches(cfg *config.Config, db *store.DB, runner *git.Runner, log *slog.Logger) *branch.Branches {
+	return branch.New(branch.Config{Home: cfg.Home, Git: runner, Alive: db.Threads().Sources, Log: log})
+}
+
+// newSources makes what is behind every door at which a source is chosen.
+func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests workspace.ManifestSource, branches *branch.Branches, log *slog.Logger) (*choice.Service, error) {
+	uploads, err := upload.New(upload.Config{Files: files, Dir: filepath.Join(cfg.Home, "uploads"), Log: log, Now: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	return choice.New(choice.Config{
+		Branch: branches, Here: here.Resolver{Check: func(dir string) (repository.Place, error) { return local.CheckHere(dir, cfg.Home) }}, Uploads: uploads, Index: db.Index(), Home: cfg.Home, KeyDir: local.KeyDir,
+		Template: func(ctx context.Context) (bool, error) {
+			m, err := manifests.Manifest(ctx, thole.DefaultApp, "")
+			return m.WorkspaceTemplatePrefix != "", err
+		},
+	}), nil
+}
