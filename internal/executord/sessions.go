@@ -87,7 +87,7 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	} else {
 		var project projectTexts
 		if !full {
-			project = projectOf(s.dirs.Workspace, s.dirs.Workspace)
+			project = projectOf(s.dirs.Workspace, s.dirs.work())
 		}
 		err = s.set.lay(req.Provider, req.Grant.Config, project)
 	}

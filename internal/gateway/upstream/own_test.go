@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -94,7 +95,7 @@ env_http_headers = { X-Team = "ACME_TEAM" }
 			if u.Base.String() != c.url || h.Get(c.header) != c.want {
 				t.Errorf("%s with %s %q, want %s with %q", u.Base, c.header, h.Get(c.header), c.url, c.want)
 			}
-			w, err := r.Ways(bg, thole.DefaultOwner, c.cli)
+			w, err := r.Ways(bg, gateway.Claim{Owner: thole.DefaultOwner, Provider: c.cli})
 			if err != nil {
 				t.Fatal(err)
 			}
