@@ -18,11 +18,11 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// server is an MCP server in one line of node: its tool's description is what its
-// variables and arguments tell it.
+// server is an MCP server in one line of node: its tool has in its description what its
+// variables hold.
 const server = `const r=require("readline").createInterface({input:process.stdin});r.on("line",l=>{const m=JSON.parse(l);if(m.id===undefined)return;` +
 	`const t={name:"paint",description:"WIRE-tool-"+(process.env.COLOUR||"")+(process.env.SHOP_TOKEN||""),inputSchema:{type:"object",properties:{}}};` +
-	`const a={initialize:{protocolVersion:(m.params||{}).protocolVersion,capabilities:{tools:{}},serverInfo:{name:"shop",version:"1"}},"tools/list":{tools:[t]}}[m.method]||{};` +
+	`const a={initialize:{protocolVersion:(m.params||{}).protocolVersion,capabilities:{tools:{}},serverInfo:{name:"shop",version:"1"}},"tools/list":{tools:[t]},"tools/call":{content:[{type:"text",text:"PAINTED"}]}}[m.method]||{};` +
 	`console.log(JSON.stringify({jsonrpc:"2.0",id:m.id,result:a}))})`
 
 // put writes files below a directory.

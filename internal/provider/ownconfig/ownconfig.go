@@ -8,7 +8,7 @@
 // value that looks like a secret.
 package ownconfig
 
-//go:generate go run ../../../scripts/gen/agents
+//go:generate go run github.com/tholehq/thole/scripts/gen/agents
 
 import (
 	"cmp"
