@@ -18,7 +18,7 @@ type Setting struct {
 	// in every profile. It is done for each directory from the top of the thread's files to
 	// where its agent works.
 	//
-	// Tail follows what a file holds, whoever decided it, with DirPlace for the directory.
+	// Tail follows what a file holds, the default or the grant's, with DirPlace for the directory.
 	Tail string
 	// Texts are names of which the first that is there follows with its text.
 	Texts []string

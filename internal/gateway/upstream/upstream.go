@@ -31,7 +31,7 @@ type Config struct {
 	Entries []Entry
 	// Vault may be nil.
 	Vault Vault
-	// Shells are the keys of the shells from which threads were written to; nil is none.
+	// Shells are the keys of the shells from which threads were written to. It may be nil.
 	Shells *Shells
 	// Login is the logins and the environment of the user of this machine.
 	Login provider.Login

@@ -55,7 +55,7 @@ type Line struct {
 type Config struct {
 	// Files are those of provider.Grant.Config.
 	Files map[string][]byte
-	// Env are variables that a driver of ours reads.
+	// Env are variables that a driver of thole reads.
 	Env   map[string]string
 	Lines []Line
 	// Secret are values in Files that nobody must be shown.
@@ -108,7 +108,7 @@ func (r *reader) root(at Root) string {
 	switch at {
 	case Home:
 		return r.Home
-	case Beside:
+	case HomeOrDir:
 		return cmp.Or(moved, r.Home)
 	case XDG:
 		return filepath.Join(cmp.Or(r.getenv("XDG_CONFIG_HOME"), filepath.Join(r.Home, ".config")), r.cli)

@@ -97,10 +97,10 @@ func Markdown(cli string) string {
 
 // places are where the files of a table begin, as people write it.
 var places = map[Root]func(cli string) string{
-	Dir:    func(cli string) string { return "~/" + table.Of(cli).Login.Dir + "/" },
-	Home:   func(string) string { return "~/" },
-	Beside: func(string) string { return "~/" },
-	XDG:    func(cli string) string { return "~/.config/" + cli + "/" },
+	Dir:       func(cli string) string { return "~/" + table.Of(cli).Login.Dir + "/" },
+	Home:      func(string) string { return "~/" },
+	HomeOrDir: func(string) string { return "~/" },
+	XDG:       func(cli string) string { return "~/.config/" + cli + "/" },
 }
 
 // Fill puts the tables into a document, each between two comments with its CLI's name.
