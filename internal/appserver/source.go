@@ -14,13 +14,15 @@ import (
 // names a cwd that directory itself, or nothing. What it names is honoured or refused; it
 // is never a label.
 func (s *Server) source(ctx context.Context, c *conn, id thole.ThreadID, p *app.ThreadStartParams) (thole.Source, error) {
-	r := source.Request{Kind: thole.SourceEmpty, Actor: c.who(), Local: c.local()}
+	r := source.Request{Name: str(p.Name), Actor: c.who(), Local: c.local()}
 	dir, err := c.cwd(p.Settings)
 	switch {
 	case err != nil:
 		return thole.Source{}, err
 	case p.Source != nil && dir != "":
 		return thole.Source{}, thole.Errorf(thole.CodeInvalid, "thread/start has a source and a cwd").WithHint("a source says itself where the agent works")
+	case p.Source != nil && p.Source.Kind == "":
+		return thole.Source{}, thole.Errorf(thole.CodeInvalid, "source has no kind").WithHint("use branch, here, template, upload or empty")
 	case p.Source != nil:
 		ch := p.Source
 		r.Kind, r.Repo, r.Ref, r.Dir, r.Dirty, r.Upload, r.Name = thole.SourceKind(ch.Kind), ch.Repo, ch.Ref, ch.Dir, ch.Dirty, ch.Upload, ch.Name
@@ -34,7 +36,7 @@ func (s *Server) source(ctx context.Context, c *conn, id thole.ThreadID, p *app.
 		r.Kind, r.Dir = thole.SourceHere, dir
 	}
 	if s.cfg.Sources == nil {
-		if r.Kind == thole.SourceEmpty {
+		if r.Kind == thole.SourceEmpty || r.Kind == "" {
 			return thole.Source{Kind: thole.SourceEmpty}, nil
 		}
 		return thole.Source{}, thole.Errorf(thole.CodeUnsupported, "this server gives threads no files")

@@ -9,8 +9,8 @@ import (
 )
 
 // refuseUnknown makes groups of commands refuse a name they do not have, and
-// commands the wrong number of arguments and missing flags, with how they are
-// used. Alone groups print what they have.
+// commands the wrong number of arguments, missing flags and flags that exclude one
+// another, with how they are used. Alone groups print what they have.
 func refuseUnknown(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		refuseUnknown(sub)
@@ -24,6 +24,9 @@ func refuseUnknown(cmd *cobra.Command) {
 			}
 			if err == nil {
 				err = cmd.ValidateRequiredFlags()
+			}
+			if err == nil {
+				err = cmd.ValidateFlagGroups()
 			}
 			var known *thole.Error
 			if err == nil || errors.As(err, &known) {

@@ -58,6 +58,9 @@ func (f *sourceFlags) choose(message string) (*app.SourceChoice, error) {
 	case f.ref != "" || f.dirty:
 		return nil, thole.Errorf(thole.CodeInvalid, "%s is in no git repository", at).WithHint("name one with --repo")
 	}
+	if !f.empty {
+		return nil, nil // the server's default: nothing, but for a demo
+	}
 	return &app.SourceChoice{Kind: string(thole.SourceEmpty)}, nil
 }
 

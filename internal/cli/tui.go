@@ -21,14 +21,6 @@ func newTUI(env *Env) *cobra.Command {
 			"thread, whichever agent runs it. The agent of a new thread works in the current directory, or in that of -C.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := env.bridge(cmd.Context())
-			if err != nil {
-				return err
-			}
-			path, err := exec.LookPath(codex)
-			if err != nil {
-				return thole.Errorf(thole.CodeUnavailable, "the Codex TUI is not installed: %w", err).WithHint("%s", table.Of(table.Contract).Install)
-			}
 			argv := []string{table.Contract}
 			if len(args) == 1 {
 				if !thole.ValidUUID(args[0]) {
@@ -44,6 +36,14 @@ func newTUI(env *Env) *cobra.Command {
 					return err
 				}
 				argv = append(argv, "-C", at)
+			}
+			b, err := env.bridge(cmd.Context())
+			if err != nil {
+				return err
+			}
+			path, err := exec.LookPath(codex)
+			if err != nil {
+				return thole.Errorf(thole.CodeUnavailable, "the Codex TUI is not installed: %w", err).WithHint("%s", table.Of(table.Contract).Install)
 			}
 			argv = append(argv, "--remote", "unix://"+daemon.Socket(b.home))
 			return syscall.Exec(path, argv, os.Environ())

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
@@ -35,6 +36,10 @@ func newUp(env *Env) *cobra.Command {
 			if listen != "" {
 				flags["http.listen"] = listen
 			}
+			sample, err := env.demoHome(demo || demoModel != "")
+			if err != nil {
+				return err
+			}
 			cfg, err := env.config(flags)
 			if err != nil {
 				return err
@@ -43,14 +48,28 @@ func newUp(env *Env) *cobra.Command {
 				return err
 			}
 			log := env.logger(cfg)
-			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo || demoModel != "", DemoModel: demoModel, Log: log, UI: web.Dist()}, !noBrowser)
+			return up(cmd.Context(), env, system.Options{Config: cfg, Role: "up", Takeover: true, Demo: demo || demoModel != "", DemoModel: demoModel, Sample: sample, Log: log, UI: web.Dist()}, !noBrowser)
 		},
 	}
-	cmd.Flags().BoolVar(&demo, "demo", false, "use the scripted model: no agent login, no network, no key")
+	cmd.Flags().BoolVar(&demo, "demo", false, "use the scripted model: no agent login, no network, no key; in a home of its own unless one is named")
 	cmd.Flags().StringVar(&demoModel, "demo-model", "", "`URL` of a running thole demo-model to use; implies --demo")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
 	cmd.Flags().StringVar(&listen, "listen", "", "address of the web page (default http.listen, 127.0.0.1:7433)")
 	return cmd
+}
+
+// demoHome gives a demo a home of its own, so that it leaves nothing in the user's, and
+// returns where its sample repository is. A home that is named is used as it is.
+func (e *Env) demoHome(demo bool) (sample string, err error) {
+	if !demo || e.Home != "" || os.Getenv("THOLE_HOME") != "" {
+		return "", nil
+	}
+	user, err := os.UserHomeDir()
+	if err != nil {
+		return "", thole.Errorf(thole.CodeInvalid, "no home directory: %w", err).WithHint("name a home for the demo with --home")
+	}
+	e.Home = filepath.Join(user, ".thole-demo")
+	return e.Home + "-sample", nil
 }
 
 // refuseSecond says so when thole is up already, and when that cannot be known. An
@@ -88,7 +107,11 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			if !strings.HasSuffix(page.Base, page.Listen) {
 				putln(w, "It listens on "+page.Listen+".")
 			}
-			if o.Demo {
+			switch {
+			case o.Sample != "":
+				putln(w, "This is a demo, in a home of its own: "+o.Config.Home+". Its threads work on copies of the sample repository "+o.Sample+".")
+				putln(w, "Say \"fix the greeting\" on the page, or run: THOLE_HOME="+o.Config.Home+" thole run \"fix the greeting\"")
+			case o.Demo:
 				putln(w, "The scripted agent repeats what you send, and does what follows sim: as in \"sim: run ls -la ;; write notes.txt hello\".")
 			}
 			putln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")

@@ -41,7 +41,7 @@ func (s *Sim) pick(c *conversation) choice {
 	case s.opts.Default != nil:
 		script = *s.opts.Default
 	default:
-		ch.kind, script = KindCanned, s.wish(prompt)
+		ch.kind, script = KindCanned, Wish(prompt, s.opts)
 	}
 	switch {
 	case err != nil:

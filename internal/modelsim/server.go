@@ -24,6 +24,7 @@ type Options struct {
 	Default *Script           // for prompts without directives, instead of canned answers
 	Pace    time.Duration     // between chunks of a step that names no pace
 	Demo    bool              // plain answers show a person what else to try
+	Sample  bool              // the workspace is that of the sample repository
 }
 
 // Sim is one scripted model. All methods are safe for concurrent use.

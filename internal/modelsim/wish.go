@@ -2,13 +2,15 @@ package modelsim
 
 import "strings"
 
-// wish is the script for a prompt without directives. It does what a few simple
+// Wish is the script for a prompt without directives. It does what a few simple
 // sentences ask, so that a person trying thole without a model sees every kind of
-// item, and repeats everything else.
-func (s *Sim) wish(prompt string) Script {
+// item, and repeats everything else, or says what there is to try.
+func Wish(prompt string, o Options) Script {
 	words := strings.TrimSpace(prompt)
 	lower := strings.ToLower(words)
 	switch {
+	case o.Sample && (strings.HasPrefix(lower, "fix") || strings.Contains(lower, "greeting")):
+		return fixSample
 	case strings.HasPrefix(lower, "run "):
 		cmd := strings.Trim(words[len("run "):], "`\"' ")
 		return Script{Steps: []Step{
@@ -36,12 +38,27 @@ func (s *Sim) wish(prompt string) Script {
 	case strings.HasPrefix(lower, "think"):
 		return Script{Steps: []Step{{Reasoning: "First I look at the question.\nThen I weigh two answers.", Text: "I thought about it: " + words}}}
 	}
+	if o.Sample {
+		return Script{Steps: []Step{{Text: tryThis}}}
+	}
 	text := "You said: " + clip(words, 2000)
-	if s.opts.Demo {
+	if o.Demo {
 		text += "\n\nI am a scripted model, so this is all I know. Try: `run ls -la`, `write notes.txt with hello`, `plan`, `ask me`, `think about rowing`."
 	}
 	return Script{Steps: []Step{{Text: text}}}
 }
+
+// fixSample mends the sample repository: its test fails, one letter is missing.
+var fixSample = Script{Steps: []Step{
+	{Reasoning: "First I look whether there is a test.", Text: "I run the test.", Calls: []Call{{Verb: VerbRun, Command: "sh test.sh"}}},
+	{Text: "It says:\n\n```\n%tool%\n```\n\nA letter is missing in `greet.sh`.", Calls: []Call{{Verb: VerbEdit, Path: "greet.sh", Old: "Helo", New: "Hello"}}},
+	{Text: "Now the test again.", Calls: []Call{{Verb: VerbRun, Command: "sh test.sh"}}},
+	{Text: "It says:\n\n```\n%tool%\n```\n\nThe change is on a branch of its own. Look at it under Changes or with `thole thread diff`, and take it over with `thole thread apply`."},
+}}
+
+const tryThis = "I am a scripted agent: no model, no network, no key. This thread works on a copy of a small sample repository, on a branch of its own. Try:\n\n" +
+	"- `fix the greeting`: runs a test that fails, changes a file and runs the test again; you approve each step and see the diff\n" +
+	"- `run ls -la`: runs a command\n- `write notes.txt with hello`: writes a file\n- `plan`: makes a plan\n- `ask me`: asks you something\n- `think about rowing`: thinks"
 
 // fileWish reads "write [a] [file] NAME with TEXT".
 func fileWish(words string) (path, text string) {

@@ -10,6 +10,7 @@ import (
 
 // Request is what a client asked for.
 type Request struct {
+	// Kind is "" where the client chose nothing.
 	Kind thole.SourceKind
 	// Repo is a directory in a repository, or a URL; Ref a branch, tag or commit there, ""
 	// for its HEAD.

@@ -57,7 +57,7 @@ func newBranchRig(t *testing.T, bwrap string) *branchRig {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	r.branches = newBranches(&cfg, r.db, newGit(lab.Thole(t), func(context.Context) (string, error) { return bwrap, nil }), log)
 	open := &System{}
-	ws, err := open.openFiles(&cfg, r.db, lab.Thole(t), r.branches, log)
+	ws, _, err := open.openFiles(&cfg, r.db, lab.Thole(t), r.branches, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,12 +26,12 @@ type demo struct {
 	done chan struct{}
 }
 
-func startDemo() (*demo, error) {
+func startDemo(sample bool) (*demo, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeUnavailable, "start the scripted model: %w", err)
 	}
-	d := &demo{sim: modelsim.New(modelsim.Options{Demo: true, Pace: 15 * time.Millisecond}), url: "http://" + ln.Addr().String(), done: make(chan struct{})}
+	d := &demo{sim: modelsim.New(modelsim.Options{Demo: true, Sample: sample, Pace: 15 * time.Millisecond}), url: "http://" + ln.Addr().String(), done: make(chan struct{})}
 	go func() {
 		defer close(d.done)
 		_ = d.sim.Serve(ln)
@@ -142,7 +142,7 @@ func (s *System) demoModel(o Options) (string, error) {
 	if o.DemoModel != "" {
 		return strings.TrimSuffix(o.DemoModel, "/"), nil
 	}
-	d, err := startDemo()
+	d, err := startDemo(o.Sample != "")
 	if err != nil {
 		return "", err
 	}

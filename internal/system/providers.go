@@ -4,6 +4,8 @@
 package system
 
 import (
+	"os"
+
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/claude"
@@ -19,8 +21,16 @@ func Providers(cfg config.Providers) []provider.Provider {
 		codex.New(cfg.Codex),
 		claude.New(claude.Config{Binary: cfg.Claude}),
 		opencode.New(opencode.Config{Binary: cfg.Opencode}),
-		testprovider.New(),
+		scripted(),
 	}
+}
+
+// scripted is the built-in agent.
+func scripted() *testprovider.Provider {
+	if os.Getenv(sampleVariable) != "" {
+		return testprovider.Demo()
+	}
+	return testprovider.New()
 }
 
 // offered lists what a user may choose: the agents, and in a demo the scripted

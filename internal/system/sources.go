@@ -12,6 +12,7 @@ import (
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/sandbox/repository"
+	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/source/branch"
 	"github.com/tholehq/thole/internal/source/choice"
 	"github.com/tholehq/thole/internal/source/here"
@@ -35,13 +36,13 @@ func newBranches(cfg *config.Config, db *store.DB, runner *git.Runner, log *slog
 }
 
 // newSources makes what is behind every door at which a source is chosen.
-func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests workspace.ManifestSource, branches *branch.Branches, log *slog.Logger) (*choice.Service, error) {
+func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests workspace.ManifestSource, branches *branch.Branches, sample source.Request, log *slog.Logger) (*choice.Service, error) {
 	uploads, err := upload.New(upload.Config{Files: files, Dir: filepath.Join(cfg.Home, "uploads"), Log: log, Now: time.Now})
 	if err != nil {
 		return nil, err
 	}
 	return choice.New(choice.Config{
-		Branch: branches, Here: here.Resolver{Check: func(dir string) (repository.Place, error) { return local.CheckHere(dir, cfg.Home) }}, Uploads: uploads, Index: db.Index(), Home: cfg.Home, KeyDir: local.KeyDir,
+		Default: sample, Branch: branches, Here: here.Resolver{Check: func(dir string) (repository.Place, error) { return local.CheckHere(dir, cfg.Home) }}, Uploads: uploads, Index: db.Index(), Home: cfg.Home, KeyDir: local.KeyDir,
 		Template: func(ctx context.Context) (bool, error) {
 			m, err := manifests.Manifest(ctx, thole.DefaultApp, "")
 			return m.WorkspaceTemplatePrefix != "", err

@@ -50,7 +50,9 @@ type Options struct {
 	// DemoModel is the URL of a scripted model that runs elsewhere; if empty, a demo
 	// starts its own, which ends with this process and breaks the calls in progress.
 	DemoModel string
-	Log       *slog.Logger
+	// Sample is the directory of a demo's sample repository, "" for none.
+	Sample string
+	Log    *slog.Logger
 	// Ready is called once: with nil when the home's socket answers.
 	Ready func(error)
 	// Web receives where the page is once the home's socket answers, because it names
@@ -141,16 +143,21 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	branches := newBranches(cfg, db, newGit(self, box), log)
+	runner := newGit(self, box)
+	sample, err := newSample(ctx, o.Sample, runner, log)
+	if err != nil {
+		return nil, err
+	}
+	branches := newBranches(cfg, db, runner, log)
 	files, manifests, err := s.openFiles(cfg, db, self, branches, log)
 	if err != nil {
 		return nil, err
 	}
-	sources, err := newSources(cfg, db, files, manifests, branches, log)
+	sources, err := newSources(cfg, db, files, manifests, branches, sample, log)
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, self, agents, box, log)
+	driver, err := localDriver(cfg, self, agents, box, o.Sample != "", log)
 	if err != nil {
 		return nil, err
 	}

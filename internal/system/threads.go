@@ -54,7 +54,7 @@ func askPolicy(wait time.Duration, policy string) thread.AskPolicy {
 }
 
 // localDriver makes executors in the home.
-func localDriver(cfg *config.Config, self string, agents *registry.Registry, box func(context.Context) (string, error), log *slog.Logger) (*local.Driver, error) {
+func localDriver(cfg *config.Config, self string, agents *registry.Registry, box func(context.Context) (string, error), sample bool, log *slog.Logger) (*local.Driver, error) {
 	if note := doctor.Unwalled(cfg.Executor); note != "" {
 		log.Warn(note)
 	}
@@ -72,6 +72,9 @@ func localDriver(cfg *config.Config, self string, agents *registry.Registry, box
 		Tools: func() local.Tools {
 			env := located(agents)
 			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
+			if sample {
+				env[sampleVariable] = "1"
+			}
 			for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
 				if v := os.Getenv(name); v != "" {
 					env[name] = v // ours goes through the user's

@@ -6,6 +6,7 @@
 package tholetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -169,7 +170,7 @@ func (k *Kit) start() {
 type named struct{}
 
 func (named) Resolve(_ context.Context, _ thole.ThreadID, r source.Request) (thole.Source, error) {
-	return thole.Source{Kind: r.Kind, Repo: r.Repo, Ref: r.Ref, Dir: r.Dir, Upload: r.Upload}, nil
+	return thole.Source{Kind: cmp.Or(r.Kind, thole.SourceEmpty), Repo: r.Repo, Ref: r.Ref, Dir: r.Dir, Upload: r.Upload}, nil
 }
 
 // nobody has no credentials to give; the scripted agent needs none.

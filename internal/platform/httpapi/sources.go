@@ -81,11 +81,12 @@ func (s *Server) localSources(ctx context.Context) (Sources, error) {
 	return s.cfg.Sources, nil
 }
 
-// sourceOf makes the source of a session that is about to be made. Without a choice it
-// is empty.
+// sourceOf makes the source of a session that is about to be made.
 func (s *Server) sourceOf(ctx context.Context, id thole.ThreadID, c *view.SourceChoice, name string) (thole.Source, error) {
 	if c == nil {
-		c = &view.SourceChoice{Kind: thole.SourceEmpty}
+		c = &view.SourceChoice{}
+	} else if c.Kind == "" {
+		return thole.Source{}, thole.Errorf(thole.CodeInvalid, "a source has no kind").WithHint("use branch, here, template, upload or empty")
 	}
 	r := source.Request{
 		Kind: c.Kind, Repo: c.Repo, Ref: c.Ref, Dir: c.Dir, Dirty: c.Dirty, Upload: c.Upload, Name: c.Name, Actor: actorOf(ctx), Local: callerOf(ctx).local,
@@ -94,7 +95,7 @@ func (s *Server) sourceOf(ctx context.Context, id thole.ThreadID, c *view.Source
 		r.Name = name
 	}
 	if s.cfg.Sources == nil {
-		if r.Kind == thole.SourceEmpty {
+		if r.Kind == thole.SourceEmpty || r.Kind == "" {
 			return thole.Source{Kind: thole.SourceEmpty}, nil
 		}
 		return thole.Source{}, errNoSources()

@@ -67,7 +67,7 @@ func TestASessionHasTheSourceThatItWasGiven(t *testing.T) {
 		t.Errorf("asked for %+v", r)
 	}
 	g.me.call(201, "POST", "/sessions", obj{"name": "named"}, &s)
-	if r, _ := d.last(); r.Kind != thole.SourceEmpty || r.Name != "named" || s["dir"] != "/workspace" {
+	if r, _ := d.last(); r.Kind != "" || r.Name != "named" || s["dir"] != "/workspace" {
 		t.Errorf("without a source: %+v in %v", r, s["dir"])
 	}
 	g.me.call(422, "POST", "/sessions", obj{"dir": "/a/label"}, nil)

@@ -26,10 +26,14 @@ import (
 const Name = "test"
 
 // Provider makes scripted sessions.
-type Provider struct{}
+type Provider struct{ demo bool }
 
 // New returns the provider.
 func New() *Provider { return &Provider{} }
+
+// Demo returns the provider that a person tries thole with: a prompt without directives is
+// taken as a wish, as the scripted model takes it in the sample repository.
+func Demo() *Provider { return &Provider{demo: true} }
 
 // Name implements provider.Provider.
 func (*Provider) Name() string { return Name }
@@ -49,8 +53,8 @@ func (*Provider) Probe(context.Context) provider.Info {
 }
 
 // Open implements provider.Provider.
-func (*Provider) Open(_ context.Context, cfg provider.SessionConfig) (provider.Session, error) {
-	s := &session{cfg: cfg, profile: provider.Neutral(Name, cfg.Profile), always: map[string]bool{}}
+func (p *Provider) Open(_ context.Context, cfg provider.SessionConfig) (provider.Session, error) {
+	s := &session{cfg: cfg, demo: p.demo, profile: provider.Neutral(Name, cfg.Profile), always: map[string]bool{}}
 	switch {
 	case cfg.Resume == "":
 		s.state.ID = thole.NewID[string](time.Now())
@@ -87,6 +91,7 @@ type state struct {
 type session struct {
 	cfg     provider.SessionConfig
 	profile thole.Profile
+	demo    bool
 
 	mu     sync.Mutex // guards what follows
 	state  state

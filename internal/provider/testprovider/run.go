@@ -55,7 +55,7 @@ func (stopScript) Error() string { return "script stopped" }
 
 func (r *run) begin(turn provider.Turn, rest []string) {
 	r.em.Session(r.session.NativeID())
-	r.ops, r.rest = parse(r.prompt)
+	r.ops, r.rest = r.session.parse(r.prompt)
 	if turn.Reply != nil {
 		r.ops, r.rest = nil, ""
 		r.em.Ask(turn.Reply.Ask)
@@ -135,7 +135,7 @@ func (r *run) take(s steer) {
 	}
 	r.em.Steered(event.Item{ID: r.nextID("steer"), Kind: event.ItemUserMessage, State: event.StateCompleted,
 		Content: s.input, ClientID: s.clientID, Stamp: thole.Stamp{Started: time.Now().UTC(), Ended: time.Now().UTC()}})
-	ops, rest := parse(text)
+	ops, rest := r.session.parse(text)
 	r.ops, r.rest = append(r.ops, ops...), rest
 	r.heard++
 }

@@ -8,6 +8,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/modelsim"
 )
 
 // op is one thing the agent does.
@@ -18,12 +19,47 @@ type op struct {
 
 // parse reads the directives of a prompt: those of internal/modelsim, so that
 // one prompt makes this provider and a real CLI on the scripted model do alike.
-// A prompt without any is repeated.
-func parse(prompt string) (ops []op, rest string) {
-	if ops, rest = directives(prompt); len(ops) == 0 {
-		ops = []op{{"say", rest}}
+// A prompt without any is repeated, or in a demo taken as a wish.
+func (s *session) parse(prompt string) (ops []op, rest string) {
+	if ops, rest = directives(prompt); len(ops) > 0 {
+		return ops, rest
 	}
-	return ops, rest
+	if s.demo {
+		return wish(rest), rest
+	}
+	return []op{{"say", rest}}, rest
+}
+
+// wish makes operations of what the scripted model would do.
+func wish(prompt string) (ops []op) {
+	add := func(verb, arg string) { ops = append(ops, op{verb, strings.ReplaceAll(arg, "\n", `\n`)}) }
+	for _, step := range modelsim.Wish(prompt, modelsim.Options{Demo: true, Sample: true}).Steps {
+		if step.Reasoning != "" {
+			add("think", step.Reasoning)
+		}
+		if step.Text != "" {
+			add("say", step.Text)
+		}
+		for _, c := range step.Calls {
+			switch c.Verb {
+			case modelsim.VerbRun:
+				add("run", c.Command)
+			case modelsim.VerbWrite:
+				add("write", c.Path+" "+c.Text)
+			case modelsim.VerbEdit:
+				add("edit", c.Path+" "+c.Old+" => "+c.New)
+			case modelsim.VerbAsk:
+				add("ask", strings.Join(append([]string{c.Text}, c.Options...), " | "))
+			case modelsim.VerbTodo:
+				var all []string
+				for _, t := range c.Todos {
+					all = append(all, map[string]string{"completed": "[x] ", "in_progress": "[~] "}[t.Status]+t.Text)
+				}
+				add("todo", strings.Join(all, " | "))
+			}
+		}
+	}
+	return ops
 }
 
 func directives(prompt string) (ops []op, rest string) {

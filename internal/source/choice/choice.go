@@ -17,6 +17,8 @@ import (
 
 // Config makes a Service.
 type Config struct {
+	// Default is what a thread gets whose maker chose nothing; its zero value is empty.
+	Default source.Request
 	// Branch and Here resolve their kinds; nil: the kind is refused.
 	Branch Repositories
 	Here   source.Resolver
@@ -62,8 +64,15 @@ func (s *Service) Inspect(ctx context.Context, path string) (view.Repository, er
 	return s.cfg.Branch.Inspect(ctx, at)
 }
 
-// Resolve implements source.Resolver.
+// Resolve implements source.Resolver. No kind means that nobody chose.
 func (s *Service) Resolve(ctx context.Context, id thole.ThreadID, r source.Request) (thole.Source, error) {
+	if r.Kind == "" && s.cfg.Default.Kind == "" {
+		r.Kind = thole.SourceEmpty
+	} else if r.Kind == "" {
+		name, actor := r.Name, r.Actor
+		r = s.cfg.Default
+		r.Name, r.Actor = name, actor
+	}
 	if err := members(r); err != nil {
 		return thole.Source{}, err
 	}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Greets the one who is named.
+echo "Helo, ${1:-world}!"
