@@ -35,7 +35,7 @@ func newProviderConfig(env *Env) *cobra.Command {
 					putln(w, "sessions get nothing of your own configuration: providers.own_config is false")
 				})
 			}
-			got := read(args[0])
+			got := read(args[0], "")
 			shown := shownConfig{Provider: args[0], Keys: got.Lines, Files: got.Show()}
 			return env.print(shown, func(w io.Writer) { shown.put(w) })
 		},

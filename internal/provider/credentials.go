@@ -25,6 +25,8 @@ type For struct {
 	Turn     thole.TurnID
 	Executor thole.ExecutorID
 	Provider string
+	// Here is the directory of the user that the thread writes in place, "" for none.
+	Here string
 	// Secret is what the server and this start of the executor share and nothing in
 	// the box knows, "" where no executor was started yet.
 	Secret string

@@ -13,8 +13,9 @@ import (
 )
 
 // OwnConfig is the user of this machine, as far as configuration of theirs goes into
-// sessions; the reader of a CLI's is nil where a person switched that off.
-func OwnConfig(cfg *config.Config, home string) func(cli string) ownconfig.Config {
+// sessions; the reader is nil where a person switched that off. here is a directory that the
+// session's thread writes in place.
+func OwnConfig(cfg *config.Config, home string) func(cli, here string) ownconfig.Config {
 	if !cfg.Providers.OwnConfig {
 		return nil
 	}
@@ -22,12 +23,16 @@ func OwnConfig(cfg *config.Config, home string) func(cli string) ownconfig.Confi
 	if cfg.Executor.Isolation == "box" {
 		u.Shown = func(path string) bool { return local.Shown(path, cfg.Executor.Paths) }
 	}
-	return func(cli string) ownconfig.Config { return ownconfig.Read(u, cli) }
+	return func(cli, here string) ownconfig.Config {
+		u := u
+		u.Written = here
+		return ownconfig.Read(u, cli)
+	}
 }
 
 // configured adds the configuration of the user of this machine to the grants of their
 // threads. What a grant has already counts.
-func configured(own func(string) ownconfig.Config, grant grants) grants {
+func configured(own func(cli, here string) ownconfig.Config, grant grants) grants {
 	if own == nil {
 		return grant
 	}
@@ -36,7 +41,7 @@ func configured(own func(string) ownconfig.Config, grant grants) grants {
 		if err != nil || who.Owner.User != thole.LocalUser {
 			return g, err
 		}
-		mine := own(who.Provider)
+		mine := own(who.Provider, who.Here)
 		maps.Copy(mine.Files, g.Config)
 		maps.Copy(mine.Env, g.Env)
 		g.Config, g.Env = mine.Files, mine.Env

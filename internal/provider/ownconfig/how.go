@@ -115,7 +115,7 @@ func (w *walk) userFile(name string) string {
 // laid puts a file of the user next to the settings, and returns its place there.
 func (w *walk) laid(at []string, name string) (string, bool) {
 	from := w.userFile(name)
-	body, err := read(from, maxFile)
+	body, err := w.read(from)
 	if err != nil {
 		w.refuse(at, w.shown(from)+" cannot be read: "+reason(err))
 		return "", false
@@ -171,7 +171,7 @@ func (w *walk) inline(at []string, v any) {
 	text = fileReference.ReplaceAllStringFunc(text, func(ref string) string {
 		refers = true
 		from := w.userFile(strings.TrimSpace(fileReference.FindStringSubmatch(ref)[1]))
-		body, err := read(from, maxFile)
+		body, err := w.read(from)
 		if err != nil {
 			failed = cmp.Or(failed, w.shown(from)+" cannot be read: "+reason(err))
 		}

@@ -38,6 +38,9 @@ type User struct {
 	Hooks []string
 	// Secrets are the MCP servers that get the secrets which the configuration has for them.
 	Secrets []string
+	// Written is a directory that the session's agent writes in place: what lies there is
+	// the agent's word and not the user's. "" is none.
+	Written string
 	// Shown reports whether a session sees a program, by its path; nil: it sees all.
 	Shown func(path string) bool
 }
@@ -75,6 +78,9 @@ func Read(u User, cli string) Config {
 	t, ok := Of(cli)
 	if !ok {
 		return Config{Files: map[string][]byte{}, Env: map[string]string{}}
+	}
+	if to, err := filepath.EvalSymlinks(u.Written); u.Written != "" && err == nil {
+		u.Written = to
 	}
 	r := &reader{User: u, cli: cli, merged: map[string]*object{}, secret: map[string]bool{}}
 	r.Files, r.Env = map[string][]byte{}, map[string]string{}
@@ -151,7 +157,7 @@ func (r *reader) file(f File) {
 		}
 		return
 	}
-	body, err := read(path, maxFile)
+	body, err := r.read(path)
 	if err != nil {
 		fail(err)
 		return

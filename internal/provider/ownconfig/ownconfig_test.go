@@ -214,3 +214,36 @@ func TestTheDocumentIsCurrent(t *testing.T) {
 		t.Error("docs/agents.md is not current: go generate ./internal/provider/ownconfig")
 	}
 }
+
+// What an agent writes in place is not the user's word, and no link there leads to a file
+// of the user.
+func TestWrittenByTheAgent(t *testing.T) {
+	dir := home(t, map[string]string{"dotfiles/claude/skills/a/SKILL.md": "evil", "dotfiles/claude/settings.json": `{"model":"evil"}`, ".ssh/id": "secret", "plain/rules/a.md": "good", "plain/CLAUDE.md": "good"})
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("../../.ssh/id", "dotfiles/claude/CLAUDE.md")
+	link("../../plain/rules", "dotfiles/claude/rules")
+	link("dotfiles/claude", ".claude")
+	u := ownconfig.User{Home: dir}
+	if c := ownconfig.Read(u, "claude"); len(c.Files) != 4 {
+		t.Fatalf("without a thread there %v is laid", c.Show())
+	}
+	u.Written = filepath.Join(dir, "dotfiles")
+	c := ownconfig.Read(u, "claude")
+	if len(c.Files) != 0 || len(c.Lines) == 0 {
+		t.Errorf("laid: %v", c.Show())
+	}
+	for _, l := range c.Lines {
+		if l.Fate != ownconfig.Refused || !strings.Contains(l.Why, "in place") {
+			t.Errorf("%+v", l)
+		}
+	}
+	u.Written = filepath.Join(dir, "elsewhere")
+	if c := ownconfig.Read(u, "claude"); len(c.Files) != 4 {
+		t.Errorf("with a thread elsewhere %v is laid", c.Show())
+	}
+}
