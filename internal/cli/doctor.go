@@ -27,7 +27,11 @@ func newDoctor(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			findings := append(system.Doctor(cmd.Context(), cfg, env.kept(cmd.Context())), env.sessionFindings(cmd.Context())...)
+			tried, err := env.checks(cmd.Context())
+			if err != nil {
+				return err
+			}
+			findings := append(system.Doctor(cmd.Context(), cfg, env.kept(cmd.Context()), tried), env.sessionFindings(cmd.Context())...)
 			if err := env.print(findings, func(w io.Writer) { printFindings(w, findings) }); err != nil {
 				return err
 			}

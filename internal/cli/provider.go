@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -12,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/doctor"
+	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/system"
 )
@@ -23,23 +26,7 @@ func newProvider(env *Env) *cobra.Command {
 		Short: "Show the agent CLIs of this machine, try one and log in to one",
 	}
 	cmd.AddCommand(
-		&cobra.Command{
-			Use:   "list",
-			Short: "List the providers and what each can do here",
-			Args:  cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				infos, err := env.probe(cmd.Context(), "")
-				if err != nil {
-					return err
-				}
-				cfg, err := env.config(nil)
-				if err != nil {
-					return err
-				}
-				all := credited(infos, doctor.Credentials(cmd.Context(), cfg, ownLogins(cfg), env.kept(cmd.Context())))
-				return env.print(all, func(w io.Writer) { printProviders(w, infos); printCredentials(w, all) })
-			},
-		},
+		newProviderList(env),
 		&cobra.Command{
 			Use:   "probe [NAME]",
 			Short: "Inspect the installed CLIs: version, profiles, capabilities and what happens without them",
@@ -61,9 +48,37 @@ func newProvider(env *Env) *cobra.Command {
 				return err
 			},
 		},
+		newProviderConfig(env),
 		newProviderTry(env),
 		newProviderLogin(env),
 	)
+	return cmd
+}
+
+func newProviderList(env *Env) *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the providers and what each can do here", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			infos, err := env.probe(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
+			cfg, err := env.config(nil)
+			if err != nil {
+				return err
+			}
+			var tried daemon.Checks
+			if check {
+				if tried, err = env.checks(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			all := credited(infos, doctor.Credentials(cmd.Context(), cfg, ownLogins(cfg), env.kept(cmd.Context())), tried)
+			return env.print(all, func(w io.Writer) { printProviders(w, infos); printCredentials(w, all) })
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "ask each model service whether it takes the credential, by one call that costs nothing")
 	return cmd
 }
 
@@ -79,11 +94,13 @@ type creditedInfo struct {
 	Credential        string `json:"credential,omitempty"`
 	CredentialProblem string `json:"credential_problem,omitempty"`
 	CredentialFix     string `json:"credential_fix,omitempty"`
+	// Checked is what the services said, if they were asked.
+	Checked []upstream.Checked `json:"checked,omitempty"`
 }
 
-func credited(infos []provider.Info, all map[string]doctor.Credential) (out []creditedInfo) {
+func credited(infos []provider.Info, all map[string]doctor.Credential, tried daemon.Checks) (out []creditedInfo) {
 	for _, i := range infos {
-		one := creditedInfo{Info: i, Credential: all[i.Name].Found}
+		one := creditedInfo{Info: i, Credential: all[i.Name].Found, Checked: tried[i.Name].Sources}
 		if err := all[i.Name].Err; err != nil {
 			one.CredentialProblem, one.CredentialFix = err.Error(), thole.HintOf(err)
 		}
@@ -100,6 +117,9 @@ func printCredentials(w io.Writer, all []creditedInfo) {
 			putf(w, "%s runs on %s\n", i.Name, i.Credential)
 		case i.CredentialProblem != "":
 			putf(w, "%s: %s\n  try: %s\n", i.Name, i.CredentialProblem, i.CredentialFix)
+		}
+		for _, c := range i.Checked {
+			putf(w, "  %s takes the credential from %s: %s %s\n", cmp.Or(c.Host, c.Upstream), c.Origin, c.Taken, oneLine(c.Note, 160))
 		}
 	}
 }

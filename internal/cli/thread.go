@@ -228,6 +228,9 @@ func (s *startFlags) begin(ctx context.Context, env *Env, f *follower, p app.Thr
 		return v, err
 	}
 	f.started(v)
+	if err := env.handKeys(ctx, v.Thread.ID, v.Thread.ModelProvider); err != nil {
+		return v, err
+	}
 	if set := s.network.policy(); set != nil { // before anything runs
 		err = env.ask(ctx, executors.MethodNetwork, executors.NetworkParams{Thread: thole.ThreadID(v.Thread.ID), Set: set}, nil)
 	}

@@ -12,7 +12,9 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/executors"
+	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -32,6 +34,13 @@ func newThreadSend(env *Env) *cobra.Command {
 					if _, err := f.c.Attach(ctx, app.AttachParams{ThreadID: args[0]}); err != nil {
 						return "", err
 					}
+				}
+				th, err := f.c.ReadThread(ctx, args[0])
+				if err != nil {
+					return "", err
+				}
+				if err := env.handKeys(ctx, args[0], th.ModelProvider); err != nil {
+					return "", err
 				}
 				turn, err := f.send(ctx, args[0], text, queue)
 				if err != nil || queue || !detach {
@@ -108,7 +117,9 @@ func newThreadShow(env *Env) *cobra.Command {
 				if err := env.ask(ctx, executors.MethodSaved, executors.SavedParams{Thread: thole.ThreadID(args[0])}, &files); err != nil {
 					return err
 				}
-				all := map[string]any{"thread": th, "turns": turns, "asks": asks, "queue": queue, "files": files}
+				var pays []upstream.Source
+				_ = env.ask(ctx, daemon.MethodPays, daemon.PaysParams{Thread: thole.ThreadID(args[0])}, &pays) // the next turn says why there is nothing
+				all := map[string]any{"thread": th, "turns": turns, "asks": asks, "queue": queue, "files": files, "pays": pays}
 				var recorded []turnCalls
 				if withCalls {
 					if recorded, err = env.recordedCalls(ctx, thole.ThreadID(args[0]), page.Data); err != nil {
@@ -118,6 +129,7 @@ func newThreadShow(env *Env) *cobra.Command {
 				}
 				return env.print(all, func(w io.Writer) {
 					putf(w, "thread %s, %s, %s\n", th.ID, th.ModelProvider, statusText(th.Status))
+					printPays(w, pays)
 					for i := len(turns) - 1; i >= 0; i-- {
 						printTurn(w, turns[i].Turn)
 						printSpent(w, turns[i])

@@ -203,6 +203,12 @@ type Providers struct {
 	Opencode string `toml:"opencode"`
 	// HandInLogins names those whose login agents get with its refresh tokens.
 	HandInLogins []string `toml:"hand_in_logins"`
+	// OwnConfig lets sessions have the user's own configuration of a CLI, Hooks name those
+	// whose hooks and plugins run there, and MCPSecrets the MCP servers that get the secrets
+	// that are configured for them.
+	OwnConfig  bool     `toml:"own_config"`
+	Hooks      []string `toml:"hooks"`
+	MCPSecrets []string `toml:"mcp_secrets"`
 }
 
 // Vault says where the key of secrets is.
@@ -231,12 +237,13 @@ func Default() Config {
 		Objects: Objects{Kind: "dir", Style: "auto", Credentials: "auto"},
 		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Path: Path{"inherit"}, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
 			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512, DiskMB: 20480, MaxLive: 64, SyncTimeout: 30 * time.Minute, SetupTimeout: 10 * time.Minute},
-		Egress:   Egress{Policy: string(egress.Default(false))},
-		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
-		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
-		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail", ApprovalTimeout: 24 * time.Hour, ApprovalPolicy: "fail"},
-		Daemon:   Daemon{IdleExit: 10 * time.Minute},
-		Delivery: Delivery{MaxJobs: 8, MaxBytes: 64 << 10, WaitWindow: 2 * time.Second, MinInterval: 30 * time.Second, ObservationWindow: 2 * time.Hour, MessageBytes: 96 << 10},
+		Egress:    Egress{Policy: string(egress.Default(false))},
+		Threads:   Threads{KeepEvents: 90 * 24 * time.Hour},
+		Turns:     Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
+		Asks:      Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail", ApprovalTimeout: 24 * time.Hour, ApprovalPolicy: "fail"},
+		Daemon:    Daemon{IdleExit: 10 * time.Minute},
+		Providers: Providers{OwnConfig: true},
+		Delivery:  Delivery{MaxJobs: 8, MaxBytes: 64 << 10, WaitWindow: 2 * time.Second, MinInterval: 30 * time.Second, ObservationWindow: 2 * time.Hour, MessageBytes: 96 << 10},
 	}
 }
 
@@ -268,6 +275,7 @@ func (c *Config) Validate() error {
 		c.each("executor.env", c.Executor.Env, checkVariable),
 		c.positive("executor.setup_timeout", c.Executor.SetupTimeout > 0),
 		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
+		c.each("providers.hooks", c.Providers.Hooks, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		c.checkCoAuthor(),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),

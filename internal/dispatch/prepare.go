@@ -111,7 +111,7 @@ func (w *worker) hand(ctx context.Context, p *place, th fold.Thread, t fold.Turn
 // is there and goes on with what it has.
 func (w *worker) grant(ctx context.Context, p *place, th fold.Thread, t fold.Turn, req wire.RunRequest) (provider.Grant, error) {
 	ask := func() (provider.Grant, error) {
-		return w.cfg.Credentials.For(ctx, provider.For{Owner: th.Owner, Thread: th.ID, Turn: t.ID, Executor: p.row.ID, Provider: req.Provider, Secret: p.info.Token})
+		return w.cfg.Credentials.For(ctx, provider.For{Owner: th.Owner, Thread: th.ID, Turn: t.ID, Executor: p.row.ID, Provider: req.Provider, Here: here(th.Files), Secret: p.info.Token})
 	}
 	g, err := ask()
 	if err != nil || !g.Gateway || p.info.Gateway {
@@ -340,4 +340,12 @@ func (w *worker) target(th fold.Thread, p *place) ExecutorWorkspace {
 		t.Data, _ = files.DataDir(p.row.ID)
 	}
 	return t
+}
+
+// here is the directory of the user that a thread writes in place.
+func here(s thole.Source) string {
+	if s.InPlace() {
+		return s.Dir
+	}
+	return ""
 }

@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/table"
@@ -89,6 +91,26 @@ func CheckCredentials(ctx context.Context, cfg *config.Config, l provider.Login,
 				Part: f.Part, Problem: "keys that no route uses, because the gateway does not know their services: " + names, Disables: "models of " + names,
 				Fix: "name the service in gateway.upstreams, with routes = [\"" + row.Gateway.Route + c.Unserved[0] + "\"]",
 			})
+		}
+	}
+	return out
+}
+
+// Tried are findings about what services said of the credentials. One that was not reached
+// says nothing about its credential.
+func Tried(all daemon.Checks) (out []Finding) {
+	for _, row := range table.CLIs {
+		for _, s := range all[row.Name].Sources {
+			service := cmp.Or(s.Host, s.Upstream)
+			f := Finding{Part: "login " + row.Name, OK: true, Found: service + " takes the credential from " + s.Origin}
+			switch s.Taken {
+			case upstream.TakenNo:
+				f = Finding{Part: f.Part, Problem: service + " refuses the credential from " + s.Origin + ": " + s.Note, Disables: "turns of " + row.Name,
+					Fix: "thole provider login " + row.Name + ", or set another key: thole secret set"}
+			case upstream.TakenUnknown:
+				f.Found = "not known whether " + service + " takes the credential from " + s.Origin + ": " + s.Note
+			}
+			out = append(out, f)
 		}
 	}
 	return out

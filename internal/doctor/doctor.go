@@ -43,6 +43,8 @@ type Config struct {
 	Agents []provider.Provider
 	// Kept is what the vault has, nil where it was not asked.
 	Kept Kept
+	// Tried is what services said of the credentials, nil where they were not asked.
+	Tried daemon.Checks
 	// Objects tries the object store that is a service; nil: it is a directory.
 	Objects func(context.Context) error
 }
@@ -57,6 +59,7 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	userHome, _ := os.UserHomeDir()
 	logins := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins}
 	out = append(out, CheckCredentials(ctx, cfg.Config, logins, cfg.Kept)...)
+	out = append(out, Tried(cfg.Tried)...)
 	out = append(out, checkLogins(cfg.Home, logins)...)
 	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), checkShell(ctx, cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }

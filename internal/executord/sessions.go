@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,9 +84,13 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 		return none, err
 	}
 	if s.boxes == nil || unguarded.Build {
-		err = placeConfig(s.dirs.Data, req.Provider, req.Grant)
+		err = placeConfig(s.dirs, req.Provider, req.Grant)
 	} else {
-		err = s.set.lay(req.Provider, req.Grant.Config)
+		var project projectTexts
+		if !full {
+			project = projectOf(s.dirs.Workspace, s.dirs.work())
+		}
+		err = s.set.lay(req.Provider, req.Grant.Config, project)
 	}
 	if err != nil {
 		return none, err
@@ -189,27 +194,44 @@ func (s *sessions) closeAll() {
 
 // placeConfig writes settings that are not there yet. Those that name the gateway are
 // written each time: it has another place after each start.
-func placeConfig(data, name string, g provider.Grant) error {
-	top, err := os.OpenRoot(data)
-	if err != nil {
-		return err
+func placeConfig(dirs Dirs, providerName string, g provider.Grant) error {
+	place := func(top, below string, files map[string][]byte) error {
+		if len(files) == 0 {
+			return nil
+		}
+		above, err := os.OpenRoot(top)
+		if err != nil {
+			return err
+		}
+		defer above.Close()
+		root, err := above.OpenRoot(below) // a link in its place leads nowhere
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		for name, body := range files {
+			if _, err := root.Lstat(name); err == nil && !g.Gateway {
+				continue
+			}
+			if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				return thole.Errorf(thole.CodeInvalid, "place %s: %w", name, err)
+			}
+			if err := root.WriteFile(name, body, modeOf(body)); err != nil {
+				return thole.Errorf(thole.CodeInvalid, "place %s: %w", name, err)
+			}
+		}
+		return nil
 	}
-	defer top.Close()
-	root, err := top.OpenRoot(name) // a link in its place leads nowhere
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+	data, home := map[string][]byte{}, map[string][]byte{}
 	for name, body := range g.Config {
-		if _, err := root.Lstat(name); err == nil && !g.Gateway {
-			continue
-		}
-		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			return thole.Errorf(thole.CodeInvalid, "place %s: %w", name, err)
-		}
-		if err := root.WriteFile(name, body, 0o600); err != nil {
-			return thole.Errorf(thole.CodeInvalid, "place %s: %w", name, err)
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			home[rest] = body
+		} else {
+			data[name] = body
 		}
 	}
-	return nil
+	if err := place(dirs.Data, providerName, data); err != nil {
+		return err
+	}
+	return place(dirs.Home, ".", home)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -55,7 +56,7 @@ func newSettings(dirs Dirs, providers []provider.Provider) *settings {
 
 // lay makes the settings of one CLI what the server decides for the next session.
 // Files keep their place, to which they are bound.
-func (s *settings) lay(providerName string, config map[string][]byte) error {
+func (s *settings) lay(providerName string, config map[string][]byte, project projectTexts) error {
 	used := 0
 	for _, one := range s.all {
 		if one.provider != providerName {
@@ -64,7 +65,7 @@ func (s *settings) lay(providerName string, config map[string][]byte) error {
 		var err error
 		if one.Dir {
 			var n int
-			n, err = one.layDir(config)
+			n, err = one.layDir(config, project.skills(one.Skills))
 			used += n
 		} else {
 			body, given := config[one.Path]
@@ -73,7 +74,7 @@ func (s *settings) lay(providerName string, config map[string][]byte) error {
 			} else {
 				body = []byte(one.Content)
 			}
-			err = layFile(one.from, body)
+			err = layFile(one.from, append(slices.Clip(body), project.after(one.Setting)...))
 		}
 		if err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "lay the settings of %s: %w", providerName, err)
@@ -96,7 +97,7 @@ func layFile(at string, body []byte) error {
 }
 
 // layDir fills a directory, and returns how much of the config is below it.
-func (one setting) layDir(config map[string][]byte) (n int, err error) {
+func (one setting) layDir(config, more map[string][]byte) (n int, err error) {
 	at := one.from
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return 0, err
@@ -114,6 +115,7 @@ func (one setting) layDir(config map[string][]byte) (n int, err error) {
 	}
 	defer root.Close()
 	files := map[string][]byte{}
+	maps.Copy(files, more)
 	for name, text := range one.Files {
 		files[name] = []byte(text)
 	}
@@ -127,11 +129,19 @@ func (one setting) layDir(config map[string][]byte) (n int, err error) {
 		if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 			return n, err
 		}
-		if err := root.WriteFile(name, body, 0o600); err != nil {
+		if err := root.WriteFile(name, body, modeOf(body)); err != nil {
 			return n, err
 		}
 	}
 	return n, nil
+}
+
+// modeOf lets scripts run.
+func modeOf(body []byte) os.FileMode {
+	if bytes.HasPrefix(body, []byte("#!")) {
+		return 0o700
+	}
+	return 0o600
 }
 
 // binds are bubblewrap's arguments for the settings of all CLIs, over a home and
@@ -186,7 +196,7 @@ func (s *settings) laid(one setting) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	case one.Dir:
-		_, err = one.layDir(nil)
+		_, err = one.layDir(nil, nil)
 		return err
 	}
 	return layFile(one.from, []byte(one.Content))

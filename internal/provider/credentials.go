@@ -25,6 +25,8 @@ type For struct {
 	Turn     thole.TurnID
 	Executor thole.ExecutorID
 	Provider string
+	// Here is the directory of the user that the thread writes in place, "" for none.
+	Here string
 	// Secret is what the server and this start of the executor share and nothing in
 	// the box knows, "" where no executor was started yet.
 	Secret string
@@ -46,7 +48,7 @@ type Grant struct {
 
 // GatewayPlace stands in the texts of a grant for the HOST:PORT at which an executor
 // shows its agents the gateway, which it alone knows.
-const GatewayPlace = "{gateway}"
+const GatewayPlace = "{thole-gateway}"
 
 // At is the grant with the gateway at a place.
 func (g Grant) At(place string) Grant {

@@ -13,7 +13,22 @@ type Setting struct {
 	// holds besides.
 	Content string
 	Files   map[string]string
+	// The rest is for sessions in which settings of the project do not count: a CLI then
+	// passes over instructions of the project too, which are text for the model and count
+	// in every profile. It is done for each directory from the top of the thread's files to
+	// where its agent works.
+	//
+	// Tail follows what a file holds, the default or the grant's, with DirPlace for the directory.
+	Tail string
+	// Texts are names of which the first that is there follows with its text.
+	Texts []string
+	// Skills are directories of skills that a directory gets: the name and the description
+	// of each, and where the agent reads it.
+	Skills []string
 }
+
+// DirPlace stands in Setting.Tail for a directory.
+const DirPlace = "{dir}"
 
 // Configured is a Provider whose CLI has settings. Each name is found with the real
 // CLI; test/redteam tries them.

@@ -19,7 +19,6 @@ import (
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/gateway/ledger"
 	"github.com/tholehq/thole/internal/gateway/upstream"
-	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/store"
@@ -119,8 +118,11 @@ type throughGateway struct {
 	tokens *store.GatewayTokens
 	// grant is what leads a CLI to the gateway with a token. One without Gateway is
 	// handed in as it is.
-	grant func(ctx context.Context, who provider.For, token string) (provider.Grant, error)
+	grant grants
 }
+
+// grants leads a CLI to its models with a token.
+type grants = func(ctx context.Context, who provider.For, token string) (provider.Grant, error)
 
 // For implements provider.Credentials. The same start of an executor has the same tokens,
 // so that an owner that was killed hands in what its agents have already.
@@ -137,38 +139,57 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, httpapi.Connections, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, paid, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, paid{}, err
 		}
 		g, creds, err := DemoGateway(o.Config.Home, db, l, model, records, o.Log)
-		return g, creds, demoConnections, err
+		return g, creds, paid{}, err
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, nil, nil, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
+		return nil, nil, paid{}, thole.Errorf(thole.CodeInvalid, "find the agents' logins: %w", err)
 	}
 	logins := provider.Login{Home: home, Getenv: os.Getenv, HandIn: o.Config.Providers.HandInLogins, Renewed: doctor.NoteLogins(o.Config.Home, o.Log)}
-	routes, err := upstream.New(upstream.Config{Entries: o.Config.Gateway.Upstreams.Entries(), Vault: secrets, Login: logins, Tools: o.Config.Gateway.Tools})
+	shells := &upstream.Shells{}
+	routes, err := upstream.New(upstream.Config{Entries: o.Config.Gateway.Upstreams.Entries(), Vault: secrets, Shells: shells, Login: logins, Tools: o.Config.Gateway.Tools})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, paid{}, err
 	}
 	g := NewGateway(o.Config.Home, gateway.Config{
 		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Log: o.Log,
 	})
-	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, routes.Sources, nil
+	return g, throughGateway{db.GatewayTokens(), configured(OwnConfig(o.Config, home), granted(routes, logins))}, paid{routes, shells}, nil
 }
 
-// demoConnections: in a demo every agent talks to the scripted model.
-func demoConnections(context.Context, thole.Owner, string) ([]upstream.Source, error) {
-	return []upstream.Source{{Upstream: "demo", Origin: "the scripted model of --demo"}}, nil
+// paid is what pays for model calls; nothing does in a demo.
+type paid struct {
+	routes *upstream.Routes
+	shells *upstream.Shells
+}
+
+// connections says how agents reach their models. In a demo every one talks to the scripted
+// model.
+func (p paid) connections(ctx context.Context, who thole.Owner, cli string, check bool) ([]upstream.Checked, error) {
+	switch {
+	case p.routes == nil:
+		return []upstream.Checked{{Source: upstream.Source{Upstream: "demo", Origin: "the scripted model of --demo"}}}, nil
+	case check:
+		return p.routes.Check(ctx, gateway.Claim{Owner: who, Provider: cli})
+	}
+	all, err := p.routes.Sources(ctx, who, cli)
+	var out []upstream.Checked
+	for _, s := range all {
+		out = append(out, upstream.Checked{Source: s})
+	}
+	return out, err
 }
 
 // granted leads a CLI to its routes. One whose login a person had handed in gets that
 // login instead, and what needs no model gets nothing.
-func granted(routes *upstream.Routes, logins provider.Login) func(context.Context, provider.For, string) (provider.Grant, error) {
+func granted(routes *upstream.Routes, logins provider.Login) grants {
 	return func(ctx context.Context, who provider.For, token string) (provider.Grant, error) {
 		if slices.Contains(logins.HandIn, who.Provider) || table.Of(who.Provider).Gateway.Route == "" {
 			if who.Owner.User != thole.LocalUser { // the logins are those of the user of this machine
@@ -176,7 +197,7 @@ func granted(routes *upstream.Routes, logins provider.Login) func(context.Contex
 			}
 			return logins.For(ctx, who)
 		}
-		return routes.Grant(ctx, who.Owner, who.Provider, token)
+		return routes.Grant(ctx, gateway.Claim{Executor: who.Executor, Thread: who.Thread, Turn: who.Turn, Owner: who.Owner, Provider: who.Provider}, token)
 	}
 }
 

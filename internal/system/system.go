@@ -136,7 +136,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
 	records := calls.New(filepath.Join(cfg.Home, "calls"), func(gateway.Claim) bool { return cfg.Gateway.Record })
-	models, creds, connections, err := s.models(o, db, books.ledger, secrets, records)
+	models, creds, pays, err := s.models(o, db, books.ledger, secrets, records)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, changed, people, meter, secrets, connections, sources); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, changed, people, meter, secrets, pays.connections, sources); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +203,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	others.Handle("GET "+daemon.ListenerPath, remote)
 	others.HandleFunc("GET "+changes.PatchPath("{thread}"), changed.ServePatch)
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{asked.Methods(), changed.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), page.methods()} {
+	for _, more := range []map[string]daemon.Method{asked.Methods(), changed.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), daemon.Credentials{Threads: threads, Routes: pays.routes, Shells: pays.shells}.Methods(), page.methods()} {
 		maps.Copy(methods, more)
 	}
 

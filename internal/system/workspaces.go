@@ -15,6 +15,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/objects"
@@ -125,8 +126,8 @@ func openS3(cfg config.Objects) (*s3.Store, error) {
 }
 
 // Doctor looks at this machine.
-func Doctor(ctx context.Context, cfg *config.Config, kept doctor.Kept) []doctor.Finding {
-	look := doctor.Config{Config: cfg, Agents: Providers(cfg.Providers), Kept: kept}
+func Doctor(ctx context.Context, cfg *config.Config, kept doctor.Kept, tried daemon.Checks) []doctor.Finding {
+	look := doctor.Config{Config: cfg, Agents: Providers(cfg.Providers), Kept: kept, Tried: tried}
 	if cfg.Objects.Kind == "s3" {
 		look.Objects = func(ctx context.Context) error {
 			s, err := openS3(cfg.Objects)

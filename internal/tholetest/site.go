@@ -43,7 +43,7 @@ func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 		Threads: k.Threads, Index: k.db.Index(), Keys: k.db.Idempotency(), Sessions: s.Sessions, Version: "test",
 		Spend:   spend.New(spend.Config{Budgets: k.db.Budgets(), Usage: k.db.Index().Usage, Prices: price.Default, Thread: k.Threads.Get, Now: time.Now, NewID: thole.NewID[string]}),
 		Cookies: s.Cookies, Guard: guard.New(guard.Config{}),
-		Connections: func(context.Context, thole.Owner, string) ([]upstream.Source, error) { return nil, nil },
+		Connections: func(context.Context, thole.Owner, string, bool) ([]upstream.Checked, error) { return nil, nil },
 		Vault:       vault.New(vault.Config{Store: k.db.Vault(), Keys: keyfile.File{Path: filepath.Join(k.Home, "vault.key")}}),
 		Providers:   func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },
 	}

@@ -33,6 +33,7 @@ type rig struct {
 	model     string
 	workspace string
 	grant     provider.Grant
+	sim       *modelsim.Sim
 }
 
 var providers = []string{"codex", "claude", "opencode"}
@@ -52,11 +53,12 @@ func newRigIn(t *testing.T, name, binary string, files thole.Source) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sim := modelsim.Start(t)
 	root, err := os.MkdirTemp("", "ex") // short: it holds sockets
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Gateway: opengate.Serve(t, root, modelsim.Start(t).URL()), Tools: func() local.Tools {
+	driver := local.New(local.Config{Root: root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: "gateway"}, Gateway: opengate.Serve(t, root, sim.URL()), Tools: func() local.Tools {
 		return local.Tools{Readable: []string{cli}, Env: map[string]string{config.Variable("providers." + name): cli}}
 	}})
 	id := thole.NewID[thole.ExecutorID](time.Now())
@@ -73,7 +75,7 @@ func newRigIn(t *testing.T, name, binary string, files thole.Source) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, provider: name, model: modelsim.Model, workspace: filepath.Join(root, string(id), "workspace"), client: executorclient.Dial(info.Endpoint, info.Token)}
+	r := &rig{T: t, sim: sim, provider: name, model: modelsim.Model, workspace: filepath.Join(root, string(id), "workspace"), client: executorclient.Dial(info.Endpoint, info.Token)}
 	t.Cleanup(func() { r.client.Close() })
 	r.grant = r.granted()
 	return r

@@ -67,7 +67,7 @@ func TestConfiguredUpstreams(t *testing.T) {
 	if err != nil || len(got.Upstreams) != 2 || got.Upstreams[0].Parallel != 3 || got.Upstreams[0].FirstByte != 7 || got.Upstreams[0].Rename["claude-opus-5-5"] != "opus" || got.Upstreams[0].Models[0] != "claude-*" {
 		t.Errorf("for the user of this machine too: %+v, %v", got, err)
 	}
-	w, err := r.Ways(bg, claim("opencode", other).Owner, "opencode")
+	w, err := r.Ways(bg, claim("opencode", other))
 	if err != nil {
 		t.Fatal(err)
 	}

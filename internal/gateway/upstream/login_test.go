@@ -150,7 +150,7 @@ func TestAKeyThatIsRefused(t *testing.T) {
 	if err := u.Sign(bg, http.Header{}, true); !errors.Is(err, provider.ErrNeedsLogin) {
 		t.Errorf("refused: %v", err)
 	}
-	if _, err := r.Ways(bg, thole.DefaultOwner, "claude"); !errors.Is(err, provider.ErrNeedsLogin) || thole.CodeOf(err) != thole.CodeForbidden {
+	if _, err := r.Ways(bg, gateway.Claim{Owner: thole.DefaultOwner, Provider: "claude"}); !errors.Is(err, provider.ErrNeedsLogin) || thole.CodeOf(err) != thole.CodeForbidden {
 		t.Errorf("the next session: %v", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestOneUsersCredentialIsNotAnothers(t *testing.T) {
 	check(thole.LocalUser, "codex", "codex", "Bearer sk-first")
 	create(t, v, vault.OfPlatform, thole.LocalUser, "claude", "sk-all")
 	check(other, "claude", "claude", "sk-all")
-	if _, err := r.Ways(bg, thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: other}, "opencode"); thole.CodeOf(err) != "" {
+	if _, err := r.Ways(bg, gateway.Claim{Owner: thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: other}, Provider: "opencode"}); thole.CodeOf(err) != "" {
 		// the key of the second user for openai serves opencode too
 		t.Errorf("opencode of a second user: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -64,6 +65,10 @@ env_http_headers = { X-Team = "ACME_TEAM" }
 			url: "https://llm.example.com/v1", header: "X-Api-Key", want: "SECRET"},
 		"opencode, base of a known one": {cli: "opencode", route: "oc-openai", env: map[string]string{"OPENAI_API_KEY": "SECRET"}, files: map[string]string{".config/opencode/opencode.json": `{"provider":{"openai":{"options":{"baseURL":"https://llm.example.com/v1"}}}}`},
 			url: "https://llm.example.com/v1", header: "Authorization", want: "Bearer SECRET"},
+		"opencode, settings with comments": {cli: "opencode", route: "oc-acme", files: map[string]string{".config/opencode/opencode.jsonc": "{ // mine\n\"provider\":{\"acme\":{\"options\":{\"baseURL\":\"https://llm.example.com/v1\",\"apiKey\":\"SECRET\",},},},}"},
+			url: "https://llm.example.com/v1", header: "Authorization", want: "Bearer SECRET"},
+		"codex, Azure": {cli: "codex", route: "codex", env: map[string]string{"AZURE": "SECRET"}, files: map[string]string{".codex/config.toml": "model_provider = \"azure\"\n[model_providers.azure]\nname = \"Azure\"\nbase_url = \"https://a.openai.azure.com/openai\"\nquery_params = { api-version = \"2025-04-01-preview\" }\nenv_http_headers = { \"api-key\" = \"AZURE\" }\n"},
+			url: "https://a.openai.azure.com/openai?api-version=2025-04-01-preview", header: "Api-Key", want: "SECRET"},
 		"a route of another CLI": {cli: "claude", route: "codex", with: chat, code: thole.CodeNotFound},
 		"a route that is none":   {cli: "opencode", route: "oc-../x", code: thole.CodeNotFound},
 		"no CLI":                 {cli: "test", route: "", code: thole.CodeNotFound},
@@ -90,7 +95,7 @@ env_http_headers = { X-Team = "ACME_TEAM" }
 			if u.Base.String() != c.url || h.Get(c.header) != c.want {
 				t.Errorf("%s with %s %q, want %s with %q", u.Base, c.header, h.Get(c.header), c.url, c.want)
 			}
-			w, err := r.Ways(bg, thole.DefaultOwner, c.cli)
+			w, err := r.Ways(bg, gateway.Claim{Owner: thole.DefaultOwner, Provider: c.cli})
 			if err != nil {
 				t.Fatal(err)
 			}

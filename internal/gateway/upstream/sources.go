@@ -21,9 +21,27 @@ type Source struct {
 // Sources lists what Describe does for a person who looks. It opens no secret, because
 // looking is not a use; so a login that has keys for several services is one source.
 func (r *Routes) Sources(ctx context.Context, who thole.Owner, cli string) ([]Source, error) {
-	c := gateway.Claim{Owner: who, Provider: cli}
-	configured := r.configured(c)
-	out := sourcesOf(configured)
+	return r.SourcesOf(ctx, gateway.Claim{Owner: who, Provider: cli})
+}
+
+// SourcesOf is Sources for one thread: keys of the shell from which it was written to
+// count before the vault.
+func (r *Routes) SourcesOf(ctx context.Context, c gateway.Claim) ([]Source, error) {
+	who, cli := c.Owner, c.Provider
+	out := sourcesOf(r.configured(c))
+	if shell := r.cfg.Shells.of(c.Thread); who.User == thole.LocalUser && len(shell) > 0 {
+		user := r.user()
+		user.Shell = shell
+		found, _, err := user.Ways(ctx, cli, len(out) > 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range found {
+			if w.Shell {
+				out = append(out, sourcesOf([]way{wayOf(w)})...)
+			}
+		}
+	}
 	items, err := r.serving(ctx, c)
 	if err != nil {
 		return nil, err

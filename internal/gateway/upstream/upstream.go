@@ -31,6 +31,8 @@ type Config struct {
 	Entries []Entry
 	// Vault may be nil.
 	Vault Vault
+	// Shells are the keys of the shells from which threads were written to. It may be nil.
+	Shells *Shells
 	// Login is the logins and the environment of the user of this machine.
 	Login provider.Login
 	// Tools lets the model's side search, fetch and execute.
@@ -109,10 +111,10 @@ func (r *Routes) Route(ctx context.Context, c gateway.Claim, route string) (gate
 	return gateway.Route{}, errNoRoute(c.Provider, route)
 }
 
-// Ways are the routes of a CLI for the threads of an owner. A CLI that has none is an
-// error with code not_found that says how to get one.
-func (r *Routes) Ways(ctx context.Context, who thole.Owner, providerName string) (provider.Ways, error) {
-	all, settings, err := r.ways(ctx, gateway.Claim{Owner: who, Provider: providerName})
+// Ways are the routes of a CLI for a thread, or all threads of an owner. A CLI that has none
+// is an error with code not_found that says how to get one.
+func (r *Routes) Ways(ctx context.Context, c gateway.Claim) (provider.Ways, error) {
+	all, settings, err := r.ways(ctx, c)
 	if err != nil {
 		return provider.Ways{}, err
 	}
@@ -122,19 +124,19 @@ func (r *Routes) Ways(ctx context.Context, who thole.Owner, providerName string)
 		out.Routes = append(out.Routes, w.info)
 	}
 	if len(out.Routes) == 0 {
-		return provider.Ways{}, missing(providerName)
+		return provider.Ways{}, missing(c.Provider)
 	}
 	return out, nil
 }
 
 // Grant is what a session of a CLI gets: its routes, and a token of the gateway as the
 // only secret.
-func (r *Routes) Grant(ctx context.Context, who thole.Owner, providerName, token string) (provider.Grant, error) {
-	w, err := r.Ways(ctx, who, providerName)
+func (r *Routes) Grant(ctx context.Context, c gateway.Claim, token string) (provider.Grant, error) {
+	w, err := r.Ways(ctx, c)
 	if err != nil {
 		return provider.Grant{}, err
 	}
-	return provider.Through(providerName, w, token)
+	return provider.Through(c.Provider, w, token)
 }
 
 // ways looks in each place in turn. settings are those of the CLI besides.
@@ -147,14 +149,31 @@ func (r *Routes) ways(ctx context.Context, c gateway.Claim) (all []way, settings
 		}
 	}
 	take(r.configured(c))
-	kept, err := r.kept(ctx, c)
-	if err != nil {
-		return nil, nil, err
+	// The environment, logins and settings of this machine belong to its user, and so do
+	// keys of a shell.
+	mine := c.Owner.User == thole.LocalUser || unguarded.Build
+	shell := r.cfg.Shells.of(c.Thread)
+	var own []setup.Way
+	if mine && len(shell) > 0 {
+		user := r.user()
+		user.Shell = shell
+		if own, settings, err = user.Ways(ctx, c.Provider, len(all) > 0); err != nil {
+			return nil, nil, err
+		}
+		for _, w := range own {
+			if w.Shell {
+				take([]way{wayOf(w)})
+			}
+		}
 	}
-	take(kept)
-	// The environment, logins and settings of this machine belong to its user.
-	if c.Owner.User == thole.LocalUser || unguarded.Build {
-		var own []setup.Way
+	if _, single := setup.OfCLI(c.Provider); !single || len(all) == 0 {
+		kept, err := r.kept(ctx, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		take(kept)
+	}
+	if mine {
 		if own, settings, err = r.user().Ways(ctx, c.Provider, len(all) > 0); err != nil {
 			return nil, nil, err
 		}

@@ -8,20 +8,22 @@ import (
 )
 
 // Connections says where the credentials of an agent's model calls are from, for what an
-// owner runs.
-type Connections func(ctx context.Context, who thole.Owner, provider string) ([]upstream.Source, error)
+// owner runs; check has each tried at its service.
+type Connections func(ctx context.Context, who thole.Owner, provider string, check bool) ([]upstream.Checked, error)
 
 // connection is how an agent reaches its models.
 type connection struct {
-	Provider string            `json:"provider"`
-	Title    string            `json:"title"`
-	Sources  []upstream.Source `json:"sources" doc:"what counts, the first for each model service"`
-	Problem  string            `json:"problem,omitempty" doc:"why it reaches none"`
-	Hint     string            `json:"hint,omitempty"`
+	Provider string             `json:"provider"`
+	Title    string             `json:"title"`
+	Sources  []upstream.Checked `json:"sources" doc:"what counts, the first for each model service"`
+	Problem  string             `json:"problem,omitempty" doc:"why it reaches none"`
+	Hint     string             `json:"hint,omitempty"`
 }
 
 func (s *Server) connectionRoutes() {
-	op(s, "GET", "/connections", "How agents reach their models: which credential is used and where it is from", 200, func(ctx context.Context, _ *struct{}) (*body[list[connection]], error) {
+	op(s, "GET", "/connections", "How agents reach their models: which credential is used and where it is from", 200, func(ctx context.Context, in *struct {
+		Check bool `query:"check" doc:"ask each service, by one call that costs nothing, whether it takes the credential"`
+	}) (*body[list[connection]], error) {
 		if s.cfg.Connections == nil {
 			return nil, thole.Errorf(thole.CodeUnsupported, "no models are reached from here")
 		}
@@ -34,8 +36,8 @@ func (s *Server) connectionRoutes() {
 			if p.Name == "test" { // the scripted agent has no model
 				continue
 			}
-			c := connection{Provider: p.Name, Title: p.Title, Sources: []upstream.Source{}}
-			sources, err := s.cfg.Connections(ctx, who, p.Name)
+			c := connection{Provider: p.Name, Title: p.Title, Sources: []upstream.Checked{}}
+			sources, err := s.cfg.Connections(ctx, who, p.Name, in.Check)
 			if err != nil {
 				c.Problem, c.Hint = err.Error(), thole.HintOf(err)
 			}

@@ -49,10 +49,19 @@ func arguments(cfg provider.SessionConfig, o opening, st stance, model, effort s
 	} else {
 		add("--setting-sources", cfg.Options["setting_sources"])
 	}
+	if own := filepath.Join(cfg.Data, servers); exists(own) {
+		args = append(args, "--mcp-config", own)
+	}
 	add("--mcp-config", cfg.Options["mcp_config"])
 	add("--allowedTools", cfg.Options["allowed_tools"])
 	add("--disallowedTools", cfg.Options["disallowed_tools"])
 	return args
+}
+
+// exists looks from outside of the box: what is laid there is not the agent's.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // environment is the CLI's whole environment.

@@ -25,7 +25,18 @@ func serverArgs(cfg provider.SessionConfig) []string {
 		"-c", "check_for_update_on_startup=false",
 		"-c", "analytics.enabled=false",
 		"-c", "feedback.enabled=false",
+		"-c", "projects=" + trust(cfg),
 	}, modelArgs(cfg, threadProvider(cfg))...)
+}
+
+// trust says whether settings of the project count. Codex takes a project of which nothing
+// is said for trusted as soon as a thread begins that is not confined by codex itself.
+func trust(cfg provider.SessionConfig) string {
+	level := "trusted"
+	if cfg.NoProject {
+		level = "untrusted"
+	}
+	return "{" + tomlText(cfg.Dir) + "={trust_level=" + tomlText(level) + "}}"
 }
 
 // modelArgs put the model provider of a thread, "" for one that begins, where the

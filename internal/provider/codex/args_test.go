@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/table"
 )
@@ -55,5 +57,27 @@ func TestThreadProviderIsOnlyAName(t *testing.T) {
 	}
 	if got := threadProvider(cfg); got != "" { // and it does not wait for a writer
 		t.Errorf("a pipe names %q", got)
+	}
+}
+
+// Whether settings of a project count is said, and not left to codex, which would trust it.
+func TestTrust(t *testing.T) {
+	for no, want := range map[bool]string{true: "untrusted", false: "trusted"} {
+		args := serverArgs(provider.SessionConfig{Dir: `/home/a "b".c`, NoProject: no})
+		if arg := `projects={"/home/a \"b\".c"={trust_level="` + want + `"}}`; !slices.Contains(args, arg) {
+			t.Errorf("%q is not in %q", arg, args)
+		}
+	}
+}
+
+// In a box codex would run the tools of MCP servers unasked in plan, if it were never to ask.
+func TestPlanInABoxAsks(t *testing.T) {
+	m, err := parseMode(thole.ProfilePlan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.boxed = true
+	if approval, _ := m.wire(); approval != "on-request" || m.verdict(event.AskCommand, nil) != event.DecisionDeny {
+		t.Errorf("approval %q, commands %q", approval, m.verdict(event.AskCommand, nil))
 	}
 }

@@ -62,6 +62,9 @@ func (m mode) wire() (approval string, policy app.SandboxPolicy) {
 		if m.sandbox == "read-only" && !m.plan { // its workspace is writable: what is not known to be harmless is asked
 			return "untrusted", external
 		}
+		if m.plan { // with never codex runs every tool of an MCP server unasked
+			return "on-request", external
+		}
 		return m.approval, external
 	}
 	if m.guarded {

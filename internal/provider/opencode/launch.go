@@ -2,11 +2,13 @@ package opencode
 
 import (
 	"path/filepath"
+	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/base"
+	"github.com/tholehq/thole/internal/provider/ownconfig"
 )
 
 // rules make everything ask that could change or leak something. The server takes
@@ -14,6 +16,18 @@ import (
 // this is text. They apply to every agent, sub-agents included.
 const rules = `{"*":"ask","read":"allow","list":"allow","glob":"allow","grep":"allow","lsp":"allow","todowrite":"allow","todoread":"allow",` +
 	`"question":"allow","task":"allow","skill":"allow","invalid":"allow","websearch":"allow","codesearch":"allow"}`
+
+// permission are the rules of the profile and after them those of the user. A name that
+// both have keeps its first place and takes the last value.
+func permission(user string) string {
+	switch {
+	case strings.HasPrefix(user, "{") && user != "{}":
+		return strings.TrimSuffix(rules, "}") + "," + strings.TrimPrefix(user, "{")
+	case user == `"deny"`:
+		return strings.Replace(rules, `"*":"ask"`, `"*":"deny"`, 1)
+	}
+	return rules
+}
 
 func dataHome(cfg provider.SessionConfig) string { return filepath.Join(cfg.Data, name, "data") }
 
@@ -27,7 +41,7 @@ func environment(cfg provider.SessionConfig, password string) map[string]string 
 	}
 	fixed := map[string]string{
 		"XDG_DATA_HOME": dataHome(cfg), "XDG_STATE_HOME": filepath.Join(cfg.Data, name, "state"),
-		"OPENCODE_SERVER_PASSWORD": password, "OPENCODE_PERMISSION": rules, "OPENCODE_CLIENT": "thole",
+		"OPENCODE_SERVER_PASSWORD": password, "OPENCODE_PERMISSION": permission(cfg.Env[ownconfig.Permission]), "OPENCODE_CLIENT": "thole",
 	}
 	for _, k := range []string{"OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_SHARE", "OPENCODE_ENABLE_QUESTION_TOOL"} {
 		fixed[k] = "1"
@@ -40,6 +54,7 @@ func environment(cfg provider.SessionConfig, password string) map[string]string 
 		env["XDG_CACHE_HOME"] = filepath.Join(env["HOME"], ".cache")
 	}
 	delete(env, "OPENCODE_SERVER_USERNAME")
+	delete(env, ownconfig.Permission)
 	return env
 }
 

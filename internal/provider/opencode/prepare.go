@@ -37,7 +37,7 @@ func prepareConfig(cfg provider.SessionConfig, dir string) error {
 		return err
 	}
 	lays := installed()
-	own, err := json.Marshal(map[string]any{"instructions": []string{filepath.Join(cfg.Dir, "AGENTS.md")}})
+	own, err := json.Marshal(map[string]any{"instructions": []string{filepath.Join(cfg.Dir, instructions(cfg.Dir))}})
 	if err != nil {
 		return err
 	}
@@ -51,6 +51,17 @@ func prepareConfig(cfg provider.SessionConfig, dir string) error {
 		}
 	}
 	return nil
+}
+
+// instructions is the file of a project that opencode would take: it reads CLAUDE.md where
+// there is no other.
+func instructions(dir string) string {
+	for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return name
+		}
+	}
+	return "AGENTS.md"
 }
 
 // dropDeadLocks removes the locks of servers that are gone. A server ends without

@@ -56,7 +56,7 @@ var claudeAgentKeys = []Key{
 
 var claudeTable = Table{CLI: "claude", Files: []File{
 	{From: "settings.json", To: "claude/settings.json", Keys: claudeKeys},
-	{Root: Beside, From: ".claude.json", To: "claude/mcp.json", Keys: claudeServers},
+	{Root: HomeOrDir, From: ".claude.json", To: "claude/mcp.json", Keys: claudeServers},
 	{From: "CLAUDE.md", To: "claude/CLAUDE.md"},
 	{From: "rules", To: "claude/rules", Dir: true, Ends: []string{".md"}},
 	{From: "agents", To: "claude/agents", Dir: true, Ends: []string{".md"}, Front: claudeAgentKeys},

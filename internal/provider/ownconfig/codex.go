@@ -62,7 +62,7 @@ var skillKeys = []Key{
 
 var codexTable = Table{CLI: "codex", Files: []File{
 	{From: "config.toml", To: "config.toml", Keys: codexKeys},
-	{From: "AGENTS.override.md", To: "AGENTS.override.md"},
+	{From: "AGENTS.override.md", To: "AGENTS.md", Why: "in the place of AGENTS.md, as codex takes it"},
 	{From: "AGENTS.md", To: "AGENTS.md"},
 	{From: "prompts", To: "prompts", Dir: true, Ends: []string{".md"}, Front: skillKeys},
 	{From: "skills", To: "skills", Dir: true, Front: skillKeys},

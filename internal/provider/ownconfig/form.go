@@ -3,10 +3,13 @@ package ownconfig
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/BurntSushi/toml"
 
@@ -247,16 +250,62 @@ func Uncommented(text []byte) []byte {
 	return out
 }
 
-// read returns a regular file that is not longer than it may be.
-func read(path string, most int64) ([]byte, error) {
-	st, err := os.Stat(path)
+// read returns a regular file of the user that is not longer than it may be, and that the
+// agent does not write.
+func (r *reader) read(path string) ([]byte, error) {
+	at, err := r.resolve(path)
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() || st.Size() > most {
-		return nil, thole.Errorf(thole.CodeInvalid, "not a regular file of at most %d bytes", most)
+	f, err := os.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
 	}
-	return os.ReadFile(path)
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxFile {
+		return nil, thole.Errorf(thole.CodeInvalid, "not a regular file of at most %d bytes", maxFile)
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// maxLinks bounds the links on the way to a file.
+const maxLinks = 40
+
+// resolve follows the links of a path one by one. None of them may lie in the directory
+// that the agent writes: it would lead to any file of the user.
+func (r *reader) resolve(path string) (string, error) {
+	if r.Written == "" {
+		return path, nil
+	}
+	at, rest, links := "/", strings.Split(filepath.Clean(path), "/"), 0
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		if name == "" {
+			continue
+		}
+		next := filepath.Join(at, name)
+		if rel, err := filepath.Rel(r.Written, next); err == nil && filepath.IsLocal(rel) {
+			return "", thole.Errorf(thole.CodeForbidden, "it is in the directory that the thread writes in place")
+		}
+		to, err := os.Readlink(next)
+		if err != nil { // not a link
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", thole.Errorf(thole.CodeInvalid, "too many links")
+		}
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	return at, nil
 }
 
 func there(path string) bool {

@@ -101,8 +101,8 @@ func (w *walk) likeTop(at []string, v any) {
 	w.refuse(at, whyUnknown)
 }
 
-// beside is the file of the user that a text names.
-func (w *walk) beside(name string) string {
+// userFile is the file of the user that a text names.
+func (w *walk) userFile(name string) string {
 	if rest, home := strings.CutPrefix(name, "~/"); home {
 		return filepath.Join(w.Home, rest)
 	}
@@ -114,8 +114,8 @@ func (w *walk) beside(name string) string {
 
 // laid puts a file of the user next to the settings, and returns its place there.
 func (w *walk) laid(at []string, name string) (string, bool) {
-	from := w.beside(name)
-	body, err := read(from, maxFile)
+	from := w.userFile(name)
+	body, err := w.read(from)
 	if err != nil {
 		w.refuse(at, w.shown(from)+" cannot be read: "+reason(err))
 		return "", false
@@ -170,8 +170,8 @@ func (w *walk) inline(at []string, v any) {
 	refers, failed := false, ""
 	text = fileReference.ReplaceAllStringFunc(text, func(ref string) string {
 		refers = true
-		from := w.beside(strings.TrimSpace(fileReference.FindStringSubmatch(ref)[1]))
-		body, err := read(from, maxFile)
+		from := w.userFile(strings.TrimSpace(fileReference.FindStringSubmatch(ref)[1]))
+		body, err := w.read(from)
 		if err != nil {
 			failed = cmp.Or(failed, w.shown(from)+" cannot be read: "+reason(err))
 		}

@@ -8,6 +8,8 @@
 // value that looks like a secret.
 package ownconfig
 
+//go:generate go run github.com/tholehq/thole/scripts/gen/agents
+
 import (
 	"cmp"
 	"errors"
@@ -36,6 +38,9 @@ type User struct {
 	Hooks []string
 	// Secrets are the MCP servers that get the secrets which the configuration has for them.
 	Secrets []string
+	// Written is a directory that the session's agent writes in place: what lies there is
+	// the agent's word and not the user's. "" is none.
+	Written string
 	// Shown reports whether a session sees a program, by its path; nil: it sees all.
 	Shown func(path string) bool
 }
@@ -53,7 +58,7 @@ type Line struct {
 type Config struct {
 	// Files are those of provider.Grant.Config.
 	Files map[string][]byte
-	// Env are variables that a driver of ours reads.
+	// Env are variables that a driver of thole reads.
 	Env   map[string]string
 	Lines []Line
 	// Secret are values in Files that nobody must be shown.
@@ -72,7 +77,10 @@ const (
 func Read(u User, cli string) Config {
 	t, ok := Of(cli)
 	if !ok {
-		return Config{}
+		return Config{Files: map[string][]byte{}, Env: map[string]string{}}
+	}
+	if to, err := filepath.EvalSymlinks(u.Written); u.Written != "" && err == nil {
+		u.Written = to
 	}
 	r := &reader{User: u, cli: cli, merged: map[string]*object{}, secret: map[string]bool{}}
 	r.Files, r.Env = map[string][]byte{}, map[string]string{}
@@ -106,7 +114,7 @@ func (r *reader) root(at Root) string {
 	switch at {
 	case Home:
 		return r.Home
-	case Beside:
+	case HomeOrDir:
 		return cmp.Or(moved, r.Home)
 	case XDG:
 		return filepath.Join(cmp.Or(r.getenv("XDG_CONFIG_HOME"), filepath.Join(r.Home, ".config")), r.cli)
@@ -149,7 +157,7 @@ func (r *reader) file(f File) {
 		}
 		return
 	}
-	body, err := read(path, maxFile)
+	body, err := r.read(path)
 	if err != nil {
 		fail(err)
 		return

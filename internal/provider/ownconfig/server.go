@@ -207,7 +207,7 @@ func (w *walk) expand(s string) string {
 		case m[3] == "env":
 			return w.getenv(m[4])
 		}
-		body, err := read(w.beside(m[4]), maxFile)
+		body, err := w.read(w.userFile(m[4]))
 		if err != nil {
 			return ""
 		}

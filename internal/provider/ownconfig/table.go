@@ -4,10 +4,10 @@ package ownconfig
 type Root int
 
 const (
-	Dir    Root = iota // the CLI's own directory
-	Home               // the user's home
-	Beside             // the home, or the CLI's directory where a variable moved that
-	XDG                // the CLI's directory below XDG_CONFIG_HOME
+	Dir       Root = iota // the CLI's own directory
+	Home                  // the user's home
+	HomeOrDir             // the home, or the CLI's directory where a variable moved that
+	XDG                   // the CLI's directory below XDG_CONFIG_HOME
 )
 
 // Table is what is written down of one CLI's configuration.

@@ -17,13 +17,21 @@ const maxDepth = 8
 func (r *reader) tree(f File, dir string) error { return r.below(f, dir, "", 0) }
 
 func (r *reader) below(f File, dir, rel string, depth int) error {
-	entries, err := os.ReadDir(filepath.Join(dir, rel))
+	from, err := r.resolve(filepath.Join(dir, rel))
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		name := path.Join(rel, e.Name())
-		at := filepath.Join(dir, name)
+		at, err := r.resolve(filepath.Join(dir, name))
+		if err != nil {
+			r.note(Line{From: r.shown(filepath.Join(dir, name)), Fate: Refused, Why: reason(err)})
+			continue
+		}
 		st, err := os.Stat(at)
 		switch {
 		case strings.HasPrefix(e.Name(), ".") || err != nil || slices.Contains(skipped, e.Name()):
@@ -32,7 +40,7 @@ func (r *reader) below(f File, dir, rel string, depth int) error {
 				return err
 			}
 		case st.Mode().IsRegular() && (len(f.Ends) == 0 || slices.Contains(f.Ends, path.Ext(name))):
-			r.leaf(f, at, path.Join(f.To, name))
+			r.leaf(f, filepath.Join(dir, name), path.Join(f.To, name))
 		}
 	}
 	return nil
@@ -43,7 +51,7 @@ var skipped = []string{"node_modules", "__pycache__"}
 
 func (r *reader) leaf(f File, at, to string) {
 	from := r.shown(at)
-	body, err := read(at, maxFile)
+	body, err := r.read(at)
 	if err != nil {
 		r.note(Line{From: from, Fate: Refused, Why: "cannot be read: " + reason(err)})
 		return
@@ -135,4 +143,17 @@ func front(keys []Key, body []byte, consent bool) ([]byte, []Line) {
 		out = append(out, l...)
 	}
 	return out, said
+}
+
+// Pointer is a skill that has the name and the description of another, and leads to it. It
+// keeps nothing of it that a CLI would obey without a question.
+func Pointer(skill []byte, at string) []byte {
+	head, _ := front([]Key{pass("name description")}, skill, false)
+	lines := bytes.SplitAfter(head, []byte("\n"))
+	end := 0
+	if bytes.Equal(bytes.TrimSpace(lines[0]), fence) {
+		end = slices.IndexFunc(lines[1:], func(l []byte) bool { return bytes.Equal(bytes.TrimSpace(l), fence) }) + 2
+	}
+	out := bytes.Join(lines[:max(end, 0)], nil)
+	return append(slices.Clip(out), "\nThis skill is part of the project. Read "+at+" and the files next to it, and follow them.\n"...)
 }

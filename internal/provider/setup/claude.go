@@ -36,8 +36,14 @@ func (u User) claude(ctx context.Context) (Way, error) {
 	}
 	extra := customHeaders(get("ANTHROPIC_CUSTOM_HEADERS"))
 	var w Way
+	origin := func(name string) string {
+		if text(object(all, "env"), name) != "" {
+			return "variable " + name + " of claude's settings"
+		}
+		return u.variable(name)
+	}
 	key := func(name string, how Header) Way {
-		return newWay("claude", anthropic, "variable "+name, SignKey(how, "variable "+name, Constant(get(name))))
+		return newWay("claude", anthropic, origin(name), SignKey(how, origin(name), Constant(get(name))))
 	}
 	switch {
 	case get("ANTHROPIC_AUTH_TOKEN") != "":
@@ -46,8 +52,8 @@ func (u User) claude(ctx context.Context) (Way, error) {
 		w = key("ANTHROPIC_API_KEY", APIKey)
 	case get("CLAUDE_CODE_OAUTH_TOKEN") != "":
 		const name = "CLAUDE_CODE_OAUTH_TOKEN"
-		plain := SignKey(Bearer, "variable "+name, Constant(get(name)))
-		w = newWay("claude", anthropic, "variable "+name, func(ctx context.Context, h http.Header, refused bool) error {
+		plain := SignKey(Bearer, origin(name), Constant(get(name)))
+		w = newWay("claude", anthropic, origin(name), func(ctx context.Context, h http.Header, refused bool) error {
 			if err := plain(ctx, h, refused); err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ func (u User) codex(ctx context.Context) (Way, error) {
 
 func (u User) openAI(ctx context.Context, base string) (Way, error) {
 	variable := func(name, base string) (Way, error) {
-		w := Key("codex", openAI, "variable "+name, Constant(u.getenv(name)))
+		w := Key("codex", openAI, u.variable(name), Constant(u.getenv(name)))
 		return w.at(base)
 	}
 	elsewhere := u.getenv("OPENAI_BASE_URL")
@@ -70,7 +70,7 @@ func (u User) codexProvider(ctx context.Context, id string, p map[string]any) (W
 		if u.getenv(name) == "" {
 			return Way{}, thole.Errorf(thole.CodeNotFound, "%s wants its key in %s, which the server has not", where, name).WithHint("start the server with %s set", name)
 		}
-		w = Key("codex", s, where+", variable "+name, Constant(u.getenv(name)))
+		w = Key("codex", s, where+", "+u.variable(name), Constant(u.getenv(name)))
 	case text(p, "experimental_bearer_token") != "":
 		w = Key("codex", s, where, Constant(text(p, "experimental_bearer_token")))
 	case p["requires_openai_auth"] == true:

@@ -35,10 +35,10 @@ func (u User) opencode(ctx context.Context) (all []Way, own map[string]any, err 
 		return nil, nil, err
 	}
 	keyOf := func(s Service) (key, origin string) {
-		if key = keys[s.Name]; key != "" {
+		if key = keys[s.Name]; key != "" && u.Shell[s.variable] == "" {
 			return key, "your login of opencode, " + s.Name
 		}
-		return u.getenv(s.variable), "variable " + s.variable
+		return u.getenv(s.variable), u.variable(s.variable)
 	}
 	for _, id := range sortedKeys(providers) {
 		if w, ok, err := u.opencodeProvider(id, object(providers, id), keyOf); err != nil {
@@ -72,8 +72,9 @@ func (u User) opencode(ctx context.Context) (all []Way, own map[string]any, err 
 // session learns of them.
 func (u User) opencodeSettings() (providers, own map[string]any, err error) {
 	providers, own = map[string]any{}, map[string]any{}
-	dir := filepath.Join(cmp.Or(u.getenv("XDG_CONFIG_HOME"), filepath.Join(u.Own.Home, ".config")), opencode)
-	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "opencode.json"), u.getenv("OPENCODE_CONFIG")} {
+	dir := filepath.Join(cmp.Or(u.owns("XDG_CONFIG_HOME"), filepath.Join(u.Own.Home, ".config")), opencode)
+	home := filepath.Join(u.Own.Home, ".opencode")
+	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc"), u.owns("OPENCODE_CONFIG"), filepath.Join(home, "opencode.json"), filepath.Join(home, "opencode.jsonc")} {
 		if path == "" {
 			continue
 		}
@@ -88,7 +89,7 @@ func (u User) opencodeSettings() (providers, own map[string]any, err error) {
 			}
 		}
 	}
-	if content := u.getenv("OPENCODE_CONFIG_CONTENT"); content != "" {
+	if content := u.owns("OPENCODE_CONFIG_CONTENT"); content != "" {
 		// A person handed it to the server for its agents, so all of it counts.
 		handed := map[string]any{}
 		if err := strictjson.Unmarshal([]byte(content), &handed); err != nil {
@@ -134,7 +135,7 @@ func (u User) opencodeProvider(id string, p map[string]any, keyOf func(Service) 
 	if key == "" {
 		if key, origin = keyOf(s); key == "" {
 			for _, name := range list(p["env"]) {
-				key, origin = cmp.Or(key, u.getenv(name)), "variable "+name
+				key, origin = cmp.Or(key, u.getenv(name)), u.variable(name)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/provider/ownconfig"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -45,7 +46,7 @@ func settings(path string) (map[string]any, error) {
 		if strings.HasSuffix(path, ".toml") {
 			err = toml.Unmarshal(data, &out)
 		} else {
-			err = strictjson.Unmarshal(data, &out)
+			err = strictjson.Unmarshal(ownconfig.Uncommented(data), &out)
 		}
 	}
 	if err != nil {

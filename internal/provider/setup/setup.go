@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/provider"
@@ -32,6 +33,7 @@ type Way struct {
 	// 401, renew it.
 	Sign   func(ctx context.Context, h http.Header, refused bool) error
 	Origin string // where the credential is from, in words that hold no value
+	Shell  bool   // it is from User.Shell
 	Info   provider.RouteInfo
 }
 
@@ -41,7 +43,43 @@ func (w Way) none() bool { return w.Base == nil }
 // User is the user of this machine.
 type User struct {
 	Own provider.Login
+	// Shell are variables of the shell from which a thread was written to. They count
+	// before those of Own, but for variables that say where files are.
+	Shell map[string]string
 }
+
+// ofShell ends the origin of a credential that a variable of the shell holds.
+const ofShell = " of your shell"
+
+// variable is the origin of a credential in a variable.
+func (u User) variable(name string) string {
+	if u.Shell[name] != "" {
+		return "variable " + name + ofShell
+	}
+	return "variable " + name
+}
+
+// Variables are those that a CLI would take credentials from and that a shell has: what a
+// person hands over for a thread.
+func Variables(ctx context.Context, own provider.Login, cli string) map[string]string {
+	out := map[string]string{}
+	env := own.Getenv
+	own.Getenv = func(name string) string {
+		v := env(name)
+		if v != "" && !slices.Contains(files, name) {
+			out[name] = v
+		}
+		return v
+	}
+	_, _, _ = User{Own: own}.Ways(ctx, cli, false) // what cannot be used is said by the turn
+	for _, row := range table.CLIs {
+		delete(out, row.Login.Variable)
+	}
+	return out
+}
+
+// files are variables that name files or hold settings, and no credential.
+var files = []string{"XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"}
 
 // Ways are the routes that the user has by environment, login and settings of a CLI, in
 // the order in which that CLI itself takes them, and the settings that its sessions learn
@@ -57,7 +95,11 @@ func (u User) Ways(ctx context.Context, cli string, have bool) (all []Way, setti
 	case "claude":
 		find = u.claude
 	case opencode:
-		return u.opencode(ctx)
+		all, settings, err = u.opencode(ctx)
+		for i, w := range all {
+			all[i].Shell = strings.HasSuffix(w.Origin, ofShell)
+		}
+		return all, settings, err
 	default:
 		return nil, nil, nil
 	}
@@ -68,6 +110,7 @@ func (u User) Ways(ctx context.Context, cli string, have bool) (all []Way, setti
 	if err != nil || w.none() {
 		return nil, nil, err
 	}
+	w.Shell = strings.HasSuffix(w.Origin, ofShell)
 	return []Way{w}, nil, nil
 }
 
@@ -135,6 +178,14 @@ func (u User) login(ctx context.Context, cli, base string) (Way, error) {
 }
 
 func (u User) getenv(name string) string {
+	if v := u.Shell[name]; v != "" {
+		return v
+	}
+	return u.owns(name)
+}
+
+// owns is a variable where the program runs.
+func (u User) owns(name string) string {
 	if u.Own.Getenv == nil || name == "" {
 		return ""
 	}
@@ -144,7 +195,7 @@ func (u User) getenv(name string) string {
 // dir is where a CLI keeps its own settings.
 func (u User) dir(cli string) string {
 	row := table.Of(cli).Login
-	if dir := u.getenv(row.Variable); dir != "" {
+	if dir := u.owns(row.Variable); dir != "" {
 		return dir
 	}
 	return filepath.Join(u.Own.Home, filepath.FromSlash(row.Dir))

@@ -40,13 +40,17 @@ func (r *rig) login() {
 func TestCLIsThroughTheGateway(t *testing.T) {
 	for _, c := range []struct {
 		name, cli, maker, model string
-		env                     map[string]string
+		env, files              map[string]string
 		url, header, value      string
 		default_                string // the model that the CLI takes by itself
 	}{
 		{name: "codex with a ChatGPT login", cli: "codex", model: "gpt-5.5", url: "https://chatgpt.com/backend-api/codex/responses", header: "Chatgpt-Account-Id", value: "acc-1"},
 		{name: "codex exec with a company's gateway", cli: "codex", maker: "codex exec", model: "gpt-5.5", env: map[string]string{"OPENAI_API_KEY": "sk-company", "OPENAI_BASE_URL": "https://llm.example.com/openai/v1"},
 			url: "https://llm.example.com/openai/v1/responses", header: "Authorization", value: "Bearer sk-company"},
+		{name: "codex with a base URL of its settings", cli: "codex", model: "gpt-5.5", env: map[string]string{"AZURE": "az-key"}, files: map[string]string{".codex/config.toml": "model_provider = \"azure\"\n[model_providers.azure]\nname = \"Azure\"\nbase_url = \"https://a.openai.azure.com/openai/v1\"\nquery_params = { api-version = \"1\" }\nenv_http_headers = { \"api-key\" = \"AZURE\" }\n"},
+			url: "https://a.openai.azure.com/openai/v1/responses", header: "Api-Key", value: "az-key"},
+		{name: "claude with a base URL of its settings", cli: "claude", files: map[string]string{".claude/settings.json": `{"env":{"ANTHROPIC_BASE_URL":"https://llm.example.com","ANTHROPIC_AUTH_TOKEN":"t","ANTHROPIC_CUSTOM_HEADERS":"X-Team: blue"}}`},
+			url: "https://llm.example.com/v1/messages", header: "X-Team", value: "blue"},
 		{name: "claude with its login", cli: "claude", url: "https://api.anthropic.com/v1/messages", header: "Authorization", value: "Bearer sk-ant-oat01-mine"},
 		{name: "old claude with its login", cli: "claude", maker: "claude old", url: "https://api.anthropic.com/v1/messages", header: "Authorization", value: "Bearer sk-ant-oat01-mine", default_: "claude-sonnet-5"},
 		{name: "claude with a key", cli: "claude", env: map[string]string{"ANTHROPIC_API_KEY": "sk-ant-key"}, url: "https://api.anthropic.com/v1/messages", header: "X-Api-Key", value: "sk-ant-key", default_: "claude-opus-5-5"},
@@ -55,6 +59,9 @@ func TestCLIsThroughTheGateway(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, c.cli, c.env)
 			r.login()
+			for name, body := range c.files {
+				r.put(name, body)
+			}
 			if c.maker == "" {
 				c.maker = c.cli
 			}

@@ -104,7 +104,7 @@ func (r *rig) configure(t testing.TB, model string, cfg *provider.SessionConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := routes.Grant(t.Context(), thole.DefaultOwner, r.cli, token)
+	g, err := routes.Grant(t.Context(), gateway.Claim{Owner: thole.DefaultOwner, Provider: r.cli}, token)
 	if err != nil {
 		t.Fatal(err)
 	}

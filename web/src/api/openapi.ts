@@ -1607,7 +1607,7 @@ export interface components {
             problem?: string;
             provider: string;
             /** @description what counts, the first for each model service */
-            sources: components["schemas"]["UpstreamSource"][];
+            sources: components["schemas"]["UpstreamChecked"][];
             title: string;
         };
         EndEvent: {
@@ -2710,12 +2710,19 @@ export interface components {
             /** Format: int64 */
             links: number;
         };
-        UpstreamSource: {
+        UpstreamChecked: {
             host?: string;
             /** @description the secret of the vault that it is */
             item_id?: string;
+            /** @description why it is not known, or what to do */
+            note?: string;
             /** @description in words: a setting, a secret, a variable, a login */
             origin: string;
+            /**
+             * @description whether the service takes the credential, if that was asked
+             * @enum {string}
+             */
+            taken?: "yes" | "no" | "unknown";
             /** @description the model service */
             upstream: string;
         };
@@ -4441,7 +4448,10 @@ export interface operations {
     };
     "get-connections": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description ask each service, by one call that costs nothing, whether it takes the credential */
+                check?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;

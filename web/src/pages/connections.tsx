@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { post, request } from "../api/http";
+import { get, post, request } from "../api/http";
 import type { Connection, Connections as ConnectionList, SecretItem, SecretItems, SecretTested } from "../api/types";
 import { maybe, t } from "../i18n";
 import { login } from "../state/account";
@@ -18,7 +18,15 @@ export default function Connections() {
   const secrets = useLoad<SecretItems>("/vault/items");
   const items = secrets.value?.items ?? [];
   const problem = secrets.problem ?? agents.problem;
+  const [checked, setChecked] = useState<ConnectionList>();
+  const [checking, setChecking] = useState(false);
+  const check = async () => {
+    setChecking(true);
+    setChecked(await tried(get<ConnectionList>("/connections?check=true")));
+    setChecking(false);
+  };
   const reload = () => {
+    setChecked(undefined);
     secrets.reload();
     agents.reload();
   };
@@ -41,10 +49,15 @@ export default function Connections() {
         <>
           <Section title={t("connections.agents")}>
             <ul className="divide-y divide-line rounded-xl border border-line bg-surface">
-              {agents.value?.items.map((it) => (
+              {(checked ?? agents.value)?.items.map((it) => (
                 <Agent key={it.provider} agent={it} items={items} mayChange={mayChange && !secrets.value?.locked} onChange={reload} />
               ))}
             </ul>
+            <div className="mt-2">
+              <Button look="quiet" disabled={checking} onClick={() => void check()}>
+                {t(checking ? "connections.checking" : "connections.check")}
+              </Button>
+            </div>
           </Section>
           <Section title={t("connections.secrets")}>
             {items.length === 0 ? (
@@ -76,6 +89,11 @@ function Agent({ agent, items, mayChange, onChange }: { agent: Connection; items
             {agent.sources.map((it) => (
               <li key={`${it.upstream} ${it.origin}`} className="flex flex-wrap items-center gap-x-2">
                 <span>{t("connections.uses", { service: it.host || it.upstream, origin: it.origin })}</span>
+                {it.taken && (
+                  <span title={it.note}>
+                    <Badge tone={it.taken === "yes" ? "ok" : "warn"}>{maybe("taken", it.taken)}</Badge>
+                  </span>
+                )}
                 {it.item_id && <Status item={items.find((item) => item.id === it.item_id)} />}
               </li>
             ))}
