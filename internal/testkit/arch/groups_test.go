@@ -43,7 +43,7 @@ var groups = []group{
 		"provider/claude", "provider/codex", "provider/opencode", "provider/testprovider", "source/branch", "source/here", "vault/keyfile"),
 		[]string{"root", "event", "wire", "kernels", "machines", "ports"}, "an adapter implements one port and knows no truth"},
 	{"servers", below("internal/", "appserver", "daemon", "daemon/daemonclient", "daemon/executors", "daemon/supervise", "delivery/driver", "depot", "dispatch", "execserver", "executord", "gateway", "gateway/calls", "gateway/ledger", "gateway/upstream",
-		"executord/terminal/shell", "executord/watchdog", "platform/chat", "platform/guard", "platform/httpapi", "platform/preview", "platform/spend", "provider/registry", "source/choice", "upload", "daemon/changes", "shelf"),
+		"executord/terminal/shell", "executord/watchdog", "platform/chat", "platform/guard", "platform/httpapi", "platform/preview", "platform/spend", "provider/registry", "source/choice", "upload", "daemon/changes", "shelf", "mcp", "threadjob"),
 		[]string{"root", "event", "wire", "kernels", "machines", "ports", "rows"}, "servers hold no durable truth and work with ports, never with an adapter"},
 	{"composition", below("internal/", "config", "doctor", "system"),
 		[]string{"root", "event", "wire", "kernels", "machines", "ports", "rows", "adapters", "servers"}, "the one place that knows every adapter"},
