@@ -133,7 +133,7 @@ func (o *one) take(ctx context.Context, all states) (State, []string, error) {
 	if note != "" {
 		left = append(left, note)
 	}
-	if known && tree == last.tree && head == last.head {
+	if tree == last.tree && head == last.head {
 		return last, left, nil
 	}
 	st, err := o.record(ctx, tree, head)
@@ -166,11 +166,18 @@ func (o *one) userHead(ctx context.Context) (State, error) {
 	if err != nil || head.Commit == "" {
 		return State{}, nil //nolint:nilerr // then the first checkpoint has everything
 	}
-	tree, err := o.line(ctx, "rev-parse", "--verify", "-q", head.Commit+"^{tree}")
+	rel, err := filepath.Rel(o.user.Top, o.dir)
+	if err != nil {
+		return State{}, err
+	}
+	tree, err := o.line(ctx, "rev-parse", "--verify", "-q", head.Commit+":"+strings.TrimPrefix(filepath.ToSlash(rel), "."))
 	if err != nil {
 		return State{}, nil //nolint:nilerr // likewise
 	}
-	return State{Commit: head.Commit, tree: tree}, o.pin(ctx, head.Commit)
+	if err := o.pin(ctx, head.Commit); err != nil {
+		return State{}, err
+	}
+	return o.record(ctx, tree, Head{})
 }
 
 // head is what the repository in the files is at, with its commits on the shelf. What

@@ -156,7 +156,7 @@ func (d *desk) follow(ctx context.Context, r *Repository) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	d.exclude = string(text)
+	d.exclude = ignoredAbove(r.Top, d.tree) + string(text)
 	all, err := r.values(ctx, d.git, `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$`)
 	d.values = map[string]string{}
 	for key, value := range all {

@@ -28,6 +28,7 @@ type Repository struct {
 	// Objects are the directories with its objects, its own first.
 	Objects []string
 	SHA256  bool
+	led     bool // found by a file that names another directory, which does not name it
 }
 
 // Bounds of what is read of a repository that is not ours.
@@ -38,14 +39,19 @@ const (
 )
 
 // FindRepository finds the repository that a directory is in, thole.CodeNotFound if it is
-// in none.
-func FindRepository(dir string) (*Repository, error) {
+// in none. A person named the directory: where its files lead elsewhere, they are followed.
+func FindRepository(dir string) (*Repository, error) { return findRepository(dir, false) }
+
+// findRepository finds a repository. In a directory that an agent writes it has to be there
+// itself, or be a working tree that its repository knows: a file that leads to another one
+// would bring what that has onto the shelf.
+func findRepository(dir string, written bool) (*Repository, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "look at %s: %w", dir, err)
 	}
 	for at := real; ; at = filepath.Dir(at) {
-		if r := repositoryAt(at); r != nil {
+		if r := repositoryAt(at); r != nil && (!written || !r.led) {
 			return r, nil
 		}
 		if at == filepath.Dir(at) {
@@ -83,7 +89,12 @@ func repositoryAt(dir string) *Repository {
 	if err != nil || !looksLikeGit(real) {
 		return nil
 	}
-	return fill(&Repository{Top: dir, Dir: real})
+	r := fill(&Repository{Top: dir, Dir: real})
+	if r != nil {
+		back, err := filepath.EvalSymlinks(firstLine(real, "gitdir"))
+		r.led = err != nil || back != at || r.Common == r.Dir
+	}
+	return r
 }
 
 // looksLikeGit reports whether a directory has what every directory of git has, so that
@@ -107,7 +118,7 @@ func fill(r *Repository) *Repository {
 			common = filepath.Join(r.Dir, common)
 		}
 		real, err := filepath.EvalSymlinks(common)
-		if err != nil || !looksLikeGit(real) {
+		if err != nil || !looksLikeGit(real) || filepath.Dir(r.Dir) != filepath.Join(real, "worktrees") {
 			return nil
 		}
 		r.Common = real

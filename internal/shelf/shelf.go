@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -119,7 +120,7 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, dir string) (o *one, d
 	o = &one{Shelf: s, th: th, dir: dir, bare: s.path(th.ID)}
 	if th.Files.InPlace() {
 		o.dir = th.Files.Dir
-		o.user, err = FindRepository(th.Files.Dir)
+		o.user, err = findRepository(th.Files.Dir, true)
 		if thole.CodeOf(err) == thole.CodeNotFound {
 			err = nil // not every directory is in a repository
 		}
@@ -168,14 +169,9 @@ func (s *Shelf) has(id thole.ThreadID) bool {
 	return err == nil
 }
 
-// objects are directories of objects that the shelf refers to and does not have.
-func (o *one) objects() []string {
-	all := append([]string{}, o.th.Files.Objects...)
-	if o.user != nil {
-		all = append(all, o.user.Objects...)
-	}
-	return all
-}
+// objects are directories of objects that the shelf refers to and does not have: those
+// that were chosen when no agent had run.
+func (o *one) objects() []string { return slices.Clone(o.th.Files.Objects) }
 
 // ensure makes the repository next to its place and moves it there.
 func (o *one) ensure(ctx context.Context) error {
@@ -269,7 +265,7 @@ func quote(path string) string {
 // agent writes, that happens in a box.
 func (o *one) own(ctx context.Context, c git.Cmd) ([]byte, error) {
 	c.Dir = o.bare
-	if o.user == nil {
+	if !o.th.Files.InPlace() {
 		return o.cfg.Git.RunOwn(ctx, c)
 	}
 	c.Show, c.Write = append(c.Show, o.objects()...), append(c.Write, o.bare)

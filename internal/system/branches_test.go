@@ -39,6 +39,7 @@ type branchRig struct {
 	d        *dispatch.Dispatcher
 	branches *branch.Branches
 	changed  *changes.Service
+	home     string
 }
 
 func newBranchRig(t *testing.T, bwrap string) *branchRig {
@@ -55,7 +56,7 @@ func newBranchRig(t *testing.T, bwrap string) *branchRig {
 	}
 	t.Cleanup(func() { r.db.Close() })
 	cfg := config.Default()
-	cfg.Home = home
+	cfg.Home, r.home = home, home
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	runner := newGit(lab.Thole(t), func(context.Context) (string, error) { return bwrap, nil })
 	r.branches = newBranches(&cfg, r.db, runner, log)
