@@ -70,6 +70,12 @@ func parse(remote string) (scheme, host, path string, err error) {
 	return scheme, strings.ToLower(host), path, nil
 }
 
+// Server is the server of an address, and over which scheme its API is.
+func Server(remote string) (scheme, host string, err error) {
+	scheme, host, _, err = parse(remote)
+	return scheme, host, err
+}
+
 // Find returns the repository of an address. A server that nobody named is asked what it
 // is, without a token.
 func (c *Client) Find(ctx context.Context, remote string) (Repository, error) {

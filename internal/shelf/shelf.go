@@ -37,8 +37,10 @@ type Config struct {
 	// CoAuthor, "NAME <ADDRESS>", is named in commits that are made of an agent's
 	// uncommitted work; "": nobody is.
 	CoAuthor string
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Token is what a person keeps for a server, "" for nothing; nil: nobody keeps any.
+	Token func(ctx context.Context, th fold.Thread, host string) (string, error)
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Shelf has the shelves of all threads. Calls for one thread wait for each other; calls

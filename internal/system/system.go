@@ -142,7 +142,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
 	runner := newGit(self, box)
-	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, log)
+	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, forgeTokens(secrets), log)
 	files, err := s.openFiles(cfg, db, self, branches, log)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
 		Calls:  records, Recording: cfg.Gateway.Record, Log: log})
-	changed := newChanges(cfg, states, threads, db, driver, files, log)
+	changed := newChanges(cfg, states, threads, db, driver, files, forgeTokens(secrets), log)
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web

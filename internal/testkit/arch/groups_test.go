@@ -30,7 +30,7 @@ var groups = []group{
 	{"event", []string{"event", "event/fold", "event/turntime"}, []string{"root"}, "what happened is data, read by everybody"},
 	{"wire", []string{"client/appclient", "client/execclient", "internal/daemon/wire", "internal/platform/view", "protocol/app", "protocol/exec"},
 		[]string{"root", "event", "kernels"}, "what goes over a wire, and public clients of it, carry nothing of the server"},
-	{"kernels", below("internal/", "atomicfile", "backoff", "box", "diskspace", "egress", "executord/eventlog", "jsonhttp", "jsonrpc", "measure", "metrics", "modelsim", "peercred", "plain", "process", "procid", "sandbox/seccomp", "serial", "service", "sqldb", "strictjson", "tracing", "unguarded",
+	{"kernels", below("internal/", "atomicfile", "backoff", "box", "diskspace", "egress", "executord/eventlog", "forge", "jsonhttp", "jsonrpc", "measure", "metrics", "modelsim", "peercred", "plain", "process", "procid", "sandbox/seccomp", "serial", "service", "sqldb", "strictjson", "tracing", "unguarded",
 		"transport", "transport/inproc", "transport/stdio", "transport/unix", "transport/ws", "version", "workspace/beneath"),
 		[]string{"root"}, "a kernel knows no noun of ours but the errors"},
 	{"machines", below("internal/", "artifact", "attachment", "budget", "delivery", "platform/session", "platform/usage", "price", "queue", "thread", "vault"),

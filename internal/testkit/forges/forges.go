@@ -14,10 +14,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tholehq/thole/internal/testkit/gitremote"
 )
 
-// Token is the one that the servers take.
-const Token = "forge-token-of-the-test"
+// Token is the one that the servers take. Git over HTTP takes it too.
+const Token = gitremote.Password
 
 // Pull is a request that was opened.
 type Pull struct {
