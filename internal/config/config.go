@@ -18,6 +18,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/egress"
+	"github.com/tholehq/thole/internal/forge"
 	"github.com/tholehq/thole/internal/provider/table"
 )
 
@@ -120,6 +121,8 @@ type Workspace struct {
 // Changes says how agents' work becomes commits.
 type Changes struct {
 	CoAuthor string `toml:"co_author"` // NAME <ADDRESS>, named in commits of uncommitted work
+	// Forges are servers that are not known by their name: HOST=KIND, or HOST=KIND URL.
+	Forges []string `toml:"forges"`
 }
 
 // Turns bounds running turns.
@@ -285,6 +288,7 @@ func (c *Config) Validate() error {
 		c.each("providers.hooks", c.Providers.Hooks, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		c.checkCoAuthor(),
+		c.each("changes.forges", c.Changes.Forges, func(one string) error { _, _, err := Forge(one); return err }),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
 		c.positive("asks.approval_timeout", c.Asks.ApprovalTimeout > 0),
@@ -445,6 +449,16 @@ func Load(home string, getenv func(string) string, flags map[string]string) (*Co
 		return nil, err
 	}
 	return &c, c.Validate()
+}
+
+// Forge reads one of changes.forges.
+func Forge(text string) (host string, at forge.Host, err error) {
+	host, rest, ok := strings.Cut(text, "=")
+	if !ok || host == "" || strings.ContainsAny(host, "/ ") {
+		return "", at, fmt.Errorf("entry that is not HOST=KIND: %q", text)
+	}
+	at, err = forge.ParseHost(rest)
+	return strings.ToLower(host), at, err
 }
 
 var person = regexp.MustCompile(`^[^<>\pC]+ <[^<>\pC ]+>$`)

@@ -37,6 +37,8 @@ type Config struct {
 	// CoAuthor, "NAME <ADDRESS>", is named in commits that are made of an agent's
 	// uncommitted work; "": nobody is.
 	CoAuthor string
+	// Token is what a person keeps for a server, "" for nothing; nil: nobody keeps any.
+	Token func(ctx context.Context, th fold.Thread, host string) (string, error)
 	// MaxFile is how many bytes a file may have that a checkpoint takes, default 1 GiB, and
 	// MaxFiles how many may differ from the last one, default 1 Mi.
 	MaxFile  int64

@@ -106,7 +106,7 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 	if under == st.tree {
 		return head, o.keep(ctx, State{Commit: head}, ref)
 	}
-	return o.userCommit(ctx, st.tree, title(o.th)+"\n", true, ref, head)
+	return o.userCommit(ctx, st.tree, Title(o.th)+"\n", true, ref, head)
 }
 
 // carriedEnd is added to a branch's ref for the commit of what was taken along. No branch
@@ -145,8 +145,8 @@ func (o *one) userCommit(ctx context.Context, tree, message string, agent bool, 
 	return id, o.keep(ctx, State{Commit: id}, ref)
 }
 
-// title is a thread's name as the first line of a message.
-func title(th fold.Thread) string {
+// Title is a thread's name as the first line of a message.
+func Title(th fold.Thread) string {
 	text := strings.Join(strings.Fields(th.Name), " ")
 	if text == "" {
 		text = strings.Join(strings.Fields(th.Preview), " ")
@@ -169,7 +169,7 @@ func BranchOf(th fold.Thread) string {
 	if th.Files.Branch != "" {
 		return th.Files.Branch
 	}
-	name := strings.Trim(notInBranch.ReplaceAllString(strings.ToLower(title(th)), "-"), "-")
+	name := strings.Trim(notInBranch.ReplaceAllString(strings.ToLower(Title(th)), "-"), "-")
 	if len(name) > 40 {
 		name = strings.Trim(name[:40], "-")
 	}
@@ -301,13 +301,26 @@ func (s *Shelf) Push(ctx context.Context, th fold.Thread, dir string, remote str
 	if git.Transport(w.Remote) == "" {
 		return w, "", thole.Errorf(thole.CodeUnsupported, "%s is not reached over https or ssh", w.Remote).WithHint("thole thread push %s on the command line pushes there", th.ID)
 	}
-	out, err := s.cfg.Git.Remote(ctx, git.Cmd{Dir: w.Dir, Args: PushArgs(w, force)})
+	token, err := s.token(ctx, th, w.Remote)
+	if err != nil {
+		return w, "", err
+	}
+	out, err := s.cfg.Git.Remote(ctx, git.Cmd{Dir: w.Dir, Args: PushArgs(w, force), Config: git.Credential(w.Remote, token)})
 	var failed *git.Error
 	if errors.As(err, &failed) {
 		err = thole.Errorf(thole.CodeUnavailable, "push to %s: %s", w.Remote, strings.TrimSpace(failed.Stderr)).
 			WithHint("try thole thread push %s on the command line, where git can ask", th.ID)
 	}
 	return w, string(out), err
+}
+
+// token is what a person keeps for the server of an address, "" for nothing.
+func (s *Shelf) token(ctx context.Context, th fold.Thread, remote string) (string, error) {
+	host := git.Host(remote)
+	if host == "" || s.cfg.Token == nil {
+		return "", nil
+	}
+	return s.cfg.Token(ctx, th, host)
 }
 
 func errNoRemote() error {

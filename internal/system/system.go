@@ -150,7 +150,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, log)
+	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, forgeTokens(secrets), log)
 	files, manifests, err := s.openFiles(cfg, db, self, branches, log)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
 		Calls:  records, Recording: cfg.Gateway.Record, Shell: shell, Log: log})
-	changed := newChanges(cfg, states, threads, db, driver, files, log)
+	changed := newChanges(cfg, states, threads, db, driver, files, forgeTokens(secrets), log)
 	if err := results.runInside(cfg.Home, threads, dispatcher, driver, asked); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/forge"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/shelf"
@@ -30,6 +31,9 @@ type Config struct {
 	Shelf   *shelf.Shelf
 	// Stored writes the files of a thread's last sync into a new directory.
 	Stored func(ctx context.Context, id thole.ThreadID, dir string) error
+	// Forges opens pull requests; Token is what a person keeps for a forge, "" for nothing.
+	Forges *forge.Client
+	Token  func(ctx context.Context, th fold.Thread, host string) (string, error)
 	// Temp is where that directory is made.
 	Temp string
 	Log  *slog.Logger

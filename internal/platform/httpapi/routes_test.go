@@ -77,6 +77,7 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /sessions/{session_id}/changes/pull":               obj{},
 		"POST /sessions/{session_id}/changes/merge":              nil,
 		"POST /sessions/{session_id}/changes/push":               obj{},
+		"POST /sessions/{session_id}/changes/pr":                 obj{},
 		"POST /sessions/{session_id}/changes/undo":               obj{},
 		"POST /runs/{run_id}/cancel":                             nil,
 		"POST /sessions/{session_id}/queue/{message_id}/promote": nil,
