@@ -109,7 +109,7 @@ func (s *Service) Methods() map[string]daemon.Method {
 		MethodPull:  method(func(ctx context.Context, actor thole.Actor, p PullParams) (any, error) { return s.pull(ctx, actor, p) }),
 		MethodMerge: method(func(ctx context.Context, actor thole.Actor, p PullParams) (any, error) { return s.merge(ctx, actor, p) }),
 		MethodPush: method(func(ctx context.Context, actor thole.Actor, p PushParams) (any, error) {
-			return s.prepare(ctx, actor, p)
+			return s.Prepare(ctx, actor, p)
 		}),
 		MethodUndo: method(func(ctx context.Context, actor thole.Actor, p UndoParams) (any, error) {
 			return s.Undo(ctx, actor, p.Thread, p.Turn)

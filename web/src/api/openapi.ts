@@ -5480,8 +5480,6 @@ export interface operations {
                 patches?: boolean;
                 /** @description lines around each change */
                 context?: number;
-                /** @description without changes that are only white space */
-                ignore_space?: boolean;
             };
             header?: never;
             path: {
@@ -5592,7 +5590,6 @@ export interface operations {
                 turn?: string;
                 path?: string;
                 context?: string;
-                ignore_space?: string;
             };
             header?: never;
             path: {
