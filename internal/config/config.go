@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ type Config struct {
 	Egress    Egress    `toml:"egress"`
 	Gateway   Gateway   `toml:"gateway"`
 	Workspace Workspace `toml:"workspace"`
+	Changes   Changes   `toml:"changes"`
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
 	Asks      Asks      `toml:"asks"`
@@ -108,6 +110,11 @@ type Egress struct {
 // Workspace says what threads' files are made of.
 type Workspace struct {
 	Manifest string `toml:"manifest"` // file with the runtime manifest; built in without one
+}
+
+// Changes says how agents' work becomes commits.
+type Changes struct {
+	CoAuthor string `toml:"co_author"` // NAME <ADDRESS>, named in commits of uncommitted work
 }
 
 // Turns bounds running turns.
@@ -255,6 +262,7 @@ func (c *Config) Validate() error {
 		c.each("executor.paths", c.Executor.Paths, checkPath),
 		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
+		c.checkCoAuthor(),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
 		c.positive("asks.approval_timeout", c.Asks.ApprovalTimeout > 0),
@@ -415,4 +423,13 @@ func Load(home string, getenv func(string) string, flags map[string]string) (*Co
 		return nil, err
 	}
 	return &c, c.Validate()
+}
+
+var person = regexp.MustCompile(`^[^<>\pC]+ <[^<>\pC ]+>$`)
+
+func (c *Config) checkCoAuthor() error {
+	if who := c.Changes.CoAuthor; who != "" && !person.MatchString(who) {
+		return c.bad("changes.co_author", "must be NAME <ADDRESS>, not %q", who)
+	}
+	return nil
 }

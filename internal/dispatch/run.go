@@ -108,6 +108,9 @@ func tooLong(ctx context.Context, err error) error {
 
 // runOnce runs a turn in its executor, or follows the run that is already there.
 func (w *worker) runOnce(ctx context.Context, th fold.Thread, t fold.Turn) error {
+	if command, turn := thole.TurnCommandOf(t.Input); command == thole.TurnCommandUndo {
+		return w.undo(ctx, th, t, turn)
+	}
 	req, err := w.request(ctx, th, t, runID(t))
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 				seen = maxHeard
 				break
 			}
-			if command != thole.TurnCommandShell {
+			if command.AgentRuns() {
 				continue
 			}
 			seen++
@@ -71,8 +71,14 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 			if err != nil {
 				return nil, err
 			}
-			if len(items.Items) > 0 && items.Items[0].Item.Command != nil {
-				told = append(told, account(line, *items.Items[0].Item.Command))
+			if len(items.Items) == 0 {
+				continue
+			}
+			switch it := items.Items[0].Item; {
+			case command == thole.TurnCommandUndo && b.Outcome == thole.OutcomeCompleted:
+				told = append(told, "(undo) "+it.Text)
+			case it.Command != nil:
+				told = append(told, account(line, *it.Command))
 			}
 		}
 		if before.Cursor = page.Next; before.Cursor == "" {

@@ -39,8 +39,8 @@ func serveWith(t *testing.T, dir string, terminals shell.Config, providers ...pr
 
 func serveFull(t *testing.T, dir string, change func(*executord.Config), providers ...provider.Provider) (client *executorclient.Client, stop func()) {
 	t.Helper()
-	dirs := executord.Dirs{Workspace: dir + "/workspace", State: dir + "/state", Auth: dir + "/auth", Home: dir + "/home", Tmp: dir + "/tmp"}
-	for _, d := range []string{dirs.Workspace, dirs.State, dirs.Auth, dirs.Home, dirs.Tmp} {
+	dirs := executord.Dirs{Workspace: dir + "/workspace", Data: dir + "/data", State: dir + "/state", Auth: dir + "/auth", Home: dir + "/home", Tmp: dir + "/tmp"}
+	for _, d := range []string{dirs.Workspace, dirs.Data, dirs.State, dirs.Auth, dirs.Home, dirs.Tmp} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func TestAnAgentStopsWhenItsLogFails(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			agent := &chatty{Provider: testprovider.New(), said: make(chan struct{}), then: make(chan string), stopped: make(chan struct{})}
-			s, err := New(Config{Dirs: Dirs{Workspace: dir, State: dir, Auth: dir, Home: dir, Tmp: dir}, Token: "secret", Providers: []provider.Provider{agent}, Logger: slog.New(slog.DiscardHandler)})
+			s, err := New(Config{Dirs: Dirs{Workspace: dir, Data: dir, State: dir, Auth: dir, Home: dir, Tmp: dir}, Token: "secret", Providers: []provider.Provider{agent}, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

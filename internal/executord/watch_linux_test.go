@@ -21,7 +21,7 @@ func watched(t *testing.T, n int) (*boxes, *box.Box) {
 	program := lab.Thole(t)
 	args := sandbox.Agents(true).Kernel().Add("--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--ro-bind", program, "/thole").Args()
-	dirs := Dirs{Workspace: t.TempDir(), State: t.TempDir()}
+	dirs := Dirs{Workspace: t.TempDir(), Data: t.TempDir(), State: t.TempDir()}
 	b := newBoxes(&wire.Box{Bwrap: lab.Bwrap(t), Args: args, Init: "/thole"}, nil, nil, dirs, newSettings(dirs, nil))
 	t.Cleanup(b.close)
 	made, err := b.shared()

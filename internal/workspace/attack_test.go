@@ -230,7 +230,7 @@ func TestRestorePlanAttacks(t *testing.T) {
 				t.Errorf("class %s: %v", thole.CodeOf(err), err)
 			}
 			for _, path := range []string{".agent_data/conversation", "deep/kept"} {
-				if got, err := os.ReadFile(filepath.Join(b.dir, path)); err != nil || string(got) != "kept" {
+				if got, err := os.ReadFile(b.at(path)); err != nil || string(got) != "kept" {
 					t.Errorf("%s is %q, %v", path, got, err)
 				}
 			}
@@ -393,7 +393,7 @@ func TestLinksStayInTheHome(t *testing.T) {
 			t.Errorf("the login is in the workspace as %s", path)
 		}
 	}
-	if to, err := os.Readlink(filepath.Join(b.home, ".local/share/opencode")); err != nil || !strings.HasPrefix(to, b.dir) {
+	if to, err := os.Readlink(filepath.Join(b.home, ".local/share/opencode")); err != nil || !strings.HasPrefix(to, b.data) {
 		t.Errorf("opencode's data is at %q, %v", to, err)
 	}
 }
@@ -425,7 +425,7 @@ func TestLinksOfADeepDirectory(t *testing.T) {
 	if err := r.manager.Link(t.Context(), b.target); err != nil {
 		t.Fatal(err)
 	}
-	if to, err := os.Readlink(filepath.Join(b.home, ".codex")); err != nil || !strings.HasPrefix(to, b.dir) {
+	if to, err := os.Readlink(filepath.Join(b.home, ".codex")); err != nil || !strings.HasPrefix(to, b.data) {
 		t.Errorf("codex' data is at %q, %v", to, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,11 +89,15 @@ func testPlatformNames(t *testing.T) {
 		n := strings.Count(name, "/") + 1
 		depths[n] = append(depths[n], name)
 	}
-	for depth, names := range depths {
+	for depth, all := range depths {
 		for _, o := range obstacles {
 			for _, old := range []bool{false, true} {
 				if old && (o.name == "pipe" || o.name == "socket") {
 					continue // no snapshot ever had one
+				}
+				names := all
+				if !old { // the place of the conversations cannot be taken
+					names = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == workspace.AgentData })
 				}
 				title := fmt.Sprintf("%s at depth %d", o.name, depth)
 				if old {
@@ -106,11 +111,14 @@ func testPlatformNames(t *testing.T) {
 					thread := newThread()
 					b := r.box(thread)
 					outside := trap(t, b)
+					if old {
+						b.old(r)
+					}
 					r.restore(b)
 					b.put(t, "inside/work", "done")
 					before := map[string]os.FileInfo{}
 					for _, name := range names {
-						at := filepath.Join(b.dir, name)
+						at := b.at(name)
 						err := os.RemoveAll(at)
 						if err == nil {
 							err = o.put(at, filepath.Join(b.dir, "inside"), outside)
@@ -133,7 +141,7 @@ func testPlatformNames(t *testing.T) {
 					if !old {
 						for _, name := range names {
 							usable(t, b, name)
-							if st, err := os.Lstat(filepath.Join(b.dir, name+".moved-aside")); o.name != "closed directory" && (err != nil || !os.SameFile(st, before[name])) {
+							if st, err := os.Lstat(b.at(name + ".moved-aside")); o.name != "closed directory" && (err != nil || !os.SameFile(st, before[name])) {
 								t.Errorf("what the agent had at %s: %v, %v", name, st, err)
 							}
 						}
@@ -158,7 +166,11 @@ func testPlatformNames(t *testing.T) {
 						usable(t, out, name)
 						// Read-only mounts are not part of snapshots, nor is what an old version left there.
 						if o.kept && !(old && strings.HasPrefix(name, ".kb/")) {
-							if st, err := os.Lstat(filepath.Join(out.dir, name+".moved-aside")); err != nil || st.Mode().Type() != before[name].Mode().Type() {
+							at := out.at(name + ".moved-aside")
+							if name == workspace.AgentData { // it is the agent's own now
+								at = filepath.Join(out.dir, name)
+							}
+							if st, err := os.Lstat(at); err != nil || st.Mode().Type() != before[name].Mode().Type() {
 								t.Errorf("what the agent had at %s: %v, %v", name, st, err)
 							}
 						}
@@ -173,7 +185,7 @@ func testPlatformNames(t *testing.T) {
 // usable checks that a name of the platform is a directory that serves.
 func usable(t *testing.T, b *box, name string) {
 	t.Helper()
-	at := filepath.Join(b.dir, name)
+	at := b.at(name)
 	if st, err := os.Lstat(at); err != nil || !st.IsDir() || st.Mode().Perm()&0o700 != 0o700 {
 		t.Errorf("%s is %v, %v", name, st, err)
 	}

@@ -206,7 +206,7 @@ func TestPacksAreMerged(t *testing.T) {
 	}
 	out := r.box(thread)
 	r.restore(out)
-	if diff := cmp.Diff(listing(t, b.dir), listing(t, out.dir, ".agent_data", ".kb", ".user-files")); diff != "" {
+	if diff := cmp.Diff(listing(t, b.dir), listing(t, out.dir, ".kb", ".user-files")); diff != "" {
 		t.Fatal(diff)
 	}
 }
@@ -290,7 +290,7 @@ func TestAnyTreeComesBack(t *testing.T) {
 		}
 		out := r.box(thread)
 		r.restore(out)
-		skip := []string{".agent_data", ".kb", ".user-files", ".codex/node_modules"}
+		skip := []string{".kb", ".user-files", ".codex/node_modules"}
 		for _, more := range []string{".codex/a", ".codex/b", ".codex/c c", ".codex/d\n", ".codex/\xff", ".codex/.codex"} {
 			skip = append(skip, more+"/node_modules")
 		}

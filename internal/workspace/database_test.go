@@ -22,10 +22,10 @@ func TestDatabasesInUse(t *testing.T) {
 	r := newRig(t)
 	thread := newThread()
 	first := r.box(thread)
-	if err := os.MkdirAll(filepath.Join(first.dir, ".agent_data/codex"), 0o700); err != nil {
+	if err := os.MkdirAll(first.at(".agent_data/codex"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(first.dir, ".agent_data/codex/state.sqlite")
+	path := first.at(".agent_data/codex/state.sqlite")
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestDatabasesInUse(t *testing.T) {
 		r.sync(first)
 		out := r.box(thread)
 		r.restore(out)
-		copied, err := sql.Open("sqlite", "file:"+filepath.Join(out.dir, ".agent_data/codex/state.sqlite"))
+		copied, err := sql.Open("sqlite", "file:"+out.at(".agent_data/codex/state.sqlite"))
 		if err != nil {
 			t.Fatal(err)
 		}

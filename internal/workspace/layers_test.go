@@ -33,17 +33,19 @@ func (r recipes) Manifest(_ context.Context, app thole.AppID, version string) (w
 func contents(t *testing.T, b *box) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	err := filepath.Walk(b.dir, func(path string, info os.FileInfo, err error) error {
-		if err != nil || !info.Mode().IsRegular() {
+	for as, dir := range map[string]string{"": b.dir, workspace.AgentData: b.data} {
+		err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+			if err != nil || !info.Mode().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			rel, _ := filepath.Rel(dir, path)
+			out[filepath.Join(as, rel)] = string(data)
 			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		data, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(b.dir, path)
-		out[rel] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return out
 }
@@ -194,7 +196,7 @@ func TestLinks(t *testing.T) {
 	if got[".agent_data/codex/new"] != "new" || got[".agent_data/codex.migrated/sessions/old"] != "old" {
 		t.Fatalf("%q", got)
 	}
-	if to, err := os.Readlink(filepath.Join(b.home, ".claude")); err != nil || !strings.HasPrefix(to, b.dir) {
+	if to, err := os.Readlink(filepath.Join(b.home, ".claude")); err != nil || !strings.HasPrefix(to, b.data) {
 		t.Fatal(to, err)
 	}
 }

@@ -68,7 +68,7 @@ func TestPacksAreCompressed(t *testing.T) {
 			}
 			out := r.box(thread)
 			r.restore(out)
-			if a, b := listing(t, out.dir, ".agent_data", ".kb", ".user-files"), listing(t, b.dir); a != b {
+			if a, b := listing(t, out.dir, ".kb", ".user-files"), listing(t, b.dir); a != b {
 				t.Errorf("%s\nis not\n%s", a, b)
 			}
 			v, err := r.manager.View(t.Context(), thread)
@@ -212,7 +212,7 @@ func TestAnOldTreeOpens(t *testing.T) {
 		`"d" drwxr-xr-x`, `"d/1" -rwxr-xr-x 3 ` + one, `"d/2" -rw-r--r-- 6 ` + objects.SumOf([]byte("twotwo")).String(),
 		`"e" -rw-r--r-- 0 ` + objects.SumOf(nil).String(), `"l" Lrwxrwxrwx -> "d/1"`,
 	}, "\n")
-	skip := []string{".agent_data", ".kb", ".user-files"}
+	skip := []string{".kb", ".user-files"}
 	if got := listing(t, b.dir, skip...); got != want {
 		t.Fatalf("restored\n%s\nnot\n%s", got, want)
 	}

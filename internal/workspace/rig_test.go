@@ -68,21 +68,21 @@ func newRig(t testing.TB, change ...func(*manager.Config)) *rig {
 
 // box is an executor's directories with the far side of the handler.
 type box struct {
-	dir, home, state string
-	target           manager.Target
-	local            *side.Local
+	dir, data, home, state string
+	target                 manager.Target
+	local                  *side.Local
 }
 
 func (r *rig) box(thread thole.ThreadID) *box {
 	r.t.Helper()
 	root := r.t.TempDir()
-	b := &box{dir: filepath.Join(root, "workspace"), home: filepath.Join(root, "home"), state: filepath.Join(root, "state")}
-	for _, d := range []string{b.dir, b.home, b.state} {
+	b := &box{dir: filepath.Join(root, "workspace"), data: filepath.Join(root, "data"), home: filepath.Join(root, "home"), state: filepath.Join(root, "state")}
+	for _, d := range []string{b.dir, b.data, b.home, b.state} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	b.local = side.New(side.Config{Dir: b.dir, Home: b.home, State: b.state, Client: r.client})
+	b.local = side.New(side.Config{Dir: b.dir, Data: b.data, Home: b.home, State: b.state, Client: r.client})
 	b.target = manager.Target{
 		Thread: thread, Owner: thole.DefaultOwner, Executor: thole.NewID[thole.ExecutorID](time.Now()), Side: workspace.Remote(&wire{side.Handler(b.local)}),
 	}
@@ -92,8 +92,24 @@ func (r *rig) box(thread thole.ThreadID) *box {
 // stopped is the target as it is when its executor does not run.
 func (b *box) stopped() manager.Target {
 	t := b.target
-	t.Side, t.Dir = nil, b.dir
+	t.Side, t.Dir, t.Data = nil, b.dir, b.data
 	return t
+}
+
+// at is where a path of the tree is.
+func (b *box) at(path string) string {
+	if rest, ok := strings.CutPrefix(path+"/", workspace.AgentData+"/"); ok && b.data != "" {
+		return filepath.Join(b.data, rest)
+	}
+	return filepath.Join(b.dir, path)
+}
+
+// old makes it an executor of an earlier version, which has conversations in the
+// workspace.
+func (b *box) old(r *rig) {
+	b.data = ""
+	b.local = side.New(side.Config{Dir: b.dir, Home: b.home, State: b.state, Client: r.client})
+	b.target.Side = workspace.Remote(&wire{side.Handler(b.local)})
 }
 
 // wire calls a handler as executord's client does, without a socket.
@@ -149,7 +165,7 @@ func newThread() thole.ThreadID { return thole.NewID[thole.ThreadID](time.Now())
 // put writes a file whose times are old, as those of a file that rests are.
 func (b *box) put(t testing.TB, path, content string) {
 	t.Helper()
-	full := filepath.Join(b.dir, path)
+	full := b.at(path)
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 		t.Fatal(err)
 	}

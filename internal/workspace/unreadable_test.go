@@ -61,7 +61,7 @@ func testUnreadableFiles(t *testing.T) {
 		check(filepath.Join(dir, "closed/in/deeper"), 0)
 		chmod(filepath.Join(dir, "closed/in/deeper"), 0o700)
 	}
-	if diff := cmp.Diff(listing(t, b.dir), listing(t, out.dir, ".agent_data", ".kb", ".user-files")); diff != "" {
+	if diff := cmp.Diff(listing(t, b.dir), listing(t, out.dir, ".kb", ".user-files")); diff != "" {
 		t.Fatal(diff)
 	}
 }

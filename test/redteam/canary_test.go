@@ -122,7 +122,7 @@ func (c *canary) plants() map[string]func(at string) error {
 }
 
 // shared are the directories that both the agent and the server use.
-var shared = []string{"workspace", "auth", "home", "tmp"}
+var shared = []string{"workspace", "data", "auth", "home", "tmp"}
 
 // patience is how long one call may take. A machine that runs all tests at once is
 // no judge of seconds: there it only has to end.
@@ -238,6 +238,9 @@ func (p *place) sync(ctx context.Context) error {
 	if t.Side == nil {
 		var err error
 		if t.Dir, err = p.driver.WorkspaceDir(t.Executor); err != nil {
+			return err
+		}
+		if t.Data, err = p.driver.DataDir(t.Executor); err != nil {
 			return err
 		}
 	}

@@ -37,8 +37,8 @@ while True:
 const ask = `python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("/home/agent/left"); s.sendall(b"echo x > /workspace/byothers"); s.recv(1)'`
 
 // An agent that only plans writes nothing, neither through a program that an earlier turn
-// left nor by a second name of a file among the conversations. Built without the
-// guard (-tags thole_unguarded) both work.
+// left nor by a second name of a file among the conversations. Built without the guard
+// (-tags thole_unguarded) the first works; the second fails because the two are mounts.
 func TestPlanAfterAFullTurn(t *testing.T) {
 	t.Parallel()
 	lab.EveryUser(t, planAfterAFullTurn, "codex")
@@ -49,14 +49,9 @@ func planAfterAFullTurn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.workspace, "leave.py"), []byte(leave), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	all := r.play(thole.ProfileFull, "sim: run echo good > kept && env -i python3 leave.py && while ! test -e listens; do sleep 0.05; done ;; say ok", allow)
+	all := r.play(thole.ProfileFull, "sim: run echo good > kept; ln kept /home/agent/.agent_data/codex/second; env -i python3 leave.py && while ! test -e listens; do sleep 0.05; done ;; say ok", allow)
 	if !r.exists("listens") {
 		t.Fatalf("the attack cannot be prepared: %+v", end(all))
-	}
-	// In the box the conversations are another mount, where no second name can be made;
-	// an agent of an earlier version may have left one.
-	if err := os.Link(filepath.Join(r.workspace, "kept"), filepath.Join(r.workspace, ".agent_data/codex/second")); err != nil {
-		t.Fatal(err)
 	}
 	if !unguarded.Build { // a person's shell is not ended, so nothing is planned next to it
 		shell, err := r.client.Terminal(t.Context(), terminal.Size{Columns: 80, Rows: 24})
@@ -72,18 +67,14 @@ func planAfterAFullTurn(t *testing.T) {
 			return err == nil && st.Terminals == 0
 		})
 	}
-	all = r.play(thole.ProfilePlan, "sim: run echo bad > .agent_data/codex/second; "+ask+"; echo x > .agent_data/codex/done ;; say planned", allow)
-	if !r.exists(".agent_data/codex/done") {
+	all = r.play(thole.ProfilePlan, "sim: run echo bad > /home/agent/.agent_data/codex/second; "+ask+"; echo x > /home/agent/.agent_data/codex/done ;; say planned", allow)
+	if !r.exists("../data/codex/done") || !r.exists("../data/codex/second") {
 		t.Fatalf("the attack was not made: %+v", end(all))
 	}
 	if r.exists("byothers") != unguarded.Build {
 		t.Errorf("a program that was left behind wrote: %v", r.exists("byothers"))
 	}
-	text, err := os.ReadFile(filepath.Join(r.workspace, "kept"))
-	if err != nil || (string(text) != "good\n") != unguarded.Build {
-		t.Errorf("the file with two names is %q, %v", text, err)
-	}
-	if text, _ := os.ReadFile(filepath.Join(r.workspace, ".agent_data/codex/second")); string(text) != "bad\n" {
-		t.Errorf("the conversations have %q", text)
+	if text, err := os.ReadFile(filepath.Join(r.workspace, "kept")); err != nil || string(text) != "good\n" {
+		t.Errorf("the file of the workspace is %q, %v", text, err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 // planting begins the attacker's script: put writes a file whatever is in its place, and
 // directories that cannot be written are exchanged with copies that can.
-const planting = `W=/workspace; A=$W/.agent_data; H=/home/agent
+const planting = `W=/workspace; A=/home/agent/.agent_data; H=/home/agent
 mark() { printf 'touch /workspace/pwned-%s' "$1"; }
 put() { mkdir -p "$(dirname "$1")"; rm -rf "$1"; printf '%s' "$2" > "$1"; }
 swap() { for d in "$@"; do mv "$d" "$d.x" && cp -a "$d.x" "$d"; done; }
@@ -123,8 +123,10 @@ func attacked(t *testing.T, name, binary string) (*rig, string) {
 func (r *rig) restored(binary string) *rig {
 	r.Helper()
 	next := newRigOf(r.T, r.provider, binary)
-	if out, err := exec.Command("cp", "-a", "--remove-destination", r.workspace+"/.", next.workspace).CombinedOutput(); err != nil {
-		r.Fatalf("%v: %s", err, out)
+	for _, dir := range []string{"", "/../data"} {
+		if out, err := exec.Command("cp", "-a", "--remove-destination", r.workspace+dir+"/.", next.workspace+dir).CombinedOutput(); err != nil {
+			r.Fatalf("%v: %s", err, out)
+		}
 	}
 	above, err := os.Stat(filepath.Dir(next.workspace))
 	if err != nil {
@@ -134,14 +136,16 @@ func (r *rig) restored(binary string) *rig {
 		above = state
 	}
 	owner := above.Sys().(*syscall.Stat_t)
-	err = filepath.WalkDir(next.workspace, func(path string, _ os.DirEntry, err error) error {
-		if err == nil {
-			err = os.Lchown(path, int(owner.Uid), int(owner.Gid))
+	for _, dir := range []string{"", "/../data"} {
+		err = filepath.WalkDir(next.workspace+dir, func(path string, _ os.DirEntry, err error) error {
+			if err == nil {
+				err = os.Lchown(path, int(owner.Uid), int(owner.Gid))
+			}
+			return err
+		})
+		if err != nil {
+			r.Fatal(err)
 		}
-		return err
-	})
-	if err != nil {
-		r.Fatal(err)
 	}
 	return next
 }

@@ -70,7 +70,7 @@ func TestAnAgentOfRootIsNobody(t *testing.T) {
 		return fi.Sys().(*syscall.Stat_t).Uid
 	}
 	at := filepath.Join(b.root, string(b.id))
-	for _, name := range []string{"workspace/file", "home/.config/file", "workspace", "home", "auth", "state", "tmp"} {
+	for _, name := range []string{"workspace/file", "home/.config/file", "workspace", "data", "home", "auth", "state", "tmp"} {
 		if uid := owner(filepath.Join(at, name)); uid < 1000 || uid == 65534 {
 			t.Errorf("%s belongs to %d", name, uid)
 		}
@@ -214,7 +214,7 @@ func TestOldExecutorsOfRootAreTakenOver(t *testing.T) {
 	old(os.MkdirAll(filepath.Join(at, "run"), 0o700))
 	old(os.Symlink(victim, filepath.Join(at, "run/token")))
 	old(os.Symlink(victim, filepath.Join(at, "run/executord.log")))
-	for _, sub := range []string{"workspace", "state", "auth", "home", "tmp"} {
+	for _, sub := range []string{"workspace", "data", "state", "auth", "home", "tmp"} {
 		old(os.Chown(filepath.Join(at, sub), 0, 0))
 	}
 	if got := b.attack(b.start(), "cat a/b/file; echo more >> a/b/file; cat a/b/file"); got != "keptkeptmore\n" {

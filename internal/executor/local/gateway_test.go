@@ -115,7 +115,7 @@ func TestTheGatewayWithoutWalls(t *testing.T) {
 	b.driver = local.New(local.Config{Root: b.root, Binary: binary, Gateway: gateway(t, b.root)})
 	for range 2 {
 		info := b.start()
-		req := b.request("sim: run curl -s -m 20 $OPENAI_BASE_URL; echo $OPENAI_BASE_URL; cat .agent_data/test/place", thole.ProfileFull)
+		req := b.request("sim: run curl -s -m 20 $OPENAI_BASE_URL; echo $OPENAI_BASE_URL; cat ../data/test/place", thole.ProfileFull)
 		req.Grant = through()
 		req.Grant.Config = map[string][]byte{"place": []byte("http://{gateway}/codex\n")}
 		lines := strings.Split(b.take(info, req), "\n")

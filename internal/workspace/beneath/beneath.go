@@ -298,6 +298,9 @@ func (d *Dir) Chmod(name string, mode uint32) error {
 	if h.stat.Kind != File && h.stat.Kind != Folder {
 		return fail("chmod", name, fs.ErrInvalid)
 	}
+	if d.grafted(name) {
+		mode |= 0o700 // otherwise it could not be found any more
+	}
 	return h.chmod(mode)
 }
 

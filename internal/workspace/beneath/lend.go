@@ -68,8 +68,13 @@ func (d *Dir) SubLent(name string) (sub *Dir, loan *Loan, err error) {
 }
 
 // Relend lends an open directory the permission to enter it, if it has lost it;
-// without need there is no loan.
+// without need there is no loan. Its graft stays open.
 func (d *Dir) Relend() (*Loan, error) {
+	if d.graft != nil {
+		if _, err := d.graft.to.Relend(); err != nil {
+			return nil, err
+		}
+	}
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(d.fd(), &st) }); err != nil {
 		return nil, fail("stat", d.f.Name(), err)

@@ -200,15 +200,15 @@ func TestFilesThatAreNotSaved(t *testing.T) {
 // An agent that takes the platform's names does not lose its thread.
 func TestAgentsMayTakeThePlatformsNames(t *testing.T) {
 	a := newAgent(t)
-	a.run("rm -rf .kb .user-files .agent_data; ln -s /tmp .kb; echo mine > .user-files; ln -s nowhere .agent_data; echo 1 > f")
-	if out := a.run("cat f && cat .user-files.moved-aside && readlink .kb.moved-aside && test -d .kb && test -d .agent_data && echo in order"); !strings.Contains(out, "1\nmine\n/tmp\nin order\n") {
+	a.run("rm -rf .kb .user-files; ln -s /tmp .kb; echo mine > .user-files; ln -s nowhere .agent_data; echo 1 > f")
+	if out := a.run("cat f && cat .user-files.moved-aside && readlink .kb.moved-aside .agent_data && test -d .kb && echo in order"); !strings.Contains(out, "1\nmine\n/tmp\nnowhere\nin order\n") {
 		t.Errorf("the next turn: %s", out)
 	}
 	// The directory of a CLI's conversations is a mount point: it cannot be taken at all.
-	a.run("rm -rf .kb .user-files .agent_data/codex; mkfifo .kb; ln -s f .user-files; echo mine > .agent_data/codex")
+	a.run("rm -rf .kb .user-files ~/.agent_data/codex; mkfifo .kb; ln -s f .user-files; echo mine > ~/.agent_data/codex")
 	a.thole(0, "thread", "close", a.id)
 	a.elsewhere()
-	if out := a.run("cat f && test -d .kb/app && test -d .user-files && test -d .agent_data/codex && echo in order"); !strings.Contains(out, "1\nin order\n") {
+	if out := a.run("cat f && readlink .agent_data && test -d .kb/app && test -d .user-files && test -d ~/.agent_data/codex && echo in order"); !strings.Contains(out, "1\nnowhere\nin order\n") {
 		t.Errorf("elsewhere: %s", out)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// transcript reads, from the agent's own files below a workspace, every message of
+// transcript reads, from the agent's own files next to a workspace, every message of
 // the user that the agent recorded and every message of its own. It knows nothing
 // of thole's records.
 func transcript(t *testing.T, workspace string) (asked, said []string) {
@@ -27,7 +27,7 @@ func transcript(t *testing.T, workspace string) (asked, said []string) {
 			said = append(said, text)
 		}
 	}
-	err := filepath.WalkDir(filepath.Join(workspace, ".agent_data"), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(filepath.Dir(workspace), "data"), func(path string, d fs.DirEntry, err error) error {
 		name := filepath.Base(path)
 		switch {
 		case err != nil || d.IsDir():
