@@ -143,6 +143,9 @@ func (s *Server) Close() error {
 // Box is where programs of this executor run, nil where there are no walls.
 func (s *Server) Box() (*box.Box, error) { return s.boxes.shared() }
 
+// Guarded are the paths of a person's repositories that boxes show read-only.
+func (s *Server) Guarded() []string { return s.boxes.guarded() }
+
 // Environ is what programs of this executor find.
 func (s *Server) Environ() (env []string) {
 	for k, v := range s.boxes.environ(s.cfg.Dirs.environ()) {

@@ -62,9 +62,9 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "read token: %w", err)
 	}
-	synced := cfg.Dirs.Workspace
+	synced, shown := cfg.Dirs.Workspace, ""
 	if cfg.InPlace {
-		synced = ""
+		synced, shown = "", cfg.Dirs.Workspace
 	}
 	for _, dir := range slices.DeleteFunc([]string{synced, cfg.Dirs.Data, cfg.Dirs.State, cfg.Dirs.Auth, cfg.Dirs.Home, cfg.Dirs.Tmp}, func(dir string) bool { return dir == "" }) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -77,7 +77,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
-	files := side.New(side.Config{Dir: synced, Data: cfg.Dirs.Data, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
+	files := side.New(side.Config{Dir: synced, Data: cfg.Dirs.Data, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home, Shown: shown})
 	defer files.Close()
 	var processes *execserver.Server
 	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
@@ -105,6 +105,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		if _, err := server.Box(); err != nil {
 			return err
 		}
+		shape.Kept = server.Guarded
 		shape.Box, shape.Environ, shape.Own = server.Box, server.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth, "/proc"}
 	}
 	processes = execserver.New(shape)

@@ -53,6 +53,7 @@ func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests 
 		},
 	}), nil
 }
+
 // shelvesOf is where a home has the states of threads' files.
 func shelvesOf(home string) string { return filepath.Join(home, "shelves") }
 

@@ -148,9 +148,6 @@ func inner(tools Tools, objects []string, ca string, refuses bool) wire.Box {
 		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
-	for _, dir := range objects {
-		box.Add("--ro-bind", dir, dir)
-	}
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
 	}

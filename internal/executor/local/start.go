@@ -51,7 +51,7 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	if err != nil {
 		return executor.Info{}, err
 	}
-	place, err := d.ground(l, bwrap != "")
+	place, err := d.ground(l)
 	if err != nil {
 		return executor.Info{}, err
 	}
