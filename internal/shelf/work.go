@@ -89,6 +89,17 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	if under != st.tree {
+		// What an earlier call made stays, so that a branch that has it moves forward.
+		if made, err := o.line(ctx, "rev-parse", "--verify", "-q", ref+"^{commit}"); err == nil && made != head {
+			if _, err := o.line(ctx, "merge-base", "--is-ancestor", head, made); head == "" || err == nil {
+				if tree, err := o.treeOf(ctx, made); err != nil || tree == st.tree {
+					return made, err
+				}
+				return o.userCommit(ctx, st.tree, title(o.th)+"\n", true, ref, made)
+			}
+		}
+	}
 	if carried := o.th.Files.Carried; carried != "" && head == o.th.Files.Commit && st.tree != under {
 		// What the user had not committed is a commit of its own, so that the agent's is only
 		// the agent's.
@@ -97,7 +108,7 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 			return "", err
 		}
 		if tree != under {
-			if head, err = o.userCommit(ctx, tree, "Uncommitted changes that were taken along\n", false, ref+carriedEnd, head); err != nil {
+			if head, err = o.userCommit(ctx, tree, "Uncommitted changes that were taken along\n", false, ref, head); err != nil {
 				return "", err
 			}
 			under = tree
@@ -109,10 +120,6 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 	return o.userCommit(ctx, st.tree, Title(o.th)+"\n", true, ref, head)
 }
 
-// carriedEnd is added to a branch's ref for the commit of what was taken along. No branch
-// has a name that ends so.
-const carriedEnd = "_carried"
-
 func (o *one) treeOf(ctx context.Context, commit string) (string, error) {
 	if commit == "" {
 		return "", nil
@@ -120,13 +127,8 @@ func (o *one) treeOf(ctx context.Context, commit string) (string, error) {
 	return o.line(ctx, "rev-parse", "--verify", "-q", commit+"^{tree}")
 }
 
-// userCommit makes a commit by the user, or finds the one that an earlier call made.
+// userCommit makes a commit by the user and keeps it.
 func (o *one) userCommit(ctx context.Context, tree, message string, agent bool, ref, parent string) (string, error) {
-	if have, err := o.line(ctx, "log", "-1", "--format=%H %T %P", ref, "--"); err == nil {
-		if f := strings.Fields(have); len(f) >= 2 && f[1] == tree && strings.Join(f[2:], " ") == parent {
-			return f[0], nil
-		}
-	}
 	env, err := o.author(ctx)
 	if err != nil {
 		return "", err

@@ -43,7 +43,7 @@ func newBranches(cfg *config.Config, db *store.DB, runner *git.Runner, log *slog
 	return branch.New(branch.Config{Home: cfg.Home, Git: runner, Alive: db.Threads().Sources, Log: log})
 }
 
-// newSources makes what is behind every door at which a source is chosen.
+// newSources serves every door at which a source is chosen.
 func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests workspace.ManifestSource, branches *branch.Branches, sample source.Request, log *slog.Logger) (*choice.Service, error) {
 	uploads, err := upload.New(upload.Config{Files: files, Dir: filepath.Join(cfg.Home, "uploads"), Log: log, Now: time.Now})
 	if err != nil {

@@ -227,8 +227,8 @@ func (s *Service) Push(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	return view.Pushed{Remote: w.Remote, Branch: w.Branch, Commit: w.Commit, Output: said}, err
 }
 
-// prepare makes what a client pushes with the user's own git.
-func (s *Service) prepare(ctx context.Context, actor thole.Actor, p PushParams) (PushResult, error) {
+// Prepare makes what a client pushes with the user's own git, or a forge is asked to take.
+func (s *Service) Prepare(ctx context.Context, actor thole.Actor, p PushParams) (PushResult, error) {
 	th, dir, done, err := s.still(ctx, actor, p.Thread)
 	if err != nil {
 		return PushResult{}, err

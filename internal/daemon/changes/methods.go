@@ -111,7 +111,7 @@ func (s *Service) Methods() map[string]daemon.Method {
 		MethodPull:  method(func(ctx context.Context, actor thole.Actor, p PullParams) (any, error) { return s.pull(ctx, actor, p) }),
 		MethodMerge: method(func(ctx context.Context, actor thole.Actor, p PullParams) (any, error) { return s.merge(ctx, actor, p) }),
 		MethodPush: method(func(ctx context.Context, actor thole.Actor, p PushParams) (any, error) {
-			return s.prepare(ctx, actor, p)
+			return s.Prepare(ctx, actor, p)
 		}),
 		MethodPullRequest: method(func(ctx context.Context, actor thole.Actor, p PullRequestParams) (any, error) {
 			return s.request(ctx, actor, p)

@@ -12,7 +12,7 @@ import (
 
 // Changes answers how threads' files changed and brings the changes out. What writes
 // into a directory of this machine takes the one that the thread's files came from:
-// another can be named only by whoever reaches the home's socket.
+// another can be named only on the home's socket.
 type Changes interface {
 	Diff(ctx context.Context, actor thole.Actor, id thole.ThreadID, q ChangesQuery) (view.Changes, error)
 	// Patch writes what Diff describes as one patch.
