@@ -48,6 +48,8 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.While, "while", "", "a file; end when it is removed (default the token's)")
 	f.StringVar(&cfg.Note, "note", "", "what every turn says to its readers")
 	f.StringVar(&cfg.Dirs.Workspace, "workspace", "/workspace", "the agent's files; synced")
+	f.StringVar(&cfg.Dirs.Work, "dir", "", "where agents begin (default the workspace)")
+	f.BoolVar(&cfg.InPlace, "in-place", false, "the workspace is a person's own directory; not synced")
 	f.StringVar(&cfg.Dirs.Data, "data", "/home/agent/.agent_data", "the agent CLIs' conversations; synced")
 	f.StringVar(&cfg.Dirs.State, "state", "/run/thole/state", "event logs; never synced")
 	f.StringVar(&cfg.Dirs.Auth, "auth", "/run/thole/auth", "credentials; never synced")

@@ -33,6 +33,9 @@ type place struct {
 // anything else is looked at from the beginning.
 func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req wire.RunRequest) (*place, wire.Run, error) {
 	usable := w.usable(t)
+	if err := w.grounded(ctx, th); err != nil {
+		return nil, wire.Run{}, err
+	}
 	if p, ok := w.recall(th.ID); ok && usable == nil && !moved(t, p.row.ID) {
 		run, err := w.hand(ctx, p, th, t, req)
 		if err == nil {
@@ -67,6 +70,24 @@ func (w *worker) place(ctx context.Context, th fold.Thread, t fold.Turn, req wir
 	}
 	w.remember(p, t)
 	return p, run, nil
+}
+
+// grounded is why the directory of the user that a thread works in is not there as its
+// executors show it.
+func (w *worker) grounded(ctx context.Context, th fold.Thread) error {
+	if !th.Files.InPlace() {
+		return nil
+	}
+	driver, ok := w.cfg.Driver.(executor.InPlace)
+	if !ok {
+		return thole.Errorf(thole.CodeUnsupported, "executors of driver %s cannot work in a directory of this machine", w.cfg.Driver.Name()).
+			WithHint("start a thread on a branch of it: --repo %s", th.Files.Dir)
+	}
+	rows, err := w.cfg.Rows.Of(ctx, th.ID)
+	for _, row := range rows {
+		err = errors.Join(err, driver.CheckFiles(ctx, row.ID))
+	}
+	return err
 }
 
 // hand gives a request to its executor, with the credentials of its agent there.

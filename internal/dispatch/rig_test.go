@@ -54,14 +54,21 @@ func (s *shelf) Restore(_ context.Context, t dispatch.ExecutorWorkspace) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restored++
+	for dir, saved := range s.places(t) {
+		if _, err := os.Stat(saved); err != nil {
+			return nil
+		}
+		if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(saved))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// places are where an executor has the files of a thread, and where they are kept.
+func (s *shelf) places(t dispatch.ExecutorWorkspace) map[string]string {
 	saved := filepath.Join(s.dir, string(t.Thread.ID))
-	if _, err := os.Stat(saved); err != nil {
-		return nil
-	}
-	if err := os.RemoveAll(t.Dir); err != nil {
-		return err
-	}
-	return os.CopyFS(t.Dir, os.DirFS(saved))
+	return map[string]string{t.Dir: saved, t.Data: saved + "-data"}
 }
 func (s *shelf) Link(context.Context, dispatch.ExecutorWorkspace) error     { return nil }
 func (s *shelf) Validate(context.Context, dispatch.ExecutorWorkspace) error { return nil }
@@ -77,11 +84,12 @@ func (s *shelf) Sync(_ context.Context, t dispatch.ExecutorWorkspace, reason str
 	if s.fail != nil {
 		return "", s.fail
 	}
-	saved := filepath.Join(s.dir, string(t.Thread.ID))
-	if err := os.RemoveAll(saved); err != nil {
-		return "", err
+	for dir, saved := range s.places(t) {
+		if err := errors.Join(os.RemoveAll(saved), os.CopyFS(saved, os.DirFS(dir))); err != nil {
+			return "", err
+		}
 	}
-	return "snap", os.CopyFS(saved, os.DirFS(t.Dir))
+	return "snap", nil
 }
 
 func (s *shelf) set(err error) {

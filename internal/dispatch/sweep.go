@@ -181,7 +181,7 @@ func (d *Dispatcher) empty(id thole.ExecutorID) bool {
 	if err1 != nil || err2 != nil {
 		return false
 	}
-	return emptyDir(dir) && (data == "" || emptyDir(data))
+	return (dir == "" || emptyDir(dir)) && (data == "" || emptyDir(data))
 }
 
 func emptyDir(dir string) bool {

@@ -106,11 +106,20 @@ type Driver interface {
 // the comparison before a removal. Drivers whose files are reachable without
 // executord implement it.
 type Files interface {
-	// WorkspaceDir is the workspace's directory on this machine.
+	// WorkspaceDir is the workspace's directory on this machine; "" means that there is
+	// none, because the agents work in a directory of the user.
 	WorkspaceDir(id thole.ExecutorID) (string, error)
 	// DataDir is where the CLIs' conversations are; "" means in the workspace, as in an
 	// executor of an earlier version that was not started since.
 	DataDir(id thole.ExecutorID) (string, error)
+}
+
+// InPlace is a driver whose executors can work in a directory of the user of this machine:
+// Spec.Files of kind here.
+type InPlace interface {
+	// CheckFiles is why that directory is not the one any more that the executor shows: it
+	// is gone, or was replaced. It says nothing of executors that do not exist.
+	CheckFiles(ctx context.Context, id thole.ExecutorID) error
 }
 
 // Memory is a driver that sees its executors run out of memory.

@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/egress"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/sandbox/repository"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
 	"github.com/tholehq/thole/internal/unguarded"
 )
@@ -36,13 +37,22 @@ type boxes struct {
 	by     map[bool]*walled
 	closed bool
 
+	sentinels sync.WaitGroup
 	watcher
 }
 
-// walled is a box and the ports of the machine that it has.
+// walled is a box, the ports of the machine that it has, and what is laid over the
+// repositories of a person in it.
 type walled struct {
 	*box.Box
-	ports map[uint16]bool
+	ports  map[uint16]bool
+	guards *repository.Guards
+}
+
+// Close ends the box.
+func (w *walled) Close() {
+	_ = w.Box.Close()
+	w.guards.Release()
 }
 
 // boxTimeout bounds the making of a box.
@@ -88,12 +98,19 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 	}
 	w := b.by[plan]
 	if w == nil {
-		made, err := b.make(plan)
-		if err != nil {
+		made, guards, err := b.make(plan)
+		if code := thole.CodeOf(err); code == thole.CodeInvalid {
+			return nil, err // of the person's directory
+		} else if err != nil {
 			return nil, thole.Errorf(thole.CodeUnavailable, "make the agent's box: %w", err)
 		}
-		w = &walled{Box: made, ports: map[uint16]bool{}}
+		w = &walled{Box: made, ports: map[uint16]bool{}, guards: guards}
+		if err := b.sentinel(w); err != nil {
+			w.Close()
+			return nil, thole.Errorf(thole.CodeUnavailable, "watch the repository: %w", err).WithHint("sysctl fs.inotify.max_user_instances=1024 allows more of such watches")
+		}
 		b.by[plan] = w
+		go func() { <-made.Done(); guards.Release() }() // however it ends
 	}
 	if b.proxy == nil || providerName == "" {
 		return w.Box, nil
@@ -119,26 +136,35 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 	return w.Box, nil
 }
 
-func (b *boxes) make(plan bool) (*box.Box, error) {
+func (b *boxes) make(plan bool) (_ *box.Box, guards *repository.Guards, err error) {
+	defer func() {
+		if err != nil {
+			guards.Release()
+		}
+	}()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), boxTimeout, errors.New("it was not ready in time"))
 	defer cancel()
-	filter, err := seccomp.Box.File()
+	profile := seccomp.Box
+	if b.cfg.Place != nil {
+		profile = seccomp.InPlace
+	}
+	filter, err := profile.File()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer filter.Close()
 	args := append([]string{"--seccomp", "4"}, b.cfg.Args...)
-	bind := "--bind"
-	if plan {
-		bind = "--ro-bind"
+	files, guards, err := b.files(plan)
+	if err != nil {
+		return nil, guards, err
 	}
 	// Each is a mount of its own: no file has a name in both, and neither can be
 	// exchanged from inside.
-	args = append(args, bind, b.dirs.Workspace, b.dirs.Workspace, "--bind", b.dirs.Data, b.dirs.Data)
+	args = append(append(args, files...), "--bind", b.dirs.Data, b.dirs.Data)
 	if !unguarded.Build {
 		over, err := b.set.binds(len(b.by) == 0)
 		if err != nil {
-			return nil, err
+			return nil, guards, err
 		}
 		args = append(args, over...)
 	}
@@ -150,10 +176,15 @@ func (b *boxes) make(plan bool) (*box.Box, error) {
 			made.Close()
 		}
 	}
+	if err == nil {
+		if err = hold(made, guards); err != nil {
+			made.Close()
+		}
+	}
 	if err == nil && b.proxy != nil {
 		err = b.connect(made)
 	}
-	return made, err
+	return made, guards, err
 }
 
 // enter is a command line that goes through doors, the descriptors after the filter's,
@@ -228,6 +259,7 @@ func (b *boxes) close() {
 	for _, w := range by {
 		w.Close()
 	}
+	b.sentinels.Wait()
 }
 
 // all are the boxes there are.

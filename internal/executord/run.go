@@ -94,7 +94,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 	if command, line := thole.TurnCommandOf(req.Turn.Input); command == thole.TurnCommandShell {
 		in, err := s.boxes.shared()
 		if err == nil {
-			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.Workspace, s.boxes.environ(s.cfg.Dirs.environ()), in, emit)
+			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.work(), s.boxes.environ(s.cfg.Dirs.environ()), in, emit)
 		}
 		return err
 	}

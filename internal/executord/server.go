@@ -7,6 +7,7 @@
 package executord
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -34,8 +35,12 @@ type Dirs struct {
 	State     string // event logs; survives executord, never synced
 	Auth      string // credentials; never synced
 	Home      string // the CLIs' HOME
-	Tmp       string
+	// Work is where agents, shells and terminals begin, "" for the workspace.
+	Work string
+	Tmp  string
 }
+
+func (d Dirs) work() string { return cmp.Or(d.Work, d.Workspace) }
 
 // Config makes a Server.
 type Config struct {
@@ -113,7 +118,7 @@ func New(cfg Config) (*Server, error) {
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
 	}
-	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.Workspace, s.boxes.environ(cfg.Dirs.environ())
+	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.work(), s.boxes.environ(cfg.Dirs.environ())
 	cfg.Terminals.Box = s.boxes.shared
 	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
@@ -137,6 +142,9 @@ func (s *Server) Close() error {
 
 // Box is where programs of this executor run, nil where there are no walls.
 func (s *Server) Box() (*box.Box, error) { return s.boxes.shared() }
+
+// Guarded are the paths of a person's repositories that boxes show read-only.
+func (s *Server) Guarded() []string { return s.boxes.guarded() }
 
 // Environ is what programs of this executor find.
 func (s *Server) Environ() (env []string) {

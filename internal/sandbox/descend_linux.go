@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ const stage = "/tmp"
 func Staged(i int) string { return filepath.Join(stage, strconv.Itoa(i)) }
 
 // Descend makes this process, which is root's, a program of another user: argv,
-// with the given files and directories at Staged, and with so many descriptors, from 3
+// with the given files and directories, some of them Lent, at Staged, and with so many descriptors, from 3
 // on, which were handed to it and are closed with all others otherwise. A user namespace alone would not
 // do: who enters it as root of the host stays that for files. It returns only when
 // it failed.
@@ -40,7 +41,7 @@ func Descend(uid, keep int, files, argv []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
 	}
-	if err := show(files); err != nil {
+	if err := show(uid, files); err != nil {
 		return err
 	}
 	if err := os.Chdir("/"); err != nil {
@@ -65,11 +66,17 @@ func Descend(uid, keep int, files, argv []string) error {
 
 // show mounts the files on the stage. They are opened first, because some may lie
 // where the stage is; one that is not there is left out.
-func show(files []string) error {
+func show(uid int, files []string) error {
 	open := make([]int, len(files))
 	for i, path := range files {
-		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil && err != unix.ENOENT {
+		var fd int
+		var err error
+		if path, lent := isLent(path); lent {
+			fd, err = lend(path, uid)
+		} else {
+			fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("open %s: %w", path, err)
 		}
 		if open[i] = fd; err != nil {
@@ -83,14 +90,15 @@ func show(files []string) error {
 		if fd < 0 {
 			continue
 		}
-		if err := showOne(fd, Staged(i)); err != nil {
+		_, lent := isLent(files[i])
+		if err := showOne(fd, Staged(i), lent); err != nil {
 			return fmt.Errorf("show %s: %w", files[i], err)
 		}
 	}
 	return nil
 }
 
-func showOne(fd int, at string) error {
+func showOne(fd int, at string, mounted bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
@@ -103,6 +111,9 @@ func showOne(fd int, at string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if mounted {
+		return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
 	return unix.Mount("/proc/self/fd/"+strconv.Itoa(fd), at, "", unix.MS_BIND|unix.MS_REC, "")
 }

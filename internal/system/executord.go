@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type ExecutordConfig struct {
 	While     string // a file that goes with the home; "" is TokenFile
 	Note      string // said in every turn
 	Dirs      executord.Dirs
+	// InPlace: the workspace is a person's own directory, which is neither made nor synced.
+	InPlace   bool
 	Providers config.Providers
 	// Box is how to make the agent's box; without one agents run next to executord.
 	Box *wire.Box
@@ -59,7 +62,11 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "read token: %w", err)
 	}
-	for _, dir := range []string{cfg.Dirs.Workspace, cfg.Dirs.Data, cfg.Dirs.State, cfg.Dirs.Auth, cfg.Dirs.Home, cfg.Dirs.Tmp} {
+	synced, shown := cfg.Dirs.Workspace, ""
+	if cfg.InPlace {
+		synced, shown = "", cfg.Dirs.Workspace
+	}
+	for _, dir := range slices.DeleteFunc([]string{synced, cfg.Dirs.Data, cfg.Dirs.State, cfg.Dirs.Auth, cfg.Dirs.Home, cfg.Dirs.Tmp}, func(dir string) bool { return dir == "" }) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
@@ -70,7 +77,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
-	files := side.New(side.Config{Dir: cfg.Dirs.Workspace, Data: cfg.Dirs.Data, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
+	files := side.New(side.Config{Dir: synced, Data: cfg.Dirs.Data, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home, Shown: shown})
 	defer files.Close()
 	var processes *execserver.Server
 	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
@@ -98,6 +105,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		if _, err := server.Box(); err != nil {
 			return err
 		}
+		shape.Kept = server.Guarded
 		shape.Box, shape.Environ, shape.Own = server.Box, server.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth, "/proc"}
 	}
 	processes = execserver.New(shape)

@@ -42,6 +42,12 @@ func newRig(t *testing.T, name string) *rig { t.Helper(); return newRigOf(t, nam
 // newRigOf is newRig with another program.
 func newRigOf(t *testing.T, name, binary string) *rig {
 	t.Helper()
+	return newRigIn(t, name, binary, thole.Source{})
+}
+
+// newRigIn is newRigOf with a source of files.
+func newRigIn(t *testing.T, name, binary string, files thole.Source) *rig {
+	t.Helper()
 	cli, err := filepath.EvalSymlinks(map[string]func(testing.TB) string{"codex": lab.Codex, "claude": lab.Claude, "opencode": lab.Opencode}[name](t))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +66,7 @@ func newRigOf(t *testing.T, name, binary string) *rig {
 		}
 		os.RemoveAll(root)
 	})
-	if err := driver.Create(t.Context(), executor.Spec{ID: id, Thread: "thread", Scope: executor.ScopeThread}); err != nil {
+	if err := driver.Create(t.Context(), executor.Spec{ID: id, Thread: "thread", Scope: executor.ScopeThread, Files: files}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := driver.Start(t.Context(), id)

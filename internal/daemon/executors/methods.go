@@ -134,8 +134,12 @@ func (t *Service) Methods() map[string]daemon.Method {
 			if err := strictjson.Unmarshal(params, &p); err != nil || !filepath.IsAbs(p.Dir) {
 				return nil, thole.Errorf(thole.CodeInvalid, "export: a thread and an absolute directory are needed")
 			}
-			if _, err := t.cfg.Threads.Get(ctx, actor, p.Thread); err != nil {
+			th, err := t.cfg.Threads.Get(ctx, actor, p.Thread)
+			if err != nil {
 				return nil, err
+			}
+			if th.Files.InPlace() {
+				return nil, thole.Errorf(thole.CodeInvalid, "export: thread %s works in %s itself, and nothing of that is saved", p.Thread, th.Files.Dir).WithHint("copy the directory")
 			}
 			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir, p.Raw)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/sandbox/repository"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -74,7 +75,8 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, refuses bool, doors int, l executor.Limits, objects []string) (string, []string, error) {
+func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string, uid int, tools Tools, refuses bool, doors int) (string, []string, error) {
+	id, l := spec.ID, spec.Limits
 	var staged []string
 	from := func(path string) string {
 		if uid == 0 {
@@ -82,6 +84,12 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		}
 		staged = append(staged, path)
 		return sandbox.Staged(len(staged) - 1)
+	}
+	lent := func(path string) string {
+		if uid == 0 {
+			return path
+		}
+		return from(sandbox.Lent(path))
 	}
 	box := sandbox.NewBox(boxUser...).Add("--die-with-parent", "--new-session").Hand().System().Add(etcBinds()...)
 	box.Add("--ro-bind", from(d.dir(id, own, "passwd")), "/etc/passwd", "--ro-bind", from(d.dir(id, own, "group")), "/etc/group",
@@ -92,13 +100,10 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
 		"--bind", from(d.dir(id, "home")), sandboxHome,
 		"--bind", from(d.dir(id, "data")), sandboxData,
-		"--bind", from(d.dir(id, "tmp")), "/tmp",
-		"--bind", from(d.dir(id, "workspace")), sandboxWorkspace)
+		"--bind", from(d.dir(id, "tmp")), "/tmp")
+	d.showFiles(box, id, place, objects(spec.Files), from, lent)
 	for _, p := range tools.sorted() { // after /tmp, which would hide what lies there
 		box.Add("--ro-bind-try", from(p), p)
-	}
-	for _, p := range objects {
-		box.Add("--ro-bind", from(p), p)
 	}
 	if d.cfg.Gateway != "" {
 		box.Add("--ro-bind", from(filepath.Dir(d.cfg.Gateway)), sandboxGateway)
@@ -108,8 +113,8 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
-	within := inner(tools, objects, ca, refuses)
-	within.Egress, within.Doors = d.cfg.Egress, doors
+	within := inner(tools, objects(spec.Files), ca, refuses)
+	within.Egress, within.Doors, within.Place, within.Hooks = d.cfg.Egress, doors, place, hooksOf(place)
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
 		case "pids":
@@ -118,11 +123,11 @@ func (d *Driver) boxed(id thole.ExecutorID, bwrap string, uid int, tools Tools, 
 			within.Memory = l.Memory
 		}
 	}
-	spec, err := json.Marshal(within)
+	made, err := json.Marshal(within)
 	if err != nil {
 		return "", nil, err
 	}
-	serve := append(d.serve(sandboxRun+"/here", sandboxWorkspace, sandboxData, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(spec))
+	serve := append(d.serve(spec.Files, sandboxRun+"/here", sandboxWorkspace, sandboxData, sandboxRun+"/state", sandboxRun+"/auth", sandboxHome, "/tmp", sandboxGateway), "--box", string(made))
 	name, args := stand(bwrap, box.Command("/", append([]string{sandboxRun + "/thole"}, serve...)...))
 	if uid == 0 {
 		return name, args, nil
@@ -163,17 +168,26 @@ func stand(name string, args []string) (string, []string) {
 }
 
 // open is executord's command line without walls, which puts its agents into groups.
-func (d *Driver) open(id thole.ExecutorID, groups []string) (string, []string) {
-	args := d.serve(d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "data"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
+func (d *Driver) open(spec executor.Spec, groups []string) (string, []string) {
+	id := spec.ID
+	args := d.serve(spec.Files, d.dir(id, own, "here"), d.dir(id, "workspace"), d.dir(id, "data"), d.dir(id, "state"), d.dir(id, "auth"), d.dir(id, "home"), d.dir(id, "tmp"), filepath.Dir(d.cfg.Gateway))
 	for _, dir := range groups {
 		args = append(args, "--group", dir)
 	}
 	return d.cfg.Binary, args
 }
 
-func (d *Driver) serve(here, files, data, state, auth, home, tmp, gateway string) []string {
-	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here,
-		"--workspace", files, "--data", data, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp}
+func (d *Driver) serve(source thole.Source, here, files, data, state, auth, home, tmp, gateway string) []string {
+	args := []string{"executor", "serve", "--listen", "fd:3", "--token-file", "-", "--while", here}
+	switch {
+	case source.InPlace():
+		args = append(args, "--workspace", source.Dir, "--in-place")
+	case source.Dir != "":
+		args = append(args, "--workspace", files, "--dir", filepath.Join(files, source.Dir))
+	default:
+		args = append(args, "--workspace", files)
+	}
+	args = append(args, "--data", data, "--state", state, "--auth", auth, "--agent-home", home, "--tmp", tmp)
 	if d.cfg.Note != "" {
 		args = append(args, "--note", d.cfg.Note)
 	}

@@ -83,9 +83,10 @@ type Driver struct {
 }
 
 var (
-	_ executor.Driver = (*Driver)(nil)
-	_ executor.Files  = (*Driver)(nil)
-	_ executor.Memory = (*Driver)(nil)
+	_ executor.Driver  = (*Driver)(nil)
+	_ executor.Files   = (*Driver)(nil)
+	_ executor.Memory  = (*Driver)(nil)
+	_ executor.InPlace = (*Driver)(nil)
 )
 
 // New makes a driver.
@@ -140,6 +141,8 @@ type label struct {
 	Spec    executor.Spec
 	Created time.Time
 	UID     int `json:",omitempty"` // whom its agents run as, where the server is root
+	// At is the directory of the user as it was when the executor last started.
+	At identity `json:",omitzero"`
 }
 
 func (d *Driver) dir(id thole.ExecutorID, elem ...string) string {
@@ -203,7 +206,8 @@ func (d *Driver) label(id thole.ExecutorID) (label, error) {
 
 // WorkspaceDir implements executor.Files.
 func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
-	if _, err := d.label(id); err != nil {
+	l, err := d.label(id)
+	if err != nil || l.Spec.Files.InPlace() {
 		return "", err
 	}
 	return d.dir(id, "workspace"), nil

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/sandbox/repository"
 )
 
 // Start implements executor.Driver.
@@ -46,7 +47,15 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	if err := d.prepareData(ctx, id, bwrap != ""); err != nil {
 		return executor.Info{}, thole.Errorf(thole.CodeUnavailable, "prepare the conversations of executor %s: %w", id, err)
 	}
-	exited, err := d.spawn(id, bwrap)
+	l, err := d.label(id)
+	if err != nil {
+		return executor.Info{}, err
+	}
+	place, err := d.ground(l)
+	if err != nil {
+		return executor.Info{}, err
+	}
+	exited, err := d.spawn(id, bwrap, place)
 	if err != nil {
 		return executor.Info{}, thole.Errorf(thole.CodeUnavailable, "start executor: %w", err)
 	}
@@ -56,7 +65,7 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 // spawn starts executord detached: in its own session, with a log file for
 // output, so that it outlives us. The channel is closed when it exits while we
 // are still there.
-func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, error) {
+func (d *Driver) spawn(id thole.ExecutorID, bwrap string, place *repository.Place) (<-chan struct{}, error) {
 	l, err := d.label(id)
 	if err != nil {
 		return nil, err
@@ -73,7 +82,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		return nil, err
 	}
 	tools := d.cfg.Tools()
-	name, args := d.open(id, groups)
+	name, args := d.open(l.Spec, groups)
 	home := d.dir(id, "home")
 	var into []*os.File
 	if bwrap != "" {
@@ -83,7 +92,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string) (<-chan struct{}, erro
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}
-		if name, args, err = d.boxed(id, bwrap, uid, tools, sandbox.RefusesNested(context.Background(), bwrap), len(into), l.Spec.Limits, objects(l.Spec.Files)); err != nil {
+		if name, args, err = d.boxed(l.Spec, place, bwrap, uid, tools, sandbox.RefusesNested(context.Background(), bwrap), len(into)); err != nil {
 			closeFiles(into)
 			return nil, err
 		}

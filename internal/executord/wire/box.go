@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/tholehq/thole/internal/sandbox/repository"
+
 // Box is how a driver lets executord make the box of its agents.
 type Box struct {
 	// Bwrap is bubblewrap, Args its arguments but for the workspace, the filter of
@@ -10,6 +12,11 @@ type Box struct {
 	Init  string   `json:"init"`
 	// CA is a file inside with every certificate that programs trust, "" for the system's.
 	CA string `json:"ca,omitempty"`
+	// Place is the directory of a person in which agents work, and the repository that it is
+	// in; nil: they work in the workspace. Hooks are directories of hooks that the person's
+	// own configuration of git names.
+	Place *repository.Place `json:"place,omitempty"`
+	Hooks []string          `json:"hooks,omitempty"`
 	// Egress is what its proxy lets through.
 	Egress Egress `json:"egress"`
 	// Doors is how many descriptors, from DoorsAt on, take who writes "0" to them into

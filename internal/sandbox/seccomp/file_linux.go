@@ -25,6 +25,7 @@ var programs = [...]func() ([]byte, error){
 	Box:        sync.OnceValues(Box.assemble),
 	Networked:  sync.OnceValues(Networked.assemble),
 	Restricted: sync.OnceValues(Restricted.assemble),
+	InPlace:    sync.OnceValues(InPlace.assemble),
 }
 
 func (p Profile) assemble() ([]byte, error) {

@@ -47,12 +47,12 @@ var reaching = []uint32{unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.S
 
 // program is the filter for this machine.
 func (p Profile) program() []bpf.Instruction {
-	return p.programFor(arch, machine, func(nr uint32) uint32 { return nr })
+	return p.programFor(arch, machine, func(nr uint32) uint32 { return nr }, machineModes...)
 }
 
 // programFor is the filter for a kind of machine: its name, the calls that only it
-// has, and its number of a call that we know by ours.
-func (p Profile) programFor(arch uint32, own []uint32, number func(uint32) uint32) []bpf.Instruction {
+// has, its number of a call that we know by ours, and calls of its own that set modes.
+func (p Profile) programFor(arch uint32, own []uint32, number func(uint32) uint32, ownModes ...modeCall) []bpf.Instruction {
 	b := builder{number: number, code: []bpf.Instruction{
 		// A call by the numbers of another machine would pass under a wrong name.
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
@@ -70,7 +70,7 @@ func (p Profile) programFor(arch uint32, own []uint32, number func(uint32) uint3
 	// Typing into a terminal that another program reads.
 	b.on(unix.SYS_IOCTL, low(1), refuseValues(unix.TIOCSTI, unix.TIOCLINUX))
 	switch p {
-	case Box:
+	case Box, InPlace:
 		b.on(unix.SYS_SOCKET, low(0), allowValues(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK))
 		// Nobody changes another's limits: the init has the same user as everybody inside.
 		b.on(unix.SYS_PRLIMIT64, low(0), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipFalse: 1}, allow},
@@ -93,7 +93,39 @@ func (p Profile) programFor(arch uint32, own []uint32, number func(uint32) uint3
 		b.on(unix.SYS_SENDTO, low(4), []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, fail(unix.EPERM)}, high(4), allowValues(0))
 		b.socketpair()
 	}
+	if p == InPlace {
+		b.answer(unix.ENOSYS, []uint32{unix.SYS_OPENAT2}) // its modes are where no filter looks
+		for _, c := range slices.Concat(modes, ownModes) {
+			b.modes(c)
+		}
+	}
 	return append(b.code, allow)
+}
+
+// modeCall is a call that gives a file its mode, with the argument that has it. One that
+// opens does so only with some flags; other times the argument is nothing.
+type modeCall struct {
+	nr          uint32
+	mode, flags uint32
+	opens       bool
+}
+
+var modes = []modeCall{{nr: unix.SYS_FCHMOD, mode: 1}, {nr: unix.SYS_FCHMODAT, mode: 2}, {nr: unix.SYS_FCHMODAT2, mode: 2},
+	{nr: unix.SYS_MKNODAT, mode: 2}, {nr: unix.SYS_OPENAT, flags: 2, mode: 3, opens: true}}
+
+// modes refuses programs that run as their owner or its groupfor every user who starts them.
+// Directories that give their group to what is in them are made by chmod as well, and are
+// refused with the others.
+func (b *builder) modes(c modeCall) {
+	const (
+		setID   = unix.S_ISUID | unix.S_ISGID
+		creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+	)
+	var head [][]bpf.Instruction
+	if c.opens {
+		head = [][]bpf.Instruction{low(c.flags), {bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: creates, SkipTrue: 1}, allow}}
+	}
+	b.on(c.nr, append(head, low(c.mode), refuseBits(setID))...)
 }
 
 // socketpair permits connected pairs. One of datagrams could be used to write to

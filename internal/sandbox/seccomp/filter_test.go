@@ -4,6 +4,7 @@ package seccomp
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"golang.org/x/net/bpf"
@@ -100,6 +101,39 @@ func TestEachCall(t *testing.T) {
 				t.Errorf("%s, profile %d: %#x, want %#x", name, p, got, want)
 			}
 		}
+	}
+}
+
+// What runs as its owner cannot be made of a person's files, by whichever call.
+func TestSetIDs(t *testing.T) {
+	calls := map[string][]uint64{
+		"fchmod": {unix.SYS_FCHMOD, 3, 0o4755}, "fchmodat": {unix.SYS_FCHMODAT, 3, 0, 0o2755}, "fchmodat2": {unix.SYS_FCHMODAT2, 3, 0, 0o6755, 0},
+		"mknodat": {unix.SYS_MKNODAT, 3, 0, unix.S_IFREG | 0o4755, 0},
+		"openat":  {unix.SYS_OPENAT, 3, 0, unix.O_CREAT | unix.O_WRONLY, 0o4755}, "openat, nameless": {unix.SYS_OPENAT, 3, 0, unix.O_TMPFILE | unix.O_RDWR, 0o4755},
+	}
+	for name, c := range calls {
+		plain := slices.Clone(c)
+		for i := range plain[1:] {
+			if plain[i+1]&0o6000 != 0 && plain[i+1]&0o755 == 0o755 {
+				plain[i+1] &^= 0o6000
+			}
+		}
+		for _, want := range []struct {
+			p      Profile
+			call   []uint64
+			answer uint32
+		}{{Box, c, yes}, {InPlace, c, eperm}, {InPlace, plain, yes}} {
+			if got := judge(t, want.p, arch, uint32(want.call[0]), want.call[1:]...); got != want.answer {
+				t.Errorf("%s %#o, profile %d: %#x, want %#x", name, want.call, want.p, got, want.answer)
+			}
+		}
+	}
+	// The argument of an open that makes nothing may be anything.
+	if got := judge(t, InPlace, arch, unix.SYS_OPENAT, 3, 0, unix.O_RDONLY|unix.O_DIRECTORY, 0o7777); got != yes {
+		t.Errorf("an open that makes nothing: %#x", got)
+	}
+	if got := judge(t, InPlace, arch, unix.SYS_OPENAT2); got != gone {
+		t.Errorf("openat2: %#x", got)
 	}
 }
 

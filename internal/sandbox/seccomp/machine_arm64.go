@@ -12,3 +12,6 @@ const (
 
 // machine are further calls that only this machine has.
 var machine []uint32
+
+// machineModes are those of them that give files their mode.
+var machineModes []modeCall

@@ -15,4 +15,7 @@ const (
 	Networked
 	// Restricted is for one that may not: it can talk to nobody, unix sockets included.
 	Restricted
+	// InPlace is Box for executors whose agents make files that belong to a person: none of
+	// them runs as that person for others.
+	InPlace
 )
