@@ -34,6 +34,8 @@ type File struct {
 	Fate    Fate
 	Consent bool
 	Why     string
+	// Imports says that the text may name other files of the user.
+	Imports bool
 }
 
 // Key is a row: keys with one fate.
