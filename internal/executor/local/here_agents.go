@@ -7,18 +7,14 @@ import (
 	"github.com/tholehq/thole/internal/provider/table"
 )
 
-// agentPlaces are where the agent CLIs of a user have their configuration, below a home,
-// besides the directories of their logins.
-var agentPlaces = []string{".agents", ".claude.json", ".config/opencode", ".opencode"}
-
 // agentLink is a name of an agent's configuration that leads into a directory or above it, as
 // in repositories of dotfiles: an agent that works there would write what agents obey, and
 // where their keys are sent. "" is none.
 func agentLink(home, dir string) string {
-	names := agentPlaces
+	var names []string
 	for _, row := range table.CLIs {
 		if row.Login.Dir != "" {
-			names = append(names[:len(names):len(names)], row.Login.Dir)
+			names = append(append(names, row.Login.Dir), row.Configs...)
 		}
 	}
 	leads := func(path string) bool {

@@ -58,6 +58,14 @@ func Of(cli string) (Table, bool) {
 	return Table{}, false
 }
 
+// Names are the CLIs that have one.
+func Names() (out []string) {
+	for _, t := range tables {
+		out = append(out, t.CLI)
+	}
+	return out
+}
+
 var tables = []Table{codexTable, claudeTable, opencodeTable}
 
 const (
