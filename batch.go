@@ -12,8 +12,8 @@ const (
 	BatchClosed       BatchState = "closed"
 )
 
-// ReplayPolicy is the durable permission to send a batch without a human. It
-// only ever moves from automatic to manual.
+// ReplayPolicy is the durable permission to send a batch without a human. By itself it
+// only moves from automatic to manual; a person alone moves it back.
 type ReplayPolicy string
 
 const (

@@ -1,6 +1,9 @@
 package thole
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // TurnCommand is what a command turn does instead of sending a message to the
 // agent. It is the turn's only input; the turn has no user message and cannot be
@@ -14,11 +17,17 @@ const (
 	TurnCommandShell TurnCommand = "shell"
 	// TurnCommandCompact has the agent shorten its own context.
 	TurnCommandCompact TurnCommand = "compact"
+	// TurnCommandSetup runs the setup of the thread's workspace again, as a command of
+	// the user's.
+	TurnCommandSetup TurnCommand = "setup"
+	// TurnCommandUndo puts the thread's files back to what they were before an earlier
+	// turn. No agent runs; it learns of it with the next message.
+	TurnCommandUndo TurnCommand = "undo"
 )
 
 // The input of a command turn reads as a user of a terminal types it, so code that
 // shows inputs needs no case for command turns.
-const shellMark, compactText = "!", "/compact"
+const shellMark, compactText, setupText, undoMark = "!", "/compact", "/setup", "/undo "
 
 // Shell is the input of a turn that runs a command line.
 func Shell(line string) []Input {
@@ -28,8 +37,16 @@ func Shell(line string) []Input {
 // Compact is the input of a turn that compacts.
 func Compact() []Input { return []Input{{Type: string(TurnCommandCompact), Text: compactText}} }
 
+// Setup is the input of a turn that sets the workspace up.
+func Setup() []Input { return []Input{{Type: string(TurnCommandSetup), Text: setupText}} }
+
+// Undo is the input of a turn that puts files back to what they were before a turn.
+func Undo(turn int) []Input {
+	return []Input{{Type: string(TurnCommandUndo), Text: undoMark + strconv.Itoa(turn)}}
+}
+
 // TurnCommandOf returns the command of an input, "" for a message to the agent,
-// and the command line of a shell command.
+// and the command line of a shell command or the number of the turn of an undo.
 func TurnCommandOf(input []Input) (c TurnCommand, line string) {
 	if len(input) != 1 {
 		return "", ""
@@ -37,8 +54,13 @@ func TurnCommandOf(input []Input) (c TurnCommand, line string) {
 	switch c = TurnCommand(input[0].Type); c {
 	case TurnCommandShell:
 		return c, strings.TrimPrefix(input[0].Text, shellMark)
-	case TurnCommandCompact:
+	case TurnCommandUndo:
+		return c, strings.TrimPrefix(input[0].Text, undoMark)
+	case TurnCommandCompact, TurnCommandSetup:
 		return c, ""
 	}
 	return "", ""
 }
+
+// AgentRuns reports whether a turn of this command, or of none, runs the agent.
+func (c TurnCommand) AgentRuns() bool { return c == "" || c == TurnCommandCompact }

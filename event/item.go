@@ -66,7 +66,7 @@ type Command struct {
 	OutputDropped int64  `json:"output_dropped,omitempty"`
 	ExitCode      *int   `json:"exit_code,omitempty"`
 	DurationMS    int64  `json:"duration_ms,omitempty"`
-	// User: a user ran it by hand, not the agent.
+	// User: a user ran it by hand, or thole for the user, not the agent.
 	User bool `json:"user,omitempty"`
 }
 

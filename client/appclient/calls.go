@@ -98,6 +98,13 @@ func (c *Client) Dequeue(ctx context.Context, thread, id string) (bool, error) {
 	return r.Deleted, err
 }
 
+// Setup sets a thread's workspace up again, in a turn whose id it returns, nil while that
+// waits for the running one. It needs Extended.
+func (c *Client) Setup(ctx context.Context, thread string) (turn *string, err error) {
+	r, err := call[app.SetupResult](ctx, c, "thole/thread/setup", app.ThreadParams{ThreadID: thread})
+	return r.TurnID, err
+}
+
 // Answer settles an ask by its id. It needs Extended.
 func (c *Client) Answer(ctx context.Context, thread, ask string, a app.Answer) (app.Ask, error) {
 	r, err := call[app.AskResult](ctx, c, "thole/ask/answer", app.AskAnswerParams{ThreadID: thread, AskID: ask, Answer: a})

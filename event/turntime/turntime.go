@@ -61,7 +61,7 @@ func Split(events []event.Event, calls []Call) (thole.TurnTime, bool) {
 	}
 	asking := s.calls(calls)
 	spans := slices.Concat(s.asks(events), s.items(events, asking), asking)
-	if command, _ := thole.TurnCommandOf(events[i].Input); len(calls) == 0 && command != thole.TurnCommandShell {
+	if command, _ := thole.TurnCommandOf(events[i].Input); len(calls) == 0 && command.AgentRuns() {
 		spans = append(spans, s.running(events)...)
 	}
 	return s.sweep(spans), true

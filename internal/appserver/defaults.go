@@ -51,14 +51,20 @@ func (s *Server) defaults(ctx context.Context, c *conn) (event.Settings, error) 
 	return event.Settings{}, nil
 }
 
-// configRead returns what a new thread starts with.
-func (s *Server) configRead(ctx context.Context, c *conn, _ *app.ConfigReadParams) (answer, error) {
+// configRead returns what a new thread starts with. A directory that the user of this
+// machine names is trusted: what its files may do is decided by the profile and the box,
+// not by the terminal that asks.
+func (s *Server) configRead(ctx context.Context, c *conn, p *app.ConfigReadParams) (answer, error) {
+	var projects map[string]app.ProjectTrust
+	if dir := str(p.Cwd); dir != "" && c.local() {
+		projects = map[string]app.ProjectTrust{dir: {TrustLevel: "trusted"}}
+	}
 	def, err := s.defaults(ctx, c)
 	name := cmp.Or(def.Provider, s.catalog.provider())
 	approval, sandbox := words(name, s.cfg.DefaultProfile)
 	model := s.catalog.wireModel(name, def.Model)
 	return result(app.ConfigReadResult{
-		Config:  app.Config{Model: &model, ModelProvider: &name, ApprovalPolicy: &approval, SandboxMode: &sandbox, Effort: ptr(def.Effort)},
+		Config:  app.Config{Model: &model, ModelProvider: &name, ApprovalPolicy: &approval, SandboxMode: &sandbox, Effort: ptr(def.Effort), Projects: projects},
 		Origins: map[string]json.RawMessage{},
 	}, err)
 }

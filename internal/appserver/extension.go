@@ -16,6 +16,7 @@ import (
 func (s *Server) registerExtension() {
 	inThread(on(s, "thole/thread/attach", s.attach), serial.Exclusive, func(p *app.AttachParams) string { return p.ThreadID })
 	inThread(on(s, "thole/thread/todos", s.todos), serial.Shared, func(p *app.ThreadParams) string { return p.ThreadID })
+	inThread(on(s, "thole/thread/setup", s.setup), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID }).causes = true
 	inThread(on(s, "thole/ask/list", s.askList), serial.Shared, func(p *app.AskListParams) string { return p.ThreadID })
 	inThread(on(s, "thole/ask/answer", s.askAnswer), serial.Exclusive, func(p *app.AskAnswerParams) string { return p.ThreadID })
 	on(s, "thole/provider/list", s.providerList)
@@ -58,6 +59,26 @@ func (s *Server) todos(ctx context.Context, c *conn, p *app.ThreadParams) (answe
 	}
 	list, err := s.cfg.Threads.Todos(ctx, c.who(), id)
 	return result(app.TodoListResult{Data: todos(list)}, err)
+}
+
+// setup starts a turn that sets the workspace up again, or lets it wait.
+func (s *Server) setup(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
+	a, err := s.turnCommand(ctx, c, p.ThreadID, thole.Setup())
+	if err != nil {
+		return answer{}, err
+	}
+	var out app.SetupResult
+	if len(a.after) == 0 { // it does not wait
+		page, err := s.cfg.Threads.Turns(ctx, c.who(), thole.ThreadID(p.ThreadID), thread.PageParams{Desc: true, Limit: 1})
+		if err != nil {
+			return answer{}, err
+		}
+		for _, t := range page.Items {
+			out.TurnID = ptr(string(t.ID))
+		}
+	}
+	a.result = out
+	return a, nil
 }
 
 func todos(list []event.Todo) []app.Todo {

@@ -59,9 +59,35 @@ func TestCommandTurns(t *testing.T) {
 	if e := w.refused("thread/shellCommand", `{"threadId":"`+id+`","command":" "}`); !strings.Contains(e.Message, "empty") {
 		t.Errorf("an empty command: %s", e.Message)
 	}
-	for _, kind := range []string{"shell", "compact"} { // no other way in
+	for _, kind := range []string{"shell", "compact", "setup"} { // no other way in
 		w.refused("turn/start", `{"threadId":"`+id+`","input":[{"type":"`+kind+`","text":"!true"}]}`)
 	}
+}
+
+// A setup by hand is a command turn whose id the caller gets, or one that waits.
+func TestSetupByHand(t *testing.T) {
+	w := join(t, tholetest.New(t), full)
+	id := w.thread(`{}`)
+	at, _ := w.call("thread/shellCommand", `{"threadId":"`+id+`","command":"mkdir .thole && echo 'echo prepared' > .thole/setup"}`)
+	w.note(at, "turn/completed")
+	at, m := w.call("thole/thread/setup", `{"threadId":"`+id+`"}`)
+	var r struct{ TurnID string }
+	if err := json.Unmarshal(m.Result, &r); err != nil || r.TurnID == "" {
+		t.Fatalf("%s %v", m.Result, m.Error)
+	}
+	_, item := w.note(at, "item/completed")
+	if item.field("turnId") != r.TurnID || item.field("item", "source") != "userShell" || item.field("item", "aggregatedOutput") != "prepared\n" {
+		t.Errorf("%s", item.Params)
+	}
+	w.find(at, "its end", func(m msg) bool { return m.Method == "turn/completed" && m.field("turn", "id") == r.TurnID })
+	running := w.turn(id, "sim: say begun ;; hang")
+	at, m = w.call("thole/thread/setup", `{"threadId":"`+id+`"}`)
+	if string(m.Result) != `{"turnId":null}` {
+		t.Errorf("while a turn runs: %s %v", m.Result, m.Error)
+	}
+	w.note(at, "warning")
+	w.ok("turn/interrupt", `{"threadId":"`+id+`","turnId":"`+running+`"}`)
+	w.find(at, "the end", func(m msg) bool { return m.Method == "turn/completed" && m.field("turn", "id") == running })
 }
 
 // A command turn waits after a running turn and then comes before what a user's stop

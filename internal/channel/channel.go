@@ -47,6 +47,8 @@ type Query struct {
 	Thread   thole.ThreadID
 	Batch    thole.BatchID
 	Policy   thole.DeliveryPolicy
+	// Released: the user saw what the policy says and had the batch sent all the same.
+	Released bool
 }
 
 // Verdict is the result of a probe.

@@ -32,6 +32,11 @@ func newExecutor(env *Env) *cobra.Command {
 				}
 				cfg.Orphan = after
 			}
+			if v := os.Getenv(wire.ToolsVariable); v != "" {
+				if err := strictjson.Unmarshal([]byte(v), &cfg.Tools); err != nil {
+					return thole.Errorf(thole.CodeInvalid, "%s: %w", wire.ToolsVariable, err)
+				}
+			}
 			if box != "" {
 				cfg.Box = &wire.Box{}
 				if err := strictjson.Unmarshal([]byte(box), cfg.Box); err != nil {
@@ -59,7 +64,7 @@ func newExecutor(env *Env) *cobra.Command {
 	f.StringVar(&cfg.Gateway, "gateway", "", "socket of the model gateway, which agents reach through executord")
 	f.StringVar(&box, "box", "", "how to make the agent's box, as JSON; without it agents run next to executord")
 	_ = serve.MarkFlagRequired("token-file")
-	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), serve, newBox(), newFiles())
+	cmd.AddCommand(newExecutorList(env), newExecutorShow(env), newExecutorSync(env), newExecutorPaths(env), serve, newBox(), newFiles())
 	return cmd
 }
 

@@ -23,8 +23,9 @@ import (
 func newThread(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "thread", Short: "Start, watch and steer agent threads"}
 	cmd.AddCommand(
-		newThreadList(env), newThreadStart(env), newThreadShow(env), newThreadSend(env), newThreadTail(env),
-		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadTerminal(env), newThreadPort(env), newThreadNetwork(env), newThreadClose(env), newThreadDelete(env),
+		newThreadList(env), newThreadStart(env), newThreadShow(env), newThreadSend(env), newThreadTail(env), newThreadSetup(env),
+		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadTerminal(env), newThreadPort(env), newThreadNetwork(env),
+		newThreadDiff(env), newThreadApply(env), newThreadPull(env), newThreadMerge(env), newThreadPush(env), newThreadUndo(env), newThreadClose(env), newThreadDelete(env),
 	)
 	return cmd
 }

@@ -35,7 +35,7 @@ func newTokenCreate(env *Env) *cobra.Command {
 			return env.print(t, func(w io.Writer) { putln(w, t.Secret) })
 		},
 	}
-	cmd.Flags().StringVar((*string)(&p.Scope), "scope", string(session.ScopeAct), "what it may do: read; act (also send, answer, edit); admin (also manage logins and tokens)")
+	cmd.Flags().StringVar((*string)(&p.Scope), "scope", string(session.ScopeAct), "what it may do: jobs (only report jobs); read; act (also send, answer, edit); admin (also manage logins and tokens)")
 	cmd.Flags().StringVar(&expires, "expires", "90d", "days or a duration, for example 7d or 12h, or never")
 	cmd.Flags().StringVar(&expires, "expires-in", "90d", "same as --expires")
 	_ = cmd.Flags().MarkDeprecated("expires-in", "use --expires")

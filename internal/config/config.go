@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ type Config struct {
 	Egress    Egress    `toml:"egress"`
 	Gateway   Gateway   `toml:"gateway"`
 	Workspace Workspace `toml:"workspace"`
+	Changes   Changes   `toml:"changes"`
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
 	Asks      Asks      `toml:"asks"`
@@ -78,6 +80,8 @@ type Executor struct {
 	Bubblewrap  string        `toml:"bubblewrap" retired:"isolation"`
 	UIDBase     int           `toml:"uid_base"` // where the server is root
 	Paths       []string      `toml:"paths"`    // of this machine, shown to agents read-only
+	Path        Path          `toml:"path"`     // where agents look for programs
+	Env         []string      `toml:"env"`      // names of variables that agents get
 	Scope       string        `toml:"scope"`    // thread, turn
 	IdleStop    time.Duration `toml:"idle_stop"`
 	RemoveAfter time.Duration `toml:"remove_after"`
@@ -95,6 +99,8 @@ type Executor struct {
 	// MaxLive is how many executors run at a time.
 	MaxLive     int           `toml:"max_live"`
 	SyncTimeout time.Duration `toml:"sync_timeout"`
+	// SetupTimeout bounds the setup of a workspace.
+	SetupTimeout time.Duration `toml:"setup_timeout"`
 }
 
 // Egress says what agents reach over the network.
@@ -108,6 +114,11 @@ type Egress struct {
 // Workspace says what threads' files are made of.
 type Workspace struct {
 	Manifest string `toml:"manifest"` // file with the runtime manifest; built in without one
+}
+
+// Changes says how agents' work becomes commits.
+type Changes struct {
+	CoAuthor string `toml:"co_author"` // NAME <ADDRESS>, named in commits of uncommitted work
 }
 
 // Turns bounds running turns.
@@ -224,8 +235,8 @@ func Default() Config {
 		Log:     Log{Level: "info", Format: "auto"},
 		HTTP:    HTTP{Listen: "127.0.0.1:7433"},
 		Objects: Objects{Kind: "dir", Style: "auto", Credentials: "auto"},
-		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
-			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512, DiskMB: 20480, MaxLive: 64, SyncTimeout: 30 * time.Minute},
+		Executor: Executor{Kind: "local", Isolation: "box", UIDBase: 1_900_000_000, Path: Path{"inherit"}, Scope: "thread", IdleStop: 20 * time.Minute, RemoveAfter: 24 * time.Hour, OrphanTimeout: time.Hour, SweepEvery: time.Minute, StartsPerSec: 4,
+			Cgroup: "auto", CPUs: 1, MemoryMB: 2048, Pids: 512, DiskMB: 20480, MaxLive: 64, SyncTimeout: 30 * time.Minute, SetupTimeout: 10 * time.Minute},
 		Egress:    Egress{Policy: string(egress.Default(false))},
 		Threads:   Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:     Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
@@ -260,9 +271,13 @@ func (c *Config) Validate() error {
 		c.each("egress.private", c.Egress.Private, egress.CheckTarget),
 		c.checkUpstreams(),
 		c.each("executor.paths", c.Executor.Paths, checkPath),
+		c.each("executor.path", c.Executor.Path, checkPathEntry),
+		c.each("executor.env", c.Executor.Env, checkVariable),
+		c.positive("executor.setup_timeout", c.Executor.SetupTimeout > 0),
 		c.each("providers.hand_in_logins", c.Providers.HandInLogins, checkLogin),
 		c.each("providers.hooks", c.Providers.Hooks, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
+		c.checkCoAuthor(),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
 		c.positive("asks.approval_timeout", c.Asks.ApprovalTimeout > 0),
@@ -423,4 +438,13 @@ func Load(home string, getenv func(string) string, flags map[string]string) (*Co
 		return nil, err
 	}
 	return &c, c.Validate()
+}
+
+var person = regexp.MustCompile(`^[^<>\pC]+ <[^<>\pC ]+>$`)
+
+func (c *Config) checkCoAuthor() error {
+	if who := c.Changes.CoAuthor; who != "" && !person.MatchString(who) {
+		return c.bad("changes.co_author", "must be NAME <ADDRESS>, not %q", who)
+	}
+	return nil
 }

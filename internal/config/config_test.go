@@ -68,6 +68,10 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		"private without port":  {file: "[egress]\nprivate = ['db']", want: `has an invalid target "db": must be HOST:PORT`},
 		"a path from here":      {file: "[executor]\npaths = ['tools']", want: `config key executor.paths`},
 		"a path with turns":     {file: "[executor]\npaths = ['/a/../b']", want: "no absolute path"},
+		"programs from here":    {file: "[executor]\npath = 'bin'", want: `config key executor.path`},
+		"programs by number":    {file: "[executor]\npath = 3", want: "executor.path must be"},
+		"a variable's value":    {file: "[executor]\nenv = ['A=b']", want: `no name of a variable: "A=b"`},
+		"a variable of thole's": {file: "[executor]\nenv = ['HTTPS_PROXY']", want: "thole sets itself"},
 		"certificates here":     {file: "[egress]\nca_file = 'ca.pem'", want: "config key egress.ca_file"},
 		"private metadata":      {file: "[egress]\nprivate = ['169.254.169.254:80']", want: "never reachable"},
 		"number that is a word": {flags: map[string]string{"delivery.max_bytes": "1k"}, want: "whole number"},
@@ -93,6 +97,16 @@ func TestEveryKeyCanBeSetFromTheEnvironment(t *testing.T) {
 		}
 		if e.Value != "" && got.Origin(e.Key) != Variable(e.Key) {
 			t.Errorf("%s did not take %s", e.Key, Variable(e.Key))
+		}
+	}
+}
+
+// Where programs are looked for is a word, or a list in which words may stand.
+func TestPath(t *testing.T) {
+	for text, want := range map[string]string{"": "inherit", "path = 'system'": "system", "path = ['/srv/bin', 'inherit']": "/srv/bin,inherit", "path = []": ""} {
+		c, err := Load(write(t, "[executor]\n"+text), noEnv, nil)
+		if err != nil || strings.Join(c.Executor.Path, ",") != want {
+			t.Errorf("%s: %q, %v", text, c.Executor.Path, err)
 		}
 	}
 }

@@ -132,6 +132,8 @@ func parse(v reflect.Value, s string) error {
 		v.SetString(s)
 	case []string:
 		v.Set(reflect.ValueOf(strings.Split(s, ",")))
+	case Path:
+		v.Set(reflect.ValueOf(Path(strings.Split(s, ","))))
 	case time.Duration:
 		d, err := time.ParseDuration(s)
 		if err != nil {
@@ -171,6 +173,8 @@ func format(v reflect.Value) string {
 	case string:
 		return x
 	case []string:
+		return strings.Join(x, ",")
+	case Path:
 		return strings.Join(x, ",")
 	case time.Duration:
 		return x.String()

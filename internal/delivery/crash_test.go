@@ -127,6 +127,16 @@ func TestKillAtEveryStep(t *testing.T) {
 				}
 			}
 		}
+		placed := thole.JobID("00000000-0000-7000-8000-000000000007")
+		if _, _, err := s.m.Submit(ctx, actor, delivery.Submit{
+			ID: placed, Owner: thole.DefaultOwner, Address: address("own"), Target: thole.TargetThole, Command: &delivery.Command{Argv: []string{"make"}},
+		}); err != nil {
+			return err
+		}
+		if err := s.m.Place(ctx, actor, placed, "x1"); err != nil {
+			return err
+		}
+		w.Ack("placed " + string(placed))
 		if id, err := s.submit("b", 9); err != nil {
 			return err
 		} else if _, err := s.m.Cancel(ctx, actor, id, "r", "no"); err != nil {
@@ -166,6 +176,9 @@ func TestKillAtEveryStep(t *testing.T) {
 			j, b, err := s.m.Job(ctx, actor, thole.JobID(id))
 			if err != nil {
 				t.Fatalf("%s was acknowledged: %v", a, err)
+			}
+			if what == "placed" && j.Executor != "x1" {
+				t.Errorf("%s is placed in %q", id, j.Executor)
 			}
 			if what == "finished" && (b == nil || b.CloseReason != thole.CloseDelivered) {
 				t.Errorf("%s is %s and was not delivered: %+v", id, j.State, b)

@@ -75,6 +75,28 @@ func (m *Machine) Finish(ctx context.Context, actor thole.Actor, p Finish) (Job,
 	return job, err
 }
 
+// Place records that a job's command is given to an executor, before it is: what was
+// recorded runs there or nowhere. CodeConflict: it went to another one, or is over.
+func (m *Machine) Place(ctx context.Context, actor thole.Actor, id thole.JobID, x thole.ExecutorID) error {
+	return m.onJob(ctx, "place_job", actor, id, func(o *op, j *Job) error {
+		switch {
+		case j.Command == nil || x == "":
+			return thole.Errorf(thole.CodeInternal, "place job %s: no command, or no executor", j.ID)
+		case j.State.Terminal():
+			return thole.Errorf(thole.CodeConflict, "job %s is already %s", j.ID, j.State)
+		case j.Executor == x:
+			return nil
+		case j.Executor != "":
+			return thole.Errorf(thole.CodeConflict, "job %s was given to executor %s", j.ID, j.Executor)
+		}
+		j.Executor, j.UpdatedAt = x, o.now
+		if err := o.UpdateJob(j); err != nil {
+			return err
+		}
+		return o.log("job.place", Audit{Job: j.ID, Proof: map[string]string{"executor": string(x)}})
+	})
+}
+
 // onJob locks the lane of a job the actor owns and gives fn the fresh row.
 func (m *Machine) onJob(ctx context.Context, name string, actor thole.Actor, id thole.JobID, fn func(*op, *Job) error) error {
 	return m.update(ctx, name, actor, func(o *op) error {

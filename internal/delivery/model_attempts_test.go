@@ -111,6 +111,7 @@ func (p *player) stepSettle() string {
 		}
 	case 3, 4:
 		if good {
+			l.open.doubt = true
 			p.m.hold(l, l.open.batch)
 			p.m.rest(l)
 		}

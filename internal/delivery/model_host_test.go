@@ -29,7 +29,7 @@ func (p *player) stepArm() string {
 			p.rt.Fatalf("note-arm-pending: stale=%v, legal %v, again %v", stale, legal, again)
 		}
 		if legal {
-			l.open.state, l.open.deadline = thole.AttemptArmPending, p.m.now.Add(p.m.l.ArmTimeout)
+			l.open.state, l.open.deadline, l.open.doubt = thole.AttemptArmPending, p.m.now.Add(p.m.l.ArmTimeout), true
 			p.leases["d"] = lease.ID
 			p.m.rest(l)
 		}
@@ -73,7 +73,7 @@ func (p *player) stepOperator() string {
 		return "-"
 	}
 	id := address(lane).LaneID()
-	switch p.pick(4) {
+	switch p.pick(6) {
 	case 0:
 		lost, err := p.call(func() error {
 			_, err := p.CloseHead(ctx, actor, id, "", thole.CloseOperatorUnconfirmed)
@@ -106,6 +106,16 @@ func (p *player) stepOperator() string {
 			p.m.rest(l)
 		}
 		return "defer " + lane
+	case 3, 4:
+		if l.head() == nil {
+			return "-"
+		}
+		batch, anyway := p.head(lane).Batch.ID, p.pick(3) > 0
+		err := p.insist(func() error { _, err := p.Release(ctx, actor, batch, anyway); return err })
+		if legal := p.m.release(l, anyway); legal != (err == nil) {
+			p.rt.Fatalf("release: %v, want %v", err, legal)
+		}
+		return "release " + lane
 	default:
 		if b := l.head(); b != nil && b.state == thole.BatchMaterialized && !p.m.following(l) && !b.held {
 			batch := p.head(lane).Batch.ID

@@ -44,6 +44,8 @@ type mBatch struct {
 	first    time.Time
 	state    thole.BatchState
 	held     bool
+	released bool
+	allowed  int64 // attempts, where a person added one
 	reason   thole.CloseReason
 	window   time.Time
 	count    int64
@@ -55,6 +57,7 @@ type mAttempt struct {
 	gen                int64
 	state              thole.AttemptState
 	deadline, cooldown time.Time
+	doubt              bool // its thread may have read it
 }
 
 func newModel(l delivery.Limits, now time.Time) *model {
@@ -195,6 +198,26 @@ func (m *model) hold(l *mLane, b *mBatch) {
 	}
 }
 
+// release is a person's word that a held batch goes all the same.
+func (m *model) release(l *mLane, anyway bool) (ok bool) {
+	b := l.head()
+	if b == nil || !b.held {
+		return b != nil && b.released
+	}
+	for _, a := range b.attempts {
+		if a.doubt && !anyway {
+			return false
+		}
+	}
+	b.held, b.released, b.allowed = false, true, b.count+1
+	if t := m.now.Add(m.l.ManualWindow); t.After(b.window) {
+		b.window = t
+	}
+	l.failures, l.eligible = 0, time.Time{}
+	m.rest(l)
+	return true
+}
+
 func (m *model) following(l *mLane) bool {
 	return l.open != nil && (l.open.state == thole.AttemptAcceptPending || l.open.state == thole.AttemptArmPending ||
 		l.open.state == thole.AttemptCooldown && !l.desktop)
@@ -216,7 +239,7 @@ func (m *model) rest(l *mLane) {
 			m.close(l, b, thole.CloseWindowExhausted)
 		case b.held, l.open != nil && l.open.state == thole.AttemptCooldown && m.now.Before(l.open.cooldown):
 			return
-		case b.count >= m.l.MaxAttempts:
+		case b.count >= max(m.l.MaxAttempts, b.allowed):
 			m.close(l, b, thole.CloseMaxAttempts)
 		default:
 			l.ready = !l.blocked && !m.now.Before(l.eligible) && !m.now.Before(l.notBefore)
@@ -228,7 +251,7 @@ func (m *model) rest(l *mLane) {
 // sendable asks whether the first batch may go out right now.
 func (m *model) sendable(l *mLane) bool {
 	b, a := l.head(), l.open
-	return b != nil && b.state != thole.BatchQueued && !b.held && m.now.Before(b.window) && b.count < m.l.MaxAttempts && !m.following(l) &&
+	return b != nil && b.state != thole.BatchQueued && !b.held && m.now.Before(b.window) && b.count < max(m.l.MaxAttempts, b.allowed) && !m.following(l) &&
 		!(a != nil && a.state == thole.AttemptCooldown && m.now.Before(a.cooldown)) &&
 		!l.blocked && !m.now.Before(l.eligible) && !m.now.Before(l.notBefore)
 }
@@ -249,7 +272,7 @@ func (m *model) prepare(l *mLane) {
 
 func (m *model) counted(l *mLane) {
 	b := l.open.batch
-	l.open.state = thole.AttemptCooldown
+	l.open.state, l.open.doubt = thole.AttemptCooldown, true
 	if l.desktop {
 		l.open.cooldown = m.now.Add(m.l.Cooldown)
 	} else {

@@ -22,6 +22,7 @@ func (v BatchView) Next() []string {
 		look = "codex resume " + string(v.Lane.Thread)
 	}
 	arrived := "thole batch close-head " + thread + " --reason operator_confirmed_delivery"
+	again := "thole batch deliver " + string(b.ID)
 	drop := "thole batch close-head " + thread + " --reason operator_closed_unconfirmed"
 	open := v.open()
 	switch {
@@ -30,9 +31,9 @@ func (v BatchView) Next() []string {
 	case b.Replay != thole.ReplayManual:
 		return nil
 	case b.HeldFor == "policy":
-		return append(v.results(), drop+"   # once you have seen it")
+		return append(v.results(), again+"   # to send it all the same", drop+"   # once you have seen it")
 	}
-	return []string{look + "   # is the result there?", arrived + "   # if it is", drop + "   # if it is not, or does not matter"}
+	return []string{look + "   # is the result there?", arrived + "   # if it is", again + " --anyway   # if it is not", drop + "   # if it does not matter"}
 }
 
 // results are the commands that show what the batch carries.

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"time"
 
 	thole "github.com/tholehq/thole"
 )
@@ -47,6 +48,79 @@ func (m *Machine) CloseHead(ctx context.Context, actor thole.Actor, laneID strin
 		return o.settle()
 	})
 	return out, err
+}
+
+// Release lets a person send a held batch after all. What is known of its attempts does
+// not change: where one may have reached the thread, the result may come twice, and
+// anyway says that the person knows. Repeating it changes nothing.
+func (m *Machine) Release(ctx context.Context, actor thole.Actor, id thole.BatchID, anyway bool) (Batch, error) {
+	var out Batch
+	err := m.update(ctx, "release_batch", actor, func(o *op) error {
+		b, err := o.Tx.Batch(id)
+		if err != nil {
+			return err
+		}
+		none := thole.Errorf(thole.CodeNotFound, "no batch %s", id).WithHint("thole batch list --held shows those that wait for a human")
+		if b == nil {
+			return none
+		}
+		if err := o.onLane(b.LaneID); err != nil {
+			return err
+		}
+		if o.lane.User != actor.User {
+			return none
+		}
+		if b, err = o.Batch(id); err != nil {
+			return err
+		}
+		switch {
+		case b.State == thole.BatchClosed:
+			return thole.Errorf(thole.CodeConflict, "deliver batch: %s is closed: %s", id, b.CloseReason)
+		case b.Replay == thole.ReplayAutomatic && b.ReleasedBy == actor.User:
+			out = *b
+			return nil
+		case b.Replay == thole.ReplayAutomatic:
+			return thole.Errorf(thole.CodeConflict, "deliver batch: %s is not held; it goes by itself", id)
+		}
+		attempts, err := o.AttemptsOf(id)
+		if err != nil {
+			return err
+		}
+		doubt := ""
+		for i := range attempts {
+			if attempts[i].mayHaveArrived() {
+				doubt = string(attempts[i].ID)
+			}
+		}
+		if doubt != "" && !anyway {
+			return thole.Errorf(thole.CodeHeld, "deliver batch: %s may have reached its thread already (%s)", id, b.HeldFor).
+				WithHint("look at the thread first; --anyway sends it again, and the agent may read it twice")
+		}
+		proof := map[string]string{"operator": string(actor.User), "via": actor.Via, "held_for": b.HeldFor, "in_doubt": doubt}
+		b.Replay, b.HeldFor, b.UpdatedAt = thole.ReplayAutomatic, "", o.now
+		b.ReleasedBy, b.ReleasedGeneration = actor.User, b.Generation
+		b.WindowEndsAt = later(b.WindowEndsAt, o.now.Add(m.limits.ManualWindow))
+		b.MaxAttempts = max(b.MaxAttempts, b.AttemptCount+1)
+		o.lane.Failures, o.lane.EligibleAfter = 0, time.Time{}
+		if err := o.UpdateBatch(b); err != nil {
+			return err
+		}
+		err = o.log("batch.release", Audit{
+			Batch: b.ID, Attempt: b.HeadAttempt, Generation: b.Generation,
+			From: string(thole.ReplayManual), To: string(thole.ReplayAutomatic), Proof: proof,
+		})
+		if err != nil {
+			return err
+		}
+		out = *b
+		return o.settle()
+	})
+	return out, err
+}
+
+// mayHaveArrived reports whether an attempt may have been read by its thread.
+func (a *Attempt) mayHaveArrived() bool {
+	return a.RPC.State == thole.RPCUnknown || a.RPC.State == thole.RPCAccepted || !a.Arm.PendingSince.IsZero()
 }
 
 // FindLane resolves a thread id of the actor to its lane. With the same thread id

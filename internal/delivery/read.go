@@ -232,6 +232,17 @@ func (m *Machine) Supervised(ctx context.Context) ([]Job, error) {
 	})
 }
 
+// Commands lists every running job that runs in the box of its thread.
+func (m *Machine) Commands(ctx context.Context) ([]Job, error) {
+	return walk(ctx, m, func(tx Tx, last *Job) ([]Job, error) {
+		f := JobFilter{Commands: true, Limit: walkPage}
+		if last != nil {
+			f.After = last.ID
+		}
+		return tx.Jobs(f)
+	})
+}
+
 // walkPage is how many rows a list that must be whole reads at once.
 const walkPage = 500
 

@@ -87,6 +87,10 @@ type Job struct {
 	Policy      thole.DeliveryPolicy
 	// Supervised: the command runs under thole's supervisor, which reports it.
 	Supervised bool
+	// Command runs in the box of the thread, in Executor once it was given there; nil
+	// for work elsewhere.
+	Command  *Command
+	Executor thole.ExecutorID
 
 	// Settled is the outcome of a job that still waits for open children.
 	Settled       thole.JobState
@@ -108,6 +112,15 @@ type Job struct {
 	Version     int64
 }
 
+// Command is what a job runs in the box of its thread.
+type Command struct {
+	Argv []string `json:"argv"`
+	// Timeout ends it; 0: never.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// Turn is the one whose agent asked for it, "" for a person.
+	Turn thole.TurnID `json:"turn,omitempty"`
+}
+
 // Batch is an ordered run of ready jobs of one lane; the unit of delivery.
 type Batch struct {
 	ID      thole.BatchID
@@ -120,6 +133,10 @@ type Batch struct {
 	Summary string
 	// HeldFor says why the batch waits for a human.
 	HeldFor string
+	// ReleasedBy is the person who let it go although it was held, and took
+	// responsibility for its attempts up to ReleasedGeneration.
+	ReleasedBy         thole.UserID
+	ReleasedGeneration int64
 
 	Jobs                 int64
 	ArtifactCount        int64

@@ -126,6 +126,14 @@ func (s stage) Acts() []crash.Act {
 			return false, s.Note(ctx, actor, thole.DefaultOwner, address(thread), "session.drift", map[string]string{"drift": "wider: network"})
 		}),
 		act("block_lane", cli, func(_, lane string) (bool, error) { return false, s.Block(ctx, actor, lane, "unsafe") }),
+		act("release_batch", func(thread string) {
+			begun(thread)
+			_, err := s.Unknown(ctx, actor, s.fence(thread), "no answer")
+			s.ok(err)
+		}, func(thread, _ string) (bool, error) {
+			_, err := s.Release(ctx, actor, s.head(thread).Batch.ID, true)
+			return false, err
+		}),
 		act("close_head", followed, func(thread, lane string) (bool, error) {
 			_, err := s.CloseHead(ctx, actor, lane, s.head(thread).Batch.ID, thole.CloseOperatorUnconfirmed)
 			return false, err
@@ -214,7 +222,7 @@ func (s stage) resend(t *testing.T, done []string) {
 		if v.Batch.Replay != thole.ReplayAutomatic || v.Batch.AttemptCount > 0 || len(v.Attempts) > 1 {
 			t.Errorf("%s is to be sent again: %+v", thread, v.Batch)
 		}
-		if slices.Contains(done, thread) && !slices.Contains([]string{"sweep_lane", "reject", "defer", "note"}, thread) {
+		if slices.Contains(done, thread) && !slices.Contains([]string{"sweep_lane", "reject", "defer", "note", "release_batch"}, thread) {
 			t.Errorf("%s is to be sent although it was settled", thread)
 		}
 		p := s.begin(thread)
@@ -227,7 +235,7 @@ func (s stage) resend(t *testing.T, done []string) {
 		}
 		s.check()
 	}
-	for _, thread := range []string{"reject", "defer"} {
+	for _, thread := range []string{"reject", "defer", "release_batch"} {
 		if slices.Contains(done, thread) && !slices.ContainsFunc(cs, func(c delivery.Candidate) bool { return string(c.Lane.Thread) == thread }) {
 			t.Errorf("%s is not offered again", thread)
 		}

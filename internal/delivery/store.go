@@ -94,6 +94,10 @@ type JobFilter struct {
 	After thole.JobID
 	// Supervised selects running jobs that some supervisor must end, by id.
 	Supervised bool
+	// Commands selects running jobs that run in the box of their thread, by id; LaneID
+	// those of one lane.
+	Commands bool
+	LaneID   string
 }
 
 // BatchFilter selects batches, newest first.

@@ -24,6 +24,35 @@ type Submit struct {
 	Policy    thole.DeliveryPolicy
 	// Supervised jobs are ended by their supervisor, or by the sweep that finds it dead.
 	Supervised bool
+	// Command is run in the box of the thread.
+	Command *Command
+}
+
+// Bounds of commands that run in the box of a thread.
+const (
+	maxCommands    = 16 // of one thread at a time
+	maxCommandArgs = 1024
+	maxCommandText = 64 << 10
+)
+
+// check refuses a command that no box could run.
+func (c *Command) check() error {
+	bad := func(format string, args ...any) error {
+		return thole.Errorf(thole.CodeInvalid, "submit job: "+format, args...)
+	}
+	size := 0
+	for _, a := range c.Argv {
+		size += len(a)
+	}
+	switch {
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		return bad("no command to run")
+	case len(c.Argv) > maxCommandArgs || size > maxCommandText:
+		return bad("the command has %d arguments with %d bytes; at most %d with %d are taken", len(c.Argv), size, maxCommandArgs, maxCommandText)
+	case c.Timeout < 0:
+		return bad("the timeout is negative")
+	}
+	return checkText("submit job", append([]string{string(c.Turn)}, c.Argv...)...)
 }
 
 func (p Submit) validate() error {
@@ -36,6 +65,13 @@ func (p Submit) validate() error {
 		return thole.Errorf(thole.CodeInvalid, "submit job: no thread id").WithHint("pass --thread-id")
 	case p.Address.User == "":
 		return thole.Errorf(thole.CodeUnauthorized, "submit job: no owner")
+	case p.Command != nil && (p.Supervised || p.Target != thole.TargetThole):
+		return thole.Errorf(thole.CodeInvalid, "submit job: only a job of thole's own threads runs in the box of its thread").WithHint("use --target thole")
+	}
+	if p.Command != nil {
+		if err := p.Command.check(); err != nil {
+			return err
+		}
 	}
 	return checkText("submit job", string(p.Address.Thread), p.Address.Endpoint, p.TaskKind, p.Summary, p.Metadata, p.DedupeKey)
 }
@@ -81,10 +117,15 @@ func (m *Machine) Submit(ctx context.Context, actor thole.Actor, p Submit) (Job,
 				return err
 			}
 		}
+		if p.Command != nil {
+			if err := o.checkCommands(); err != nil {
+				return err
+			}
+		}
 		job = Job{
 			ID: p.ID, LaneID: o.lane.ID, Owner: p.Owner, Target: p.Target, Endpoint: p.Address.Endpoint, Thread: p.Address.Thread,
 			Parent: p.Parent, State: thole.JobRunning, TaskKind: p.TaskKind, TaskSummary: p.Summary, Metadata: p.Metadata,
-			DedupeKey: p.DedupeKey, Policy: p.Policy, Supervised: p.Supervised, ExitCode: -1, CreatedAt: o.now, UpdatedAt: o.now,
+			DedupeKey: p.DedupeKey, Policy: p.Policy, Supervised: p.Supervised, Command: p.Command, ExitCode: -1, CreatedAt: o.now, UpdatedAt: o.now,
 		}
 		fresh = true
 		if err := o.InsertJob(&job); err != nil {
@@ -111,6 +152,16 @@ func (o *op) ensureLane(owner thole.Owner, a Address) error {
 	}
 	o.lane, o.now = lane, o.Now()
 	return nil
+}
+
+// checkCommands bounds what one thread runs: an agent asks for it.
+func (o *op) checkCommands() error {
+	running, err := o.Jobs(JobFilter{Commands: true, LaneID: o.lane.ID, Limit: maxCommands})
+	if err == nil && len(running) >= maxCommands {
+		err = thole.Errorf(thole.CodeOverloaded, "submit job: %d jobs of this thread run already", len(running)).
+			WithHint("wait until one has ended, or cancel one: thole job list --thread-id %s --status running", o.lane.Thread)
+	}
+	return err
 }
 
 func (o *op) checkParent(p Submit) error {

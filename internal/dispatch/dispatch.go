@@ -61,12 +61,14 @@ type ExecutorWorkspace struct {
 
 // Config makes a Dispatcher.
 type Config struct {
-	Owner       string // this process, for people who look at the queue
-	Queue       queue.Store
-	Threads     thread.Service
-	Rows        executor.Rows
-	Driver      executor.Driver
-	Workspaces  Workspaces
+	Owner      string // this process, for people who look at the queue
+	Queue      queue.Store
+	Threads    thread.Service
+	Rows       executor.Rows
+	Driver     executor.Driver
+	Workspaces Workspaces
+	// Changes keeps the states of files; nil: nobody does.
+	Changes     Changes
 	Credentials provider.Credentials
 	// Budgets say what turns may use and what that costs; nil: there are none.
 	Budgets Budgets

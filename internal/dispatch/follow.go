@@ -250,7 +250,7 @@ func (p *pump) stillborn(ctx context.Context, events []event.Event) error {
 			return nil
 		}
 	}
-	begun, err := p.begun(ctx)
+	begun, err := p.begun(ctx, shows)
 	if err == nil && !begun {
 		err = errDiedBeforeOutput
 	}

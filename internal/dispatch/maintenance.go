@@ -25,8 +25,10 @@ func (w *worker) finishPipeline(ctx context.Context, th fold.Thread, t fold.Turn
 		if t.Outcome == thole.OutcomeInterrupted {
 			reason = "message.stop"
 		}
-		note := ""
-		if err := w.sync(ctx, th, t.Executor, reason); err != nil {
+		kept := w.after(ctx, th, t)
+		err := w.sync(ctx, th, t.Executor, reason)
+		note := <-kept
+		if err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -92,8 +92,9 @@ func (w *worker) grounded(ctx context.Context, th fold.Thread) error {
 
 // hand gives a request to its executor, with the credentials of its agent there.
 func (w *worker) hand(ctx context.Context, p *place, th fold.Thread, t fold.Turn, req wire.RunRequest) (wire.Run, error) {
+	w.before(ctx, p, th, t)
 	var err error
-	if command, _ := thole.TurnCommandOf(t.Input); command != thole.TurnCommandShell {
+	if command, _ := thole.TurnCommandOf(t.Input); command.AgentRuns() {
 		if req.Grant, err = w.grant(ctx, p, th, t, req); err != nil {
 			return wire.Run{}, fmt.Errorf("get credentials: %w", err)
 		}
@@ -137,9 +138,9 @@ func (w *worker) grant(ctx context.Context, p *place, th fold.Thread, t fold.Tur
 }
 
 // usable is why the turn's agent cannot be started here, nil where nothing is known
-// against it. A shell command needs no agent.
+// against it. A command by hand needs no agent.
 func (w *worker) usable(t fold.Turn) error {
-	if command, _ := thole.TurnCommandOf(t.Input); w.info.Name == "" || w.info.Available || command == thole.TurnCommandShell {
+	if command, _ := thole.TurnCommandOf(t.Input); w.info.Name == "" || w.info.Available || !command.AgentRuns() {
 		return nil
 	}
 	return thole.Errorf(thole.CodeUnsupported, "%s cannot run here: %s", w.info.Title, w.info.Problem).WithHint("%s", w.info.Fix)

@@ -108,6 +108,9 @@ func tooLong(ctx context.Context, err error) error {
 
 // runOnce runs a turn in its executor, or follows the run that is already there.
 func (w *worker) runOnce(ctx context.Context, th fold.Thread, t fold.Turn) error {
+	if command, turn := thole.TurnCommandOf(t.Input); command == thole.TurnCommandUndo {
+		return w.undo(ctx, th, t, turn)
+	}
 	req, err := w.request(ctx, th, t, runID(t))
 	if err != nil {
 		return err
@@ -159,7 +162,7 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 		return req, err
 	}
 	if t.Run > 0 && th.NativeID != "" {
-		if begun, err := w.begun(ctx); err != nil || begun {
+		if begun, err := w.begun(ctx, shows); err != nil || begun {
 			req.Turn.Input = thole.Text(resumePrompt)
 			return req, err
 		}
@@ -189,16 +192,21 @@ func (w *worker) startNewSession(ctx context.Context, t fold.Turn, req *wire.Run
 // resumePrompt is sent to an agent that lost its process in the middle of a turn.
 const resumePrompt = "Your process was restarted in the middle of the last request. Look at what is already done, then go on with it from there."
 
-// begun reports whether the agent had shown anything before it was lost; if not,
-// it hears the request again.
-func (w *worker) begun(ctx context.Context) (bool, error) {
+// begun reports whether an item of the turn says that it had begun before it was lost; if
+// not, the agent hears the request again.
+func (w *worker) begun(ctx context.Context, says func(event.Item) bool) (bool, error) {
 	page, err := w.cfg.Threads.Items(ctx, thole.SystemActor, w.lease.Thread, w.lease.Turn, thread.PageParams{Limit: 20})
-	return slices.ContainsFunc(page.Items, func(it fold.ItemRecord) bool { return shows(it.Item) }), err
+	return slices.ContainsFunc(page.Items, func(it fold.ItemRecord) bool { return says(it.Item) }), err
 }
 
-// shows reports whether an item is an agent's own.
-func shows(it event.Item) bool {
+// begins reports whether an item is of what a turn does.
+func begins(it event.Item) bool {
 	return it.Kind != event.ItemUserMessage && it.Kind != event.ItemSystem
+}
+
+// shows reports whether an item is an agent's own, which the setup before it is not.
+func shows(it event.Item) bool {
+	return begins(it) && (it.Command == nil || !it.Command.User)
 }
 
 func (w *worker) reply(ctx context.Context, th fold.Thread, id thole.AskID) (*provider.Reply, thole.EventID, error) {

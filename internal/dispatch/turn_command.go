@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,12 +16,12 @@ import (
 
 // turnCommand fills in what to run for a command turn, or refuses it for good.
 func (w *worker) turnCommand(ctx context.Context, e thole.TurnCommand, th fold.Thread, t fold.Turn, req *wire.RunRequest) error {
-	if e == thole.TurnCommandShell {
+	if e == thole.TurnCommandShell || e == thole.TurnCommandSetup {
 		if t.Run == 0 {
 			return nil
 		}
 		// Nobody knows how far it got, and it is not ours to do it twice.
-		begun, err := w.begun(ctx)
+		begun, err := w.begun(ctx, begins)
 		if err == nil && begun {
 			err = thole.Errorf(thole.CodeGone, "the command was cut off: its executor was lost").WithHint("look at what it did, then run it again")
 		}
@@ -63,7 +64,7 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 				seen = maxHeard
 				break
 			}
-			if command != thole.TurnCommandShell {
+			if command.AgentRuns() {
 				continue
 			}
 			seen++
@@ -71,8 +72,14 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 			if err != nil {
 				return nil, err
 			}
-			if len(items.Items) > 0 && items.Items[0].Item.Command != nil {
-				told = append(told, account(line, *items.Items[0].Item.Command))
+			if len(items.Items) == 0 {
+				continue
+			}
+			switch it := items.Items[0].Item; {
+			case command == thole.TurnCommandUndo && b.Outcome == thole.OutcomeCompleted:
+				told = append(told, "(undo) "+it.Text)
+			case it.Command != nil:
+				told = append(told, account(cmp.Or(line, it.Command.Line), *it.Command))
 			}
 		}
 		if before.Cursor = page.Next; before.Cursor == "" {

@@ -77,6 +77,38 @@ func TestALostCommandIsNotRepeated(t *testing.T) {
 	}
 }
 
+// A turn whose executor is lost during the setup is taken up from the beginning: its agent,
+// which has only planned so far, has not heard the message yet.
+func TestALostSetupIsRepeated(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).rig(t, storetest.SQLite(t))
+	th, err := r.Create(context.Background(), me, thread.Create{Owner: thole.DefaultOwner, Files: thole.Source{Kind: thole.SourceUpload}, Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: th.ID, Input: thole.Text("sim: say planned"), Settings: &event.Settings{Profile: thole.ProfilePlan}, Once: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.settled(th.ID, planned.ID)
+	r.settled(th.ID, r.turnCommand(th.ID, thole.Shell("mkdir .thole && echo 'echo set up >> times; echo begun; test -e again || { touch again; sleep 600; }; exit 4' > .thole/setup")))
+	turn := r.start(th.ID, "sim: run cat times ;; say heard: %user%")
+	r.until(th.ID, func(e event.Event) bool { return strings.Contains(e.Data.Delta, "begun") })
+	row, err := r.db.Executors().OfThread(context.Background(), th.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.driver.Stop(context.Background(), row.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.settled(th.ID, turn); got.Outcome != thole.OutcomeCompleted {
+		t.Fatalf("%+v", got)
+	}
+	if said := r.said(th.ID, turn); !strings.Contains(said, "set up\nset up\n") || !strings.Contains(said, "heard: ") || !strings.Contains(said, "which failed") || strings.Contains(said, "restarted") {
+		t.Errorf("%q", said)
+	}
+}
+
 // A compaction needs something to compact.
 func TestCompaction(t *testing.T) {
 	t.Parallel()

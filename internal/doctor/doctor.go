@@ -61,7 +61,7 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	out = append(out, CheckCredentials(ctx, cfg.Config, logins, cfg.Kept)...)
 	out = append(out, Tried(cfg.Tried)...)
 	out = append(out, checkLogins(cfg.Home, logins)...)
-	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
+	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), checkShell(ctx, cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
 func checkAgents(ctx context.Context, list []provider.Provider) []Finding {

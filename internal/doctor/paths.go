@@ -10,7 +10,7 @@ import (
 
 // checkPaths says what of this machine a person shows to agents, besides the system.
 func checkPaths(cfg *config.Config) Finding {
-	f := Finding{Part: "paths", OK: true, Found: "agents see the system's programs and no directory of yours", Disables: "turns: no executor starts"}
+	f := Finding{Part: "paths", OK: true, Found: "executor.paths names none", Disables: "turns: no executor starts"}
 	shown := cfg.Executor.Paths
 	if len(shown) > 0 {
 		f.Found = "agents read " + strings.Join(shown, ", ")

@@ -17,7 +17,7 @@ func TestCheckPaths(t *testing.T) {
 	if err := os.Mkdir(tools, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if f := checkPaths(&cfg); !f.OK || !strings.Contains(f.Found, "no directory of yours") {
+	if f := checkPaths(&cfg); !f.OK || !strings.Contains(f.Found, "names none") {
 		t.Errorf("%+v", f)
 	}
 	cfg.Executor.Paths = []string{tools}

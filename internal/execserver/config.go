@@ -30,7 +30,9 @@ type Config struct {
 	// Own are files and directories of the server that no sandbox shows: sockets
 	// that it answers on, tokens, its home.
 	Own []string
-	Log *slog.Logger
+	// Kept are paths that clients may not change, asked at every call; nil: there are none.
+	Kept func() []string
+	Log  *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

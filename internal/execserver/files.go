@@ -127,6 +127,9 @@ func withPath(c *conn, raw json.RawMessage, params any, uri *string, follow **bo
 	if !s.policy.RestrictsFiles() {
 		return f(s, path)
 	}
+	if c.srv.cfg.Kept != nil {
+		s.policy.Keep(c.srv.cfg.Kept())
+	}
 	if cerr := sandbox.Confined(s.policy, func() { result, err = f(s, path) }); cerr != nil {
 		return nil, invalid(cerr)
 	}

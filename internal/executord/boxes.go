@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sandbox/repository"
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
+	"github.com/tholehq/thole/internal/toolchain"
 	"github.com/tholehq/thole/internal/unguarded"
 )
 
@@ -107,7 +108,7 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 		w = &walled{Box: made, ports: map[uint16]bool{}, guards: guards}
 		if err := b.sentinel(w); err != nil {
 			w.Close()
-			return nil, thole.Errorf(thole.CodeUnavailable, "watch the repository: %w", err)
+			return nil, thole.Errorf(thole.CodeUnavailable, "watch the repository: %w", err).WithHint("sysctl fs.inotify.max_user_instances=1024 allows more of such watches")
 		}
 		b.by[plan] = w
 		go func() { <-made.Done(); guards.Release() }() // however it ends
@@ -224,13 +225,10 @@ func (b *boxes) connect(made *box.Box) error {
 	return serve(gatewayPort, b.way.serve)
 }
 
-// trusted are the variables by which programs find the certificates that they trust.
-var trusted = []string{"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NPM_CONFIG_CAFILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO"}
-
 // environ adds what leads programs to the proxy, and whom they trust.
 func (b *boxes) environ(env map[string]string) map[string]string {
 	if b != nil && b.cfg.CA != "" {
-		for _, name := range trusted {
+		for _, name := range toolchain.Names(toolchain.Trust) {
 			env[name] = b.cfg.CA
 		}
 	}

@@ -58,3 +58,23 @@ func hold(in *box.Box, guards *repository.Guards) error {
 	}
 	return nil
 }
+
+// guarded are the paths that the boxes show read-only.
+func (b *boxes) guarded() (paths []string) {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.by {
+		if w.guards == nil {
+			continue
+		}
+		for _, m := range w.guards.Mounts {
+			if !m.Write {
+				paths = append(paths, m.Path)
+			}
+		}
+	}
+	return paths
+}

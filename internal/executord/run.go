@@ -91,10 +91,20 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 }
 
 func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit func(event.Event)) error {
-	if command, line := thole.TurnCommandOf(req.Turn.Input); command == thole.TurnCommandShell {
+	command, line := thole.TurnCommandOf(req.Turn.Input)
+	switch {
+	case command == thole.TurnCommandSetup:
+		return s.setUpByHand(ctx, req.Turn.ID, emit)
+	case command == "" && req.Turn.Reply == nil:
+		told, err := r.setUp(ctx, s, req, emit)
+		if err != nil {
+			return err
+		}
+		req.Turn.Input = append(told, req.Turn.Input...)
+	case command == thole.TurnCommandShell:
 		in, err := s.boxes.shared()
 		if err == nil {
-			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.work(), s.boxes.environ(s.cfg.Dirs.environ()), in, emit)
+			provider.RunShell(ctx, req.Turn.ID, line, s.cfg.Dirs.work(), s.environ(), in, emit)
 		}
 		return err
 	}
@@ -119,7 +129,7 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 		emit(event.Event{ID: sessionEventID(req.Turn.ID, native), Kind: event.ThreadUpdated, Turn: req.Turn.ID, Time: s.now(), Data: event.Data{NativeID: native}})
 	}
 	if s.cfg.Note != "" {
-		emit(noteEvent(req.Turn.ID, s.now(), s.cfg.Note))
+		emit(noteEvent(req.Turn.ID, s.now(), "note", s.cfg.Note))
 	}
 	err = session.Run(ctx, req.Turn, emit)
 	s.sessions.finished(req, opened, err)
@@ -178,13 +188,13 @@ func sessionEventID(turn thole.TurnID, native string) thole.EventID {
 	return thole.EventID(string(turn) + "/session/" + native)
 }
 
-// noteEvent sends a turn's readers a note of thole's.
-func noteEvent(turn thole.TurnID, now time.Time, text string) event.Event {
+// noteEvent sends a turn's readers a note of thole's. Each of a turn has a key.
+func noteEvent(turn thole.TurnID, now time.Time, key, text string) event.Event {
 	item := event.Item{
-		ID: provider.StableID[thole.ItemID]("note", string(turn)), Kind: event.ItemSystem, State: event.StateCompleted,
+		ID: provider.StableID[thole.ItemID](key, string(turn)), Kind: event.ItemSystem, State: event.StateCompleted,
 		Text: text, Stamp: thole.Stamp{Started: now, Ended: now},
 	}
-	return event.Event{ID: thole.EventID(string(turn) + "/note"), Kind: event.ItemCompleted, Turn: turn, Time: now, Data: event.Data{Item: &item, ItemID: item.ID}}
+	return event.Event{ID: thole.EventID(string(turn) + "/" + key), Kind: event.ItemCompleted, Turn: turn, Time: now, Data: event.Data{Item: &item, ItemID: item.ID}}
 }
 
 // endEvent ends a turn whose provider did not.

@@ -58,6 +58,8 @@ type Config struct {
 	Workspace http.Handler
 	// Box is how to make the box in which all but executord runs; nil: no box.
 	Box *wire.Box
+	// Tools are what of the user's shell programs have.
+	Tools wire.Tools
 	// Proxy is the way of a box to the network; nil: no way.
 	Proxy *egress.Proxy
 	// Gateway is the socket of the model gateway, "" for none.
@@ -113,12 +115,15 @@ func New(cfg Config) (*Server, error) {
 	if s.way, err = newWay(cfg.Gateway, wire.GatewayProof(cfg.Token), cfg.Proxy); err != nil {
 		return nil, err
 	}
+	if err := plant(cfg.Dirs.Home, cfg.Tools.Seeds); err != nil {
+		s.logger.Warn("some tools of the user are not in the agent's home", "err", err)
+	}
 	s.boxes = newBoxes(cfg.Box, cfg.Proxy, s.way, cfg.Dirs, set)
-	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, way: s.way, set: set, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, way: s.way, set: set, environ: s.environ, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
 		return nil, err
 	}
-	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.work(), s.boxes.environ(cfg.Dirs.environ())
+	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.work(), s.environ()
 	cfg.Terminals.Box = s.boxes.shared
 	s.terminals = shell.NewServer(cfg.Terminals)
 	s.release = process.Prepare()
@@ -143,9 +148,17 @@ func (s *Server) Close() error {
 // Box is where programs of this executor run, nil where there are no walls.
 func (s *Server) Box() (*box.Box, error) { return s.boxes.shared() }
 
+// environ is what a program finds, without credentials of an agent.
+func (s *Server) environ() map[string]string {
+	return s.boxes.environ(s.cfg.Dirs.with(s.cfg.Tools.Env))
+}
+
+// Guarded are the paths of a person's repositories that boxes show read-only.
+func (s *Server) Guarded() []string { return s.boxes.guarded() }
+
 // Environ is what programs of this executor find.
 func (s *Server) Environ() (env []string) {
-	for k, v := range s.boxes.environ(s.cfg.Dirs.environ()) {
+	for k, v := range s.environ() {
 		env = append(env, k+"="+v)
 	}
 	return env

@@ -30,6 +30,7 @@ type sessions struct {
 	way       *way
 	attended  func() bool // whether a terminal is open
 	set       *settings
+	environ   func() map[string]string // of a program
 
 	mu   sync.Mutex // guards warm
 	warm map[thole.ThreadID]warmSession
@@ -98,7 +99,7 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	if err != nil {
 		return none, err
 	}
-	env := s.boxes.environ(s.dirs.environ())
+	env := s.environ()
 	maps.Copy(env, req.Grant.Env)
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, thole.Errorf(thole.CodeUnavailable, "%s was not ready within %s", req.Provider, openTimeout))
 	defer cancel()

@@ -42,7 +42,12 @@ func (r *Runner) boxed(ctx context.Context, bwrap, program string, c Cmd) (_ exe
 			}
 		}
 	}()
-	if sandbox.RefusesNested(ctx, bwrap) {
+	refuses, known := r.refuses.Load(bwrap)
+	if !known {
+		refuses = sandbox.RefusesNested(ctx, bwrap)
+		r.refuses.Store(bwrap, refuses)
+	}
+	if refuses == true {
 		box.Add("--disable-userns")
 	}
 	program, extra, err := r.installed(program)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // safe is the configuration that every run has: it wins over the repository's own. It
@@ -52,14 +51,12 @@ func environ(extra map[string]string, configs ...map[string]string) []string {
 	return pack(env, configs...)
 }
 
-// pack adds configuration to an environment, later maps over earlier ones.
+// pack adds configuration to an environment, later maps over earlier ones that spell a key
+// the same.
 func pack(env map[string]string, configs ...map[string]string) []string {
 	all := map[string]string{}
 	for _, c := range configs {
-		for k, v := range c {
-			maps.DeleteFunc(all, func(have, _ string) bool { return strings.EqualFold(have, k) })
-			all[k] = v
-		}
+		maps.Copy(all, c)
 	}
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(env)) {

@@ -3,7 +3,7 @@
 // write, or that a user only has, git runs in a throwaway box without a network (Run).
 // Over a repository that only the server writes it runs on the host (Own), and only
 // there it reaches another machine (Remote). Whichever it is, git gets an environment
-// and a configuration of ours. The package knows no thread and decides about no path:
+// and a configuration of this package. It knows no thread and decides about no path:
 // callers say what a box shows.
 package git
 
@@ -19,7 +19,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	thole "github.com/tholehq/thole"
 )
 
 // Runner runs git.
@@ -36,6 +39,8 @@ type Runner struct {
 	Self string
 	// Program is git, default the one on PATH.
 	Program string
+
+	refuses sync.Map // of bubblewrap's path: whether it can refuse namespaces
 }
 
 // Cmd is one run of git.
@@ -143,7 +148,7 @@ func (r *Runner) program() (string, error) {
 	}
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return "", fmt.Errorf("git is not installed: %w", err)
+		return "", thole.Errorf(thole.CodeUnsupported, "git is not installed: %w", err).WithHint("apt-get install git")
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return "", err

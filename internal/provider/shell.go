@@ -14,8 +14,9 @@ import (
 
 // Shell runs the command of a started item, emits its output as it comes, both
 // streams as one, and completes the item. It returns what was kept of the output;
-// an error means that ctx ended the command, and then the item is left to End.
-func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]string, in *box.Box) (string, error) {
+// an error means that ctx ended the command, and then the item is left to End. Each of
+// exits is called with the exit code of a command that ended by itself.
+func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]string, in *box.Box, exits ...func(code int)) (string, error) {
 	began := time.Now()
 	cmd := *item.Command
 	item.Command = &cmd
@@ -26,6 +27,9 @@ func (e *Emitter) Shell(ctx context.Context, item event.Item, env map[string]str
 		}
 		e.Delta(item.ID, event.StreamOutput, text)
 		e.Complete(item)
+		for _, exit := range exits {
+			exit(code)
+		}
 	}
 	p, err := process.Start(process.Spec{Path: "/bin/sh", Args: []string{"-c", "exec 2>&1\n" + cmd.Line + "\n"}, Dir: cmd.Dir, Env: env, Box: in})
 	if err != nil {

@@ -63,6 +63,7 @@ type Policy struct {
 	scanDepth  int
 	roots      []string // the project's
 	own        []string // the server's, real
+	kept       []string // that nobody changes, real
 	links      []link   // names under which readable places are also known
 }
 
@@ -174,6 +175,9 @@ func Hiding(own []string) *Policy {
 	}
 	return p
 }
+
+// Keep lets nobody change paths, or what is above them.
+func (p *Policy) Keep(paths []string) { p.kept = append(p.kept, paths...) }
 
 // rank orders equals: deny beats write beats read.
 func rank(a Access) int {
@@ -343,6 +347,9 @@ func (p *Policy) Access(real string) Access {
 	}
 	if access != None && p.globbed(real) {
 		return None
+	}
+	if access == Write && slices.ContainsFunc(p.kept, func(path string) bool { return within(real, path) || within(path, real) }) {
+		return Read
 	}
 	return access
 }

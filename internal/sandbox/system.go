@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// systemDirs are the part of a machine that programs need to run.
-var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
+// systemDirs are the part of a machine that programs need to run. Everybody reads the
+// store of Nix by design.
+var systemDirs = []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"}
 
 // System shows the system's programs and libraries, read-only.
 func (b *Box) System() *Box {
@@ -23,7 +24,7 @@ func (b *Box) System() *Box {
 	return b
 }
 
-// InSystem reports whether System shows a path.
+// InSystem reports whether a path is in one of the directories that System shows.
 func InSystem(path string) bool {
 	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }

@@ -67,7 +67,11 @@ func deliveryRules() [][2]string {
 		{"what could not be proven is held or was closed by a human or by its window",
 			`select a.attempt_id from delivery_attempts a join delivery_batches b on b.batch_id = a.batch_id
 			 where (a.rpc_state = 'acceptance_unknown' or a.observation_state in ('lost', 'expired')
-			   or a.last_event in ('turn_failed', 'turn_interrupted', 'turn_replaced')) and b.replay_policy = 'automatic'`},
+			   or a.last_event in ('turn_failed', 'turn_interrupted', 'turn_replaced')) and b.replay_policy = 'automatic'
+			 and a.generation > b.released_generation`},
+		{"a batch that a person released has its ledger row",
+			`select b.batch_id from delivery_batches b where b.released_by <> '' and not exists
+			 (select 1 from delivery_audit a where a.batch_id = b.batch_id and a.event = 'batch.release')`},
 		{"a delivered batch has a completed turn that was seen in time",
 			`select b.batch_id from delivery_batches b where b.close_reason = 'delivered' and not exists
 			 (select 1 from delivery_attempts a where a.batch_id = b.batch_id and a.state = 'closed' and a.last_event = 'turn_completed'

@@ -39,6 +39,10 @@ func (tx deliveryTx) Jobs(f delivery.JobFilter) ([]delivery.Job, error) {
 	if f.Supervised {
 		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised and job_id > $1 order by job_id limit $2 + 0", string(f.After), bounded(f.Limit))
 	}
+	if f.Commands {
+		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and command <> '' and ($3 = '' or lane_id = $3) and job_id > $1 order by job_id limit $2 + 0",
+			string(f.After), bounded(f.Limit), f.LaneID)
+	}
 	return many(tx.Tx, jobColumns, jobTable().selected+`where user_id = $1 and ($2 = '' or thread_id = $2) and ($3 = '' or status = $3)
 		and ($4 = '' or (created_at, job_id) < (select created_at, job_id from delivery_jobs where job_id = $4))
 		order by created_at desc, job_id desc limit $5 + 0`, string(f.User), string(f.Thread), string(f.State), string(f.After), bounded(f.Limit))

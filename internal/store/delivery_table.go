@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // column ties a column to a field of a row.
@@ -111,6 +114,30 @@ func put(tx *sqldb.Tx, t *table, cols []column, version *int64) error {
 	}
 	*version++
 	return nil
+}
+
+// command stores what a job runs as JSON, and none as "".
+type command struct{ c **delivery.Command }
+
+func (c command) Value() (driver.Value, error) {
+	if *c.c == nil {
+		return "", nil
+	}
+	body, err := json.Marshal(*c.c)
+	return string(body), err
+}
+
+func (c command) Scan(src any) error {
+	*c.c = nil
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("scan command: got %T", src)
+	}
+	if text == "" {
+		return nil
+	}
+	*c.c = new(delivery.Command)
+	return strictjson.Unmarshal([]byte(text), *c.c)
 }
 
 // millis stores a time as Unix milliseconds, and the zero time as 0.

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon/changes"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -37,6 +38,8 @@ type branchRig struct {
 	driver   *local.Driver
 	d        *dispatch.Dispatcher
 	branches *branch.Branches
+	changed  *changes.Service
+	home     string
 }
 
 func newBranchRig(t *testing.T, bwrap string) *branchRig {
@@ -53,9 +56,11 @@ func newBranchRig(t *testing.T, bwrap string) *branchRig {
 	}
 	t.Cleanup(func() { r.db.Close() })
 	cfg := config.Default()
-	cfg.Home = home
+	cfg.Home, r.home = home, home
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	r.branches = newBranches(&cfg, r.db, newGit(lab.Thole(t), func(context.Context) (string, error) { return bwrap, nil }), log)
+	runner := newGit(lab.Thole(t), func(context.Context) (string, error) { return bwrap, nil })
+	r.branches = newBranches(&cfg, r.db, runner, log)
+	states := newShelf(&cfg, runner, log)
 	open := &System{}
 	ws, _, err := open.openFiles(&cfg, r.db, lab.Thole(t), r.branches, log)
 	if err != nil {
@@ -67,10 +72,11 @@ func newBranchRig(t *testing.T, bwrap string) *branchRig {
 	}
 	r.driver = local.New(local.Config{Root: filepath.Join(home, "x"), Home: home, Binary: lab.Thole(t), Bwrap: bwrap})
 	r.d = dispatch.New(dispatch.Config{
-		Owner: t.Name(), Queue: r.db.Queue(), Threads: r.machine, Rows: r.db.Executors(), Driver: r.driver, Workspaces: ws, Credentials: noLogin{},
+		Owner: t.Name(), Queue: r.db.Queue(), Threads: r.machine, Rows: r.db.Executors(), Driver: r.driver, Workspaces: ws, Changes: states, Credentials: noLogin{},
 		Info:   func(ctx context.Context, _ string) provider.Info { return testprovider.New().Probe(ctx) },
 		Limits: queue.Limits{Total: 4}, StartsPerSec: 100, SweepEvery: time.Hour, IdleStop: time.Nanosecond, RemoveAfter: time.Nanosecond, Log: log,
 	})
+	r.changed = newChanges(&cfg, states, r.machine, r.db, r.driver, ws, log)
 	r.machine.Attach(r.d)
 	if err := r.machine.Start(ctx); err != nil {
 		t.Fatal(err)

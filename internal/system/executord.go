@@ -43,6 +43,8 @@ type ExecutordConfig struct {
 	Providers config.Providers
 	// Box is how to make the agent's box; without one agents run next to executord.
 	Box *wire.Box
+	// Tools are what of the user's shell agents have.
+	Tools wire.Tools
 	// Gateway is the socket of the model gateway, "" for none.
 	Gateway string
 	// Groups are directories of control groups for agents that have no box.
@@ -62,9 +64,9 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "read token: %w", err)
 	}
-	synced := cfg.Dirs.Workspace
+	synced, shown := cfg.Dirs.Workspace, ""
 	if cfg.InPlace {
-		synced = ""
+		synced, shown = "", cfg.Dirs.Workspace
 	}
 	for _, dir := range slices.DeleteFunc([]string{synced, cfg.Dirs.Data, cfg.Dirs.State, cfg.Dirs.Auth, cfg.Dirs.Home, cfg.Dirs.Tmp}, func(dir string) bool { return dir == "" }) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -77,7 +79,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 			return thole.Errorf(thole.CodeUnavailable, "prepare executor: %w", err)
 		}
 	}
-	files := side.New(side.Config{Dir: synced, Data: cfg.Dirs.Data, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home})
+	files := side.New(side.Config{Dir: synced, Data: cfg.Dirs.Data, State: filepath.Join(cfg.Dirs.State, "workspace"), Home: cfg.Dirs.Home, Shown: shown})
 	defer files.Close()
 	var processes *execserver.Server
 	commands := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = processes.Serve(ctx, s) })
@@ -93,7 +95,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Proxy: proxy, Network: meter, Gateway: cfg.Gateway,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Tools: cfg.Tools, Proxy: proxy, Network: meter, Gateway: cfg.Gateway,
 		Rest: debug.FreeOSMemory, // there is one for each thread, and most of them wait
 	})
 	if err != nil {
@@ -105,6 +107,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 		if _, err := server.Box(); err != nil {
 			return err
 		}
+		shape.Kept = server.Guarded
 		shape.Box, shape.Environ, shape.Own = server.Box, server.Environ(), []string{cfg.Dirs.State, cfg.Dirs.Auth, "/proc"}
 	}
 	processes = execserver.New(shape)

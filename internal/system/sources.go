@@ -8,15 +8,19 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon/changes"
 	"github.com/tholehq/thole/internal/depot"
+	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/sandbox/repository"
+	"github.com/tholehq/thole/internal/shelf"
 	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/source/branch"
 	"github.com/tholehq/thole/internal/source/choice"
 	"github.com/tholehq/thole/internal/source/here"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/upload"
 	"github.com/tholehq/thole/internal/workspace"
 )
@@ -49,3 +53,25 @@ func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests 
 		},
 	}), nil
 }
+
+// shelvesOf is where a home has the states of threads' files.
+func shelvesOf(home string) string { return filepath.Join(home, "shelves") }
+
+// newShelf keeps the states of threads' files.
+func newShelf(cfg *config.Config, runner *git.Runner, log *slog.Logger) *shelf.Shelf {
+	return shelf.New(shelf.Config{Dir: shelvesOf(cfg.Home), Git: runner, CoAuthor: cfg.Changes.CoAuthor, Log: log})
+}
+
+// newChanges answers about them.
+func newChanges(cfg *config.Config, states *shelf.Shelf, threads thread.Service, db *store.DB, driver executor.Driver, files *depot.Depot, log *slog.Logger) *changes.Service {
+	return changes.New(changes.Config{
+		Threads: threads, Rows: db.Executors(), Driver: driver, Shelf: states, Temp: storedFiles(cfg.Home), Log: log,
+		Stored: func(ctx context.Context, id thole.ThreadID, dir string) error {
+			_, _, err := files.ExportDir(ctx, id, dir, true)
+			return err
+		},
+	})
+}
+
+// storedFiles is where files of a sync are laid out to be looked at; a start empties it.
+func storedFiles(home string) string { return filepath.Join(shelvesOf(home), "stored") }

@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/appserver"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/changes"
 	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/dispatch"
@@ -148,7 +149,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	branches := newBranches(cfg, db, runner, log)
+	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, log)
 	files, manifests, err := s.openFiles(cfg, db, self, branches, log)
 	if err != nil {
 		return nil, err
@@ -157,7 +158,8 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	driver, err := localDriver(cfg, self, agents, box, o.Sample != "", log)
+	shell := ownShell(cfg)
+	driver, err := localDriver(cfg, self, agents, box, shell, o.Sample != "", log)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	dispatcher := dispatch.New(dispatch.Config{
 		Alone: true, // this process owns the home, and the store is the home's
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: threads, Rows: db.Executors(), Driver: driver,
-		Workspaces: files, Credentials: creds, Budgets: books.ledger, Info: agents.Info,
+		Workspaces: files, Changes: states, Credentials: creds, Budgets: books.ledger, Info: agents.Info,
 		Scope: executor.Scope(cfg.Executor.Scope), Room: room(cfg.Executor), Limits: queue.Limits{Total: cfg.Turns.MaxRunning, PerUser: cfg.Turns.MaxPerUser},
 		TurnTimeout: cfg.Turns.Timeout, IdleStop: cfg.Executor.IdleStop, MaxLive: cfg.Executor.MaxLive, SyncTimeout: cfg.Executor.SyncTimeout, RemoveAfter: cfg.Executor.RemoveAfter,
 		SweepEvery: cfg.Executor.SweepEvery, StartsPerSec: cfg.Executor.StartsPerSec, Meter: meter, Log: log,
@@ -184,12 +186,13 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
-		Calls:  records, Recording: cfg.Gateway.Record, Log: log})
+		Calls:  records, Recording: cfg.Gateway.Record, Shell: shell, Log: log})
+	changed := newChanges(cfg, states, threads, db, driver, files, log)
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web
 	if o.Web != nil {
-		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, people, meter, secrets, pays.connections, sources); err != nil {
+		if page, err = s.openWeb(ctx, o, db, sessions, threads, agents, results, methods, asked, changed, people, meter, secrets, pays.connections, sources); err != nil {
 			return nil, err
 		}
 	}
@@ -198,8 +201,9 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	remote := ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.ListenerActor) })
 	s.closes(func() error { remote.Stop(); return nil })
 	others.Handle("GET "+daemon.ListenerPath, remote)
+	others.HandleFunc("GET "+changes.PatchPath("{thread}"), changed.ServePatch)
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{asked.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), daemon.Credentials{Threads: threads, Routes: pays.routes, Shells: pays.shells}.Methods(), page.methods()} {
+	for _, more := range []map[string]daemon.Method{asked.Methods(), changed.Methods(), channels.methods(), daemon.TokenMethods(sessions), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), daemon.Credentials{Threads: threads, Routes: pays.routes, Shells: pays.shells}.Methods(), page.methods()} {
 		maps.Copy(methods, more)
 	}
 
@@ -207,18 +211,21 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		if err := provider.SweepLoginRooms(filepath.Join(cfg.Home, config.LoginRooms)); err != nil {
 			log.Warn("what a login left could not be removed", "err", err)
 		}
+		if err := os.RemoveAll(storedFiles(cfg.Home)); err != nil {
+			log.Warn("files that were looked at could not be removed", "err", err)
+		}
 		return startAll(results.sweep, books.reconcile)(ctx)
 	}
 	s.runs("providers", agents)
 	s.runs("model gateway", models) // before the first turn, and after the last
 	s.runs("collection", background(files.Collect))
 	s.runs("sweep of repositories", background(branches.SweepAlways))
-	s.runs("collection of records", background(func(ctx context.Context) {
-		records.Collect(ctx, func(ctx context.Context, id thole.ThreadID) bool {
-			_, err := db.Threads().Thread(ctx, id)
-			return errors.Is(err, thread.ErrNone)
-		})
-	}))
+	gone := func(ctx context.Context, id thole.ThreadID) bool {
+		_, err := db.Threads().Thread(ctx, id)
+		return errors.Is(err, thread.ErrNone)
+	}
+	s.runs("collection of records", background(func(ctx context.Context) { records.Collect(ctx, gone) }))
+	s.runs("collection of shelves", background(func(ctx context.Context) { states.Collect(ctx, gone) }))
 	s.runs("threads", &part{start: startAll(threads.Start, dispatcher.Start), stop: stopThreads(threads, dispatcher, asked, o.Leaves, log)})
 	s.runs("object store", background(func(ctx context.Context) {
 		files.Watch(ctx, func(ctx context.Context) {
@@ -243,7 +250,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	s.ready = func() { page.announce(o.Web) }
 	s.socket = daemon.Config{
 		Owner: owner, Role: o.Role, Methods: methods, OtherPaths: others, Idle: o.Idle, Log: log,
-		Waiting: map[string]bool{wire.JobWait: true, executors.MethodSaved: true, executors.MethodStopped: true},
+		Waiting: map[string]bool{wire.JobWait: true, executors.MethodSaved: true, executors.MethodStopped: true, changes.MethodUndone: true},
 		Attach:  func(ctx context.Context, s jsonrpc.Stream) { _ = contract.Serve(ctx, s, thole.LocalActor) },
 		Staying: func(ctx context.Context, idle time.Duration) (string, error) {
 			if why := asked.Staying(); why != "" {

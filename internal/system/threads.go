@@ -18,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider/registry"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/toolchain"
 )
 
 // policies are what the configuration says of asks that nobody answers.
@@ -54,7 +55,7 @@ func askPolicy(wait time.Duration, policy string) thread.AskPolicy {
 }
 
 // localDriver makes executors in the home.
-func localDriver(cfg *config.Config, self string, agents *registry.Registry, box func(context.Context) (string, error), sample bool, log *slog.Logger) (*local.Driver, error) {
+func localDriver(cfg *config.Config, self string, agents *registry.Registry, box func(context.Context) (string, error), shell func() toolchain.Plan, sample bool, log *slog.Logger) (*local.Driver, error) {
 	if note := doctor.Unwalled(cfg.Executor); note != "" {
 		log.Warn(note)
 	}
@@ -68,21 +69,40 @@ func localDriver(cfg *config.Config, self string, agents *registry.Registry, box
 	return local.New(local.Config{
 		Root: root, Home: cfg.Home, Binary: self, Box: box, Note: doctor.Unwalled(cfg.Executor), UIDBase: cfg.Executor.UIDBase,
 		Groups: doctor.Groups(cfg.Executor), Egress: wire.Egress{Policy: cfg.Egress.Policy, Names: cfg.Egress.Names, Private: cfg.Egress.Private}, CA: cfg.Egress.CAFile,
-		Gateway: GatewaySocket(cfg.Home),
+		Gateway: GatewaySocket(cfg.Home), SetupTimeout: cfg.Executor.SetupTimeout,
 		Tools: func() local.Tools {
 			env := located(agents)
 			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
 			if sample {
 				env[sampleVariable] = "1"
 			}
-			for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
+			for _, name := range toolchain.Names(toolchain.Proxy) {
 				if v := os.Getenv(name); v != "" {
 					env[name] = v // ours goes through the user's
 				}
 			}
-			return local.Tools{Readable: agents.Binaries(), Paths: cfg.Executor.Paths, Env: env}
+			return local.Tools{Readable: agents.Binaries(), Paths: cfg.Executor.Paths, User: shell(), Env: env}
 		},
 	}), nil
+}
+
+// shellAge is how long a look at the owner's shell counts: directories are searched for
+// keys in it, and executors may start several times a second.
+const shellAge = time.Minute
+
+// ownShell looks at the owner's shell for what agents have of it.
+func ownShell(cfg *config.Config) func() toolchain.Plan {
+	var mu sync.Mutex
+	var plan toolchain.Plan
+	var looked time.Time
+	return func() toolchain.Plan {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(looked) > shellAge {
+			plan, looked = doctor.Shell(context.Background(), cfg), time.Now()
+		}
+		return plan
+	}
 }
 
 // isolation finds how executors are kept apart: bubblewrap's path, nil where a

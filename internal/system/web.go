@@ -14,6 +14,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/changes"
 	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/platform/guard"
@@ -55,7 +56,7 @@ type web struct {
 }
 
 // openWeb binds the address and builds what answers there.
-func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions *session.Manager, threads *thread.Machine, agents *registry.Registry, d *deliveries, methods map[string]daemon.Method, asked *executors.Service, spending *spend.Service, m *meter, secrets *vault.Vault, connections httpapi.Connections, sources httpapi.Sources) (*web, error) {
+func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions *session.Manager, threads *thread.Machine, agents *registry.Registry, d *deliveries, methods map[string]daemon.Method, asked *executors.Service, changed *changes.Service, spending *spend.Service, m *meter, secrets *vault.Vault, connections httpapi.Connections, sources httpapi.Sources) (*web, error) {
 	m.watch(db)
 	ln, err := listenWeb(ctx, o.Config.HTTP, sessions)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, sessions 
 		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Index: db.Index(), Keys: db.Idempotency(),
 		Sessions: sessions, Cookies: guard.NewCookies(o.Config.Home, at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
-		LiveNetwork: asked.LiveNetwork, Files: asked, Network: asked, Previews: ports, Spend: spending, Vault: secrets, Connections: connections, Sources: sources, Local: at.local, UI: o.UI, Version: version.Version, Log: o.Log,
+		LiveNetwork: asked.LiveNetwork, Files: asked, Changes: changed, Network: asked, Previews: ports, Spend: spending, Vault: secrets, Connections: connections, Sources: sources, Local: at.local, UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -41,9 +41,9 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	return id, w.err
 }
 
-// admitted is why a turn with this input may not start. A shell command calls no model.
+// admitted is why a turn with this input may not start. What runs no agent calls no model.
 func (w *writer) admitted(input []thole.Input) error {
-	if command, _ := thole.TurnCommandOf(input); w.admit == nil || command == thole.TurnCommandShell {
+	if command, _ := thole.TurnCommandOf(input); w.admit == nil || !command.AgentRuns() {
 		return nil
 	}
 	return w.admit()

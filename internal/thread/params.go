@@ -100,6 +100,8 @@ type StartTurn struct {
 	Trace string
 	// Idempotency makes a repeat return the first turn.
 	Idempotency string
+	// Command says that Input is a thole.TurnCommand, as that of Enqueue does.
+	Command bool
 }
 
 // Steer adds input to the running turn.

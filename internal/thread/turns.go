@@ -11,7 +11,11 @@ import (
 
 // StartTurn implements Service.
 func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn) (fold.Turn, error) {
-	if err := checkMessage(p.Input, p.ClientID); err != nil {
+	valid := checkMessage
+	if p.Command {
+		valid = checkTurnCommand
+	}
+	if err := valid(p.Input, p.ClientID); err != nil {
 		return fold.Turn{}, err
 	}
 	if err := checkText("trace", p.Trace, maxKey); err != nil {

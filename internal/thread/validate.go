@@ -2,6 +2,7 @@ package thread
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -68,6 +69,9 @@ func checkTurnCommand(input []thole.Input, clientID string) error {
 	}
 	if command == thole.TurnCommandShell && strings.TrimSpace(line) == "" {
 		return thole.Errorf(thole.CodeInvalid, "command must not be empty")
+	}
+	if n, err := strconv.Atoi(line); command == thole.TurnCommandUndo && (err != nil || n < 1) {
+		return thole.Errorf(thole.CodeInvalid, "undo needs the number of a turn")
 	}
 	if err := checkText("client id", clientID, maxKey); err != nil {
 		return err

@@ -89,6 +89,13 @@ type Config struct {
 	ApprovalPolicy *string `json:"approval_policy"`
 	SandboxMode    *string `json:"sandbox_mode"`
 	Effort         *string `json:"model_reasoning_effort"`
+	// Projects has the directory that a request names.
+	Projects map[string]ProjectTrust `json:"projects,omitempty"`
+}
+
+// ProjectTrust says that a client may work in a directory without asking.
+type ProjectTrust struct {
+	TrustLevel string `json:"trust_level"`
 }
 
 // ConfigEdit sets one setting; null removes it.

@@ -91,6 +91,7 @@ func Methods() []Method {
 
 		ext(req("thole/thread/attach", AttachParams{}, AttachResult{})),
 		ext(req("thole/thread/todos", ThreadParams{}, TodoListResult{})),
+		ext(req("thole/thread/setup", ThreadParams{}, SetupResult{})),
 		ext(req("thole/turn/startIfIdle", TurnStartParams{}, TurnResult{})),
 		ext(req("thole/queue/promote", QueueParams{}, TurnResult{})),
 		ext(req("thole/ask/list", AskListParams{}, AskListResult{})),

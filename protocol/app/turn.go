@@ -72,6 +72,12 @@ type TurnResult struct {
 	Turn Turn `json:"turn"`
 }
 
+// SetupResult names the turn that sets the workspace up; null while it waits for the end
+// of the running one.
+type SetupResult struct {
+	TurnID *string `json:"turnId"`
+}
+
 // TurnSteerParams adds input to the running turn, which must be ExpectedTurnID.
 type TurnSteerParams struct {
 	ThreadID            string      `json:"threadId"`

@@ -175,6 +175,6 @@ func TestBranchStart(t *testing.T) {
 		return took
 	}
 	Case{Name: "Start of a thread on a branch", Unit: "s", Peer: "git worktree add", Promise: 1.5, Loose: 8, Ours: ours, Theirs: theirs,
-		Note: fmt.Sprintf("A repository with %d files of %d bytes. Ours is from the request to a workspace that is ready for its agent, in a box that was not there before, with the files flushed to the disk; git flushes nothing. "+
+		Note: fmt.Sprintf("A repository with %d files of %d bytes. Ours is from the request to a workspace that is ready for its agent, in a box that was not there before, with the files flushed to the disk; git flushes nothing, and writes with one worker where ours has as many as there are processors. "+
 			"What a small repository costs is the start of the box; the short form has %d files and a looser bound for that.", n, size, 5_000)}.Run(t)
 }

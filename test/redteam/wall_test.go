@@ -41,7 +41,10 @@ var providers = []string{"codex", "claude", "opencode"}
 func newRig(t *testing.T, name string) *rig { t.Helper(); return newRigOf(t, name, lab.Thole(t)) }
 
 // newRigOf is newRig with another program.
-func newRigOf(t *testing.T, name, binary string) *rig { t.Helper(); return newRigIn(t, name, binary, thole.Source{}) }
+func newRigOf(t *testing.T, name, binary string) *rig {
+	t.Helper()
+	return newRigIn(t, name, binary, thole.Source{})
+}
 
 // newRigIn is newRigOf with a source of files.
 func newRigIn(t *testing.T, name, binary string, files thole.Source) *rig {

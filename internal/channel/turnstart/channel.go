@@ -160,7 +160,11 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	if a.Wish.Pin {
 		would = limit.Effective(now)
 	}
-	j := attachment.Judge(a.Trust, limit, would, q.Policy)
+	trust := a.Trust
+	if q.Released {
+		trust = attachment.TrustedAll
+	}
+	j := attachment.Judge(trust, limit, would, q.Policy)
 	switch {
 	case j.Held:
 		return channel.Readiness{Verdict: channel.Never, Reason: j.Reason}, nil

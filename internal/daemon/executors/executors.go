@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/gateway/calls"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/toolchain"
 )
 
 // Config makes a Service.
@@ -32,7 +33,9 @@ type Config struct {
 	// Calls are the recorded model calls, Recording whether there will be more.
 	Calls     *calls.Store
 	Recording bool
-	Log       *slog.Logger
+	// Shell is what of the owner's shell agents have.
+	Shell func() toolchain.Plan
+	Log   *slog.Logger
 }
 
 // Service answers on the home's socket. Safe for concurrent use.

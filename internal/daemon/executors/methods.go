@@ -20,6 +20,8 @@ const (
 	// MethodList describes executors; MethodSync saves their files first.
 	MethodList = "thole/executor/list"
 	MethodSync = "thole/executor/sync"
+	// MethodPaths says what of the owner's shell agents have, and what not and why.
+	MethodPaths = "thole/executor/paths"
 	// MethodSweep does at once what is overdue.
 	MethodSweep = "thole/sweep"
 	// MethodExport writes the files a thread's last sync stored into a directory.
@@ -126,6 +128,7 @@ func (t *Service) Methods() map[string]daemon.Method {
 			}
 			return t.sync(ctx, actor, p)
 		},
+		MethodPaths: func(context.Context, thole.Actor, json.RawMessage) (any, error) { return t.cfg.Shell(), nil },
 		MethodSweep: func(ctx context.Context, _ thole.Actor, _ json.RawMessage) (any, error) {
 			return struct{}{}, t.cfg.Dispatcher.Sweep(ctx)
 		},
@@ -134,8 +137,12 @@ func (t *Service) Methods() map[string]daemon.Method {
 			if err := strictjson.Unmarshal(params, &p); err != nil || !filepath.IsAbs(p.Dir) {
 				return nil, thole.Errorf(thole.CodeInvalid, "export: a thread and an absolute directory are needed")
 			}
-			if _, err := t.cfg.Threads.Get(ctx, actor, p.Thread); err != nil {
+			th, err := t.cfg.Threads.Get(ctx, actor, p.Thread)
+			if err != nil {
 				return nil, err
+			}
+			if th.Files.InPlace() {
+				return nil, thole.Errorf(thole.CodeInvalid, "export: thread %s works in %s itself, and nothing of that is saved", p.Thread, th.Files.Dir).WithHint("copy the directory")
 			}
 			s, x, err := t.cfg.Files.ExportDir(ctx, p.Thread, p.Dir, p.Raw)
 			if err != nil {

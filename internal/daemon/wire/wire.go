@@ -23,6 +23,7 @@ const (
 	BatchInspect  = "thole/batch/inspect"
 	BatchHead     = "thole/batch/inspect_head"
 	BatchClose    = "thole/batch/close_head"
+	BatchDeliver  = "thole/batch/deliver"
 	BatchList     = "thole/batch/list"
 	AuditList     = "thole/audit/list"
 	Check         = "thole/check"
@@ -82,6 +83,14 @@ type SubmitParams struct {
 	DedupeKey  string          `json:"dedupe_key,omitempty"`
 	Policy     Policy          `json:"policy"`
 	Supervised bool            `json:"supervised,omitempty"`
+	// Command runs in the box of the thread.
+	Command *Command `json:"command,omitempty"`
+}
+
+// Command is what a job runs in the box of its thread.
+type Command struct {
+	Argv    []string      `json:"argv"`
+	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // Submitted is the answer to submit.

@@ -15,7 +15,7 @@ func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candida
 	m := d.cfg.Machine
 	r, err := ch.Probe(ctx, channel.Query{
 		User: c.Lane.User, Endpoint: c.Lane.Endpoint, Thread: c.Lane.Thread, Batch: c.Batch.ID,
-		Policy: c.Batch.Policy,
+		Policy: c.Batch.Policy, Released: c.Batch.ReleasedBy == c.Lane.User,
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()

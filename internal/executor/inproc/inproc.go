@@ -141,9 +141,16 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 			return nil, err
 		}
 	}
+	synced := dirs.Workspace
+	l, err := d.label(info.ID)
+	if err != nil {
+		return nil, err
+	}
+	if l.Spec.Files.InPlace() {
+		synced, dirs.Workspace = "", l.Spec.Files.Dir
+	}
 	run := &daemon{info: info, served: make(chan struct{})}
-	run.files = side.New(side.Config{Dir: dirs.Workspace, Data: dirs.Data, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
-	var err error
+	run.files = side.New(side.Config{Dir: synced, Data: dirs.Data, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
 	run.info.Token = rand.Text()
 	proxy, _ := d.cfg.Network.(*egress.Proxy) // it decides too, where it is one
 	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network, Proxy: proxy, Gateway: d.cfg.Gateway})
@@ -253,10 +260,23 @@ func (d *Driver) List(ctx context.Context) ([]executor.Info, error) {
 
 // WorkspaceDir implements executor.Files.
 func (d *Driver) WorkspaceDir(id thole.ExecutorID) (string, error) {
-	if _, err := d.label(id); err != nil {
+	l, err := d.label(id)
+	if err != nil || l.Spec.Files.InPlace() {
 		return "", err
 	}
 	return d.dir(id, "workspace"), nil
+}
+
+// CheckFiles implements executor.InPlace.
+func (d *Driver) CheckFiles(_ context.Context, id thole.ExecutorID) error {
+	l, err := d.label(id)
+	if err == nil && l.Spec.Files.InPlace() {
+		_, err = os.Stat(l.Spec.Files.Dir)
+	}
+	if errors.Is(err, executor.ErrNotFound) {
+		err = nil
+	}
+	return err
 }
 
 // DataDir implements executor.Files.

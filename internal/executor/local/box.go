@@ -75,7 +75,7 @@ func FindBwrap(ctx context.Context, uidBase int) (string, error) {
 // one executord makes itself, with less in it (see inner). As root the files of the
 // executor and of the CLIs may lie where nobody else can look, so they are put on a
 // stage first, and the process that puts them there becomes the agent's user.
-func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string, uid int, tools Tools, refuses bool, doors int) (string, []string, error) {
+func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string, uid int, tools Tools, trust, refuses bool, doors int) (string, []string, error) {
 	id, l := spec.ID, spec.Limits
 	var staged []string
 	from := func(path string) string {
@@ -96,6 +96,7 @@ func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string
 		"--ro-bind", from(d.dir(id, own, "here")), sandboxRun+"/here",
 		"--ro-bind", from(d.cfg.Binary), sandboxRun+"/thole",
 		"--ro-bind", from(bwrap), sandboxRun+"/bwrap",
+		"--ro-bind", from(d.dir(id, own, "tools")), sandboxTools,
 		"--bind", from(d.dir(id, "state")), sandboxRun+"/state",
 		"--bind", from(d.dir(id, "auth")), sandboxRun+"/auth",
 		"--bind", from(d.dir(id, "home")), sandboxHome,
@@ -109,7 +110,7 @@ func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string
 		box.Add("--ro-bind", from(filepath.Dir(d.cfg.Gateway)), sandboxGateway)
 	}
 	ca := ""
-	if d.cfg.CA != "" {
+	if trust {
 		ca = sandboxRun + "/ca.pem"
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
@@ -145,12 +146,10 @@ func inner(tools Tools, objects []string, ca string, refuses bool) wire.Box {
 	}
 	box.Add("--tmpfs", "/dev/shm", "--remount-ro", "/dev").System().Add("--ro-bind", "/etc", "/etc",
 		"--ro-bind", sandboxRun+"/thole", sandboxRun+"/thole",
+		"--ro-bind", sandboxTools, sandboxTools,
 		"--ro-bind", sandboxRun+"/auth", sandboxRun+"/auth",
 		"--bind", sandboxHome, sandboxHome,
 		"--bind", "/tmp", "/tmp")
-	for _, dir := range objects {
-		box.Add("--ro-bind", dir, dir)
-	}
 	for _, p := range tools.sorted() {
 		box.Add("--ro-bind-try", p, p)
 	}
@@ -204,7 +203,7 @@ func (d *Driver) serve(source thole.Source, here, files, data, state, auth, home
 // the system's directories show already stays as it is there: a link in them that
 // leads elsewhere cannot be mounted over.
 func (t Tools) sorted() []string {
-	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths), sandbox.InSystem)
+	out := slices.DeleteFunc(slices.Concat(t.Readable, t.Paths, t.User.Show), sandbox.InSystem)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -220,10 +219,15 @@ func etcBinds() (args []string) {
 	return args
 }
 
-// path is where agents find programs: the system's, the directories of the CLIs, and
-// toolchains.
+// path is where agents find programs: as the user does, then in the system's, the
+// directories of the CLIs, and toolchains.
 func (t Tools) path() string {
-	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
+	dirs := slices.Clone(t.User.Path)
+	for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/bin"} {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
 	for i, p := range slices.Concat(t.Readable, t.Paths) {
 		st, err := os.Stat(p)
 		if err == nil && !st.IsDir() {

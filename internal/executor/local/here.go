@@ -22,7 +22,7 @@ import (
 )
 
 // Agents of a thread whose source is here work in the user's own directory. It is shown
-// under its own path, belongs to its owner whoever the agent is, and is neither made nor
+// under its own path, belongs to its owner whichever user the agent is, and is neither made nor
 // removed by us.
 
 // In these nobody works; what is of the system is in the first, what many share is the
@@ -51,8 +51,14 @@ func CheckHere(dir, home string) (repository.Place, error) {
 		return repository.Place{}, err
 	}
 	place, err := repository.Locate(real, func(path string) error { return checkHere(path, home) })
-	if err != nil || os.Geteuid() != 0 {
+	if err != nil {
 		return place, err
+	}
+	if fi, err := os.Stat(real); err == nil {
+		place.Home = homeOf(int(fi.Sys().(*syscall.Stat_t).Uid))
+	}
+	if os.Geteuid() != 0 {
+		return place, nil
 	}
 	for _, path := range append(place.Outside(), place.Dir) {
 		if err := sandbox.CheckLend(path); err != nil {
@@ -61,6 +67,16 @@ func CheckHere(dir, home string) (repository.Place, error) {
 		}
 	}
 	return place, nil
+}
+
+// CheckHere is the function for this driver's home, and without walls for file systems that
+// cannot show files under another owner too.
+func (d *Driver) CheckHere(dir string) (repository.Place, error) {
+	place, err := CheckHere(dir, d.cfg.Home)
+	if d.cfg.Bwrap == "" && d.cfg.Box == nil && thole.CodeOf(err) == thole.CodeUnsupported {
+		err = nil // root works there itself
+	}
+	return place, err
 }
 
 func checkHere(dir, home string) error {
@@ -126,20 +142,32 @@ func keyPlace(dir string) (string, bool) {
 	return "", false
 }
 
-// homesOf are the home directories of a user, and of ours.
+// homesOf are the home directories of a user, and of the server's own.
 func homesOf(uid int) (homes []string) {
-	add := func(dir string, err error) {
-		if real, bad := filepath.EvalSymlinks(dir); err == nil && dir != "" && bad == nil && real != "/" {
+	add := func(dir string) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" {
 			homes = append(homes, real)
 		}
 	}
-	add(os.UserHomeDir())
 	for _, id := range slices.Compact([]int{os.Geteuid(), uid}) {
-		if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
-			add(u.HomeDir, nil)
+		add(homeOf(id))
+		if u, err := user.LookupId(strconv.Itoa(id)); err == nil { // which the environment may not say
+			add(u.HomeDir)
 		}
 	}
 	return homes
+}
+
+// homeOf is the home directory of a user, "" where it is not known.
+func homeOf(uid int) string {
+	if uid == os.Geteuid() {
+		dir, _ := os.UserHomeDir()
+		return dir
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.HomeDir
+	}
+	return ""
 }
 
 // identity says which directory it was. Devices have other numbers after a restart of the
@@ -158,7 +186,7 @@ func identify(dir string) (identity, error) {
 		return identity{}, thole.Errorf(thole.CodeUnavailable, "look at the directory that this thread works in: %w", err)
 	}
 	st := fi.Sys().(*syscall.Stat_t)
-	return identity{Dev: uint64(st.Dev), Ino: st.Ino}, nil
+	return identity{Dev: uint64(st.Dev), Ino: st.Ino}, nil //nolint:unconvert // it is narrower on other systems
 }
 
 func replaced(dir string) error {
@@ -168,7 +196,7 @@ func replaced(dir string) error {
 
 // ground is where the agents of an executor work that has a directory of the user: nil for
 // one that has none. It is looked at before each start.
-func (d *Driver) ground(l label, boxed bool) (*repository.Place, error) {
+func (d *Driver) ground(l label) (*repository.Place, error) {
 	if !l.Spec.Files.InPlace() {
 		return nil, nil
 	}
@@ -180,12 +208,9 @@ func (d *Driver) ground(l label, boxed bool) (*repository.Place, error) {
 	if l.At.Ino != 0 && l.At.Ino != now.Ino {
 		return nil, replaced(dir)
 	}
-	place, err := CheckHere(dir, d.cfg.Home)
+	place, err := d.CheckHere(dir)
 	if err == nil && place.Dir != dir {
 		err = replaced(dir) // by a link
-	}
-	if !boxed && thole.CodeOf(err) == thole.CodeUnsupported {
-		err = nil // root itself
 	}
 	if err != nil {
 		return nil, err
@@ -249,12 +274,5 @@ func hooksOf(place *repository.Place) (hooks []string) {
 	if place == nil || unguarded.Build {
 		return nil
 	}
-	fi, err := os.Stat(place.Dir)
-	if err != nil {
-		return nil
-	}
-	for _, home := range homesOf(int(fi.Sys().(*syscall.Stat_t).Uid)) {
-		hooks = append(hooks, repository.HooksOfUser(home)...)
-	}
-	return hooks
+	return repository.HooksOfUser(place.Home)
 }

@@ -13,14 +13,17 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/unguarded"
+	execwire "github.com/tholehq/thole/protocol/exec"
 )
 
 // stranger owns a directory in which root's agents work.
@@ -114,6 +117,11 @@ func (b *bench) project(top string) string {
 	b.git(dir, "add", ".gitignore")
 	b.git(dir, "commit", "-q", "-m", "two")
 	b.git(dir, "worktree", "add", "-q", filepath.Join(top, "linked"))
+	b.git(dir, "update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(b.git(lib, "rev-parse", "HEAD"))+",none") // one that is not there
+	b.git(dir, "commit", "-q", "-m", "two")
+	if err := os.Mkdir(filepath.Join(dir, "none"), 0o755); err != nil {
+		b.Fatal(err)
+	}
 	b.git(dir, "config", "user.name", "p")
 	b.git(dir, "config", "user.email", "p@p")
 	return dir
@@ -137,6 +145,7 @@ var seizures = map[string]struct{ script, at string }{
 	"submodule exchanged":    {`cp -r .git/modules/sub e; git config -f e/config core.fsmonitor 'MARK'; git config -f e/config --unset core.worktree; cp -r sub s; mv sub t; mv s sub; rm -f sub/.git; echo 'gitdir: ../e' > sub/.git`, ""},
 	"linked work tree":       {`cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; rm -f .git/worktrees/linked/commondir; echo ../../../e > .git/worktrees/linked/commondir`, "../linked"},
 	"linked work tree moved": {`cp -r .git e; git config -f e/config core.fsmonitor 'MARK'; mv .git/worktrees/linked .git/worktrees/l; cp -r .git/worktrees/l .git/worktrees/linked; echo ../../../e > .git/worktrees/linked/commondir`, "../linked"},
+	"submodule made":         {`mkdir none 2>/dev/null; git init -q none; git -C none commit -q --allow-empty -m none; git -C none config core.fsmonitor 'MARK'`, ""},
 	"nested repository":      {`git config -f vendor/dep/.git/config core.fsmonitor 'MARK'`, "vendor/dep"},
 	"nested moved":           {`mv vendor v; cp -r v vendor; git config -f vendor/dep/.git/config core.fsmonitor 'MARK'`, "vendor/dep"},
 }
@@ -261,7 +270,7 @@ func TestAPersonChangesTheRepositoryMeanwhile(t *testing.T) {
 	if got := b.attack(info, "(git config core.fsmonitor x || git config -f .git/modules/more/config core.fsmonitor x || echo x > more/.git) 2>/dev/null || echo guarded"); got != "guarded\n" {
 		t.Errorf("the next turn: %q", got)
 	}
-	if got := b.git(dir, "submodule", "status"); strings.Contains(got, "-") || !strings.Contains(got, "more") {
+	if got := b.git(filepath.Join(dir, "more"), "rev-parse", "--git-dir"); got != dir+"/.git/modules/more\n" {
 		t.Errorf("the person's submodule: %q", got)
 	}
 	if got := b.git(dir, "config", "remote.x.url"); got != "/x\n" {
@@ -313,7 +322,7 @@ func (b *bench) guarded(dir string) string {
 		_ = filepath.WalkDir(filepath.Join(dir, at), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.Type()&fs.ModeType&^fs.ModeDir != 0 {
 				fmt.Fprintf(&out, "%s missing or of another type\n", path)
-				return nil
+				return nil //nolint:nilerr // which is what is to be known
 			}
 			if fi, err := e.Info(); err != nil || fi.Mode()&fs.ModeSticky != 0 {
 				return err // made for the box
@@ -448,6 +457,55 @@ ls -A`)
 	})
 }
 
+// What a person does in the executor begins in the directory too: terminals, commands,
+// programs and files of the exec-server, ports.
+func TestTheToolsOfAPersonHere(t *testing.T) {
+	b, _, dir := workshop(t)
+	info := b.start()
+	c := executorclient.Dial(info.Endpoint, info.Token)
+	defer c.Close()
+	command := b.request("", thole.ProfileFull)
+	command.Turn.Input = []thole.Input{{Type: string(thole.TurnCommandShell), Text: "pwd"}}
+	if got := b.take(info, command); got != dir+"\n" {
+		t.Errorf("a command: %q", got)
+	}
+	conn, err := c.Terminal(t.Context(), terminal.DefaultSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "pwd > .git/there; exit\n")
+	poll.Until(t, "the terminal", func() bool {
+		text, _ := os.ReadFile(filepath.Join(dir, ".git", "there"))
+		return string(text) == dir+"\n"
+	})
+	conn.Close()
+	x, err := execclient.Dial(t.Context(), "unix://"+strings.TrimPrefix(info.Endpoint, "unix:"), execclient.Options{Token: info.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	p, err := x.Start(t.Context(), execwire.StartParams{ProcessID: "p1", Argv: []string{"/bin/sh", "-c", "pwd"}, Cwd: execwire.FormatURI(dir), Env: map[string]string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := p.Wait(t.Context()); err != nil || string(res.Stdout) != dir+"\n" {
+		t.Errorf("a program of the exec-server: %+v, %v", res, err)
+	}
+	for path, ok := range map[string]bool{"file": true, ".git/config": unguarded.Build, ".git/hooks/x": unguarded.Build} {
+		if err := x.Call(t.Context(), execwire.MethodWriteFile, execwire.WriteFileParams{Path: execwire.FormatURI(filepath.Join(dir, path)), Data: "eA=="}, nil); (err == nil) != ok {
+			t.Errorf("the exec-server writes %s: %v", path, err)
+		}
+	}
+	req := b.request("sim: run echo here > x; exec python3 -m http.server 8127 --bind 127.0.0.1", thole.ProfileFull)
+	if _, err := c.Run(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the server", func() bool { return visit(t, info, 8127) == "here\n" })
+	if _, err := c.Cancel(t.Context(), wire.CancelRequest{Run: req.Turn.ID, Kill: true}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A linked work tree, whose repository lies elsewhere, works like any other.
 func TestHereInALinkedWorkTree(t *testing.T) {
 	if unguarded.Build {
@@ -474,6 +532,28 @@ cat .git`)
 		}
 		if after := b.guarded(dir); after != before {
 			t.Errorf("the agent changed\n%s\nto\n%s", before, after)
+		}
+	})
+}
+
+// A clone that shares the objects of another repository sees them, and nothing else of it.
+func TestHereInAClone(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		b, top, _ := workshop(t)
+		clone := filepath.Join(top, "clone")
+		b.git(top, "clone", "-q", "--shared", filepath.Join(top, "lib"), clone)
+		place, err := b.driver.CheckHere(clone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.driver.Remove(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.driver.Create(t.Context(), executor.Spec{ID: b.id, Thread: "thread", Scope: executor.ScopeThread, Files: thole.Source{Kind: thole.SourceHere, Dir: clone, Objects: place.Objects}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.attack(b.start(), "git log --format=%s; git status --short; ls -A ../lib ../lib/.git; (echo x > ../lib/.git/objects/x) 2>/dev/null || echo read-only"); got != "one\n../lib:\n.git\n\n../lib/.git:\nobjects\nread-only\n" {
+			t.Errorf("inside: %q", got)
 		}
 	})
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/process"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/internal/toolchain"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -59,6 +60,8 @@ type Config struct {
 	Gateway string
 	// Groups is where limits are enforced; without it they are not.
 	Groups Groups
+	// SetupTimeout bounds the setup of a workspace, default executord's.
+	SetupTimeout time.Duration
 	// StartTimeout bounds the wait for executord, default 20 s.
 	StartTimeout time.Duration
 	Now          func() time.Time
@@ -72,6 +75,8 @@ type Tools struct {
 	// Paths are what a person shows to agents: toolchains. They are looked at before
 	// each start, and one that holds keys keeps the executor from starting.
 	Paths []string
+	// User is what of the user's own shell agents have.
+	User toolchain.Plan
 	// Env is passed to executord besides the fixed part.
 	Env map[string]string
 }

@@ -10,7 +10,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/source"
-	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // mirrors is the part of the home whose git objects are shown to agents.
@@ -38,7 +37,7 @@ func (d *Driver) checkObjects(id thole.ExecutorID, boxed bool) error {
 		return err
 	}
 	for _, dir := range l.Spec.Files.Objects {
-		if err := d.checkObject(dir); err != nil && boxed && !unguarded.Build {
+		if err := d.checkObject(dir); err != nil && boxed {
 			return err
 		}
 	}

@@ -46,25 +46,6 @@ func (d *Driver) prepareOwn(id thole.ExecutorID) error {
 	return nil
 }
 
-// placeCA puts the certificates that agents trust into one file: the variables that
-// lead programs to it stand in for the system's own.
-func (d *Driver) placeCA(id thole.ExecutorID) error {
-	if d.cfg.CA == "" {
-		return nil
-	}
-	all, err := CheckCA(d.cfg.CA)
-	if err != nil {
-		return err
-	}
-	for _, path := range systemCAs {
-		if system, err := os.ReadFile(path); err == nil {
-			all = append(append(all, '\n'), system...)
-			break
-		}
-	}
-	return atomicfile.Write(d.dir(id, own, "ca.pem"), all, 0o644)
-}
-
 // newToken makes the bearer token of this start. The file is how a later owner
 // learns it; it is never on a command line.
 func (d *Driver) newToken(id thole.ExecutorID) (string, error) {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -45,10 +46,16 @@ const (
 // CheckPath refuses a path that agents must not be shown, although a person named
 // it: one that holds keys, sockets, the user's home or thole's.
 func CheckPath(path, home string) error {
-	no := func(format string, args ...any) error {
-		return thole.Errorf(thole.CodeInvalid, "executor.paths: %s "+format, append([]any{path}, args...)...).
+	if err := Judge(path, home); err != nil {
+		return thole.Errorf(thole.CodeInvalid, "executor.paths: %s %w", path, err).
 			WithHint("name the directory of the toolchain itself, such as ~/.rustup/toolchains/NAME or ~/.nvm/versions/node/VERSION, with its full path")
 	}
+	return nil
+}
+
+// Judge is why agents must not be shown a path, nil if they may be.
+func Judge(path, home string) error {
+	no := fmt.Errorf
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return no("cannot be shown to agents: %w", err)
@@ -113,10 +120,14 @@ func Shown(path string, paths []string) bool {
 
 // checkShown looks at what a person named before anything starts.
 func (d *Driver) checkShown() error {
-	for _, p := range d.cfg.Tools().Paths {
+	tools := d.cfg.Tools()
+	for _, p := range tools.Paths {
 		if err := CheckPath(p, d.cfg.Home); err != nil && !unguarded.Build {
 			return err
 		}
+	}
+	if err := CheckTyped(tools.User); err != nil {
+		return err
 	}
 	if d.cfg.CA != "" {
 		_, err := CheckCA(d.cfg.CA)

@@ -51,7 +51,7 @@ func (d *Driver) Start(ctx context.Context, id thole.ExecutorID) (executor.Info,
 	if err != nil {
 		return executor.Info{}, err
 	}
-	place, err := d.ground(l, bwrap != "")
+	place, err := d.ground(l)
 	if err != nil {
 		return executor.Info{}, err
 	}
@@ -81,18 +81,23 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string, place *repository.Plac
 	if err != nil {
 		return nil, err
 	}
-	tools := d.cfg.Tools()
+	tools := d.cfg.Tools().apartFrom(l.Spec.Files)
 	name, args := d.open(l.Spec, groups)
 	home := d.dir(id, "home")
 	var into []*os.File
+	given, err := d.handTools(id, l.Spec.Files, tools.User, bwrap != "")
+	if err != nil {
+		return nil, err
+	}
 	if bwrap != "" {
-		if err := d.placeCA(id); err != nil {
+		trust, err := d.placeCA(id, tools.User)
+		if err != nil {
 			return nil, err
 		}
 		if into, err = doors(groups); err != nil {
 			return nil, err
 		}
-		if name, args, err = d.boxed(l.Spec, place, bwrap, uid, tools, sandbox.RefusesNested(context.Background(), bwrap), len(into)); err != nil {
+		if name, args, err = d.boxed(l.Spec, place, bwrap, uid, tools, trust, sandbox.RefusesNested(context.Background(), bwrap), len(into)); err != nil {
 			closeFiles(into)
 			return nil, err
 		}
@@ -100,7 +105,7 @@ func (d *Driver) spawn(id thole.ExecutorID, bwrap string, place *repository.Plac
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = d.dir(id, "workspace")
-	cmd.Env = environ(id, home, tools)
+	cmd.Env = append(environ(id, home, tools), given)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	closeAll, err := d.handOver(cmd, id, into)
 	if err != nil {

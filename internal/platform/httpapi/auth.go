@@ -103,7 +103,7 @@ type account struct {
 	} `json:"user"`
 	Via       string        `json:"via" enum:"cookie,token"`
 	ID        string        `json:"id" doc:"of the login or token"`
-	Scope     session.Scope `json:"scope" enum:"read,act,admin"`
+	Scope     session.Scope `json:"scope" enum:"jobs,read,act,admin"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
 	Proof     string        `json:"proof,omitempty" doc:"to be sent as Thole-Proof with the cookie; only in the answer to a login"`
 }
@@ -150,7 +150,7 @@ func (s *Server) authRoutes() {
 		KeyIn
 		Body struct {
 			Name      string        `json:"name" minLength:"1" maxLength:"200"`
-			Scope     session.Scope `json:"scope,omitempty" enum:"read,act,admin" doc:"at most the caller's own; act when absent"`
+			Scope     session.Scope `json:"scope,omitempty" enum:"jobs,read,act,admin" doc:"at most the caller's own; act when absent"`
 			ExpiresIn int64         `json:"expires_in,omitempty" minimum:"0" maximum:"315360000" doc:"seconds; 90 days when absent, at most the caller's own"`
 			Code      string        `json:"confirm_code,omitempty" maxLength:"200" doc:"code of a new login link, used up by this; needed but for a login by link of the last 10 minutes"`
 		}

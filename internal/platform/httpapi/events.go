@@ -28,6 +28,7 @@ func (s *Server) eventRoutes() {
 	s.todoRoutes()
 	s.networkRoutes()
 	s.fileRoutes()
+	s.changeRoutes()
 	s.portRoutes()
 }
 

@@ -83,6 +83,8 @@ func scopeOf(r *http.Request) session.Scope {
 		return session.ScopeAdmin
 	case strings.HasPrefix(path, "/vault/") && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(path, "/test"):
 		return session.ScopeAdmin
+	case (path == "/jobs" || strings.HasPrefix(path, "/jobs/")) && r.Method == http.MethodPost:
+		return session.ScopeJobs
 	case path == "/auth/logout", path == "/auth/tickets": // of the caller's own
 		return session.ScopeRead
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:

@@ -61,6 +61,8 @@ type Config struct {
 	DeliveriesChanged func() <-chan struct{}
 	// Files says how far threads' files are saved; nil: no files are.
 	Files Files
+	// Changes compares threads' files and brings changes out; nil: nobody does.
+	Changes Changes
 	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
 	LiveNetwork func(context.Context, thole.ThreadID) wire.Network
 	// Network decides what sessions may reach; nil: they cannot be given a policy.

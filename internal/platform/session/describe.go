@@ -17,7 +17,7 @@ const (
 type Description struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`
-	Scope      Scope     `json:"scope" enum:"read,act,admin"`
+	Scope      Scope     `json:"scope" enum:"jobs,read,act,admin"`
 	MadeWith   string    `json:"made_with,omitempty" doc:"id of the login or token it ends with"`
 	CreatedAt  time.Time `json:"created_at"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`

@@ -184,6 +184,9 @@ func (m *Manager) Exchange(ctx context.Context, token, client string) (Secrets, 
 	if err != nil {
 		return Secrets{}, Session{}, err
 	}
+	if t.Scope == ScopeJobs {
+		return Secrets{}, Session{}, thole.Errorf(thole.CodeForbidden, "a token of scope jobs opens no page").WithHint("thole login prints a link")
+	}
 	secrets, s := m.fresh(client, t.Scope)
 	s.User, s.Parent = t.User, t.ID
 	if !t.Expires.IsZero() && t.Expires.Before(s.Ends) {

@@ -65,7 +65,7 @@ func (m *Manager) NewToken(ctx context.Context, user thole.UserID, g Grant) (str
 		g.Scope = ScopeAct
 	}
 	if !g.Scope.Valid() {
-		return "", Token{}, thole.Errorf(thole.CodeInvalid, "scope %q is unknown", g.Scope).WithHint("it is read, act or admin")
+		return "", Token{}, thole.Errorf(thole.CodeInvalid, "scope %q is unknown", g.Scope).WithHint("it is jobs, read, act or admin")
 	}
 	// A stolen token or login must not become a lasting one.
 	confirmed := ""

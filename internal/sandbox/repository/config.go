@@ -1,7 +1,6 @@
 package repository
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,13 +51,13 @@ func configured(path, key string) (value string, found bool) {
 
 // included are the files that a configuration includes, under whichever condition, and
 // the directories of hooks that it or they name, relative to the work tree.
-func included(config string, hooks *[]string) (files []string) {
+func included(config, home string, hooks *[]string) (files []string) {
 	const most = 32
 	for todo := []string{config}; len(todo) > 0 && len(files) < most; todo = todo[1:] {
 		for _, e := range entries(todo[0]) {
 			switch e.key {
 			case "include.path", "includeif.path":
-				if path := expand(e.value, filepath.Dir(todo[0])); path != "" && !slices.Contains(files, path) {
+				if path := expand(e.value, filepath.Dir(todo[0]), home); path != "" && !slices.Contains(files, path) {
 					files, todo = append(files, path), append(todo, path)
 				}
 			case "core.hookspath":
@@ -76,18 +75,14 @@ func HooksOfUser(home string) (hooks []string) {
 		return nil
 	}
 	for _, path := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config", "git", "config"), "/etc/gitconfig"} {
-		included(path, &hooks)
+		included(path, home, &hooks)
 	}
 	return hooks
 }
 
 // expand makes a path of a configuration absolute, "" for one that it cannot.
-func expand(path, from string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return ""
-		}
+func expand(path, from, home string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && home != "" {
 		return filepath.Join(home, rest)
 	}
 	switch {

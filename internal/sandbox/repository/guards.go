@@ -35,7 +35,7 @@ type Mount struct {
 // agent makes: git runs what its configuration says for whom works in it.
 const (
 	maxDepth   = 8
-	maxEntries = 100_000
+	maxEntries = 50_000
 	maxNested  = 200
 )
 
@@ -94,7 +94,7 @@ func (c *collector) repository(hooks []string) error {
 			return err
 		}
 		for _, name := range []string{"config", "config.worktree"} {
-			for _, file := range included(filepath.Join(git, name), &hooks) {
+			for _, file := range included(filepath.Join(git, name), c.place.Home, &hooks) {
 				if err := c.named(file, false); err != nil {
 					return err
 				}
@@ -102,7 +102,7 @@ func (c *collector) repository(hooks []string) error {
 		}
 	}
 	for _, dir := range hooks {
-		if err := c.named(expand(dir, c.place.Top), true); err != nil {
+		if err := c.named(expand(dir, c.place.Top, c.place.Home), true); err != nil {
 			return err
 		}
 	}
@@ -111,10 +111,15 @@ func (c *collector) repository(hooks []string) error {
 		return refuse(c.place.Top, "has more than %d submodules", maxNested).WithHint("start the thread on a branch: --repo %s", c.place.Top)
 	}
 	for link := range c.links {
-		if path := filepath.Join(c.place.Top, filepath.FromSlash(link), ".git"); c.root(path) != "" {
-			if err := c.cover(path, true, false); err != nil {
-				return err
-			}
+		path := filepath.Join(c.place.Top, filepath.FromSlash(link))
+		if exists(filepath.Join(path, ".git")) {
+			path = filepath.Join(path, ".git")
+		}
+		if c.root(path) == "" {
+			continue
+		}
+		if err := c.cover(path, true, false); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -216,7 +221,7 @@ func (c *collector) cover(path string, dir, strict bool) error {
 	case err != nil && strict:
 		return err
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // as a repository that an agent makes
 	case fi.Mode()&fs.ModeSymlink != 0 || !fi.IsDir() && !fi.Mode().IsRegular():
 		if !strict {
 			return nil

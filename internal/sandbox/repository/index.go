@@ -14,8 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxIndex bounds what is read of an index: some ten million files.
-const maxIndex = 2 << 30
+// maxIndex bounds what is read of an index, some ten million files, and maxName a path
+// in it.
+const (
+	maxIndex = 2 << 30
+	maxName  = 64 << 10
+)
 
 // gitlinks are the paths in the index of a git directory that are other repositories: git
 // goes into each of them, wherever it came from.
@@ -43,7 +47,7 @@ func indexLinks(path string, sum int, links map[string]bool) (base string, err e
 		return "", err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(io.LimitReader(f, maxIndex), 64<<10)
+	r := bufio.NewReaderSize(io.LimitReader(f, maxIndex), maxName)
 	var head [12]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)
@@ -101,20 +105,23 @@ func indexEntry(r *bufio.Reader, version uint32, sum int, before []byte) (name [
 		if err != nil || cut > len(before) {
 			return nil, false, errors.Join(err, errors.New("a name goes back too far"))
 		}
-		rest, err := r.ReadBytes(0)
+		rest, err := r.ReadSlice(0)
+		if err == nil && len(before)-cut+len(rest) > maxName {
+			err = bufio.ErrBufferFull
+		}
 		if err != nil {
 			return nil, false, err
 		}
 		return append(before[:len(before)-cut], rest[:len(rest)-1]...), linked, nil
 	}
-	if name, err = r.ReadBytes(0); err != nil {
+	rest, err := r.ReadSlice(0)
+	if err != nil {
 		return nil, false, err
 	}
-	size += len(name)
-	if _, err := r.Discard((8 - size%8) % 8); err != nil {
-		return nil, false, err
-	}
-	return name[:len(name)-1], linked, nil
+	name = append(before[:0], rest[:len(rest)-1]...)
+	size += len(rest)
+	_, err = r.Discard((8 - size%8) % 8)
+	return name, linked, err
 }
 
 // offset reads a number as packs write it.

@@ -31,6 +31,8 @@ type Place struct {
 	Common string `json:"common,omitempty"`
 	// Objects are directories of objects elsewhere that Common refers to.
 	Objects []string `json:"objects,omitempty"`
+	// Home is what ~ means in a configuration of the owner's.
+	Home string `json:"home,omitempty"`
 }
 
 // Outside are the git directories that do not lie in Dir, parents first.
@@ -44,7 +46,7 @@ func (p Place) Outside() (out []string) {
 }
 
 // Locate finds the repository of a directory, as git would. allowed says why a directory
-// cannot be shown to agents: a work tree like that is none, and a git directory like that
+// cannot be shown to agents: such a work tree does not count, and a git directory like that
 // is refused.
 func Locate(dir string, allowed func(string) error) (Place, error) {
 	p := Place{Dir: dir}
@@ -53,7 +55,7 @@ func Locate(dir string, allowed func(string) error) (Place, error) {
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		if at != dir && allowed(at) != nil {
-			return p, nil
+			return p, nil //nolint:nilerr // without a repository
 		}
 		fi, err := os.Lstat(filepath.Join(at, ".git"))
 		switch {

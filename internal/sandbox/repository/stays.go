@@ -52,7 +52,7 @@ func (c *collector) stay(path string, dir bool) (string, os.FileInfo, error) {
 			if isStay(fi) {
 				c.stays = append(c.stays, f)
 			} else {
-				f.Close() // somebody's own by now
+				f.Close() // the user's own by now
 			}
 			return at, fi, nil
 		}
@@ -100,7 +100,7 @@ func release(f *os.File) {
 		_ = unix.Unlink(f.Name())
 		return
 	}
-	if errors.Is(unix.Rmdir(f.Name()), syscall.ENOTEMPTY) { // somebody uses it
+	if errors.Is(unix.Rmdir(f.Name()), syscall.ENOTEMPTY) { // the user has put something there
 		_ = f.Chmod(0o755)
 	}
 }

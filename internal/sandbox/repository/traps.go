@@ -1,21 +1,18 @@
 package repository
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // No mount keeps an agent from two things that make git run what it wants: a file that
 // leads a git directory to another one's configuration, which breaks git for its owner
 // wherever an empty one stands in its place, and a further repository that is put into the
-// index, into which git goes by itself. They are seen when they happen; whoever watches
+// index, into which git goes by itself. They are seen when they happen; the sentinel
 // ends the box, and then disarms them.
 
 // Traps are what was set since the guards were made.
@@ -63,16 +60,11 @@ func (t Trap) Disarm() error {
 	if !exists(git) || harmless(t.Path) {
 		return nil
 	}
-	for n := 0; ; n++ {
-		to := filepath.Join(t.Path, disarmed)
-		if n > 0 {
-			to = fmt.Sprintf("%s-%d", to, n)
-		}
-		err := unix.Renameat2(unix.AT_FDCWD, git, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-		if !errors.Is(err, unix.EEXIST) {
-			return err
-		}
+	to := filepath.Join(t.Path, disarmed)
+	for n := 2; exists(to); n++ {
+		to = filepath.Join(t.Path, fmt.Sprintf("%s-%d", disarmed, n))
 	}
+	return os.Rename(git, to)
 }
 
 // known are keys of a configuration that name no program and lead nowhere.

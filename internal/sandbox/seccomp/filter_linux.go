@@ -113,7 +113,7 @@ type modeCall struct {
 var modes = []modeCall{{nr: unix.SYS_FCHMOD, mode: 1}, {nr: unix.SYS_FCHMODAT, mode: 2}, {nr: unix.SYS_FCHMODAT2, mode: 2},
 	{nr: unix.SYS_MKNODAT, mode: 2}, {nr: unix.SYS_OPENAT, flags: 2, mode: 3, opens: true}}
 
-// modes refuses programs that run as their owner or its group, whoever starts them.
+// modes refuses programs that run as their owner or its groupfor every user who starts them.
 // Directories that give their group to what is in them are made by chmod as well, and are
 // refused with the others.
 func (b *builder) modes(c modeCall) {

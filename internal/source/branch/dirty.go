@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -70,12 +69,9 @@ func (d *desk) prepare() error {
 	if err := os.Mkdir(filepath.Join(d.dir, "objects"), 0o700); err != nil {
 		return err
 	}
-	in, err := os.OpenFile(filepath.Join(d.at.gitDir, "index"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	in, err := plain(filepath.Join(d.at.gitDir, "index"))
 	if err == nil {
 		defer in.Close()
-		if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
-			return errors.Join(err, errors.New("its index is not a regular file"))
-		}
 		out, err := os.OpenFile(filepath.Join(d.dir, "index"), os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
@@ -114,8 +110,13 @@ func (d *desk) git(ctx context.Context, in io.Reader, out io.Writer, args ...str
 			"GIT_ALTERNATE_OBJECT_DIRECTORIES": strings.Join(borrowed, ":"),
 			"GIT_AUTHOR_NAME":                  who, "GIT_AUTHOR_EMAIL": who, "GIT_COMMITTER_NAME": who, "GIT_COMMITTER_EMAIL": who,
 		},
-		// Content that LFS keeps elsewhere is carried as it is; see unchanged.
-		Config: map[string]string{"filter.lfs.clean": "", "filter.lfs.smudge": "", "filter.lfs.process": "", "filter.lfs.required": "false", "advice.addEmbeddedRepo": "false"},
+		Config: map[string]string{"advice.addEmbeddedRepo": "false"},
+	}
+	for _, name := range d.at.filters { // content is carried as it is; see unchanged
+		for _, kind := range []string{"clean", "smudge", "process"} {
+			c.Config["filter."+name+"."+kind] = ""
+		}
+		c.Config["filter."+name+".required"] = "false"
 	}
 	if out != nil {
 		c.Limit = 0
@@ -192,7 +193,7 @@ func (d *desk) keep(ctx context.Context, rec *record, commit string) (string, er
 	if err := os.MkdirAll(filepath.Join(to, "objects", "info"), 0o755); err != nil {
 		return "", err
 	}
-	if err := atomicfile.Write(filepath.Join(to, "objects", "info", "alternates"), alternates(d.at.objects), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(to, "objects", "info", "alternates"), alternates(rec.Source.Objects), 0o644); err != nil {
 		return "", err
 	}
 	if len(rec.Shallow) > 0 {
@@ -203,7 +204,7 @@ func (d *desk) keep(ctx context.Context, rec *record, commit string) (string, er
 	if err := d.b.unpack(ctx, to, pack); err != nil {
 		return "", err
 	}
-	if _, err := own.Own(ctx, to, "update-ref", pin(rec.Thread), commit); err != nil {
+	if _, err := own.Own(ctx, to, "update-ref", heldRef(rec.Thread), commit); err != nil {
 		return "", err
 	}
 	return to, d.b.cfg.Step("branch.carry")

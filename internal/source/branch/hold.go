@@ -19,16 +19,16 @@ import (
 
 // record is what the server keeps of a source that it resolved. It is written before
 // anything is held in a repository and removed after that was let go of, so that no ref
-// of ours is ever forgotten.
+// that thole wrote is ever forgotten.
 type record struct {
 	Thread thole.ThreadID
 	Source thole.Source
 	At     time.Time
-	// Pinned is the git directory that has the thread's ref; UID is its owner, 0 for our
+	// GitDir is the git directory that has the thread's ref; UID is its owner, 0 for our
 	// own user.
-	Pinned string
+	GitDir string
 	UID    int    `json:",omitempty"`
-	Mirror string `json:",omitempty"` // its name, where Pinned is one
+	Mirror string `json:",omitempty"` // its name, where GitDir is one
 
 	Format      string   // of object names: sha1 or sha256
 	User, Email string   `json:",omitempty"` // who commits
@@ -44,12 +44,12 @@ const (
 	carried = "carried"
 )
 
-func pin(id thole.ThreadID) string { return "refs/thole/base/" + string(id) }
+func heldRef(id thole.ThreadID) string { return "refs/thole/base/" + string(id) }
 
 // hold records what was resolved, and holds it: the commit in its repository, and what
 // more makes.
 func (b *Branches) hold(ctx context.Context, rec *record, more func(context.Context) error) error {
-	if old, err := b.read(rec.Thread); err == nil && old.Pinned != rec.Pinned {
+	if old, err := b.read(rec.Thread); err == nil && old.GitDir != rec.GitDir {
 		if err := b.release(ctx, old); err != nil {
 			return err
 		}
@@ -60,12 +60,12 @@ func (b *Branches) hold(ctx context.Context, rec *record, more func(context.Cont
 	if err := b.cfg.Step("branch.record"); err != nil {
 		return err
 	}
-	if err := b.pin(ctx, rec, "update-ref", pin(rec.Thread), rec.Source.Commit); err != nil {
+	if err := b.setRef(ctx, rec, "update-ref", heldRef(rec.Thread), rec.Source.Commit); err != nil {
 		_ = b.release(ctx, *rec)
-		return thole.Errorf(thole.CodeUnavailable, "keep commit %s from being collected in %s: %w", short(rec.Source.Commit), rec.Pinned, err).
+		return thole.Errorf(thole.CodeUnavailable, "keep commit %s from being collected in %s: %w", short(rec.Source.Commit), rec.GitDir, err).
 			WithHint("thole writes one ref there; where it may not, --repo file://%s copies the repository instead", rec.Source.Repo)
 	}
-	if err := b.cfg.Step("branch.pin"); err != nil {
+	if err := b.cfg.Step("branch.hold"); err != nil {
 		return err
 	}
 	if err := more(ctx); err != nil {
@@ -85,14 +85,14 @@ func (b *Branches) write(rec *record) error {
 	return atomicfile.Write(b.dir(held, string(rec.Thread)+".json"), data, 0o600)
 }
 
-// pin changes the thread's ref: in a repository of the user in a box, in a mirror here.
-func (b *Branches) pin(ctx context.Context, rec *record, args ...string) error {
+// setRef changes the thread's ref: in a repository of the user in a box, in a mirror here.
+func (b *Branches) setRef(ctx context.Context, rec *record, args ...string) error {
 	var err error
 	if rec.Mirror != "" {
-		_, err = b.cfg.Git.Own(ctx, rec.Pinned, args...)
+		_, err = b.cfg.Git.Own(ctx, rec.GitDir, args...)
 	} else {
 		show := objectsOf(rec)
-		_, err = b.cfg.Git.Run(ctx, git.Cmd{Dir: rec.Pinned, Args: args, Show: show, Write: []string{rec.Pinned}, Env: map[string]string{"GIT_DIR": rec.Pinned, "GIT_WORK_TREE": rec.Pinned}, UID: rec.UID})
+		_, err = b.cfg.Git.Run(ctx, git.Cmd{Dir: rec.GitDir, Args: args, Show: show, Write: []string{rec.GitDir}, Env: map[string]string{"GIT_DIR": rec.GitDir, "GIT_WORK_TREE": rec.GitDir}, UID: rec.UID})
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (b *Branches) pin(ctx context.Context, rec *record, args ...string) error {
 // are there.
 func objectsOf(rec *record) (dirs []string) {
 	for _, dir := range rec.Source.Objects {
-		if _, err := os.Stat(dir); err == nil && !within(dir, rec.Pinned) {
+		if _, err := os.Stat(dir); err == nil && !within(dir, rec.GitDir) {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -111,14 +111,14 @@ func objectsOf(rec *record) (dirs []string) {
 // release lets go of what a record holds, then of the record. A repository that is gone
 // holds nothing.
 func (b *Branches) release(ctx context.Context, rec record) error {
-	if _, err := os.Stat(rec.Pinned); err == nil {
-		if err := b.pin(ctx, &rec, "update-ref", "-d", pin(rec.Thread)); err != nil {
-			return fmt.Errorf("let go of %s: %w", rec.Pinned, err)
+	if _, err := os.Stat(rec.GitDir); err == nil {
+		if err := b.setRef(ctx, &rec, "update-ref", "-d", heldRef(rec.Thread)); err != nil {
+			return fmt.Errorf("let go of %s: %w", rec.GitDir, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := b.cfg.Step("branch.unpin"); err != nil {
+	if err := b.cfg.Step("branch.release"); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(b.dir(carried, string(rec.Thread)+".git")); err != nil {

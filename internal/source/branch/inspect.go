@@ -28,7 +28,7 @@ func (b *Branches) Inspect(ctx context.Context, path string) (view.Repository, e
 	if err != nil {
 		return view.Repository{}, err
 	}
-	if err := b.notOurs(at); err != nil {
+	if err := b.allowed(at); err != nil {
 		return view.Repository{}, err
 	}
 	out := view.Repository{Repo: at.name(), Dir: below, Bare: at.top == "", Branches: []view.BranchRef{}}

@@ -158,7 +158,7 @@ func config(rec record) string {
 	return c.String()
 }
 
-// value writes a text of somebody else's so that it is one value and nothing more.
+// value writes a text that another person chose so that it is one value and nothing more.
 func value(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
@@ -21,23 +22,22 @@ func (b *Branches) resolveLocal(ctx context.Context, rec *record, r source.Reque
 	if err != nil {
 		return err
 	}
-	if err := b.notOurs(at); err != nil {
+	if err := b.allowed(at); err != nil {
 		return err
 	}
 	if at.top == "" && r.Dirty {
 		return thole.Errorf(thole.CodeInvalid, "%s has no working tree, so there are no uncommitted files to take along", at.common).WithHint("leave out --dirty")
 	}
-	if err := b.look(ctx, at, rec, r.Ref); err != nil {
+	if err := b.look(ctx, &at, rec, r.Ref); err != nil {
 		return err
 	}
 	rec.Source.Repo = at.name()
-	if unreadable := closed(at.objects); unreadable != "" {
-		// The agents of root are users of their own.
+	if why := unshared(at); why != "" {
 		if err := b.copyLocal(ctx, at, rec); err != nil {
-			return fmt.Errorf("%s is not readable for agents, so it is copied: %w", unreadable, err)
+			return fmt.Errorf("%s, so it is copied: %w", why, err)
 		}
 	} else {
-		rec.Source.Objects, rec.Pinned, rec.UID = at.objects, at.common, at.uid
+		rec.Source.Objects, rec.GitDir, rec.UID = at.objects, at.common, at.uid
 	}
 	if r.Dir == "" && below != "" && !r.Dirty && !b.has(ctx, at, rec.Source.Commit, below) {
 		below = "" // nobody asked for it by name
@@ -55,14 +55,30 @@ func (b *Branches) resolveLocal(ctx context.Context, rec *record, r source.Reque
 	})
 }
 
-// notOurs refuses repositories in thole's own home: what the server keeps there is not for
-// agents.
-func (b *Branches) notOurs(at repository) error {
+// unshared is why agents are not shown a repository's objects, "" if they are. What it
+// borrows lies in a repository that nobody named, with a history of its own; and the agents
+// of root are users of their own.
+func unshared(at repository) string {
+	if at.borrows() {
+		return at.name() + " borrows objects from " + at.objects[len(at.objects)-1]
+	}
+	if path := closed(at.objects); path != "" {
+		return path + " is not readable for agents"
+	}
+	return ""
+}
+
+// allowed refuses repositories in thole's own home, as what the server keeps there is not
+// for agents, and paths that cannot be recorded.
+func (b *Branches) allowed(at repository) error {
 	home, err := filepath.EvalSymlinks(b.cfg.Home)
 	if err != nil {
 		return err
 	}
 	for _, p := range at.shown() {
+		if !utf8.ValidString(p) {
+			return thole.Errorf(thole.CodeUnsupported, "repository %q has a path that is not UTF-8", at.name()).WithHint("rename the directory")
+		}
 		if within(p, home) || within(home, p) {
 			return thole.Errorf(thole.CodeForbidden, "repository %s holds thole's own files, or is one of them", at.name()).WithHint("choose another repository, or another --home")
 		}
@@ -90,44 +106,50 @@ func (b *Branches) run(ctx context.Context, at repository, c git.Cmd) ([]byte, e
 }
 
 // look finds out which commit is meant and what a copy of it needs.
-func (b *Branches) look(ctx context.Context, at repository, rec *record, ref string) error {
-	out, err := b.run(ctx, at, git.Cmd{Args: []string{"rev-parse", "--is-shallow-repository", "--show-object-format"}})
+func (b *Branches) look(ctx context.Context, at *repository, rec *record, ref string) error {
+	out, err := b.run(ctx, *at, git.Cmd{Args: []string{"rev-parse", "--is-shallow-repository", "--show-object-format"}})
 	if err != nil {
-		return unusable(at, err)
+		return unusable(*at, err)
 	}
 	words := strings.Fields(string(out))
 	if len(words) != 2 {
-		return unusable(at, fmt.Errorf("git says %q", out))
+		return unusable(*at, fmt.Errorf("git says %q", out))
 	}
 	rec.Format = words[1]
-	if rec.Source.Commit, err = b.commit(ctx, at, ref); err != nil {
+	if rec.Source.Commit, err = b.commit(ctx, *at, ref); err != nil {
 		return err
 	}
 	if words[0] == "true" {
 		if rec.Shallow, err = shallow(filepath.Join(at.common, "shallow")); err != nil {
-			return unusable(at, err)
+			return unusable(*at, err)
 		}
 	}
-	settings, err := b.settings(ctx, at)
+	settings, err := b.settings(ctx, *at)
 	if err != nil {
-		return unusable(at, err)
+		return unusable(*at, err)
 	}
 	rec.User, rec.Email = settings["user.name"], settings["user.email"]
 	rec.Origin = cleanURL(settings["remote.origin.url"])
 	if settings["core.sparsecheckout"] == "true" {
+		if st, err := os.Lstat(filepath.Join(at.gitDir, "info")); err == nil && !st.IsDir() {
+			return unusable(*at, errors.New("info is not a directory"))
+		}
 		patterns, err := small(filepath.Join(at.gitDir, "info", "sparse-checkout"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return unusable(at, err)
+			return unusable(*at, err)
 		}
 		rec.Sparse, rec.Cone = patterns, settings["core.sparsecheckoutcone"] == "true"
 	}
 	for key, value := range settings {
+		if rest, ok := strings.CutPrefix(key, "filter."); ok {
+			at.filters = append(at.filters, rest[:max(0, strings.LastIndexByte(rest, '.'))])
+		}
 		if strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor") && value == "true" || key == "extensions.partialclone" {
 			rec.Partial = true
 		}
 	}
 	if rec.Partial && rec.Sparse == "" {
-		return b.complete(ctx, at, rec.Source.Commit)
+		return b.complete(ctx, *at, rec.Source.Commit)
 	}
 	return nil
 }

@@ -65,10 +65,10 @@ func (b *Branches) resolveCopy(ctx context.Context, rec *record, r source.Reques
 	if err != nil {
 		return err
 	}
-	if err := b.notOurs(at); err != nil {
+	if err := b.allowed(at); err != nil {
 		return err
 	}
-	if err := b.look(ctx, at, rec, r.Ref); err != nil {
+	if err := b.look(ctx, &at, rec, r.Ref); err != nil {
 		return err
 	}
 	if rec.Source.Repo = r.Repo; r.Dir != "" && !b.has(ctx, at, rec.Source.Commit, r.Dir) {
@@ -111,7 +111,7 @@ func (b *Branches) copyLocal(ctx context.Context, at repository, rec *record) er
 	if err := b.unpack(ctx, into, pack); err != nil {
 		return unusable(at, err)
 	}
-	rec.Mirror, rec.Pinned, rec.UID, rec.Source.Objects = name, into, 0, []string{filepath.Join(into, "objects")}
+	rec.Mirror, rec.GitDir, rec.UID, rec.Source.Objects = name, into, 0, []string{filepath.Join(into, "objects")}
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (b *Branches) fromMirror(ctx context.Context, rec *record, r source.Request
 			return noDir(rec, r.Dir)
 		}
 	}
-	rec.Format, rec.Mirror, rec.Pinned, rec.Source.Objects = strings.TrimSpace(string(out)), name, at, []string{filepath.Join(at, "objects")}
+	rec.Format, rec.Mirror, rec.GitDir, rec.Source.Objects = strings.TrimSpace(string(out)), name, at, []string{filepath.Join(at, "objects")}
 	return b.hold(ctx, rec, func(context.Context) error { return nil })
 }
 

@@ -13,15 +13,17 @@ import (
 	"syscall"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // repository is one of this machine, found without git.
 type repository struct {
-	top     string // of its working tree, "" if it has none
-	gitDir  string // of this working tree
-	common  string // of all working trees
-	objects []string
-	uid     int // its owner, where we are root
+	top     string   // of its working tree, "" if it has none
+	gitDir  string   // of this working tree
+	common  string   // of all working trees
+	objects []string // its own, then those that it borrows from
+	uid     int      // its owner, where we are root
+	filters []string // that its configuration names
 }
 
 // shown is what a box has to show of it.
@@ -76,48 +78,86 @@ func find(path string) (r repository, below string, err error) {
 	}
 }
 
-// open reads what is in one directory.
+// open reads what is in one directory. A repository that another person packed may lead to
+// another one of the user's, which agents would then see: what leads out of it is followed
+// only where the other end leads back.
 func (r *repository) open(dir string) (bool, error) {
 	dot := filepath.Join(dir, ".git")
-	st, err := os.Stat(dot)
+	st, err := os.Lstat(dot)
 	switch {
+	case err == nil && st.Mode()&fs.ModeSymlink != 0:
+		to, _ := os.Readlink(dot)
+		return false, fmt.Errorf(".git is a link to %s; name that directory itself", to)
 	case err == nil && st.IsDir() && layout(dot):
-		r.top, r.gitDir = dir, dot
-	case err == nil && st.Mode().IsRegular(): // of a worktree or a submodule
-		text, err := small(dot)
-		if err != nil {
+		r.top, r.gitDir, r.common = dir, dot, dot
+	case err == nil && st.Mode().IsRegular():
+		if err := r.follow(dir, dot); err != nil {
 			return false, err
 		}
-		to, ok := strings.CutPrefix(text, "gitdir: ")
-		if !ok {
-			return false, errors.New(".git is a file that leads nowhere")
-		}
-		r.top, r.gitDir = dir, resolve(dir, to)
 	case layout(dir):
-		r.gitDir = dir
+		r.gitDir, r.common = dir, dir
 		if filepath.Base(dir) == ".git" {
 			r.top = filepath.Dir(dir)
 		}
 	default:
 		return false, nil
 	}
-	if r.gitDir, err = filepath.EvalSymlinks(r.gitDir); err != nil {
-		return false, err
-	}
-	r.common = r.gitDir
-	if to, err := small(filepath.Join(r.gitDir, "commondir")); err == nil {
-		r.common = resolve(r.gitDir, to)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	if r.common, err = filepath.EvalSymlinks(r.common); err != nil {
-		return false, err
+	if _, err := os.Lstat(filepath.Join(r.common, "commondir")); err == nil {
+		return false, fmt.Errorf("%s is a part of another repository; name its working tree", r.common)
 	}
 	if r.objects, err = objectDirs(filepath.Join(r.common, "objects"), 0); err != nil {
 		return false, err
 	}
 	r.uid = owner(r.common)
 	return true, nil
+}
+
+// follow reads the file .git of a worktree or a submodule.
+func (r *repository) follow(dir, dot string) error {
+	text, err := small(dot)
+	if err != nil {
+		return err
+	}
+	to, ok := strings.CutPrefix(text, "gitdir: ")
+	if !ok {
+		return errors.New(".git is a file that leads nowhere")
+	}
+	gitDir, err := filepath.EvalSymlinks(resolve(dir, to))
+	if err != nil {
+		return err
+	}
+	r.top, r.gitDir, r.common = dir, gitDir, gitDir
+	strange := fmt.Errorf(".git leads to %s, which does not lead back; name that directory itself", gitDir)
+	to, err = small(filepath.Join(gitDir, "commondir"))
+	if errors.Is(err, fs.ErrNotExist) { // of a submodule
+		for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
+			if within(gitDir, filepath.Join(at, ".git", "modules")) {
+				return nil
+			}
+			if at == "/" {
+				return strange
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if r.common, err = filepath.EvalSymlinks(resolve(gitDir, to)); err != nil {
+		return err
+	}
+	back, err := small(filepath.Join(gitDir, "gitdir"))
+	if err == nil {
+		back, err = filepath.EvalSymlinks(resolve(gitDir, back))
+	}
+	if err != nil || back != dot || filepath.Dir(gitDir) != filepath.Join(r.common, "worktrees") {
+		return strange
+	}
+	return nil
+}
+
+// borrows reports whether objects of the repository lie in another one.
+func (r repository) borrows() bool {
+	return len(r.objects) != 1 || r.objects[0] != filepath.Join(r.common, "objects")
 }
 
 // layout reports whether a directory looks like a git directory.
@@ -204,22 +244,29 @@ func resolve(base, path string) string {
 // maxSmall bounds the files that say where a repository is.
 const maxSmall = 64 << 10
 
-// small reads a small regular file, without its last line's end. It waits for no pipe.
+// small reads a small regular file, without its last line's end.
 func small(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := plain(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return "", err
+	text, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
+	if len(text) > maxSmall {
+		return "", fmt.Errorf("%s is too long", path)
 	}
-	if !st.Mode().IsRegular() || st.Size() > maxSmall {
-		return "", fmt.Errorf("%s is not a small regular file", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSmall))
 	return strings.TrimRight(string(text), "\r\n"), err
+}
+
+// plain opens a regular file: no pipe, for which one would wait, and no link, which may
+// lead to a file that agents must not read.
+func plain(path string) (*os.File, error) {
+	dir, err := beneath.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Open(filepath.Base(path))
 }
 
 // owner is who owns a path, 0 unless we are root and could be that user.

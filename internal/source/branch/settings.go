@@ -10,7 +10,7 @@ import (
 	"github.com/tholehq/thole/internal/git"
 )
 
-// settings are what git's configuration says in a repository, by lower-case key: the
+// settings are what git's configuration says in a repository, by key, in which only the middle part has a case: the
 // user's own first, then the repository's over it. The files are read in the box too, as
 // one may include another depending on where the repository is.
 func (b *Branches) settings(ctx context.Context, at repository) (map[string]string, error) {
@@ -84,9 +84,9 @@ func parse(out []byte) map[string]string {
 	all := map[string]string{}
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		if key, value, ok := strings.Cut(entry, "\n"); ok {
-			all[strings.ToLower(key)] = value
+			all[key] = value
 		} else if entry != "" {
-			all[strings.ToLower(entry)] = "true"
+			all[entry] = "true"
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	thole "github.com/tholehq/thole"
@@ -120,21 +121,106 @@ func TestSubmodulesStayEmpty(t *testing.T) {
 	}
 }
 
-func TestARepositoryThatBorrowsObjects(t *testing.T) {
+func TestAnOddlyNamedRepository(t *testing.T) {
 	r, repo := newRig(t), newRepo(t)
-	odd := filepath.Join(t.TempDir(), "odd : \"name\"\nx")
-	host(t, repo, "clone", "-q", "--shared", repo, odd)
-	write(t, filepath.Join(odd, "README.md"), "three\n", 0o644)
-	host(t, odd, "commit", "-qam", "third")
+	odd := filepath.Join(t.TempDir(), "#odd : \"näme\"\n\\x")
+	host(t, repo, "clone", "-q", repo, odd)
 	dir, s := clean(r, source.Request{Repo: odd}, odd)
-	if len(s.Objects) != 2 || r.inside(dir, s, "log", "--format=%s") != "third\nsecond\nfirst\n" {
-		t.Errorf("objects %q", s.Objects)
+	if got := r.inside(dir, s, "log", "--format=%s"); got != "second\nfirst\n" {
+		t.Errorf("log: %q", got)
 	}
 	write(t, filepath.Join(odd, "README.md"), "four\n", 0o644)
 	id, s := r.must(source.Request{Repo: odd, Dirty: true})
 	if got := r.inside(r.lay(id, s), s, "status", "--porcelain"); got != " M README.md\n" {
 		t.Errorf("status: %q", got)
 	}
+	if err := os.Rename(odd, odd+"\xff"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.resolve(newThread(), source.Request{Repo: odd + "\xff"}); thole.CodeOf(err) != thole.CodeUnsupported {
+		t.Errorf("a path that cannot be recorded: %v", err)
+	}
+}
+
+// A repository may borrow from another one of the user's, and another person may have made
+// it so: agents see what the commit needs and no more of that one.
+func TestWhatARepositoryBorrowsIsCopied(t *testing.T) {
+	r, secret := newRig(t), newRepo(t)
+	borrower := filepath.Join(t.TempDir(), "borrower")
+	host(t, secret, "clone", "-q", "--shared", secret, borrower)
+	write(t, filepath.Join(secret, "key"), "hidden\n", 0o644)
+	host(t, secret, "add", "-A")
+	host(t, secret, "commit", "-qm", "secret")
+	hidden := line(host(t, secret, "rev-parse", "HEAD"))
+	write(t, filepath.Join(borrower, "README.md"), "three\n", 0o644)
+	host(t, borrower, "commit", "-qam", "third")
+	write(t, filepath.Join(borrower, "README.md"), "four\n", 0o644)
+	for _, dirty := range []bool{false, true} {
+		id, s := r.must(source.Request{Repo: borrower, Dirty: dirty})
+		dir := r.lay(id, s)
+		if got := r.inside(dir, s, "log", "--format=%s"); got != "third\nsecond\nfirst\n" {
+			t.Errorf("log: %q", got)
+		}
+		for _, at := range s.Objects {
+			if !strings.HasPrefix(at, r.home) {
+				t.Errorf("%s is shown", at)
+			}
+		}
+		if out, err := r.cfg.Git.Own(t.Context(), dir, "cat-file", "-e", hidden); err == nil {
+			t.Errorf("the agent sees another repository: %s", out)
+		}
+	}
+}
+
+// What leads to a repository that nobody named is not followed.
+func TestARepositoryThatLeadsElsewhere(t *testing.T) {
+	r, secret := newRig(t), newRepo(t)
+	tree := filepath.Join(t.TempDir(), "w")
+	host(t, secret, "worktree", "add", "-q", "--detach", tree)
+	gitDir := filepath.Join(secret, ".git")
+	for name, plant := range map[string]func(dir string) error{
+		"a link": func(dir string) error { return os.Symlink(gitDir, filepath.Join(dir, ".git")) },
+		"a file": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: "+gitDir+"\n"), 0o644)
+		},
+		"a worktree's file": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: "+filepath.Join(gitDir, "worktrees/w")+"\n"), 0o644)
+		},
+		"a common directory": func(dir string) error {
+			host(t, dir, "init", "-q")
+			return os.WriteFile(filepath.Join(dir, ".git/commondir"), []byte(gitDir+"\n"), 0o644)
+		},
+		"a pattern file": func(dir string) error {
+			host(t, filepath.Dir(dir), "clone", "-q", secret, dir)
+			host(t, dir, "config", "core.sparseCheckout", "true")
+			return os.Symlink(filepath.Join(secret, "README.md"), filepath.Join(dir, ".git/info/sparse-checkout"))
+		},
+		"a directory of patterns": func(dir string) error {
+			host(t, filepath.Dir(dir), "clone", "-q", secret, dir)
+			host(t, dir, "config", "core.sparseCheckout", "true")
+			if err := os.RemoveAll(filepath.Join(dir, ".git/info")); err != nil {
+				return err
+			}
+			write(t, filepath.Join(secret, "sparse-checkout"), "hidden", 0o600)
+			return os.Symlink(secret, filepath.Join(dir, ".git/info"))
+		},
+		"a pipe": func(dir string) error {
+			host(t, dir, "init", "-q")
+			return syscall.Mkfifo(filepath.Join(dir, ".git/objects/info/alternates"), 0o644)
+		},
+	} {
+		dir := filepath.Join(t.TempDir(), "hostile")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := plant(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.resolve(newThread(), source.Request{Repo: dir}); thole.CodeOf(err) != thole.CodeInvalid && thole.CodeOf(err) != thole.CodeUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	clean(r, source.Request{Repo: tree}, tree)
 }
 
 func TestObjectNamesOfSHA256(t *testing.T) {

@@ -58,7 +58,7 @@ func (b *Branches) Sweep(ctx context.Context) error {
 		}
 		failed = errors.Join(failed, b.release(ctx, rec))
 	}
-	return errors.Join(failed, b.dropMirrors())
+	return errors.Join(failed, b.dropMirrors(ctx))
 }
 
 func (b *Branches) mirrored() bool {
@@ -68,7 +68,7 @@ func (b *Branches) mirrored() bool {
 
 // dropMirrors removes mirrors that hold nothing and were not fetched for a while, and what
 // a crash left.
-func (b *Branches) dropMirrors() error {
+func (b *Branches) dropMirrors(ctx context.Context) error {
 	entries, err := os.ReadDir(b.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -79,7 +79,7 @@ func (b *Branches) dropMirrors() error {
 	var failed error
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), ".git"); ok {
-			failed = errors.Join(failed, b.dropMirror(name))
+			failed = errors.Join(failed, b.dropMirror(ctx, name))
 		}
 		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), deskName) && b.cfg.Now().Sub(info.ModTime()) > unborn {
 			failed = errors.Join(failed, os.RemoveAll(b.dir(e.Name())))
@@ -88,7 +88,7 @@ func (b *Branches) dropMirrors() error {
 	return failed
 }
 
-func (b *Branches) dropMirror(name string) error {
+func (b *Branches) dropMirror(ctx context.Context, name string) error {
 	defer b.lock(name)()
 	records, err := b.records() // those of a thread that is being made are there by now
 	if err != nil {
@@ -100,7 +100,32 @@ func (b *Branches) dropMirror(name string) error {
 		return err
 	}
 	if err == nil && b.cfg.Now().Sub(st.ModTime()) < unused || slices.ContainsFunc(records, func(r record) bool { return r.Mirror == name }) {
-		return nil
+		return b.tidy(ctx, at)
 	}
 	return os.RemoveAll(at)
+}
+
+// maxPacks is how many packs a mirror has before they are made one: each fetch adds one.
+const maxPacks = 20
+
+// tidy removes what a fetch that broke off left in a mirror, and makes few packs of many.
+// Objects stay, also those that nothing refers to: an agent's own may.
+func (b *Branches) tidy(ctx context.Context, at string) error {
+	for _, pattern := range []string{"pack-*", "objects/pack/tmp_*", "objects/incoming-*", "objects/tmp_*"} {
+		left, err := filepath.Glob(filepath.Join(at, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range left {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	packs, err := filepath.Glob(filepath.Join(at, "objects/pack/*.pack"))
+	if err != nil || len(packs) <= maxPacks {
+		return err
+	}
+	_, err = b.cfg.Git.Own(ctx, at, "repack", "-a", "-d", "-k", "-q")
+	return err
 }

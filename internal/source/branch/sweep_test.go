@@ -9,11 +9,12 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/source/branch"
 )
 
-func pins(t *testing.T, repo string) string { return host(t, repo, "for-each-ref", "refs/thole") }
+func heldRefs(t *testing.T, repo string) string { return host(t, repo, "for-each-ref", "refs/thole") }
 
 func (r *rig) sweep() {
 	r.t.Helper()
@@ -44,14 +45,14 @@ func TestWhatNoThreadNeedsIsLetGo(t *testing.T) {
 	_, mirrored := r.must(source.Request{Repo: "file://" + repo})
 	r.alive = []thole.Source{kept, mirrored}
 	r.sweep()
-	if !strings.Contains(pins(t, repo), string(dead)) {
+	if !strings.Contains(heldRefs(t, repo), string(dead)) {
 		t.Error("the source of a thread that may come was let go of")
 	}
 	r.now = r.now.Add(2 * time.Hour)
 	fork := kept // it is the fork's too
 	r.alive = []thole.Source{fork, mirrored}
 	r.sweep()
-	if got := pins(t, repo); strings.Contains(got, string(dead)) || strings.Count(got, "\n") != 1 {
+	if got := heldRefs(t, repo); strings.Contains(got, string(dead)) || strings.Count(got, "\n") != 1 {
 		t.Errorf("held: %q", got)
 	}
 	if got := strings.Join(r.kept(), " "); strings.Contains(got, "carried/") || strings.Count(got, "held/") != 2 {
@@ -73,6 +74,37 @@ func TestWhatNoThreadNeedsIsLetGo(t *testing.T) {
 	}
 }
 
+// A mirror that is fetched often keeps few packs, all objects, and nothing that broke off.
+func TestMirrorsStaySmall(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	_, s := r.must(source.Request{Repo: "file://" + repo})
+	r.alive = []thole.Source{s}
+	mirror := filepath.Dir(s.Objects[0])
+	for i := range 22 { // as so many fetches leave them
+		write(t, filepath.Join(r.user, "blob"), strings.Repeat("x", i), 0o644)
+		id := line(host(t, mirror, "hash-object", "-w", filepath.Join(r.user, "blob")))
+		if out, err := r.cfg.Git.RunOwn(t.Context(), git.Cmd{Dir: mirror, Args: []string{"pack-objects", "-q", "objects/pack/pack"}, Stdin: strings.NewReader(id + "\n")}); err != nil {
+			t.Fatalf("%s %v", out, err)
+		}
+	}
+	host(t, mirror, "prune-packed", "-q")
+	write(t, filepath.Join(s.Objects[0], "pack/tmp_pack_x"), "half", 0o644)
+	before := objectCount(t, mirror)
+	r.sweep()
+	packs, _ := filepath.Glob(filepath.Join(s.Objects[0], "pack/*"))
+	if len(packs) > 4 {
+		t.Errorf("packs %v", packs)
+	}
+	if after := objectCount(t, mirror); after != before {
+		t.Errorf("%d objects, before %d", after, before)
+	}
+	clean(r, source.Request{Repo: "file://" + repo}, repo)
+}
+
+func objectCount(t *testing.T, repo string) int {
+	return strings.Count(host(t, repo, "cat-file", "--batch-all-objects", "--batch-check"), "\n")
+}
+
 // What cannot be let go of now is not forgotten.
 func TestAFailedSweepIsRepeated(t *testing.T) {
 	r, repo := newRig(t), newRepo(t)
@@ -83,15 +115,15 @@ func TestAFailedSweepIsRepeated(t *testing.T) {
 	if err := r.b.Sweep(t.Context()); err == nil {
 		t.Error("a locked repository was let go of")
 	}
-	if len(r.kept()) != 1 || pins(t, repo) == "" {
-		t.Errorf("kept %v, held %q", r.kept(), pins(t, repo))
+	if len(r.kept()) != 1 || heldRefs(t, repo) == "" {
+		t.Errorf("kept %v, held %q", r.kept(), heldRefs(t, repo))
 	}
 	if err := os.Remove(lock); err != nil {
 		t.Fatal(err)
 	}
 	r.sweep()
-	if len(r.kept()) != 0 || pins(t, repo) != "" {
-		t.Errorf("kept %v, held %q", r.kept(), pins(t, repo))
+	if len(r.kept()) != 0 || heldRefs(t, repo) != "" {
+		t.Errorf("kept %v, held %q", r.kept(), heldRefs(t, repo))
 	}
 }
 
@@ -99,7 +131,7 @@ func TestAFailedSweepIsRepeated(t *testing.T) {
 // afterwards.
 func TestACrashAtEachStepForgetsNothing(t *testing.T) {
 	crash := errors.New("crash")
-	for _, step := range []string{"branch.record", "branch.pin", "branch.carry", "branch.unpin"} {
+	for _, step := range []string{"branch.record", "branch.hold", "branch.carry", "branch.release"} {
 		t.Run(step, func(t *testing.T) {
 			r, repo := newRig(t), newRepo(t)
 			write(t, filepath.Join(repo, "README.md"), "dirty\n", 0o644)
@@ -114,7 +146,7 @@ func TestACrashAtEachStepForgetsNothing(t *testing.T) {
 			r.b = branch.New(dying)
 			id := newThread()
 			_, err := r.resolve(id, source.Request{Repo: repo, Dirty: true})
-			if step == "branch.unpin" && err == nil {
+			if step == "branch.release" && err == nil {
 				r.now = r.now.Add(2 * time.Hour)
 				err = r.b.Sweep(t.Context())
 			}
@@ -134,8 +166,8 @@ func TestACrashAtEachStepForgetsNothing(t *testing.T) {
 			}
 			r.now = r.now.Add(2 * time.Hour)
 			r.sweep()
-			if len(r.kept()) != 0 || pins(t, repo) != "" {
-				t.Errorf("left %v, %q", r.kept(), pins(t, repo))
+			if len(r.kept()) != 0 || heldRefs(t, repo) != "" {
+				t.Errorf("left %v, %q", r.kept(), heldRefs(t, repo))
 			}
 		})
 	}
@@ -196,7 +228,7 @@ func TestThreadsStartSideBySide(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := strings.Count(pins(t, repo), "\n"); got != 4 {
+	if got := strings.Count(heldRefs(t, repo), "\n"); got != 4 {
 		t.Errorf("%d are held", got)
 	}
 }

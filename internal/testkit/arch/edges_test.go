@@ -18,7 +18,7 @@ type edge struct {
 var (
 	kernels = []string{
 		"internal/jsonrpc", "internal/strictjson", "internal/serial", "internal/service",
-		"internal/atomicfile", "internal/peercred", "internal/plain", "internal/procid", "internal/metrics", "internal/measure", "internal/backoff", "internal/egress",
+		"internal/atomicfile", "internal/peercred", "internal/plain", "internal/procid", "internal/metrics", "internal/measure", "internal/backoff", "internal/egress", "internal/toolchain",
 	}
 	machines = []string{"internal/thread", "internal/queue", "internal/delivery", "internal/artifact"}
 	ports    = []string{

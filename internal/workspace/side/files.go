@@ -23,7 +23,7 @@ const maxDepth = 64
 // at opens the directory and the name that a request's path means. The empty path
 // is the workspace, with an empty name.
 func (l *Local) at(path string) (dir *beneath.Dir, name string, err error) {
-	root, err := l.root()
+	root, err := l.shown()
 	if err != nil {
 		return nil, "", err
 	}
@@ -33,6 +33,17 @@ func (l *Local) at(path string) (dir *beneath.Dir, name string, err error) {
 	defer root.Close()
 	dir, name, err = root.Parent(path, false)
 	return dir, name, fileError(path, err)
+}
+
+func (l *Local) shown() (*beneath.Dir, error) {
+	if l.cfg.Shown == "" {
+		return l.root()
+	}
+	d, err := beneath.Open(l.cfg.Shown)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "open the thread's directory: %w", err)
+	}
+	return d, nil
 }
 
 func fileError(path string, err error) error {

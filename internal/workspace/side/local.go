@@ -32,6 +32,8 @@ type Config struct {
 	// means a temporary directory and no index.
 	State string
 	Home  string // where data directories of CLIs are linked
+	// Shown is what people look at and write in, "" for the tree itself.
+	Shown string
 	// Client moves objects; nil makes one.
 	Client *http.Client
 	// Patience is how long a transfer may stand still, default 1 min.

@@ -78,6 +78,7 @@ export type AttachResult = {
   activePermissionProfile: PermissionProfile | null;
   reasoningEffort: string | null;
   multiAgentMode: string;
+  tholeSource?: Source;
   seq: number;
   turn: Turn | null;
   asks: Ask[];
@@ -150,6 +151,7 @@ export type Config = {
   approval_policy: string | null;
   sandbox_mode: string | null;
   model_reasoning_effort: string | null;
+  projects?: Record<string, ProjectTrust>;
 };
 
 export type ConfigBatchWriteParams = {
@@ -456,6 +458,10 @@ export type ProfileSummary = {
   allowed: boolean;
 };
 
+export type ProjectTrust = {
+  trust_level: string;
+};
+
 export type ProviderListResult = {
   data: unknown[];
 };
@@ -564,6 +570,7 @@ export type ServerInfo = {
 export type SettingsUpdateParams = {
   threadId: string;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
@@ -579,9 +586,33 @@ export type SettingsUpdated = {
   threadSettings: ThreadSettings;
 };
 
+export type SetupResult = {
+  turnId: string | null;
+};
+
 export type ShellCommandParams = {
   threadId: string;
   command: string;
+};
+
+export type Source = {
+  kind: "branch" | "here" | "template" | "upload" | "empty";
+  repo?: string;
+  ref?: string;
+  commit?: string;
+  branch?: string;
+  dirty?: boolean;
+  upload?: string;
+};
+
+export type SourceChoice = {
+  kind: "branch" | "here" | "template" | "upload" | "empty";
+  repo?: string;
+  ref?: string;
+  dir?: string;
+  dirty?: boolean;
+  upload?: string;
+  name?: string;
 };
 
 export type StatusChanged = {
@@ -632,6 +663,7 @@ export type Thread = {
 export type ThreadForkParams = {
   threadId: string;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
@@ -693,6 +725,7 @@ export type ThreadResult = {
 export type ThreadResumeParams = {
   threadId: string;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
@@ -719,6 +752,7 @@ export type ThreadResumeResult = {
   activePermissionProfile: PermissionProfile | null;
   reasoningEffort: string | null;
   multiAgentMode: string;
+  tholeSource?: Source;
   collaborationMode: CollaborationMode | null;
   initialTurnsPage: TurnsPage | null;
   turnsBackwardsCursor: string | null;
@@ -751,12 +785,15 @@ export type ThreadSettings = {
 
 export type ThreadStartParams = {
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
   approvalsReviewer?: string;
   permissions?: string;
   threadId?: string;
+  source?: SourceChoice;
+  name?: string;
   sandbox?: string;
   config?: unknown;
   baseInstructions?: string;
@@ -796,6 +833,7 @@ export type ThreadView = {
   activePermissionProfile: PermissionProfile | null;
   reasoningEffort: string | null;
   multiAgentMode: string;
+  tholeSource?: Source;
 };
 
 export type Todo = {
@@ -888,6 +926,7 @@ export type TurnStartParams = {
   clientUserMessageId?: string;
   toolOutput?: ToolOutput;
   cwd?: string;
+  runtimeWorkspaceRoots?: string[];
   model?: string;
   modelProvider?: string;
   approvalPolicy?: ApprovalPolicy;
@@ -1022,6 +1061,7 @@ export type ClientRequests = {
   "plugin/list": { params: CwdsParams; result: unknown };
   "thole/thread/attach": { params: AttachParams; result: AttachResult };
   "thole/thread/todos": { params: ThreadParams; result: TodoListResult };
+  "thole/thread/setup": { params: ThreadParams; result: SetupResult };
   "thole/turn/startIfIdle": { params: TurnStartParams; result: TurnResult };
   "thole/queue/promote": { params: QueueParams; result: TurnResult };
   "thole/ask/list": { params: AskListParams; result: AskListResult };

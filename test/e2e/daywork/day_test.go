@@ -36,7 +36,7 @@ func (s *site) day() []step {
 			command: "for i in $(seq 100); do curl -sf http://127.0.0.1:8123/ && exit 0; sleep 0.1; done; exit 1", need: []string{"curl"}},
 		{name: "debug", need: []string{"gcc", "gdb"}, want: "seen = 42",
 			command: `printf 'int main(void) { int seen = 42; return seen - 42; }' > d.c && gcc -g -o d d.c && gdb -nx -batch -ex 'break 1' -ex run -ex next -ex 'info locals' ./d`},
-		{name: "cargo", need: []string{"cargo"}, want: "Hello, world!", command: "cargo new -q --vcs none rust && cd rust && cargo build -q && ./target/debug/rust"},
+		{name: "cargo", need: []string{"cargo"}, want: "1 passed", command: "cargo new -q --vcs none --lib rust && cd rust && cargo test -q"},
 		{name: "venv", soak: true, want: "/workspace/v", command: "/usr/bin/python3 -m venv v && v/bin/pip --version && v/bin/python -c 'import sys; print(sys.prefix)'"},
 		{name: "module", soak: true, command: `mkdir day && cd day && printf 'module example.com/day\ngo 1.20\nrequire example.com/dep v1.0.0\n' > go.mod && ` +
 			`printf 'package day\nimport ("testing"; "example.com/dep")\nfunc TestWord(t *testing.T) { if dep.Word() != "fetched" { t.Fatal(dep.Word()) } }\n' > day_test.go`},
@@ -63,10 +63,10 @@ func TestADaysWork(t *testing.T) {
 		"THOLE_PROVIDERS_CODEX=" + lab.Codex(t), "THOLE_PROVIDERS_CLAUDE=" + lab.Claude(t), "THOLE_PROVIDERS_OPENCODE=" + lab.Opencode(t),
 		"THOLE_EGRESS_PRIVATE=" + s.target, "THOLE_EGRESS_CA_FILE=" + s.ca, "THOLE_EXECUTOR_CPUS=0",
 	}
-	if paths := toolchains(); len(paths) > 0 {
-		h.Vars = append(h.Vars, "THOLE_EXECUTOR_PATHS="+strings.Join(paths, ","))
-	}
 	h.Up()
+	if shown, errs, code := h.Run("executor", "paths"); code != 0 || !strings.Contains(shown, "/usr/bin") || !strings.Contains(shown, "of the system") {
+		t.Errorf("executor paths: %s%s", shown, errs)
+	}
 	for agent, model := range map[string]string{"codex": modelsim.Model, "claude": "claude/" + modelsim.ClaudeModel, "opencode": "opencode/sim/" + modelsim.Model} {
 		t.Run(agent, func(t *testing.T) {
 			t.Parallel()
@@ -77,16 +77,6 @@ func TestADaysWork(t *testing.T) {
 			work(t, h, s, model, steps)
 		})
 	}
-}
-
-// toolchains are directories outside of the system's that hold compilers here.
-func toolchains() (out []string) {
-	for _, ask := range [][]string{{"rustc", "--print", "sysroot"}, {"go", "env", "GOROOT"}} {
-		if at, err := exec.Command(ask[0], ask[1:]...).Output(); err == nil {
-			out = append(out, strings.TrimSpace(string(at)))
-		}
-	}
-	return out
 }
 
 // work has an agent run the steps in one turn, and looks at what each left.

@@ -4,6 +4,8 @@ package tui
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -221,4 +223,42 @@ func TestThroughTheHome(t *testing.T) {
 	if out, errs, code := h.Run("thread", "show", id); code != 0 || !strings.Contains(out, "in-the-executor") {
 		t.Errorf("show: %d %s%s", code, out, errs)
 	}
+}
+
+// thole tui works in the directory that the user is in: the agent of a new thread sees it
+// under its own path, and so does a second terminal on the thread.
+func TestTheTerminalWorksInItsDirectory(t *testing.T) {
+	codex := lab.Codex(t)
+	h := home.New(t)
+	h.Vars = []string{"THOLE_PROVIDERS_CODEX=" + codex}
+	h.Up()
+	s := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex) // in a directory that the TUI trusts
+	dir, err := filepath.EvalSymlinks(s.work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for up := dir; len(up) > len("/tmp"); up = filepath.Dir(up) { // agents of root are other users
+		_ = os.Chmod(up, 0o755)
+	}
+	s.wait("Codex default")
+	s.say("!touch made-by-hand")
+	s.wait("• You ran touch made-by-hand")
+	s.say("sim: escalate touch made-by-the-agent ;; say it is made")
+	s.wait("Yes, proceed")
+	s.keys("y")
+	s.wait("• it is made")
+	for _, name := range []string{"made-by-hand", "made-by-the-agent"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	out, _, _ := h.Run("--json", "thread", "list", "--dir", dir)
+	var list struct{ Data []app.Thread }
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Data) != 1 || list.Data[0].Cwd != dir {
+		t.Fatalf("listed by its directory: %s %v", out, err)
+	}
+	again := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, list.Data[0].ID)
+	again.wait("• it is made")
+	again.say("!ls -d $PWD")
+	again.wait("• You ran ls", "└ "+dir)
 }

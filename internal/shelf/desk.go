@@ -1,0 +1,333 @@
+package shelf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/atomicfile"
+	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+)
+
+// desk is where git looks at files that are not ours:
+//
+//	git    a directory of git that a box shows read-only: no configuration, what to leave
+//	       out, and HEAD at the last checkpoint
+//	room   what git may write there: the index, which makes the next look cheap, and new
+//	       objects
+//	of     the directory that the index is of, and its owner
+//
+// The server opens nothing below room: git in a box has read an agent's files there.
+type desk struct {
+	git  *git.Runner
+	at   string // where the desk is
+	tree string // the files
+	uid  int    // whose they are
+	// objects are directories with objects that are there already; show has them, and
+	// what they refer to.
+	objects, show []string
+	exclude       string // what is left out besides what .gitignore names
+	// values are of the files' own repository: how it writes lines and what the file system
+	// can do. Only a repository whose configuration no agent writes is asked.
+	values   map[string]string
+	maxFile  int64
+	maxFiles int
+}
+
+// dataDir is where an agent's own record is in a workspace of an earlier version. It is
+// no part of the files.
+const dataDir = ".agent_data"
+
+// lookTime bounds each look at files.
+const lookTime = 5 * time.Minute
+
+func (d *desk) gitDir() string  { return filepath.Join(d.at, "git") }
+func (d *desk) room() string    { return filepath.Join(d.at, "room") }
+func (d *desk) index() string   { return filepath.Join(d.room(), "index") }
+func (d *desk) results() string { return filepath.Join(d.room(), "objects") }
+
+// lay makes the desk ready for a look at the files that begins with a commit, "" for none.
+func (d *desk) lay(commit string, sha256 bool) error {
+	of, whose := filepath.Join(d.at, "of"), fmt.Sprintf("%d %s", d.uid, d.tree)
+	if have, err := os.ReadFile(of); err != nil || string(have) != whose {
+		if err := d.clear(); err != nil {
+			return err
+		}
+		for _, sub := range []string{"git/objects", "git/refs", "git/info", "room"} {
+			if err := os.MkdirAll(filepath.Join(d.at, sub), 0o755); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(d.give(d.room()), d.sweep()); err != nil {
+			return err
+		}
+		format := "[core]\n\trepositoryformatversion = 0\n"
+		if sha256 {
+			format = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
+		}
+		if err := os.WriteFile(filepath.Join(d.gitDir(), "config"), []byte(format), 0o644); err != nil {
+			return err
+		}
+		if err := atomicfile.Write(of, []byte(whose), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(d.index() + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a crash
+		return err
+	}
+	if err := d.setHead(commit); err != nil {
+		return err
+	}
+	return replace(filepath.Join(d.gitDir(), "info", "exclude"), "/"+dataDir+"/\n"+d.exclude+"\n")
+}
+
+func (d *desk) setHead(commit string) error {
+	if commit == "" {
+		commit = "ref: refs/heads/none"
+	}
+	return replace(filepath.Join(d.gitDir(), "HEAD"), commit+"\n")
+}
+
+// clear takes the desk away: the next look begins with nothing.
+func (d *desk) clear() error { return os.RemoveAll(d.at) }
+
+// sweep removes the objects that were made, once another place has them.
+func (d *desk) sweep() error {
+	if err := os.RemoveAll(d.results()); err != nil {
+		return err
+	}
+	if err := os.Mkdir(d.results(), 0o755); err != nil {
+		return err
+	}
+	return d.give(d.results())
+}
+
+// give makes a directory that of the files' owner.
+func (d *desk) give(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Lchown(dir, d.uid, -1)
+}
+
+// replace writes a file of ours if it differs.
+func replace(path, text string) error {
+	if have, err := os.ReadFile(path); err == nil && string(have) == text {
+		return nil
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// look runs git over the files, which the box shows read-only unless the command says
+// that they are to be written.
+func (d *desk) look(ctx context.Context, c git.Cmd) ([]byte, error) {
+	c.Dir, c.UID = d.tree, d.uid
+	if c.Timeout == 0 {
+		c.Timeout = lookTime
+	}
+	c.Show = append(append(c.Show, d.tree, d.gitDir()), d.show...)
+	c.Write = append(c.Write, d.room())
+	var objects []string
+	for _, dir := range d.objects {
+		objects = append(objects, quote(dir))
+	}
+	env := map[string]string{
+		"GIT_DIR": d.gitDir(), "GIT_WORK_TREE": d.tree, "GIT_INDEX_FILE": d.index(), "GIT_OBJECT_DIRECTORY": d.results(),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES": strings.Join(objects, ":"), "GIT_OPTIONAL_LOCKS": "1",
+	}
+	maps.Copy(env, c.Env)
+	config := map[string]string{"core.untrackedCache": "true", "core.fsync": "none", "core.bigFileThreshold": "32m"}
+	maps.Copy(config, d.values)
+	maps.Copy(config, c.Config)
+	c.Env, c.Config = env, config
+	return d.git.Run(ctx, c)
+}
+
+// follow takes over what a repository says about its own files, as far as that is harmless.
+func (d *desk) follow(ctx context.Context, r *Repository) error {
+	text, err := readSmall(r.Common, "info/exclude", maxSmallFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	d.exclude = ignoredAbove(r.Top, d.tree) + string(text)
+	all, err := r.values(ctx, d.git, `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$`)
+	d.values = map[string]string{}
+	for key, value := range all {
+		switch value {
+		case "true", "false", "input", "lf", "crlf", "native":
+			d.values[key] = value
+		}
+	}
+	return err
+}
+
+// scan makes a tree of the files as they are, and names what it left out. It begins with
+// a commit whose tree is known. New objects are in the desk's results until they are swept.
+func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, left []string, err error) {
+	if _, err := os.Lstat(d.index()); err != nil {
+		args := []string{"read-tree", "--empty"}
+		if from != "" {
+			args = []string{"read-tree", from}
+		}
+		if _, err := d.look(ctx, git.Cmd{Args: args}); err != nil {
+			return "", nil, err
+		}
+	}
+	changed, err := d.status(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(changed) == 0 && fromTree != "" {
+		return fromTree, nil, nil
+	}
+	take, gone, left, err := d.takable(changed)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(gone) > 0 {
+		if _, err := d.look(ctx, git.Cmd{Args: []string{"update-index", "--force-remove", "-z", "--stdin"}, Stdin: listed(gone)}); err != nil {
+			return "", nil, err
+		}
+	}
+	more, err := d.add(ctx, take)
+	if err != nil {
+		return "", nil, err
+	}
+	tree, err = d.line(ctx, "write-tree")
+	if err == nil && !validID(tree) {
+		err = thole.Errorf(thole.CodeInternal, "git named no tree")
+	}
+	return tree, append(left, more...), err
+}
+
+// maxUnreadable is how many files git may fail to read, one after the other, before the
+// look is given up.
+const maxUnreadable = 50
+
+// add brings files into the index. Not git add: that starts git in repositories below,
+// which do what they are configured to.
+func (d *desk) add(ctx context.Context, paths []string) (left []string, err error) {
+	for range maxUnreadable {
+		if len(paths) == 0 {
+			return left, nil
+		}
+		_, err = d.look(ctx, git.Cmd{Args: []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}, Stdin: listed(paths)})
+		var failed *git.Error
+		if !errors.As(err, &failed) {
+			return left, err
+		}
+		_, bad, ok := strings.Cut(failed.Stderr, "fatal: Unable to process path ")
+		bad = strings.TrimSuffix(bad, "\n")
+		i := slices.Index(paths, bad)
+		if !ok || i < 0 {
+			return left, err
+		}
+		left, paths = append(left, bad+": "+reason(failed.Stderr)), slices.Delete(slices.Clone(paths), i, i+1)
+	}
+	return left, err
+}
+
+func listed(paths []string) io.Reader {
+	return strings.NewReader(strings.Join(paths, "\x00") + "\x00")
+}
+
+// reason is why git could not read a file.
+func reason(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		if i := strings.LastIndex(line, "): "); strings.HasPrefix(line, "error: open(") && i > 0 {
+			return strings.TrimSpace(line[i+3:])
+		}
+	}
+	return "git could not read it"
+}
+
+// line runs git on the desk and returns its output without the end of the line.
+func (d *desk) line(ctx context.Context, args ...string) (string, error) {
+	out, err := d.look(ctx, git.Cmd{Args: args})
+	return strings.TrimSpace(string(out)), err
+}
+
+// status lists what differs between the files, the index and HEAD. A repository below
+// ends with a slash while the index does not have it.
+func (d *desk) status(ctx context.Context) (changed []string, err error) {
+	out, err := d.look(ctx, git.Cmd{
+		Args:   []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"},
+		Config: map[string]string{"status.showUntrackedFiles": "all"}, Limit: maxRaw, // what the cache of untracked files goes by
+	})
+	if errors.Is(err, git.ErrTooLong) {
+		return nil, d.tooMany()
+	}
+	if err != nil {
+		return nil, err
+	}
+	for record := range bytes.SplitSeq(out, []byte{0}) {
+		if len(record) == 0 {
+			continue
+		}
+		fields := map[byte]int{'1': 9, '2': 10, 'u': 11, '?': 2}[record[0]]
+		if fields == 0 {
+			continue
+		}
+		parts := bytes.SplitN(record, []byte(" "), fields)
+		changed = append(changed, string(parts[len(parts)-1]))
+	}
+	if len(changed) > d.maxFiles {
+		return nil, d.tooMany()
+	}
+	return changed, nil
+}
+
+func (d *desk) tooMany() error {
+	return thole.Errorf(thole.CodeUnsupported, "more than %d files changed", d.maxFiles).WithHint("have .gitignore name what is made and not written")
+}
+
+// takable are the changed files that git can read, those that are gone, and why others
+// are left out: one that is mostly holes costs an agent nothing, and whoever reads it an
+// hour.
+func (d *desk) takable(changed []string) (take, gone, left []string, err error) {
+	root, err := beneath.Open(d.tree)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer root.Close()
+	at := &beneath.Cursor{Root: root}
+	defer at.Close()
+	for _, path := range changed {
+		name, below := strings.CutSuffix(path, "/")
+		if below {
+			if head, err := readHead(filepath.Join(d.tree, name, ".git"), filepath.Join(d.tree, name, ".git")); err != nil || head.Commit == "" {
+				left = append(left, name+": a repository without a commit")
+				continue
+			}
+			take = append(take, name)
+			continue
+		}
+		in, last, err := at.Parent(path, false)
+		var st beneath.Stat
+		if err == nil {
+			st, err = in.Lstat(last)
+		}
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			left = append(left, path+": its directory cannot be read")
+		case err != nil: // also where what was its directory is a link now
+			gone = append(gone, path)
+		case st.Kind == beneath.File && st.Size > d.maxFile:
+			left = append(left, fmt.Sprintf("%s: larger than %d bytes", path, d.maxFile))
+		default:
+			take = append(take, path)
+		}
+	}
+	return take, gone, left, nil
+}
