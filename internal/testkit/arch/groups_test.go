@@ -36,7 +36,7 @@ var groups = []group{
 	{"machines", below("internal/", "artifact", "attachment", "budget", "delivery", "platform/session", "platform/usage", "price", "queue", "thread", "vault"),
 		[]string{"root", "event", "kernels"}, "a machine owns its transitions and its Store interface; the store and whatever drives it depend on it"},
 	{"ports", below("internal/", "attachment/keeper", "channel", "channel/message", "channel/turnend", "executor", "executord/executorclient", "executord/terminal", "executord/wire",
-		"git", "objects", "provider", "provider/base", "provider/setup", "provider/snapshot", "provider/table", "sandbox", "source", "workspace", "workspace/manager", "workspace/side", "workspace/unpack"),
+		"git", "objects", "provider", "provider/base", "provider/ownconfig", "provider/setup", "provider/snapshot", "provider/table", "sandbox", "sandbox/repository", "source", "workspace", "workspace/manager", "workspace/side", "workspace/unpack"),
 		[]string{"root", "event", "wire", "kernels", "machines"}, "a port is a small interface and the pipelines over it; what implements or drives it depends on it"},
 	{"rows", []string{"internal/store"}, []string{"root", "event", "kernels", "machines", "ports"}, "the store is every machine's Store and serves nobody by itself"},
 	{"adapters", below("internal/", "channel/ownthread", "channel/turnstart", "channel/turnsteer", "executor/local", "objects/dir", "objects/late", "objects/s3", "workspace/apart",
