@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ func newProviderConfig(env *Env) *cobra.Command {
 			"Values that look like secrets are not shown. The variables are those of this terminal; a running server has its own.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, ok := ownconfig.Of(args[0]); !ok {
-				return thole.Errorf(thole.CodeNotFound, "no configuration of %q", args[0]).WithHint("there are codex, claude and opencode")
+				return thole.Errorf(thole.CodeNotFound, "no configuration of %q", args[0]).WithHint("there are %s", strings.Join(ownconfig.Names(), ", "))
 			}
 			cfg, err := env.config(nil)
 			if err != nil {

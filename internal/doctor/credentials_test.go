@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tholehq/thole/internal/config"
+	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/provider"
 )
 
@@ -67,5 +69,16 @@ func TestCredentials(t *testing.T) {
 	l.HandIn = []string{"claude"}
 	if f := finding(nil, "claude"); !strings.Contains(f.Found, "hand_in_logins") {
 		t.Errorf("claude with its login handed in: %+v", f)
+	}
+}
+
+// What a service said of a credential is a finding; one that was not reached is no fault.
+func TestTried(t *testing.T) {
+	source := func(taken upstream.Taken) daemon.Check {
+		return daemon.Check{Sources: []upstream.Checked{{Source: upstream.Source{Host: "api.example.com", Origin: "variable X"}, Taken: taken, Note: "why"}}}
+	}
+	all := Tried(daemon.Checks{"codex": source(upstream.TakenYes), "claude": source(upstream.TakenNo), "opencode": source(upstream.TakenUnknown)})
+	if len(all) != 3 || !all[0].OK || all[1].OK || all[1].Fix == "" || !all[2].OK || !strings.Contains(all[2].Found, "not known") {
+		t.Errorf("%+v", all)
 	}
 }

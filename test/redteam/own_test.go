@@ -66,7 +66,7 @@ func own() map[string]map[string]string {
 				"shop":  map[string]any{"command": "node", "args": []any{"-e", server}, "env": map[string]any{"COLOUR": "red", "SHOP_TOKEN": "CANARY-token"}},
 				"leaky": map[string]any{"type": "http", "url": "https://mcp.example.com/?key=CANARY-query"},
 			}}),
-			".claude/CLAUDE.md": "WIRE-memory", ".claude/agents/tailor.md": "---\nname: tailor\ndescription: WIRE-agent\npermissionMode: CANARY-mode\n---\nbody", ".claude/skills/dye/SKILL.md": skill("dye", "WIRE-skill"), ".claude/rules/one.md": "WIRE-rule",
+			".claude/CLAUDE.md": "WIRE-memory\n@more.md\n", ".claude/more.md": "WIRE-imported", ".claude/agents/tailor.md": "---\nname: tailor\ndescription: WIRE-agent\npermissionMode: CANARY-mode\n---\nbody", ".claude/skills/dye/SKILL.md": skill("dye", "WIRE-skill"), ".claude/rules/one.md": "WIRE-rule",
 			".claude/output-styles/curt.md": "---\nname: curt\ndescription: short\n---\nWIRE-style", ".claude/plugins/x.md": "CANARY-plugin",
 		},
 		"opencode": {

@@ -97,6 +97,9 @@ func checkHere(dir, home string) error {
 		if within(h, dir) {
 			return no(below, "holds the whole home directory %s", h)
 		}
+		if link := agentLink(h, dir); link != "" {
+			return no("start the thread on a branch of it: --repo "+dir, "holds the configuration of agents, to which %s leads", link)
+		}
 		for _, name := range configPlaces {
 			if dir == filepath.Join(h, name) {
 				return no(below, "holds the keys of many programs")

@@ -645,7 +645,7 @@ func TestCheckHere(t *testing.T) {
 	top := owned(t)
 	home := filepath.Join(top, "person")
 	t.Setenv("HOME", home)
-	for _, dir := range []string{".ssh/x", ".config/nvim", ".config/gcloud/x", "project/gcloud", "project/.git/objects", "project/.git/refs", ".thole/x", "bare/objects", "bare/refs", "lies"} {
+	for _, dir := range []string{".ssh/x", ".config/nvim", ".config/gcloud/x", "project/gcloud", "project/.git/objects", "project/.git/refs", ".thole/x", "bare/objects", "bare/refs", "lies", "dot/claude", "dot/x", ".opencode/skill", ".codex"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -662,7 +662,14 @@ func TestCheckHere(t *testing.T) {
 	if err := os.Symlink("project", filepath.Join(home, "other")); err != nil {
 		t.Fatal(err)
 	}
+	for name, to := range map[string]string{".claude": "dot/claude", ".codex/AGENTS.md": "../notes/agents.md"} {
+		if err := os.Symlink(to, filepath.Join(home, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(home, "notes/agents.md"), "")
 	for path, want := range map[string]string{
+		home + "/dot": "configuration of agents", home + "/dot/claude": "configuration of agents", home + "/.opencode/skill": "configuration of agents", home + "/notes": "configuration of agents", home + "/dot/x": "",
 		"/": "whole home directory", "/srv": "shared by everybody", "/etc": "belongs to the system", "/usr/local": "belongs to the system", "/proc/self": "belongs to the system", top: "whole home directory", home: "whole home directory",
 		home + "/.ssh": "holds keys", home + "/.ssh/x": "holds keys", home + "/link": "holds keys", home + "/.config": "keys of many programs", home + "/.config/gcloud": "holds keys", home + "/.config/gcloud/x": "holds keys",
 		home + "/.thole": "thole's own files", home + "/.thole/x": "thole's own files", home + "/file": "not a directory", home + "/none": "does not exist", "project": "not an absolute path",

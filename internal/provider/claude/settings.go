@@ -17,7 +17,7 @@ func (*Provider) Settings() (all []provider.Setting) {
 	}
 	all = append(all, provider.Setting{Path: name + "/CLAUDE.md", Tail: memory})
 	all = append(all, provider.Setting{Path: servers, Content: `{"mcpServers":{}}`})
-	for _, dir := range []string{"agents", "commands", "dev-mods", "hooks", "output-styles", "plugins", "rules", "workflows"} {
+	for _, dir := range []string{"agents", "commands", "dev-mods", "hooks", "output-styles", "plugins", "rules", "thole", "workflows"} {
 		all = append(all, provider.Setting{Path: name + "/" + dir, Dir: true})
 	}
 	all = append(all, provider.Setting{Path: name + "/skills", Dir: true, Skills: []string{".claude/skills"}})

@@ -57,7 +57,7 @@ var claudeAgentKeys = []Key{
 var claudeTable = Table{CLI: "claude", Files: []File{
 	{From: "settings.json", To: "claude/settings.json", Keys: claudeKeys},
 	{Root: HomeOrDir, From: ".claude.json", To: "claude/mcp.json", Keys: claudeServers},
-	{From: "CLAUDE.md", To: "claude/CLAUDE.md"},
+	{From: "CLAUDE.md", To: "claude/CLAUDE.md", Imports: true, Why: "with the files that it imports"},
 	{From: "rules", To: "claude/rules", Dir: true, Ends: []string{".md"}},
 	{From: "agents", To: "claude/agents", Dir: true, Ends: []string{".md"}, Front: claudeAgentKeys},
 	{From: "commands", To: "claude/commands", Dir: true, Ends: []string{".md"}, Front: skillKeys},

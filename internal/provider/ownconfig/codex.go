@@ -3,7 +3,7 @@ package ownconfig
 import "slices"
 
 // laidIn is where files lie that settings of a CLI name.
-var laidIn = map[string]string{"codex": "thole", "opencode": "~/.opencode/thole"}
+var laidIn = map[string]string{"codex": "thole", "claude": "claude/thole", "opencode": "~/.opencode/thole"}
 
 // codexKeys are those of config.toml, as codex 0.166 knows them.
 var codexKeys = []Key{

@@ -187,10 +187,11 @@ func fromJSON(v strictjson.Value) (any, error) {
 		}
 		return out, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
 	var out any
-	err := d.Decode(&out)
+	err := strictjson.Unmarshal(raw, &out)
+	if _, number := out.(float64); number {
+		return json.Number(raw), err // as it was written
+	}
 	return out, err
 }
 

@@ -103,6 +103,8 @@ type reader struct {
 	merged map[string]*object // settings, by the file they go to
 	secret map[string]bool
 	bytes  int
+	// imported counts files that others import.
+	imported int
 }
 
 func (r *reader) note(l Line) { r.Lines = append(r.Lines, l) }
@@ -165,6 +167,9 @@ func (r *reader) file(f File) {
 	if len(f.Keys) > 0 {
 		err = r.settings(f, path, body)
 	} else {
+		if f.Imports {
+			body = r.imports(filepath.Dir(path), filepath.ToSlash(filepath.Dir(f.To)), body, 0)
+		}
 		r.text(f, from, body)
 	}
 	if err != nil {

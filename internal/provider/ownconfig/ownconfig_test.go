@@ -124,7 +124,8 @@ func TestClaude(t *testing.T) {
 		".claude/settings.json":     `{"model":"opus","env":{"MAX_THINKING_TOKENS":"1","ANTHROPIC_BASE_URL":"https://x.example.com","CLAUDE_CODE_USE_BEDROCK":"1","FOO":"bar"},"permissions":{"allow":["Bash(ls)"],"defaultMode":"bypassPermissions"},"hooks":{"a":1},"statusLine":{"command":"x"}}`,
 		".claude.json":              `{"numStartups":3,"oauthAccount":{"x":1},"mcpServers":{"a":{"command":"sh","env":{"X":"${HOME}"},"headers":{"X":"y"}}}}`,
 		".claude/skills/a/SKILL.md": "---\nname: a\nallowed-tools: Bash\n\"hooks\":\n  x: y\nhooks:\n  PreToolUse: x\n---\nbody hooks:\n",
-		".claude/agents/b.md":       "---\nname: b\npermissionMode: bypassPermissions\n---\n",
+		".claude/CLAUDE.md":         "see @style.md and @~/notes/a.md, mail me@example.md or @none.md\n", ".claude/style.md": "short @more.md", ".claude/more.md": "more", "notes/a.md": "notes",
+		".claude/agents/b.md": "---\nname: b\npermissionMode: bypassPermissions\n---\n",
 	})
 	c := ownconfig.Read(ownconfig.User{Home: dir}, "claude")
 	fate(t, c, map[string]ownconfig.Fate{
@@ -133,6 +134,9 @@ func TestClaude(t *testing.T) {
 	})
 	if got := string(c.Files["claude/skills/a/SKILL.md"]); got != "---\nname: a\nallowed-tools: Bash\n---\nbody hooks:\n" {
 		t.Errorf("the skill is %q", got)
+	}
+	if got := string(c.Files["claude/CLAUDE.md"]); got != "see @thole/1-style.md and @thole/3-a.md, mail me@example.md or @none.md\n" || string(c.Files["claude/thole/1-style.md"]) != "short @2-more.md" || string(c.Files["claude/thole/2-more.md"]) != "more" {
+		t.Errorf("the instructions are %q", c.Files)
 	}
 	if got := string(c.Files["claude/mcp.json"]); strings.Contains(got, "numStartups") || !strings.Contains(got, `"command": "sh"`) {
 		t.Errorf("the servers are %s", got)

@@ -34,6 +34,8 @@ type File struct {
 	Fate    Fate
 	Consent bool
 	Why     string
+	// Imports says that the text may name other files of the user.
+	Imports bool
 }
 
 // Key is a row: keys with one fate.
@@ -54,6 +56,14 @@ func Of(cli string) (Table, bool) {
 		}
 	}
 	return Table{}, false
+}
+
+// Names are the CLIs that have one.
+func Names() (out []string) {
+	for _, t := range tables {
+		out = append(out, t.CLI)
+	}
+	return out
 }
 
 var tables = []Table{codexTable, claudeTable, opencodeTable}

@@ -23,6 +23,9 @@ type CLI struct {
 	// Project is the directory of its settings in a project, and Home that of its data
 	// in the user's home; Data is where the latter leads below the agents' data.
 	Project, Home, Data string
+	// Configs are names below the user's home from which it, or agents like it, take
+	// configuration, besides the directory of its login.
+	Configs []string
 	// Models are where it goes by itself, HOST:PORT, unless BaseURLs or Keyed say
 	// otherwise: they pass every egress policy but none.
 	Models   []string
@@ -120,7 +123,7 @@ var CLIs = []CLI{
 			Key: "OPENAI_API_KEY", Mode: "auth_mode", KeyMode: "apikey", Account: "tokens.account_id",
 			Renewal: Renewal{URL: "https://auth.openai.com/oauth/token", Variable: "CODEX_REFRESH_TOKEN_URL_OVERRIDE", Client: "app_EMoamEEZ73f0CkXaXp7hrann", Reason: "proactive_expiry",
 				Access: "tokens.access_token", Refresh: "tokens.refresh_token", ID: "tokens.id_token", Stamp: "last_refresh"}},
-		Project: ".codex", Home: ".codex", Data: "codex",
+		Project: ".codex", Home: ".codex", Data: "codex", Configs: []string{".agents"},
 		Models: []string{"api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"OPENAI_BASE_URL"},
 			Settings: []Settings{{"config.toml", []string{"model_providers.{model_provider}.base_url", "openai_base_url", "chatgpt_base_url"}}}},
@@ -135,7 +138,7 @@ var CLIs = []CLI{
 			Facts: []string{"claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
 			Renewal: Renewal{URL: "https://platform.claude.com/v1/oauth/token", Client: "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
 				Access: "claudeAiOauth.accessToken", Refresh: "claudeAiOauth.refreshToken", Expires: "claudeAiOauth.expiresAt", ClientID: "claudeAiOauth.clientId", Scopes: "claudeAiOauth.scopes", Lock: true}},
-		Project: ".claude", Home: ".claude", Data: "claude/claude",
+		Project: ".claude", Home: ".claude", Data: "claude/claude", Configs: []string{".claude.json"},
 		Models: []string{"api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"},
 		BaseURLs: BaseURLs{Env: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL"},
 			Settings: []Settings{{"settings.json", []string{"env.ANTHROPIC_BASE_URL", "env.ANTHROPIC_BEDROCK_BASE_URL", "env.ANTHROPIC_VERTEX_BASE_URL"}}}},
@@ -149,7 +152,7 @@ var CLIs = []CLI{
 		Login: Login{File: "auth.json", Dir: ".local/share/opencode", Command: []string{"auth", "login"},
 			Env:  []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
 			Keys: "api"},
-		Project: ".opencode", Home: ".local/share/opencode", Data: "opencode/opencode/data/opencode",
+		Project: ".opencode", Home: ".local/share/opencode", Data: "opencode/opencode/data/opencode", Configs: []string{".config/opencode", ".opencode"},
 		Models:   []string{"opencode.ai:443"},
 		BaseURLs: BaseURLs{Settings: []Settings{{"OPENCODE_CONFIG_CONTENT", opencodeURLs}, {"opencode.json", opencodeURLs}}},
 		Keyed: []Keyed{
