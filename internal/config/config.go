@@ -34,6 +34,7 @@ type Config struct {
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
 	Asks      Asks      `toml:"asks"`
+	Agents    Agents    `toml:"agents"`
 	Daemon    Daemon    `toml:"daemon"`
 	Delivery  Delivery  `toml:"delivery"`
 	Prices    Prices    `toml:"prices"`
@@ -120,6 +121,11 @@ type Turns struct {
 // Threads says what is kept of threads.
 type Threads struct {
 	KeepEvents time.Duration `toml:"keep_events"`
+}
+
+// Agents says what agents have besides their own.
+type Agents struct {
+	MCP bool `toml:"mcp"` // the tool server of thole
 }
 
 // Asks is the policy for asks that nobody answers.
@@ -223,6 +229,7 @@ func Default() Config {
 		Egress:   Egress{Policy: string(egress.Default(false))},
 		Threads:  Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:    Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
+		Agents:   Agents{MCP: true},
 		Asks:     Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail", ApprovalTimeout: 24 * time.Hour, ApprovalPolicy: "fail"},
 		Daemon:   Daemon{IdleExit: 10 * time.Minute},
 		Delivery: Delivery{MaxJobs: 8, MaxBytes: 64 << 10, WaitWindow: 2 * time.Second, MinInterval: 30 * time.Second, ObservationWindow: 2 * time.Hour, MessageBytes: 96 << 10},

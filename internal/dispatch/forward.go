@@ -252,13 +252,17 @@ func (f *forwarder) event(ctx context.Context, ev event.Event) {
 	case event.TurnInterrupt:
 		f.cancel(ctx)
 	case event.AskRequested:
+		if f.own.has(ev.Data.Ask.ID) {
+			f.timers[ev.Data.Ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() { f.parkOwn(ctx, ev.Data.Ask.ID) })
+			return
+		}
 		f.parkLater(ctx, *ev.Data.Ask)
 	case event.AskResolved:
 		if t := f.timers[ev.Data.AskID]; t != nil {
 			t.Stop()
 		}
 		// What the agent answered itself is no answer to be repeated.
-		if ev.Data.Answer != nil && ev.Data.AskState == event.AskAnswered {
+		if ev.Data.Answer != nil && ev.Data.AskState == event.AskAnswered && !f.own.has(ev.Data.AskID) {
 			f.answer(ctx, ev.Data.AskID, *ev.Data.Answer, ev.ID)
 		}
 	}

@@ -117,6 +117,7 @@ func (c claims) Claim(ctx context.Context, token, proof [32]byte) (gateway.Claim
 // throughGateway gives agents tokens of the gateway.
 type throughGateway struct {
 	tokens *store.GatewayTokens
+	tools  bool // agents have the tool server
 	// grant is what leads a CLI to the gateway with a token. One without Gateway is
 	// handed in as it is.
 	grant func(ctx context.Context, who provider.For, token string) (provider.Grant, error)
@@ -127,7 +128,10 @@ type throughGateway struct {
 func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Grant, error) {
 	token := wire.GatewayToken(who.Secret, string(who.Thread), who.Provider)
 	g, err := c.grant(ctx, who, token)
-	if err != nil || !g.Gateway {
+	if err == nil && c.tools && table.Of(who.Provider).Tools && who.Secret != "" {
+		g = g.WithTools(token)
+	}
+	if err != nil || !g.Led() {
 		return g, err
 	}
 	return g, c.tokens.Mint(ctx, store.GatewayToken{
@@ -137,13 +141,13 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, httpapi.Connections, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder, tools gateway.Tools) (*Gateway, provider.Credentials, httpapi.Connections, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		g, creds, err := DemoGateway(o.Config.Home, db, l, model, records, o.Log)
+		g, creds, err := DemoGateway(o.Config.Home, db, l, model, records, tools, o.Log)
 		return g, creds, demoConnections, err
 	}
 	home, err := os.UserHomeDir()
@@ -156,9 +160,9 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 		return nil, nil, nil, err
 	}
 	g := NewGateway(o.Config.Home, gateway.Config{
-		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Log: o.Log,
+		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Tools: tools, Log: o.Log,
 	})
-	return g, throughGateway{db.GatewayTokens(), granted(routes, logins)}, routes.Sources, nil
+	return g, throughGateway{db.GatewayTokens(), tools != nil, granted(routes, logins)}, routes.Sources, nil
 }
 
 // demoConnections: in a demo every agent talks to the scripted model.
@@ -182,11 +186,11 @@ func granted(routes *upstream.Routes, logins provider.Login) func(context.Contex
 
 // DemoGateway is the gateway of a home whose every model is a scripted one, and the
 // credentials that lead agents to it.
-func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, records gateway.Recorder, log *slog.Logger) (*Gateway, provider.Credentials, error) {
+func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, records gateway.Recorder, tools gateway.Tools, log *slog.Logger) (*Gateway, provider.Credentials, error) {
 	routes, err := newDemoRoutes(model)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Log: log})
-	return g, throughGateway{db.GatewayTokens(), demoGrant}, nil
+	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Tools: tools, Log: log})
+	return g, throughGateway{db.GatewayTokens(), tools != nil, demoGrant}, nil
 }

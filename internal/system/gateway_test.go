@@ -80,7 +80,7 @@ func (g *guarded) start() {
 	quiet := slog.New(slog.DiscardHandler)
 	var err error
 	books := budget.NewLedger(g.db.Budgets(), price.Default, thole.NewID[string], uncounted{}, quiet)
-	g.models, g.creds, err = DemoGateway(g.home, g.db, books, g.sim.URL(), nil, quiet)
+	g.models, g.creds, err = DemoGateway(g.home, g.db, books, g.sim.URL(), nil, nil, quiet)
 	g.must(err)
 	g.must(g.models.Start(g.Context()))
 }
