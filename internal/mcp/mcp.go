@@ -26,6 +26,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/internal/version"
 )
 
@@ -127,7 +128,7 @@ func (s *Server) enter(id thole.ThreadID) (leave func(), ok bool) {
 		s.by[id] = c
 	}
 	c.last = now
-	if c.open >= maxCalls || !c.rate.AllowN(now, 1) {
+	if (c.open >= maxCalls || !c.rate.AllowN(now, 1)) && !unguarded.Build {
 		return nil, false
 	}
 	c.open++

