@@ -57,7 +57,7 @@ var list = []any{
 		object([]string{"message"}, map[string]any{
 			"message":  text("the task, with everything that the agent must know"),
 			"name":     text("a short name"),
-			"provider": text("another agent program than yours, such as codex, claude or opencode"),
+			"provider": text("another agent program than yours"),
 			"model":    text("a model of that program"),
 			"profile":  map[string]any{"type": "string", "enum": []string{"plan", "ask", "edit", "full"}, "description": "at most your own, which it has without one"},
 		})),
