@@ -216,6 +216,11 @@ func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot, asks bool) {
 	for _, m := range s.Open.Steers {
 		f.steer(ctx, m)
 	}
+	for _, a := range s.Asks {
+		if f.own.has(a.Ask.ID) {
+			f.parkLater(ctx, a.Ask)
+		}
+	}
 	if asks {
 		f.retryUntilSent(ctx, "settled asks", func() error { return f.settle(ctx) })
 	}
@@ -252,10 +257,6 @@ func (f *forwarder) event(ctx context.Context, ev event.Event) {
 	case event.TurnInterrupt:
 		f.cancel(ctx)
 	case event.AskRequested:
-		if f.own.has(ev.Data.Ask.ID) {
-			f.timers[ev.Data.Ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() { f.parkOwn(ctx, ev.Data.Ask.ID) })
-			return
-		}
 		f.parkLater(ctx, *ev.Data.Ask)
 	case event.AskResolved:
 		if t := f.timers[ev.Data.AskID]; t != nil {
@@ -344,6 +345,10 @@ func (f *forwarder) sendCancel(ctx context.Context, kill bool) error {
 // parkLater gives an ask some time to be answered while the agent waits, and then
 // parks the turn, if the provider can take the answer up later.
 func (f *forwarder) parkLater(ctx context.Context, ask event.Ask) {
+	if f.timers[ask.ID] == nil && f.own.has(ask.ID) { // the CLI knows nothing of it
+		f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() { f.parkOwn(ctx, ask.ID) })
+		return
+	}
 	if f.timers[ask.ID] != nil || !ask.Kind.Parks() || !f.info.Capabilities.AskSurvives.OK() {
 		return
 	}
