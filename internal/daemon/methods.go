@@ -23,6 +23,8 @@ type Delivery struct {
 	// Known is CodeNotFound, with the command that lists threads, for a thread that is
 	// proven not to exist.
 	Known func(ctx context.Context, a delivery.Address, t thole.Target) error
+	// Inside says that commands can run in the boxes of threads.
+	Inside bool
 	// Changed returns a channel that is closed at the next committed change.
 	Changed func() <-chan struct{}
 	// Cancelled receives a cancelled job whose command must end.
@@ -83,6 +85,10 @@ func (d *Delivery) submit(ctx context.Context, actor thole.Actor, p wire.SubmitP
 	}
 	var command *delivery.Command
 	if p.Command != nil {
+		if !d.Inside {
+			return wire.Submitted{}, thole.Errorf(thole.CodeUnsupported, "executors last for one turn here, so no command can run in the box of a thread").
+				WithHint("set executor.scope = \"thread\", or leave --in-thread out")
+		}
 		command = &delivery.Command{Argv: p.Command.Argv, Timeout: p.Command.Timeout}
 	}
 	j, fresh, err := d.Machine.Submit(ctx, actor, delivery.Submit{

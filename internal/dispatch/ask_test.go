@@ -91,7 +91,7 @@ func TestAskOfAToolIsCanceledWithItsTurn(t *testing.T) {
 }
 
 // One that nobody answers for long parks the turn, although its CLI knows nothing of it;
-// the answer takes the turn up again and is told to the agent.
+// the answer takes the turn up again and reaches the agent.
 func TestAskOfAToolParks(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.ParkAfter = 10 * time.Millisecond })
@@ -109,7 +109,7 @@ func TestAskOfAToolParks(t *testing.T) {
 	if _, err := r.Answer(t.Context(), me, id, question().ID, event.Answer{Answers: map[string][]string{"q1": {"blue"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-c; got.err != nil { // whoever still waits there hears it too
+	if got := <-c; got.err != nil { // a call that still waits gets it too
 		t.Errorf("%+v", got)
 	}
 	if got := r.settled(id, turn); got.Outcome != thole.OutcomeCompleted || !strings.Contains(r.said(id, turn), "Answer: blue") {

@@ -69,7 +69,7 @@ var list = []any{
 type asker struct {
 	gateway.Claim
 	th      fold.Thread
-	profile thole.Profile // neutral, "" for one that is none of them
+	profile thole.Profile // neutral, "" for any other
 }
 
 // actor acts for the owner of the thread, and is nobody else.

@@ -38,6 +38,7 @@ type deliveries struct {
 	inside  *threadjob.Runner // commands in the boxes of threads
 	compose *message.Writer
 	db      *store.DB
+	scope   executor.Scope
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -46,7 +47,7 @@ type deliveries struct {
 }
 
 func newDeliveries(cfg *config.Config, db *store.DB, m *meter, log *slog.Logger) (_ *deliveries, err error) {
-	d := &deliveries{db: db, meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
+	d := &deliveries{db: db, scope: executor.Scope(cfg.Executor.Scope), meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
 	if d.keeper, err = artifact.New(artifact.Config{Dir: filepath.Join(cfg.Home, "artifacts"), Store: db.Artifacts()}); err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (d *deliveries) nextChange() <-chan struct{} {
 
 func (d *deliveries) methods(by *driver.Driver, secrets *vault.Vault) map[string]daemon.Method {
 	api := &daemon.Delivery{
-		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: forecast(by), Known: by.Known,
+		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: forecast(by), Known: by.Known, Inside: d.scope == executor.ScopeThread,
 		Cancelled: d.cancelled, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
 		Check: func(ctx context.Context) (wire.Checked, error) {
 			found, err := d.db.CheckDelivery(ctx)

@@ -60,7 +60,7 @@ func (c *Client) JobOutput(ctx context.Context, id thole.JobID, after int64, w i
 	return nil
 }
 
-// written tells an error of the writer from one of the stream.
+// written distinguishes an error of the writer from one of the stream.
 type written struct {
 	w   io.Writer
 	err error

@@ -88,7 +88,7 @@ func (s *Server) reportRoutes() {
 // resultName is what the file of a result may be called.
 var resultName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// report ends a job. What came as its result lies in a file of ours until it is kept.
+// report ends a job. What came as its result lies in a temporary file until it is kept.
 func (s *Server) report(r *http.Request, method string) (wire.Job, error) {
 	ctx := r.Context()
 	p := wire.FinishParams{JobID: r.PathValue("job_id"), RequestID: r.Header.Get("Idempotency-Key")}
