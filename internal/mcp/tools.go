@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -157,7 +158,7 @@ func (s *Server) result(said string, err error, name string, c gateway.Claim) ma
 			}
 		}
 		if code := thole.CodeOf(err); code == thole.CodeInternal || code == thole.CodeUnavailable {
-			s.cfg.Log.Warn("tool of an agent", "tool", name, "thread", c.Thread, "turn", c.Turn, "err", err)
+			s.cfg.Log.Warn("tool of an agent", "thread", c.Thread, "turn", c.Turn, "err", fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return map[string]any{"content": []any{map[string]string{"type": "text", "text": said}}, "isError": err != nil}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,17 +12,17 @@ import (
 // agents are the real CLIs, by what a client calls their scripted model, and what each
 // calls a tool of thole's.
 func agents(t *testing.T) map[string]struct{ model, prefix, variable, path string } {
-	return map[string]struct{ model, prefix, variable, path string }{
-		"codex":      {"codex/default", "mcp__thole__", "THOLE_PROVIDERS_CODEX", lab.Codex(t)},
-		"claude":     {"claude/default", "mcp__thole__", "THOLE_PROVIDERS_CLAUDE", lab.Claude(t)},
-		"claude-old": {"claude/default", "mcp__thole__", "THOLE_PROVIDERS_CLAUDE", lab.ClaudeOld(t)},
-		"opencode":   {"opencode/default", "thole_", "THOLE_PROVIDERS_OPENCODE", lab.Opencode(t)},
+	all := map[string]struct{ model, prefix, variable, path string }{
+		"codex":    {"codex/default", "mcp__thole__", "THOLE_PROVIDERS_CODEX", lab.Codex(t)},
+		"claude":   {"claude/default", "mcp__thole__", "THOLE_PROVIDERS_CLAUDE", lab.Claude(t)},
+		"opencode": {"opencode/default", "thole_", "THOLE_PROVIDERS_OPENCODE", lab.Opencode(t)},
 	}
-}
-
-type threads []struct {
-	ID     string `json:"id"`
-	Parent string `json:"parentThreadId"`
+	if os.Getenv("THOLE_SOAK") != "" {
+		old := all["claude"]
+		old.path = lab.ClaudeOld(t)
+		all["claude-old"] = old
+	}
+	return all
 }
 
 // Each real agent runs a background job whose result becomes a turn, asks the user and
@@ -31,7 +32,9 @@ func TestToolsOfEachAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, a.variable+"="+a.path)
-			call := func(tool, args string) string { return "sim: call " + a.prefix + tool + " " + args + " ;; say told: %tool%" }
+			call := func(tool, args string) string {
+				return "sim: call " + a.prefix + tool + " " + args + " ;; say told: %tool%"
+			}
 			start := func(profile, message string) (thread, out string) {
 				t.Helper()
 				out, words, code := s.Run("thread", "start", "--model", a.model, "--profile", profile, message)
