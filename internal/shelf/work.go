@@ -96,7 +96,7 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 				if tree, err := o.treeOf(ctx, made); err != nil || tree == st.tree {
 					return made, err
 				}
-				return o.userCommit(ctx, st.tree, title(o.th)+"\n", true, ref, made)
+				return o.userCommit(ctx, st.tree, Title(o.th)+"\n", true, ref, made)
 			}
 		}
 	}
