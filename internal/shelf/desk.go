@@ -330,3 +330,17 @@ func (d *desk) takable(changed []string) (take, gone, left []string, err error) 
 	}
 	return take, gone, left, nil
 }
+
+// merge merges two trees with a common beginning. The result is with the desk's results.
+func (d *desk) merge(ctx context.Context, identity, config map[string]string, base, ours, theirs string) (tree string, conflicts []Conflict, err error) {
+	args := []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages"}
+	for _, side := range []string{ours, theirs} {
+		out, err := d.look(ctx, git.Cmd{Args: []string{"commit-tree", side, "-p", base, "-m", "side"}, Env: identity})
+		if err != nil {
+			return "", nil, err
+		}
+		args = append(args, strings.TrimSpace(string(out)))
+	}
+	out, err := d.look(ctx, git.Cmd{Args: args, Config: config})
+	return parseMerge(out, err)
+}
