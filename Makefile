@@ -20,10 +20,10 @@ RACED ?= ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./interna
 
 # Tests that compare with the build without the guards (internal/unguarded): there the
 # attack must succeed. They run in both.
-UNGUARDED ?= ./test/redteam=PlanAfterAFullTurn ./internal/platform/preview=OnlyWhoWasLetIn|NothingOfOurs|StreamsUpgrades ./internal/platform/session=StolenSecret ./internal/egress=NoServiceOfThisMachine ./internal/executor/local=KeysNextTo ./internal/workspace=LinksStay
+UNGUARDED ?= ./test/redteam=PlanAfterAFullTurn ./internal/platform/preview=OnlyWhoWasLetIn|NothingOfOurs|StreamsUpgrades ./internal/platform/session=StolenSecret ./internal/egress=NoServiceOfThisMachine ./internal/executor/local=KeysNextTo ./internal/workspace=LinksStay ./internal/mcp=Jobs|Plan|Threads|Flood
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
-PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk
+PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk,octokit
 
 .PHONY: help
 help: ## show this help

@@ -20,6 +20,10 @@ type Actor struct {
 	Client string `json:"client,omitempty"`
 }
 
+// ThreadOfAgent is the source of a thread that the agent of another one, its parent,
+// started: it has its parent's owner, counts in its parent's budget, and starts none itself.
+const ThreadOfAgent = "agent"
+
 // Valid reports whether the actor was authenticated by some edge.
 func (a Actor) Valid() bool { return a.User != "" && a.Via != "" }
 

@@ -72,8 +72,8 @@ func (c *conn) cwd(set app.Settings) (string, error) {
 	return dir, nil
 }
 
-// same reports whether two paths are one directory. The links on the way are those of
-// this machine, so only its user is told where they lead.
+// same reports whether two paths are one directory. Links of this machine are followed
+// for its own user only.
 func (c *conn) same(a, b string) bool {
 	a, b = filepath.Clean(a), filepath.Clean(b)
 	if a == b || !c.local() {

@@ -10,6 +10,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -116,7 +117,7 @@ func (b Budget) Check() error {
 func (b Budget) SubjectOf(p Place) string {
 	id := map[Scope]string{
 		ScopeUser: string(p.Owner.User), ScopeProject: string(p.Owner.Project), ScopeApp: string(p.Owner.App),
-		ScopeThread: string(p.Thread), ScopeTurn: string(p.Turn),
+		ScopeThread: string(cmp.Or(p.Family, p.Thread)), ScopeTurn: string(p.Turn),
 	}[b.Scope]
 	if b.Subject != "" && b.Subject != id {
 		return ""
@@ -129,6 +130,9 @@ type Place struct {
 	Owner  thole.Owner
 	Thread thole.ThreadID
 	Turn   thole.TurnID
+	// Family is the thread in whose budget it counts, "" for Thread: a thread that an
+	// agent started uses the budget of that agent's. The store knows it.
+	Family thole.ThreadID
 }
 
 // Bounds are the first moment of the period of a time and of the next one; the zero

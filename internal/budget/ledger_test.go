@@ -10,6 +10,7 @@ import (
 	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
+	"github.com/tholehq/thole/internal/thread"
 )
 
 // TestLedger runs all of it on one store per engine: a new PostgreSQL database takes
@@ -23,7 +24,7 @@ func TestLedger(t *testing.T) {
 		}{
 			{"nothing is limited without a budget", unlimited}, {"reserve and settle", reserveAndSettle}, {"actions", actions},
 			{"all budgets must have room", allMustHaveRoom}, {"unpriced calls count tokens", unpriced}, {"a new budget knows the period", newBudget},
-			{"notices are given once", notices}, {"the usage of turns", turnUsage}, {"calls of a server that died", reconcile}, {"states of a call", transitions}, {"rows of budgets", budgetRows},
+			{"notices are given once", notices}, {"the usage of turns", turnUsage}, {"calls of a server that died", reconcile}, {"states of a call", transitions}, {"rows of budgets", budgetRows}, {"a thread of an agent", threadOfAgent},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				empty(t, db)
@@ -364,4 +365,31 @@ func transitions(r *rig) {
 			}
 		}
 	}
+}
+
+// A thread that an agent started uses the budget of that agent's thread, in reservations,
+// in sums and at its next turn.
+func threadOfAgent(r *rig) {
+	t := r.t
+	parent, _ := r.turn()
+	th, err := r.threads.Create(ctx, thole.LocalActor, thread.Create{Parent: parent.Thread, Source: thole.ThreadOfAgent})
+	r.ok(err)
+	child, _ := r.again(th.ID)
+	early := r.begin(child, 10, 10)
+	b := perDay(budget.ScopeThread, budget.ActionInterrupt, budget.Amount{Tokens: 100})
+	b.Subject = string(parent.Thread)
+	b = r.set(b)
+	r.ok(r.End(ctx, early, used(10, 10))) // counted in the sums of a budget that came later
+	r.ok(r.End(ctx, r.begin(child, 30, 30), used(30, 30)))
+	if got := r.state(b).Spent.Tokens; got != 80 {
+		t.Errorf("%d tokens are spent", got)
+	}
+	for _, p := range []budget.Place{parent, child} {
+		_, err := r.Begin(ctx, call(p, 20, 20))
+		r.refused(err)
+	}
+	r.ok(r.End(ctx, r.begin(parent, 10, 10), used(10, 10)))
+	r.refused(r.Admit(ctx, budget.Place{Owner: child.Owner, Thread: child.Thread}, noon))
+	other, _ := r.turn()
+	r.begin(other, 50, 50)
 }

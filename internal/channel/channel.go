@@ -40,6 +40,13 @@ type Channel interface {
 	Observe(ctx context.Context, w Watch, see func(Sighting) error) error
 }
 
+// Knower is a Channel that can prove that a thread does not exist. Unknown is nil.
+type Knower interface {
+	// Knows is thole.CodeNotFound for such a thread, with the command that lists those
+	// there are.
+	Knows(ctx context.Context, q Query) error
+}
+
 // Query is a thread and what would be sent to it.
 type Query struct {
 	User     thole.UserID

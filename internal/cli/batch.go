@@ -13,8 +13,8 @@ import (
 )
 
 func newBatch(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "batch", Short: "List, inspect and close batches of results"}
-	cmd.AddCommand(newBatchInspect(env), newBatchInspectHead(env), newBatchCloseHead(env), newBatchList(env))
+	cmd := &cobra.Command{Use: "batch", Short: "List, inspect, close and release batches of results"}
+	cmd.AddCommand(newBatchInspect(env), newBatchInspectHead(env), newBatchCloseHead(env), newBatchDeliver(env), newBatchList(env))
 	return cmd
 }
 
@@ -57,6 +57,23 @@ func newBatchCloseHead(env *Env) *cobra.Command {
 	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "operator_closed_unconfirmed, operator_confirmed_delivery or cancelled")
 	cmd.Flags().StringVar(&p.BatchID, "batch-id", "", "close only if this batch is first")
+	return cmd
+}
+
+func newBatchDeliver(env *Env) *cobra.Command {
+	var p wire.DeliverParams
+	cmd := &cobra.Command{
+		Use: "deliver BATCH", Short: "Send a batch that is held for a human", Args: exactly(1, "one batch id; thole batch list --held shows them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.BatchID = args[0]
+			var b wire.Batch
+			if err := env.ask(cmd.Context(), wire.BatchDeliver, p, &b); err != nil {
+				return err
+			}
+			return env.print(b, func(w io.Writer) { printBatch(w, b) })
+		},
+	}
+	cmd.Flags().BoolVar(&p.Anyway, "anyway", false, "send it although it may have reached the thread already: the agent may read it twice, and you answer for that")
 	return cmd
 }
 

@@ -22,7 +22,7 @@ import (
 func newJobRun(env *Env) *cobra.Command {
 	var s submission
 	var timeout time.Duration
-	var wait bool
+	var wait, inThread bool
 	cmd := &cobra.Command{
 		Use: "run [flags] -- CMD…", Short: "Run a command as a job: its output is the result, and it outlives this terminal",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -32,11 +32,15 @@ func newJobRun(env *Env) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if inThread {
+				return env.runInThread(cmd.Context(), s, args, timeout, wait)
+			}
 			return env.run(cmd.Context(), s, args, timeout, wait)
 		},
 	}
 	s.flags(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "kill the command after this long (0: never)")
+	cmd.Flags().BoolVar(&inThread, "in-thread", false, "run it in the thread's box, on the agent's files; the executor is started if it does not run")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the command and exit with its status")
 	return cmd
 }
@@ -67,6 +71,26 @@ func (e *Env) run(ctx context.Context, s submission, argv []string, timeout time
 			}
 			return err
 		}
+	}
+	if !wait {
+		return e.print(out, func(w io.Writer) { printSubmitted(w, out) })
+	}
+	return e.wait(ctx, []string{out.JobID}, 0)
+}
+
+// runInThread has the owner run the command in the box of the thread.
+func (e *Env) runInThread(ctx context.Context, s submission, argv []string, timeout time.Duration, wait bool) error {
+	if s.summary == "" {
+		s.summary = strings.Join(argv, " ")
+	}
+	p, err := s.params()
+	if err != nil {
+		return err
+	}
+	p.Command = &wire.Command{Argv: argv, Timeout: timeout}
+	var out wire.Submitted
+	if err := e.ask(ctx, wire.JobSubmit, p, &out); err != nil {
+		return err
 	}
 	if !wait {
 		return e.print(out, func(w io.Writer) { printSubmitted(w, out) })

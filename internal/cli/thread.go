@@ -25,7 +25,7 @@ func newThread(env *Env) *cobra.Command {
 	cmd.AddCommand(
 		newThreadList(env), newThreadStart(env), newThreadShow(env), newThreadSend(env), newThreadTail(env), newThreadSetup(env),
 		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadTerminal(env), newThreadPort(env), newThreadNetwork(env),
-		newThreadDiff(env), newThreadApply(env), newThreadPull(env), newThreadMerge(env), newThreadPush(env), newThreadUndo(env), newThreadClose(env), newThreadDelete(env),
+		newThreadDiff(env), newThreadApply(env), newThreadPull(env), newThreadMerge(env), newThreadPush(env), newThreadPR(env), newThreadUndo(env), newThreadClose(env), newThreadDelete(env),
 	)
 	return cmd
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -207,21 +208,9 @@ func newThreadPush(env *Env) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Thread = thole.ThreadID(args[0])
-			var r changes.PushResult
-			if err := env.ask(cmd.Context(), changes.MethodPush, p, &r); err != nil {
+			r, err := env.push(cmd.Context(), p)
+			if err != nil {
 				return err
-			}
-			printNotes(env.Err, r.Notes)
-			putf(env.Err, "thole: pushing %s (%s) to %s\n", r.Branch, commits(r.Commits), r.Remote)
-			git := exec.CommandContext(cmd.Context(), "git", r.Args...)
-			git.Dir, git.Env, git.Stdin, git.Stdout, git.Stderr = r.Dir, ownGit(os.Environ()), env.In, env.rawErr, env.rawErr
-			err := git.Run()
-			var exit *exec.ExitError
-			switch {
-			case errors.As(err, &exit) && cmd.Context().Err() == nil:
-				return thole.Errorf(thole.CodeUnavailable, "git did not push").WithHint("see what it said above; it ran in %s", r.Dir)
-			case err != nil:
-				return thole.Errorf(thole.CodeUnavailable, "run git: %w", err).WithHint("install git")
 			}
 			return env.print(r.Pushed, func(w io.Writer) { putf(w, "pushed %s to %s at %.12s\n", r.Branch, r.Remote, r.Commit) })
 		},
@@ -230,6 +219,27 @@ func newThreadPush(env *Env) *cobra.Command {
 	cmd.Flags().StringVar(&p.As, "as", "", "another name for the branch")
 	cmd.Flags().BoolVar(&p.Force, "force", false, "also where the branch there has commits that would be lost")
 	return cmd
+}
+
+// push pushes a thread's branch with the user's own git.
+func (e *Env) push(ctx context.Context, p changes.PushParams) (changes.PushResult, error) {
+	var r changes.PushResult
+	if err := e.ask(ctx, changes.MethodPush, p, &r); err != nil {
+		return r, err
+	}
+	printNotes(e.Err, r.Notes)
+	putf(e.Err, "thole: pushing %s (%s) to %s\n", r.Branch, commits(r.Commits), r.Remote)
+	git := exec.CommandContext(ctx, "git", r.Args...)
+	git.Dir, git.Env, git.Stdin, git.Stdout, git.Stderr = r.Dir, ownGit(os.Environ()), e.In, e.rawErr, e.rawErr
+	err := git.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && ctx.Err() == nil:
+		return r, thole.Errorf(thole.CodeUnavailable, "git did not push").WithHint("see what it said above; it ran in %s", r.Dir)
+	case err != nil:
+		return r, thole.Errorf(thole.CodeUnavailable, "run git: %w", err).WithHint("install git")
+	}
+	return r, nil
 }
 
 // ownGit is an environment without what would send git to another repository, as a hook

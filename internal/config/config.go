@@ -18,6 +18,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/egress"
+	"github.com/tholehq/thole/internal/forge"
 	"github.com/tholehq/thole/internal/provider/table"
 )
 
@@ -36,6 +37,7 @@ type Config struct {
 	Threads   Threads   `toml:"threads"`
 	Turns     Turns     `toml:"turns"`
 	Asks      Asks      `toml:"asks"`
+	Agents    Agents    `toml:"agents"`
 	Daemon    Daemon    `toml:"daemon"`
 	Delivery  Delivery  `toml:"delivery"`
 	Prices    Prices    `toml:"prices"`
@@ -119,6 +121,8 @@ type Workspace struct {
 // Changes says how agents' work becomes commits.
 type Changes struct {
 	CoAuthor string `toml:"co_author"` // NAME <ADDRESS>, named in commits of uncommitted work
+	// Forges are servers that are not known by their name: HOST=KIND, or HOST=KIND URL.
+	Forges []string `toml:"forges"`
 }
 
 // Turns bounds running turns.
@@ -131,6 +135,11 @@ type Turns struct {
 // Threads says what is kept of threads.
 type Threads struct {
 	KeepEvents time.Duration `toml:"keep_events"`
+}
+
+// Agents says what agents have besides their own.
+type Agents struct {
+	MCP bool `toml:"mcp"` // the tool server of thole
 }
 
 // Asks is the policy for asks that nobody answers.
@@ -240,6 +249,7 @@ func Default() Config {
 		Egress:    Egress{Policy: string(egress.Default(false))},
 		Threads:   Threads{KeepEvents: 90 * 24 * time.Hour},
 		Turns:     Turns{MaxRunning: 16, MaxPerUser: 16, Timeout: 6 * time.Hour},
+		Agents:    Agents{MCP: true},
 		Asks:      Asks{InputTimeout: 15 * time.Minute, InputPolicy: "fail", ApprovalTimeout: 24 * time.Hour, ApprovalPolicy: "fail"},
 		Daemon:    Daemon{IdleExit: 10 * time.Minute},
 		Providers: Providers{OwnConfig: true},
@@ -278,6 +288,7 @@ func (c *Config) Validate() error {
 		c.each("providers.hooks", c.Providers.Hooks, checkLogin),
 		oneOf("executor.scope", c.Executor.Scope, "thread", "turn"),
 		c.checkCoAuthor(),
+		c.each("changes.forges", c.Changes.Forges, func(one string) error { _, _, err := Forge(one); return err }),
 		oneOf("asks.input_policy", c.Asks.InputPolicy, "fail", "default", "wait"),
 		oneOf("asks.approval_policy", c.Asks.ApprovalPolicy, ApprovalPolicies...),
 		c.positive("asks.approval_timeout", c.Asks.ApprovalTimeout > 0),
@@ -438,6 +449,16 @@ func Load(home string, getenv func(string) string, flags map[string]string) (*Co
 		return nil, err
 	}
 	return &c, c.Validate()
+}
+
+// Forge reads one of changes.forges.
+func Forge(text string) (host string, at forge.Host, err error) {
+	host, rest, ok := strings.Cut(text, "=")
+	if !ok || host == "" || strings.ContainsAny(host, "/ ") {
+		return "", at, fmt.Errorf("entry that is not HOST=KIND: %q", text)
+	}
+	at, err = forge.ParseHost(rest)
+	return strings.ToLower(host), at, err
 }
 
 var person = regexp.MustCompile(`^[^<>\pC]+ <[^<>\pC ]+>$`)

@@ -71,7 +71,7 @@ func TestOutputFillsTheDisk(t *testing.T) {
 	for status, state := range map[int]string{0: "ready", 3: "failed"} {
 		t.Run(fmt.Sprint("exit status ", status), func(t *testing.T) {
 			s := smallSite(t, "12m")
-			out, errs, code := s.run("job", "run", "--thread-id", "t", "--wait", "--json", "--", "sh", "-c",
+			out, errs, code := s.run("job", "run", "--target", "desktop", "--thread-id", "t", "--wait", "--json", "--", "sh", "-c",
 				fmt.Sprintf("head -c 40000000 /dev/zero | tr '\\0' x; echo the end; exit %d", status))
 			if code != status {
 				t.Fatalf("exit %d: %s %s", code, out, errs)
@@ -108,7 +108,7 @@ func TestCancelOnTheDiskItFilled(t *testing.T) {
 	s := smallSite(t, "12m")
 	told := filepath.Join(t.TempDir(), "told")
 	var r wire.Submitted
-	s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", "head -c 40000000 /dev/zero; echo > "+told+"; sleep 600")
+	s.must(&r, "job", "run", "--target", "desktop", "--thread-id", "t", "--", "sh", "-c", "head -c 40000000 /dev/zero; echo > "+told+"; sleep 600")
 	poll.Until(t, "the disk is full", func() bool { _, err := os.Stat(told); return err == nil })
 	s.must(nil, "job", "cancel", "--job-id", r.JobID)
 	if out, _, code := s.run("job", "wait", r.JobID); code != 1 || !strings.Contains(out, "cancelled") {
@@ -125,9 +125,9 @@ func TestCancelOnTheDiskItFilled(t *testing.T) {
 func TestDiskIsFullForAWhile(t *testing.T) {
 	s := smallSite(t, "12m")
 	var open, running wire.Submitted
-	s.must(&open, "job", "submit", "--thread-id", "t", "--summary", "first")
+	s.must(&open, "job", "submit", "--target", "desktop", "--thread-id", "t", "--summary", "first")
 	gate := filepath.Join(t.TempDir(), "gate")
-	s.must(&running, "job", "run", "--thread-id", "u", "--", "sh", "-c", "while [ ! -e "+gate+" ]; do sleep 0.05; done; echo lost; exit 9")
+	s.must(&running, "job", "run", "--target", "desktop", "--thread-id", "u", "--", "sh", "-c", "while [ ! -e "+gate+" ]; do sleep 0.05; done; echo lost; exit 9")
 	result := filepath.Join(t.TempDir(), "result")
 	if err := os.WriteFile(result, []byte(strings.Repeat("r", 100_000)), 0o600); err != nil {
 		t.Fatal(err)
@@ -145,18 +145,18 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 		if n > 2000 {
 			t.Fatal("the store takes jobs without end on a full disk")
 		}
-		if _, errs, code := s.run("job", "submit", "--thread-id", "t", "--dedupe-key", "again", "--summary", strings.Repeat("s", 2000)); code != 0 {
+		if _, errs, code := s.run("job", "submit", "--target", "desktop", "--thread-id", "t", "--dedupe-key", "again", "--summary", strings.Repeat("s", 2000)); code != 0 {
 			refusals++
 			if code != 7 || !strings.Contains(errs, "disk is full") {
 				t.Fatalf("submit: exit %d: %s", code, errs)
 			}
 		} else {
 			refusals = 0
-			s.run("job", "submit", "--thread-id", "t", "--summary", strings.Repeat("s", 2000))
+			s.run("job", "submit", "--target", "desktop", "--thread-id", "t", "--summary", strings.Repeat("s", 2000))
 		}
 	}
 	refused("a completion", "job", "complete", "--job-id", open.JobID, "--result-file", result)
-	refused("a command", "job", "run", "--thread-id", "t", "--dedupe-key", "never", "--wait", "--", "sh", "-c", "echo > "+filepath.Join(t.TempDir(), "ran"))
+	refused("a command", "job", "run", "--target", "desktop", "--thread-id", "t", "--dedupe-key", "never", "--wait", "--", "sh", "-c", "echo > "+filepath.Join(t.TempDir(), "ran"))
 	var j wire.Job
 	s.must(&j, "job", "query", open.JobID)
 	if j.Status != "running" || j.ArtifactID != "" {
@@ -181,7 +181,7 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 	if files, _ := os.ReadDir(filepath.Join(s.home, "artifacts")); len(files) != 4 { // two results, each with its manifest
 		t.Errorf("artifacts: %v", files)
 	}
-	out, errs, code := s.run("job", "run", "--thread-id", "t", "--wait", "--", "true")
+	out, errs, code := s.run("job", "run", "--target", "desktop", "--thread-id", "t", "--wait", "--", "true")
 	if code != 0 {
 		t.Errorf("a command when there was room again: exit %d: %s %s", code, out, errs)
 	}
@@ -206,7 +206,7 @@ func TestOutputOverTheSizeOfAFile(t *testing.T) {
 	s := newSite(t)
 	s.exe = lab.Thole(t)
 	s.must(nil, "job", "list") // the daemon starts without the limit
-	cmd := s.command("job", "run", "--thread-id", "t", "--wait", "--json", "--", "sh", "-c", "head -c 5000000 /dev/zero; exit 4")
+	cmd := s.command("job", "run", "--target", "desktop", "--thread-id", "t", "--wait", "--json", "--", "sh", "-c", "head -c 5000000 /dev/zero; exit 4")
 	limited := s.command()
 	limited.Path, limited.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -f 400; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 	out, errs, code := capture(limited)
@@ -238,7 +238,7 @@ func TestNobodyReadsTheResult(t *testing.T) {
 			status, want int
 		}{"closed": {w, 0, 0}, "closed, failing": {w, 6, 6}, "full": {full, 0, 7}, "full, failing": {full, 6, 6}} {
 			var said strings.Builder
-			cmd := s.command("job", "run", json, "--thread-id", "t", "--wait", "--", "sh", "-c", fmt.Sprintf("exit %d", c.status))
+			cmd := s.command("job", "run", json, "--target", "desktop", "--thread-id", "t", "--wait", "--", "sh", "-c", fmt.Sprintf("exit %d", c.status))
 			cmd.Stdout, cmd.Stderr = c.to, &said
 			_ = cmd.Run()
 			if code := cmd.ProcessState.ExitCode(); code != c.want || (c.to == full) != strings.Contains(said.String(), "write output") {

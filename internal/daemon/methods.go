@@ -20,6 +20,11 @@ type Delivery struct {
 	// Forecast says whether a result with this policy would reach the target
 	// without a human.
 	Forecast func(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) wire.Forecast
+	// Known is CodeNotFound, with the command that lists threads, for a thread that is
+	// proven not to exist.
+	Known func(ctx context.Context, a delivery.Address, t thole.Target) error
+	// Inside says that commands can run in the boxes of threads.
+	Inside bool
 	// Changed returns a channel that is closed at the next committed change.
 	Changed func() <-chan struct{}
 	// Cancelled receives a cancelled job whose command must end.
@@ -46,6 +51,7 @@ func (d *Delivery) Methods() map[string]Method {
 		wire.BatchInspect:  method(d.inspect),
 		wire.BatchHead:     method(d.inspectHead),
 		wire.BatchClose:    method(d.closeHead),
+		wire.BatchDeliver:  method(d.deliver),
 		wire.BatchList:     method(d.batches),
 		wire.AuditList:     method(d.audit),
 		wire.Check:         method(d.check),
@@ -74,9 +80,20 @@ func (d *Delivery) submit(ctx context.Context, actor thole.Actor, p wire.SubmitP
 	owner := thole.DefaultOwner
 	owner.User = actor.User
 	addr := delivery.Address{User: actor.User, Endpoint: p.Endpoint, Thread: thole.ThreadID(p.ThreadID)}
+	if err := d.Known(ctx, addr, thole.Target(p.Target)); err != nil {
+		return wire.Submitted{}, err
+	}
+	var command *delivery.Command
+	if p.Command != nil {
+		if !d.Inside {
+			return wire.Submitted{}, thole.Errorf(thole.CodeUnsupported, "executors last for one turn here, so no command can run in the box of a thread").
+				WithHint("set executor.scope = \"thread\", or leave --in-thread out")
+		}
+		command = &delivery.Command{Argv: p.Command.Argv, Timeout: p.Command.Timeout}
+	}
 	j, fresh, err := d.Machine.Submit(ctx, actor, delivery.Submit{
 		ID: thole.JobID(p.JobID), Owner: owner, Address: addr, Target: thole.Target(p.Target), Parent: thole.JobID(p.ParentID),
-		TaskKind: p.TaskKind, Summary: p.Summary, Metadata: string(p.Metadata), DedupeKey: p.DedupeKey, Policy: policy, Supervised: p.Supervised,
+		TaskKind: p.TaskKind, Summary: p.Summary, Metadata: string(p.Metadata), DedupeKey: p.DedupeKey, Policy: policy, Supervised: p.Supervised, Command: command,
 	})
 	if err != nil {
 		return wire.Submitted{}, err
@@ -103,6 +120,10 @@ func (d *Delivery) finish(ctx context.Context, actor thole.Actor, state thole.Jo
 	have, _, err := d.Machine.Job(ctx, actor, thole.JobID(p.JobID))
 	if err != nil {
 		return wire.Job{}, err
+	}
+	if have.Command != nil && !have.State.Terminal() {
+		return wire.Job{}, thole.Errorf(thole.CodeConflict, "job %s runs in the box of its thread, and its command ends it", have.ID).
+			WithHint("thole job cancel --job-id %s ends it without a result", have.ID)
 	}
 	f := delivery.Finish{Job: have.ID, State: state, Summary: p.Summary, Request: p.RequestID, ExitCode: p.ExitCode}
 	if p.ResultFile != "" && !have.State.Terminal() {
@@ -222,6 +243,15 @@ func (d *Delivery) closeHead(ctx context.Context, actor thole.Actor, p wire.Batc
 		return wire.Batch{}, err
 	}
 	b, err := d.Machine.CloseHead(ctx, actor, lane.ID, thole.BatchID(p.BatchID), thole.CloseReason(p.Reason))
+	if err != nil {
+		return wire.Batch{}, err
+	}
+	return d.inspect(ctx, actor, wire.BatchParams{BatchID: string(b.ID)})
+}
+
+// deliver sends a held batch because a person says so.
+func (d *Delivery) deliver(ctx context.Context, actor thole.Actor, p wire.DeliverParams) (wire.Batch, error) {
+	b, err := d.Machine.Release(ctx, actor, thole.BatchID(p.BatchID), p.Anyway)
 	if err != nil {
 		return wire.Batch{}, err
 	}

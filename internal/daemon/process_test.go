@@ -28,7 +28,7 @@ func TestColdStart(t *testing.T) {
 	ids := map[string]bool{}
 	for i := range n {
 		wg.Go(func() {
-			out, errs, code := s.run("job", "submit", "--thread-id", "t"+strconv.Itoa(i%10), "--summary", "x", "--json")
+			out, errs, code := s.run("job", "submit", "--target", "desktop", "--thread-id", "t"+strconv.Itoa(i%10), "--summary", "x", "--json")
 			var r wire.Submitted
 			if code != 0 || json.Unmarshal([]byte(out), &r) != nil {
 				t.Errorf("submit %d: exit %d: %s", i, code, errs)
@@ -75,7 +75,7 @@ func TestNothingLostWhileStopping(t *testing.T) {
 	for i := range 16 {
 		wg.Go(func() {
 			var r wire.Submitted
-			s.must(&r, "job", "submit", "--thread-id", "t", "--dedupe-key", strconv.Itoa(i))
+			s.must(&r, "job", "submit", "--target", "desktop", "--thread-id", "t", "--dedupe-key", strconv.Itoa(i))
 			s.must(nil, "job", "fail", "--job-id", r.JobID, "--reason", "test")
 		})
 	}
@@ -117,7 +117,7 @@ func TestDaemonKilled(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 4 {
-				out, _, code := s.run("job", "submit", "--thread-id", "t", "--json")
+				out, _, code := s.run("job", "submit", "--target", "desktop", "--thread-id", "t", "--json")
 				var r wire.Submitted
 				if code != 0 || json.Unmarshal([]byte(out), &r) != nil {
 					continue // no command was answered
@@ -152,7 +152,7 @@ func TestDaemonKilled(t *testing.T) {
 func TestHostileHomes(t *testing.T) {
 	refused := func(t *testing.T, s *site, code int, words string) {
 		t.Helper()
-		_, errs, got := s.run("job", "submit", "--thread-id", "t")
+		_, errs, got := s.run("job", "submit", "--target", "desktop", "--thread-id", "t")
 		if got != code || !strings.Contains(errs, words) || !strings.Contains(errs, "try:") {
 			t.Errorf("exit %d (want %d): %s", got, code, errs)
 		}
@@ -200,7 +200,7 @@ func TestHostileHomes(t *testing.T) {
 	})
 	t.Run("database from the future", func(t *testing.T) {
 		s := newSite(t)
-		s.must(nil, "job", "submit", "--thread-id", "t")
+		s.must(nil, "job", "submit", "--target", "desktop", "--thread-id", "t")
 		s.must(nil, "daemon", "stop")
 		q := "insert into schema_migrations select 9999, 'future', sum, applied_at from schema_migrations limit 1"
 		if out, err := exec.Command("sqlite3", filepath.Join(s.home, "thole.db"), q).CombinedOutput(); err != nil {
@@ -227,7 +227,7 @@ func TestHostileHomes(t *testing.T) {
 		lab.Disk(t, s.home, "size=4m,mode=0700", false)
 		t.Cleanup(func() { s.run("daemon", "stop") })
 		var r wire.Submitted
-		s.must(&r, "job", "submit", "--thread-id", "t")
+		s.must(&r, "job", "submit", "--target", "desktop", "--thread-id", "t")
 		big := filepath.Join(t.TempDir(), "big")
 		if err := os.WriteFile(big, make([]byte, 8<<20), 0o600); err != nil {
 			t.Fatal(err)
@@ -310,7 +310,7 @@ func TestIdleExit(t *testing.T) {
 	}
 	done := start()
 	var r wire.Submitted
-	s.must(&r, "job", "submit", "--thread-id", "t")
+	s.must(&r, "job", "submit", "--target", "desktop", "--thread-id", "t")
 	select {
 	case <-done:
 		t.Fatal("the daemon left a running job")

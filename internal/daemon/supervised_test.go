@@ -17,7 +17,7 @@ import (
 func TestRunSupervised(t *testing.T) {
 	s := newSite(t)
 	t.Run("exit status and output", func(t *testing.T) {
-		out, errs, code := s.run("job", "run", "--thread-id", "t", "--wait", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+		out, errs, code := s.run("job", "run", "--target", "desktop", "--thread-id", "t", "--wait", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
 		var j []wire.Job
 		if code != 7 || json.Unmarshal([]byte(out), &j) != nil || j[0].Status != "failed" || j[0].ExitCode == nil || *j[0].ExitCode != 7 {
 			t.Fatalf("exit %d: %s %s", code, out, errs)
@@ -27,13 +27,13 @@ func TestRunSupervised(t *testing.T) {
 		}
 	})
 	t.Run("timeout", func(t *testing.T) {
-		out, _, _ := s.run("job", "run", "--thread-id", "t", "--wait", "--timeout", "200ms", "--", "sleep", "600")
+		out, _, _ := s.run("job", "run", "--target", "desktop", "--thread-id", "t", "--wait", "--timeout", "200ms", "--", "sleep", "600")
 		if !strings.Contains(out, "timed out") {
 			t.Errorf("%s", out)
 		}
 	})
 	t.Run("no such command", func(t *testing.T) {
-		if _, errs, code := s.run("job", "run", "--thread-id", "t", "--", "/no/such"); code != 2 {
+		if _, errs, code := s.run("job", "run", "--target", "desktop", "--thread-id", "t", "--", "/no/such"); code != 2 {
 			t.Errorf("exit %d: %s", code, errs)
 		}
 	})
@@ -41,7 +41,7 @@ func TestRunSupervised(t *testing.T) {
 		pids := filepath.Join(t.TempDir(), "pids")
 		script := fmt.Sprintf(`echo $$ >> %[1]s; (setsid sh -c 'echo $$ >> %[1]s; trap "" TERM; while :; do sleep 1; done' &) ; sleep 600`, pids)
 		var r wire.Submitted
-		s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", script)
+		s.must(&r, "job", "run", "--target", "desktop", "--thread-id", "t", "--", "sh", "-c", script)
 		var lines []string
 		poll.Until(t, "both processes run", func() bool {
 			b, _ := os.ReadFile(pids)
@@ -59,7 +59,7 @@ func TestRunSupervised(t *testing.T) {
 	t.Run("cancel ends a chain of forks", func(t *testing.T) {
 		chain := forks.New(t)
 		var r wire.Submitted
-		s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", chain.Command()+" sleep 600")
+		s.must(&r, "job", "run", "--target", "desktop", "--thread-id", "t", "--", "sh", "-c", chain.Command()+" sleep 600")
 		chain.Await(t)
 		s.must(nil, "job", "cancel", "--job-id", r.JobID)
 		poll.Until(t, "the supervisor has ended it", func() bool {
@@ -72,7 +72,7 @@ func TestRunSupervised(t *testing.T) {
 		t.Run("outlives the daemon, succeeded by "+successor[0], func(t *testing.T) {
 			gate := filepath.Join(t.TempDir(), "gate")
 			var r wire.Submitted
-			s.must(&r, "job", "run", "--thread-id", "t", "--", "sh", "-c", "while [ ! -e "+gate+" ]; do sleep 0.05; done; echo done")
+			s.must(&r, "job", "run", "--target", "desktop", "--thread-id", "t", "--", "sh", "-c", "while [ ! -e "+gate+" ]; do sleep 0.05; done; echo done")
 			var after wire.Status
 			s.must(nil, "daemon", "status")
 			cmd := s.command(successor...)
@@ -95,7 +95,7 @@ func TestRunSupervised(t *testing.T) {
 	}
 	t.Run("supervisor killed", func(t *testing.T) {
 		var r wire.Submitted
-		s.must(&r, "job", "run", "--thread-id", "t", "--", "sleep", "300")
+		s.must(&r, "job", "run", "--target", "desktop", "--thread-id", "t", "--", "sleep", "300")
 		var id struct{ PID int }
 		b, err := os.ReadFile(filepath.Join(s.home, "run", r.JobID+".json"))
 		if err != nil || json.Unmarshal(b, &id) != nil {

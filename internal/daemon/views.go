@@ -22,6 +22,9 @@ func jobView(j delivery.Job) wire.Job {
 		Policy: policyView(j.Policy), InlineBytes: j.InlineBytes, ArtifactRead: j.RequiresArtifactRead, BatchID: string(j.Batch),
 		CreatedAt: j.CreatedAt, ReadyAt: j.ReadyAt, UpdatedAt: j.UpdatedAt, CompletedAt: j.CompletedAt,
 	}
+	if j.Command != nil {
+		v.Command, v.ExecutorID = j.Command.Argv, string(j.Executor)
+	}
 	if j.ExitCode >= 0 {
 		v.ExitCode = &j.ExitCode
 	}
@@ -49,7 +52,7 @@ func batchView(b delivery.BatchView) wire.Batch {
 		MaterializedAt: b.Batch.MaterializedAt, LastDeliveryAttemptAt: b.Batch.LastAttemptAt, NextDeliveryNotBefore: b.Batch.NotBefore,
 		RedeliveryWindowEndsAt: b.Batch.WindowEndsAt, MaxDeliveryAttempts: b.Batch.MaxAttempts, DeliveryAttemptCount: b.Batch.AttemptCount,
 		HeadAttemptID: string(b.Batch.HeadAttempt), Generation: b.Batch.Generation, BoundaryState: string(b.Batch.Boundary.State),
-		ReplayPolicy: string(b.Batch.Replay), HeldFor: b.Batch.HeldFor, ClosedAt: b.Batch.ClosedAt, CloseReason: string(b.Batch.CloseReason),
+		ReplayPolicy: string(b.Batch.Replay), HeldFor: b.Batch.HeldFor, ReleasedBy: string(b.Batch.ReleasedBy), ClosedAt: b.Batch.ClosedAt, CloseReason: string(b.Batch.CloseReason),
 		DeliveryMode: string(b.Batch.Mode), Policy: policyView(b.Batch.Policy), InlinePayloadBytes: b.Batch.InlineBytes,
 		ArtifactCount: b.Batch.ArtifactCount, RequiresArtifactRead: b.Batch.RequiresArtifactRead, Jobs: parcelView(b.Jobs),
 	}

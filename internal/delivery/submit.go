@@ -121,6 +121,7 @@ func (m *Machine) Submit(ctx context.Context, actor thole.Actor, p Submit) (Job,
 			if err := o.checkCommands(); err != nil {
 				return err
 			}
+			o.AfterCommit(func() { o.m.wake(nil) }) // it can be run
 		}
 		job = Job{
 			ID: p.ID, LaneID: o.lane.ID, Owner: p.Owner, Target: p.Target, Endpoint: p.Address.Endpoint, Thread: p.Address.Thread,

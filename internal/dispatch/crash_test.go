@@ -122,7 +122,7 @@ func openPipeline(dir string, at sqldb.Config, model string, change ...func(*dis
 	p := &pipeline{db: db, m: m}
 	if model != "" {
 		quiet := slog.New(slog.DiscardHandler)
-		if p.models, cfg.Credentials, err = system.DemoGateway(root, db, books(db), model, nil, quiet); err == nil {
+		if p.models, cfg.Credentials, err = system.DemoGateway(root, db, books(db), model, nil, nil, quiet); err == nil {
 			err = p.models.Start(context.Background())
 		}
 		if err != nil {

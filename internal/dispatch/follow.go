@@ -151,6 +151,7 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 			}
 			p.ended = true
 			events[i].Error = p.explain(ev.Event.Error)
+			p.worker.parked(&events[i])
 		case event.UsageUpdated:
 			events[i].Usage = p.priced(ev.Event.Usage)
 		}
@@ -181,7 +182,7 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 	p.reported(ctx, posted)
 	if (waiting > 0) != (p.waiting > 0) && !p.ended {
 		// Who waits for a human takes no slot from those who do not.
-		if err := p.cfg.Queue.Wait(ctx, p.lease.Turn, p.lease.Token, waiting > 0); err != nil {
+		if err := p.cfg.Queue.Wait(ctx, p.lease.Turn, p.lease.Token, p.own.waits(waiting > 0)); err != nil {
 			return err
 		}
 	}

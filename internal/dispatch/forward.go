@@ -216,6 +216,11 @@ func (f *forwarder) catchUp(ctx context.Context, s thread.Snapshot, asks bool) {
 	for _, m := range s.Open.Steers {
 		f.steer(ctx, m)
 	}
+	for _, a := range s.Asks {
+		if f.own.has(a.Ask.ID) {
+			f.parkLater(ctx, a.Ask)
+		}
+	}
 	if asks {
 		f.retryUntilSent(ctx, "settled asks", func() error { return f.settle(ctx) })
 	}
@@ -258,7 +263,7 @@ func (f *forwarder) event(ctx context.Context, ev event.Event) {
 			t.Stop()
 		}
 		// What the agent answered itself is no answer to be repeated.
-		if ev.Data.Answer != nil && ev.Data.AskState == event.AskAnswered {
+		if ev.Data.Answer != nil && ev.Data.AskState == event.AskAnswered && !f.own.has(ev.Data.AskID) {
 			f.answer(ctx, ev.Data.AskID, *ev.Data.Answer, ev.ID)
 		}
 	}
@@ -340,6 +345,10 @@ func (f *forwarder) sendCancel(ctx context.Context, kill bool) error {
 // parkLater gives an ask some time to be answered while the agent waits, and then
 // parks the turn, if the provider can take the answer up later.
 func (f *forwarder) parkLater(ctx context.Context, ask event.Ask) {
+	if f.timers[ask.ID] == nil && f.own.has(ask.ID) { // the CLI knows nothing of it
+		f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() { f.parkOwn(ctx, ask.ID) })
+		return
+	}
 	if f.timers[ask.ID] != nil || !ask.Kind.Parks() || !f.info.Capabilities.AskSurvives.OK() {
 		return
 	}

@@ -171,6 +171,16 @@ func (w *worker) maintain(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+	if w.lease.Kind == queue.Sync && w.lease.Priority >= readyFirst {
+		if err := w.ready(ctx, th); errors.As(err, new(*errFull)) || isAway(err) {
+			return &errWaits{err, maxWait}
+		} else if err != nil {
+			return w.tried(err)
+		}
+		if rows, err = w.cfg.Rows.Of(ctx, w.lease.Thread); err != nil {
+			return err
+		}
+	}
 	now, err := w.cfg.Rows.Now(ctx)
 	for _, row := range rows {
 		if w.lease.Kind == queue.Stop && w.lease.Priority == whenDue {
@@ -197,13 +207,35 @@ func (w *worker) maintain(ctx context.Context) error {
 	return w.tried(err)
 }
 
+// ready brings a thread's executor to where agents may run, without a turn.
+func (w *worker) ready(ctx context.Context, th fold.Thread) error {
+	if th.Owner.User == "" || w.cfg.Scope != executor.ScopeThread {
+		return nil // deleted, or nothing outlives a turn
+	}
+	row, err := w.cfg.Rows.Ensure(ctx, executor.Row{ID: thole.NewID[thole.ExecutorID](w.cfg.Now()), Thread: th.ID, Scope: executor.ScopeThread, Driver: w.cfg.Driver.Name()})
+	if err != nil {
+		return err
+	}
+	p := &place{row: row}
+	if err := w.start(ctx, p, th); err != nil {
+		return err
+	}
+	defer p.client.Close()
+	if !p.row.Restored {
+		if err := w.lay(ctx, p, th, func(context.Context, thole.Phase) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return w.cfg.Rows.Touch(ctx, p.row.ID)
+}
+
 // maxLooks is how often an executor that does not answer is looked at before it is
 // stopped all the same: until then nobody knows what goes on in it, and for ever it
 // is kept for nobody.
 const maxLooks = 3
 
-// attended reports whether a user has a terminal open in an executor, and notes
-// that as its activity. An error says that nobody knows.
+// attended reports whether a user has a terminal open in an executor, or a job runs
+// there, and notes that as its activity. An error says that nobody knows.
 func (d *Dispatcher) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if row.State != executor.RowRunning {
 		return false, nil
@@ -217,7 +249,7 @@ func (d *Dispatcher) attended(ctx context.Context, row executor.Row) (bool, erro
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	status, err := client.Status(ctx)
-	if err != nil || status.Terminals == 0 {
+	if err != nil || status.Terminals == 0 && status.JobsRunning == 0 {
 		return false, err
 	}
 	return true, d.cfg.Rows.Touch(ctx, row.ID)

@@ -114,7 +114,7 @@ func (w *worker) grant(ctx context.Context, p *place, th fold.Thread, t fold.Tur
 		return w.cfg.Credentials.For(ctx, provider.For{Owner: th.Owner, Thread: th.ID, Turn: t.ID, Executor: p.row.ID, Provider: req.Provider, Here: here(th.Files), Secret: p.info.Token})
 	}
 	g, err := ask()
-	if err != nil || !g.Gateway || p.info.Gateway {
+	if err != nil || !g.Led() || p.info.Gateway {
 		return g, err
 	}
 	status, err := p.client.Status(ctx)
@@ -234,6 +234,15 @@ func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 		return err
 	}
 	defer release()
+	err = w.lay(ctx, p, th, func(ctx context.Context, s thole.Phase) error { return w.phase(ctx, p.row.ID, s) })
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return errInterrupted
+	}
+	return err
+}
+
+// lay restores, links and validates a fresh executor's files, and calls note before each.
+func (w *worker) lay(ctx context.Context, p *place, th fold.Thread, note func(context.Context, thole.Phase) error) error {
 	steps := []struct {
 		phase thole.Phase
 		what  measure.What
@@ -244,11 +253,9 @@ func (w *worker) restore(ctx context.Context, p *place, th fold.Thread) error {
 		{thole.PhasePreparing, measure.Validate, w.cfg.Workspaces.Validate},
 	}
 	for _, s := range steps {
-		if err = w.phase(ctx, p.row.ID, s.phase); err == nil {
+		err := note(ctx, s.phase)
+		if err == nil {
 			err = w.step(ctx, s.what, w.inTime(errSlowRestore, func(ctx context.Context) error { return s.do(ctx, w.target(th, p)) }))
-		}
-		if errors.Is(context.Cause(ctx), errInterrupted) {
-			return errInterrupted
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.phase, err)

@@ -159,6 +159,9 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	if t.Reply != "" {
 		req.Turn.Input = nil
 		req.Turn.Reply, req.Receipt, err = w.reply(ctx, th, t.Reply)
+		if r := req.Turn.Reply; err == nil && ours(r.Ask) { // the CLI knows nothing of it
+			req.Turn.Input, req.Turn.Reply, req.Receipt = retell(r.Ask, r.Answer), nil, ""
+		}
 		return req, err
 	}
 	if t.Run > 0 && th.NativeID != "" {

@@ -66,11 +66,19 @@ func (d *Dispatcher) Sync(ctx context.Context, id thole.ThreadID) error {
 	return d.ask(ctx, id, queue.Sync, inAnyCase)
 }
 
+// Ready asks for a thread's executor to run with its files restored, for what is no turn.
+// With that it is synced.
+func (d *Dispatcher) Ready(ctx context.Context, id thole.ThreadID) error {
+	return d.ask(ctx, id, queue.Sync, readyFirst)
+}
+
 // Priorities of maintenance: what a sweep asks for is done only if it is still due when
-// its turn has come; what a user asks for is given in any case.
+// its turn has come; what a user asks for is given in any case. A sync may want the
+// executor to run first.
 const (
-	whenDue   = 0
-	inAnyCase = 1
+	whenDue    = 0
+	inAnyCase  = 1
+	readyFirst = 2
 )
 
 func (d *Dispatcher) ask(ctx context.Context, id thole.ThreadID, kind queue.Kind, priority int) error {

@@ -24,6 +24,7 @@ type worker struct {
 	// network is what the thread may reach as the executor has it.
 	network *event.NetworkPolicy
 	budget  chan struct{} // one token: a budget may have something to say
+	own     own           // asks through thole's tools
 }
 
 // begin works on a lease in a goroutine of its own.

@@ -80,6 +80,7 @@ type Server struct {
 	now       func() time.Time
 	sessions  *sessions
 	runs      *runs
+	jobs      *jobs
 	terminals *shell.Server
 	boxes     *boxes
 	way       *way
@@ -119,8 +120,11 @@ func New(cfg Config) (*Server, error) {
 		s.logger.Warn("some tools of the user are not in the agent's home", "err", err)
 	}
 	s.boxes = newBoxes(cfg.Box, cfg.Proxy, s.way, cfg.Dirs, set)
-	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, way: s.way, set: set, environ: s.environ, attended: s.Attended, warm: map[thole.ThreadID]warmSession{}}
+	s.sessions = &sessions{providers: byName, dirs: cfg.Dirs, boxes: s.boxes, way: s.way, set: set, environ: s.environ, attended: s.Attended, working: s.Working, warm: map[thole.ThreadID]warmSession{}}
 	if s.runs, err = openRuns(filepath.Join(cfg.Dirs.State, "runs")); err != nil {
+		return nil, err
+	}
+	if s.jobs, err = openJobs(filepath.Join(cfg.Dirs.State, "jobs"), s.runJob); err != nil {
 		return nil, err
 	}
 	cfg.Terminals.Dir, cfg.Terminals.Env = cfg.Dirs.work(), s.environ()
@@ -137,6 +141,7 @@ func New(cfg Config) (*Server, error) {
 // Close stops every turn, ends the terminals and the CLIs and closes the logs.
 func (s *Server) Close() error {
 	s.terminals.Close()
+	s.jobs.close()
 	s.runs.stopAll()
 	s.sessions.closeAll()
 	s.boxes.close()
@@ -167,6 +172,12 @@ func (s *Server) Environ() (env []string) {
 // Attended reports whether a terminal is open.
 func (s *Server) Attended() bool { return s.terminals.Open() > 0 }
 
+// Working reports whether the command of a job runs.
+func (s *Server) Working() bool {
+	_, running := s.jobs.ids()
+	return running > 0
+}
+
 // Handler serves the HTTP interface. Every route but /healthz wants the token.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -175,6 +186,10 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /steer", jsonhttp.Handle(maxBody, s.steer))
 	mux.Handle("POST /human-loop/reply", jsonhttp.Handle(maxBody, s.reply))
 	mux.Handle("POST /ack", jsonhttp.Handle(maxBody, s.ack))
+	mux.Handle("POST /jobs", jsonhttp.Handle(maxBody, s.startJob))
+	mux.Handle("POST /jobs/end", jsonhttp.Handle(maxBody, s.endJob))
+	mux.HandleFunc("GET /jobs/{job}", s.job)
+	mux.HandleFunc("GET /jobs/{job}/output", s.output)
 	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("GET /network", s.network)
 	mux.Handle("POST /network", jsonhttp.Handle(maxBody, s.setNetwork))

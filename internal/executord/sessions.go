@@ -29,6 +29,7 @@ type sessions struct {
 	boxes     *boxes
 	way       *way
 	attended  func() bool // whether a terminal is open
+	working   func() bool // whether the command of a job runs
 	set       *settings
 	environ   func() map[string]string // of a program
 
@@ -60,7 +61,7 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	}
 	plan := s.boxes != nil && does(req, thole.ProfilePlan)
 	if plan {
-		if err := s.boxes.still(s.attended()); err != nil {
+		if err := s.boxes.still(s.attended(), s.working()); err != nil {
 			return none, err
 		}
 	}
@@ -112,7 +113,7 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 
 // reach fills in where the gateway is for the agent of a request that goes through it.
 func (s *sessions) reach(req wire.RunRequest) (wire.RunRequest, error) {
-	if !req.Grant.Gateway {
+	if !req.Grant.Led() {
 		return req, nil
 	}
 	place, err := s.way.place(s.boxes != nil)

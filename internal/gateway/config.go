@@ -10,6 +10,8 @@ type Config struct {
 	Tokens Tokens
 	Routes Routes
 	Ledger Ledger
+	// Tools answers at ToolsPath; nil: nobody does.
+	Tools Tools
 	// Refused is called when an upstream answered 401 to a renewed credential.
 	Refused func(ctx context.Context, c Claim, u Upstream)
 	// Recorder keeps what was said, where that was asked for.

@@ -35,6 +35,12 @@ type Tokens interface {
 	Claim(ctx context.Context, token, proof [32]byte) (Claim, error)
 }
 
+// Tools answers calls of the tool server that every agent has. The claim is proven; all
+// else of the request is the agent's.
+type Tools interface {
+	ServeTools(w http.ResponseWriter, r *http.Request, c Claim)
+}
+
 // Routes returns the upstreams that the first path element of a request stands for. The name is
 // the client's: Routes treats it as hostile and returns thole.CodeNotFound for a route
 // that the claim does not have, thole.CodeUnavailable for one whose credential is

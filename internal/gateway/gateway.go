@@ -54,6 +54,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"ok":true}`)
 		return
 	}
+	if r.RequestURI == ToolsPath && g.c.Tools != nil {
+		g.tools(w, r)
+		return
+	}
 	to, f := parseTarget(r)
 	if f != nil {
 		f.write(w, "")
@@ -78,6 +82,20 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f := c.serve(); f != nil {
 		f.write(w, route.Dialect)
 	}
+}
+
+// ToolsPath is where agents find the tool server.
+const ToolsPath = "/mcp"
+
+// tools lets the agent of an open turn call its tools. Not 401: clients would look for a
+// login that there is none of.
+func (g *Gateway) tools(w http.ResponseWriter, r *http.Request) {
+	claim, f := g.claim(r)
+	if f != nil {
+		http.Error(w, f.text, http.StatusForbidden)
+		return
+	}
+	g.c.Tools.ServeTools(w, r, claim)
 }
 
 // claim checks who asks.

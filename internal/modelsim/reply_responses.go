@@ -3,12 +3,16 @@ package modelsim
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 )
 
 // OpenAI Responses.
 
 // created is the time every answer says it was made, so that answers are equal.
 const created = 1767225600
+
+// mcpPrefix begins the name of a tool of an MCP server, mcp__SERVER__TOOL.
+const mcpPrefix = "mcp__"
 
 func (r *reply) responseEnvelope(status string, output []any) map[string]any {
 	return map[string]any{
@@ -70,6 +74,10 @@ func (r *reply) responseItems() []any {
 			item["type"], item["id"], item["input"] = "custom_tool_call", callID("ctc_sim", r.nonce, i), k.custom
 		} else {
 			item["type"], item["id"], item["arguments"] = "function_call", callID("fc_sim", r.nonce, i), k.arguments()
+			// Tools of MCP servers are offered in namespaces, and called so.
+			if server, name, ok := strings.Cut(strings.TrimPrefix(k.name, mcpPrefix), "__"); ok && strings.HasPrefix(k.name, mcpPrefix) {
+				item["namespace"], item["name"] = mcpPrefix+server, name
+			}
 		}
 		items = append(items, item)
 	}

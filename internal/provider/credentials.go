@@ -44,7 +44,33 @@ type Grant struct {
 	// Gateway says that the only models of the session are those that the gateway calls.
 	// Texts name its place inside by GatewayPlace.
 	Gateway bool `json:",omitempty"`
+	// Tools says that the session has the tool server of thole, at the gateway's place.
+	Tools bool `json:",omitempty"`
 }
+
+// Variables by which a driver knows of the tool server: where it is, and the gateway's token,
+// which is the agent's right to it. Nothing happens there without an open turn.
+const (
+	ToolsURL   = "THOLE_TOOLS_URL"
+	ToolsToken = "THOLE_TOOLS_TOKEN"
+)
+
+// ToolsName is the name of the tool server in every CLI.
+const ToolsName = "thole"
+
+// FreeTools are those of the tool server that change nothing: no profile asks for them.
+var FreeTools = []string{"ask_user", "job_status"}
+
+// WithTools is the grant with the tool server.
+func (g Grant) WithTools(token string) Grant {
+	env := map[string]string{ToolsURL: "http://" + GatewayPlace + "/mcp", ToolsToken: token}
+	maps.Copy(env, g.Env)
+	g.Env, g.Tools = env, true
+	return g
+}
+
+// Led reports whether something in the session leads to the gateway.
+func (g Grant) Led() bool { return g.Gateway || g.Tools }
 
 // GatewayPlace stands in the texts of a grant for the HOST:PORT at which an executor
 // shows its agents the gateway, which it alone knows.
@@ -52,7 +78,7 @@ const GatewayPlace = "{thole-gateway}"
 
 // At is the grant with the gateway at a place.
 func (g Grant) At(place string) Grant {
-	if !g.Gateway {
+	if !g.Led() {
 		return g
 	}
 	fill := func(files map[string][]byte) map[string][]byte {
@@ -72,7 +98,7 @@ func (g Grant) At(place string) Grant {
 
 // Equal reports whether two grants give the same.
 func (g Grant) Equal(o Grant) bool {
-	return g.Gateway == o.Gateway && maps.Equal(g.Env, o.Env) && maps.EqualFunc(g.Files, o.Files, bytes.Equal) && maps.EqualFunc(g.Config, o.Config, bytes.Equal)
+	return g.Gateway == o.Gateway && g.Tools == o.Tools && maps.Equal(g.Env, o.Env) && maps.EqualFunc(g.Files, o.Files, bytes.Equal) && maps.EqualFunc(g.Config, o.Config, bytes.Equal)
 }
 
 // Secrets are the values of an environment that must not show in a diagnosis.

@@ -269,7 +269,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 	}
 }
 
-// A file that costs an agent nothing and whoever reads it an hour is left out by name, and
+// A file that costs an agent nothing and a reader an hour is left out by name, and
 // more files than can be looked at are refused.
 func TestBounds(t *testing.T) {
 	b := newBench(t, plainFiles)

@@ -167,7 +167,13 @@ func (o *one) userHead(ctx context.Context) (State, error) {
 		return State{}, nil //nolint:nilerr // then the first checkpoint has everything
 	}
 	rel, err := filepath.Rel(o.user.Top, o.dir)
-	if err != nil {
+	if err != nil || !isFolder(o.user.Common, "objects") {
+		return State{}, err
+	}
+	if err := replace(filepath.Join(o.bare, borrowed), filepath.Join(o.user.Common, "objects")+"\n"); err != nil {
+		return State{}, err
+	}
+	if err := errors.Join(o.borrow(), o.sit(ctx)); err != nil {
 		return State{}, err
 	}
 	tree, err := o.line(ctx, "rev-parse", "--verify", "-q", head.Commit+":"+strings.TrimPrefix(filepath.ToSlash(rel), "."))

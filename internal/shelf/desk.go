@@ -121,7 +121,7 @@ func (d *desk) give(dir string) error {
 	return os.Lchown(dir, d.uid, -1)
 }
 
-// replace writes a file of ours if it differs.
+// replace writes a file of the desk if it differs.
 func replace(path, text string) error {
 	if have, err := os.ReadFile(path); err == nil && string(have) == text {
 		return nil
@@ -293,8 +293,7 @@ func (d *desk) tooMany() error {
 }
 
 // takable are the changed files that git can read, those that are gone, and why others
-// are left out: one that is mostly holes costs an agent nothing, and whoever reads it an
-// hour.
+// are left out: one that is mostly holes costs an agent nothing, and a reader an hour.
 func (d *desk) takable(changed []string) (take, gone, left []string, err error) {
 	root, err := beneath.Open(d.tree)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 )
 
 // inPlace makes the thread one that works in a directory of the user.
-func (b *bench) inPlace(dir string, objects ...string) {
+func (b *bench) inPlace(dir string) {
 	b.files = dir
-	b.th.Files = thole.Source{Kind: thole.SourceHere, Dir: dir, Objects: objects}
+	b.th.Files = thole.Source{Kind: thole.SourceHere, Dir: dir}
 }
 
 // A thread in the user's own directory has a state before each turn, borrows the
@@ -22,7 +22,7 @@ func (b *bench) inPlace(dir string, objects ...string) {
 func TestInPlace(t *testing.T) {
 	lab.EveryUser(t, func(t *testing.T) {
 		b := newBench(t, plainFiles)
-		b.inPlace(b.repo, filepath.Join(b.repo, ".git", "objects"))
+		b.inPlace(b.repo)
 		b.write(filepath.Join(b.repo, "mine"), "of the user\n")
 		b.write(filepath.Join(b.repo, "a.txt"), "staged by the user\n")
 		b.git(b.repo, "add", "a.txt")
@@ -102,11 +102,11 @@ func TestInPlaceElsewhere(t *testing.T) {
 	files := map[string]string{".gitignore": "*.log\n/sub/made/\n/other/\nsub/deep/**/x\n# no\n", "sub/a": "a\n", "sub/.gitignore": "!keep.log\n", "top": "top\n"}
 	for what, prepare := range map[string]func(b *bench){
 		"below the top": func(b *bench) {
-			b.inPlace(filepath.Join(b.repo, "sub"), filepath.Join(b.repo, ".git", "objects"))
+			b.inPlace(filepath.Join(b.repo, "sub"))
 		},
 		"a second working tree": func(b *bench) {
 			b.git(b.repo, "worktree", "add", "-q", filepath.Join(b.base, "second"))
-			b.inPlace(filepath.Join(b.base, "second", "sub"), filepath.Join(b.repo, ".git", "objects"))
+			b.inPlace(filepath.Join(b.base, "second", "sub"))
 		},
 		"no repository": func(b *bench) {
 			dir := filepath.Join(b.base, "plain")

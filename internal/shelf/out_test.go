@@ -138,10 +138,15 @@ func TestPullAndMerge(t *testing.T) {
 	}
 	// The agent goes on: the branch moves forward.
 	b.agent(func(dir string) { b.write(filepath.Join(dir, "new"), "newer\n") })
-	if p, err = b.shelf.Pull(b.ctx(), b.th, b.at(), b.repo, "", false); thole.CodeOf(err) != thole.CodeConflict {
-		t.Errorf("a commit that takes another's place: %+v, %v", p, err)
+	if p, err = b.shelf.Pull(b.ctx(), b.th, b.at(), b.repo, "", false); err != nil || p.Old != again.Commit || p.Commits != 3 {
+		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err = b.shelf.Pull(b.ctx(), b.th, b.at(), b.repo, "", true); err != nil || p.Old != again.Commit {
+	// It commits what was pulled: that takes the place of the commits that were made of it.
+	b.agent(func(dir string) { b.git(dir, "add", "new"); b.git(dir, "commit", "-q", "-m", "new, by the agent") })
+	if q, err := b.shelf.Pull(b.ctx(), b.th, b.at(), b.repo, "", false); thole.CodeOf(err) != thole.CodeConflict || thole.HintOf(err) == "" {
+		t.Errorf("a commit that takes another's place: %+v, %v", q, err)
+	}
+	if p, err = b.shelf.Pull(b.ctx(), b.th, b.at(), b.repo, "", true); err != nil || p.Old == "" || p.Commits != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	// The user's own work meets it.

@@ -13,7 +13,7 @@ import (
 )
 
 // many is how many files a write has that is cut off in the middle.
-const many = 4000
+const many = 1500
 
 func name(i int) string { return fmt.Sprintf("d%d/f%d", i%20, i) }
 

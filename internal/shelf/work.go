@@ -89,6 +89,17 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	if under != st.tree {
+		// What an earlier call made stays, so that a branch that has it moves forward.
+		if made, err := o.line(ctx, "rev-parse", "--verify", "-q", ref+"^{commit}"); err == nil && made != head {
+			if _, err := o.line(ctx, "merge-base", "--is-ancestor", head, made); head == "" || err == nil {
+				if tree, err := o.treeOf(ctx, made); err != nil || tree == st.tree {
+					return made, err
+				}
+				return o.userCommit(ctx, st.tree, Title(o.th)+"\n", true, ref, made)
+			}
+		}
+	}
 	if carried := o.th.Files.Carried; carried != "" && head == o.th.Files.Commit && st.tree != under {
 		// What the user had not committed is a commit of its own, so that the agent's is only
 		// the agent's.
@@ -97,7 +108,7 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 			return "", err
 		}
 		if tree != under {
-			if head, err = o.userCommit(ctx, tree, "Uncommitted changes that were taken along\n", false, ref+carriedEnd, head); err != nil {
+			if head, err = o.userCommit(ctx, tree, "Uncommitted changes that were taken along\n", false, ref, head); err != nil {
 				return "", err
 			}
 			under = tree
@@ -106,12 +117,8 @@ func (o *one) gather(ctx context.Context, st State, ref string) (string, error) 
 	if under == st.tree {
 		return head, o.keep(ctx, State{Commit: head}, ref)
 	}
-	return o.userCommit(ctx, st.tree, title(o.th)+"\n", true, ref, head)
+	return o.userCommit(ctx, st.tree, Title(o.th)+"\n", true, ref, head)
 }
-
-// carriedEnd is added to a branch's ref for the commit of what was taken along. No branch
-// has a name that ends so.
-const carriedEnd = "_carried"
 
 func (o *one) treeOf(ctx context.Context, commit string) (string, error) {
 	if commit == "" {
@@ -120,13 +127,8 @@ func (o *one) treeOf(ctx context.Context, commit string) (string, error) {
 	return o.line(ctx, "rev-parse", "--verify", "-q", commit+"^{tree}")
 }
 
-// userCommit makes a commit by the user, or finds the one that an earlier call made.
+// userCommit makes a commit by the user and keeps it.
 func (o *one) userCommit(ctx context.Context, tree, message string, agent bool, ref, parent string) (string, error) {
-	if have, err := o.line(ctx, "log", "-1", "--format=%H %T %P", ref, "--"); err == nil {
-		if f := strings.Fields(have); len(f) >= 2 && f[1] == tree && strings.Join(f[2:], " ") == parent {
-			return f[0], nil
-		}
-	}
 	env, err := o.author(ctx)
 	if err != nil {
 		return "", err
@@ -145,8 +147,8 @@ func (o *one) userCommit(ctx context.Context, tree, message string, agent bool, 
 	return id, o.keep(ctx, State{Commit: id}, ref)
 }
 
-// title is a thread's name as the first line of a message.
-func title(th fold.Thread) string {
+// Title is a thread's name as the first line of a message.
+func Title(th fold.Thread) string {
 	text := strings.Join(strings.Fields(th.Name), " ")
 	if text == "" {
 		text = strings.Join(strings.Fields(th.Preview), " ")
@@ -169,7 +171,7 @@ func BranchOf(th fold.Thread) string {
 	if th.Files.Branch != "" {
 		return th.Files.Branch
 	}
-	name := strings.Trim(notInBranch.ReplaceAllString(strings.ToLower(title(th)), "-"), "-")
+	name := strings.Trim(notInBranch.ReplaceAllString(strings.ToLower(Title(th)), "-"), "-")
 	if len(name) > 40 {
 		name = strings.Trim(name[:40], "-")
 	}
@@ -301,13 +303,26 @@ func (s *Shelf) Push(ctx context.Context, th fold.Thread, dir string, remote str
 	if git.Transport(w.Remote) == "" {
 		return w, "", thole.Errorf(thole.CodeUnsupported, "%s is not reached over https or ssh", w.Remote).WithHint("thole thread push %s on the command line pushes there", th.ID)
 	}
-	out, err := s.cfg.Git.Remote(ctx, git.Cmd{Dir: w.Dir, Args: PushArgs(w, force)})
+	token, err := s.token(ctx, th, w.Remote)
+	if err != nil {
+		return w, "", err
+	}
+	out, err := s.cfg.Git.Remote(ctx, git.Cmd{Dir: w.Dir, Args: PushArgs(w, force), Config: git.Credential(w.Remote, token)})
 	var failed *git.Error
 	if errors.As(err, &failed) {
 		err = thole.Errorf(thole.CodeUnavailable, "push to %s: %s", w.Remote, strings.TrimSpace(failed.Stderr)).
 			WithHint("try thole thread push %s on the command line, where git can ask", th.ID)
 	}
 	return w, string(out), err
+}
+
+// token is what a person keeps for the server of an address, "" for nothing.
+func (s *Shelf) token(ctx context.Context, th fold.Thread, remote string) (string, error) {
+	host := git.Host(remote)
+	if host == "" || s.cfg.Token == nil {
+		return "", nil
+	}
+	return s.cfg.Token(ctx, th, host)
 }
 
 func errNoRemote() error {

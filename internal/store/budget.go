@@ -34,12 +34,16 @@ func (s *Budgets) Watch(fn func(thole.TurnID)) (cancel func()) {
 func (s *Budgets) Reserve(ctx context.Context, id string, c budget.Call, most budget.Amount) (refusal *budget.Refusal, err error) {
 	err = s.db.Update(ctx, "budget.reserve", func(tx *sqldb.Tx) error {
 		refusal = nil
-		_, err := tx.Exec(`insert into gateway_calls (id, thread_id, turn_id, executor_id, app_id, project_id, user_id, provider, route, upstream, model, path,
+		var err error
+		if c.Family, err = familyOf(tx, c.Thread); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`insert into gateway_calls (id, thread_id, turn_id, executor_id, app_id, project_id, user_id, provider, route, upstream, model, path,
 				state, status, error, refusal, max_output, reserved_tokens, reserved_micros, input, output, reasoning, cache_read, cache_write,
-				cost_micros, known, waited_ms, started_at, first_byte_at, ended_at)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'reserved', 0, '', '', $13, $14, $15, 0, 0, 0, 0, 0, -1, false, 0, $16, 0, 0)`,
+				cost_micros, known, waited_ms, started_at, first_byte_at, ended_at, family_id)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'reserved', 0, '', '', $13, $14, $15, 0, 0, 0, 0, 0, -1, false, 0, $16, 0, 0, $17)`,
 			id, c.Thread, c.Turn, c.Executor, c.Owner.App, c.Owner.Project, c.Owner.User, plainText(c.Provider), plainText(c.Route), plainText(c.Upstream), plainText(c.Model), plainText(c.Path),
-			c.MaxOutput, most.Tokens, most.Micros, instant(c.At))
+			c.MaxOutput, most.Tokens, most.Micros, instant(c.At), c.Family)
 		if err != nil {
 			return err
 		}
@@ -107,7 +111,13 @@ const selectBudgetsOf = `select ` + budgetColumns + ` from budgets where scope =
 
 // budgetsOf locks the budgets that apply to a place.
 func budgetsOf(tx *sqldb.Tx, p budget.Place) ([]budget.Budget, error) {
-	return sqldb.All(tx, scanBudget, selectBudgetsOf+tx.ForUpdate(), p.Owner.User, p.Owner.Project, p.Owner.App, p.Thread)
+	return sqldb.All(tx, scanBudget, selectBudgetsOf+tx.ForUpdate(), p.Owner.User, p.Owner.Project, p.Owner.App, p.Family)
+}
+
+// familyOf is the thread in whose budget another one counts.
+func familyOf(tx *sqldb.Tx, id thole.ThreadID) (thole.ThreadID, error) {
+	all, err := sqldb.All(tx, scanID[thole.ThreadID], `select case when source = $2 and parent_id <> '' then parent_id else id end from threads where id = $1`, id, thole.ThreadOfAgent)
+	return append(all, id)[0], err
 }
 
 const stateColumns = `subject, period_start, spent_micros, spent_tokens, reserved_micros, reserved_tokens, unpriced, notified`
@@ -133,7 +143,7 @@ func readState(tx *sqldb.Tx, b budget.Budget, subject string, at time.Time, exce
 
 // scopeColumn is the column of a charge that a scope's subject stands in.
 var scopeColumn = map[budget.Scope]string{
-	budget.ScopeUser: "user_id", budget.ScopeProject: "project_id", budget.ScopeApp: "app_id", budget.ScopeThread: "thread_id", budget.ScopeTurn: "turn_id",
+	budget.ScopeUser: "user_id", budget.ScopeProject: "project_id", budget.ScopeApp: "app_id", budget.ScopeThread: "family_id", budget.ScopeTurn: "turn_id",
 }
 
 const tokenSum = `input + output + reasoning + cache_read + cache_write`

@@ -12,12 +12,12 @@ import (
 )
 
 const callColumns = `thread_id, turn_id, executor_id, app_id, project_id, user_id, provider, route, upstream, model, path,
-	max_output, reserved_tokens, reserved_micros, started_at`
+	max_output, reserved_tokens, reserved_micros, started_at, family_id`
 
 func scanCall(rows *sql.Rows) (s budget.Settled, err error) {
 	var started int64
 	err = rows.Scan(&s.Thread, &s.Turn, &s.Executor, &s.Owner.App, &s.Owner.Project, &s.Owner.User, &s.Provider, &s.Route, &s.Upstream, &s.Model, &s.Path,
-		&s.MaxOutput, &s.Most.Tokens, &s.Most.Micros, &started)
+		&s.MaxOutput, &s.Most.Tokens, &s.Most.Micros, &started, &s.Family)
 	s.Input, s.At = s.Most.Tokens-s.MaxOutput, thole.FromMillis(started)
 	return s, err
 }
@@ -99,7 +99,10 @@ func differs(tx *sqldb.Tx, id thole.ThreadID, turn thole.TurnID) (*budget.Differ
 // by what the agent reported, which then counts in budgets. The key makes a second
 // settlement impossible; a call that ends later is added by its own settlement.
 func putUsage(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
-	o := c.Row.Thread.Owner
+	o, family := c.Row.Thread.Owner, id
+	if th := c.Row.Thread; th.Source == thole.ThreadOfAgent && th.Parent != "" {
+		family = th.Parent
+	}
 	for _, t := range c.Settled {
 		u, cost := t.Usage, int64(-1)
 		if u.CostMicros != nil {
@@ -123,10 +126,10 @@ func putUsage(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 			source = "gateway"
 		}
 		_, err := tx.Exec(`insert into turn_usage (thread_id, turn_id, app_id, project_id, user_id, provider, model, outcome,
-				input, output, reasoning, cache_read, cache_write, cost_micros, settled_at, source, reported_tokens, reported_micros)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+				input, output, reasoning, cache_read, cache_write, cost_micros, settled_at, source, reported_tokens, reported_micros, family_id)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 			id, t.ID, o.App, o.Project, o.User, t.Settings.Provider, model, string(t.Outcome),
-			u.Input, u.Output, u.Reasoning, u.CacheRead, u.CacheWrite, cost, thole.Millis(t.Stamp.Ended), source, reported, cost)
+			u.Input, u.Output, u.Reasoning, u.CacheRead, u.CacheWrite, cost, thole.Millis(t.Stamp.Ended), source, reported, cost, family)
 		if err != nil {
 			return err
 		}
@@ -139,7 +142,7 @@ func putUsage(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 		if tokens == 0 && cost <= 0 {
 			continue // nothing was used
 		}
-		place := budget.Place{Owner: o, Thread: id, Turn: t.ID}
+		place := budget.Place{Owner: o, Thread: id, Turn: t.ID, Family: family}
 		if err := chargeBudgets(tx, charge{Place: place, at: t.Stamp.Ended, used: budget.Amount{Micros: cost, Tokens: tokens}}); err != nil {
 			return err
 		}
@@ -159,7 +162,10 @@ func (s *Budgets) Reserved(ctx context.Context, before time.Time, limit int) (id
 // Admit implements budget.Store.
 func (s *Budgets) Admit(ctx context.Context, p budget.Place, at time.Time) (refusal *budget.Refusal, err error) {
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
-		budgets, err := sqldb.All(tx, scanBudget, selectBudgetsOf, p.Owner.User, p.Owner.Project, p.Owner.App, p.Thread)
+		if p.Family, err = familyOf(tx, p.Thread); err != nil {
+			return err
+		}
+		budgets, err := sqldb.All(tx, scanBudget, selectBudgetsOf, p.Owner.User, p.Owner.Project, p.Owner.App, p.Family)
 		if err != nil {
 			return err
 		}

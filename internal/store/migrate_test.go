@@ -90,7 +90,7 @@ func TestMigrationsAreNeverChanged(t *testing.T) {
 		"queue_open": "3ed2d76301c8", "manifests": "26bcec3aa04c", "boundary": "ef082e8426cb", "thread_defaults": "e611de409b4a",
 		"workspace_turns": "4deb0472417c", "queue_indexes": "19911bc775e7", "queue_ready": "12fcceae8273", "queue_checks": "5827ad1d7dee", "ask_self_answered": "cc589dab8e54", "network": "3849e686605c", "logins": "527ba1d0c454",
 		"gateway_tokens": "3aa4c87d6b63", "vault": "41d8057109af", "gateway_calls": "52fa0176d5fd", "budgets": "2667f158f79d", "turn_time": "00ad0d92449b",
-		"source": "41337f4a49d3", "source_at": "183788237ae1",
+		"source": "41337f4a49d3", "source_at": "183788237ae1", "jobs_in_threads": "cd5eedfe2d04",
 	}
 	all, err := Schema().Migrations()
 	if err != nil {

@@ -32,6 +32,14 @@ func (x *Index) ThreadsOf(ctx context.Context, turn thole.TurnID) (ids []thole.T
 	return ids, err
 }
 
+// Children counts the threads that the agents of a thread started.
+func (x *Index) Children(ctx context.Context, id thole.ThreadID) (n int, err error) {
+	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
+		return tx.QueryRow(`select count(*) from threads where parent_id = $1 and source = $2`, id, thole.ThreadOfAgent).Scan(&n)
+	})
+	return n, err
+}
+
 // Waiting lists the user's threads with a pending ask, longest waiting first.
 func (x *Index) Waiting(ctx context.Context, user thole.UserID, limit int) (ids []thole.ThreadID, err error) {
 	err = x.db.View(ctx, func(tx *sqldb.Tx) error {

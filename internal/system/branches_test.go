@@ -40,9 +40,12 @@ type branchRig struct {
 	branches *branch.Branches
 	changed  *changes.Service
 	home     string
+	token    string // that a person keeps for every server
 }
 
-func newBranchRig(t *testing.T, bwrap string) *branchRig {
+func (r *branchRig) kept(context.Context, fold.Thread, string) (string, error) { return r.token, nil }
+
+func newBranchRig(t *testing.T, bwrap string, more ...func(*config.Config)) *branchRig {
 	t.Helper()
 	ctx := context.Background()
 	home, err := os.MkdirTemp("", "br") // short: it holds sockets
@@ -57,10 +60,13 @@ func newBranchRig(t *testing.T, bwrap string) *branchRig {
 	t.Cleanup(func() { r.db.Close() })
 	cfg := config.Default()
 	cfg.Home, r.home = home, home
+	for _, set := range more {
+		set(&cfg)
+	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	runner := newGit(lab.Thole(t), func(context.Context) (string, error) { return bwrap, nil })
 	r.branches = newBranches(&cfg, r.db, runner, log)
-	states := newShelf(&cfg, runner, log)
+	states := newShelf(&cfg, runner, r.kept, log)
 	open := &System{}
 	ws, _, err := open.openFiles(&cfg, r.db, lab.Thole(t), r.branches, log)
 	if err != nil {
@@ -76,7 +82,7 @@ func newBranchRig(t *testing.T, bwrap string) *branchRig {
 		Info:   func(ctx context.Context, _ string) provider.Info { return testprovider.New().Probe(ctx) },
 		Limits: queue.Limits{Total: 4}, StartsPerSec: 100, SweepEvery: time.Hour, IdleStop: time.Nanosecond, RemoveAfter: time.Nanosecond, Log: log,
 	})
-	r.changed = newChanges(&cfg, states, r.machine, r.db, r.driver, ws, log)
+	r.changed = newChanges(&cfg, states, r.machine, r.db, r.driver, ws, r.kept, log)
 	r.machine.Attach(r.d)
 	if err := r.machine.Start(ctx); err != nil {
 		t.Fatal(err)

@@ -141,3 +141,45 @@ func TestChangesOfABranch(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// A thread in the user's own directory shows and takes back what its turns did there, and
+// keeps its shelf small.
+func TestChangesHere(t *testing.T) {
+	r := newBranchRig(t, lab.Bwrap(t))
+	dir := filepath.Join(lab.Open(t), "project")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	userGit(t, dir, "init", "-q", "-b", "main")
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	userGit(t, dir, "add", "-A")
+	userGit(t, dir, "commit", "-q", "-m", "first")
+	th := r.in(dir)
+	r.run(th.ID, "echo changed > a.txt; git commit -qam changed; echo new > new.txt")
+	if got := strings.Join(r.diff(th.ID, 1), ","); got != "modified a.txt,added new.txt" {
+		t.Errorf("%s", got)
+	}
+	if _, err := r.changed.Apply(t.Context(), thole.LocalActor, th.ID, false); thole.CodeOf(err) != thole.CodeConflict {
+		t.Errorf("%v", err)
+	}
+	c, err := r.changed.Diff(t.Context(), thole.LocalActor, th.ID, httpapi.ChangesQuery{})
+	if err != nil || !c.InPlace || c.Repo != "" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	u, err := r.changed.Undo(t.Context(), thole.LocalActor, th.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, said := r.ended(th.ID, thole.TurnID(u.RunID)); got.Outcome != thole.OutcomeCompleted {
+		t.Fatalf("%s %+v", said, got)
+	}
+	if got := userGit(t, dir, "status", "--porcelain") + userGit(t, dir, "log", "--format=%s"); got != "first" {
+		t.Errorf("%s", got)
+	}
+	st, err := os.Stat(filepath.Join(dir, "a.txt"))
+	if text, rerr := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(text) != "one\n" || st.Mode().Perm() != 0o644 {
+		t.Errorf("%q %v %v", text, rerr, st)
+	}
+}

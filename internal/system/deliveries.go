@@ -15,12 +15,17 @@ import (
 	"github.com/tholehq/thole/internal/channel/message"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/daemon/supervise"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/delivery/driver"
+	"github.com/tholehq/thole/internal/dispatch"
+	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/thread"
+	"github.com/tholehq/thole/internal/threadjob"
 	"github.com/tholehq/thole/internal/vault"
 )
 
@@ -30,8 +35,10 @@ type deliveries struct {
 	machine *delivery.Machine
 	keeper  *artifact.Keeper
 	runs    *supervise.Runs
+	inside  *threadjob.Runner // commands in the boxes of threads
 	compose *message.Writer
 	db      *store.DB
+	scope   executor.Scope
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -40,7 +47,7 @@ type deliveries struct {
 }
 
 func newDeliveries(cfg *config.Config, db *store.DB, m *meter, log *slog.Logger) (_ *deliveries, err error) {
-	d := &deliveries{db: db, meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
+	d := &deliveries{db: db, scope: executor.Scope(cfg.Executor.Scope), meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
 	if d.keeper, err = artifact.New(artifact.Config{Dir: filepath.Join(cfg.Home, "artifacts"), Store: db.Artifacts()}); err != nil {
 		return nil, err
 	}
@@ -81,8 +88,8 @@ func (d *deliveries) nextChange() <-chan struct{} {
 
 func (d *deliveries) methods(by *driver.Driver, secrets *vault.Vault) map[string]daemon.Method {
 	api := &daemon.Delivery{
-		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: forecast(by),
-		Cancelled: d.runs.Cancel, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
+		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: forecast(by), Known: by.Known, Inside: d.scope == executor.ScopeThread,
+		Cancelled: d.cancelled, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
 		Check: func(ctx context.Context) (wire.Checked, error) {
 			found, err := d.db.CheckDelivery(ctx)
 			if err != nil {
@@ -96,6 +103,21 @@ func (d *deliveries) methods(by *driver.Driver, secrets *vault.Vault) map[string
 		},
 	}
 	return api.Methods()
+}
+
+// cancelled ends the command of a job wherever it runs.
+func (d *deliveries) cancelled(id thole.JobID) {
+	d.runs.Cancel(id)
+	d.inside.Cancel(id)
+}
+
+// runInside makes what runs commands in the boxes of threads.
+func (d *deliveries) runInside(home string, threads *thread.Machine, dispatcher *dispatch.Dispatcher, driver executor.Driver, asked *executors.Service) (err error) {
+	d.inside, err = threadjob.New(threadjob.Config{
+		Machine: d.machine, Keeper: d.keeper, Threads: threads, Rows: d.db.Executors(), Driver: driver, Ready: asked.Ready, Sync: dispatcher.Sync,
+		Changed: d.nextChange, Dir: filepath.Join(home, "inside"), Unsure: sqldb.OutcomeUnknown, Log: d.log,
+	})
+	return err
 }
 
 // forecast asks the channel what it would do now; without one, or where the policy

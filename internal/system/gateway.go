@@ -116,6 +116,7 @@ func (c claims) Claim(ctx context.Context, token, proof [32]byte) (gateway.Claim
 // throughGateway gives agents tokens of the gateway.
 type throughGateway struct {
 	tokens *store.GatewayTokens
+	tools  bool // agents have the tool server
 	// grant is what leads a CLI to the gateway with a token. One without Gateway is
 	// handed in as it is.
 	grant grants
@@ -129,7 +130,10 @@ type grants = func(ctx context.Context, who provider.For, token string) (provide
 func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Grant, error) {
 	token := wire.GatewayToken(who.Secret, string(who.Thread), who.Provider)
 	g, err := c.grant(ctx, who, token)
-	if err != nil || !g.Gateway {
+	if err == nil && c.tools && table.Of(who.Provider).Tools && who.Secret != "" {
+		g = g.WithTools(token)
+	}
+	if err != nil || !g.Led() {
 		return g, err
 	}
 	return g, c.tokens.Mint(ctx, store.GatewayToken{
@@ -139,13 +143,13 @@ func (c throughGateway) For(ctx context.Context, who provider.For) (provider.Gra
 }
 
 // models is the gateway of the home and what leads agents to it.
-func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder) (*Gateway, provider.Credentials, paid, error) {
+func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vault.Vault, records gateway.Recorder, tools gateway.Tools) (*Gateway, provider.Credentials, paid, error) {
 	if o.Demo {
 		model, err := s.demoModel(o)
 		if err != nil {
 			return nil, nil, paid{}, err
 		}
-		g, creds, err := DemoGateway(o.Config.Home, db, l, model, records, o.Log)
+		g, creds, err := DemoGateway(o.Config.Home, db, l, model, records, tools, o.Log)
 		return g, creds, paid{}, err
 	}
 	home, err := os.UserHomeDir()
@@ -159,9 +163,9 @@ func (s *System) models(o Options, db *store.DB, l *budget.Ledger, secrets *vaul
 		return nil, nil, paid{}, err
 	}
 	g := NewGateway(o.Config.Home, gateway.Config{
-		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Log: o.Log,
+		Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Refused: routes.Refused, Recorder: records, Tools: tools, Log: o.Log,
 	})
-	return g, throughGateway{db.GatewayTokens(), configured(OwnConfig(o.Config, home), granted(routes, logins))}, paid{routes, shells}, nil
+	return g, throughGateway{db.GatewayTokens(), tools != nil, configured(OwnConfig(o.Config, home), granted(routes, logins))}, paid{routes, shells}, nil
 }
 
 // paid is what pays for model calls; nothing does in a demo.
@@ -203,11 +207,11 @@ func granted(routes *upstream.Routes, logins provider.Login) grants {
 
 // DemoGateway is the gateway of a home whose every model is a scripted one, and the
 // credentials that lead agents to it.
-func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, records gateway.Recorder, log *slog.Logger) (*Gateway, provider.Credentials, error) {
+func DemoGateway(home string, db *store.DB, l *budget.Ledger, model string, records gateway.Recorder, tools gateway.Tools, log *slog.Logger) (*Gateway, provider.Credentials, error) {
 	routes, err := newDemoRoutes(model)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Log: log})
-	return g, throughGateway{db.GatewayTokens(), demoGrant}, nil
+	g := NewGateway(home, gateway.Config{Tokens: claims{db.GatewayTokens()}, Routes: routes, Ledger: ledger.Of(l), Recorder: records, Tools: tools, Log: log})
+	return g, throughGateway{db.GatewayTokens(), tools != nil, demoGrant}, nil
 }

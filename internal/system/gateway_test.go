@@ -39,6 +39,7 @@ type guarded struct {
 	creds   provider.Credentials
 	sim     *modelsim.Sim
 	models  *Gateway
+	used    []gateway.Claim // of calls of tools
 }
 
 type uncounted struct{}
@@ -80,7 +81,7 @@ func (g *guarded) start() {
 	quiet := slog.New(slog.DiscardHandler)
 	var err error
 	books := budget.NewLedger(g.db.Budgets(), price.Default, thole.NewID[string], uncounted{}, quiet)
-	g.models, g.creds, err = DemoGateway(g.home, g.db, books, g.sim.URL(), nil, quiet)
+	g.models, g.creds, err = DemoGateway(g.home, g.db, books, g.sim.URL(), nil, g, quiet)
 	g.must(err)
 	g.must(g.models.Start(g.Context()))
 }
@@ -135,11 +136,26 @@ func (w *worker) end() {
 // the status, 0 for a connection that was closed.
 func (g *guarded) ask(first, token string) int {
 	g.Helper()
+	return g.post("/codex/v1/responses", `{"model":"sim-1","input":[{"role":"user","content":"sim: say hi"}],"stream":false}`, first, token)
+}
+
+// use sends what a CLI does to its tools.
+func (g *guarded) use(first, token string) int {
+	g.Helper()
+	return g.post(gateway.ToolsPath, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, first, token)
+}
+
+// ServeTools implements gateway.Tools.
+func (g *guarded) ServeTools(_ http.ResponseWriter, _ *http.Request, c gateway.Claim) {
+	g.used = append(g.used, c)
+}
+
+func (g *guarded) post(path, body, first, token string) int {
+	g.Helper()
 	conn, err := net.Dial("unix", GatewaySocket(g.home))
 	g.must(err)
 	defer conn.Close()
-	const body = `{"model":"sim-1","input":[{"role":"user","content":"sim: say hi"}],"stream":false}`
-	fmt.Fprintf(conn, "%sPOST /codex/v1/responses HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", first, token, len(body), body)
+	fmt.Fprintf(conn, "%sPOST %s HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", first, path, token, len(body), body)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0
@@ -155,7 +171,7 @@ func (g *guarded) ask(first, token string) int {
 func (w *worker) proof() string { return gateway.ProofLine(wire.GatewayProof(w.secret)) }
 
 // A token of the gateway is worth nothing but in its own executor, for its own thread,
-// while a turn is open there. What is refused never reaches a model.
+// while a turn is open there. What is refused never reaches a model, nor a tool.
 func TestAStolenTokenIsWorthNothing(t *testing.T) {
 	g := newGuarded(t)
 	mine, other := g.worker("secret of mine"), g.worker("secret of another")
@@ -168,11 +184,18 @@ func TestAStolenTokenIsWorthNothing(t *testing.T) {
 		if len(g.sim.Requests()) != before {
 			t.Errorf("%s: a model heard of it", when)
 		}
+		used := len(g.used)
+		if status := g.use(first, token); status == http.StatusOK || len(g.used) != used {
+			t.Errorf("%s: a tool was called: %d", when, status)
+		}
 	}
 	refused("before a turn", mine.proof(), mine.token)
 	mine.begin()
 	if status := g.ask(mine.proof(), mine.token); status != http.StatusOK {
 		t.Fatalf("in its turn: %d", status)
+	}
+	if status := g.use(mine.proof(), mine.token); status != http.StatusOK || len(g.used) != 1 || g.used[0].Thread != mine.ref.Thread || g.used[0].Turn != mine.ref.Turn {
+		t.Fatalf("a tool in its turn: %d, %+v", status, g.used)
 	}
 	refused("from the host, without a proof", "", mine.token)
 	refused("from the host, with a proof of its own", gateway.ProofLine("guessed"), mine.token)

@@ -19,7 +19,7 @@ import (
 //go:embed sample
 var sampleFiles embed.FS
 
-// sampleVariable tells executord that its scripted agent shows a person what to try.
+// sampleVariable is set for executord where its scripted agent shows a person what to try.
 const sampleVariable = "THOLE_DEMO"
 
 // newSample makes the sample repository of a demo where it is not there yet, and the

@@ -4,14 +4,17 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/changes"
 	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
+	"github.com/tholehq/thole/internal/forge"
 	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/sandbox/repository"
 	"github.com/tholehq/thole/internal/shelf"
@@ -22,6 +25,7 @@ import (
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/upload"
+	"github.com/tholehq/thole/internal/vault"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -39,7 +43,7 @@ func newBranches(cfg *config.Config, db *store.DB, runner *git.Runner, log *slog
 	return branch.New(branch.Config{Home: cfg.Home, Git: runner, Alive: db.Threads().Sources, Log: log})
 }
 
-// newSources makes what is behind every door at which a source is chosen.
+// newSources serves every door at which a source is chosen.
 func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests workspace.ManifestSource, branches *branch.Branches, sample source.Request, log *slog.Logger) (*choice.Service, error) {
 	uploads, err := upload.New(upload.Config{Files: files, Dir: filepath.Join(cfg.Home, "uploads"), Log: log, Now: time.Now})
 	if err != nil {
@@ -58,14 +62,14 @@ func newSources(cfg *config.Config, db *store.DB, files *depot.Depot, manifests 
 func shelvesOf(home string) string { return filepath.Join(home, "shelves") }
 
 // newShelf keeps the states of threads' files.
-func newShelf(cfg *config.Config, runner *git.Runner, log *slog.Logger) *shelf.Shelf {
-	return shelf.New(shelf.Config{Dir: shelvesOf(cfg.Home), Git: runner, CoAuthor: cfg.Changes.CoAuthor, Log: log})
+func newShelf(cfg *config.Config, runner *git.Runner, tokens forgeToken, log *slog.Logger) *shelf.Shelf {
+	return shelf.New(shelf.Config{Dir: shelvesOf(cfg.Home), Git: runner, CoAuthor: cfg.Changes.CoAuthor, Token: tokens, Log: log})
 }
 
 // newChanges answers about them.
-func newChanges(cfg *config.Config, states *shelf.Shelf, threads thread.Service, db *store.DB, driver executor.Driver, files *depot.Depot, log *slog.Logger) *changes.Service {
+func newChanges(cfg *config.Config, states *shelf.Shelf, threads thread.Service, db *store.DB, driver executor.Driver, files *depot.Depot, tokens forgeToken, log *slog.Logger) *changes.Service {
 	return changes.New(changes.Config{
-		Threads: threads, Rows: db.Executors(), Driver: driver, Shelf: states, Temp: storedFiles(cfg.Home), Log: log,
+		Threads: threads, Rows: db.Executors(), Driver: driver, Shelf: states, Temp: storedFiles(cfg.Home), Log: log, Forges: newForges(cfg), Token: tokens,
 		Stored: func(ctx context.Context, id thole.ThreadID, dir string) error {
 			_, _, err := files.ExportDir(ctx, id, dir, true)
 			return err
@@ -75,3 +79,36 @@ func newChanges(cfg *config.Config, states *shelf.Shelf, threads thread.Service,
 
 // storedFiles is where files of a sync are laid out to be looked at; a start empties it.
 func storedFiles(home string) string { return filepath.Join(shelvesOf(home), "stored") }
+
+// newForges knows the forges of the configuration besides those of everybody.
+func newForges(cfg *config.Config) *forge.Client {
+	c := &forge.Client{Hosts: map[string]forge.Host{}}
+	for _, one := range cfg.Changes.Forges {
+		if host, at, err := config.Forge(one); err == nil { // checked when it was read
+			c.Hosts[host] = at
+		}
+	}
+	return c
+}
+
+// forgeToken is what a person keeps for a server of repositories, "" for nothing.
+type forgeToken = func(ctx context.Context, th fold.Thread, host string) (string, error)
+
+// forgeTokens opens the secret of kind git that a thread's owner has for a server.
+func forgeTokens(secrets *vault.Vault) forgeToken {
+	return func(ctx context.Context, th fold.Thread, host string) (string, error) {
+		item, err := secrets.Find(ctx, th.Owner, vault.Git, host)
+		if thole.CodeOf(err) == thole.CodeNotFound {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		value, err := secrets.Open(ctx, item.ID, vault.Use{Thread: th.ID, Purpose: "forge"})
+		if err != nil {
+			return "", err
+		}
+		defer value.Wipe()
+		return strings.TrimSpace(string(value.Bytes())), nil
+	}
+}

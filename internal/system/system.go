@@ -136,7 +136,8 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	// Ports.
 	agents := registry.New(Providers(cfg.Providers), registry.OpenProbes(filepath.Join(cfg.Home, "probes.json")), log)
 	records := calls.New(filepath.Join(cfg.Home, "calls"), func(gateway.Claim) bool { return cfg.Gateway.Record })
-	models, creds, pays, err := s.models(o, db, books.ledger, secrets, records)
+	var dispatcher *dispatch.Dispatcher // the tools of agents ask it
+	models, creds, pays, err := s.models(o, db, books.ledger, secrets, records, agentTools(cfg, db, threads, results.machine, agents, func() *dispatch.Dispatcher { return dispatcher }, log))
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, log)
+	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, forgeTokens(secrets), log)
 	files, manifests, err := s.openFiles(cfg, db, self, branches, log)
 	if err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	}
 
 	// What moves turns and results.
-	dispatcher := dispatch.New(dispatch.Config{
+	dispatcher = dispatch.New(dispatch.Config{
 		Alone: true, // this process owns the home, and the store is the home's
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Queue: db.Queue(), Threads: threads, Rows: db.Executors(), Driver: driver,
 		Workspaces: files, Changes: states, Credentials: creds, Budgets: books.ledger, Info: agents.Info,
@@ -187,7 +188,10 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	asked := executors.New(executors.Config{Threads: threads, Dispatcher: dispatcher, Rows: db.Executors(), Queue: db.Queue(), Driver: driver, Files: files, Home: cfg.Home,
 		Egress: egress.Config{Policy: egress.Policy(cfg.Egress.Policy), Names: cfg.Egress.Names, Private: cfg.Egress.Private},
 		Calls:  records, Recording: cfg.Gateway.Record, Shell: shell, Log: log})
-	changed := newChanges(cfg, states, threads, db, driver, files, log)
+	changed := newChanges(cfg, states, threads, db, driver, files, forgeTokens(secrets), log)
+	if err := results.runInside(cfg.Home, threads, dispatcher, driver, asked); err != nil {
+		return nil, err
+	}
 	methods := results.methods(deliver, secrets)
 	people := books.service(threads)
 	var page *web
@@ -240,6 +244,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		s.runs("http", &part{start: page.start, stop: page.stop})
 	}
 	s.runs("deliveries", background(func(ctx context.Context) { _ = deliver.Run(ctx) }))
+	s.runs("jobs in threads", background(results.inside.Run))
 	s.runs("sweep of results", background(results.sweepAlways))
 	s.runs("key of secrets", background(func(ctx context.Context) {
 		if err := secrets.Resume(ctx); err != nil && ctx.Err() == nil {

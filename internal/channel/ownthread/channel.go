@@ -100,6 +100,19 @@ func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness
 	}, nil
 }
 
+// Knows implements channel.Knower: every thread of this home is in its store.
+func (c *Channel) Knows(ctx context.Context, q channel.Query) error {
+	if q.Endpoint != "" && q.Endpoint != c.Home {
+		return thole.Errorf(thole.CodeNotFound, "endpoint %s is another home: this one reaches threads of %s", q.Endpoint, c.Home).
+			WithHint("thole --home %q job submit", q.Endpoint)
+	}
+	_, err := c.Threads.Get(ctx, actor(q.User), q.Thread)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return thole.Errorf(thole.CodeNotFound, "no thread %s in this home", q.Thread).WithHint("thole thread list shows the threads")
+	}
+	return err
+}
+
 // Propose implements channel.Channel.
 func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answer, error) {
 	turn, err := c.Threads.StartTurn(ctx, actor(p.User), thread.StartTurn{

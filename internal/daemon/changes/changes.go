@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/forge"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/shelf"
@@ -30,6 +31,9 @@ type Config struct {
 	Shelf   *shelf.Shelf
 	// Stored writes the files of a thread's last sync into a new directory.
 	Stored func(ctx context.Context, id thole.ThreadID, dir string) error
+	// Forges opens pull requests; Token is what a person keeps for a forge, "" for nothing.
+	Forges *forge.Client
+	Token  func(ctx context.Context, th fold.Thread, host string) (string, error)
 	// Temp is where that directory is made.
 	Temp string
 	Log  *slog.Logger
@@ -135,6 +139,8 @@ func target(actor thole.Actor, th fold.Thread, named, stands string) (string, er
 	switch {
 	case actor.User != thole.LocalUser:
 		return "", thole.Errorf(thole.CodeForbidden, "only the user of this machine can have changes written to its directories").WithHint("push the thread's branch instead")
+	case th.Files.InPlace():
+		return th.Files.Dir, nil // refused there
 	case named != "":
 		return named, nil
 	case filepath.IsAbs(th.Files.Repo):
@@ -223,8 +229,8 @@ func (s *Service) Push(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	return view.Pushed{Remote: w.Remote, Branch: w.Branch, Commit: w.Commit, Output: said}, err
 }
 
-// prepare makes what a client pushes with the user's own git.
-func (s *Service) prepare(ctx context.Context, actor thole.Actor, p PushParams) (PushResult, error) {
+// Prepare makes what a client pushes with the user's own git, or a forge is asked to take.
+func (s *Service) Prepare(ctx context.Context, actor thole.Actor, p PushParams) (PushResult, error) {
 	th, dir, done, err := s.still(ctx, actor, p.Thread)
 	if err != nil {
 		return PushResult{}, err

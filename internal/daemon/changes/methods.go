@@ -26,6 +26,8 @@ const (
 	MethodMerge = "thole/thread/merge"
 	// MethodPush makes what the client pushes with the user's own git and terminal.
 	MethodPush = "thole/thread/push"
+	// MethodPullRequest opens a pull request for a branch that the client has pushed.
+	MethodPullRequest = "thole/thread/pr"
 	// MethodUndo starts a turn that puts files back, MethodUndone waits for its end.
 	MethodUndo   = "thole/thread/undo"
 	MethodUndone = "thole/thread/undone"
@@ -109,7 +111,10 @@ func (s *Service) Methods() map[string]daemon.Method {
 		MethodPull:  method(func(ctx context.Context, actor thole.Actor, p PullParams) (any, error) { return s.pull(ctx, actor, p) }),
 		MethodMerge: method(func(ctx context.Context, actor thole.Actor, p PullParams) (any, error) { return s.merge(ctx, actor, p) }),
 		MethodPush: method(func(ctx context.Context, actor thole.Actor, p PushParams) (any, error) {
-			return s.prepare(ctx, actor, p)
+			return s.Prepare(ctx, actor, p)
+		}),
+		MethodPullRequest: method(func(ctx context.Context, actor thole.Actor, p PullRequestParams) (any, error) {
+			return s.request(ctx, actor, p)
 		}),
 		MethodUndo: method(func(ctx context.Context, actor thole.Actor, p UndoParams) (any, error) {
 			return s.Undo(ctx, actor, p.Thread, p.Turn)

@@ -151,6 +151,8 @@ type Job struct {
 	// WaitsForChildren: its own work is over, its children's is not.
 	WaitsForChildren bool           `json:"waits_for_children,omitempty"`
 	Supervised       bool           `json:"supervised,omitempty"`
+	Command          []string       `json:"command,omitempty" doc:"runs in the box of the thread"`
+	ExecutorID       string         `json:"executor_id,omitempty"`
 	Policy           DeliveryPolicy `json:"delivery_policy"`
 	InlineBytes      int64          `json:"inline_payload_bytes"`
 	ArtifactRead     bool           `json:"requires_artifact_read"`
@@ -175,6 +177,12 @@ type BatchParams struct {
 	SourceThreadID string `json:"source_thread_id,omitempty"`
 	Endpoint       string `json:"endpoint,omitempty"`
 	Reason         string `json:"reason,omitempty"`
+}
+
+// DeliverParams name a held batch. Anyway sends it although it may have arrived.
+type DeliverParams struct {
+	BatchID string `json:"batch_id"`
+	Anyway  bool   `json:"anyway,omitempty"`
 }
 
 type BatchListParams struct {
@@ -210,6 +218,7 @@ type Batch struct {
 	BoundaryState          string         `json:"continuation_boundary_state"`
 	ReplayPolicy           string         `json:"replay_policy" enum:"automatic,manual_resolution_only"`
 	HeldFor                string         `json:"held_for,omitempty"`
+	ReleasedBy             string         `json:"released_by,omitempty" doc:"who had it sent although it was held"`
 	ClosedAt               time.Time      `json:"closed_at,omitzero"`
 	CloseReason            string         `json:"close_reason,omitempty"`
 	DeliveryMode           string         `json:"delivery_mode"`

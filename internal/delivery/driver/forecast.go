@@ -16,6 +16,14 @@ type Forecast struct {
 	Reasons   []string
 }
 
+// Known is CodeNotFound for a thread that its channel proves not to exist.
+func (d *Driver) Known(ctx context.Context, a delivery.Address, t thole.Target) error {
+	if k, ok := d.cfg.Channels[t].(channel.Knower); ok {
+		return k.Knows(ctx, channel.Query{User: a.User, Endpoint: a.Endpoint, Thread: a.Thread})
+	}
+	return nil
+}
+
 // Forecast reports to a submitter whether a result would reach its thread without a
 // human. It asks the channel and changes nothing; permissions
 // may be different by the time the result is there.

@@ -76,6 +76,9 @@ type Status struct {
 	Runs    []Run     `json:"runs"`
 	// Terminals counts the open ones.
 	Terminals int `json:"terminals"`
+	// Jobs are those whose command was started here and not forgotten.
+	Jobs        []thole.JobID `json:"jobs,omitempty"`
+	JobsRunning int           `json:"jobs_running,omitempty"`
 	// Gateway says that agents here can reach the model gateway. Executors that were
 	// started by an earlier version do not say so.
 	Gateway bool `json:"gateway,omitempty"`

@@ -12,7 +12,7 @@ import (
 
 // Changes answers how threads' files changed and brings the changes out. What writes
 // into a directory of this machine takes the one that the thread's files came from:
-// another can be named only by whoever reaches the home's socket.
+// another can be named only on the home's socket.
 type Changes interface {
 	Diff(ctx context.Context, actor thole.Actor, id thole.ThreadID, q ChangesQuery) (view.Changes, error)
 	// Patch writes what Diff describes as one patch.
@@ -21,7 +21,19 @@ type Changes interface {
 	Pull(ctx context.Context, actor thole.Actor, id thole.ThreadID, force bool) (view.Pulled, error)
 	Merge(ctx context.Context, actor thole.Actor, id thole.ThreadID) (view.Merged, error)
 	Push(ctx context.Context, actor thole.Actor, id thole.ThreadID, remote string, force bool) (view.Pushed, error)
+	// PullRequest pushes a thread's branch and opens a request at its forge.
+	PullRequest(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PullRequest) (view.PullRequest, error)
 	Undo(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn int) (view.Undone, error)
+}
+
+// PullRequest is what to open. What is absent is made from the session.
+type PullRequest struct {
+	Remote string `json:"remote,omitempty" maxLength:"2048" doc:"address of the repository; origin of the one that the files came from when absent"`
+	Base   string `json:"base,omitempty" maxLength:"244" doc:"branch that it is for; the repository's default when absent"`
+	Title  string `json:"title,omitempty" maxLength:"250"`
+	Body   string `json:"body,omitempty" maxLength:"60000" doc:"Markdown"`
+	Draft  bool   `json:"draft,omitempty"`
+	Force  bool   `json:"force,omitempty" doc:"push also where the branch there has commits that would be lost"`
 }
 
 // ChangesQuery says which changes.
@@ -120,6 +132,16 @@ func (s *Server) changeRoutes() {
 			return nil, err
 		}
 		return answer(changes.Push(ctx, actor, in.thread(), in.Body.Remote, in.Body.Force))
+	})
+	op(s, "POST", "/sessions/{session_id}/changes/pr", "Push the session's branch and open a pull request at GitHub, GitLab, Gitea or Forgejo, or return the one that is open", 200, func(ctx context.Context, in *struct {
+		SessionID
+		Body PullRequest
+	}) (*body[view.PullRequest], error) {
+		actor, err := sees(ctx, in.thread())
+		if err != nil {
+			return nil, err
+		}
+		return answer(changes.PullRequest(ctx, actor, in.thread(), in.Body))
 	})
 	op(s, "POST", "/sessions/{session_id}/changes/undo", "Put the files back to what they were before a run, in a run of its own", 201, func(ctx context.Context, in *struct {
 		SessionID

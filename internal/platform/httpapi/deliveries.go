@@ -95,6 +95,7 @@ func (s *Server) deliveryRoutes() {
 	op(s, "GET", "/jobs/{job_id}", "Read a job with its batch", 200, func(ctx context.Context, in *jobID) (*body[wire.Job], error) {
 		return answer(call[wire.Job](ctx, s, wire.JobQuery, wire.JobParams{JobID: in.ID}))
 	})
+	s.reportRoutes()
 	op(s, "POST", "/jobs/{job_id}/cancel", "Cancel a job", 200, func(ctx context.Context, in *jobID) (*body[wire.Job], error) {
 		return answer(call[wire.Job](ctx, s, wire.JobCancel, wire.FinishParams{JobID: in.ID, RequestID: traceOf(ctx), Reason: "cancelled over HTTP"}))
 	})
@@ -126,6 +127,14 @@ func (s *Server) deliveryRoutes() {
 		return answer(call[wire.Batch](ctx, s, wire.BatchClose, wire.BatchParams{
 			BatchID: in.ID, SourceThreadID: b.SourceThreadID, Endpoint: b.Endpoint, Reason: in.Body.Reason,
 		}))
+	})
+	op(s, "POST", "/batches/{batch_id}/deliver", "Send a batch that is held for a human", 200, func(ctx context.Context, in *struct {
+		BatchID
+		Body struct {
+			Anyway bool `json:"anyway,omitempty" doc:"send it although it may have reached the thread already"`
+		}
+	}) (*body[wire.Batch], error) {
+		return answer(call[wire.Batch](ctx, s, wire.BatchDeliver, wire.DeliverParams{BatchID: in.ID, Anyway: in.Body.Anyway}))
 	})
 	op(s, "GET", "/ledger", "What was decided about deliveries and by which proof", 200, func(ctx context.Context, in *struct {
 		LimitIn

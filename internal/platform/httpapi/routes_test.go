@@ -59,6 +59,10 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /budgets":                                          obj{"scope": "user", "limit_tokens": 1},
 		"PUT /budgets/{budget_id}":                               obj{"limit_tokens": 1},
 		"POST /batches/{batch_id}/close":                         obj{"reason": "cancelled"},
+		"POST /batches/{batch_id}/deliver":                       obj{},
+		"POST /jobs":                                             obj{"session_id": ids["session_id"]},
+		"POST /jobs/{job_id}/complete":                           obj{"summary": "done"},
+		"POST /jobs/{job_id}/fail":                               obj{"summary": "no"},
 		"POST /vault/items":                                      obj{"name": "n", "kind": "env", "value": "v"},
 		"PUT /vault/items/{item_id}/value":                       obj{"value": "taken"},
 		"POST /vault/items/{item_id}/test":                       nil,
@@ -73,6 +77,7 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /sessions/{session_id}/changes/pull":               obj{},
 		"POST /sessions/{session_id}/changes/merge":              nil,
 		"POST /sessions/{session_id}/changes/push":               obj{},
+		"POST /sessions/{session_id}/changes/pr":                 obj{},
 		"POST /sessions/{session_id}/changes/undo":               obj{},
 		"POST /runs/{run_id}/cancel":                             nil,
 		"POST /sessions/{session_id}/queue/{message_id}/promote": nil,
@@ -109,6 +114,9 @@ func deliveries(owner thole.UserID) func(*httpapi.Config) {
 				}
 				if !own {
 					return nil, thole.Errorf(thole.CodeNotFound, "nothing")
+				}
+				if method == wire.JobSubmit {
+					return wire.Submitted{JobID: secret}, nil
 				}
 				if strings.Contains(method, "batch") {
 					return wire.Batch{ReplayPolicy: "automatic", Summary: secret}, nil

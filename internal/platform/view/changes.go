@@ -86,6 +86,15 @@ type Pushed struct {
 	Output string `json:"output,omitempty" doc:"what git and the remote said"`
 }
 
+// PullRequest is one that is open for a session's branch.
+type PullRequest struct {
+	URL      string `json:"url"`
+	Number   int    `json:"number"`
+	Branch   string `json:"branch"`
+	Base     string `json:"base" doc:"the branch that it is for"`
+	Existing bool   `json:"existing,omitempty" doc:"it was open already, and has what was pushed now"`
+}
+
 // Undone names the run that puts files back.
 type Undone struct {
 	RunID  string `json:"run_id"`

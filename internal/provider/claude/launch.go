@@ -2,8 +2,10 @@ package claude
 
 import (
 	"cmp"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/base"
@@ -49,11 +51,20 @@ func arguments(cfg provider.SessionConfig, o opening, st stance, model, effort s
 	} else {
 		add("--setting-sources", cfg.Options["setting_sources"])
 	}
+	lists, allowed := toolServer(cfg)
 	if own := filepath.Join(cfg.Data, servers); exists(own) {
-		args = append(args, "--mcp-config", own)
+		lists = append(lists, own)
 	}
-	add("--mcp-config", cfg.Options["mcp_config"])
-	add("--allowedTools", cfg.Options["allowed_tools"])
+	if own := cfg.Options["mcp_config"]; own != "" {
+		lists = append(lists, own)
+	}
+	if len(lists) > 0 {
+		args = append(append(args, "--mcp-config"), lists...)
+	}
+	if own := cfg.Options["allowed_tools"]; own != "" {
+		allowed = append(allowed, own)
+	}
+	add("--allowedTools", strings.Join(allowed, ","))
 	add("--disallowedTools", cfg.Options["disallowed_tools"])
 	return args
 }
@@ -63,6 +74,29 @@ func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
+
+// toolServer is the configuration of the tool server of thole, if the session has one, and
+// those of its tools that the CLI need not ask for.
+func toolServer(cfg provider.SessionConfig) (servers, allowed []string) {
+	url := cfg.Env[provider.ToolsURL]
+	if url == "" {
+		return nil, nil
+	}
+	raw, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{provider.ToolsName: map[string]any{
+		"type": "http", "url": url, "headers": map[string]string{"Authorization": "Bearer ${" + provider.ToolsToken + "}"},
+	}}})
+	for _, name := range provider.FreeTools {
+		allowed = append(allowed, ownTool(name))
+	}
+	return []string{string(raw)}, allowed
+}
+
+// ownTool is the CLI's name of a tool of thole's.
+func ownTool(name string) string { return "mcp__" + provider.ToolsName + "__" + name }
+
+// toolWait is how long a tool of an MCP server may take, in milliseconds: it may wait for a
+// person.
+const toolWait = "604800000"
 
 // environment is the CLI's whole environment.
 func environment(cfg provider.SessionConfig) map[string]string {
@@ -79,5 +113,5 @@ func environment(cfg provider.SessionConfig) map[string]string {
 		fixed["IS_SANDBOX"] = "1"
 	}
 	// One tool that reports the whole list, instead of one call per entry.
-	return base.Environ(cfg, map[string]string{"CLAUDE_CODE_ENABLE_TASKS": "0"}, fixed)
+	return base.Environ(cfg, map[string]string{"CLAUDE_CODE_ENABLE_TASKS": "0", "MCP_TOOL_TIMEOUT": toolWait}, fixed)
 }

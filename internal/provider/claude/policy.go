@@ -53,6 +53,8 @@ func planAllows(configDir, tool string, input json.RawMessage) bool {
 		"Task", "Agent", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TaskOutput", "TodoWrite",
 		"AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool":
 		return true
+	case ownTool("ask_user"), ownTool("job_status"):
+		return true
 	case "Write", "Edit":
 		path := filepath.Clean(stringField(input, "file_path"))
 		return filepath.Dir(path) == filepath.Join(configDir, "plans") // the plan itself is a file

@@ -26,7 +26,28 @@ func serverArgs(cfg provider.SessionConfig) []string {
 		"-c", "analytics.enabled=false",
 		"-c", "feedback.enabled=false",
 		"-c", "projects=" + trust(cfg),
-	}, modelArgs(cfg, threadProvider(cfg))...)
+	}, append(toolArgs(cfg), modelArgs(cfg, threadProvider(cfg))...)...)
+}
+
+// toolWait is how long a tool of thole's may take, in seconds: it may wait for a person.
+const toolWait = "604800"
+
+// toolArgs lead codex to the tool server of thole, if the session has one. Codex asks for a
+// tool that is not known to be harmless as its approval policy says.
+func toolArgs(cfg provider.SessionConfig) (args []string) {
+	url := cfg.Env[provider.ToolsURL]
+	if url == "" {
+		return nil
+	}
+	const server = "mcp_servers." + provider.ToolsName
+	set := func(key, value string) { args = append(args, "-c", server+"."+key+"="+value) }
+	set("url", tomlText(url))
+	set("bearer_token_env_var", tomlText(provider.ToolsToken))
+	set("tool_timeout_sec", toolWait)
+	for _, name := range provider.FreeTools {
+		set("tools."+name+".approval_mode", tomlText("approve"))
+	}
+	return args
 }
 
 // trust says whether settings of the project count. Codex takes a project of which nothing

@@ -2,14 +2,9 @@ package codex
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tholehq/thole/internal/modelsim"
@@ -67,42 +62,19 @@ func TestConformanceOfExec(t *testing.T) {
 	providertest.Run(t, h)
 }
 
-// addMCP adds a server to codex's configuration. Codex offers its tools in a
-// namespace, of which the scripted model knows nothing, so a middleman names it in
-// the model's calls.
+// addMCP adds a server to codex's configuration.
 func addMCP(t testing.TB, cfg *provider.SessionConfig, server, binary string, env map[string]string) string {
 	path := filepath.Join(cfg.Data, "config.toml")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := "mcp__" + server + "__size"
-	model := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(string(raw))
-	middle := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := http.NewRequestWithContext(r.Context(), r.Method, model+r.URL.RequestURI(), r.Body)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		req.Header = r.Header
-		resp, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
-		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
-		w.WriteHeader(resp.StatusCode)
-		fmt.Fprint(w, strings.ReplaceAll(string(body), `"name":"`+tool+`"`, `"namespace":"mcp__`+server+`","name":"size"`))
-	}))
-	t.Cleanup(middle.Close)
-	text := strings.ReplaceAll(string(raw), model, middle.URL) + fmt.Sprintf("\n[mcp_servers.%s]\ncommand = %q\n[mcp_servers.%s.env]\n", server, binary, server)
+	text := string(raw) + fmt.Sprintf("\n[mcp_servers.%s]\ncommand = %q\n[mcp_servers.%s.env]\n", server, binary, server)
 	for k, v := range env {
 		text += fmt.Sprintf("%s = %q\n", k, v)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return tool
+	return "mcp__" + server + "__size"
 }

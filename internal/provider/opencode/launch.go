@@ -1,6 +1,8 @@
 package opencode
 
 import (
+	"encoding/json"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/base"
 	"github.com/tholehq/thole/internal/provider/ownconfig"
+	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // rules make everything ask that could change or leak something. The server takes
@@ -55,7 +58,37 @@ func environment(cfg provider.SessionConfig, password string) map[string]string 
 	}
 	delete(env, "OPENCODE_SERVER_USERNAME")
 	delete(env, ownconfig.Permission)
+	addTools(env)
 	return env
+}
+
+// contentVar holds settings of the server.
+const contentVar = "OPENCODE_CONFIG_CONTENT"
+
+// toolWait is how long a tool of thole's may take, in milliseconds: it may wait for a person.
+const toolWait = 604_800_000
+
+// addTools adds the tool server of thole, if the session has one, to the settings.
+func addTools(env map[string]string) {
+	url, all := env[provider.ToolsURL], map[string]any{}
+	if url == "" {
+		return
+	}
+	if text := env[contentVar]; text != "" && strictjson.Unmarshal([]byte(text), &all) != nil {
+		return // the server says what is wrong with them
+	}
+	servers := map[string]any{}
+	if own, ok := all["mcp"].(map[string]any); ok {
+		maps.Copy(servers, own)
+	}
+	servers[provider.ToolsName] = map[string]any{
+		"type": "remote", "url": url, "enabled": true, "oauth": false, "timeout": toolWait,
+		"headers": map[string]string{"Authorization": "Bearer {env:" + provider.ToolsToken + "}"},
+	}
+	all["mcp"] = servers
+	if body, err := json.Marshal(all); err == nil {
+		env[contentVar] = string(body)
+	}
 }
 
 func (s *session) launch(password string) (*process.Process, error) {

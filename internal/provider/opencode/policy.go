@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"slices"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -58,6 +59,9 @@ const planDenial = "Plan mode: nothing may be changed and no command may run yet
 
 // decide is the host's answer to a permission, or that a human must give it.
 func (st stance) decide(a *nativeAsk) ruling {
+	if name, own := strings.CutPrefix(a.Permission, provider.ToolsName+"_"); own && slices.Contains(provider.FreeTools, name) {
+		return rulingAllow
+	}
 	switch st.rule {
 	case ruleAllow:
 		return rulingAllow

@@ -12,6 +12,8 @@ type CLI struct {
 	Long string
 	// Install is the command that brings it.
 	Install string
+	// Tools says that it takes the tool server of thole.
+	Tools bool
 	// Chat says that chat clients have routes that stand for it alone.
 	Chat bool
 	// Modes are its own words for the neutral profiles, in the order of Profiles. In
@@ -113,7 +115,7 @@ const Contract = "codex"
 // CLIs are all rows.
 var CLIs = []CLI{
 	{
-		Name: Contract, Long: "codex-cli", Install: "npm install -g @openai/codex",
+		Name: Contract, Long: "codex-cli", Tools: true, Install: "npm install -g @openai/codex",
 		Modes: [4]string{"never/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access"}, // approval policy "/" sandbox
 		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Command: []string{"login"}, Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
 			// Without last_refresh codex does not use the login.
@@ -128,7 +130,7 @@ var CLIs = []CLI{
 		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN", Model: "THOLE_GATEWAY_MODEL", NoTools: "THOLE_GATEWAY_NO_TOOLS"},
 	},
 	{
-		Name: "claude", Long: "claude-code", Install: "npm install -g @anthropic-ai/claude-code",
+		Name: "claude", Long: "claude-code", Tools: true, Install: "npm install -g @anthropic-ai/claude-code",
 		Modes: [4]string{"plan", "default", "acceptEdits", "bypassPermissions"}, // permission mode
 		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR", Command: []string{"auth", "login"},
 			Env:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
@@ -145,7 +147,7 @@ var CLIs = []CLI{
 	{
 		// Nothing links ~/.opencode: it holds no conversation, and opencode installs
 		// packages into it.
-		Name: "opencode", Install: "npm install -g opencode-ai", Chat: true,
+		Name: "opencode", Install: "npm install -g opencode-ai", Tools: true, Chat: true,
 		Modes: [4]string{"plan", "build/ask", "build/edit", "build/allow"}, // agent, with the permission rule that goes with it
 		Login: Login{File: "auth.json", Dir: ".local/share/opencode", Command: []string{"auth", "login"},
 			Env:  []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},

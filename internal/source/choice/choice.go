@@ -1,4 +1,4 @@
-// Package choice is behind every door at which a source is chosen: it makes a thread's
+// Package choice serves every door at which a source is chosen: it makes a thread's
 // source of a request, by the resolver of its kind, and offers what there is to choose
 // from: directories and repositories of this machine, what was used before, uploads. A
 // member that the kind does not have, and a place that the caller may not name, are

@@ -29,3 +29,25 @@ drop table api_tokens;
 alter table api_tokens_with_jobs rename to api_tokens;
 create index api_tokens_user on api_tokens (user_id, created_at);
 create index api_tokens_parent on api_tokens (parent) where parent <> '';
+
+-- family_id: the thread in whose budget a charge counts. It is the thread itself, and for one
+-- that an agent started the thread of that agent.
+alter table gateway_calls add column family_id text not null default '';
+update gateway_calls set family_id = thread_id;
+create index gateway_calls_family on gateway_calls (family_id, started_at);
+alter table turn_usage add column family_id text not null default '';
+update turn_usage set family_id = thread_id;
+create index turn_usage_family on turn_usage (family_id, settled_at);
+drop view usage_charges;
+create view usage_charges (thread_id, turn_id, app_id, project_id, user_id, provider, upstream, model,
+    input, output, reasoning, cache_read, cache_write, cost_micros, known, at, family_id) as
+select thread_id, turn_id, app_id, project_id, user_id, provider, upstream, model,
+    input, output, reasoning, cache_read, cache_write, cost_micros, known, started_at, family_id
+from gateway_calls where state = 'settled'
+union all
+select thread_id, turn_id, app_id, project_id, user_id, provider, '', model,
+    input, output, reasoning, cache_read, cache_write, cost_micros, true, settled_at, family_id
+from turn_usage u where source = 'cli' or not exists
+    (select 1 from gateway_calls c where c.thread_id = u.thread_id and c.turn_id = u.turn_id and c.state = 'settled');
+
+create index threads_children on threads (parent_id) where parent_id <> '';

@@ -21,7 +21,8 @@ import (
 	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
-// User and Password are what the HTTP server asks for.
+// User and Password are what the HTTP server asks for. As a token the password counts with
+// any name, as it does at forges.
 const User, Password = "ada", "s3cret"
 
 // HTTP serves the repositories below a directory and returns its address.
@@ -35,7 +36,7 @@ func HTTP(t testing.TB, dir string) string {
 		"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=" + User, "PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
 	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name, password, _ := r.BasicAuth(); name != User || password != Password {
+		if _, password, _ := r.BasicAuth(); password != Password {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			http.Error(w, "who are you", http.StatusUnauthorized)
 			return

@@ -114,7 +114,7 @@ func (m *Manager) ExpireUploads(ctx context.Context, before time.Time, needed fu
 			after = info.Key
 			at := strings.Split(strings.TrimPrefix(info.Key, uploadRoot), "/")
 			if len(at) != 3 || !thole.ValidUUID(at[1]) {
-				continue // not one of ours
+				continue // no upload
 			}
 			u := upload{at[0], at[1]}
 			keys[u] = append(keys[u], info.Key)

@@ -14,20 +14,26 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// A result for a thread that does not exist is held, and the submitter learns of it at
-// once.
-func TestUnknownOwnThreadIsHeld(t *testing.T) {
+// A job for a thread that does not exist is refused with the command that lists threads.
+// A result whose thread was deleted meanwhile is held.
+func TestUnknownOwnThreadIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	var j struct {
-		JobID    string `json:"job_id"`
-		Delivery struct {
-			Reasons []string `json:"reasons"`
-		} `json:"delivery"`
+	var th struct{ Thread struct{ ID string } }
+	d.up()
+	d.thole(&th, "thread", "start")
+	for _, id := range []string{"01a1dd87-43ed-7176-ad96-f0dfb0acb3e3", "none"} {
+		if words, err := d.try("job", "submit", "--target", "thole", "--thread-id", id); err == nil || !strings.Contains(words, "thole thread list") {
+			t.Errorf("thread %s: %v: %s", id, err, words)
+		}
 	}
-	d.thole(&j, "job", "submit", "--target", "thole", "--thread-id", "01a1dd87-43ed-7176-ad96-f0dfb0acb3e3")
-	if len(j.Delivery.Reasons) == 0 {
-		t.Error("nothing said that the thread does not exist")
+	var j struct {
+		JobID string `json:"job_id"`
+	}
+	d.thole(&j, "job", "submit", "--target", "thole", "--thread-id", th.Thread.ID)
+	d.thole(nil, "thread", "delete", "--yes", th.Thread.ID)
+	if words, err := d.try("job", "submit", "--target", "thole", "--thread-id", th.Thread.ID); err == nil {
+		t.Errorf("a deleted thread: %s", words)
 	}
 	d.thole(nil, "job", "complete", "--job-id", j.JobID, "--summary", "done")
 	b := d.fate()
@@ -36,7 +42,7 @@ func TestUnknownOwnThreadIsHeld(t *testing.T) {
 	}
 	// What inspect-head says to type ends it.
 	d.thole(&b, "batch", "inspect-head", "--source-thread-id", b.Thread)
-	if len(b.Next) != 2 || !strings.Contains(b.Next[0], "job query "+j.JobID) {
+	if len(b.Next) != 3 || !strings.Contains(b.Next[0], "job query "+j.JobID) || !strings.Contains(b.Next[1], "batch deliver") {
 		t.Fatalf("next: %q", b.Next)
 	}
 	for _, line := range b.Next {

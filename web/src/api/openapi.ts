@@ -382,6 +382,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/batches/{batch_id}/deliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a batch that is held for a human */
+        post: operations["post-batches-batch-id-deliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/budgets": {
         parameters: {
             query?: never;
@@ -497,7 +514,8 @@ export interface paths {
         /** List background jobs, newest first */
         get: operations["get-jobs"];
         put?: never;
-        post?: never;
+        /** Record a job that has begun elsewhere */
+        post: operations["post-jobs"];
         delete?: never;
         options?: never;
         head?: never;
@@ -532,6 +550,40 @@ export interface paths {
         put?: never;
         /** Cancel a job */
         post: operations["post-jobs-job-id-cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{job_id}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Report that a job succeeded: JSON, or the result itself in any other type */
+        post: operations["post-jobs-job-id-complete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{job_id}/fail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Report that a job failed: JSON, or its output in any other type */
+        post: operations["post-jobs-job-id-fail"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1985,6 +2037,20 @@ export interface components {
             text?: string;
             tool?: components["schemas"]["ToolCall"];
         };
+        JobPolicy: {
+            read_only?: boolean;
+            requires_approval?: boolean;
+            requires_network?: boolean;
+            requires_write_access?: boolean;
+        };
+        JobReport: {
+            /** Format: int64 */
+            exit_code?: number;
+            /** @description the result itself */
+            result?: string;
+            /** @description one line about the result; for a failure why */
+            summary?: string;
+        };
         Limit: {
             name: string;
             /** Format: date-time */
@@ -2234,6 +2300,29 @@ export interface components {
         "Post-batches-batch-id-closeRequest": {
             /** @enum {string} */
             reason: "operator_confirmed_delivery" | "operator_closed_unconfirmed" | "cancelled";
+        };
+        "Post-batches-batch-id-deliverRequest": {
+            /** @description send it although it may have reached the thread already */
+            anyway?: boolean;
+        };
+        "Post-jobsRequest": {
+            /** @description a second job of the session with this key is the first */
+            dedupe_key?: string;
+            delivery_policy?: components["schemas"]["JobPolicy"];
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /** Format: uuid */
+            parent_job_id?: string;
+            /**
+             * Format: uuid
+             * @description the result belongs to it
+             */
+            session_id: string;
+            /** @description one line about the work */
+            summary?: string;
+            /** @description task when absent */
+            task_kind?: string;
         };
         "Post-runs-run-id-human-loop-question-id-replyRequest": {
             amendment?: unknown;
@@ -3185,6 +3274,8 @@ export interface components {
             next_delivery_not_before?: string;
             /** Format: date-time */
             redelivery_window_ends_at?: string;
+            /** @description who had it sent although it was held */
+            released_by?: string;
             /** @enum {string} */
             replay_policy: "automatic" | "manual_resolution_only";
             requires_artifact_read: boolean;
@@ -3199,11 +3290,17 @@ export interface components {
             delivery_requires_network: boolean;
             delivery_requires_write_access: boolean;
         };
+        WireForecast: {
+            automatic: boolean;
+            reasons?: string[];
+        };
         WireJob: {
             artifact_id?: string;
             batch?: components["schemas"]["WireBatch"];
             batch_id?: string;
             children?: components["schemas"]["WireJob"][];
+            /** @description runs in the box of the thread */
+            command?: string[];
             /** Format: date-time */
             completed_at?: string;
             /** Format: date-time */
@@ -3211,6 +3308,7 @@ export interface components {
             dedupe_key?: string;
             delivery_policy: components["schemas"]["WireDeliveryPolicy"];
             endpoint?: string;
+            executor_id?: string;
             /** Format: int64 */
             exit_code?: number;
             /** Format: int64 */
@@ -3232,6 +3330,14 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
             waits_for_children?: boolean;
+        };
+        WireSubmitted: {
+            /** Format: date-time */
+            accepted_at: string;
+            deduplicated: boolean;
+            delivery: components["schemas"]["WireForecast"];
+            job_id: string;
+            status: string;
         };
     };
     responses: {
@@ -4535,6 +4641,46 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    "post-batches-batch-id-deliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                batch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-batches-batch-id-deliverRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WireBatch"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     "get-budgets": {
         parameters: {
             query?: never;
@@ -4892,6 +5038,47 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    "post-jobs": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a repeat returns what the first request made */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-jobsRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WireSubmitted"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     "get-jobs-job-id": {
         parameters: {
             query?: never;
@@ -4951,6 +5138,98 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-jobs-job-id-complete": {
+        parameters: {
+            query?: {
+                summary?: string;
+                name?: string;
+                exit_code?: string;
+            };
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["JobReport"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WireJob"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-jobs-job-id-fail": {
+        parameters: {
+            query?: {
+                summary?: string;
+                name?: string;
+                exit_code?: string;
+            };
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["JobReport"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WireJob"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
