@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
@@ -210,6 +211,7 @@ func account(turn int, d Diff, notes []string) string {
 // put brings the files from one state to another. git looks at all of them before it
 // writes the first.
 func (o *one) put(ctx context.Context, from, to State) error {
+	start := time.Now()
 	_, err := o.desk.look(ctx, git.Cmd{Args: []string{"plainly", "read-tree", "-m", "-u", from.Commit, to.Commit}, Config: plainMask, Write: []string{o.dir}})
 	var failed *git.Error
 	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "not uptodate") {
@@ -218,7 +220,7 @@ func (o *one) put(ctx context.Context, from, to State) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "put files back: %w", err).WithHint("what is in the way has to go; the undo can be repeated")
 	}
-	return nil
+	return o.desk.writeYoung(ctx, start)
 }
 
 // putHead takes the branch of the repository in the files back to where it was, if it is
