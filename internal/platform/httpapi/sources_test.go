@@ -125,6 +125,10 @@ func TestWhoIsLocal(t *testing.T) {
 			if r, _ := d.last(); r.Local != tc.want {
 				t.Errorf("%s is local: %v, want %v", name, r.Local, tc.want)
 			}
+			var me struct{ Local bool }
+			if tc.c.call(200, "GET", "/auth/session", nil, &me); me.Local != tc.want {
+				t.Errorf("%s is told to be local: %v, want %v", name, me.Local, tc.want)
+			}
 			status := 403
 			if tc.want {
 				status = 200

@@ -1458,6 +1458,8 @@ export interface components {
             expires_at?: string;
             /** @description of the login or token */
             id: string;
+            /** @description a browser of this machine: its directories can be sources */
+            local?: boolean;
             /** @description to be sent as Thole-Proof with the cookie; only in the answer to a login */
             proof?: string;
             /** @enum {string} */
