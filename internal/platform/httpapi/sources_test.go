@@ -42,6 +42,8 @@ func (d *doors) Folders(_ context.Context, path string) (view.Folders, error) {
 
 func (d *doors) Recent(context.Context, thole.Actor) ([]view.RecentSource, error) { return nil, nil }
 
+func (d *doors) Default() view.SourceChoice { return view.SourceChoice{Kind: thole.SourceEmpty} }
+
 func (d *doors) Inspect(_ context.Context, repo string) (view.Repository, error) {
 	return view.Repository{Repo: repo, Branches: []view.BranchRef{}}, nil
 }
