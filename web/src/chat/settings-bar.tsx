@@ -8,6 +8,7 @@ import { useStore } from "../state/store";
 import { Choice } from "../ui/controls";
 import { report, say } from "../ui/toast";
 import { useConversation, useSide } from "./context";
+import { SourcePicker } from "./source-picker";
 
 export interface Selection {
   provider?: Provider;
@@ -71,14 +72,12 @@ const profileOf = (provider: Provider | undefined, wanted: string | undefined): 
   return profiles.find((it) => it.profile === wanted || it.native === wanted)?.profile ?? wanted ?? profiles.find((it) => it.profile === "ask")?.profile ?? "";
 };
 
-/** SettingsBar chooses who answers: agent, model, effort, and for a new chat the folder it works in. */
+/** SettingsBar chooses who answers: agent, model, effort, and for a new chat what it works on. */
 export function SettingsBar() {
-  const conversation = useConversation();
   const list = useStore(providers);
   const draft = useSide((side) => side.session === undefined);
   const dir = useSide((side) => side.session?.dir);
   const [selection, select] = useSelection();
-  const folder = useStore(conversation.box, (box) => box.folder ?? "");
   const { provider } = selection;
   const models = provider?.models ?? [];
   const efforts = (models.find((it) => it.id === selection.model) ?? models.find((it) => it.default))?.efforts ?? [];
@@ -107,17 +106,10 @@ export function SettingsBar() {
         <Choice label={t("effort.label")} className={`${quiet} max-w-36`} value={selection.effort} onChange={(effort) => select({ effort })} options={[{ value: "", text: t("effort.default") }, ...efforts.map((it) => ({ value: it, text: it }))]} />
       )}
       {draft ? (
-        <input
-          aria-label={t("dir.label")}
-          placeholder={t("dir.placeholder")}
-          value={folder}
-          spellCheck={false}
-          onChange={(event) => conversation.box.set((old) => ({ ...old, folder: event.target.value || undefined }))}
-          className="h-7 min-w-40 flex-1 rounded-lg border border-transparent bg-transparent px-2 font-mono text-[12px] placeholder:font-sans placeholder:text-faint hover:border-line focus:border-line-strong"
-        />
+        <SourcePicker />
       ) : (
         dir && (
-          <span className="min-w-0 flex-1 truncate px-2 font-mono text-[11.5px] text-faint [direction:rtl] text-left" title={dir}>
+          <span className="min-w-0 flex-1 truncate px-2 text-left font-mono text-[11.5px] text-faint [direction:rtl]" title={dir}>
             <bdi>{dir}</bdi>
           </span>
         )

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
-import { post, query } from "../api/http";
-import type { Ticket, UsageGroup, UsageSums } from "../api/types";
+import { download, query } from "../api/http";
+import type { UsageGroup, UsageSums } from "../api/types";
 import { t } from "../i18n";
 import { type Bar, Columns, Share } from "../ui/bars";
 import { Button, Choice } from "../ui/controls";
@@ -94,15 +94,6 @@ export default function Usage() {
       {byChat.value && <Groups title={t("usage.byChat")} head={t("chat.label")} groups={byChat.value.groups} of={of} text={text} measure={t(`usage.${measure}`)} name={(key) => <ChatName id={key} />} />}
     </Page>
   );
-}
-
-/** download fetches by a link that works once: a link cannot carry the page's proof. */
-async function download(path: string): Promise<void> {
-  const { ticket } = await post<Ticket>("/auth/tickets", { path });
-  const link = document.createElement("a");
-  link.href = `${path}&ticket=${encodeURIComponent(ticket)}`;
-  link.download = "";
-  link.click();
 }
 
 function Figure({ name, value, note }: { name: string; value: string; note?: string }) {

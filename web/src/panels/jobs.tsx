@@ -69,6 +69,11 @@ function Held({ batch, onDone }: { batch: Batch; onDone: () => void }) {
     await tried(post(`/batches/${batch.batch_id}/close`, { reason }));
     onDone();
   };
+  const unsent = batch.held_for === "policy";
+  const deliver = async () => {
+    await tried(post(`/batches/${batch.batch_id}/deliver`, { anyway: !unsent }));
+    onDone();
+  };
   return (
     <section aria-label={t("jobs.held")} className="rounded-xl border border-warn/45 text-[13px]">
       <h3 className="flex items-center gap-2 rounded-t-xl bg-warn-soft px-3 py-2 font-semibold text-warn">
@@ -82,6 +87,7 @@ function Held({ batch, onDone }: { batch: Batch; onDone: () => void }) {
         {batch.head && (
           <div className="space-y-2">
             <Operator text={t("jobs.arrived")} about={t("jobs.arrivedText")} onPick={() => void close("operator_confirmed_delivery")} />
+            <Operator text={t(unsent ? "jobs.deliverHeld" : "jobs.deliver")} about={t(unsent ? "jobs.deliverHeldText" : "jobs.deliverText")} onPick={() => void deliver()} />
             <Operator text={t("jobs.drop")} about={t("jobs.dropText")} onPick={() => void close("operator_closed_unconfirmed")} />
           </div>
         )}

@@ -26,6 +26,7 @@ export const GearIcon = icon(<><circle cx="10" cy="10" r="2.4" /><path d="M10 2.
 export const CopyIcon = icon(<><rect x="7" y="7" width="9" height="9" rx="1.8" /><path d="M13 7V5.5A1.5 1.5 0 0 0 11.5 4h-6A1.5 1.5 0 0 0 4 5.5v6A1.5 1.5 0 0 0 5.5 13H7" /></>);
 export const TerminalIcon = icon(<><rect x="2.5" y="4" width="15" height="12" rx="2" /><path d="m6 8 2.5 2L6 12M10.5 12.5H14" /></>);
 export const FileIcon = icon(<path d="M11.5 3H6a1.5 1.5 0 0 0-1.5 1.5v11A1.5 1.5 0 0 0 6 17h8a1.5 1.5 0 0 0 1.5-1.5V7zM11.5 3v4h4" />);
+export const FolderIcon = icon(<path d="M2.8 6A1.5 1.5 0 0 1 4.3 4.5h3.4l1.8 2h6.2A1.5 1.5 0 0 1 17.2 8v6.5a1.5 1.5 0 0 1-1.5 1.5H4.3a1.5 1.5 0 0 1-1.5-1.5z" />);
 export const ToolIcon = icon(<path d="M12.8 3.6a4 4 0 0 0-4.9 5.2l-4.6 4.6a1.8 1.8 0 0 0 2.6 2.6l4.6-4.6a4 4 0 0 0 5.2-4.9l-2.4 2.4-2.3-.6-.6-2.3z" />);
 export const ThinkIcon = icon(<path d="M7.5 14.5h5M8.5 17h3M10 3a5 5 0 0 0-3 9c.4.4.5.8.5 1.2v1.3h5v-1.3c0-.4.1-.8.5-1.2a5 5 0 0 0-3-9z" />);
 export const AskIcon = icon(<><circle cx="10" cy="10" r="7" /><path d="M8 8a2 2 0 1 1 2.7 1.9c-.5.2-.7.5-.7 1.1M10 13.6v.1" /></>);
