@@ -1,15 +1,15 @@
-import { lazy, Suspense, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { t } from "../i18n";
 import { login } from "../state/account";
 import { prefs } from "../state/prefs";
 import { type Chosen, loadOffers, nameOf, offers } from "../state/source";
 import { useStore } from "../state/store";
 import { Confirm } from "../ui/dialog";
-import { FolderIcon, Spinner } from "../ui/icons";
-import { tried } from "../ui/toast";
+import { FolderIcon } from "../ui/icons";
+import { later } from "../ui/later";
 import { useConversation } from "./context";
 
-const SourceDialog = lazy(() => import("./source-dialog"));
+const SourceDialog = later(() => import("./source-dialog"));
 
 /** useLocal: this browser is one of the machine that thole runs on. */
 export const useLocal = (): boolean => useStore(login, (it) => it.state === "in" && it.account.local === true);
@@ -29,7 +29,7 @@ export function useSource(): [Chosen | undefined, (next: Chosen) => void] {
 export function SourcePicker() {
   const [source, choose] = useSource();
   const [open, setOpen] = useState(false);
-  useEffect(() => void tried(loadOffers()), []);
+  useEffect(() => void loadOffers().catch(() => {}), []); // without them there is still everything to choose from
   return (
     <>
       <button
@@ -45,16 +45,14 @@ export function SourcePicker() {
         {source?.kind === "here" && <span className="shrink-0 rounded-md bg-warn-soft px-1.5 text-[11px] text-warn">{t("source.inPlace")}</span>}
       </button>
       <Confirm open={open} label={t("source.title")} onClose={() => setOpen(false)} className="w-[min(38rem,calc(100vw-1.5rem))]">
-        <Suspense fallback={<Spinner />}>
-          <SourceDialog
-            now={source}
-            onClose={() => setOpen(false)}
-            onChoose={(next) => {
-              choose(next);
-              setOpen(false);
-            }}
-          />
-        </Suspense>
+        <SourceDialog
+          now={source}
+          onClose={() => setOpen(false)}
+          onChoose={(next) => {
+            choose(next);
+            setOpen(false);
+          }}
+        />
       </Confirm>
     </>
   );

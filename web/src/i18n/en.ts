@@ -3,6 +3,7 @@ export const en = {
   "app.loading": "Loading…",
   "app.offline": "Connection lost. Reconnecting…",
   "app.failed": "thole cannot be reached",
+  "app.partMissing": "This part of the page could not be loaded.",
   "app.again": "Try again",
   "login.title": "Log in to thole",
   "login.link": "Open the link that thole printed when it started. It works once; this command prints a new one:",

@@ -5,6 +5,7 @@ export const zh: Record<Key, string> = {
   "app.loading": "加载中…",
   "app.offline": "连接已断开，正在重连…",
   "app.failed": "无法连接 thole",
+  "app.partMissing": "无法加载页面的这一部分。",
   "app.again": "重试",
   "login.title": "登录 thole",
   "login.link": "请打开 thole 启动时打印的链接。链接只能使用一次；以下命令会打印新的链接：",

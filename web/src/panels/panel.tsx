@@ -1,15 +1,16 @@
-import { type KeyboardEvent, lazy, Suspense, useRef } from "react";
+import { type KeyboardEvent, useRef } from "react";
 import { useSide } from "../chat/context";
 import { t, type Key } from "../i18n";
 import { type PanelName, prefs, setPrefs } from "../state/prefs";
 import { useStore } from "../state/store";
+import { later } from "../ui/later";
 import { Agent } from "./agent";
 import { Asks } from "./asks";
 import { Jobs, useJobs } from "./jobs";
 import { Todos } from "./todos";
 
 // Read when it is asked for: a chat without a project has none.
-const Changes = lazy(() => import("../changes/changes"));
+const Changes = later(() => import("../changes/changes"));
 
 const names: PanelName[] = ["agent", "changes", "todo", "ask", "jobs"];
 
@@ -56,11 +57,7 @@ export function Panel({ onLeave }: { onLeave?: () => void }) {
       </div>
       <div id="panel-body" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0} className="min-h-0 flex-1 overflow-y-auto p-4">
         {tab === "agent" && <Agent />}
-        {tab === "changes" && (
-          <Suspense>
-            <Changes onLeave={onLeave} />
-          </Suspense>
-        )}
+        {tab === "changes" && <Changes onLeave={onLeave} />}
         {tab === "todo" && <Todos />}
         {tab === "ask" && <Asks />}
         {tab === "jobs" && <Jobs jobs={jobs} />}
