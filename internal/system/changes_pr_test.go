@@ -72,12 +72,12 @@ func TestPullRequests(t *testing.T) {
 			}
 
 			// The same over HTTP, with a token that is kept: the request that is open is found.
-			again, err := r.changed.PullRequest(t.Context(), thole.LocalActor, th.ID, httpapi.PullRequest{Title: "other"})
+			again, err := r.changed.PullRequest(t.Context(), thole.LocalActor, th.ID, httpapi.NewPullRequest{Title: "other"})
 			if thole.CodeOf(err) != thole.CodeUnavailable {
 				t.Errorf("without a token: %+v, %v", again, err)
 			}
 			r.token = forges.Token
-			if again, err = r.changed.PullRequest(t.Context(), thole.LocalActor, th.ID, httpapi.PullRequest{Title: "other"}); err != nil || !again.Existing || again.Number != 1 || len(f.Pulls()) != 1 {
+			if again, err = r.changed.PullRequest(t.Context(), thole.LocalActor, th.ID, httpapi.NewPullRequest{Title: "other"}); err != nil || !again.Existing || again.Number != 1 || len(f.Pulls()) != 1 {
 				t.Errorf("%+v, %v", again, err)
 			}
 		})

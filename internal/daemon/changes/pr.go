@@ -30,7 +30,7 @@ type PullRequestParams struct {
 }
 
 // PullRequest implements httpapi.Changes.
-func (s *Service) PullRequest(ctx context.Context, actor thole.Actor, id thole.ThreadID, p httpapi.PullRequest) (view.PullRequest, error) {
+func (s *Service) PullRequest(ctx context.Context, actor thole.Actor, id thole.ThreadID, p httpapi.NewPullRequest) (view.PullRequest, error) {
 	th, err := s.cfg.Threads.Get(ctx, actor, id)
 	if err != nil {
 		return view.PullRequest{}, err

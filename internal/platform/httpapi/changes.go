@@ -22,12 +22,12 @@ type Changes interface {
 	Merge(ctx context.Context, actor thole.Actor, id thole.ThreadID) (view.Merged, error)
 	Push(ctx context.Context, actor thole.Actor, id thole.ThreadID, remote string, force bool) (view.Pushed, error)
 	// PullRequest pushes a thread's branch and opens a request at its forge.
-	PullRequest(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PullRequest) (view.PullRequest, error)
+	PullRequest(ctx context.Context, actor thole.Actor, id thole.ThreadID, p NewPullRequest) (view.PullRequest, error)
 	Undo(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn int) (view.Undone, error)
 }
 
-// PullRequest is what to open. What is absent is made from the session.
-type PullRequest struct {
+// NewPullRequest is what to open. What is absent is made from the session.
+type NewPullRequest struct {
 	Remote string `json:"remote,omitempty" maxLength:"2048" doc:"address of the repository; origin of the one that the files came from when absent"`
 	Base   string `json:"base,omitempty" maxLength:"244" doc:"branch that it is for; the repository's default when absent"`
 	Title  string `json:"title,omitempty" maxLength:"250"`
@@ -135,7 +135,7 @@ func (s *Server) changeRoutes() {
 	})
 	op(s, "POST", "/sessions/{session_id}/changes/pr", "Push the session's branch and open a pull request at GitHub, GitLab, Gitea or Forgejo, or return the one that is open", 200, func(ctx context.Context, in *struct {
 		SessionID
-		Body PullRequest
+		Body NewPullRequest
 	}) (*body[view.PullRequest], error) {
 		actor, err := sees(ctx, in.thread())
 		if err != nil {

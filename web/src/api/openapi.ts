@@ -865,6 +865,142 @@ export interface paths {
         patch: operations["patch-sessions-session-id"];
         trace?: never;
     };
+    "/sessions/{session_id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the session's files differ from its beginning, or before and after a run */
+        get: operations["get-sessions-session-id-changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/changes/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Merge the changes into the directory that the files came from, without a commit */
+        post: operations["post-sessions-session-id-changes-apply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/changes/merge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pull the session's branch and merge it into the branch that is checked out there */
+        post: operations["post-sessions-session-id-changes-merge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/changes/patch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The same as one patch, byte for byte, for git apply */
+        get: operations["get-sessions-session-id-changes-patch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/changes/pr": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Push the session's branch and open a pull request at GitHub, GitLab, Gitea or Forgejo, or return the one that is open */
+        post: operations["post-sessions-session-id-changes-pr"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/changes/pull": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Put the session's branch into the repository that the files came from */
+        post: operations["post-sessions-session-id-changes-pull"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/changes/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Push the session's branch to the repository's remote, as the user of this machine and without asking anybody */
+        post: operations["post-sessions-session-id-changes-push"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/changes/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Put the files back to what they were before a run, in a run of its own */
+        post: operations["post-sessions-session-id-changes-undo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions/{session_id}/events": {
         parameters: {
             query?: never;
@@ -1484,6 +1620,20 @@ export interface components {
             message?: string;
             result?: unknown;
         };
+        Applied: {
+            /** @description what is in the way; nothing is written then */
+            conflicts: components["schemas"]["Conflict"][];
+            /** @description the directory of this machine */
+            dir: string;
+            /** @description the files are written; false for a check and where there are conflicts */
+            done: boolean;
+            /** @description what changed there, or would */
+            files: components["schemas"]["ChangedFile"][];
+            /** @description what else the user must know */
+            notes?: string[];
+            /** Format: int64 */
+            total: number;
+        };
         AskOption: {
             description?: string;
             label: string;
@@ -1503,6 +1653,70 @@ export interface components {
         BranchRef: {
             commit: string;
             name: string;
+        };
+        ChangedFile: {
+            /** Format: int64 */
+            added: number;
+            /** @description lines are not counted and there is no patch */
+            binary?: boolean;
+            /** @description the patch is cut off, or missing for its length */
+            cut?: boolean;
+            /**
+             * @description type: a file became a link, or the like
+             * @enum {string}
+             */
+            kind: "added" | "modified" | "deleted" | "renamed" | "type";
+            /** @description 100644, 100755, 120000 (link) or 160000 (commit of a repository below); absent for a deleted file */
+            mode?: string;
+            /** @description where it differs from mode */
+            old_mode?: string;
+            /** @description of a renamed file */
+            old_path?: string;
+            /** @description unified diff of the file, where one was asked for; bytes that are not UTF-8 are replaced */
+            patch?: string;
+            /** @description bytes that are not UTF-8 are replaced; path_bytes then has all of them */
+            path: string;
+            path_bytes?: string;
+            /** Format: int64 */
+            removed: number;
+        };
+        Changes: {
+            /**
+             * Format: int64
+             * @description lines, in all files that are counted
+             */
+            added: number;
+            /** @description that the session works on */
+            branch?: string;
+            files: components["schemas"]["ChangedFile"][];
+            /** @description commit of the earlier state */
+            from: string;
+            /** @description the session works on the user's own directory: there is nothing to apply, pull or merge */
+            in_place?: boolean;
+            /** @description what no state has, and why: files that cannot be read, are too large, or are repositories without a commit */
+            left_out?: string[];
+            /** @description the later state is that of now, and a run under way may change it */
+            live?: boolean;
+            /** Format: int64 */
+            removed: number;
+            /** @description directory of this machine that apply, pull and merge write to; absent where they need one to be named or cannot be used */
+            repo?: string;
+            /** @description commit of the later state */
+            to: string;
+            /**
+             * Format: int64
+             * @description number of changed files, which may be more than are listed
+             */
+            total: number;
+            /** @description files are missing in the list, or patches in it are cut off */
+            truncated?: boolean;
+            /**
+             * Format: int64
+             * @description number of the run whose changes these are; absent for those of all runs
+             */
+            turn?: number;
+            /** @description the runs whose states are known, oldest first */
+            turns: components["schemas"]["TurnChanges"][];
         };
         ChatChunk: {
             approvalId?: string;
@@ -1654,6 +1868,10 @@ export interface components {
             /** Format: int64 */
             output_dropped?: number;
             user?: boolean;
+        };
+        Conflict: {
+            path: string;
+            why: string;
         };
         Connection: {
             hint?: string;
@@ -2021,6 +2239,25 @@ export interface components {
             code?: string;
             token?: string;
         };
+        Merged: {
+            branch: string;
+            commit: string;
+            /**
+             * Format: int64
+             * @description that the session's branch has more than its beginning
+             */
+            commits: number;
+            /** @description what is in the way; nothing is merged then */
+            conflicts: components["schemas"]["Conflict"][];
+            done: boolean;
+            fast_forward?: boolean;
+            /** @description the branch of the repository that is checked out */
+            into: string;
+            notes?: string[];
+            /** @description commit that the branch was at before */
+            old?: string;
+            repo: string;
+        };
         Message: {
             /** @description the caller's own id of the message, echoed */
             client_id?: string;
@@ -2044,6 +2281,18 @@ export interface components {
              * @enum {string}
              */
             policy?: "none" | "gateway" | "list" | "open";
+        };
+        NewPullRequest: {
+            /** @description branch that it is for; the repository's default when absent */
+            base?: string;
+            /** @description Markdown */
+            body?: string;
+            draft?: boolean;
+            /** @description push also where the branch there has commits that would be lost */
+            force?: boolean;
+            /** @description address of the repository; origin of the one that the files came from when absent */
+            remote?: string;
+            title?: string;
         };
         "Patch-sessions-session-idRequest": {
             archived?: boolean;
@@ -2119,6 +2368,27 @@ export interface components {
             /** @description goes to the agent with a denial */
             message?: string;
             result?: unknown;
+        };
+        "Post-sessions-session-id-changes-applyRequest": {
+            /** @description say what would happen and write nothing */
+            check?: boolean;
+        };
+        "Post-sessions-session-id-changes-pullRequest": {
+            /** @description also where the branch there has commits that would be lost */
+            force?: boolean;
+        };
+        "Post-sessions-session-id-changes-pushRequest": {
+            /** @description also where the branch there has commits that would be lost */
+            force?: boolean;
+            /** @description address; origin of the repository when absent */
+            remote?: string;
+        };
+        "Post-sessions-session-id-changes-undoRequest": {
+            /**
+             * Format: int64
+             * @description number of the run; the last one that changed files when absent
+             */
+            turn?: number;
         };
         "Post-sessions-session-id-forkRequest": {
             /**
@@ -2254,6 +2524,36 @@ export interface components {
         ProvidersOut: {
             default?: string;
             items: components["schemas"]["ProviderInfo"][];
+        };
+        PullRequest: {
+            /** @description the branch that it is for */
+            base: string;
+            branch: string;
+            /** @description it was open already, and has what was pushed now */
+            existing?: boolean;
+            /** Format: int64 */
+            number: number;
+            url: string;
+        };
+        Pulled: {
+            branch: string;
+            commit: string;
+            /**
+             * Format: int64
+             * @description that the session's branch has more than its beginning
+             */
+            commits: number;
+            notes?: string[];
+            /** @description commit that the branch was at before */
+            old?: string;
+            repo: string;
+        };
+        Pushed: {
+            branch: string;
+            commit: string;
+            /** @description what git and the remote said */
+            output?: string;
+            remote: string;
         };
         "Put-sessions-session-id-queue-orderRequest": {
             /** @description every queued message once */
@@ -2783,6 +3083,21 @@ export interface components {
             /** Format: date-time */
             started_at?: string;
             state?: string;
+        };
+        TurnChanges: {
+            changed: boolean;
+            /** Format: int64 */
+            number: number;
+        };
+        Undone: {
+            /** Format: int64 */
+            number: number;
+            run_id: string;
+            /**
+             * Format: int64
+             * @description the files become what they were before this run
+             */
+            turn: number;
         };
         Upload: {
             /**
@@ -5649,6 +5964,318 @@ export interface operations {
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
             412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-changes": {
+        parameters: {
+            query?: {
+                /** @description number of a run; all runs when absent */
+                turn?: number;
+                /** @description this file or directory alone */
+                path?: string;
+                /** @description with the patch of each file */
+                patches?: boolean;
+                /** @description lines around each change */
+                context?: number;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Changes"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-changes-apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-sessions-session-id-changes-applyRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-changes-merge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Merged"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-changes-patch": {
+        parameters: {
+            query?: {
+                turn?: string;
+                path?: string;
+                context?: string;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/x-diff": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-changes-pr": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPullRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequest"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-changes-pull": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-sessions-session-id-changes-pullRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pulled"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-changes-push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-sessions-session-id-changes-pushRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pushed"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-changes-undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-sessions-session-id-changes-undoRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Undone"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
