@@ -51,7 +51,7 @@ func (c *changes) Push(_ context.Context, _ thole.Actor, _ thole.ThreadID, remot
 	return view.Pushed{Remote: remote, Branch: "thole/x", Commit: "c"}, c.fails
 }
 
-func (c *changes) PullRequest(_ context.Context, _ thole.Actor, _ thole.ThreadID, p httpapi.PullRequest) (view.PullRequest, error) {
+func (c *changes) PullRequest(_ context.Context, _ thole.Actor, _ thole.ThreadID, p httpapi.NewPullRequest) (view.PullRequest, error) {
 	return view.PullRequest{URL: "https://example.com/1", Number: 1, Branch: "thole/x", Base: p.Base}, c.fails
 }
 

@@ -2186,13 +2186,6 @@ export interface components {
             /** @description cursor of the next page */
             next?: string;
         };
-        ListRecentSource: {
-            /** @description cursor of the page before */
-            back?: string;
-            items: components["schemas"]["RecentSource"][];
-            /** @description cursor of the next page */
-            next?: string;
-        };
         ListRun: {
             /** @description cursor of the page before */
             back?: string;
@@ -2293,6 +2286,11 @@ export interface components {
             /** @description address of the repository; origin of the one that the files came from when absent */
             remote?: string;
             title?: string;
+        };
+        OfferedSources: {
+            /** @description of a session that names no source */
+            default: components["schemas"]["SourceChoice"];
+            items: components["schemas"]["RecentSource"][];
         };
         "Patch-sessions-session-idRequest": {
             archived?: boolean;
@@ -7311,7 +7309,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListRecentSource"];
+                    "application/json": components["schemas"]["OfferedSources"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -154,7 +154,7 @@ function Folder({ now, onPick }: { now?: Chosen; onPick: (next: Chosen | undefin
                 </button>
               </li>
             )}
-            {folders.items.map((it) => (
+            {folders.items.filter((it) => it.name !== ".git").map((it) => (
               <li key={it.path}>
                 <button type="button" className={entry} onClick={() => go(it.path)}>
                   <FolderIcon className="size-3.5 text-faint" />
@@ -247,8 +247,8 @@ function Way(props: { name: string; on: boolean; title: string; text: string; wa
   const tone = props.on ? (props.warn ? "border-warn bg-warn-soft" : "border-accent") : "border-line";
   return (
     <div className={`rounded-lg border px-3 py-2 ${tone}`}>
-      <label className="flex cursor-pointer gap-2.5">
-        <input type="radio" name="how" checked={props.on} onChange={props.onPick} className="mt-0.5 accent-accent" />
+      <label className="flex cursor-pointer items-start gap-2.5">
+        <input type="radio" name="how" checked={props.on} onChange={props.onPick} className="mt-1 shrink-0 accent-accent" />
         <span className="min-w-0">
           <span className="block font-medium">{props.title}</span>
           <span className={`block text-[12.5px] wrap-anywhere ${props.on && props.warn ? "text-warn" : "text-muted"}`}>{props.text}</span>
