@@ -42,7 +42,10 @@ export function App() {
           <Spinner /> {t("app.loading")}
         </p>
       ) : (
-        <Workbench chatID={here.page === "chat" ? here.id : undefined} page={here.page === "usage" ? Usage : here.page === "connections" ? Connections : undefined} />
+        <Workbench
+          chatID={here.page === "chat" ? here.id : undefined}
+          page={here.page === "usage" ? Usage : here.page === "connections" ? Connections : undefined}
+        />
       )}
       <Toast />
     </>
@@ -119,7 +122,13 @@ function Workbench({ chatID, page: Page }: { chatID?: string; page?: ComponentTy
             </aside>
           )}
           <main id="chat" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none" key={Page ? "page" : conversation.id}>
-            {Page ? <Suspense><Page /></Suspense> : <ChatView />}
+            {Page ? (
+              <Suspense>
+                <Page />
+              </Suspense>
+            ) : (
+              <ChatView />
+            )}
           </main>
           {wide && panel && !Page && (
             <aside aria-label={t("panel.label")} className={`${roomy ? "w-[min(48rem,46vw)]" : "w-[22rem]"} shrink-0 border-l border-line bg-surface`}>

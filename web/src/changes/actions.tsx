@@ -18,7 +18,12 @@ interface Done {
   lines?: ReactNode[];
 }
 
-const list = (conflicts: { path: string; why: string }[]): ReactNode[] => conflicts.map((it) => <><span className="font-mono">{plainPath(it.path)}</span>: {it.why}</>);
+const list = (conflicts: { path: string; why: string }[]): ReactNode[] =>
+  conflicts.map((it) => (
+    <>
+      <span className="font-mono">{plainPath(it.path)}</span>: {it.why}
+    </>
+  ));
 
 /** Actions bring changes out, or take a run's back. What writes is asked for twice. */
 export function Actions({ view, session, onDone }: { view: Changes; session: string; onDone: () => void }) {
@@ -84,7 +89,10 @@ export function Actions({ view, session, onDone }: { view: Changes; session: str
   };
 
   // All of a chat's changes go out together; a run's alone are only looked at, or taken back.
-  const out: Act[] = view.turn || view.total === 0 ? [] : [...(view.repo && !view.in_place ? (["apply", "pull", "merge"] as const) : []), ...(view.branch && !view.in_place ? (["push", "pr"] as const) : [])];
+  const out: Act[] =
+    view.turn || view.total === 0
+      ? []
+      : [...(view.repo && !view.in_place ? (["apply", "pull", "merge"] as const) : []), ...(view.branch && !view.in_place ? (["push", "pr"] as const) : [])];
   const offered: Act[] = [...out, ...(undone ? (["undo"] as const) : [])];
   const confirm = asking && asking !== "pr";
   return (
@@ -108,7 +116,13 @@ export function Actions({ view, session, onDone }: { view: Changes; session: str
       <div role="status">
         {done && (
           <Notice tone={done.tone} title={done.title}>
-            {done.lines && done.lines.length > 0 && <ul>{done.lines.map((line, n) => <li key={n}>{line}</li>)}</ul>}
+            {done.lines && done.lines.length > 0 && (
+              <ul>
+                {done.lines.map((line, n) => (
+                  <li key={n}>{line}</li>
+                ))}
+              </ul>
+            )}
           </Notice>
         )}
       </div>
@@ -117,7 +131,12 @@ export function Actions({ view, session, onDone }: { view: Changes; session: str
           <div className="space-y-3 text-[13px]">
             <h2 className="text-[15px] font-semibold">{t(`changes.do.${asking}` as Key, { n: undone ?? 0 })}</h2>
             <p className="text-muted wrap-anywhere">
-              {t(`changes.ask.${asking}` as Key, { n: asking === "apply" ? (checked?.total ?? 0) : (undone ?? 0), dir: checked?.dir ?? "", repo: view.repo ?? "", branch: view.branch ?? "" })}
+              {t(`changes.ask.${asking}` as Key, {
+                n: asking === "apply" ? (checked?.total ?? 0) : (undone ?? 0),
+                dir: checked?.dir ?? "",
+                repo: view.repo ?? "",
+                branch: view.branch ?? "",
+              })}
             </p>
             {asking === "apply" && checked && (
               <ul className="max-h-40 overflow-y-auto font-mono text-[12px]">
@@ -143,7 +162,13 @@ export function Actions({ view, session, onDone }: { view: Changes; session: str
             void run("pr", async () => {
               const it = await post<PullRequest>(`${at}/pr`, body);
               const safe = /^https?:\/\//.test(it.url);
-              const link = safe ? <a href={it.url} target="_blank" rel="noreferrer" className="underline">{it.url}</a> : it.url;
+              const link = safe ? (
+                <a href={it.url} target="_blank" rel="noreferrer" className="underline">
+                  {it.url}
+                </a>
+              ) : (
+                it.url
+              );
               return { act: "pr", tone: "ok", title: t(it.existing ? "changes.prThere" : "changes.prOpened", { n: it.number, base: it.base }), lines: [link] };
             })
           }
@@ -154,7 +179,15 @@ export function Actions({ view, session, onDone }: { view: Changes; session: str
 }
 
 /** Request is the form of a pull request; what is left empty is made from the chat. */
-function Request({ branch, onOpen, onClose }: { branch: string; onOpen: (body: { title?: string; base?: string; draft?: boolean }) => void; onClose: () => void }) {
+function Request({
+  branch,
+  onOpen,
+  onClose,
+}: {
+  branch: string;
+  onOpen: (body: { title?: string; base?: string; draft?: boolean }) => void;
+  onClose: () => void;
+}) {
   const [title, setTitle] = useState("");
   const [base, setBase] = useState("");
   const [draft, setDraft] = useState(false);

@@ -45,7 +45,9 @@ export function FileView({ file, session, turn, state }: { file: ChangedFile; se
         {file.binary ? <Badge>{t("changes.binary")}</Badge> : <Counts added={file.added} removed={file.removed} />}
       </button>
       {open && patch && <Lines patch={patch} path={file.path} session={session} />}
-      {open && !patch && <p className="px-2.5 py-1.5 text-[12.5px] text-muted">{t(file.binary ? "changes.noText" : isCut ? "changes.cut" : "changes.noLines")}</p>}
+      {open && !patch && (
+        <p className="px-2.5 py-1.5 text-[12.5px] text-muted">{t(file.binary ? "changes.noText" : isCut ? "changes.cut" : "changes.noLines")}</p>
+      )}
       {open && isCut && !whole && !file.path_bytes && (
         <Button look="quiet" className="w-full rounded-none" onClick={() => void load()}>
           {t("changes.load")}
@@ -69,7 +71,8 @@ interface Spot {
   to: number;
 }
 
-const within = (spot: Spot, side: Spot["side"], n: number): boolean => spot.side === side && n >= Math.min(spot.from, spot.to) && n <= Math.max(spot.from, spot.to);
+const within = (spot: Spot, side: Spot["side"], n: number): boolean =>
+  spot.side === side && n >= Math.min(spot.from, spot.to) && n <= Math.max(spot.from, spot.to);
 
 /** Lines of a patch. One of their numbers is a stop of the Tab key; arrows go on from there, and Shift takes lines along. */
 function Lines({ patch, path, session }: { patch: string; path: string; session: string }) {
@@ -132,7 +135,11 @@ function Lines({ patch, path, session }: { patch: string; path: string; session:
     );
   };
   const after = (line: Line | undefined, side: Spot["side"]) =>
-    line?.[side] === undefined ? null : comments.filter((it) => it.side === side && it.to === line[side]).map((it) => <Note key={it.id} comment={it} session={session} fresh={it.id === fresh.current} />);
+    line?.[side] === undefined
+      ? null
+      : comments
+          .filter((it) => it.side === side && it.to === line[side])
+          .map((it) => <Note key={it.id} comment={it} session={session} fresh={it.id === fresh.current} />);
 
   return (
     <div ref={box} onKeyDown={keys} className="overflow-x-auto font-mono text-[12px] leading-[1.5]" role="group" aria-label={t("changes.lines")}>

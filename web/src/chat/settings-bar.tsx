@@ -26,11 +26,20 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
   const effort = useStore(conversation.box, (box) => box.effort ?? "");
   if (!session) {
     const provider = choice(list);
-    const selection = { provider, model: provider?.models?.some((it) => it.id === wanted.model) ? wanted.model! : "", effort, profile: profileOf(provider, wanted.profile) };
+    const selection = {
+      provider,
+      model: provider?.models?.some((it) => it.id === wanted.model) ? wanted.model! : "",
+      effort,
+      profile: profileOf(provider, wanted.profile),
+    };
     return [
       selection,
       (change) => {
-        setPrefs({ ...(change.provider && { provider: change.provider, model: undefined, profile: undefined }), ...(change.model !== undefined && { model: change.model }), ...(change.profile && { profile: change.profile }) });
+        setPrefs({
+          ...(change.provider && { provider: change.provider, model: undefined, profile: undefined }),
+          ...(change.model !== undefined && { model: change.model }),
+          ...(change.profile && { profile: change.profile }),
+        });
         if (change.effort !== undefined) conversation.box.set((old) => ({ ...old, effort: change.effort || undefined }));
       },
     ];
@@ -90,7 +99,10 @@ export function SettingsBar() {
           className={`${quiet} max-w-40`}
           value={provider?.name ?? ""}
           onChange={(name) => select({ provider: name })}
-          options={[...(provider ? [] : [{ value: "", text: t("provider.label") }]), ...list.items.map((it) => ({ value: it.name, text: it.title || it.name, disabled: !it.available }))]}
+          options={[
+            ...(provider ? [] : [{ value: "", text: t("provider.label") }]),
+            ...list.items.map((it) => ({ value: it.name, text: it.title || it.name, disabled: !it.available })),
+          ]}
         />
       )}
       {models.length > 0 && (
@@ -99,11 +111,21 @@ export function SettingsBar() {
           className={`${quiet} max-w-48`}
           value={selection.model}
           onChange={(model) => select({ model })}
-          options={[{ value: "", text: t("model.default") }, ...models.map((it) => ({ value: it.id, text: it.title || it.id })), ...(selection.model && !models.some((it) => it.id === selection.model) ? [{ value: selection.model, text: selection.model }] : [])]}
+          options={[
+            { value: "", text: t("model.default") },
+            ...models.map((it) => ({ value: it.id, text: it.title || it.id })),
+            ...(selection.model && !models.some((it) => it.id === selection.model) ? [{ value: selection.model, text: selection.model }] : []),
+          ]}
         />
       )}
       {efforts.length > 0 && (
-        <Choice label={t("effort.label")} className={`${quiet} max-w-36`} value={selection.effort} onChange={(effort) => select({ effort })} options={[{ value: "", text: t("effort.default") }, ...efforts.map((it) => ({ value: it, text: it }))]} />
+        <Choice
+          label={t("effort.label")}
+          className={`${quiet} max-w-36`}
+          value={selection.effort}
+          onChange={(effort) => select({ effort })}
+          options={[{ value: "", text: t("effort.default") }, ...efforts.map((it) => ({ value: it, text: it }))]}
+        />
       )}
       {draft ? (
         <SourcePicker />

@@ -86,7 +86,12 @@ function Recent({ fits, onPick }: { fits: (at: string) => boolean; onPick: (at: 
       <ul className="flex flex-wrap gap-1">
         {all.map((at) => (
           <li key={at} className="min-w-0">
-            <button type="button" title={at} onClick={() => onPick(at)} className="block max-w-full truncate rounded-lg border border-line px-2 py-0.5 font-mono text-[12px] hover:bg-hover">
+            <button
+              type="button"
+              title={at}
+              onClick={() => onPick(at)}
+              className="block max-w-full truncate rounded-lg border border-line px-2 py-0.5 font-mono text-[12px] hover:bg-hover"
+            >
               {at}
             </button>
           </li>
@@ -154,16 +159,18 @@ function Folder({ now, onPick }: { now?: Chosen; onPick: (next: Chosen | undefin
                 </button>
               </li>
             )}
-            {folders.items.filter((it) => it.name !== ".git").map((it) => (
-              <li key={it.path}>
-                <button type="button" className={entry} onClick={() => go(it.path)}>
-                  <FolderIcon className="size-3.5 text-faint" />
-                  <span className="min-w-0 flex-1 truncate">{it.name}</span>
-                  {it.repository && <Badge tone="accent">git</Badge>}
-                  <ChevronIcon className="size-3 text-faint" />
-                </button>
-              </li>
-            ))}
+            {folders.items
+              .filter((it) => it.name !== ".git")
+              .map((it) => (
+                <li key={it.path}>
+                  <button type="button" className={entry} onClick={() => go(it.path)}>
+                    <FolderIcon className="size-3.5 text-faint" />
+                    <span className="min-w-0 flex-1 truncate">{it.name}</span>
+                    {it.repository && <Badge tone="accent">git</Badge>}
+                    <ChevronIcon className="size-3 text-faint" />
+                  </button>
+                </li>
+              ))}
             {folders.truncated && <li className="px-2.5 py-1 text-faint">{t("source.more")}</li>}
           </ul>
           <Here key={folders.path} path={folders.path} now={now} onPick={onPick} />
@@ -202,7 +209,13 @@ function Here({ path, now, onPick }: { path: string; now?: Chosen; onPick: (next
   useEffect(() => {
     if (how === "here") onPick({ kind: "here", dir: path });
     else if (how === "branch" && repository) {
-      onPick({ kind: "branch", repo: repository.repo, dir: repository.dir || undefined, ref: ref.trim() || undefined, dirty: (dirty && uncommitted > 0) || undefined });
+      onPick({
+        kind: "branch",
+        repo: repository.repo,
+        dir: repository.dir || undefined,
+        ref: ref.trim() || undefined,
+        dirty: (dirty && uncommitted > 0) || undefined,
+      });
     }
   }, [how, repository, ref, dirty, path]);
   if (repository === undefined) return <Spinner />;
@@ -237,7 +250,9 @@ function Here({ path, now, onPick }: { path: string; now?: Chosen; onPick: (next
           </div>
         </Way>
       )}
-      {!repository?.commit && <p className="text-muted">{why && why.status !== 404 ? [why.message, why.hint].filter(Boolean).join(". ") : t("source.noRepository")}</p>}
+      {!repository?.commit && (
+        <p className="text-muted">{why && why.status !== 404 ? [why.message, why.hint].filter(Boolean).join(". ") : t("source.noRepository")}</p>
+      )}
       <Way name="here" on={how === "here"} title={t("source.here")} text={t("source.hereText", { dir: path })} warn onPick={() => setHow("here")} />
     </fieldset>
   );
@@ -317,7 +332,8 @@ function Sent({ now, onPick }: { now?: Chosen; onPick: (next: Chosen | undefined
         }}
         onDragLeave={() => setOver(false)}
         onDrop={drop}
-        className={`flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-6 text-center ${over ? "border-accent bg-accent-soft" : "border-line-strong"}`}
+        className={`flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-6 text-center
+          ${over ? "border-accent bg-accent-soft" : "border-line-strong"}`}
       >
         {busy ? <Spinner /> : <p className="font-medium wrap-anywhere">{now?.kind === "upload" ? now.title : t("source.drop")}</p>}
         <p className="text-muted">{t("source.dropText")}</p>
@@ -333,7 +349,8 @@ function Sent({ now, onPick }: { now?: Chosen; onPick: (next: Chosen | undefined
 
 function Chooser({ text, folder = false, onPick }: { text: string; folder?: boolean; onPick: (list: FileList | null) => void }) {
   return (
-    <label className="cursor-pointer rounded-lg border border-line-strong px-3 py-1 font-medium hover:bg-hover has-focus-visible:outline-2 has-focus-visible:outline-accent">
+    <label className="cursor-pointer rounded-lg border border-line-strong px-3 py-1 font-medium hover:bg-hover has-focus-visible:outline-2
+      has-focus-visible:outline-accent">
       <input
         type="file"
         multiple

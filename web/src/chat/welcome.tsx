@@ -47,9 +47,11 @@ export function Welcome({ onPick }: { onPick: (text: string) => void }) {
               </div>
             )}
             <ul className="divide-y divide-line rounded-xl border border-line bg-surface">
-              {list.items.toSorted((a, b) => Number(b.available) - Number(a.available)).map((it) => (
-                <Agent key={it.name} provider={it} />
-              ))}
+              {list.items
+                .toSorted((a, b) => Number(b.available) - Number(a.available))
+                .map((it) => (
+                  <Agent key={it.name} provider={it} />
+                ))}
             </ul>
           </section>
         )}

@@ -31,7 +31,13 @@ export function Panel({ onLeave }: { onLeave?: () => void }) {
   };
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <div ref={list} role="tablist" aria-label={t("panel.label")} onKeyDown={keys} className="flex shrink-0 overflow-x-auto overflow-y-hidden border-b border-line px-2 pt-2">
+      <div
+        ref={list}
+        role="tablist"
+        aria-label={t("panel.label")}
+        onKeyDown={keys}
+        className="flex shrink-0 overflow-x-auto overflow-y-hidden border-b border-line px-2 pt-2"
+      >
         {names.map((name) => (
           <button
             key={name}
@@ -48,7 +54,10 @@ export function Panel({ onLeave }: { onLeave?: () => void }) {
           >
             {t(`panel.${name}` as Key)}
             {counts[name] > 0 && (
-              <span className={`rounded-full px-1.5 text-[11px] leading-[18px] ${name === "ask" || name === "jobs" ? "bg-warn-soft text-warn" : "bg-raised text-muted"}`}>
+              <span
+                className={`rounded-full px-1.5 text-[11px] leading-[18px]
+                  ${name === "ask" || name === "jobs" ? "bg-warn-soft text-warn" : "bg-raised text-muted"}`}
+              >
                 {counts[name]}
               </span>
             )}
