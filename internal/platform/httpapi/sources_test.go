@@ -129,7 +129,7 @@ func TestWhoIsLocal(t *testing.T) {
 			}
 			var me struct{ Local bool }
 			if tc.c.call(200, "GET", "/auth/session", nil, &me); me.Local != tc.want {
-				t.Errorf("%s is told to be local: %v, want %v", name, me.Local, tc.want)
+				t.Errorf("%s is said to be local: %v, want %v", name, me.Local, tc.want)
 			}
 			status := 403
 			if tc.want {

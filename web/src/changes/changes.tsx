@@ -76,7 +76,7 @@ export default function Changes({ onLeave }: { onLeave?: () => void }) {
 }
 
 function Bar({ view, busy, turn, onTurn, session }: { view?: View; busy: boolean; turn: number; onTurn: (turn: number) => void; session: string }) {
-  const beside = useStore(prefs, (it) => it.beside === true);
+  const split = useStore(prefs, (it) => it.split === true);
   const turns = (view?.turns ?? []).filter((it) => it.changed || it.number === turn);
   return (
     <div className="flex flex-wrap items-center gap-2">
@@ -93,8 +93,8 @@ function Bar({ view, busy, turn, onTurn, session }: { view?: View; busy: boolean
       )}
       {busy && <Spinner className="size-3.5 text-faint" />}
       <span className="flex-1" />
-      <Button look="quiet" className="px-2" aria-pressed={beside} onClick={() => setPrefs({ beside: !beside })}>
-        {t(beside ? "changes.inline" : "changes.beside")}
+      <Button look="quiet" className="px-2" aria-pressed={split} onClick={() => setPrefs({ split: !split })}>
+        {t(split ? "changes.inline" : "changes.split")}
       </Button>
       {view && view.total > 0 && (
         <Button look="quiet" className="px-2" onClick={() => void tried(download(`/sessions/${session}/changes/patch${query({ turn: turn || undefined })}`))}>

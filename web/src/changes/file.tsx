@@ -76,7 +76,7 @@ const within = (spot: Spot, side: Spot["side"], n: number): boolean =>
 
 /** Lines of a patch. One of their numbers is a stop of the Tab key; arrows go on from there, and Shift takes lines along. */
 function Lines({ patch, path, session }: { patch: string; path: string; session: string }) {
-  const beside = useStore(prefs, (it) => it.beside === true);
+  const split = useStore(prefs, (it) => it.split === true);
   const hunks = useMemo(() => hunksOf(patch), [patch]);
   const store = commentsOf(session);
   const all = useStore(store);
@@ -144,9 +144,9 @@ function Lines({ patch, path, session }: { patch: string; path: string; session:
   return (
     <div ref={box} onKeyDown={keys} className="overflow-x-auto font-mono text-[12px] leading-[1.5]" role="group" aria-label={t("changes.lines")}>
       {hunks.map((hunk, at) => (
-        <div key={at} className={beside ? "" : "min-w-max"}>
+        <div key={at} className={split ? "" : "min-w-max"}>
           <div className="bg-raised px-2.5 text-faint whitespace-pre wrap-anywhere">{hunk.header}</div>
-          {beside
+          {split
             ? pairsOf(hunk.lines).map(({ left, right }, n) => (
                 <div key={n}>
                   <div className="grid grid-cols-2">

@@ -321,7 +321,7 @@ export const zh: Record<Key, string> = {
   "changes.file": "1 个文件",
   "changes.files": "{n} 个文件",
   "changes.inline": "单栏",
-  "changes.beside": "并排",
+  "changes.split": "并排",
   "changes.download": "下载补丁",
   "changes.inPlace": "代理直接在你的目录中工作，这些改动已经在那里。",
   "changes.more": "还有 {n} 个文件未列出。下载补丁可查看全部。",

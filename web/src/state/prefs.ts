@@ -17,7 +17,7 @@ export interface Prefs {
   /** What the last new chat worked on. */
   source?: Chosen;
   /** Changes are shown side by side. */
-  beside?: boolean;
+  split?: boolean;
 }
 
 const place = "thole.prefs";
