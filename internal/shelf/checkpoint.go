@@ -65,9 +65,10 @@ func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, dir string)
 	return o.keep(ctx, st, refAfter(turn))
 }
 
-// needsNone reports whether there is nothing to keep: no shelf, and no files.
+// needsNone reports whether there is nothing to keep: the files are on another machine, or
+// there is no shelf and no file.
 func (s *Shelf) needsNone(th fold.Thread, dir string) bool {
-	return !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(dir)
+	return dir == "" && !th.Files.InPlace() || !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(dir)
 }
 
 // isEmpty reports whether a directory certainly has no files.
@@ -167,7 +168,13 @@ func (o *one) userHead(ctx context.Context) (State, error) {
 		return State{}, nil //nolint:nilerr // then the first checkpoint has everything
 	}
 	rel, err := filepath.Rel(o.user.Top, o.dir)
-	if err != nil {
+	if err != nil || !isFolder(o.user.Common, "objects") {
+		return State{}, err
+	}
+	if err := replace(filepath.Join(o.bare, borrowed), filepath.Join(o.user.Common, "objects")+"\n"); err != nil {
+		return State{}, err
+	}
+	if err := errors.Join(o.borrow(), o.sit(ctx)); err != nil {
 		return State{}, err
 	}
 	tree, err := o.line(ctx, "rev-parse", "--verify", "-q", head.Commit+":"+strings.TrimPrefix(filepath.ToSlash(rel), "."))

@@ -12,9 +12,9 @@ import (
 )
 
 // inPlace makes the thread one that works in a directory of the user.
-func (b *bench) inPlace(dir string, objects ...string) {
+func (b *bench) inPlace(dir string) {
 	b.files = dir
-	b.th.Files = thole.Source{Kind: thole.SourceHere, Dir: dir, Objects: objects}
+	b.th.Files = thole.Source{Kind: thole.SourceHere, Dir: dir}
 }
 
 // A thread in the user's own directory has a state before each turn, borrows the
@@ -22,7 +22,7 @@ func (b *bench) inPlace(dir string, objects ...string) {
 func TestInPlace(t *testing.T) {
 	lab.EveryUser(t, func(t *testing.T) {
 		b := newBench(t, plainFiles)
-		b.inPlace(b.repo, filepath.Join(b.repo, ".git", "objects"))
+		b.inPlace(b.repo)
 		b.write(filepath.Join(b.repo, "mine"), "of the user\n")
 		b.write(filepath.Join(b.repo, "a.txt"), "staged by the user\n")
 		b.git(b.repo, "add", "a.txt")
@@ -52,13 +52,23 @@ func TestInPlace(t *testing.T) {
 		if said, err := b.shelf.Undo(b.ctx(), b.th, "", 3, 2); err != nil || b.read(filepath.Join(b.repo, "mine")) != "of the user\n" || b.read(filepath.Join(b.repo, "between")) == "" {
 			t.Errorf("%s, %v", said, err)
 		}
-		if err := os.Remove(filepath.Join(b.repo, "between")); err != nil {
-			t.Fatal(err)
-		}
+		b.after(3)
+		// What the user did since is in the way only where the turn's own changes are.
+		b.write(filepath.Join(b.repo, "new"), "new, and changed by the user\n")
 		b.th.Turns++
+		if said, err := b.shelf.Undo(b.ctx(), b.th, "", 4, 1); thole.CodeOf(err) != thole.CodeInvalid || !strings.Contains(err.Error(), "new") || thole.HintOf(err) == "" {
+			t.Errorf("%s, %v", said, err)
+		}
+		b.write(filepath.Join(b.repo, "new"), "new\n")
 		said, err := b.shelf.Undo(b.ctx(), b.th, "", 4, 1)
 		if err != nil || b.git(b.repo, "rev-parse", "HEAD") != head || b.git(b.repo, "branch", "--show-current") != "main" {
 			t.Errorf("%s, %v", said, err)
+		}
+		if b.read(filepath.Join(b.repo, "between")) != "by the user, between the turns\n" {
+			t.Error("the user's own work went too")
+		}
+		if err := os.Remove(filepath.Join(b.repo, "between")); err != nil {
+			t.Fatal(err)
 		}
 		if got := b.git(b.repo, "status", "--porcelain"); got != before {
 			t.Errorf("status %q, was %q", got, before)
@@ -102,11 +112,11 @@ func TestInPlaceElsewhere(t *testing.T) {
 	files := map[string]string{".gitignore": "*.log\n/sub/made/\n/other/\nsub/deep/**/x\n# no\n", "sub/a": "a\n", "sub/.gitignore": "!keep.log\n", "top": "top\n"}
 	for what, prepare := range map[string]func(b *bench){
 		"below the top": func(b *bench) {
-			b.inPlace(filepath.Join(b.repo, "sub"), filepath.Join(b.repo, ".git", "objects"))
+			b.inPlace(filepath.Join(b.repo, "sub"))
 		},
 		"a second working tree": func(b *bench) {
 			b.git(b.repo, "worktree", "add", "-q", filepath.Join(b.base, "second"))
-			b.inPlace(filepath.Join(b.base, "second", "sub"), filepath.Join(b.repo, ".git", "objects"))
+			b.inPlace(filepath.Join(b.base, "second", "sub"))
 		},
 		"no repository": func(b *bench) {
 			dir := filepath.Join(b.base, "plain")

@@ -180,8 +180,17 @@ func (s *Shelf) has(id thole.ThreadID) bool {
 }
 
 // objects are directories of objects that the shelf refers to and does not have: those
-// that were chosen when no agent had run.
-func (o *one) objects() []string { return slices.Clone(o.th.Files.Objects) }
+// that were chosen when no agent of the thread had run.
+func (o *one) objects() []string {
+	all := slices.Clone(o.th.Files.Objects)
+	if dir := firstLine(o.bare, borrowed); dir != "" && !slices.Contains(all, dir) {
+		all = append(all, dir)
+	}
+	return all
+}
+
+// borrowed is the file on a shelf that names the objects of the user's repository.
+const borrowed = "borrowed"
 
 // ensure makes the repository next to its place and moves it there.
 func (o *one) ensure(ctx context.Context) error {

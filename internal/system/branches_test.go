@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/changes"
+	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -40,6 +41,7 @@ type branchRig struct {
 	branches *branch.Branches
 	changed  *changes.Service
 	home     string
+	files    *depot.Depot
 }
 
 func newBranchRig(t *testing.T, bwrap string) *branchRig {
@@ -67,6 +69,7 @@ func newBranchRig(t *testing.T, bwrap string) *branchRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { open.Close() })
+	r.files = ws
 	if r.machine, err = thread.New(thread.Config{Store: r.db.Threads()}); err != nil {
 		t.Fatal(err)
 	}

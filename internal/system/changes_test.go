@@ -106,6 +106,23 @@ func TestChangesOfABranch(t *testing.T) {
 	}
 	r.ended(th.ID, turn.ID)
 
+	// An export has links, modes and a repository that is whole, and nothing that runs.
+	r.run(th.ID, "ln -s ../../etc/passwd link; printf '#!/bin/sh\\n' > run.sh; chmod 755 run.sh; git config core.fsmonitor 'touch ran'; printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-index-change; chmod 755 .git/hooks/post-index-change")
+	out := filepath.Join(t.TempDir(), "out")
+	if _, x, err := r.files.ExportDir(ctx, th.ID, out, false); err != nil || x.Links != 1 || len(x.Stripped) == 0 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if to, err := os.Readlink(filepath.Join(out, "link")); err != nil || to != "../../etc/passwd" {
+		t.Error(to, err)
+	}
+	if st, err := os.Stat(filepath.Join(out, "run.sh")); err != nil || st.Mode().Perm() != 0o755 {
+		t.Error(st, err)
+	}
+	if got := userGit(t, out, "-c", "safe.directory=*", "status", "--porcelain"); got != "D b.txt\n?? link\n?? live.txt\n?? new.txt\n?? run.sh" {
+		t.Errorf("status of the export: %s", got)
+	}
+	r.run(th.ID, "rm link run.sh; git config --unset core.fsmonitor; rm .git/hooks/post-index-change")
+
 	// Without an executor it is what the last turn left.
 	r.remove(th.ID)
 	var patch bytes.Buffer
@@ -129,7 +146,7 @@ func TestChangesOfABranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, said := r.ended(th.ID, thole.TurnID(u.RunID))
-	if got.Outcome != thole.OutcomeCompleted || u.Turn != 2 || u.Number != 4 || !strings.Contains(said, "before turn 2: 2 files changed") {
+	if got.Outcome != thole.OutcomeCompleted || u.Turn != 2 || u.Number != 6 || !strings.Contains(said, "before turn 2: 2 files changed") {
 		t.Fatalf("%+v %q %+v", u, said, got)
 	}
 	if got := strings.Join(r.diff(th.ID, 0), ","); got != want[1] {
@@ -141,3 +158,45 @@ func TestChangesOfABranch(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// A thread in the user's own directory shows and takes back what its turns did there, and
+// keeps its shelf small.
+func TestChangesHere(t *testing.T) {
+	r := newBranchRig(t, lab.Bwrap(t))
+	dir := filepath.Join(lab.Open(t), "project")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	userGit(t, dir, "init", "-q", "-b", "main")
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	userGit(t, dir, "add", "-A")
+	userGit(t, dir, "commit", "-q", "-m", "first")
+	th := r.in(dir)
+	r.run(th.ID, "echo changed > a.txt; git commit -qam changed; echo new > new.txt")
+	if got := strings.Join(r.diff(th.ID, 1), ","); got != "modified a.txt,added new.txt" {
+		t.Errorf("%s", got)
+	}
+	if _, err := r.changed.Apply(t.Context(), thole.LocalActor, th.ID, false); thole.CodeOf(err) != thole.CodeConflict {
+		t.Errorf("%v", err)
+	}
+	c, err := r.changed.Diff(t.Context(), thole.LocalActor, th.ID, httpapi.ChangesQuery{})
+	if err != nil || !c.InPlace || c.Repo != "" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	u, err := r.changed.Undo(t.Context(), thole.LocalActor, th.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, said := r.ended(th.ID, thole.TurnID(u.RunID)); got.Outcome != thole.OutcomeCompleted {
+		t.Fatalf("%s %+v", said, got)
+	}
+	if got := userGit(t, dir, "status", "--porcelain") + userGit(t, dir, "log", "--format=%s"); got != "first" {
+		t.Errorf("%s", got)
+	}
+	st, err := os.Stat(filepath.Join(dir, "a.txt"))
+	if text, rerr := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(text) != "one\n" || st.Mode().Perm() != 0o644 {
+		t.Errorf("%q %v %v", text, rerr, st)
+	}
+}

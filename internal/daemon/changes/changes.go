@@ -135,6 +135,8 @@ func target(actor thole.Actor, th fold.Thread, named, stands string) (string, er
 	switch {
 	case actor.User != thole.LocalUser:
 		return "", thole.Errorf(thole.CodeForbidden, "only the user of this machine can have changes written to its directories").WithHint("push the thread's branch instead")
+	case th.Files.InPlace():
+		return th.Files.Dir, nil // refused there
 	case named != "":
 		return named, nil
 	case filepath.IsAbs(th.Files.Repo):
