@@ -1,10 +1,12 @@
 package executord
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/box"
 	"github.com/tholehq/thole/internal/unguarded"
 )
 
@@ -37,10 +39,8 @@ func (b *boxes) sentinel(w *walled) error {
 // then.
 func (b *boxes) seized(w *walled) bool {
 	lost := hold(w.Box, w.guards)
-	select {
-	case <-w.Done():
-		lost = nil // it ended otherwise
-	default:
+	if errors.Is(lost, box.ErrGone) {
+		lost = nil // it ends for another reason
 	}
 	traps, err := b.cfg.Place.Traps(w.guards)
 	e := thole.TurnError{Code: thole.ErrLimit}

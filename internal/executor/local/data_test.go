@@ -60,6 +60,10 @@ func TestConversationsAreMovedOutOfTheWorkspace(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			home, inside := "/home/agent/.agent_data", ""
+			if bwrap == "" {
+				home, inside = at+"/data", at
+			}
 			b.aged(func(at string) {
 				do(os.MkdirAll(filepath.Join(at, "workspace/.agent_data/test"), 0o700))
 				do(os.WriteFile(filepath.Join(at, "workspace/.agent_data/test/talk"), []byte("talk\n"), 0o600))
@@ -68,16 +72,14 @@ func TestConversationsAreMovedOutOfTheWorkspace(t *testing.T) {
 				do(os.Symlink("/etc/passwd", filepath.Join(at, "workspace/.agent_data/test/link")))
 				do(os.Chmod(filepath.Join(at, "workspace/.agent_data"), 0))
 				do(os.Symlink("/etc", filepath.Join(at, "home/.agent_data")))
+				do(os.Symlink(inside+"/workspace/.agent_data/codex", filepath.Join(at, "home/.codex")))
+				do(os.Symlink("/etc", filepath.Join(at, "home/.claude")))
 			})
 			if dir, err := b.driver.DataDir(b.id); err != nil || dir != "" {
 				t.Errorf("conversations are said to be at %q, %v", dir, err)
 			}
 			info := b.start()
-			home := "~/.agent_data"
-			if bwrap == "" {
-				home = at + "/data"
-			}
-			if got := b.run(info, "sim: run ls -a; cd "+home+"/test && cat talk && echo more >> talk && echo bad > second && readlink link"); got != ".\n..\nkept\ntalk\n/etc/passwd\n" {
+			if got := b.run(info, "sim: run ls -a; cd "+home+"/test && cat talk && echo more >> talk && echo bad > second && readlink link ~/.codex ~/.claude"); got != ".\n..\nkept\ntalk\n/etc/passwd\n"+home+"/codex\n/etc\n" {
 				t.Errorf("the agent sees %q", got)
 			}
 			for path, want := range map[string]string{"data/test/talk": "talk\nmore\n", "data/test/second": "bad\n", "workspace/kept": "kept\n"} {

@@ -99,6 +99,7 @@ func conversation(t *testing.T, s *session, name string) {
 		got, ok := s.executor(t, s.id)
 		return ok && got.State == executor.Stopped
 	})
+	s.age(t, info, name)
 	if said := s.play("sim: run cat a.txt ;; say again %tool%, remember: %first%"); !strings.Contains(said, "hello") || !strings.Contains(said, "heron") {
 		t.Errorf("after a stop it said %q", said)
 	}
@@ -118,6 +119,22 @@ func conversation(t *testing.T, s *session, name string) {
 	}
 	if again, ok := s.executor(t, s.id); !ok || again.ID == info.ID {
 		t.Errorf("executor %+v", again)
+	}
+}
+
+// age makes a stopped executor one of an earlier version, whose conversations were in
+// the workspace and recorded there.
+func (s *session) age(t *testing.T, info executor.Info, name string) {
+	t.Helper()
+	at := filepath.Join(s.home, "x", string(info.ID))
+	old := filepath.Join(at, "workspace", ".agent_data")
+	if err := os.Rename(filepath.Join(at, "data"), old); err != nil {
+		t.Fatal(err)
+	}
+	if mark := filepath.Join(old, "codex", ".thole-home"); name == "codex" {
+		if err := os.WriteFile(mark, []byte("/workspace/.agent_data/codex"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
