@@ -142,7 +142,7 @@ func (o *one) without(ctx context.Context, all states, now State, as, turn int) 
 			after = end
 		}
 		if after.Commit == "" {
-			return "", thole.Errorf(thole.CodeNotFound, "what turn %d left was not kept, so it cannot be distinguished from what came after it", n).WithHint("put the files back by hand: thole thread diff %s shows them", o.th.ID)
+			return "", thole.Errorf(thole.CodeNotFound, "what turn %d left was not kept, so nothing distinguishes it from what came after", n).WithHint("put the files back by hand: thole thread diff %s shows them", o.th.ID)
 		}
 		if before.tree != after.tree {
 			merged, conflicts, err := o.desk.merge(ctx, o.identity(), map[string]string{"merge.renames": "false"}, after.Commit, tree, before.tree)
