@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { Terminal } from "../lab/terminal.ts";
 import { Desk, expect, test } from "../lab/test.ts";
 import { agentPath } from "../lab/thole.ts";
@@ -89,8 +91,14 @@ test("a result that thole cannot prove waits for a person, who has two choices",
   await desk.tab("Jobs");
   const panel = desk.page.getByRole("tabpanel");
   const held = panel.getByRole("region", { name: "Needs your decision" });
-  // No channel of this home reaches another one, so nobody but a person can know what became of the result.
-  const deliver = (text: string) => thole.background("job", "run", "--wait", "--thread-id", desk.sessionID, "--endpoint", thole.root, "--", "echo", text);
+  // The home was moved between a job's start and its end, so no channel reaches where it was, and nobody but a person can know what became of the
+  // result.
+  const deliver = async (text: string) => {
+    const job = JSON.parse(await thole.background("--json", "job", "submit", "--thread-id", desk.sessionID)) as { job_id: string };
+    const moved = ["delivery_jobs", "delivery_lanes"].map((table) => `update ${table} set endpoint = '/${job.job_id}' where endpoint = '';`).join("");
+    execFileSync("/usr/bin/python3", ["-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=30); c.executescript(sys.argv[2]); c.commit()", join(thole.home, "thole.db"), moved]);
+    await thole.background("job", "complete", "--job-id", job.job_id, "--summary", text);
+  };
   const decide = async (choice: RegExp, outcome: string) => {
     await expect(held).toHaveCount(1, { timeout: 60_000 });
     await held.getByRole("button", { name: choice }).click();
