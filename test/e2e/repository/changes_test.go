@@ -12,7 +12,7 @@ import (
 )
 
 // module is one that thole itself needs, so that the machine has it.
-const module = "modernc.org/opt"
+const module = "github.com/dustin/go-humanize"
 
 // goModule makes a repository of a module of the module cache.
 func (r *rig) goModule(dir string) {
@@ -61,7 +61,7 @@ func TestWorkOnARepository(t *testing.T) {
 	r.goModule(warm)
 	r.tool(warm, "env", "GOCACHE="+built, "go", "test", ".")
 	r.open()
-	goWork := `sim: write made_test.go package opt\n\nimport "testing"\n\nfunc TestMade(t *testing.T) { println("MADE") }\n ;; run sed -i 's/^go 1.21$/go 1.22/' go.mod; rm AUTHORS; cp -r ` + built + ` /tmp/built && GOCACHE=/tmp/built go test -v . ;; say tests: %tool%`
+	goWork := `sim: write made_test.go package humanize\n\nimport "testing"\n\nfunc TestMade(t *testing.T) { println("MADE") }\n ;; run sed -i 's/^go 1.16$/go 1.17/' go.mod; rm LICENSE; cp -r ` + built + ` /tmp/built && GOCACHE=/tmp/built go test -v . ;; say tests: %tool%`
 	for _, c := range []struct {
 		name, model, work, says string
 		make                    func(*rig, string)
