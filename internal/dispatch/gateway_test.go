@@ -24,7 +24,7 @@ func (a *asked) For(_ context.Context, who provider.For) (provider.Grant, error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.by = append(a.by, who)
-	return provider.Grant{Gateway: true, Env: map[string]string{"OPENAI_BASE_URL": "http://{gateway}/codex"}}, nil
+	return provider.Grant{Gateway: true, Env: map[string]string{"OPENAI_BASE_URL": "http://{thole-gateway}/codex"}}, nil
 }
 
 // An executor that an earlier version started knows no way to the gateway. A turn that it

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
@@ -141,7 +142,7 @@ func (o *one) without(ctx context.Context, all states, now State, as, turn int) 
 			after = end
 		}
 		if after.Commit == "" {
-			return "", thole.Errorf(thole.CodeNotFound, "what turn %d left was not kept, so it cannot be told from what came after it", n).WithHint("put the files back by hand: thole thread diff %s shows them", o.th.ID)
+			return "", thole.Errorf(thole.CodeNotFound, "what turn %d left was not kept, so nothing distinguishes it from what came after", n).WithHint("put the files back by hand: thole thread diff %s shows them", o.th.ID)
 		}
 		if before.tree != after.tree {
 			merged, conflicts, err := o.desk.merge(ctx, o.identity(), map[string]string{"merge.renames": "false"}, after.Commit, tree, before.tree)
@@ -210,6 +211,7 @@ func account(turn int, d Diff, notes []string) string {
 // put brings the files from one state to another. git looks at all of them before it
 // writes the first.
 func (o *one) put(ctx context.Context, from, to State) error {
+	start := time.Now()
 	_, err := o.desk.look(ctx, git.Cmd{Args: []string{"plainly", "read-tree", "-m", "-u", from.Commit, to.Commit}, Config: plainMask, Write: []string{o.dir}})
 	var failed *git.Error
 	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "not uptodate") {
@@ -218,7 +220,7 @@ func (o *one) put(ctx context.Context, from, to State) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "put files back: %w", err).WithHint("what is in the way has to go; the undo can be repeated")
 	}
-	return nil
+	return o.desk.writeYoung(ctx, start)
 }
 
 // putHead takes the branch of the repository in the files back to where it was, if it is
