@@ -54,7 +54,7 @@ func TestWorkOnARepository(t *testing.T) {
 		_, err := exec.LookPath(name)
 		lab.Need(t, name, err)
 	}
-	// What every box would compile anew is compiled once; an agent writes in a copy.
+	// What every box would compile for itself is compiled once; an agent writes in a copy.
 	built := filepath.Join(lab.Open(t), "built")
 	r := newRig(t, "CGO_ENABLED=0", "GOFLAGS=-vet=off", "GOTOOLCHAIN=local", config.Variable("executor.paths")+"="+built)
 	warm := filepath.Join(lab.Open(t), "warm")
