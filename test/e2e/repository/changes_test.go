@@ -47,7 +47,7 @@ func (r *rig) plainly(repo, thread string) (diff, tree string) {
 }
 
 // Each agent changes a project and runs its tests with the tools of the machine. What
-// came of it is everywhere the same and is what git says, and it can be taken over beside
+// came of it is everywhere the same and is what git says, and it can be taken over next to
 // the user's own changes, as a branch, and back.
 func TestWorkOnARepository(t *testing.T) {
 	for _, name := range []string{"go", "npm"} {
