@@ -106,7 +106,7 @@ func (s *Shelf) Patch(ctx context.Context, th fold.Thread, dir string, r Range, 
 	if d.From.tree == d.To.tree {
 		return nil
 	}
-	_, err = o.diffTree(ctx, d.From, d.To, r, git.Cmd{Args: patchArgs(r, "--full-index", "--binary"), Stdout: w, Limit: maxWholePatch})
+	_, err = o.diffTree(ctx, d.From, d.To, r, git.Cmd{Args: patchArgs(r, "--binary"), Stdout: w, Limit: maxWholePatch})
 	return err
 }
 
@@ -267,7 +267,7 @@ func parseDiff(out []byte) (files []FileDiff, err error) {
 }
 
 func patchArgs(r Range, more ...string) []string {
-	return append([]string{"-p", "-U" + strconv.Itoa(r.Context)}, more...)
+	return append([]string{"-p", "--full-index", "-U" + strconv.Itoa(r.Context)}, more...)
 }
 
 // patches adds the patch of each file, up to the bounds.
