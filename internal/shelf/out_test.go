@@ -3,7 +3,6 @@ package shelf_test
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -111,16 +110,15 @@ func TestApply(t *testing.T) {
 
 // A thread that makes more files than are listed writes over none of the user's either.
 func TestApplyLooksAtMoreThanItLists(t *testing.T) {
+	shelf.ListAtMost(t, 1)
 	b := newBench(t, plainFiles)
 	b.agent(func(dir string) {
-		for i := range 5000 {
-			b.write(filepath.Join(dir, "d", strconv.Itoa(i)), "")
-		}
+		b.write(filepath.Join(dir, "new"), "of the agent")
 		b.write(filepath.Join(dir, "own"), "of the agent")
 	})
 	b.write(filepath.Join(b.repo, ".git", "info", "exclude"), "/own\n")
 	b.write(filepath.Join(b.repo, "own"), "of the user")
-	if a := b.apply(shelf.ApplyNow); a.Done || a.Total != 5001 || len(a.Conflicts) != 1 || b.read(filepath.Join(b.repo, "own")) != "of the user" {
+	if a := b.apply(shelf.ApplyNow); a.Done || a.Total != 2 || len(a.Conflicts) != 1 || b.read(filepath.Join(b.repo, "own")) != "of the user" {
 		t.Errorf("%d files, done %t: %v", a.Total, a.Done, a.Conflicts)
 	}
 }
@@ -270,5 +268,20 @@ func TestUndo(t *testing.T) {
 	}
 	if got := b.gitDiff(head); got != done {
 		t.Errorf("after both:\n%s\nwant\n%s", got, done)
+	}
+}
+
+// A look at a thread that an earlier version began, before its next turn, is not taken for
+// its beginning: an undo of that turn leaves what was there.
+func TestUndoInAThreadOfAnEarlierVersion(t *testing.T) {
+	b := newBench(t, plainFiles)
+	b.th.Files, b.th.Turns = thole.Source{}, 1
+	b.diff(shelf.Range{})
+	b.agent(func(dir string) { b.write(filepath.Join(dir, "new"), "new\n") })
+	if said, err := b.shelf.Undo(b.ctx(), b.th, b.at(), 3, 2); err != nil || !strings.Contains(said, "1 file changed") {
+		t.Errorf("%s, %v", said, err)
+	}
+	if got := b.read(filepath.Join(b.files, "a.txt")); got != plainFiles["a.txt"] {
+		t.Errorf("a file of an earlier turn: %q", got)
 	}
 }
