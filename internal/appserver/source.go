@@ -50,26 +50,38 @@ func (c *conn) local() bool {
 	return c.actor.Via == thole.LocalActor.Via && c.actor.User == thole.LocalUser
 }
 
-// cwd is the directory that settings name, "" for none.
+// cwd is the directory that a new thread's settings name, "" for none.
 func (c *conn) cwd(set app.Settings) (string, error) {
-	dir := str(set.Cwd)
-	if dir == "" && len(set.RuntimeWorkspaceRoots) > 0 {
-		return "", thole.Errorf(thole.CodeInvalid, "runtimeWorkspaceRoots without a cwd").WithHint("name the directory as cwd")
+	dir, err := cleanCwd(set)
+	if err == nil && dir == "" && len(set.RuntimeWorkspaceRoots) > 0 {
+		err = thole.Errorf(thole.CodeInvalid, "runtimeWorkspaceRoots without a cwd").WithHint("name the directory as cwd")
 	}
+	if err != nil {
+		return "", err
+	}
+	return dir, c.roots(set, dir)
+}
+
+func cleanCwd(set app.Settings) (string, error) {
+	dir := str(set.Cwd)
 	if dir == "" {
 		return "", nil
 	}
 	if !filepath.IsAbs(dir) {
 		return "", thole.Errorf(thole.CodeInvalid, "cwd %q is not an absolute path", dir)
 	}
-	dir = filepath.Clean(dir)
+	return filepath.Clean(dir), nil
+}
+
+// roots refuses roots besides the directory in which a thread works.
+func (c *conn) roots(set app.Settings, dir string) error {
 	for _, root := range set.RuntimeWorkspaceRoots {
 		if !c.same(root, dir) {
-			return "", thole.Errorf(thole.CodeUnsupported, "runtimeWorkspaceRoots: a thread works in its cwd alone; %s is another directory", root).
+			return thole.Errorf(thole.CodeUnsupported, "runtimeWorkspaceRoots: a thread works in its cwd alone; %s is another directory", root).
 				WithHint("start a thread of its own for it, or one in a directory above both")
 		}
 	}
-	return dir, nil
+	return nil
 }
 
 // same reports whether two paths are one directory. Links of this machine are followed
@@ -89,9 +101,12 @@ func (c *conn) same(a, b string) bool {
 
 // stays refuses settings that would have a thread work elsewhere.
 func (c *conn) stays(set app.Settings, t fold.Thread) error {
-	dir, err := c.cwd(set)
-	if err != nil || dir == "" || c.same(dir, t.WorkDir()) {
+	dir, err := cleanCwd(set)
+	if err != nil {
 		return err
+	}
+	if dir == "" || c.same(dir, t.WorkDir()) {
+		return c.roots(set, t.WorkDir())
 	}
 	return thole.Errorf(thole.CodeUnsupported, "cwd: thread %s works in %s and cannot move to %s", t.ID, t.WorkDir(), dir).
 		WithHint("start a thread there, or leave cwd out")

@@ -54,7 +54,7 @@ func newRun(env *Env) *cobra.Command {
 // ran says how the turn of a run ended and what to do next, to scripts in one line.
 func (e *Env) ran(v app.ThreadView, err error) {
 	if !e.JSON {
-		printNext(e.Out, v)
+		e.printNext(e.Out, v)
 		return
 	}
 	outcome := app.TurnCompleted
@@ -62,6 +62,8 @@ func (e *Env) ran(v app.ThreadView, err error) {
 	case 0:
 	case 4:
 		outcome = app.TurnInterrupted
+	case 130: // the waiting ended, not the turn
+		outcome = app.TurnInProgress
 	default:
 		outcome = app.TurnFailed
 	}

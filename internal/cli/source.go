@@ -120,9 +120,12 @@ func printSource(w io.Writer, v app.ThreadView) {
 func short(commit string) string { return commit[:min(len(commit), 12)] }
 
 // printNext says what to do with what a thread made.
-func printNext(w io.Writer, v app.ThreadView) {
-	id := v.Thread.ID
-	step := func(what, command string) { putf(w, "  %-20s thole %s\n", what, command) }
+func (e *Env) printNext(w io.Writer, v app.ThreadView) {
+	id, program := v.Thread.ID, "thole"
+	if e.Home != "" {
+		program += " --home " + e.Home
+	}
+	step := func(what, command string) { putf(w, "  %-20s %s %s\n", what, program, command) }
 	putln(w)
 	if v.Files != nil {
 		switch thole.SourceKind(v.Files.Kind) {

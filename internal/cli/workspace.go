@@ -24,7 +24,8 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 		Short: "Write a thread's files into a new directory",
 		Long: "Writes the files as the last turn that ended left them, once they are saved. If they cannot be saved it says why and writes nothing.\n" +
 			"While a turn runs, what it does is not part of them; --wait waits for its end. Links are written as they are.\n" +
-			"Hooks of git, and whatever else of a repository's configuration would run a program of the agent's here, is stripped and listed.",
+			"Hooks of git, and whatever else of a repository's configuration would run a program of the agent's here, is stripped and listed.\n" +
+			"The agent's own records, its conversations, are left out.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := thole.ThreadID(args[0])
@@ -62,7 +63,7 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until no turn runs")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "write what is saved now, however old it is")
-	cmd.Flags().BoolVar(&raw, "raw", false, "keep hooks and configuration of git that run programs: look at them before you type git")
+	cmd.Flags().BoolVar(&raw, "raw", false, "keep the agent's records, and hooks and configuration of git that run programs: look at them before you type git")
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	return cmd
 }

@@ -117,6 +117,42 @@ func TestStatesThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// An undo whose dispatcher ended in the middle is taken up again by the next one.
+func TestAnUndoIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	w, db := newWorld(t), storetest.SQLite(t)
+	stuck := &stuckUndo{begun: make(chan struct{})}
+	r := w.rig(t, db, func(c *dispatch.Config) { c.Changes = stuck })
+	id := r.thread()
+	r.settled(id, r.start(id, "sim: run touch made"))
+	undo, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: id, Input: thole.Undo(1), Command: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-stuck.begun
+	r.halt()
+	log := &changeLog{}
+	next := w.rig(t, db, func(c *dispatch.Config) { c.Changes = log })
+	if got := next.settled(id, undo.ID); got.Outcome != thole.OutcomeCompleted {
+		t.Errorf("%+v", got)
+	}
+	if got := log.all(); got != "undo as 2 1 [made]; after 2 []" {
+		t.Errorf("%s", got)
+	}
+}
+
+// stuckUndo begins an undo that does not end before its context.
+type stuckUndo struct {
+	changeLog
+	begun chan struct{}
+}
+
+func (s *stuckUndo) Undo(ctx context.Context, _ fold.Thread, _ string, _, _ int) (string, error) {
+	close(s.begun)
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
 // The number of an undo is one of a turn, and no message can pass for one.
 func TestUndoIsACommand(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -101,7 +102,7 @@ func devcontainer(text []byte, workspace string) (string, error) {
 		Update     json.RawMessage `json:"updateContentCommand"`
 		PostCreate json.RawMessage `json:"postCreateCommand"`
 	}
-	if err := json.Unmarshal(plainJSON(text), &commands); err != nil {
+	if err := strictjson.Unmarshal(plainJSON(text), &commands); err != nil {
 		return "", err
 	}
 	var lines []string
@@ -121,14 +122,14 @@ func commandLines(raw json.RawMessage) ([]string, error) {
 		return nil, nil
 	}
 	var line string
-	if json.Unmarshal(raw, &line) == nil {
+	if strictjson.Unmarshal(raw, &line) == nil {
 		if strings.TrimSpace(line) == "" {
 			return nil, nil
 		}
 		return []string{"(" + line + "\n)"}, nil
 	}
 	var args []string
-	if json.Unmarshal(raw, &args) == nil {
+	if strictjson.Unmarshal(raw, &args) == nil {
 		if len(args) == 0 {
 			return nil, nil
 		}
@@ -138,7 +139,7 @@ func commandLines(raw json.RawMessage) ([]string, error) {
 		return []string{strings.Join(args, " ")}, nil
 	}
 	var several map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &several); err != nil {
+	if err := strictjson.Unmarshal(raw, &several); err != nil {
 		return nil, errors.New("a command is neither a string, a list of strings nor an object of these")
 	}
 	var lines []string

@@ -112,7 +112,7 @@ func (c *Client) Open(ctx context.Context, at Repository, token string, r Reques
 	if err == nil {
 		return made, nil
 	}
-	// Somebody was faster, or the answer was lost: then it is open.
+	// Another client was faster, or the answer was lost: then it is open.
 	if have, ferr := forge.find(context.WithoutCancel(ctx), r); ferr == nil && have.Number != 0 {
 		have.Existing = true
 		return have, nil
@@ -213,7 +213,7 @@ func (c *caller) do(ctx context.Context, method, path string, query url.Values, 
 	return nil
 }
 
-// refused is an answer as an error of ours.
+// refused is an answer as an error of this program.
 func (c *caller) refused(s *status) error {
 	switch {
 	case s.code == http.StatusUnauthorized:

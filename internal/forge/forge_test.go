@@ -50,7 +50,7 @@ func (s site) open(t *testing.T, token string, r forge.Request) (forge.Opened, e
 	return s.client.Open(t.Context(), at, token, r)
 }
 
-// One branch has one request, whoever asks how often and whatever is lost on the way.
+// One branch has one request, however often it is asked for and whatever is lost on the way.
 func TestOpen(t *testing.T) {
 	for name, s := range sites(t) {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// What a forge refuses is told as what it is, and nothing is opened.
+// What a forge refuses is reported as what it is, and nothing is opened.
 func TestRefusals(t *testing.T) {
 	for name, s := range sites(t) {
 		t.Run(name, func(t *testing.T) {

@@ -280,6 +280,18 @@ func TestPlainWishes(t *testing.T) {
 	}
 }
 
+// In the sample repository a model says what to try, and mends it when it is asked to.
+func TestWishesInTheSample(t *testing.T) {
+	s := Start(t, Options{Demo: true, Sample: true})
+	if got := s.request(t, apiMessages, offeredBy[apiMessages], true, message{role: "user", text: "hello"}); !strings.Contains(got.text, "`fix the greeting`") || strings.Contains(got.text, "You said") {
+		t.Errorf("%+v", got)
+	}
+	got := s.request(t, apiMessages, offeredBy[apiMessages], true, message{role: "user", text: "Fix the greeting"})
+	if len(got.calls) != 1 || got.calls[0].Name != "Bash" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestNamedAndDefaultScripts(t *testing.T) {
 	scripts, err := ParseScripts([]byte(`{"one":{"text":"named"},"two":{"steps":[{"calls":[{"verb":"run","command":"x"}]},{"text":"b"}]}}`))
 	if err != nil {

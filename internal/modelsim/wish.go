@@ -51,7 +51,8 @@ func Wish(prompt string, o Options) Script {
 // fixSample mends the sample repository: its test fails, one letter is missing.
 var fixSample = Script{Steps: []Step{
 	{Reasoning: "First I look whether there is a test.", Text: "I run the test.", Calls: []Call{{Verb: VerbRun, Command: "sh test.sh"}}},
-	{Text: "It says:\n\n```\n%tool%\n```\n\nA letter is missing in `greet.sh`.", Calls: []Call{{Verb: VerbEdit, Path: "greet.sh", Old: "Helo", New: "Hello"}}},
+	{Text: "It says:\n\n```\n%tool%\n```", Calls: []Call{{Verb: VerbRead, Path: "greet.sh"}}},
+	{Text: "A letter is missing in `greet.sh`.", Calls: []Call{{Verb: VerbEdit, Path: "greet.sh", Old: `echo "Helo, ${1:-world}!"`, New: `echo "Hello, ${1:-world}!"`}}},
 	{Text: "Now the test again.", Calls: []Call{{Verb: VerbRun, Command: "sh test.sh"}}},
 	{Text: "It says:\n\n```\n%tool%\n```\n\nThe change is on a branch of its own. Look at it under Changes or with `thole thread diff`, and take it over with `thole thread apply`."},
 }}

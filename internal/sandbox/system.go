@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // systemDirs are the part of a machine that programs need to run. Everybody reads the
@@ -32,6 +33,16 @@ func InSystem(path string) bool {
 // RefusesNested reports whether bubblewrap can refuse namespaces inside a box. What is
 // older leaves that to the system call filter.
 func RefusesNested(ctx context.Context, bwrap string) bool {
+	if known, ok := refusesNested.Load(bwrap); ok {
+		return known.(bool)
+	}
 	out, err := exec.CommandContext(ctx, bwrap, "--help").Output()
-	return err == nil && strings.Contains(string(out), "--disable-userns")
+	can := err == nil && strings.Contains(string(out), "--disable-userns")
+	if err == nil {
+		refusesNested.Store(bwrap, can)
+	}
+	return can
 }
+
+// refusesNested is what is known, by bubblewrap's path.
+var refusesNested sync.Map

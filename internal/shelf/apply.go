@@ -162,7 +162,7 @@ func (t *target) apply(ctx context.Context, base, st State, check bool) (a Appli
 	for _, path := range dropped {
 		a.Notes = append(a.Notes, path+" is a repository of its own and is not applied")
 	}
-	merged, conflicts, err := t.merge(ctx, base.Commit, user, theirs)
+	merged, conflicts, err := t.desk.merge(ctx, t.identity(), nil, base.Commit, user, theirs)
 	if err != nil {
 		return a, err
 	}
@@ -254,20 +254,6 @@ func (t *target) borrowIndex() error {
 		return err
 	}
 	return t.desk.give(t.desk.index())
-}
-
-// merge merges two trees with a common beginning.
-func (t *target) merge(ctx context.Context, base, ours, theirs string) (tree string, conflicts []Conflict, err error) {
-	var sides []string
-	for _, side := range []string{ours, theirs} {
-		out, err := t.desk.look(ctx, git.Cmd{Args: []string{"commit-tree", side, "-p", base, "-m", "side"}, Env: t.identity()})
-		if err != nil {
-			return "", nil, err
-		}
-		sides = append(sides, strings.TrimSpace(string(out)))
-	}
-	out, err := t.desk.look(ctx, git.Cmd{Args: append([]string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages"}, sides...)})
-	return parseMerge(out, err)
 }
 
 // plain leaves changes of repositories below out of a tree: where they are only a commit,

@@ -70,9 +70,10 @@ func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, dir string)
 	return o.keep(ctx, st, refAfter(turn))
 }
 
-// needsNone reports whether there is nothing to keep: no shelf, and no files.
+// needsNone reports whether there is nothing to keep: the files are on another machine, or
+// there is no shelf and no file.
 func (s *Shelf) needsNone(th fold.Thread, dir string) bool {
-	return !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(dir)
+	return dir == "" && !th.Files.InPlace() || !s.has(th.ID) && !th.Files.InPlace() && th.Files.Kind != thole.SourceBranch && isEmpty(dir)
 }
 
 // isEmpty reports whether a directory certainly has no files.

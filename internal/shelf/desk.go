@@ -27,6 +27,7 @@ import (
 //	room   what git may write there: the index, which makes the next look cheap, and new
 //	       objects
 //	of     the directory that the index is of, and its owner
+//	young  files that the index may be wrong about
 //
 // The server opens nothing below room: git in a box has read an agent's files there.
 type desk struct {
@@ -175,6 +176,7 @@ func (d *desk) follow(ctx context.Context, r *Repository) error {
 // scan makes a tree of the files as they are, and names what it left out. It begins with
 // a commit whose tree is known. New objects are in the desk's results until they are swept.
 func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, left []string, err error) {
+	start, index := time.Now(), d.indexTime()
 	if _, err := os.Lstat(d.index()); err != nil {
 		args := []string{"read-tree", "--empty"}
 		if from != "" {
@@ -188,13 +190,21 @@ func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, le
 	if err != nil {
 		return "", nil, err
 	}
-	if len(changed) == 0 && fromTree != "" {
+	young := d.readYoung()
+	defer func() {
+		if err == nil && (len(young) > 0 || d.indexTime() != index) {
+			err = d.writeYoung(ctx, start)
+		}
+	}()
+	if len(changed) == 0 && len(young) == 0 && fromTree != "" {
 		return fromTree, nil, nil
 	}
+	changed = slices.Compact(slices.Sorted(slices.Values(append(changed, young...))))
 	take, gone, left, err := d.takable(changed)
 	if err != nil {
 		return "", nil, err
 	}
+	gone = append(gone, young...) // and back in, with what they are now
 	if len(gone) > 0 {
 		if _, err := d.look(ctx, git.Cmd{Args: []string{"update-index", "--force-remove", "-z", "--stdin"}, Stdin: listed(gone)}); err != nil {
 			return "", nil, err
@@ -329,4 +339,18 @@ func (d *desk) takable(changed []string) (take, gone, left []string, err error) 
 		}
 	}
 	return take, gone, left, nil
+}
+
+// merge merges two trees with a common beginning. The result is with the desk's results.
+func (d *desk) merge(ctx context.Context, identity, config map[string]string, base, ours, theirs string) (tree string, conflicts []Conflict, err error) {
+	args := []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages"}
+	for _, side := range []string{ours, theirs} {
+		out, err := d.look(ctx, git.Cmd{Args: []string{"commit-tree", side, "-p", base, "-m", "side"}, Env: identity})
+		if err != nil {
+			return "", nil, err
+		}
+		args = append(args, strings.TrimSpace(string(out)))
+	}
+	out, err := d.look(ctx, git.Cmd{Args: args, Config: config})
+	return parseMerge(out, err)
 }

@@ -52,13 +52,23 @@ func TestInPlace(t *testing.T) {
 		if said, err := b.shelf.Undo(b.ctx(), b.th, "", 3, 2); err != nil || b.read(filepath.Join(b.repo, "mine")) != "of the user\n" || b.read(filepath.Join(b.repo, "between")) == "" {
 			t.Errorf("%s, %v", said, err)
 		}
-		if err := os.Remove(filepath.Join(b.repo, "between")); err != nil {
-			t.Fatal(err)
-		}
+		b.after(3)
+		// What the user did since is in the way only where the turn's own changes are.
+		b.write(filepath.Join(b.repo, "new"), "new, and changed by the user\n")
 		b.th.Turns++
+		if said, err := b.shelf.Undo(b.ctx(), b.th, "", 4, 1); thole.CodeOf(err) != thole.CodeInvalid || !strings.Contains(err.Error(), "new") || thole.HintOf(err) == "" {
+			t.Errorf("%s, %v", said, err)
+		}
+		b.write(filepath.Join(b.repo, "new"), "new\n")
 		said, err := b.shelf.Undo(b.ctx(), b.th, "", 4, 1)
 		if err != nil || b.git(b.repo, "rev-parse", "HEAD") != head || b.git(b.repo, "branch", "--show-current") != "main" {
 			t.Errorf("%s, %v", said, err)
+		}
+		if b.read(filepath.Join(b.repo, "between")) != "by the user, between the turns\n" {
+			t.Error("the user's own work went too")
+		}
+		if err := os.Remove(filepath.Join(b.repo, "between")); err != nil {
+			t.Fatal(err)
 		}
 		if got := b.git(b.repo, "status", "--porcelain"); got != before {
 			t.Errorf("status %q, was %q", got, before)

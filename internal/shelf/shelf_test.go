@@ -136,7 +136,13 @@ func (b *bench) write(path, text string) {
 func (b *bench) agent(change func(dir string)) {
 	b.t.Helper()
 	b.turn(change)
-	if err := b.shelf.After(b.ctx(), b.th, b.th.Turns, b.at()); err != nil {
+	b.after(b.th.Turns)
+}
+
+// after ends a turn.
+func (b *bench) after(turn int) {
+	b.t.Helper()
+	if err := b.shelf.After(b.ctx(), b.th, turn, b.at()); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
+	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
@@ -99,8 +101,12 @@ func (o *one) undo(ctx context.Context, as, turn int) (string, error) {
 		if err := o.keep(ctx, now, refBefore(as)); err != nil {
 			return "", err
 		}
-	} else {
-		now.head = all[refBefore(as)].head
+	}
+	if o.th.Files.InPlace() {
+		if to.tree, err = o.without(ctx, all, now, as, turn); err != nil {
+			return "", err
+		}
+		to.Commit = to.tree
 	}
 	d := Diff{From: now, To: to}
 	if now.tree != to.tree {
@@ -116,10 +122,70 @@ func (o *one) undo(ctx context.Context, as, turn int) (string, error) {
 			notes = append(notes, f.Path+" is a repository of its own and was left as it is")
 		}
 	}
-	if note := o.putHead(ctx, now.head, to.head, d.Files); note != "" {
+	if note := o.putHead(ctx, all.moved(as, turn), to.head, d.Files); note != "" {
 		notes = append(notes, note)
 	}
 	return account(turn, d, notes), nil
+}
+
+// without is the tree of the files without what turns did to them, the last one first.
+// What others did since stays: the files are the user's, and another thread may work on
+// them.
+func (o *one) without(ctx context.Context, all states, now State, as, turn int) (string, error) {
+	tree, after := now.tree, State{}
+	for n := as - 1; n >= turn; n-- {
+		before, known := all[refBefore(n)]
+		if !known {
+			continue // no agent ran
+		}
+		if end, known := all[refAfter(n)]; known {
+			after = end
+		}
+		if after.Commit == "" {
+			return "", thole.Errorf(thole.CodeNotFound, "what turn %d left was not kept, so nothing distinguishes it from what came after", n).WithHint("put the files back by hand: thole thread diff %s shows them", o.th.ID)
+		}
+		if before.tree != after.tree {
+			merged, conflicts, err := o.desk.merge(ctx, o.identity(), map[string]string{"merge.renames": "false"}, after.Commit, tree, before.tree)
+			if err != nil {
+				return "", err
+			}
+			if len(conflicts) > 0 {
+				return "", changedSince(n, conflicts)
+			}
+			tree = merged
+		}
+		after = before
+	}
+	return tree, nil
+}
+
+func changedSince(turn int, conflicts []Conflict) error {
+	var names []string
+	for i, c := range conflicts {
+		if i == maxNamed {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, strings.ToValidUTF8(c.Path, "\uFFFD"))
+	}
+	return thole.Errorf(thole.CodeInvalid, "nothing was put back: what turn %d changed was changed again since, and not by a turn of this thread: %s", turn, strings.Join(names, ", ")).
+		WithHint("put these files in order by hand, or move them away; then repeat it")
+}
+
+// moved is where turns left the repository, if they alone moved it; else it has no commit.
+func (s states) moved(as, turn int) Head {
+	head, set := Head{}, false
+	for n := turn; n < as; n++ {
+		after, known := s[refAfter(n)]
+		if !known {
+			continue
+		}
+		if before, known := s[refBefore(n)]; known && set && before.head != head {
+			return Head{}
+		}
+		head, set = after.head, true
+	}
+	return head
 }
 
 // maxNamed is how many files an account names.
@@ -145,6 +211,7 @@ func account(turn int, d Diff, notes []string) string {
 // put brings the files from one state to another. git looks at all of them before it
 // writes the first.
 func (o *one) put(ctx context.Context, from, to State) error {
+	start := time.Now()
 	_, err := o.desk.look(ctx, git.Cmd{Args: []string{"plainly", "read-tree", "-m", "-u", from.Commit, to.Commit}, Config: plainMask, Write: []string{o.dir}})
 	var failed *git.Error
 	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "not uptodate") {
@@ -153,7 +220,7 @@ func (o *one) put(ctx context.Context, from, to State) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "put files back: %w", err).WithHint("what is in the way has to go; the undo can be repeated")
 	}
-	return nil
+	return o.desk.writeYoung(ctx, start)
 }
 
 // putHead takes the branch of the repository in the files back to where it was, if it is
@@ -177,7 +244,7 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 		case now.Branch != to.Branch:
 			return fmt.Sprintf("the repository was left at %s: it was at %s", short(now.Branch), short(to.Branch))
 		case now.Commit != from.Commit:
-			return "the branch was left as it is: it moved meanwhile"
+			return "the branch was left as it is: it was moved by others too"
 		}
 		name := now.Branch
 		if name == "" {
@@ -194,9 +261,14 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 	var paths strings.Builder
 	for _, f := range changed {
 		for _, path := range []string{f.Path, f.Old} {
-			if path != "" {
-				paths.WriteString(path + "\x00")
+			if path == "" {
+				continue
 			}
+			rel, err := filepath.Rel(r.Top, filepath.Join(o.dir, path))
+			if err != nil {
+				return "the repository's index was left as it is: " + err.Error()
+			}
+			paths.WriteString(rel + "\x00")
 		}
 	}
 	args := []string{"plainly", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"}

@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/changes"
+	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -41,6 +42,7 @@ type branchRig struct {
 	changed  *changes.Service
 	home     string
 	token    string // that a person keeps for every server
+	files    *depot.Depot
 }
 
 func (r *branchRig) kept(context.Context, fold.Thread, string) (string, error) { return r.token, nil }
@@ -73,6 +75,7 @@ func newBranchRig(t *testing.T, bwrap string, more ...func(*config.Config)) *bra
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { open.Close() })
+	r.files = ws
 	if r.machine, err = thread.New(thread.Config{Store: r.db.Threads()}); err != nil {
 		t.Fatal(err)
 	}

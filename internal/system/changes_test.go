@@ -106,6 +106,23 @@ func TestChangesOfABranch(t *testing.T) {
 	}
 	r.ended(th.ID, turn.ID)
 
+	// An export has links, modes and a repository that is whole, and nothing that runs.
+	r.run(th.ID, "ln -s ../../etc/passwd link; printf '#!/bin/sh\\n' > run.sh; chmod 755 run.sh; git config core.fsmonitor 'touch ran'; printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-index-change; chmod 755 .git/hooks/post-index-change")
+	out := filepath.Join(t.TempDir(), "out")
+	if _, x, err := r.files.ExportDir(ctx, th.ID, out, false); err != nil || x.Links != 1 || len(x.Stripped) == 0 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if to, err := os.Readlink(filepath.Join(out, "link")); err != nil || to != "../../etc/passwd" {
+		t.Error(to, err)
+	}
+	if st, err := os.Stat(filepath.Join(out, "run.sh")); err != nil || st.Mode().Perm() != 0o755 {
+		t.Error(st, err)
+	}
+	if got := userGit(t, out, "-c", "safe.directory=*", "status", "--porcelain"); got != "D b.txt\n?? link\n?? live.txt\n?? new.txt\n?? run.sh" {
+		t.Errorf("status of the export: %s", got)
+	}
+	r.run(th.ID, "rm link run.sh; git config --unset core.fsmonitor; rm .git/hooks/post-index-change")
+
 	// Without an executor it is what the last turn left.
 	r.remove(th.ID)
 	var patch bytes.Buffer
@@ -129,7 +146,7 @@ func TestChangesOfABranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, said := r.ended(th.ID, thole.TurnID(u.RunID))
-	if got.Outcome != thole.OutcomeCompleted || u.Turn != 2 || u.Number != 4 || !strings.Contains(said, "before turn 2: 2 files changed") {
+	if got.Outcome != thole.OutcomeCompleted || u.Turn != 2 || u.Number != 6 || !strings.Contains(said, "before turn 2: 2 files changed") {
 		t.Fatalf("%+v %q %+v", u, said, got)
 	}
 	if got := strings.Join(r.diff(th.ID, 0), ","); got != want[1] {

@@ -76,7 +76,9 @@ func TestDeliveryCommands(t *testing.T) {
 	commit := durableCommit(t)
 	Case{
 		Name: "Job submission", Unit: "ms", Peer: "thole version × 1.3 + 2 durable commits", Promise: 1, Loose: 2.5,
-		Ours:   func() float64 { return millisOf(t, samples(), run("job", "submit", "--target", "desktop", "--thread-id", "t")) },
+		Ours: func() float64 {
+			return millisOf(t, samples(), run("job", "submit", "--target", "desktop", "--thread-id", "t"))
+		},
 		Theirs: func() float64 { return 1.3*version() + 2*commit() },
 		Note:   "`thole job submit` against a warm daemon; a commit is one row in a SQLite file of the same settings.",
 	}.Run(t)

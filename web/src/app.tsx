@@ -10,6 +10,7 @@ import { type Conversation, conversationOf } from "./state/conversation";
 import { prefs, setPrefs } from "./state/prefs";
 import { go, route } from "./state/route";
 import { loadSessions, titleOf } from "./state/sessions";
+import { placeOf } from "./state/source";
 import { useStore } from "./state/store";
 import { SettingsMenu } from "./settings-menu";
 import { IconButton } from "./ui/controls";
@@ -41,7 +42,10 @@ export function App() {
           <Spinner /> {t("app.loading")}
         </p>
       ) : (
-        <Workbench chatID={here.page === "chat" ? here.id : undefined} page={here.page === "usage" ? Usage : here.page === "connections" ? Connections : undefined} />
+        <Workbench
+          chatID={here.page === "chat" ? here.id : undefined}
+          page={here.page === "usage" ? Usage : here.page === "connections" ? Connections : undefined}
+        />
       )}
       <Toast />
     </>
@@ -75,6 +79,7 @@ function Workbench({ chatID, page: Page }: { chatID?: string; page?: ComponentTy
   const wide = useMedia("(min-width: 64rem)");
   const medium = useMedia("(min-width: 48rem)");
   const panel = useStore(prefs, (it) => it.panel);
+  const roomy = useStore(prefs, (it) => it.tab === "changes"); // lines of code need more room than words
   const [historyOpen, setHistoryOpen] = useState(false);
   const [panelOpen, setPanelOpen] = useState(false);
   return (
@@ -117,10 +122,16 @@ function Workbench({ chatID, page: Page }: { chatID?: string; page?: ComponentTy
             </aside>
           )}
           <main id="chat" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none" key={Page ? "page" : conversation.id}>
-            {Page ? <Suspense><Page /></Suspense> : <ChatView />}
+            {Page ? (
+              <Suspense>
+                <Page />
+              </Suspense>
+            ) : (
+              <ChatView />
+            )}
           </main>
           {wide && panel && !Page && (
-            <aside aria-label={t("panel.label")} className="w-[22rem] shrink-0 border-l border-line bg-surface">
+            <aside aria-label={t("panel.label")} className={`${roomy ? "w-[min(48rem,46vw)]" : "w-[22rem]"} shrink-0 border-l border-line bg-surface`}>
               <Panel />
             </aside>
           )}
@@ -132,8 +143,8 @@ function Workbench({ chatID, page: Page }: { chatID?: string; page?: ComponentTy
         </Drawer>
       )}
       {!wide && !Page && (
-        <Drawer side="right" open={panelOpen} label={t("panel.label")} onClose={() => setPanelOpen(false)}>
-          <Panel />
+        <Drawer side="right" whole={roomy} open={panelOpen} label={t("panel.label")} onClose={() => setPanelOpen(false)}>
+          <Panel onLeave={() => setPanelOpen(false)} />
         </Drawer>
       )}
     </ConversationContext>
@@ -146,7 +157,18 @@ function Title() {
   useEffect(() => {
     document.title = title ? `${title.slice(0, 60)} · thole` : "thole";
   }, [title]);
-  return <div className="min-w-0 lg:flex-1">{title && <h1 className="sr-only truncate pl-2 text-[13px] text-muted lg:not-sr-only lg:truncate lg:pl-2">{title}</h1>}</div>;
+  const place = placeOf(session);
+  return (
+    <div className="flex min-w-0 items-center gap-2 pl-1 lg:flex-1">
+      {title && <h1 className="sr-only truncate text-[13px] text-muted lg:not-sr-only lg:truncate">{title}</h1>}
+      {place && (
+        <span className="hidden min-w-0 max-w-[50%] shrink-0 truncate rounded-md bg-raised px-1.5 font-mono text-[11.5px] text-muted sm:block" title={place}>
+          <span className="sr-only">{t("source.label")}: </span>
+          {place}
+        </span>
+      )}
+    </div>
+  );
 }
 
 function PanelToggle({ open, onToggle }: { open: boolean; onToggle: () => void }) {

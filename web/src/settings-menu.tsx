@@ -21,7 +21,12 @@ export function SettingsMenu() {
       </IconButton>
       <Confirm open={open} label={t("menu.settings")} onClose={() => setOpen(false)}>
         <h2 className="mb-4 text-[15px] font-semibold">{t("menu.settings")}</h2>
-        <Options name={t("menu.theme")} value={theme} options={(["system", "light", "dark"] as Theme[]).map((it) => ({ value: it, text: t(`theme.${it}` as Key) }))} onPick={(value) => setPrefs({ theme: value as Theme })} />
+        <Options
+          name={t("menu.theme")}
+          value={theme}
+          options={(["system", "light", "dark"] as Theme[]).map((it) => ({ value: it, text: t(`theme.${it}` as Key) }))}
+          onPick={(value) => setPrefs({ theme: value as Theme })}
+        />
         <Options
           name={t("menu.language")}
           value={language}
@@ -50,13 +55,27 @@ export function SettingsMenu() {
   );
 }
 
-function Options({ name, value, options, onPick }: { name: string; value: string; options: { value: string; text: string }[]; onPick: (value: string) => void }) {
+function Options({
+  name,
+  value,
+  options,
+  onPick,
+}: {
+  name: string;
+  value: string;
+  options: { value: string; text: string }[];
+  onPick: (value: string) => void;
+}) {
   return (
     <fieldset className="mb-3 flex items-center justify-between gap-4">
       <legend className="float-left text-[13px] text-muted">{name}</legend>
       <div className="flex rounded-lg bg-raised p-0.5">
         {options.map((option) => (
-          <label key={option.value} className={`cursor-pointer rounded-md px-3 py-1 text-[12.5px] font-medium has-focus-visible:outline-2 has-focus-visible:outline-accent ${option.value === value ? "bg-surface text-ink shadow-[0_1px_2px_rgb(0_0_0/0.12)]" : "text-muted hover:text-ink"}`}>
+          <label
+            key={option.value}
+            className={`cursor-pointer rounded-md px-3 py-1 text-[12.5px] font-medium has-focus-visible:outline-2 has-focus-visible:outline-accent
+              ${option.value === value ? "bg-surface text-ink shadow-[0_1px_2px_rgb(0_0_0/0.12)]" : "text-muted hover:text-ink"}`}
+          >
             <input type="radio" className="sr-only" name={name} checked={option.value === value} onChange={() => onPick(option.value)} />
             {option.text}
           </label>

@@ -69,6 +69,7 @@ func TestConversationsAreMovedOutOfTheWorkspace(t *testing.T) {
 				do(os.WriteFile(filepath.Join(at, "workspace/.agent_data/test/talk"), []byte("talk\n"), 0o600))
 				do(os.WriteFile(filepath.Join(at, "workspace/kept"), []byte("kept\n"), 0o600))
 				do(os.Link(filepath.Join(at, "workspace/kept"), filepath.Join(at, "workspace/.agent_data/test/second")))
+				do(os.WriteFile(filepath.Join(at, "workspace/.agent_data/test/.thole-parted"), []byte("ke"), 0o600)) // by a start that was killed
 				do(os.Symlink("/etc/passwd", filepath.Join(at, "workspace/.agent_data/test/link")))
 				do(os.Chmod(filepath.Join(at, "workspace/.agent_data"), 0))
 				do(os.Symlink("/etc", filepath.Join(at, "home/.agent_data")))
@@ -86,6 +87,9 @@ func TestConversationsAreMovedOutOfTheWorkspace(t *testing.T) {
 				if text, err := os.ReadFile(filepath.Join(at, path)); err != nil || string(text) != want {
 					t.Errorf("%s is %q, %v", path, text, err)
 				}
+			}
+			if _, err := os.Lstat(filepath.Join(at, "data/test/.thole-parted")); !os.IsNotExist(err) {
+				t.Errorf("half a file is left: %v", err)
 			}
 			// A name that the agent gives to something of its own stays its own.
 			b.run(info, "sim: run mkdir .agent_data && echo mine > .agent_data/mine")

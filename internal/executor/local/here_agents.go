@@ -9,7 +9,7 @@ import (
 
 // agentLink is a name of an agent's configuration that leads into a directory or above it, as
 // in repositories of dotfiles: an agent that works there would write what agents obey, and
-// where their keys are sent. "" is none.
+// where their keys are sent. "" where there is no such name.
 func agentLink(home, dir string) string {
 	var names []string
 	for _, row := range table.CLIs {

@@ -105,11 +105,12 @@ type account struct {
 	ID        string        `json:"id" doc:"of the login or token"`
 	Scope     session.Scope `json:"scope" enum:"jobs,read,act,admin"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	Local     bool          `json:"local,omitempty" doc:"a browser of this machine: its directories can be sources"`
 	Proof     string        `json:"proof,omitempty" doc:"to be sent as Thole-Proof with the cookie; only in the answer to a login"`
 }
 
 func accountOf(w who) account {
-	a := account{Via: w.actor.Via, ID: w.by.ID, Scope: w.by.Scope, ExpiresAt: w.expires}
+	a := account{Via: w.actor.Via, ID: w.by.ID, Scope: w.by.Scope, ExpiresAt: w.expires, Local: w.local}
 	a.User.ID, a.User.Login, a.User.Name = string(w.user.ID), w.user.Login, w.user.Name
 	return a
 }

@@ -20,6 +20,8 @@ type Sources interface {
 	Folders(ctx context.Context, path string) (view.Folders, error)
 	// Recent lists what the actor's threads worked on, the newest first.
 	Recent(ctx context.Context, actor thole.Actor) ([]view.RecentSource, error)
+	// Default is what a session's files come from where its client chose nothing.
+	Default() view.SourceChoice
 	// Inspect looks into a repository of this machine.
 	Inspect(ctx context.Context, repo string) (view.Repository, error)
 	// TakeUpload keeps what a client sends: an archive of the format, or with
@@ -40,12 +42,12 @@ func (s *Server) sourceRoutes() {
 		}
 		return answer(src.Folders(ctx, in.Path))
 	})
-	op(s, "GET", "/sources/recent", "List repositories and directories that sessions worked on, newest first", 200, func(ctx context.Context, _ *struct{}) (*body[list[view.RecentSource]], error) {
+	op(s, "GET", "/sources/recent", "List repositories and directories that sessions worked on, newest first", 200, func(ctx context.Context, _ *struct{}) (*body[offeredSources], error) {
 		if s.cfg.Sources == nil {
 			return nil, errNoSources()
 		}
 		all, err := s.cfg.Sources.Recent(ctx, actorOf(ctx))
-		return answer(list[view.RecentSource]{Items: append([]view.RecentSource{}, all...)}, err)
+		return answer(offeredSources{Items: append([]view.RecentSource{}, all...), Default: s.cfg.Sources.Default()}, err)
 	})
 	op(s, "GET", "/sources/inspect", "Show a repository's branches and uncommitted changes; for the page on this machine only", 200, func(ctx context.Context, in *struct {
 		Repo string `query:"repo" required:"true" minLength:"1" maxLength:"4096" doc:"absolute path of the repository or a directory in it"`
@@ -60,6 +62,12 @@ func (s *Server) sourceRoutes() {
 		Route: Route{Large: true}, summary: "Send an archive (zip, tar, tar.gz, tar.zst), or files as multipart/form-data whose form names are their paths",
 		status: http.StatusCreated, media: "application/json", shapes: []any{view.Upload{}}, takes: uploadMedia,
 	}, s.takeUpload)
+}
+
+// offeredSources are what a page offers first.
+type offeredSources struct {
+	Items   []view.RecentSource `json:"items"`
+	Default view.SourceChoice   `json:"default" doc:"of a session that names no source"`
 }
 
 // uploadMedia are the forms of an upload.

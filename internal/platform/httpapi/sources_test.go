@@ -42,6 +42,8 @@ func (d *doors) Folders(_ context.Context, path string) (view.Folders, error) {
 
 func (d *doors) Recent(context.Context, thole.Actor) ([]view.RecentSource, error) { return nil, nil }
 
+func (d *doors) Default() view.SourceChoice { return view.SourceChoice{Kind: thole.SourceEmpty} }
+
 func (d *doors) Inspect(_ context.Context, repo string) (view.Repository, error) {
 	return view.Repository{Repo: repo, Branches: []view.BranchRef{}}, nil
 }
@@ -124,6 +126,10 @@ func TestWhoIsLocal(t *testing.T) {
 			tc.c.call(201, "POST", "/sessions", obj{"provider": "test"}, nil)
 			if r, _ := d.last(); r.Local != tc.want {
 				t.Errorf("%s is local: %v, want %v", name, r.Local, tc.want)
+			}
+			var me struct{ Local bool }
+			if tc.c.call(200, "GET", "/auth/session", nil, &me); me.Local != tc.want {
+				t.Errorf("%s is said to be local: %v, want %v", name, me.Local, tc.want)
 			}
 			status := 403
 			if tc.want {

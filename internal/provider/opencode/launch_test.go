@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -21,5 +22,19 @@ func TestEnvironment(t *testing.T) {
 	}
 	if strings.HasPrefix(env["XDG_CONFIG_HOME"], "/d") || strings.HasPrefix(env["XDG_CACHE_HOME"], "/d") {
 		t.Error("packages and caches would be synced")
+	}
+}
+
+// The user's rules stand after the profile's, and a name that both have keeps its place: the
+// last rule that matches counts.
+func TestPermission(t *testing.T) {
+	for user, want := range map[string]string{
+		"": rules, `"ask"`: rules, `{}`: rules,
+		`{"bash":{"git push":"deny"},"read":"ask"}`: strings.TrimSuffix(rules, "}") + `,"bash":{"git push":"deny"},"read":"ask"}`,
+		`"deny"`: strings.Replace(rules, `"*":"ask"`, `"*":"deny"`, 1),
+	} {
+		if got := permission(user); got != want || !json.Valid([]byte(got)) {
+			t.Errorf("%s: %s, want %s", user, got, want)
+		}
 	}
 }

@@ -39,7 +39,7 @@ type User struct {
 	// Secrets are the MCP servers that get the secrets which the configuration has for them.
 	Secrets []string
 	// Written is a directory that the session's agent writes in place: what lies there is
-	// the agent's word and not the user's. "" is none.
+	// the agent's word and not the user's. It may be "".
 	Written string
 	// Shown reports whether a session sees a program, by its path; nil: it sees all.
 	Shown func(path string) bool

@@ -44,6 +44,8 @@ func wish(prompt string) (ops []op) {
 			switch c.Verb {
 			case modelsim.VerbRun:
 				add("run", c.Command)
+			case modelsim.VerbRead:
+				add("read", c.Path)
 			case modelsim.VerbWrite:
 				add("write", c.Path+" "+c.Text)
 			case modelsim.VerbEdit:

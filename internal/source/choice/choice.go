@@ -6,6 +6,7 @@
 package choice
 
 import (
+	"cmp"
 	"context"
 	"io"
 
@@ -146,6 +147,12 @@ func (s *Service) Recent(ctx context.Context, actor thole.Actor) ([]view.RecentS
 		out = append(out, view.RecentSource{Kind: u.Kind, At: u.At, UsedAt: u.Used})
 	}
 	return out, err
+}
+
+// Default is what a thread's files come from whose maker chose nothing.
+func (s *Service) Default() view.SourceChoice {
+	d := s.cfg.Default
+	return view.SourceChoice{Kind: cmp.Or(d.Kind, thole.SourceEmpty), Repo: d.Repo, Ref: d.Ref, Dir: d.Dir, Dirty: d.Dirty}
 }
 
 // TakeUpload keeps what a client sends.

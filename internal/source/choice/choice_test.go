@@ -41,7 +41,6 @@ func TestEveryKindIsHonouredOrRefusedByName(t *testing.T) {
 		want string
 	}{
 		{source.Request{Kind: "empty"}, "", ""},
-		{source.Request{Kind: ""}, thole.CodeInvalid, "unknown source kind"},
 		{source.Request{Kind: "Branch"}, thole.CodeInvalid, "unknown source kind"},
 		{source.Request{Kind: "empty", Repo: "/x"}, thole.CodeInvalid, "source empty has no repo"},
 		{source.Request{Kind: "template", Dir: "/x"}, thole.CodeInvalid, "source template has no dir"},
@@ -67,6 +66,13 @@ func TestEveryKindIsHonouredOrRefusedByName(t *testing.T) {
 	}
 	if want := source.Slug("Fix it!", thread); repos.asked.Name != want {
 		t.Errorf("the branch is named %q, want %q", repos.asked.Name, want)
+	}
+	if got, err := s.Resolve(ctx, thread, source.Request{Name: "x"}); err != nil || got.Kind != thole.SourceEmpty {
+		t.Errorf("without a choice: %+v, %v", got, err)
+	}
+	s = choice.New(choice.Config{Branch: repos, Template: func(context.Context) (bool, error) { return template, nil }, Default: source.Request{Kind: "branch", Repo: "/sample", Local: true}})
+	if got, err := s.Resolve(ctx, thread, source.Request{Name: "x", Actor: thole.LocalActor}); err != nil || got.Kind != thole.SourceBranch || repos.asked.Repo != "/sample" || repos.asked.Actor != thole.LocalActor || repos.asked.Name != source.Slug("x", thread) {
+		t.Errorf("without a choice where there is a default: %+v, %v", repos.asked, err)
 	}
 	template = true
 	if got, err := s.Resolve(ctx, thread, source.Request{Kind: "template"}); err != nil || got.Kind != thole.SourceTemplate {

@@ -232,7 +232,8 @@ func (d *exportDir) finish(x *workspace.Exported) error {
 
 // export hands every entry of a snapshot to put with what is stored of it,
 // directories before what is in them; put says whether it has a place for it. Unless
-// raw is set no repository has hooks or a configuration that runs something.
+// raw is set no repository has hooks or a configuration that runs something, and what
+// agents keep for themselves is not there: git add would publish it with the files.
 func (v *View) export(ctx context.Context, raw bool, put func(e workspace.Entry, body io.ReadCloser) (bool, error)) (x workspace.Exported, err error) {
 	if err := v.read(ctx); err != nil {
 		return x, err
@@ -244,7 +245,7 @@ func (v *View) export(ctx context.Context, raw bool, put func(e workspace.Entry,
 			x.Skipped = append(x.Skipped, e.Path)
 			continue
 		}
-		if !raw && caught.drops(e) {
+		if !raw && (caught.drops(e) || beneath.Within(e.Path, []string{workspace.AgentData})) {
 			continue
 		}
 		if !asIs[e.Same] {

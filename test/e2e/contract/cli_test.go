@@ -83,7 +83,7 @@ func TestThreadCommands(t *testing.T) {
 	if out, errs, code := h.Run("thread", "send", "--detach", id, "sim: hang"); code != 0 {
 		t.Fatalf("detach: %d %s%s", code, out, errs)
 	}
-	if _, errs, code := h.Run("thread", "start", "--model", "test/script", "--dir", "."); code != 0 {
+	if _, errs, code := h.Run("thread", "start", "--model", "test/script", "-C", "."); code != 0 {
 		t.Errorf("start in this directory: %d %s", code, errs)
 	}
 	if _, errs, code := h.Run("thread", "interrupt", id); code != 0 {

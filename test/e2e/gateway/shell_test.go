@@ -61,16 +61,21 @@ func TestTheKeyOfTheShell(t *testing.T) {
 	if shown := run(own, "thread", "show", id); !strings.Contains(shown, "variable ANTHROPIC_API_KEY of your shell") || strings.Contains(shown, key) {
 		t.Errorf("who pays: %s", shown)
 	}
-	err = filepath.WalkDir(h.Dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return nil // what ended meanwhile
+	searched := 0
+	_ = filepath.WalkDir(h.Dir, func(path string, e fs.DirEntry, _ error) error { // some files end meanwhile
+		if e == nil || !e.Type().IsRegular() {
+			return nil
 		}
-		if body, err := os.ReadFile(path); err == nil && bytes.Contains(body, []byte(key)) {
+		body, err := os.ReadFile(path)
+		if err == nil {
+			searched++
+		}
+		if bytes.Contains(body, []byte(key)) {
 			t.Errorf("the key is in %s", path)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
+	if searched < 10 {
+		t.Errorf("%d files were searched", searched)
 	}
 }

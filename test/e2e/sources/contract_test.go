@@ -63,6 +63,7 @@ func TestACwdIsHonouredOrRefused(t *testing.T) {
 		"resumed elsewhere": {call("thread/resume", obj{"threadId": id, "cwd": other}), "cannot move to /usr"},
 		"forked elsewhere":  {call("thread/fork", obj{"threadId": id, "cwd": other}), "cannot move to /usr"},
 		"set elsewhere":     {call("thread/settings/update", obj{"threadId": id, "cwd": other}), "cannot move to /usr"},
+		"forked to a root":  {call("thread/fork", obj{"threadId": id, "runtimeWorkspaceRoots": []string{other}}), "/usr is another directory"},
 		"a turn elsewhere":  {call("turn/start", obj{"threadId": id, "cwd": other, "input": []obj{{"type": "text", "text": "x"}}}), "cannot move to /usr"},
 	} {
 		if tc.err == nil || !strings.Contains(tc.err.Error(), tc.want) {
@@ -71,6 +72,7 @@ func TestACwdIsHonouredOrRefused(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"resumed where it is":   call("thread/resume", obj{"threadId": id, "cwd": link}),
+		"forked with its root":  call("thread/fork", obj{"threadId": id, "runtimeWorkspaceRoots": []string{r.repo}, "ephemeral": true}),
 		"set to where it is":    call("thread/settings/update", obj{"threadId": id, "cwd": r.repo}),
 		"without a cwd":         call("thread/start", obj{}),
 		"with an empty one too": call("thread/start", obj{"cwd": ""}),

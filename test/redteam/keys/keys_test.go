@@ -201,7 +201,7 @@ func (w *world) stored(s *search, threads []*thread) {
 		}
 		look("the events of a thread", w.events(th), "control-said", th.id)
 		out := filepath.Join(w.person, "out-"+th.id)
-		w.thole("workspace", "export", th.id, out)
+		w.thole("workspace", "export", "--raw", th.id, out)
 		n := watch("looked")
 		w.write(filepath.Join(out, "looked"), "looked")
 		if err := cmp.Or(s.tree(out, n), n.err("an export")); err != nil {

@@ -59,7 +59,21 @@ export class Desk {
     await expect(this.sendButton).toBeVisible({ timeout: 60_000 });
   }
 
-  async tab(name: "Agent" | "Todo" | "Ask" | "Jobs"): Promise<void> {
+  /** source is the button that shows what a new chat works on. */
+  get source(): Locator {
+    return this.page.getByRole("button", { name: /^Project:/ });
+  }
+
+  /** work chooses a repository by its address, or no project. */
+  async work(on?: string): Promise<void> {
+    await this.source.click();
+    const dialog = this.page.getByRole("dialog", { name: "What should the agent work on?" });
+    await dialog.getByText(on ? "Repository address" : "No project").click();
+    if (on) await dialog.getByLabel("Repository", { exact: true }).fill(on);
+    await dialog.getByRole("button", { name: "Use this" }).click();
+  }
+
+  async tab(name: "Agent" | "Changes" | "Todo" | "Ask" | "Jobs"): Promise<void> {
     await this.page.getByRole("tab", { name: new RegExp(`^${name}`) }).click();
   }
 

@@ -169,7 +169,7 @@ test("every part is reached with the keyboard", async ({ desk, page }) => {
   expect(order.every((it) => it >= 0), `${order} in ${seen}`).toBe(true);
   expect(order).toEqual([...order].sort((a, b) => a - b));
   await page.getByRole("tab", { name: "Agent" }).focus();
-  for (const name of ["Todo", "Ask", "Jobs", "Agent"]) {
+  for (const name of ["Changes", "Todo", "Ask", "Jobs", "Agent"]) {
     await page.keyboard.press("ArrowRight");
     await expect(page.getByRole("tab", { name: new RegExp(`^${name}`) })).toBeFocused();
   }

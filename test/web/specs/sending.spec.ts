@@ -1,3 +1,5 @@
+import { basename } from "node:path";
+import { Project } from "../lab/project.ts";
 import type { Page, Route } from "@playwright/test";
 import { Desk, expect, test } from "../lab/test.ts";
 
@@ -69,9 +71,10 @@ for (const where of ["a new chat", "an existing chat"])
   test(`a server that is down gives the message back: ${where}`, async ({ desk, thole }) => {
     if (where === "an existing chat") await desk.ask("Begin sim: say ready");
     const text = "Precious words sim: say got them";
+    const project = new Project(thole);
+    if (where === "a new chat") await desk.work(project.dir);
     await thole.stop("SIGKILL");
     await attach(desk);
-    if (where === "a new chat") await desk.page.getByLabel("Folder").fill("/tmp");
     const pictures = await most(desk.page, "img[alt='dot.png']");
     await desk.send(text);
     await expect(desk.page.getByText(unknown)).toBeVisible();
@@ -79,7 +82,7 @@ for (const where of ["a new chat", "an existing chat"])
     expect(await pictures()).toBe(1); // it is never in two places
     await expect(desk.page.getByAltText("dot.png")).toBeVisible();
     await expect(desk.chat.getByText(text, { exact: true }).and(desk.chat.locator("div"))).toHaveCount(0);
-    if (where === "a new chat") await expect(desk.page.getByLabel("Folder")).toHaveValue("/tmp");
+    if (where === "a new chat") await expect(desk.source).toContainText(basename(project.dir));
     await nothingRuns(desk);
     await desk.accessible();
 
@@ -237,13 +240,13 @@ for (const fate of ["arrived", "did not arrive"])
   });
 
 test("what is being written outlives a reload, in each tab its own", async ({ desk, page, context, thole }) => {
-  await page.getByLabel("Folder").fill("/tmp");
+  await desk.work("/nowhere/project");
   await desk.input.fill("not sent yet");
   await attach(desk);
   await page.reload();
   await expect(desk.input).toHaveValue("not sent yet");
   await expect(page.getByAltText("dot.png")).toBeVisible();
-  await expect(page.getByLabel("Folder")).toHaveValue("/tmp");
+  await expect(desk.source).toContainText("project");
   const other = new Desk(await context.newPage(), thole);
   await other.page.goto(`${thole.base}/new`);
   await expect(other.input).toHaveValue("");
@@ -252,7 +255,7 @@ test("what is being written outlives a reload, in each tab its own", async ({ de
   await expect(desk.input).toHaveValue("not sent yet");
   await other.page.close();
   await desk.input.fill("");
-  await page.getByLabel("Folder").fill("");
+  await desk.work();
   await page.getByRole("button", { name: "Remove dot.png" }).click();
 });
 

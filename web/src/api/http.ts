@@ -20,7 +20,10 @@ export interface Answer<T> {
 }
 
 interface Options {
+  /** Sent as JSON, but for files and forms. */
   body?: unknown;
+  /** What a file is. */
+  media?: string;
   /** The version an edit was made from: a stale edit is refused. */
   etag?: string;
   /** Repeats with the same key give what the first one made. */
@@ -41,12 +44,14 @@ export function onSignedOut(handler: () => void): void {
 
 export async function request<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
   const headers: Record<string, string> = { accept: "application/json", ...proofHeader(proof()) };
-  if (options.body !== undefined) headers["content-type"] = "application/json";
+  const raw = options.body instanceof Blob || options.body instanceof FormData;
+  // The browser itself says where the parts of a form begin.
+  if (options.body !== undefined && !(options.body instanceof FormData)) headers["content-type"] = options.media ?? "application/json";
   if (options.etag) headers["if-match"] = options.etag;
   if (options.key) headers["idempotency-key"] = options.key;
   let response: Response;
   try {
-    response = await fetch(path, { method, headers, body: options.body === undefined ? undefined : JSON.stringify(options.body), signal: options.signal });
+    response = await fetch(path, { method, headers, body: raw ? (options.body as BodyInit) : JSON.stringify(options.body), signal: options.signal });
   } catch (error) {
     if (options.signal?.aborted) throw error;
     throw silent();
@@ -80,6 +85,15 @@ export async function problemOf(response: Response, strange = false): Promise<Pr
 export const get = async <T>(path: string, signal?: AbortSignal): Promise<T> => (await request<T>("GET", path, { signal })).data;
 
 export const post = async <T>(path: string, body: unknown = {}, key?: string): Promise<T> => (await request<T>("POST", path, { body, key })).data;
+
+/** download fetches by a link that works once: a link cannot carry the page's proof. */
+export async function download(path: string): Promise<void> {
+  const { ticket } = await post<{ ticket: string }>("/auth/tickets", { path });
+  const link = document.createElement("a");
+  link.href = `${path}${path.includes("?") ? "&" : "?"}ticket=${encodeURIComponent(ticket)}`;
+  link.download = "";
+  link.click();
+}
 
 export const query = (values: Record<string, string | number | boolean | undefined>): string => {
   const search = new URLSearchParams();

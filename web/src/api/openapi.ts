@@ -1594,6 +1594,8 @@ export interface components {
             expires_at?: string;
             /** @description of the login or token */
             id: string;
+            /** @description a browser of this machine: its directories can be sources */
+            local?: boolean;
             /** @description to be sent as Thole-Proof with the cookie; only in the answer to a login */
             proof?: string;
             /** @enum {string} */
@@ -2184,13 +2186,6 @@ export interface components {
             /** @description cursor of the next page */
             next?: string;
         };
-        ListRecentSource: {
-            /** @description cursor of the page before */
-            back?: string;
-            items: components["schemas"]["RecentSource"][];
-            /** @description cursor of the next page */
-            next?: string;
-        };
         ListRun: {
             /** @description cursor of the page before */
             back?: string;
@@ -2291,6 +2286,11 @@ export interface components {
             /** @description address of the repository; origin of the one that the files came from when absent */
             remote?: string;
             title?: string;
+        };
+        OfferedSources: {
+            /** @description of a session that names no source */
+            default: components["schemas"]["SourceChoice"];
+            items: components["schemas"]["RecentSource"][];
         };
         "Patch-sessions-session-idRequest": {
             archived?: boolean;
@@ -7309,7 +7309,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListRecentSource"];
+                    "application/json": components["schemas"]["OfferedSources"];
                 };
             };
             400: components["responses"]["Problem400"];

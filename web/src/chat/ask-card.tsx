@@ -58,7 +58,12 @@ function Deadline({ at }: { at: string }) {
 function Context({ question }: { question: Question }) {
   return (
     <>
-      {question.reason && (question.kind === "plan" ? <Prose text={question.reason} /> : <p className="whitespace-pre-wrap text-[13px] text-muted wrap-anywhere">{question.reason}</p>)}
+      {question.reason &&
+        (question.kind === "plan" ? (
+          <Prose text={question.reason} />
+        ) : (
+          <p className="whitespace-pre-wrap text-[13px] text-muted wrap-anywhere">{question.reason}</p>
+        ))}
       {question.command && (
         <div className="rounded-lg border border-line bg-code px-2.5 py-2">
           <pre className="max-h-48 overflow-auto whitespace-pre-wrap break-all font-mono text-[12.5px]" tabIndex={0} aria-label={t("part.command")}>
@@ -68,7 +73,9 @@ function Context({ question }: { question: Question }) {
           {question.dir && <p className="mt-1 truncate font-mono text-[11.5px] text-faint">{question.dir}</p>}
         </div>
       )}
-      {question.changes?.map((change) => <Diff key={change.path} change={change} />)}
+      {question.changes?.map((change) => (
+        <Diff key={change.path} change={change} />
+      ))}
       {question.tool && <Json label={[question.tool.server, question.tool.name].filter(Boolean).join("/")} value={question.tool.input ?? {}} />}
     </>
   );
@@ -88,7 +95,11 @@ function Verdict({ question, sending, onReply }: { question: Question; sending: 
             look={decision === "allow" ? "primary" : negative(decision) ? "danger" : "plain"}
             disabled={sending}
             onClick={() =>
-              onReply({ decision, ...(negative(decision) && reason.trim() && { message: reason.trim() }), ...(decision === "always" && question.amendment !== undefined && { amendment: question.amendment }) })
+              onReply({
+                decision,
+                ...(negative(decision) && reason.trim() && { message: reason.trim() }),
+                ...(decision === "always" && question.amendment !== undefined && { amendment: question.amendment }),
+              })
             }
           >
             {t(`ask.${decision}` as Key)}
@@ -123,7 +134,11 @@ function Settled({ question }: { question: Question }) {
   const decision = question.answer?.decision;
   const denied = decision === "deny" || decision === "cancel";
   const me = useStore(login, (it) => (it.state === "in" ? it.account.user.id : ""));
-  const elsewhere = question.state === "answered" && question.resolved_at !== undefined && !mine.has(question.question_id) && Date.now() - Date.parse(question.resolved_at) < 10 * 60_000;
+  const elsewhere =
+    question.state === "answered" &&
+    question.resolved_at !== undefined &&
+    !mine.has(question.question_id) &&
+    Date.now() - Date.parse(question.resolved_at) < 10 * 60_000;
   return (
     <section aria-label={t(`ask.${question.kind}` as Key)} className="rounded-xl border border-line bg-surface px-3 py-1.5 text-[13px]">
       <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
@@ -133,8 +148,12 @@ function Settled({ question }: { question: Question }) {
           {question.command && <code className="ml-1.5 font-mono text-[12px]">{line(question.command)}</code>}
         </span>
         {elsewhere && <span className="text-[11.5px] text-faint">{t("ask.elsewhere")}</span>}
-        {question.answered_by && question.answered_by !== me && <span className="hidden max-w-32 truncate text-[11.5px] text-faint sm:inline">{t("ask.by", { name: question.answered_by })}</span>}
-        <Badge tone={denied && question.state !== "self_answered" ? "neutral" : (tones[question.state] ?? "neutral")}>{decision && question.state === "answered" ? maybe("ask", decision) : t(`ask.${question.state}` as Key)}</Badge>
+        {question.answered_by && question.answered_by !== me && (
+          <span className="hidden max-w-32 truncate text-[11.5px] text-faint sm:inline">{t("ask.by", { name: question.answered_by })}</span>
+        )}
+        <Badge tone={denied && question.state !== "self_answered" ? "neutral" : (tones[question.state] ?? "neutral")}>
+          {decision && question.state === "answered" ? maybe("ask", decision) : t(`ask.${question.state}` as Key)}
+        </Badge>
       </div>
       <Given question={question} />
     </section>

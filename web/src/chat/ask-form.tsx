@@ -54,7 +54,11 @@ function Answers({ question, sending, onReply }: Props) {
           </legend>
           <div className="space-y-1">
             {item.options?.map((option) => (
-              <label key={option.label} className="flex items-start gap-2.5 rounded-lg border border-line px-2.5 py-1.5 hover:bg-hover has-checked:border-accent has-checked:bg-accent-soft">
+              <label
+                key={option.label}
+                className="flex items-start gap-2.5 rounded-lg border border-line px-2.5 py-1.5 hover:bg-hover has-checked:border-accent
+                  has-checked:bg-accent-soft"
+              >
                 <input
                   type={item.multi ? "checkbox" : "radio"}
                   name={`${question.question_id}-${item.id}`}
@@ -70,7 +74,14 @@ function Answers({ question, sending, onReply }: Props) {
             ))}
             {(item.free || !item.options?.length) &&
               (item.secret ? (
-                <input type="password" autoComplete="off" aria-label={item.text} className={field} value={typed[item.id] ?? ""} onChange={(event) => setTyped({ ...typed, [item.id]: event.target.value })} />
+                <input
+                  type="password"
+                  autoComplete="off"
+                  aria-label={item.text}
+                  className={field}
+                  value={typed[item.id] ?? ""}
+                  onChange={(event) => setTyped({ ...typed, [item.id]: event.target.value })}
+                />
               ) : (
                 <textarea
                   aria-label={item.options?.length ? t("ask.other") : item.text}
@@ -106,7 +117,9 @@ interface Property {
 function Elicitation({ question, sending, onReply }: Props) {
   const schema = (question.schema ?? {}) as { properties?: Record<string, Property>; required?: string[] };
   const properties = Object.entries(schema.properties ?? {});
-  const [values, setValues] = useState<Record<string, unknown>>(() => Object.fromEntries(properties.filter(([, it]) => it.default !== undefined).map(([name, it]) => [name, it.default])));
+  const [values, setValues] = useState<Record<string, unknown>>(() =>
+    Object.fromEntries(properties.filter(([, it]) => it.default !== undefined).map(([name, it]) => [name, it.default])),
+  );
   const [json, setJSON] = useState("{}");
   const [bad, setBad] = useState(false);
   const set = (name: string, value: unknown) => setValues({ ...values, [name]: value });
@@ -130,12 +143,19 @@ function Elicitation({ question, sending, onReply }: Props) {
             <span className="font-medium">{line(it.title ?? name)}</span>
             {it.description && <span className="block text-muted">{plain(it.description)}</span>}
             {it.type === "boolean" ? (
-              <input type="checkbox" className="ml-2 accent-[var(--accent)]" checked={values[name] === true} onChange={(event) => set(name, event.target.checked)} />
+              <input
+                type="checkbox"
+                className="ml-2 accent-[var(--accent)]"
+                checked={values[name] === true}
+                onChange={(event) => set(name, event.target.checked)}
+              />
             ) : it.enum ? (
               <select required={required} className={`${field} mt-1`} value={String(values[name] ?? "")} onChange={(event) => set(name, event.target.value)}>
                 <option value="" />
                 {it.enum.map((value) => (
-                  <option key={value} value={value}>{line(value)}</option>
+                  <option key={value} value={value}>
+                    {line(value)}
+                  </option>
                 ))}
               </select>
             ) : (

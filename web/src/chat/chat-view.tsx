@@ -17,6 +17,7 @@ import { useConversation, useSide } from "./context";
 import { MessageList } from "./message-list";
 import { Queue } from "./queue";
 import { SettingsBar } from "./settings-bar";
+import { useSource } from "./source-picker";
 import { textOf, Unsent } from "./unsent";
 import { Welcome } from "./welcome";
 
@@ -35,6 +36,7 @@ export function ChatView() {
   const wanted = useStore(prefs); // what a new chat starts with changes until it is sent
   const provider = conversation.isDraft ? choice(list) : providerNamed(name);
 
+  const [chosen] = useSource();
   const under = useStore(conversation.box, (box) => box.under);
   const back = useStore(conversation.box, (box) => box.back);
   const aside = useStore(conversation.box, (box) => box.aside);
@@ -50,8 +52,9 @@ export function ChatView() {
   shown.current = steady(shown.current, first.length ? first : messages, replaying);
 
   const start = () => {
-    const { effort, folder } = conversation.box.get();
-    return { provider: provider?.name, model: known(provider?.models, wanted.model), execution_profile: wanted.profile, effort: effort || undefined, dir: folder?.trim() || undefined };
+    const { effort } = conversation.box.get();
+    const model = known(provider?.models, wanted.model);
+    return { provider: provider?.name, model, execution_profile: wanted.profile, effort: effort || undefined, chosen };
   };
   const sent = async (outcome: Promise<Why | undefined>) => {
     const why = await outcome;

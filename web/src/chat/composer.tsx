@@ -57,7 +57,8 @@ export function Composer({ box, busy, stopping, canSteer, disabled, onSend, onSt
         continue;
       }
       const reader = new FileReader();
-      reader.onload = () => box.set((old) => edit(old, { files: [...old.files, { type: "file", mediaType: file.type, filename: file.name, url: String(reader.result) }] }));
+      reader.onload = () =>
+        box.set((old) => edit(old, { files: [...old.files, { type: "file", mediaType: file.type, filename: file.name, url: String(reader.result) }] }));
       reader.onerror = () => say(t("composer.unreadable", { name: file.name }));
       reader.readAsDataURL(file);
     }
@@ -109,7 +110,8 @@ export function Composer({ box, busy, stopping, canSteer, disabled, onSend, onSt
         onChange={(event) => setText(event.target.value)}
         onKeyDown={keys}
         onPaste={paste}
-        className="field-sizing-content block max-h-[40dvh] min-h-11 w-full resize-none bg-transparent px-4 pb-1 pt-3 text-[15px] leading-[1.5] outline-none placeholder:text-faint md:text-[14px]"
+        className="field-sizing-content block max-h-[40dvh] min-h-11 w-full resize-none bg-transparent px-4 pb-1 pt-3 text-[15px] leading-[1.5]
+          outline-none placeholder:text-faint md:text-[14px]"
       />
       <div className="flex items-center gap-1.5 px-2 pb-2">
         <input
@@ -143,11 +145,25 @@ export function Composer({ box, busy, stopping, canSteer, disabled, onSend, onSt
           </>
         )}
         {busy ? (
-          <button type="button" onClick={onStop} disabled={stopping} aria-label={stopping ? t("composer.stopping") : t("composer.stop")} title={stopping ? t("composer.stopping") : t("composer.stop")} className="inline-flex size-9 items-center justify-center rounded-xl bg-ink text-ground hover:opacity-85 disabled:opacity-50">
+          <button
+            type="button"
+            onClick={onStop}
+            disabled={stopping}
+            aria-label={stopping ? t("composer.stopping") : t("composer.stop")}
+            title={stopping ? t("composer.stopping") : t("composer.stop")}
+            className="inline-flex size-9 items-center justify-center rounded-xl bg-ink text-ground hover:opacity-85 disabled:opacity-50"
+          >
             <StopIcon />
           </button>
         ) : (
-          <button type="submit" disabled={!ready} aria-label={t("composer.send")} title={t("composer.send")} className="inline-flex size-9 items-center justify-center rounded-xl bg-accent text-accent-ink hover:brightness-110 disabled:bg-raised disabled:text-faint">
+          <button
+            type="submit"
+            disabled={!ready}
+            aria-label={t("composer.send")}
+            title={t("composer.send")}
+            className="inline-flex size-9 items-center justify-center rounded-xl bg-accent text-accent-ink hover:brightness-110 disabled:bg-raised
+              disabled:text-faint"
+          >
             <SendIcon />
           </button>
         )}

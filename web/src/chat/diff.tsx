@@ -18,7 +18,10 @@ export function diffStat(diff: string | undefined): { added: number; removed: nu
 
 /** Header lines of a patch repeat what the heading says. A new file may come as its bare text. */
 function linesOf(change: FileChange): string[] {
-  const lines = (change.diff ?? "").replace(/\n$/, "").split("\n").filter((line) => !/^(diff --git|index |--- |\+\+\+ |new file|deleted file|Index: |=+$)/.test(line));
+  const lines = (change.diff ?? "")
+    .replace(/\n$/, "")
+    .split("\n")
+    .filter((line) => !/^(diff --git|index |--- |\+\+\+ |new file|deleted file|Index: |=+$)/.test(line));
   const patch = lines.some((line) => line.startsWith("@@"));
   if (patch || change.kind === "update") return lines;
   if (lines.every((line) => line === "" || /^[+-]/.test(line))) return lines;

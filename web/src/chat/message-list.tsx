@@ -99,7 +99,15 @@ export function MessageList({ messages, busy, running }: { messages: ChatMessage
   const items = list.getVirtualItems();
   return (
     <div className="relative min-h-0 flex-1">
-      <div ref={scroller} onScroll={scrolled} onWheel={(event) => event.deltaY < 0 && event.currentTarget.scrollTop > 0 && (pinned.current = false)} tabIndex={0} role="region" aria-label={t("chat.label")} className="h-full overflow-y-auto overflow-x-hidden [overflow-anchor:none]">
+      <div
+        ref={scroller}
+        onScroll={scrolled}
+        onWheel={(event) => event.deltaY < 0 && event.currentTarget.scrollTop > 0 && (pinned.current = false)}
+        tabIndex={0}
+        role="region"
+        aria-label={t("chat.label")}
+        className="h-full overflow-y-auto overflow-x-hidden [overflow-anchor:none]"
+      >
         <div className="relative w-full" style={{ height: total }}>
           <div className="absolute inset-x-0 top-0" style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}>
             {items.map((item) => {
@@ -114,7 +122,11 @@ export function MessageList({ messages, busy, running }: { messages: ChatMessage
         </div>
       </div>
       {away && (
-        <IconButton label={t("chat.bottom")} className="absolute bottom-3 left-1/2 -translate-x-1/2 border border-line bg-surface shadow-pop" onClick={() => toEnd("smooth")}>
+        <IconButton
+          label={t("chat.bottom")}
+          className="absolute bottom-3 left-1/2 -translate-x-1/2 border border-line bg-surface shadow-pop"
+          onClick={() => toEnd("smooth")}
+        >
           <DownIcon />
         </IconButton>
       )}
@@ -129,7 +141,11 @@ function Line({ row, running }: { row: Row; running: boolean }) {
     case "user":
       return <UserMessage message={row.message} />;
     case "step":
-      return <p className="flex items-center gap-3 text-[11.5px] text-faint before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">{t("chat.step", { n: row.number })}</p>;
+      return (
+        <p className="flex items-center gap-3 text-[11.5px] text-faint before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">
+          {t("chat.step", { n: row.number })}
+        </p>
+      );
     case "part":
       return <Part part={row.part} live={row.live} />;
     case "sources":
@@ -200,7 +216,11 @@ function Foot({ message }: { message: ChatMessage }) {
       {data.created_at && data.ended_at && <span className="tabular-nums">{span(Date.parse(data.ended_at) - Date.parse(data.created_at))}</span>}
       {time && <TimeBar time={time} className="w-16" />}
       {tokens > 0 && <span className="tabular-nums">{t("run.tokens", { n: count(tokens) })}</span>}
-      {data.created_at && <time className="hidden sm:inline" dateTime={data.created_at}>{moment(data.created_at)}</time>}
+      {data.created_at && (
+        <time className="hidden sm:inline" dateTime={data.created_at}>
+          {moment(data.created_at)}
+        </time>
+      )}
     </div>
   );
 }

@@ -8,7 +8,8 @@ import { CommandPart, FileChangePart, Json, ToolPart } from "./parts/tool";
 import { Prose } from "./prose";
 import { samePart } from "./rows";
 
-const isPlan = (part: ChatPart): boolean => part.type === "text" && (part.providerMetadata as { thole?: { kind?: string } } | undefined)?.thole?.kind === "plan";
+const isPlan = (part: ChatPart): boolean =>
+  part.type === "text" && (part.providerMetadata as { thole?: { kind?: string } } | undefined)?.thole?.kind === "plan";
 
 function Draw({ part, live }: { part: ChatPart; live: boolean }) {
   switch (part.type) {
@@ -44,7 +45,9 @@ function Draw({ part, live }: { part: ChatPart; live: boolean }) {
     case "data-note":
       return (
         <p className="flex items-center gap-3 text-[12.5px] text-faint before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">
-          <span className="max-w-[80%] text-center wrap-anywhere">{part.data.kind === "compaction" ? part.data.text || t("part.compaction") : part.data.text}</span>
+          <span className="max-w-[80%] text-center wrap-anywhere">
+            {part.data.kind === "compaction" ? part.data.text || t("part.compaction") : part.data.text}
+          </span>
         </p>
       );
     default:

@@ -22,7 +22,15 @@ export function Queue({ busy, canSteer }: { busy: boolean; canSteer: boolean }) 
       <h2 className="px-3 pt-2 text-[11.5px] font-medium text-faint">{t("queue.title")}</h2>
       <ol className="max-h-48 overflow-y-auto px-1.5 pb-1.5">
         {queue.map((message, index) => (
-          <Entry key={message.id} message={message} first={index === 0} last={index === queue.length - 1} busy={busy} canSteer={canSteer} onMove={(by) => move(index, index + by)} />
+          <Entry
+            key={message.id}
+            message={message}
+            first={index === 0}
+            last={index === queue.length - 1}
+            busy={busy}
+            canSteer={canSteer}
+            onMove={(by) => move(index, index + by)}
+          />
         ))}
       </ol>
     </section>

@@ -8,6 +8,7 @@ import { useStore } from "../state/store";
 import { Choice } from "../ui/controls";
 import { report, say } from "../ui/toast";
 import { useConversation, useSide } from "./context";
+import { SourcePicker } from "./source-picker";
 
 export interface Selection {
   provider?: Provider;
@@ -25,11 +26,20 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
   const effort = useStore(conversation.box, (box) => box.effort ?? "");
   if (!session) {
     const provider = choice(list);
-    const selection = { provider, model: provider?.models?.some((it) => it.id === wanted.model) ? wanted.model! : "", effort, profile: profileOf(provider, wanted.profile) };
+    const selection = {
+      provider,
+      model: provider?.models?.some((it) => it.id === wanted.model) ? wanted.model! : "",
+      effort,
+      profile: profileOf(provider, wanted.profile),
+    };
     return [
       selection,
       (change) => {
-        setPrefs({ ...(change.provider && { provider: change.provider, model: undefined, profile: undefined }), ...(change.model !== undefined && { model: change.model }), ...(change.profile && { profile: change.profile }) });
+        setPrefs({
+          ...(change.provider && { provider: change.provider, model: undefined, profile: undefined }),
+          ...(change.model !== undefined && { model: change.model }),
+          ...(change.profile && { profile: change.profile }),
+        });
         if (change.effort !== undefined) conversation.box.set((old) => ({ ...old, effort: change.effort || undefined }));
       },
     ];
@@ -71,14 +81,12 @@ const profileOf = (provider: Provider | undefined, wanted: string | undefined): 
   return profiles.find((it) => it.profile === wanted || it.native === wanted)?.profile ?? wanted ?? profiles.find((it) => it.profile === "ask")?.profile ?? "";
 };
 
-/** SettingsBar chooses who answers: agent, model, effort, and for a new chat the folder it works in. */
+/** SettingsBar chooses who answers: agent, model, effort, and for a new chat what it works on. */
 export function SettingsBar() {
-  const conversation = useConversation();
   const list = useStore(providers);
   const draft = useSide((side) => side.session === undefined);
   const dir = useSide((side) => side.session?.dir);
   const [selection, select] = useSelection();
-  const folder = useStore(conversation.box, (box) => box.folder ?? "");
   const { provider } = selection;
   const models = provider?.models ?? [];
   const efforts = (models.find((it) => it.id === selection.model) ?? models.find((it) => it.default))?.efforts ?? [];
@@ -91,7 +99,10 @@ export function SettingsBar() {
           className={`${quiet} max-w-40`}
           value={provider?.name ?? ""}
           onChange={(name) => select({ provider: name })}
-          options={[...(provider ? [] : [{ value: "", text: t("provider.label") }]), ...list.items.map((it) => ({ value: it.name, text: it.title || it.name, disabled: !it.available }))]}
+          options={[
+            ...(provider ? [] : [{ value: "", text: t("provider.label") }]),
+            ...list.items.map((it) => ({ value: it.name, text: it.title || it.name, disabled: !it.available })),
+          ]}
         />
       )}
       {models.length > 0 && (
@@ -100,24 +111,27 @@ export function SettingsBar() {
           className={`${quiet} max-w-48`}
           value={selection.model}
           onChange={(model) => select({ model })}
-          options={[{ value: "", text: t("model.default") }, ...models.map((it) => ({ value: it.id, text: it.title || it.id })), ...(selection.model && !models.some((it) => it.id === selection.model) ? [{ value: selection.model, text: selection.model }] : [])]}
+          options={[
+            { value: "", text: t("model.default") },
+            ...models.map((it) => ({ value: it.id, text: it.title || it.id })),
+            ...(selection.model && !models.some((it) => it.id === selection.model) ? [{ value: selection.model, text: selection.model }] : []),
+          ]}
         />
       )}
       {efforts.length > 0 && (
-        <Choice label={t("effort.label")} className={`${quiet} max-w-36`} value={selection.effort} onChange={(effort) => select({ effort })} options={[{ value: "", text: t("effort.default") }, ...efforts.map((it) => ({ value: it, text: it }))]} />
+        <Choice
+          label={t("effort.label")}
+          className={`${quiet} max-w-36`}
+          value={selection.effort}
+          onChange={(effort) => select({ effort })}
+          options={[{ value: "", text: t("effort.default") }, ...efforts.map((it) => ({ value: it, text: it }))]}
+        />
       )}
       {draft ? (
-        <input
-          aria-label={t("dir.label")}
-          placeholder={t("dir.placeholder")}
-          value={folder}
-          spellCheck={false}
-          onChange={(event) => conversation.box.set((old) => ({ ...old, folder: event.target.value || undefined }))}
-          className="h-7 min-w-40 flex-1 rounded-lg border border-transparent bg-transparent px-2 font-mono text-[12px] placeholder:font-sans placeholder:text-faint hover:border-line focus:border-line-strong"
-        />
+        <SourcePicker />
       ) : (
         dir && (
-          <span className="min-w-0 flex-1 truncate px-2 font-mono text-[11.5px] text-faint [direction:rtl] text-left" title={dir}>
+          <span className="min-w-0 flex-1 truncate px-2 text-left font-mono text-[11.5px] text-faint [direction:rtl]" title={dir}>
             <bdi>{dir}</bdi>
           </span>
         )

@@ -29,7 +29,13 @@ export function Unsent({ onSend }: { onSend: (id: string) => void }) {
   return (
     <>
       {aside.map((it) => (
-        <Aside key={it.id} message={it} onSend={() => onSend(it.id)} onEdit={() => conversation.box.set((box) => swap(box, it.id))} onDrop={() => conversation.box.set((box) => drop(box, it.id))} />
+        <Aside
+          key={it.id}
+          message={it}
+          onSend={() => onSend(it.id)}
+          onEdit={() => conversation.box.set((box) => swap(box, it.id))}
+          onDrop={() => conversation.box.set((box) => drop(box, it.id))}
+        />
       ))}
       {back && (
         <div className="mb-2">

@@ -45,7 +45,14 @@ export function History({ onPick }: { onPick?: () => void }) {
         </Button>
         <label className="flex h-8 items-center gap-2 rounded-lg border border-line bg-ground px-2.5 focus-within:border-accent">
           <SearchIcon className="size-3.5 text-faint" />
-          <input type="search" aria-label={t("history.search")} placeholder={t("history.search")} value={search} onChange={(event) => setSearch(event.target.value)} className="min-w-0 flex-1 bg-transparent text-[13px] outline-none placeholder:text-faint" />
+          <input
+            type="search"
+            aria-label={t("history.search")}
+            placeholder={t("history.search")}
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+            className="min-w-0 flex-1 bg-transparent text-[13px] outline-none placeholder:text-faint"
+          />
         </label>
       </div>
       <nav aria-label={t("history.title")} className="min-h-0 flex-1 overflow-y-auto px-2 pb-2">
@@ -54,12 +61,23 @@ export function History({ onPick }: { onPick?: () => void }) {
             <h2 className="px-2 pb-1 pt-2 text-[11.5px] font-medium text-faint">{t(group)}</h2>
             <ul>
               {items.map((session) => (
-                <Entry key={session.id} session={session} current={session.id === current} archived={list.archived} onPick={onPick} onDelete={() => setDoomed(session)} />
+                <Entry
+                  key={session.id}
+                  session={session}
+                  current={session.id === current}
+                  archived={list.archived}
+                  onPick={onPick}
+                  onDelete={() => setDoomed(session)}
+                />
               ))}
             </ul>
           </section>
         ))}
-        {list.items.length === 0 && list.state !== "loading" && <p className="px-2 py-3 text-[13px] text-muted">{list.state === "error" ? t("history.error") : list.search ? t("history.none") : t("history.empty")}</p>}
+        {list.items.length === 0 && list.state !== "loading" && (
+          <p className="px-2 py-3 text-[13px] text-muted">
+            {list.state === "error" ? t("history.error") : list.search ? t("history.none") : t("history.empty")}
+          </p>
+        )}
         {list.state === "error" && (
           <Button look="quiet" onClick={() => void loadSessions().catch(() => {})}>
             {t("app.again")}
@@ -72,7 +90,12 @@ export function History({ onPick }: { onPick?: () => void }) {
         )}
       </nav>
       <div className="border-t border-line p-2">
-        <Button look="quiet" className="w-full justify-start" aria-pressed={list.archived} onClick={() => void tried(loadSessions({ archived: !list.archived }))}>
+        <Button
+          look="quiet"
+          className="w-full justify-start"
+          aria-pressed={list.archived}
+          onClick={() => void tried(loadSessions({ archived: !list.archived }))}
+        >
           <ArchiveIcon /> {list.archived ? t("history.current") : t("history.archived")}
         </Button>
       </div>
@@ -162,7 +185,11 @@ function Entry({ session, current, archived, onPick, onDelete }: EntryProps) {
         className="size-7 md:opacity-0 md:group-hover:opacity-100 md:group-focus-within:opacity-100 md:focus-visible:opacity-100"
         items={[
           { text: t("history.rename"), icon: <PencilIcon />, run: () => setName(title) },
-          { text: t(archived ? "history.unarchive" : "history.archive"), icon: <ArchiveIcon />, run: () => void tried(editSession(session.id, { archived: !archived })) },
+          {
+            text: t(archived ? "history.unarchive" : "history.archive"),
+            icon: <ArchiveIcon />,
+            run: () => void tried(editSession(session.id, { archived: !archived })),
+          },
           { text: t("history.delete"), icon: <TrashIcon />, danger: true, run: onDelete },
         ]}
       />

@@ -15,7 +15,8 @@ const most = 3;
 const tones = { ok: "ok", soft: "warn", spent: "bad" } as const;
 const fills = { ok: "fill-accent", soft: "fill-warn", spent: "fill-bad" } as const;
 
-const amount = (budget: Budget, it: State["spent"]): string => [budget.limit_micros && money(it.micros), budget.limit_tokens && t("run.tokens", { n: count(it.tokens) })].filter(Boolean).join(", ");
+const amount = (budget: Budget, it: State["spent"]): string =>
+  [budget.limit_micros && money(it.micros), budget.limit_tokens && t("run.tokens", { n: count(it.tokens) })].filter(Boolean).join(", ");
 
 /** used is how much of a budget is gone, by the limit that is nearer. */
 export const used = (budget: Pick<Budget, "limit_micros" | "limit_tokens">, it: State["spent"]): number =>

@@ -60,7 +60,15 @@ export function Connect({ agent, title, item, onDone }: { agent: string; title: 
       {form === "key" ? (
         <label className="block text-[12.5px] text-muted">
           {t("connect.keyLabel")}
-          <input type="password" autoComplete="off" spellCheck={false} required value={value} onChange={(event) => setValue(event.target.value.trim())} className={`${field} font-mono`} />
+          <input
+            type="password"
+            autoComplete="off"
+            spellCheck={false}
+            required
+            value={value}
+            onChange={(event) => setValue(event.target.value.trim())}
+            className={`${field} font-mono`}
+          />
         </label>
       ) : (
         <label className="block text-[12.5px] text-muted">
@@ -72,7 +80,14 @@ export function Connect({ agent, title, item, onDone }: { agent: string; title: 
         <div className="space-y-1.5">
           <label className="block text-[12.5px] text-muted">
             {t("connect.code")}
-            <input type="text" autoComplete="one-time-code" spellCheck={false} value={code} onChange={(event) => setCode(event.target.value)} className={`${field} font-mono`} />
+            <input
+              type="text"
+              autoComplete="one-time-code"
+              spellCheck={false}
+              value={code}
+              onChange={(event) => setCode(event.target.value)}
+              className={`${field} font-mono`}
+            />
           </label>
           <CommandLine text="thole login" />
         </div>

@@ -147,9 +147,21 @@ function Secret({ item, mayChange, onChange }: { item: SecretItem; mayChange: bo
       <div className="min-w-0 flex-1 basis-52">
         <p className="font-medium wrap-anywhere">{item.name}</p>
         <p className="text-[12px] text-muted wrap-anywhere">
-          {[maybe("kind", item.kind), item.provider, maybe("owner", item.owner)].filter(Boolean).join(" · ")} · <span title={t("connections.fingerprint")}><span className="sr-only">{t("connections.fingerprint")} </span><code>{item.fingerprint}</code></span>
+          {[maybe("kind", item.kind), item.provider, maybe("owner", item.owner)].filter(Boolean).join(" · ")} ·{" "}
+          <span title={t("connections.fingerprint")}>
+            <span className="sr-only">{t("connections.fingerprint")} </span>
+            <code>{item.fingerprint}</code>
+          </span>
         </p>
-        <p className="text-[12px] text-muted">{item.last_used_at ? <time dateTime={item.last_used_at} title={moment(item.last_used_at)}>{t("connections.used", { time: ago(item.last_used_at) })}</time> : t("connections.unused")}</p>
+        <p className="text-[12px] text-muted">
+          {item.last_used_at ? (
+            <time dateTime={item.last_used_at} title={moment(item.last_used_at)}>
+              {t("connections.used", { time: ago(item.last_used_at) })}
+            </time>
+          ) : (
+            t("connections.unused")
+          )}
+        </p>
       </div>
       <Status item={item} />
       <Button look="quiet" onClick={() => void test()}>

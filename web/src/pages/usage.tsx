@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
-import { post, query } from "../api/http";
-import type { Ticket, UsageGroup, UsageSums } from "../api/types";
+import { download, query } from "../api/http";
+import type { UsageGroup, UsageSums } from "../api/types";
 import { t } from "../i18n";
 import { type Bar, Columns, Share } from "../ui/bars";
 import { Button, Choice } from "../ui/controls";
@@ -62,7 +62,12 @@ export default function Usage() {
       action={
         <div className="flex flex-wrap items-center gap-2">
           <Choice label={t("usage.range")} value={range} onChange={setRange} options={ranges.map((it) => ({ value: it, text: t("usage.days", { n: it }) }))} />
-          <Choice label={t("usage.measure")} value={measure} onChange={setMeasure} options={(["cost", "tokens"] as const).map((it) => ({ value: it, text: t(`usage.${it}`) }))} />
+          <Choice
+            label={t("usage.measure")}
+            value={measure}
+            onChange={setMeasure}
+            options={(["cost", "tokens"] as const).map((it) => ({ value: it, text: t(`usage.${it}`) }))}
+          />
           <Button onClick={() => void tried(download(`/usage/csv${query({ group: "day", from: since })}`))}>{t("usage.csv")}</Button>
         </div>
       }
@@ -73,7 +78,11 @@ export default function Usage() {
           <Figure name={t("usage.runs")} value={count(total.runs)} />
           <Figure name={t("usage.in")} value={count(total.input + total.cache_read + total.cache_write)} />
           <Figure name={t("usage.out")} value={count(total.output + total.reasoning)} />
-          <Figure name={t("usage.cost")} value={money(total.cost_micros)} note={total.unpriced_runs > 0 ? t("usage.unpriced", { n: total.unpriced_runs }) : undefined} />
+          <Figure
+            name={t("usage.cost")}
+            value={money(total.cost_micros)}
+            note={total.unpriced_runs > 0 ? t("usage.unpriced", { n: total.unpriced_runs }) : undefined}
+          />
         </dl>
       )}
       <Budgets />
@@ -90,19 +99,30 @@ export default function Usage() {
           </details>
         </Section>
       )}
-      {byModel.value && <Groups title={t("usage.byModel")} head={t("model.label")} groups={byModel.value.groups} of={of} text={text} measure={t(`usage.${measure}`)} name={(key) => key || t("usage.noModel")} />}
-      {byChat.value && <Groups title={t("usage.byChat")} head={t("chat.label")} groups={byChat.value.groups} of={of} text={text} measure={t(`usage.${measure}`)} name={(key) => <ChatName id={key} />} />}
+      {byModel.value && (
+        <Groups
+          title={t("usage.byModel")}
+          head={t("model.label")}
+          groups={byModel.value.groups}
+          of={of}
+          text={text}
+          measure={t(`usage.${measure}`)}
+          name={(key) => key || t("usage.noModel")}
+        />
+      )}
+      {byChat.value && (
+        <Groups
+          title={t("usage.byChat")}
+          head={t("chat.label")}
+          groups={byChat.value.groups}
+          of={of}
+          text={text}
+          measure={t(`usage.${measure}`)}
+          name={(key) => <ChatName id={key} />}
+        />
+      )}
     </Page>
   );
-}
-
-/** download fetches by a link that works once: a link cannot carry the page's proof. */
-async function download(path: string): Promise<void> {
-  const { ticket } = await post<Ticket>("/auth/tickets", { path });
-  const link = document.createElement("a");
-  link.href = `${path}&ticket=${encodeURIComponent(ticket)}`;
-  link.download = "";
-  link.click();
 }
 
 function Figure({ name, value, note }: { name: string; value: string; note?: string }) {
@@ -119,7 +139,15 @@ function Figure({ name, value, note }: { name: string; value: string; note?: str
 
 const shown = 20;
 
-function Groups(props: { title: string; head: string; groups: UsageGroup[]; of: (it: UsageGroup) => number; text: (n: number) => string; measure: string; name: (key: string) => ReactNode }) {
+function Groups(props: {
+  title: string;
+  head: string;
+  groups: UsageGroup[];
+  of: (it: UsageGroup) => number;
+  text: (n: number) => string;
+  measure: string;
+  name: (key: string) => ReactNode;
+}) {
   const [all, setAll] = useState(false);
   const sorted = props.groups.toSorted((a, b) => props.of(b) - props.of(a) || b.runs - a.runs);
   const most = Math.max(...sorted.map(props.of), 0);
@@ -147,7 +175,9 @@ function Groups(props: { title: string; head: string; groups: UsageGroup[]; of: 
                   </div>
                 </td>
                 <td className="hidden py-1.5 text-right tabular-nums sm:table-cell">{count(it.runs)}</td>
-                <td className="py-1.5 text-right tabular-nums">{it.unpriced_runs === it.runs && props.of(it) === 0 && props.text === money ? t("usage.unknown") : props.text(props.of(it))}</td>
+                <td className="py-1.5 text-right tabular-nums">
+                  {it.unpriced_runs === it.runs && props.of(it) === 0 && props.text === money ? t("usage.unknown") : props.text(props.of(it))}
+                </td>
               </tr>
             ))}
           </tbody>

@@ -9,7 +9,8 @@ import { TimeParts } from "../ui/time-bar";
 import { Saved } from "./files";
 import { NetworkReach, OpenPorts } from "./network";
 
-const tone = (phase: string): Tone => (phase === "succeeded" ? "ok" : phase === "failed" ? "bad" : phase === "waiting_human" ? "warn" : phase === "canceled" ? "neutral" : "accent");
+const tone = (phase: string): Tone =>
+  phase === "succeeded" ? "ok" : phase === "failed" ? "bad" : phase === "waiting_human" ? "warn" : phase === "canceled" ? "neutral" : "accent";
 
 /** Agent shows what is happening to the current run, or what happened to the last one. */
 export function Agent() {
@@ -97,7 +98,9 @@ export function Agent() {
                 {!last && <span className="absolute bottom-0 left-[3px] top-2.5 w-px bg-line" />}
                 <span className={`absolute left-0 top-[7px] size-[7px] rounded-full ${last && !over ? "pulse bg-accent" : "bg-line-strong"}`} />
                 <span className={`flex-1 ${last ? "font-medium" : "text-muted"}`}>{maybe("phase", mark.phase)}</span>
-                <span className="text-[12px] text-faint">{next ? <Elapsed from={mark.at} to={next.at} /> : over ? clock(mark.at) : <Elapsed from={mark.at} />}</span>
+                <span className="text-[12px] text-faint">
+                  {next ? <Elapsed from={mark.at} to={next.at} /> : over ? clock(mark.at) : <Elapsed from={mark.at} />}
+                </span>
               </li>
             );
           })}

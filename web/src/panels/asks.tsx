@@ -17,12 +17,7 @@ export function Asks() {
   return (
     <div className="space-y-5">
       {deaf && (
-        <Notice
-          title={t("ask.guideTitle")}
-          action={
-            <Button onClick={() => composerBox.current?.focus()}>{t("ask.guideAction")}</Button>
-          }
-        >
+        <Notice title={t("ask.guideTitle")} action={<Button onClick={() => composerBox.current?.focus()}>{t("ask.guideAction")}</Button>}>
           <p>{t("ask.guide", { name: provider.title || provider.name })}</p>
           {noteOf(provider, "human_loop") && <p className="mt-1">{noteOf(provider, "human_loop")}</p>}
         </Notice>

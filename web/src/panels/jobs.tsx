@@ -69,6 +69,11 @@ function Held({ batch, onDone }: { batch: Batch; onDone: () => void }) {
     await tried(post(`/batches/${batch.batch_id}/close`, { reason }));
     onDone();
   };
+  const unsent = batch.held_for === "policy";
+  const deliver = async () => {
+    await tried(post(`/batches/${batch.batch_id}/deliver`, { anyway: !unsent }));
+    onDone();
+  };
   return (
     <section aria-label={t("jobs.held")} className="rounded-xl border border-warn/45 text-[13px]">
       <h3 className="flex items-center gap-2 rounded-t-xl bg-warn-soft px-3 py-2 font-semibold text-warn">
@@ -82,6 +87,11 @@ function Held({ batch, onDone }: { batch: Batch; onDone: () => void }) {
         {batch.head && (
           <div className="space-y-2">
             <Operator text={t("jobs.arrived")} about={t("jobs.arrivedText")} onPick={() => void close("operator_confirmed_delivery")} />
+            <Operator
+              text={t(unsent ? "jobs.deliverHeld" : "jobs.deliver")}
+              about={t(unsent ? "jobs.deliverHeldText" : "jobs.deliverText")}
+              onPick={() => void deliver()}
+            />
             <Operator text={t("jobs.drop")} about={t("jobs.dropText")} onPick={() => void close("operator_closed_unconfirmed")} />
           </div>
         )}
@@ -145,7 +155,12 @@ function Story({ batch }: { batch: Batch }) {
   }, [open, batch]);
   return (
     <div>
-      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="flex min-h-7 items-center gap-1 rounded-md text-[12.5px] text-muted hover:text-ink">
+      <button
+        type="button"
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+        className="flex min-h-7 items-center gap-1 rounded-md text-[12.5px] text-muted hover:text-ink"
+      >
         <ChevronIcon className={`size-3 transition-transform ${open ? "rotate-90" : ""}`} />
         {t("jobs.story")}
         <span className="text-faint">· {t("jobs.attempts", { n: batch.delivery_attempt_count, max: batch.max_delivery_attempts })}</span>
@@ -161,7 +176,13 @@ function Story({ batch }: { batch: Batch }) {
                 <span className="font-medium">{row.event.replaceAll(/[._]/g, " ")}</span>
                 {row.to && <span className="text-muted">{row.from ? `${row.from} → ${row.to}` : row.to}</span>}
               </span>
-              {row.proof && Object.keys(row.proof).length > 0 && <span className="block font-mono text-[11px] text-faint wrap-anywhere">{Object.entries(row.proof).map(([name, value]) => `${name}=${value}`).join(" ")}</span>}
+              {row.proof && Object.keys(row.proof).length > 0 && (
+                <span className="block font-mono text-[11px] text-faint wrap-anywhere">
+                  {Object.entries(row.proof)
+                    .map(([name, value]) => `${name}=${value}`)
+                    .join(" ")}
+                </span>
+              )}
             </li>
           ))}
         </ol>

@@ -41,7 +41,8 @@ export function NetworkReach() {
   const ceiling = network.ceiling ?? "open";
   const policy = network.policy ?? ceiling;
   const choices = strictness.filter((it) => strictness.indexOf(it) <= strictness.indexOf(ceiling) && (it !== "list" || it === policy || it === ceiling));
-  const set = (value: string) => void tried(request("PATCH", `/sessions/${session}`, { body: { network: { policy: value === ceiling ? "default" : value } } }).then(reload));
+  const set = (value: string) =>
+    void tried(request("PATCH", `/sessions/${session}`, { body: { network: { policy: value === ceiling ? "default" : value } } }).then(reload));
   return (
     <section aria-label={t("network.title")}>
       <div className="mb-1.5 flex items-center justify-between gap-2">
@@ -60,7 +61,9 @@ export function NetworkReach() {
                 <Badge tone={it.verdict === "allowed" ? "ok" : it.verdict === "refused" ? "bad" : "warn"}>{t(`network.verdict.${it.verdict}` as Key)}</Badge>
               </div>
               <p className="text-[12px] text-muted wrap-anywhere">
-                {it.verdict === "allowed" ? t("network.moved", { n: it.connections, sent: count(it.sent), received: count(it.received) }) : `${it.connections}× ${it.why ?? ""}`}
+                {it.verdict === "allowed"
+                  ? t("network.moved", { n: it.connections, sent: count(it.sent), received: count(it.received) })
+                  : `${it.connections}× ${it.why ?? ""}`}
               </p>
             </li>
           ))}
@@ -125,7 +128,13 @@ export function OpenPorts() {
           <li key={it.id} className="flex flex-wrap items-center gap-2 rounded-lg bg-raised px-2.5 py-1.5">
             <span className="min-w-0 flex-1 font-mono text-[12px]">{it.port}</span>
             {fresh?.id === it.id && fresh.url ? (
-              <a href={fresh.url} target="_blank" rel="noopener noreferrer" onClick={() => setFresh(undefined)} className="text-[13px] font-medium text-accent underline">
+              <a
+                href={fresh.url}
+                target="_blank"
+                rel="noopener noreferrer"
+                onClick={() => setFresh(undefined)}
+                className="text-[13px] font-medium text-accent underline"
+              >
                 {t("ports.show")}
               </a>
             ) : (

@@ -16,7 +16,13 @@ export function TodoLine({ todo }: { todo: Todo }) {
         {marks[todo.state]}
         <span className="sr-only">{t(`todo.${todo.state}` as Key)}</span>
       </span>
-      <span className={`min-w-0 wrap-anywhere ${todo.state === "done" || todo.state === "canceled" ? "text-muted line-through decoration-line-strong" : ""} ${todo.state === "doing" ? "font-medium" : ""}`}>{todo.content}</span>
+      <span
+        className={`min-w-0 wrap-anywhere
+          ${todo.state === "done" || todo.state === "canceled" ? "text-muted line-through decoration-line-strong" : ""}
+          ${todo.state === "doing" ? "font-medium" : ""}`}
+      >
+        {todo.content}
+      </span>
     </li>
   );
 }

@@ -39,8 +39,18 @@ export function Todos() {
       {events.length > 1 && (
         <section className="border-t border-line pt-3">
           <h3 className="mb-1.5 text-[11.5px] font-medium text-faint">{t("todo.timeline")}</h3>
-          <input type="range" aria-label={t("todo.replay")} min={1} max={events.length} value={at ?? events.length} onChange={(event) => setAt(event.target.valueAsNumber)} className="w-full accent-[var(--accent)]" />
-          <p className="text-[12px] text-muted">{t("todo.at", { n: at ?? events.length, all: events.length, time: clock(events[(at ?? events.length) - 1]!.ts) })}</p>
+          <input
+            type="range"
+            aria-label={t("todo.replay")}
+            min={1}
+            max={events.length}
+            value={at ?? events.length}
+            onChange={(event) => setAt(event.target.valueAsNumber)}
+            className="w-full accent-[var(--accent)]"
+          />
+          <p className="text-[12px] text-muted">
+            {t("todo.at", { n: at ?? events.length, all: events.length, time: clock(events[(at ?? events.length) - 1]!.ts) })}
+          </p>
           {at !== undefined && (
             <Button look="quiet" className="mt-1 -ml-3" onClick={() => setAt(undefined)}>
               {t("todo.live")}

@@ -7,7 +7,9 @@ import { emptySide, fold, fromSnapshot, marksOf, type Side } from "./fold";
 import { Keeper, newChatIDs } from "./keep";
 import { merge, older } from "./merge";
 import { arrived, giveBack, isRefusal, learn, type Message, type Outbox, take, takeAside, unsure, type Why } from "./outbox";
+import { setPrefs } from "./prefs";
 import { go } from "./route";
+import { type Chosen, wireOf } from "./source";
 import { Store } from "./store";
 import { chatTransport, type Settings } from "./transport";
 
@@ -320,16 +322,16 @@ export class Conversation {
   private async deliver(message: Message, how: How, start: Start): Promise<void> {
     const weight = message.files.reduce((sum, file) => sum + file.url.length, new Blob([message.text]).size);
     if (weight > largest) throw new Problem(t("unsent.large"), 413, "invalid");
-    if (this.draft) await this.make(start());
+    if (this.draft) await this.make(start(), message.text);
     if (how === "steer") await this.steer(message);
     else if (this.busy || this.side.get().session?.active_run_id) await this.queue(message);
     else await this.transmit(message);
   }
 
   /** make makes the session of a new chat. One that an earlier attempt made gets what was chosen since. */
-  private async make(start: Partial<Session>): Promise<void> {
-    const { dir: _, ...settings } = start;
-    await post<Session>("/sessions", { id: this.id, ...start }, `new-${this.id}`);
+  private async make({ chosen, ...settings }: Beginning, text: string): Promise<void> {
+    await post<Session>("/sessions", { id: this.id, source: wireOf(chosen, text), ...settings }, `new-${this.id}`);
+    if (chosen && chosen.kind !== "upload") setPrefs({ source: chosen });
     if (this.begun) await request("PATCH", `/sessions/${this.id}`, { body: settings });
     this.begun = true;
     await this.follow();
@@ -338,7 +340,7 @@ export class Conversation {
 
   private isMade(): void {
     this.draft = false;
-    this.box.set((old) => ({ ...old, effort: undefined, folder: undefined }));
+    this.box.set((old) => ({ ...old, effort: undefined, source: undefined }));
     if (!this.closed) go({ page: "chat", id: this.id }, true);
   }
 
@@ -476,7 +478,9 @@ export class Conversation {
 }
 
 type How = "send" | "steer";
-type Start = () => Partial<Session>;
+/** Beginning is what a new chat starts with. */
+export type Beginning = Partial<Session> & { chosen?: Chosen };
+type Start = () => Beginning;
 
 const problemFrom = (error: unknown): Problem => (error instanceof Problem ? error : silent());
 

@@ -1,6 +1,7 @@
 import type { FileUIPart } from "ai";
 import type { Problem } from "../api/http";
 import { uuid } from "../api/http";
+import type { Chosen } from "./source";
 
 /** Message is what a person wrote. Its id goes with every attempt to send it, so that thole takes it once. */
 export interface Message {
@@ -43,14 +44,14 @@ export interface Outbox {
   lost?: number;
   /** What a new chat starts with. */
   effort?: string;
-  folder?: string;
+  source?: Chosen;
 }
 
 export const emptyOutbox: Outbox = { text: "", files: [], aside: [], under: [] };
 
 const isFree = (box: Outbox): boolean => box.text.trim() === "" && box.files.length === 0;
 
-export const isEmpty = (box: Outbox): boolean => isFree(box) && box.aside.length === 0 && box.under.length === 0 && !box.effort && !box.folder;
+export const isEmpty = (box: Outbox): boolean => isFree(box) && box.aside.length === 0 && box.under.length === 0 && !box.effort && !box.source;
 
 const sameFiles = (a: FileUIPart[], b: FileUIPart[]): boolean => a.length === b.length && a.every((file, at) => file.url === b[at]!.url);
 

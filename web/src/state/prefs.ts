@@ -1,8 +1,9 @@
+import type { Chosen } from "./source";
 import { Store } from "./store";
 
 export type Theme = "system" | "light" | "dark";
 export type Language = "en" | "zh";
-export type PanelName = "agent" | "todo" | "ask" | "jobs";
+export type PanelName = "agent" | "todo" | "ask" | "jobs" | "changes";
 
 /** Prefs are what this browser remembers; nothing here is worth a server's memory. */
 export interface Prefs {
@@ -13,6 +14,10 @@ export interface Prefs {
   provider?: string;
   model?: string;
   profile?: string;
+  /** What the last new chat worked on. */
+  source?: Chosen;
+  /** Changes are shown side by side. */
+  split?: boolean;
 }
 
 const place = "thole.prefs";

@@ -17,7 +17,8 @@ export function Button({ look = "plain", className = "", type = "button", ...res
   return (
     <button
       type={type}
-      className={`inline-flex min-h-8 items-center justify-center gap-1.5 rounded-lg border px-3 py-1 text-[13px] font-medium transition-colors disabled:opacity-50 ${looks[look]} ${className}`}
+      className={`inline-flex min-h-8 items-center justify-center gap-1.5 rounded-lg border px-3 py-1 text-[13px] font-medium transition-colors
+        disabled:opacity-50 ${looks[look]} ${className}`}
       {...rest}
     />
   );
@@ -34,7 +35,8 @@ export function IconButton({ label, className = "", type = "button", ...rest }: 
       type={type}
       aria-label={label}
       title={label}
-      className={`inline-flex size-8 shrink-0 items-center justify-center rounded-lg text-muted transition-colors hover:bg-hover hover:text-ink disabled:opacity-40 disabled:hover:bg-transparent ${className}`}
+      className={`inline-flex size-8 shrink-0 items-center justify-center rounded-lg text-muted transition-colors hover:bg-hover hover:text-ink
+        disabled:opacity-40 disabled:hover:bg-transparent ${className}`}
       {...rest}
     />
   );
@@ -68,11 +70,21 @@ const tones = {
 export type Tone = keyof typeof tones;
 
 export function Badge({ tone = "neutral", children, className = "" }: { tone?: Tone; children: ReactNode; className?: string }) {
-  return <span className={`inline-flex shrink-0 items-center gap-1 whitespace-nowrap rounded-md px-1.5 py-px text-[11.5px] font-medium ${tones[tone]} ${className}`}>{children}</span>;
+  return (
+    <span className={`inline-flex shrink-0 items-center gap-1 whitespace-nowrap rounded-md px-1.5 py-px text-[11.5px] font-medium ${tones[tone]} ${className}`}>
+      {children}
+    </span>
+  );
 }
 
 /** Choice is a native select: it works with every keyboard, screen reader and phone. */
-export function Choice(props: { label: string; value: string; options: { value: string; text: string; disabled?: boolean }[]; onChange: (value: string) => void; className?: string }) {
+export function Choice(props: {
+  label: string;
+  value: string;
+  options: { value: string; text: string; disabled?: boolean }[];
+  onChange: (value: string) => void;
+  className?: string;
+}) {
   return (
     <select
       aria-label={props.label}

@@ -35,16 +35,17 @@ function Modal({ open, label, onClose, children, className = "" }: Props) {
 
 export function Confirm(props: Props) {
   return (
-    <Modal {...props} className="m-auto w-[min(26rem,calc(100vw-2rem))] rounded-2xl border border-line p-5 shadow-pop">
+    <Modal {...props} className={`m-auto ${props.className ?? "w-[min(26rem,calc(100vw-2rem))]"} rounded-2xl border border-line p-5 shadow-pop`}>
       {props.children}
     </Modal>
   );
 }
 
-/** Drawer covers one side of a small screen. */
-export function Drawer({ side, ...props }: Props & { side: "left" | "right" }) {
+/** Drawer covers one side of a small screen, or the whole of it. */
+export function Drawer({ side, whole = false, ...props }: Props & { side: "left" | "right"; whole?: boolean }) {
+  const width = whole ? "w-screen max-w-none" : "w-[min(22rem,88vw)]";
   return (
-    <Modal {...props} className={`m-0 h-dvh max-h-none w-[min(22rem,88vw)] border-line shadow-pop ${side === "left" ? "mr-auto border-r" : "ml-auto border-l"}`}>
+    <Modal {...props} className={`m-0 h-dvh max-h-none ${width} border-line shadow-pop ${side === "left" ? "mr-auto border-r" : "ml-auto border-l"}`}>
       <div className="flex h-full flex-col">
         <div className="flex items-center justify-between border-b border-line px-3 py-2">
           <span className="text-[13px] font-semibold">{props.label}</span>

@@ -58,13 +58,21 @@ export function Menu({ label, icon, items, className }: { label: string; icon: R
       </IconButton>
       {at &&
         createPortal(
-          <div ref={list} role="menu" aria-label={label} onKeyDown={keys} style={at} className="fixed z-50 min-w-40 rounded-xl border border-line bg-surface p-1 shadow-pop">
+          <div
+            ref={list}
+            role="menu"
+            aria-label={label}
+            onKeyDown={keys}
+            style={at}
+            className="fixed z-50 min-w-40 rounded-xl border border-line bg-surface p-1 shadow-pop"
+          >
             {items.map((item) => (
               <button
                 key={item.text}
                 type="button"
                 role="menuitem"
-                className={`flex h-9 w-full items-center gap-2.5 rounded-lg px-2.5 text-left text-[13px] hover:bg-hover focus-visible:bg-hover ${item.danger ? "text-bad" : ""}`}
+                className={`flex h-9 w-full items-center gap-2.5 rounded-lg px-2.5 text-left text-[13px] hover:bg-hover focus-visible:bg-hover
+                  ${item.danger ? "text-bad" : ""}`}
                 onClick={() => {
                   close();
                   item.run();

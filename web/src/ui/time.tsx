@@ -26,7 +26,8 @@ export function ago(iso: string, now = Date.now()): string {
   return format.format(-Math.round(s / 86400), "day");
 }
 
-export const count = (n: number): string => new Intl.NumberFormat(locale(), { notation: n >= 10000 ? "compact" : "standard", maximumFractionDigits: 1 }).format(n);
+export const count = (n: number): string =>
+  new Intl.NumberFormat(locale(), { notation: n >= 10000 ? "compact" : "standard", maximumFractionDigits: 1 }).format(n);
 
 /** useNow ticks every second while something on the page is counting. */
 export function useNow(running: boolean): number {

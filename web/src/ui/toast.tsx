@@ -46,7 +46,8 @@ export function Toast() {
   return (
     <div role="status" aria-live="polite" className="pointer-events-none fixed inset-x-0 bottom-4 z-50 flex justify-center px-4">
       {now && (
-        <div className="pointer-events-auto flex max-w-lg items-start gap-2 rounded-xl border border-line-strong bg-surface py-2 pl-4 pr-2 text-[13px] shadow-pop">
+        <div className="pointer-events-auto flex max-w-lg items-start gap-2 rounded-xl border border-line-strong bg-surface py-2 pl-4 pr-2
+          text-[13px] shadow-pop">
           <div className="min-w-0 py-1 wrap-anywhere">
             <p>{now.text}</p>
             {now.hint && <p className="text-muted">{now.hint}</p>}

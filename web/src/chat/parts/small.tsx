@@ -15,7 +15,12 @@ export function Reasoning({ text, live }: { text: string; live: boolean }) {
   const open = chosen ?? live;
   return (
     <div className="text-[13px]">
-      <button type="button" aria-expanded={open} onClick={() => choose(!open)} className="flex min-h-7 items-center gap-2 rounded-lg pr-2 text-muted hover:text-ink">
+      <button
+        type="button"
+        aria-expanded={open}
+        onClick={() => choose(!open)}
+        className="flex min-h-7 items-center gap-2 rounded-lg pr-2 text-muted hover:text-ink"
+      >
         <ThinkIcon className={live ? "pulse size-4 text-accent" : "size-4"} />
         {live ? t("part.reasoningNow") : t("part.reasoning")}
         <ChevronIcon className={`size-3.5 transition-transform ${open ? "rotate-90" : ""}`} />
@@ -37,7 +42,13 @@ export function Sources({ parts }: { parts: SourcePart[] }) {
         {parts.map((part, index) => (
           <li key={index} className="max-w-full">
             {part.type === "source-url" ? (
-              <a href={part.url} target="_blank" rel="noreferrer noopener" className="block max-w-72 truncate rounded-lg border border-line bg-surface px-2.5 py-1 text-[12.5px] hover:border-line-strong hover:bg-hover" title={part.url}>
+              <a
+                href={part.url}
+                target="_blank"
+                rel="noreferrer noopener"
+                className="block max-w-72 truncate rounded-lg border border-line bg-surface px-2.5 py-1 text-[12.5px] hover:border-line-strong hover:bg-hover"
+                title={part.url}
+              >
                 {part.title || part.url}
               </a>
             ) : (
@@ -52,9 +63,15 @@ export function Sources({ parts }: { parts: SourcePart[] }) {
 
 export function FilePart({ part }: { part: FileUIPart }) {
   const name = part.filename ?? t("part.attachment");
-  if (part.mediaType.startsWith("image/") && /^(data:|blob:|\/)/.test(part.url)) return <img src={part.url} alt={name} className="max-h-80 max-w-full rounded-xl border border-line object-contain" />;
+  if (part.mediaType.startsWith("image/") && /^(data:|blob:|\/)/.test(part.url))
+    return <img src={part.url} alt={name} className="max-h-80 max-w-full rounded-xl border border-line object-contain" />;
   return (
-    <a href={part.url} target="_blank" rel="noreferrer noopener" className="inline-flex max-w-full items-center gap-2 rounded-xl border border-line bg-surface px-3 py-2 text-[13px] hover:bg-hover">
+    <a
+      href={part.url}
+      target="_blank"
+      rel="noreferrer noopener"
+      className="inline-flex max-w-full items-center gap-2 rounded-xl border border-line bg-surface px-3 py-2 text-[13px] hover:bg-hover"
+    >
       <FileIcon className="size-4 text-faint" />
       <span className="truncate">{name}</span>
       <span className="text-faint">{part.mediaType}</span>
@@ -68,7 +85,12 @@ export function TodoPart({ todos }: { todos: Todo[] }) {
   const doing = todos.find((todo) => todo.state === "doing");
   return (
     <div className="rounded-xl border border-line bg-surface text-[13px]">
-      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="flex min-h-9 w-full items-center gap-2 rounded-xl px-3 py-1 text-left hover:bg-hover">
+      <button
+        type="button"
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+        className="flex min-h-9 w-full items-center gap-2 rounded-xl px-3 py-1 text-left hover:bg-hover"
+      >
         <ListIcon className="size-4 text-faint" />
         <span className="shrink-0">{t("part.todo", { done, all: todos.length })}</span>
         <span className="min-w-0 flex-1 truncate text-muted">{!open && doing?.content}</span>

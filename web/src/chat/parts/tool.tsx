@@ -9,7 +9,11 @@ import { Diff, diffStat } from "../diff";
 
 export type AnyTool = ToolUIPart | DynamicToolUIPart;
 
-const running = (part: AnyTool): boolean => part.state === "input-streaming" || part.state === "input-available" || part.state === "approval-responded" || (part.state === "output-available" && part.preliminary === true);
+const running = (part: AnyTool): boolean =>
+  part.state === "input-streaming" ||
+  part.state === "input-available" ||
+  part.state === "approval-responded" ||
+  (part.state === "output-available" && part.preliminary === true);
 
 function stateOf(part: AnyTool): { tone: Tone; text: string } | undefined {
   switch (part.state) {
@@ -24,10 +28,24 @@ function stateOf(part: AnyTool): { tone: Tone; text: string } | undefined {
   }
 }
 
-const parentOf = (part: AnyTool): string | undefined => ((part.callProviderMetadata as { thole?: { parent?: string } } | undefined)?.thole?.parent);
+const parentOf = (part: AnyTool): string | undefined => (part.callProviderMetadata as { thole?: { parent?: string } } | undefined)?.thole?.parent;
 
 /** Fold is a line that opens. It opens by itself when there is something to look at, until the reader decides otherwise. */
-function Fold({ part, icon, title, note, open, children }: { part: AnyTool; icon: ReactNode; title: ReactNode; note?: ReactNode; open: boolean; children?: ReactNode }) {
+function Fold({
+  part,
+  icon,
+  title,
+  note,
+  open,
+  children,
+}: {
+  part: AnyTool;
+  icon: ReactNode;
+  title: ReactNode;
+  note?: ReactNode;
+  open: boolean;
+  children?: ReactNode;
+}) {
   const [chosen, choose] = useState<boolean>();
   const isOpen = chosen ?? open;
   const state = stateOf(part);
@@ -71,7 +89,9 @@ export function CommandPart({ part }: { part: AnyTool }) {
       open={running(part) || failed || part.state === "output-error"}
       note={
         <>
-          {output?.duration_ms !== undefined && output.duration_ms >= 1000 && <span className="shrink-0 text-[11.5px] tabular-nums text-faint">{span(output.duration_ms)}</span>}
+          {output?.duration_ms !== undefined && output.duration_ms >= 1000 && (
+            <span className="shrink-0 text-[11.5px] tabular-nums text-faint">{span(output.duration_ms)}</span>
+          )}
           {output?.exit_code !== undefined && <Badge tone={failed ? "bad" : "ok"}>{t("part.exit", { code: output.exit_code })}</Badge>}
         </>
       }
@@ -109,10 +129,13 @@ function ErrorText({ part }: { part: AnyTool }) {
 
 export function FileChangePart({ part }: { part: AnyTool }) {
   const changes = ((part.input as { changes?: FileChange[] } | undefined)?.changes ?? []) as FileChange[];
-  const total = changes.reduce((sum, change) => {
-    const { added, removed } = diffStat(change.diff);
-    return { added: sum.added + added, removed: sum.removed + removed };
-  }, { added: 0, removed: 0 });
+  const total = changes.reduce(
+    (sum, change) => {
+      const { added, removed } = diffStat(change.diff);
+      return { added: sum.added + added, removed: sum.removed + removed };
+    },
+    { added: 0, removed: 0 },
+  );
   const title = changes.length === 1 ? changes[0]!.path : t("part.files", { n: changes.length });
   return (
     <Fold
@@ -141,7 +164,16 @@ export function FileChangePart({ part }: { part: AnyTool }) {
 export function ToolPart({ part }: { part: AnyTool }) {
   const name = part.type === "dynamic-tool" ? part.toolName : part.type.slice("tool-".length);
   return (
-    <Fold part={part} icon={<ToolIcon />} title={<><span className="font-medium">{name}</span> <span className="text-muted">{brief(part.input)}</span></>} open={part.state === "output-error"}>
+    <Fold
+      part={part}
+      icon={<ToolIcon />}
+      title={
+        <>
+          <span className="font-medium">{name}</span> <span className="text-muted">{brief(part.input)}</span>
+        </>
+      }
+      open={part.state === "output-error"}
+    >
       {part.input !== undefined && <Json label={t("part.input")} value={part.input} />}
       {part.state === "output-available" && <Json label={t("part.output")} value={part.output} />}
       <ErrorText part={part} />
@@ -161,7 +193,12 @@ export function Json({ label, value }: { label: string; value: unknown }) {
   return (
     <div>
       <p className="mb-1 text-[11.5px] font-medium text-faint">{label}</p>
-      <pre className="max-h-72 overflow-auto rounded-lg border border-line bg-code px-2.5 py-2 font-mono text-[12px] leading-[1.5] whitespace-pre-wrap wrap-anywhere" tabIndex={0} aria-label={label}>
+      <pre
+        className="max-h-72 overflow-auto rounded-lg border border-line bg-code px-2.5 py-2 font-mono text-[12px] leading-[1.5] whitespace-pre-wrap
+          wrap-anywhere"
+        tabIndex={0}
+        aria-label={label}
+      >
         {text}
       </pre>
     </div>
