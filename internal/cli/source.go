@@ -81,7 +81,7 @@ func standing(dir string) (string, error) {
 }
 
 // inRepository reports whether a directory is in the working tree of a repository. Git is
-// not asked: it would read the repository's configuration. An empty .git is none: that is
+// not asked: it would read the repository's configuration. An empty .git does not count: that is
 // how the executors of threads that work here keep agents from making one.
 func inRepository(dir string) bool {
 	for {
