@@ -81,11 +81,15 @@ func standing(dir string) (string, error) {
 }
 
 // inRepository reports whether a directory is in the working tree of a repository. Git is
-// not asked: it would read the repository's configuration.
+// not asked: it would read the repository's configuration. An empty .git does not count: that is
+// how the executors of threads that work here keep agents from making one.
 func inRepository(dir string) bool {
 	for {
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return true
+		at := filepath.Join(dir, ".git")
+		if info, err := os.Stat(at); err == nil {
+			if _, err = os.Lstat(filepath.Join(at, "HEAD")); err == nil || !info.IsDir() {
+				return true
+			}
 		}
 		up := filepath.Dir(dir)
 		if up == dir {

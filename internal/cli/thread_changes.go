@@ -208,7 +208,7 @@ func newThreadPush(env *Env) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Thread = thole.ThreadID(args[0])
-			r, err := env.push(cmd.Context(), p)
+			r, err := env.push(cmd.Context(), p, func(string) error { return nil })
 			if err != nil {
 				return err
 			}
@@ -221,10 +221,14 @@ func newThreadPush(env *Env) *cobra.Command {
 	return cmd
 }
 
-// push pushes a thread's branch with the user's own git.
-func (e *Env) push(ctx context.Context, p changes.PushParams) (changes.PushResult, error) {
+// push pushes a thread's branch with the user's own git, unless may has something against
+// where it would go.
+func (e *Env) push(ctx context.Context, p changes.PushParams, may func(remote string) error) (changes.PushResult, error) {
 	var r changes.PushResult
 	if err := e.ask(ctx, changes.MethodPush, p, &r); err != nil {
+		return r, err
+	}
+	if err := may(r.Remote); err != nil {
 		return r, err
 	}
 	printNotes(e.Err, r.Notes)
@@ -282,7 +286,11 @@ func newThreadUndo(env *Env) *cobra.Command {
 			return env.print(struct {
 				view.Undone
 				changes.UndoneResult
-			}{u, r}, func(w io.Writer) { putln(w, r.Text) })
+			}{u, r}, func(w io.Writer) {
+				for line := range strings.SplitSeq(r.Text, "\n") { // names of files in it are quoted
+					putln(w, line)
+				}
+			})
 		},
 	}
 }

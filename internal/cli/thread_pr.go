@@ -28,7 +28,10 @@ func newThreadPR(env *Env) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			push.Thread = thole.ThreadID(args[0])
-			r, err := env.push(cmd.Context(), push)
+			r, err := env.push(cmd.Context(), push, func(remote string) error {
+				_, _, err := forge.Server(remote) // what cannot become a request is not pushed either
+				return err
+			})
 			if err != nil {
 				return err
 			}

@@ -106,15 +106,15 @@ func (w *worker) hand(ctx context.Context, p *place, th fold.Thread, t fold.Turn
 	return run, nil
 }
 
-// grant is what the agent of a request gets. An executor that does not know the way to
-// the gateway, as an earlier version started it, is started again first, unless the run
-// is there and goes on with what it has.
+// grant is what the agent of a request gets. An executor that an earlier version started,
+// and that would refuse the request or does not know the way to the gateway, is started
+// again first, unless the run is there and goes on with what it has.
 func (w *worker) grant(ctx context.Context, p *place, th fold.Thread, t fold.Turn, req wire.RunRequest) (provider.Grant, error) {
 	ask := func() (provider.Grant, error) {
 		return w.cfg.Credentials.For(ctx, provider.For{Owner: th.Owner, Thread: th.ID, Turn: t.ID, Executor: p.row.ID, Provider: req.Provider, Here: here(th.Files), Secret: p.info.Token})
 	}
 	g, err := ask()
-	if err != nil || !g.Led() || p.info.Gateway {
+	if err != nil || !p.info.Old && (!g.Led() || p.info.Gateway) {
 		return g, err
 	}
 	status, err := p.client.Status(ctx)

@@ -77,6 +77,9 @@ type Info struct {
 	Boot string
 	// Gateway says that its agents can reach the model gateway, while Running.
 	Gateway bool
+	// Old says that an earlier version started it, while Running: it refuses requests that
+	// this version makes.
+	Old bool
 }
 
 // Driver manages executors of one kind.

@@ -151,7 +151,7 @@ func (s *Server) ack(_ context.Context, req wire.AckRequest) (struct{}, error) {
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	list := s.runs.list()
 	slices.SortFunc(list, func(a, b wire.Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	st := wire.Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open(), Gateway: s.way != nil}
+	st := wire.Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open(), Gateway: s.way != nil, Revision: wire.Revision}
 	st.Jobs, st.JobsRunning = s.jobs.ids()
 	jsonhttp.Write(w, http.StatusOK, st)
 }

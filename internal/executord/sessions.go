@@ -56,6 +56,9 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 		return none, err
 	}
 	p, ok := s.providers[req.Provider]
+	if !ok && req.Provider == "" {
+		return none, thole.Errorf(thole.CodeUnsupported, "there is no agent on this machine").WithHint("install codex, claude or opencode: thole provider list says how; thole up --demo needs none")
+	}
 	if !ok {
 		return none, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
 	}

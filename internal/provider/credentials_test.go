@@ -9,7 +9,7 @@ import (
 // A grant names the gateway's place without knowing it; one that does not go through
 // the gateway is left as it is.
 func TestTheGatewaysPlace(t *testing.T) {
-	text := "http://{thole-gateway}/codex/v1 and http://{thole-gateway}/claude"
+	text := "http://" + provider.GatewayPlace + "/codex/v1 and http://" + provider.GatewayPlace + "/claude"
 	g := provider.Grant{Env: map[string]string{"A": text}, Files: map[string][]byte{"f": []byte(text)}, Config: map[string][]byte{"c": []byte(text)}}
 	if at := g.At("127.0.0.1:1"); !at.Equal(g) {
 		t.Errorf("without the gateway: %+v", at)

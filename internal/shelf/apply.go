@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -170,10 +172,11 @@ func (t *target) apply(ctx context.Context, base, st State, check bool) (a Appli
 	if a.Files, err = t.between(ctx, user, merged); err != nil {
 		return a, err
 	}
+	a.Conflicts = inTheWay(t.desk.tree, a.Files, "a file that git ignores has this name")
 	if a.Total = len(a.Files); a.Total > maxListed {
 		a.Files = a.Files[:maxListed]
 	}
-	if a.Conflicts = t.inTheWay(a.Files); len(a.Conflicts) > 0 || check {
+	if len(a.Conflicts) > 0 || check {
 		return a, t.desk.clear()
 	}
 	if a.Total > 0 {
@@ -337,26 +340,56 @@ func parseMerge(out []byte, failed error) (tree string, conflicts []Conflict, er
 
 func tail(list []string, n int) []string { return list[min(n, len(list)):] }
 
+// changed has git list how the two trees that follow differ.
+var changed = []string{"diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", "--numstat"}
+
 // between lists how two trees differ.
 func (t *target) between(ctx context.Context, from, to string) ([]FileDiff, error) {
-	out, err := t.desk.look(ctx, git.Cmd{Args: []string{"diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", "--numstat", from, to}, Limit: maxRaw})
+	out, err := t.desk.look(ctx, git.Cmd{Args: append(slices.Clone(changed), from, to), Limit: maxRaw})
 	if err != nil {
 		return nil, err
 	}
 	return parseDiff(out)
 }
 
-// inTheWay finds new files whose names are taken by files that git does not see.
-func (t *target) inTheWay(files []FileDiff) (out []Conflict) {
+// inTheWay finds new files below top whose names, or those of their directories, are taken
+// by files that git does not see: it would write over them.
+func inTheWay(top string, files []FileDiff, why string) (out []Conflict) {
+	goes := map[string]bool{} // a directory may take the place of a file that is deleted
+	for _, f := range files {
+		goes[f.Path] = f.Kind == Deleted
+	}
+	told := map[string]bool{}
 	for _, f := range files {
 		if f.Kind != Added {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(t.desk.tree, f.Path)); err == nil {
-			out = append(out, Conflict{f.Path, "a file that git ignores has this name"})
+		for at := range prefixes(f.Path) {
+			info, err := os.Lstat(filepath.Join(top, at))
+			if err != nil || goes[at] {
+				break
+			}
+			if at == f.Path || !info.IsDir() {
+				if !told[at] {
+					told[at], out = true, append(out, Conflict{at, why})
+				}
+				break
+			}
 		}
 	}
 	return out
+}
+
+// prefixes are the directories on the way to a path, the first one first, and the path.
+func prefixes(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i, c := range path {
+			if c == '/' && !yield(path[:i]) {
+				return
+			}
+		}
+		yield(path)
+	}
 }
 
 // plainMask has what git writes for a user readable by others, as the user's own git would:

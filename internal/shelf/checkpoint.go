@@ -62,6 +62,11 @@ func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, dir string)
 	if err != nil {
 		return err
 	}
+	if !s.has(th.ID) {
+		if err := o.keep(ctx, all[refBase], refBase); err != nil {
+			return err
+		}
+	}
 	return o.keep(ctx, st, refAfter(turn))
 }
 
@@ -83,7 +88,8 @@ func isEmpty(dir string) bool {
 }
 
 // begun is the states of a shelf that has a beginning: an empty one, where nobody kept
-// another.
+// another. That one is not kept here: who only looks at a thread of an earlier version must
+// not have the next turn believe that what it finds is known.
 func (o *one) begun(ctx context.Context) (states, error) {
 	all, err := o.states(ctx)
 	if err != nil {
@@ -97,7 +103,7 @@ func (o *one) begun(ctx context.Context) (states, error) {
 		return nil, err
 	}
 	all[refBase] = st
-	return all, o.keep(ctx, st, refBase)
+	return all, nil
 }
 
 // take makes a checkpoint of the files as they are, and names what it left out. Where

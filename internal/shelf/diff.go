@@ -66,9 +66,11 @@ type FileDiff struct {
 	Cut            bool // the patch is not whole
 }
 
+// maxListed is how many files a list has; tests have it smaller.
+var maxListed = 5_000
+
 // Bounds of a diff.
 const (
-	maxListed     = 5_000
 	maxRaw        = 256 << 20
 	maxFilePatch  = 1 << 20
 	maxPatches    = 8 << 20

@@ -57,6 +57,15 @@ func TestApply(t *testing.T) {
 		if err := os.Remove(filepath.Join(b.repo, "binary")); err != nil {
 			t.Fatal(err)
 		}
+		b.write(filepath.Join(b.repo, ".git", "info", "exclude"), "/new dir\n")
+		b.write(filepath.Join(b.repo, "new dir"), "of the user")
+		if a = b.apply(shelf.ApplyNow); a.Done || len(a.Conflicts) != 1 || a.Conflicts[0].Path != "new dir" || b.read(filepath.Join(b.repo, "new dir")) != "of the user" {
+			t.Errorf("with an ignored file in the place of a directory: %+v", a)
+		}
+		if err := os.Remove(filepath.Join(b.repo, "new dir")); err != nil {
+			t.Fatal(err)
+		}
+		b.write(filepath.Join(b.repo, ".git", "info", "exclude"), "/binary\n")
 		before = b.git(b.repo, "status", "--porcelain")
 		if a = b.apply(shelf.ApplyCheck); a.Done || len(a.Conflicts) != 0 || a.Total != 10 || b.git(b.repo, "status", "--porcelain") != before {
 			t.Errorf("a check that nothing is in the way of: %+v", a)
@@ -97,6 +106,21 @@ func TestApply(t *testing.T) {
 			t.Errorf("left %v", left)
 		}
 	})
+}
+
+// A thread that makes more files than are listed writes over none of the user's either.
+func TestApplyLooksAtMoreThanItLists(t *testing.T) {
+	shelf.ListAtMost(t, 1)
+	b := newBench(t, plainFiles)
+	b.agent(func(dir string) {
+		b.write(filepath.Join(dir, "new"), "of the agent")
+		b.write(filepath.Join(dir, "own"), "of the agent")
+	})
+	b.write(filepath.Join(b.repo, ".git", "info", "exclude"), "/own\n")
+	b.write(filepath.Join(b.repo, "own"), "of the user")
+	if a := b.apply(shelf.ApplyNow); a.Done || a.Total != 2 || len(a.Conflicts) != 1 || b.read(filepath.Join(b.repo, "own")) != "of the user" {
+		t.Errorf("%d files, done %t: %v", a.Total, a.Done, a.Conflicts)
+	}
 }
 
 // Uncommitted work becomes one commit of the user on top of the agent's own.
@@ -153,9 +177,13 @@ func TestPullAndMerge(t *testing.T) {
 	b.write(filepath.Join(b.repo, "m.go"), "package m // of the user\n")
 	b.git(b.repo, "commit", "-q", "-a", "-m", "by the user")
 	b.write(filepath.Join(b.repo, "new"), "in the way\n")
-	m, err := b.shelf.Merge(b.ctx(), b.th, b.at(), b.repo, "")
-	if err != nil || m.Done || len(m.Conflicts) != 1 || m.Conflicts[0].Path != "new" || b.read(filepath.Join(b.repo, "new")) != "in the way\n" {
-		t.Errorf("%+v, %v", m, err)
+	var m shelf.Merged
+	for _, ignored := range []string{"", "/new\n"} {
+		b.write(filepath.Join(b.repo, ".git", "info", "exclude"), ignored)
+		m, err = b.shelf.Merge(b.ctx(), b.th, b.at(), b.repo, "")
+		if err != nil || m.Done || len(m.Conflicts) != 1 || m.Conflicts[0].Path != "new" || b.read(filepath.Join(b.repo, "new")) != "in the way\n" {
+			t.Errorf("ignored: %q: %+v, %v", ignored, m, err)
+		}
 	}
 	if err := os.Remove(filepath.Join(b.repo, "new")); err != nil {
 		t.Fatal(err)
@@ -240,5 +268,20 @@ func TestUndo(t *testing.T) {
 	}
 	if got := b.gitDiff(head); got != done {
 		t.Errorf("after both:\n%s\nwant\n%s", got, done)
+	}
+}
+
+// A look at a thread that an earlier version began, before its next turn, is not taken for
+// its beginning: an undo of that turn leaves what was there.
+func TestUndoInAThreadOfAnEarlierVersion(t *testing.T) {
+	b := newBench(t, plainFiles)
+	b.th.Files, b.th.Turns = thole.Source{}, 1
+	b.diff(shelf.Range{})
+	b.agent(func(dir string) { b.write(filepath.Join(dir, "new"), "new\n") })
+	if said, err := b.shelf.Undo(b.ctx(), b.th, b.at(), 3, 2); err != nil || !strings.Contains(said, "1 file changed") {
+		t.Errorf("%s, %v", said, err)
+	}
+	if got := b.read(filepath.Join(b.files, "a.txt")); got != plainFiles["a.txt"] {
+		t.Errorf("a file of an earlier turn: %q", got)
 	}
 }

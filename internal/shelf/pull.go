@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -212,7 +213,17 @@ func (s *Shelf) Merge(ctx context.Context, th fold.Thread, dir string, repo, nam
 		return m, nil
 	}
 	out, err := r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", head.Commit, m.Commit}})
-	if _, m.Conflicts, err = parseMerge(out, err); err != nil || len(m.Conflicts) > 0 {
+	tree, conflicts, err := parseMerge(out, err)
+	if m.Conflicts = conflicts; err != nil || len(m.Conflicts) > 0 {
+		return m, err
+	}
+	// git merge itself writes over files that are ignored.
+	out, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: append(slices.Clone(changed), head.Commit, tree), Limit: maxRaw})
+	if err != nil {
+		return m, err
+	}
+	files, err := parseDiff(out)
+	if m.Conflicts = inTheWay(r.Top, files, "a file that is not committed has this name"); err != nil || len(m.Conflicts) > 0 {
 		return m, err
 	}
 	env, err := o.author(ctx)

@@ -142,6 +142,11 @@ func TestChangesOnTheCommandLine(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 
+	// A path is no forge, so nothing is pushed for a request there.
+	if _, errs, code := c.run("thread", "pr", id); code != 7 || !strings.Contains(errs, "no address of a forge") || userGit(t, remote, "for-each-ref", "refs/heads/thole") != "" {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+
 	// Over a path, HTTP and SSH; the user's helper knows the password.
 	if err := os.MkdirAll(filepath.Join(r.home, "user"), 0o700); err != nil {
 		t.Fatal(err)
@@ -166,7 +171,7 @@ func TestChangesOnTheCommandLine(t *testing.T) {
 		}
 		userGit(t, remote, "fsck", "--strict")
 	}
-	if out := c.must("thread", "undo", id); !strings.Contains(out, "before turn 1: 3 files changed") {
+	if out := c.must("thread", "undo", id); !strings.Contains(out, "before turn 1: 3 files changed") || !strings.Contains(out, "\nmodified \"a.txt\"\n") {
 		t.Errorf("%s", out)
 	}
 	if out := c.must("thread", "diff", id); out != "" {

@@ -163,6 +163,10 @@ func (r *Runner) follow(ctx context.Context, j delivery.Job) error {
 		if err != nil {
 			return r.unplaced(ctx, j, err)
 		}
+		if info, err := r.cfg.Driver.Inspect(ctx, row.ID); err == nil && info.Old {
+			return r.unplaced(ctx, j, thole.Errorf(thole.CodeUnavailable, "the thread's executor was started by an earlier version of thole").
+				WithHint("a message to the thread starts it again, and so does the command after thole thread close %s", j.Thread))
+		}
 		if err := r.cfg.Machine.Place(ctx, system(j), j.ID, row.ID); err != nil {
 			return err // it is over, or the next look finds it
 		}

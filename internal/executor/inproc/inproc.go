@@ -24,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/executorclient"
+	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/workspace/side"
@@ -174,7 +175,7 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 	if err != nil {
 		return nil, errors.Join(err, run.end())
 	}
-	run.info.State, run.info.Boot, run.info.Gateway = executor.Running, status.Boot, status.Gateway
+	run.info.State, run.info.Boot, run.info.Gateway, run.info.Old = executor.Running, status.Boot, status.Gateway, status.Revision < wire.Revision
 	return run, nil
 }
 

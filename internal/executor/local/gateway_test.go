@@ -60,7 +60,7 @@ func gateway(t *testing.T, root string) (socket string) {
 const askGateway = "sim: run curl -s -m 20 $OPENAI_BASE_URL/v1/responses; find /run /home /tmp /workspace -type s; ls -d /run/thole/gateway 2>/dev/null; echo tried"
 
 func through() provider.Grant {
-	return provider.Grant{Gateway: true, Env: map[string]string{"OPENAI_BASE_URL": "http://{thole-gateway}/codex"}}
+	return provider.Grant{Gateway: true, Env: map[string]string{"OPENAI_BASE_URL": "http://" + provider.GatewayPlace + "/codex"}}
 }
 
 // An agent reaches the gateway on a port of its own loopback, with the proof of its
@@ -117,7 +117,7 @@ func TestTheGatewayWithoutWalls(t *testing.T) {
 		info := b.start()
 		req := b.request("sim: run curl -s -m 20 $OPENAI_BASE_URL; echo $OPENAI_BASE_URL; cat ../data/test/place", thole.ProfileFull)
 		req.Grant = through()
-		req.Grant.Config = map[string][]byte{"place": []byte("http://{thole-gateway}/codex\n")}
+		req.Grant.Config = map[string][]byte{"place": []byte("http://" + provider.GatewayPlace + "/codex\n")}
 		lines := strings.Split(b.take(info, req), "\n")
 		if len(lines) != 4 || lines[0] != "/codex of "+wire.Gateway+wire.GatewayProof(info.Token) || lines[1] != lines[2] || !strings.HasPrefix(lines[1], "http://127.0.0.1:") {
 			t.Errorf("the agent got %q", lines)

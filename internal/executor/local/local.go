@@ -275,7 +275,7 @@ func (d *Driver) reach(ctx context.Context, info executor.Info) (executor.Info, 
 	if err != nil {
 		return info, fmt.Errorf("executor %s has processes but does not answer: %w", info.ID, err)
 	}
-	info.State, info.Boot, info.Gateway = executor.Running, status.Boot, status.Gateway
+	info.State, info.Boot, info.Gateway, info.Old = executor.Running, status.Boot, status.Gateway, status.Revision < wire.Revision
 	return info, nil
 }
 

@@ -68,6 +68,11 @@ type Run struct {
 	Receipts bool `json:"receipts,omitempty"`
 }
 
+// Revision is raised whenever a request gets a member that the executords before would
+// refuse: they refuse what they do not know. Executors outlive the server, so a new one
+// meets those that an earlier one started.
+const Revision = 1
+
 // Status is what the executor is doing.
 type Status struct {
 	Boot    string    `json:"boot"` // changes with every start of executord
@@ -82,6 +87,8 @@ type Status struct {
 	// Gateway says that agents here can reach the model gateway. Executors that were
 	// started by an earlier version do not say so.
 	Gateway bool `json:"gateway,omitempty"`
+	// Revision is that of the requests which this executord understands.
+	Revision int `json:"revision,omitempty"`
 }
 
 // Network is what the executor's processes exchanged with the network since the last run ended.
