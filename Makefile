@@ -14,7 +14,7 @@ LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
 NORACE ?= ./test/e2e/pipeline ./internal/executor/local ./internal/source/... ./test/redteam/keys ./internal/provider/opencode ./internal/store/... ./internal/testkit/... ./internal/tholetest/... ./internal/thread/... ./internal/delivery/... ./internal/artifact/... \
 	./internal/workspace/... ./internal/dispatch/... ./internal/system/... ./internal/appserver/... ./internal/platform/... ./internal/channel/... \
 	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/... ./internal/executord/executorclient ./internal/sandbox/... ./internal/vault/... ./internal/budget/...
-RACED ?= ./internal/executor/local=Twice|AtOnce|Restart|StartAndStop ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
+RACED ?= ./internal/executor/local=Lifecycle|HungExecutors ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
 	./internal/dispatch=ThroughEveryPhase|Human|Interrupt|Steers|AnotherDispatcher|Loses|Survives ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
 	./internal/tholetest=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill ./internal/vault=UnderLoad|AtOnce/sqlite ./internal/budget=FiftyTurns
 
