@@ -38,7 +38,7 @@ type Config struct {
 	// uncommitted work; "": nobody is.
 	CoAuthor string
 	// Token is what a person keeps for a server, "" for nothing; nil: nobody keeps any.
-	Token func(ctx context.Context, th fold.Thread, host string) (string, error)
+	Token func(ctx context.Context, who thole.Owner, host string) (string, error)
 	// MaxFile is how many bytes a file may have that a checkpoint takes, default 1 GiB, and
 	// MaxFiles how many may differ from the last one, default 1 Mi.
 	MaxFile  int64

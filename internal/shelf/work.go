@@ -322,7 +322,7 @@ func (s *Shelf) token(ctx context.Context, th fold.Thread, remote string) (strin
 	if host == "" || s.cfg.Token == nil {
 		return "", nil
 	}
-	return s.cfg.Token(ctx, th, host)
+	return s.cfg.Token(ctx, th.Owner, host)
 }
 
 func errNoRemote() error {

@@ -45,7 +45,7 @@ type branchRig struct {
 	files    *depot.Depot
 }
 
-func (r *branchRig) kept(context.Context, fold.Thread, string) (string, error) { return r.token, nil }
+func (r *branchRig) kept(context.Context, thole.Owner, string) (string, error) { return r.token, nil }
 
 func newBranchRig(t *testing.T, bwrap string, more ...func(*config.Config)) *branchRig {
 	t.Helper()
@@ -67,7 +67,7 @@ func newBranchRig(t *testing.T, bwrap string, more ...func(*config.Config)) *bra
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	runner := newGit(lab.Thole(t), func(context.Context) (string, error) { return bwrap, nil })
-	r.branches = newBranches(&cfg, r.db, runner, log)
+	r.branches = newBranches(&cfg, r.db, runner, r.kept, log)
 	states := newShelf(&cfg, runner, r.kept, log)
 	open := &System{}
 	ws, _, err := open.openFiles(&cfg, r.db, lab.Thole(t), r.branches, log)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/changes"
 	"github.com/tholehq/thole/internal/depot"
@@ -39,8 +38,8 @@ func newGit(self string, box func(context.Context) (string, error)) *git.Runner 
 }
 
 // newBranches makes threads' files of repositories.
-func newBranches(cfg *config.Config, db *store.DB, runner *git.Runner, log *slog.Logger) *branch.Branches {
-	return branch.New(branch.Config{Home: cfg.Home, Git: runner, Alive: db.Threads().Sources, Log: log})
+func newBranches(cfg *config.Config, db *store.DB, runner *git.Runner, tokens forgeToken, log *slog.Logger) *branch.Branches {
+	return branch.New(branch.Config{Home: cfg.Home, Git: runner, Alive: db.Threads().Sources, Token: tokens, Log: log})
 }
 
 // newSources serves every door at which a source is chosen.
@@ -92,19 +91,19 @@ func newForges(cfg *config.Config) *forge.Client {
 }
 
 // forgeToken is what a person keeps for a server of repositories, "" for nothing.
-type forgeToken = func(ctx context.Context, th fold.Thread, host string) (string, error)
+type forgeToken = func(ctx context.Context, who thole.Owner, host string) (string, error)
 
 // forgeTokens opens the secret of kind git that a thread's owner has for a server.
 func forgeTokens(secrets *vault.Vault) forgeToken {
-	return func(ctx context.Context, th fold.Thread, host string) (string, error) {
-		item, err := secrets.Find(ctx, th.Owner, vault.Git, host)
+	return func(ctx context.Context, who thole.Owner, host string) (string, error) {
+		item, err := secrets.Find(ctx, who, vault.Git, host)
 		if thole.CodeOf(err) == thole.CodeNotFound {
 			return "", nil
 		}
 		if err != nil {
 			return "", err
 		}
-		value, err := secrets.Open(ctx, item.ID, vault.Use{Thread: th.ID, Purpose: "forge"})
+		value, err := secrets.Open(ctx, item.ID, vault.Use{Purpose: "git"})
 		if err != nil {
 			return "", err
 		}

@@ -150,7 +150,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	branches, states := newBranches(cfg, db, runner, log), newShelf(cfg, runner, forgeTokens(secrets), log)
+	branches, states := newBranches(cfg, db, runner, forgeTokens(secrets), log), newShelf(cfg, runner, forgeTokens(secrets), log)
 	files, manifests, err := s.openFiles(cfg, db, self, branches, log)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type Config struct {
 	Stored func(ctx context.Context, id thole.ThreadID, dir string) error
 	// Forges opens pull requests; Token is what a person keeps for a forge, "" for nothing.
 	Forges *forge.Client
-	Token  func(ctx context.Context, th fold.Thread, host string) (string, error)
+	Token  func(ctx context.Context, who thole.Owner, host string) (string, error)
 	// Temp is where that directory is made.
 	Temp string
 	Log  *slog.Logger

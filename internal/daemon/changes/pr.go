@@ -59,7 +59,7 @@ func (s *Service) request(ctx context.Context, actor thole.Actor, p PullRequestP
 	}
 	token := p.Token
 	if token == "" && s.cfg.Token != nil {
-		if token, err = s.cfg.Token(ctx, th, at.Host); err != nil {
+		if token, err = s.cfg.Token(ctx, th.Owner, at.Host); err != nil {
 			return view.PullRequest{}, err
 		}
 	}

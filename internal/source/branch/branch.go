@@ -31,6 +31,8 @@ type Config struct {
 	Git  *git.Runner
 	// Alive lists the sources of the threads that are there.
 	Alive func(context.Context) ([]thole.Source, error)
+	// Token is what a person keeps for a server, "" for nothing; nil: nobody keeps any.
+	Token func(ctx context.Context, who thole.Owner, host string) (string, error)
 	// UserHome has the git configuration of the server's user, default its home directory.
 	UserHome string
 	// FetchTime bounds the fetch of a URL, default 30 minutes.

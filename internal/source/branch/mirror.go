@@ -44,7 +44,11 @@ func (b *Branches) resolveURL(ctx context.Context, rec *record, r source.Request
 	if err := b.open(ctx, name, ""); err != nil {
 		return err
 	}
-	if err := b.fetch(ctx, b.mirror(name), r.Repo, r.Ref); err != nil {
+	token, err := b.token(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := b.fetch(ctx, b.mirror(name), r.Repo, r.Ref, token); err != nil {
 		return err
 	}
 	own := b.own(ctx)
@@ -178,13 +182,23 @@ func (b *Branches) open(ctx context.Context, name, format string) error {
 	return os.WriteFile(filepath.Join(at, used), nil, 0o600)
 }
 
-// fetch brings a mirror up to date.
-func (b *Branches) fetch(ctx context.Context, at, address, ref string) error {
+// token is what the asker keeps for the server of an address, "" for nothing.
+func (b *Branches) token(ctx context.Context, r source.Request) (string, error) {
+	host := git.Host(r.Repo)
+	if host == "" || b.cfg.Token == nil {
+		return "", nil
+	}
+	return b.cfg.Token(ctx, thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: r.Actor.User}, host)
+}
+
+// fetch brings a mirror up to date. Without a token the server's user proves itself with
+// what its own git has.
+func (b *Branches) fetch(ctx context.Context, at, address, ref, token string) error {
 	ctx, cancel := b.whileRoom(ctx)
 	defer cancel()
 	env := map[string]string{"HOME": b.cfg.UserHome}
 	base := []string{"fetch", "--quiet", "--no-tags", "--force", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-show-forced-updates"}
-	_, err := b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(append(base, "--prune", "--", address), refspecs...), Env: env, Timeout: b.cfg.FetchTime})
+	_, err := b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(append(base, "--prune", "--", address), refspecs...), Env: env, Config: git.Credential(address, token), Timeout: b.cfg.FetchTime})
 	if err != nil {
 		return fetchFailed(address, err)
 	}
@@ -195,7 +209,7 @@ func (b *Branches) fetch(ctx context.Context, at, address, ref string) error {
 		return nil
 	}
 	// On no branch and no tag, but the other side may hand it out.
-	_, err = b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(base, "--", address, ref), Env: env, Timeout: b.cfg.FetchTime})
+	_, err = b.cfg.Git.Remote(ctx, git.Cmd{Dir: at, Args: append(base, "--", address, ref), Env: env, Config: git.Credential(address, token), Timeout: b.cfg.FetchTime})
 	if err != nil {
 		return fetchFailed(address, err)
 	}
@@ -318,7 +332,7 @@ func fetchFailed(address string, err error) error {
 	case says("could not resolve host", "name or service not known", "temporary failure in name resolution"):
 		return no(thole.CodeNotFound, "there is no such host", "correct the URL, or look at the network: thole doctor")
 	case says("permission denied", "authentication failed", "could not read username", "could not read password", "terminal prompts disabled", "returned error: 401", "returned error: 403", "access denied"):
-		return no(thole.CodeForbidden, "the host wants to know who you are", try+"set up ssh-agent or a git credential helper")
+		return no(thole.CodeForbidden, "the host wants to know who you are", try+"set up ssh-agent or a git credential helper, or keep a token: thole secret set NAME --kind git --provider HOST")
 	case says("couldn't find remote ref head"):
 		return no(thole.CodeNotFound, "it has no commit yet", "push one, then try again")
 	case says("not found", "does not appear to be a git repository", "not a git repository", "returned error: 404", "not valid: is this a git repository"):

@@ -2,6 +2,7 @@ package branch_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -126,6 +127,17 @@ func TestFetchesFailWithTheReason(t *testing.T) {
 	r.b = branch.New(short)
 	if _, err := r.resolve(newThread(), source.Request{Repo: "http://" + silent.Addr().String() + "/a"}); thole.CodeOf(err) != thole.CodeUnavailable || !strings.Contains(err.Error(), "in time") {
 		t.Errorf("a silent host: %v", err)
+	}
+	r.b = branch.New(r.cfg)
+	// A token that the asker keeps for the server proves it, and no other server sees it.
+	kept, asked := r.cfg, ""
+	kept.Token = func(_ context.Context, who thole.Owner, host string) (string, error) {
+		asked = string(who.User) + " at " + host
+		return "s3cret", nil
+	}
+	r.b = branch.New(kept)
+	if _, s := r.must(source.Request{Repo: url + "/closed/project"}); s.Commit == "" || !strings.HasSuffix(asked, " at "+strings.TrimPrefix(url, "http://")) {
+		t.Errorf("source %+v, asked for the token of %q", s, asked)
 	}
 	r.b = branch.New(r.cfg)
 	// The user's own git knows the password; a commit that could run something is refused.
