@@ -39,7 +39,7 @@ func serveHTTP(t *testing.T, dir string) string {
 			"GIT_CONFIG_KEY_1=uploadpack.allowAnySHA1InWant", "GIT_CONFIG_VALUE_1=true"}}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rest, ok := strings.CutPrefix(r.URL.Path, "/closed"); ok {
-			if name, password, _ := r.BasicAuth(); name != "ada" || password != "s3cret" {
+			if name, password, _ := r.BasicAuth(); name != "ada" && name != "x-access-token" || password != "s3cret" {
 				w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 				http.Error(w, "who?", http.StatusUnauthorized)
 				return
