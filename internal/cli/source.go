@@ -114,6 +114,8 @@ func printSource(w io.Writer, v app.ThreadView) {
 		putf(w, "on branch %s of %s at %s%s\n", from.Branch, from.Repo, short(from.Commit), with)
 	case thole.SourceHere:
 		putln(w, "in", v.Cwd)
+	case thole.SourceEmpty:
+		putln(w, "without files; --here works in the directory you are in, --repo on a repository")
 	}
 }
 

@@ -151,6 +151,19 @@ func target(actor thole.Actor, th fold.Thread, named, stands string) (string, er
 	return "", thole.Errorf(thole.CodeInvalid, "the thread's files came from no directory of this machine").WithHint("name one: thole thread apply %s --to DIR", th.ID)
 }
 
+// repository is the target of a branch. The work of a thread that began with no commit has no
+// history in common with any repository, so one must be named.
+func repository(actor thole.Actor, th fold.Thread, named, stands string) (string, error) {
+	if th.Files.Kind == thole.SourceBranch || named != "" {
+		return target(actor, th, named, stands)
+	}
+	if _, err := target(actor, th, named, stands); thole.CodeOf(err) == thole.CodeForbidden {
+		return "", err
+	}
+	return "", thole.Errorf(thole.CodeInvalid, "the thread's files came from no repository, so its branch would share no history with yours").
+		WithHint("thole thread apply %s --to DIR writes the files; --to DIR here makes the branch all the same", th.ID)
+}
+
 // Apply implements httpapi.Changes.
 func (s *Service) Apply(ctx context.Context, actor thole.Actor, id thole.ThreadID, check bool) (view.Applied, error) {
 	mode := shelf.ApplyNow
@@ -188,7 +201,7 @@ func (s *Service) pull(ctx context.Context, actor thole.Actor, p PullParams) (vi
 		return view.Pulled{}, err
 	}
 	defer done()
-	to, err := target(actor, th, p.To, p.Cwd)
+	to, err := repository(actor, th, p.To, p.Cwd)
 	if err != nil {
 		return view.Pulled{}, err
 	}
@@ -207,7 +220,7 @@ func (s *Service) merge(ctx context.Context, actor thole.Actor, p PullParams) (v
 		return view.Merged{}, err
 	}
 	defer done()
-	to, err := target(actor, th, p.To, p.Cwd)
+	to, err := repository(actor, th, p.To, p.Cwd)
 	if err != nil {
 		return view.Merged{}, err
 	}
