@@ -148,6 +148,17 @@ func TestClaude(t *testing.T) {
 	}
 }
 
+// A user has settings of which a session gets nothing: then it gets what it has anyway. An
+// empty list of servers keeps claude from starting.
+func TestNothingIsLeft(t *testing.T) {
+	dir := home(t, map[string]string{".claude.json": `{"numStartups":3,"primaryApiKey":"x"}`, ".claude/settings.json": `{"nonsense":1}`, ".codex/config.toml": "nonsense = 1\n"})
+	for _, cli := range []string{"claude", "codex"} {
+		if c := ownconfig.Read(ownconfig.User{Home: dir}, cli); len(c.Files) != 0 || len(c.Lines) == 0 {
+			t.Errorf("%s gets %q, and of the user's %+v", cli, c.Files, c.Lines)
+		}
+	}
+}
+
 func TestOpencode(t *testing.T) {
 	dir := home(t, map[string]string{
 		".config/opencode/opencode.json":  `{"model":"a/b","permission":{"*":"allow","bash":{"*":"ask","git push":"deny"},"edit":"allow"},"instructions":["docs/*.md"],"agent":{"x":{"prompt":"{file:./p.txt}","permission":"allow"}}}`,

@@ -142,6 +142,9 @@ func (r *reader) finish(t Table) {
 		t.Tail(r)
 	}
 	for to, o := range r.merged {
+		if len(o.names) == 0 {
+			continue // what a CLI has without the user's is not always an empty object
+		}
 		body, err := encode(to, o)
 		if err != nil {
 			r.note(Line{From: to, Fate: Refused, Why: "cannot be written: " + err.Error()})

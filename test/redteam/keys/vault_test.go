@@ -73,7 +73,7 @@ func TestAKeyOfTheVaultInTheMiddleOfATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(upstream.seen.Bytes())
-	want("with a locked vault", o.ask(call)[0], 503, "locked")
+	want("with a locked vault", o.ask(call)[0], 400, "locked") // not asked again: a person must put the key back
 	if err := os.Rename(away, key); err != nil {
 		t.Fatal(err)
 	}
