@@ -57,7 +57,7 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	}
 	p, ok := s.providers[req.Provider]
 	if !ok && req.Provider == "" {
-		return none, thole.Errorf(thole.CodeUnsupported, "there is no agent on this machine").WithHint("install codex, claude or opencode: thole provider list says how; thole up --demo needs none")
+		return none, thole.Errorf(thole.CodeUnsupported, "there is no agent on this machine").WithHint("install an agent: thole provider list says which there are and how; thole up --demo needs none")
 	}
 	if !ok {
 		return none, thole.Errorf(thole.CodeInvalid, "no provider %q in this executor", req.Provider).WithHint("thole provider list shows the providers there are")
