@@ -79,6 +79,9 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"secret", "set", faked, "--file", file}, {"secret", "set", "name", "--file", file}, {"secret", "list"}, {"secret", "show", "name"}, {"secret", "show", evil}, {"secret", "test", "name"}, {"secret", "rotate-key"}, {"secret", "rm", "name"},
 		{"codex", "status"}, {"codex", "sessions", "list"}, {"codex", "sessions", "inspect", evil},
 		{"thread", "network", p.thread}, {"thread", "port", p.thread}, {"thread", "port", p.thread, "8080"}, {"executor", "list"}, {"executor", "show", p.thread}, {"executor", "sync", p.thread}, {"executor", "show", evil},
+		{"thread", "diff", p.thread, "--stat"}, {"thread", "diff", p.thread, "--name-only"}, {"thread", "apply", p.thread, "--check", "--to", h.Dir}, {"thread", "apply", p.thread, "--to", filepath.Join(h.Dir, evil)}, {"thread", "pull", p.thread, "--as", evil},
+		{"thread", "merge", p.thread}, {"thread", "push", p.thread, "--remote", filepath.Join(h.Dir, evil)}, {"thread", "pr", p.thread, "--remote", "https://" + evil}, {"thread", "setup", p.thread}, {"thread", "undo", p.thread},
+		{"run", "--empty", "--model", "test/script", "sim: say " + evil}, {"executor", "paths"}, {"batch", "deliver", evil}, {"manifest", "template", filepath.Join(h.Dir, evil)}, {"provider", "config", "codex"}, {"provider", "config", evil},
 		{"thread", "close", p.thread}, {"thread", "close", p.asking}, {"thread", "delete", "--yes", p.asking},
 	} {
 		p.look(c...)
