@@ -84,7 +84,26 @@ func TestToolsOfEachAgent(t *testing.T) {
 			if shown := s.shown(thread); !strings.Contains(shown, "the child found it") {
 				t.Errorf("%s", shown)
 			}
-			_, out = start("plan", call("job_run", `{"command":"touch planned"}`))
+			// Who plans runs no job, also where the agent asks first and a person says yes.
+			planned := make(chan string, 1)
+			go func() {
+				out, _, _ := s.Run("thread", "start", "--model", a.model, "--profile", "plan", call("job_run", `{"command":"touch planned"}`))
+				planned <- out
+			}()
+			s.until("the end of the plan", func() bool {
+				select {
+				case out = <-planned:
+					return true
+				default:
+				}
+				list, _, _ := s.Run("thread", "list")
+				for line := range strings.Lines(list) {
+					if strings.Contains(line, "waits for") {
+						s.Run("thread", "answer", strings.Fields(line)[0], "--decision", "allow")
+					}
+				}
+				return false
+			})
 			if strings.Contains(out, " runs. When it has ended") {
 				t.Errorf("a job ran in a turn that plans:\n%s", out)
 			}
