@@ -20,7 +20,7 @@ RACED ?= ./internal/executor/local=Lifecycle|HungExecutors ./internal/store=Grou
 
 # Tests that compare with the build without the guards (internal/unguarded): there the
 # attack must succeed. They run in both.
-UNGUARDED ?= ./test/redteam=PlanAfterAFullTurn ./internal/platform/preview=OnlyWhoWasLetIn|NothingOfOurs|StreamsUpgrades ./internal/platform/session=StolenSecret ./internal/egress=NoServiceOfThisMachine ./internal/executor/local=KeysNextTo ./internal/workspace=LinksStay ./internal/mcp=Jobs|Plan|Threads|Flood
+UNGUARDED ?= ./test/redteam=PlanAfterAFullTurn ./internal/platform/preview=OnlyWhoWasLetIn|NothingOfOurs|StreamsUpgrades ./internal/platform/session=StolenSecret ./internal/egress=NoServiceOfThisMachine ./internal/executor/local=KeysNextTo ./internal/workspace=LinksStay ./internal/mcp=TestJobs$$|TestPlan$$|TestThreads$$|TestFlood$$
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
 PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk,octokit
