@@ -68,6 +68,17 @@ func (w *worker) after(ctx context.Context, th fold.Thread, t fold.Turn) <-chan 
 	return out
 }
 
+// first keeps the files of a thread that works in the user's directory before the end of
+// its turn is announced: what a person writes after hearing of it is not the turn's.
+func (w *worker) first(ctx context.Context, id thole.ExecutorID) {
+	if !w.th.Files.InPlace() || w.kept != nil {
+		return
+	}
+	note := make(chan string, 1)
+	note <- <-w.after(ctx, w.th, fold.Turn{ID: w.lease.Turn, Number: w.number, Executor: id})
+	w.kept = note
+}
+
 var errSlowChanges = thole.Errorf(thole.CodeUnavailable, "looking for changes took longer than it may").WithHint("raise executor.sync_timeout, or have .gitignore name what is made and not written")
 
 // undo runs a turn that puts files back. The turn's row is its intent: broken off, it is

@@ -85,6 +85,49 @@ func TestStatesAroundTurns(t *testing.T) {
 	}
 }
 
+// outcomes records what is known of a turn's end when its files are kept.
+type outcomes struct {
+	changeLog
+	of func() thole.Outcome
+}
+
+func (o *outcomes) After(_ context.Context, _ fold.Thread, turn int, _ string) error {
+	return o.add(fmt.Sprintf("after, when the outcome was %q,", o.of()), turn, "/nonexistent")
+}
+
+// What a turn left in the user's own directory is kept before anybody hears of its end: a
+// file that a person writes then is the person's. Elsewhere nobody waits for it.
+func TestFilesInPlaceAreKeptBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[thole.SourceKind]string{
+		thole.SourceHere:  `after, when the outcome was "", 1 []`,
+		thole.SourceEmpty: `after, when the outcome was "completed", 1 []`,
+	} {
+		log := &outcomes{}
+		r := newWorld(t).rig(t, storetest.SQLite(t), func(c *dispatch.Config) { c.Changes = log })
+		th, err := r.Create(context.Background(), me, thread.Create{Settings: event.Settings{Provider: "test", Profile: thole.ProfileFull}, Files: thole.Source{Kind: kind, Dir: map[bool]string{true: t.TempDir()}[kind == thole.SourceHere]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := make(chan thole.TurnID, 1)
+		log.of = func() thole.Outcome {
+			id := <-begun
+			begun <- id
+			got, err := r.Turn(context.Background(), me, th.ID, id)
+			if err != nil {
+				t.Error(err)
+			}
+			return got.Outcome
+		}
+		turn := r.start(th.ID, "sim: say hi")
+		begun <- turn
+		r.settled(th.ID, turn)
+		if got := log.all(); !strings.HasSuffix(got, want) || strings.Count(got, "after") != 1 {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+}
+
 // That states cannot be kept changes no turn, and is said; an undo that fails says why.
 func TestStatesThatCannotBeKept(t *testing.T) {
 	t.Parallel()

@@ -174,6 +174,9 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 		return err
 	}
 	p.heard(events)
+	if p.ended && !p.parked {
+		p.first(ctx, p.place.row.ID)
+	}
 	err := p.step(ctx, measure.Apply, func(ctx context.Context) error { return p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events) })
 	if err != nil {
 		p.ended = false

@@ -25,7 +25,10 @@ func (w *worker) finishPipeline(ctx context.Context, th fold.Thread, t fold.Turn
 		if t.Outcome == thole.OutcomeInterrupted {
 			reason = "message.stop"
 		}
-		kept := w.after(ctx, th, t)
+		kept := w.kept
+		if kept == nil {
+			kept = w.after(ctx, th, t)
+		}
 		err := w.sync(ctx, th, t.Executor, reason)
 		note := <-kept
 		if err != nil {

@@ -25,6 +25,9 @@ type worker struct {
 	network *event.NetworkPolicy
 	budget  chan struct{} // one token: a budget may have something to say
 	own     own           // asks through thole's tools
+	th      fold.Thread   // as it was when the turn was claimed
+	number  int           // of the turn
+	kept    <-chan string // what after sends, once the files are kept; nil: not yet
 }
 
 // begin works on a lease in a goroutine of its own.
@@ -201,6 +204,7 @@ func (w *worker) pipeline(ctx context.Context, th fold.Thread, t fold.Turn) (err
 	if t.Outcome != "" {
 		return w.finishPipeline(ctx, th, t)
 	}
+	w.th, w.number = th, t.Number
 	info := w.cfg.Info(ctx, t.Settings.Provider)
 	w.mu.Lock()
 	w.info = info
