@@ -4,7 +4,10 @@ SHELL := /bin/bash
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+COMMITTED ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+ABOUT := github.com/tholehq/thole/internal/version
+LDFLAGS := -s -w -X $(ABOUT).Version=$(VERSION) -X $(ABOUT).Commit=$(COMMIT) -X $(ABOUT).Date=$(COMMITTED)
 
 # Packages whose tests run without the race detector. SQLite here is C turned into
 # Go, which the detector slows about eighteen times: crash, model and power-loss
@@ -13,17 +16,17 @@ LDFLAGS := -s -w -X github.com/tholehq/thole/internal/version.Version=$(VERSION)
 # The longest comes first, so that it does not run alone at the end.
 NORACE ?= ./test/e2e/pipeline ./internal/executor/local ./internal/source/... ./test/redteam/keys ./internal/provider/opencode ./internal/store/... ./internal/testkit/... ./internal/tholetest/... ./internal/thread/... ./internal/delivery/... ./internal/artifact/... \
 	./internal/workspace/... ./internal/dispatch/... ./internal/system/... ./internal/appserver/... ./internal/platform/... ./internal/channel/... \
-	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/... ./internal/executord/executorclient ./internal/sandbox/... ./internal/vault/... ./internal/budget/...
+	./test/... ./internal/attachment/... ./internal/provider/claude ./internal/provider/codex ./internal/daemon/... ./internal/cli/... ./client/... ./internal/executord/executorclient ./internal/sandbox/... ./internal/vault/... ./internal/budget/... ./internal/shelf ./internal/backup ./internal/identity ./internal/notify ./internal/threadjob
 RACED ?= ./internal/executor/local=Lifecycle|HungExecutors ./internal/store=Group|GiveUp|HandsEachTurn|WhileTheOneBefore ./internal/thread=Subscriber|Reader|Replay|Watch|TwoProcesses|AnotherProcess|Refused \
-	./internal/dispatch=ThroughEveryPhase|Human|Interrupt|Steers|AnotherDispatcher|Loses|Survives ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn \
-	./internal/tholetest=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill ./internal/vault=UnderLoad|AtOnce/sqlite ./internal/budget=FiftyTurns
+	./internal/dispatch=ThroughEveryPhase|Human|Interrupt|Steers|AnotherDispatcher|Loses|Survives ./internal/appserver=Rejoin|Order|Asks|Joiner|Turn|ViewsAreExact \
+	./internal/tholetest=. ./internal/daemon/...=Serve ./internal/workspace=LateWriters|NeverHoldsStill ./internal/vault=UnderLoad|AtOnce/sqlite ./internal/budget=FiftyTurns ./internal/shelf=CrowdedShelf|WaitingEnds|BrokeOff ./internal/identity=SetUpWorksOnce|TestDisable ./internal/notify=EndsAndAsks|Hangs|Hanging ./internal/threadjob=AnotherRunner|Sweep
 
 # Tests that compare with the build without the guards (internal/unguarded): there the
 # attack must succeed. They run in both.
-UNGUARDED ?= ./test/redteam=PlanAfterAFullTurn ./internal/platform/preview=OnlyWhoWasLetIn|NothingOfOurs|StreamsUpgrades ./internal/platform/session=StolenSecret ./internal/egress=NoServiceOfThisMachine ./internal/executor/local=KeysNextTo ./internal/workspace=LinksStay ./internal/mcp=TestJobs$$|TestPlan$$|TestThreads$$|TestFlood$$
+UNGUARDED ?= ./internal/appserver=FilesStayInTheWorkspace|TestToolsOfTheTUI$$ ./test/redteam=PlanAfterAFullTurn ./internal/platform/preview=OnlyWhoWasLetIn|NothingOfOurs|StreamsUpgrades ./internal/platform/session=StolenSecret ./internal/platform/sso=ForgedLogins|OtherBrowsers|ForgedLogouts ./internal/platform/peer=OnlyServersReachEachOther ./internal/egress=NoServiceOfThisMachine ./internal/executor/local=KeysNextTo ./test/e2e/repository=EveryCommandMeetsATrap ./internal/workspace=LinksStay ./internal/thread=StrangersReadNothing ./internal/identity=LoginsAreThrottled ./internal/platform/httpapi=ScopesBoundMethods ./internal/mcp=TestJobs$$|TestPlan$$|TestThreads$$|TestFlood$$
 
 # Parts that a full run has to use; with CI=true a row without tests fails it.
-PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk,octokit
+PARTS := postgresql,dockerd,versitygw,codex,claude,claude-old,opencode,chromium,tmux,bwrap,aisdk,acp,codex-sdk,octokit,oidc-provider
 
 .PHONY: help
 help: ## show this help
@@ -85,9 +88,14 @@ bench: setup ## measure speed against peers and write test/bench/RESULTS.md
 .PHONY: soak
 soak: setup ## run the long tests
 	THOLE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 120m ./...
+	THOLE_SOAK=1 scripts/web test
 
 # What make test runs in part, because the detector slows SQLite.
 SERVERS := ./internal/appserver/... ./internal/execserver/... ./internal/executord/... ./internal/dispatch/... ./internal/daemon/... ./internal/platform/...
+
+.PHONY: recordings
+recordings: setup ## type the guides into a terminal and write docs/guide/recordings
+	THOLE_SHOTS=1 $(GO) test -count=1 -run TestGuides ./test/docs
 
 .PHONY: race
 race: setup ## run all tests of the servers with the race detector

@@ -2,7 +2,7 @@
 # Installs a release of thole for this user. Needs no root.
 #
 #   curl -fsSL https://raw.githubusercontent.com/tholehq/thole/main/scripts/install.sh | sh
-#   sh scripts/install.sh [VERSION]           for example v0.1.0; the newest without it
+#   sh scripts/install.sh [VERSION]           for example v0.2.0; the newest without it
 #
 #   THOLE_INSTALL_DIR   where the program goes, default ~/.local/bin
 #   THOLE_RELEASES      where releases are, default the project's page
