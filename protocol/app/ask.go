@@ -14,18 +14,39 @@ type CommandApproval struct {
 	Command                     *string           `json:"command,omitempty"`
 	Cwd                         *string           `json:"cwd,omitempty"`
 	CommandActions              []CommandAction   `json:"commandActions,omitzero"`
-	ProposedExecpolicyAmendment json.RawMessage   `json:"proposedExecpolicyAmendment,omitempty"`
+	ProposedExecpolicyAmendment []string          `json:"proposedExecpolicyAmendment,omitempty"`
 	AvailableDecisions          []json.RawMessage `json:"availableDecisions,omitzero"`
+	NetworkApprovalContext      *NetworkContext   `json:"networkApprovalContext,omitempty"`
+	Thole                       *AskExtra         `json:"thole,omitempty"`
+}
+
+// NetworkContext is the host that a command wants to reach, where the approval is of that
+// and not of the command. Only Codex sends one, and only where its network is managed.
+type NetworkContext struct {
+	Host     string `json:"host"`
+	Protocol string `json:"protocol"`
+}
+
+// AskExtra is what only a thole server knows of an ask, for clients that declared the
+// extension.
+type AskExtra struct {
+	// Kind is the ask's own: some go out in another form that more clients know.
+	Kind string `json:"kind"`
+	// DeadlineAtMs is when the ask ends by itself, absent when it waits for ever.
+	DeadlineAtMs *int64 `json:"deadlineAtMs,omitempty"`
+	// Line is the command as the agent wrote it.
+	Line string `json:"line,omitempty"`
 }
 
 // FileApproval asks whether edits may be made.
 type FileApproval struct {
-	ThreadID    string  `json:"threadId"`
-	TurnID      string  `json:"turnId"`
-	ItemID      string  `json:"itemId"`
-	StartedAtMs int64   `json:"startedAtMs"`
-	Reason      *string `json:"reason,omitempty"`
-	GrantRoot   *string `json:"grantRoot,omitempty"`
+	ThreadID    string    `json:"threadId"`
+	TurnID      string    `json:"turnId"`
+	ItemID      string    `json:"itemId"`
+	StartedAtMs int64     `json:"startedAtMs"`
+	Reason      *string   `json:"reason,omitempty"`
+	GrantRoot   *string   `json:"grantRoot,omitempty"`
+	Thole       *AskExtra `json:"thole,omitempty"`
 }
 
 // ApprovalAnswer is a decision: accept, acceptForSession, decline, cancel, or an
@@ -44,6 +65,7 @@ type PermissionsApproval struct {
 	Cwd           string          `json:"cwd"`
 	Reason        *string         `json:"reason"`
 	Permissions   json.RawMessage `json:"permissions"`
+	Thole         *AskExtra       `json:"thole,omitempty"`
 }
 
 // PermissionsAnswer grants some of the rights, for the turn or the session.
@@ -60,6 +82,7 @@ type UserInputRequest struct {
 	Questions        []Question `json:"questions"`
 	IsBlocking       bool       `json:"isBlocking"`
 	AutoResolutionMs *int64     `json:"autoResolutionMs"`
+	Thole            *AskExtra  `json:"thole,omitempty"`
 }
 
 // Question is one thing that the user is asked for.
@@ -70,6 +93,9 @@ type Question struct {
 	IsOther  bool             `json:"isOther"`
 	IsSecret bool             `json:"isSecret"`
 	Options  []QuestionOption `json:"options"`
+	// Multi: several options may be chosen. Codex's questions take one, so clients that did not
+	// declare the extension read it in the question instead.
+	Multi bool `json:"multi,omitempty"`
 }
 
 // QuestionOption is one offered answer.
@@ -97,33 +123,11 @@ type Elicitation struct {
 	Message         string          `json:"message"`
 	RequestedSchema json.RawMessage `json:"requestedSchema"`
 	URL             string          `json:"url,omitempty"`
+	Thole           *AskExtra       `json:"thole,omitempty"`
 }
 
 // ElicitationAnswer accepts with content, declines or cancels.
 type ElicitationAnswer struct {
 	Action  string          `json:"action" ts:"\"accept\" | \"decline\" | \"cancel\""`
 	Content json.RawMessage `json:"content"`
-}
-
-// ToolCall runs a tool that the client owns.
-type ToolCall struct {
-	ThreadID  string          `json:"threadId"`
-	TurnID    string          `json:"turnId"`
-	CallID    string          `json:"callId"`
-	Namespace *string         `json:"namespace"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-// ToolCallAnswer is what the tool gave.
-type ToolCallAnswer struct {
-	ContentItems []ToolContent `json:"contentItems"`
-	Success      bool          `json:"success"`
-}
-
-// AuthRefresh asks for fresh credentials.
-type AuthRefresh struct {
-	ThreadID string `json:"threadId"`
-	TurnID   string `json:"turnId"`
-	Reason   string `json:"reason"`
 }

@@ -40,6 +40,12 @@ type ModelListResult struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
+// ModelProviderCapabilities is what the model's service does for the agent of new threads.
+type ModelProviderCapabilities struct {
+	ImageGeneration bool `json:"imageGeneration"`
+	WebSearch       bool `json:"webSearch"`
+}
+
 // ProfileSummary is one permission profile.
 type ProfileSummary struct {
 	ID          string  `json:"id"`
@@ -53,7 +59,7 @@ type ProfileListResult struct {
 	NextCursor *string          `json:"nextCursor"`
 }
 
-// CwdsParams is the params of skills/list, hooks/list and plugin/list.
+// CwdsParams is the params of plugin/list.
 type CwdsParams struct {
 	Cwds []string `json:"cwds,omitempty"`
 }
@@ -73,13 +79,36 @@ type CollaborationModeList struct {
 
 // ConfigReadParams names the directory whose configuration is wanted.
 type ConfigReadParams struct {
-	Cwd *string `json:"cwd,omitempty"`
+	Cwd           *string `json:"cwd,omitempty"`
+	IncludeLayers bool    `json:"includeLayers,omitempty"`
 }
 
 // ConfigReadResult is the configuration that new threads start with.
 type ConfigReadResult struct {
-	Config  Config                     `json:"config"`
-	Origins map[string]json.RawMessage `json:"origins"`
+	Config Config `json:"config"`
+	// Origins say of a setting that was chosen which layer has it.
+	Origins map[string]ConfigOrigin `json:"origins"`
+	Layers  []ConfigLayer           `json:"layers,omitempty"`
+}
+
+// ConfigOrigin is a layer of settings in one of its versions.
+type ConfigOrigin struct {
+	Name    ConfigSource `json:"name"`
+	Version string       `json:"version"`
+}
+
+// ConfigLayer is a layer with what it sets.
+type ConfigLayer struct {
+	ConfigOrigin
+	Config         map[string]string `json:"config"`
+	DisabledReason *string           `json:"disabledReason"`
+}
+
+// ConfigSource is where a layer is kept. Ours is always of type user.
+type ConfigSource struct {
+	Type    string  `json:"type"`
+	File    string  `json:"file"`
+	Profile *string `json:"profile"`
 }
 
 // Config is the part of a Codex configuration that means something here.
@@ -105,12 +134,15 @@ type ConfigEdit struct {
 	// MergeStrategy is replace or upsert; for single values they are the same.
 	MergeStrategy   string  `json:"mergeStrategy,omitempty"`
 	ExpectedVersion *string `json:"expectedVersion,omitempty"`
+	// FilePath is that of config/read's layer, or is left out.
+	FilePath *string `json:"filePath,omitempty"`
 }
 
 // ConfigBatchWriteParams sets several settings, or none of them.
 type ConfigBatchWriteParams struct {
 	Edits           []ConfigEdit `json:"edits"`
 	ExpectedVersion *string      `json:"expectedVersion,omitempty"`
+	FilePath        *string      `json:"filePath,omitempty"`
 }
 
 // ConfigWriteResult says that the settings were kept, and where.

@@ -23,14 +23,20 @@ type AttachResult struct {
 
 // Ask is a question with its durable state.
 type Ask struct {
-	ID        string          `json:"id"`
-	Kind      string          `json:"kind"`
-	State     string          `json:"state" ts:"\"pending\" | \"answered\" | \"expired\" | \"canceled\" | \"self_answered\""`
-	TurnID    string          `json:"turnId"`
-	ItemID    string          `json:"itemId,omitempty"`
-	Title     string          `json:"title,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Command   string          `json:"command,omitempty"`
+	ID      string `json:"id"`
+	Kind    string `json:"kind"`
+	State   string `json:"state" ts:"\"pending\" | \"answered\" | \"expired\" | \"canceled\" | \"self_answered\""`
+	TurnID  string `json:"turnId"`
+	ItemID  string `json:"itemId,omitempty"`
+	Title   string `json:"title,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Command string `json:"command,omitempty"`
+	// Cwd is where the command would run.
+	Cwd string `json:"cwd,omitempty"`
+	// Call is what would be called of a tool or granted, on one line.
+	Call string `json:"call,omitempty"`
+	// Input is what the agent gives the call, where an answer may replace it.
+	Input     json.RawMessage `json:"input,omitempty"`
 	Changes   []FileChange    `json:"changes,omitempty"`
 	Questions []Question      `json:"questions,omitempty"`
 	Decisions []string        `json:"decisions,omitempty"`

@@ -4,13 +4,17 @@ import "encoding/json"
 
 // UserInput is one part of what a user says.
 type UserInput struct {
+	// Type file is ours: a Name and a data URL. Clients see it as text.
 	Type string `json:"type" ts:"\"text\" | \"image\" | \"localImage\" | \"audio\" | \"localAudio\" | \"skill\" | \"mention\""`
 	Text string `json:"text,omitempty"`
 	// TextElements mark spans of Text; they are accepted and not kept.
 	TextElements []json.RawMessage `json:"text_elements,omitzero"`
 	URL          string            `json:"url,omitempty"`
-	Path         string            `json:"path,omitempty"`
-	Name         string            `json:"name,omitempty"`
+	// ImageURL is what some clients call URL.
+	ImageURL string `json:"imageUrl,omitempty"`
+	FileID   string `json:"fileId,omitempty"`
+	Path     string `json:"path,omitempty"`
+	Name     string `json:"name,omitempty"`
 }
 
 // Item kinds.
@@ -24,6 +28,8 @@ const (
 	ItemMCPToolCall      = "mcpToolCall"
 	ItemDynamicToolCall  = "dynamicToolCall"
 	ItemCompaction       = "contextCompaction"
+	ItemEnteredReview    = "enteredReviewMode"
+	ItemExitedReview     = "exitedReviewMode"
 )
 
 // Item states.
@@ -46,10 +52,12 @@ type Item struct {
 	Content  json.RawMessage `json:"content,omitempty" ts:"UserInput[] | string[]"`
 	// agentMessage and plan
 	Text *string `json:"text,omitempty"`
+	// enteredReviewMode: what is reviewed; exitedReviewMode: what was found
+	Review *string `json:"review,omitempty"`
 	// reasoning
 	Summary []string `json:"summary,omitzero"`
 
-	// commandExecution
+	// commandExecution; Command is an argv line, as in /bin/bash -lc 'ls -l'
 	Command          *string         `json:"command,omitempty"`
 	Cwd              *string         `json:"cwd,omitempty"`
 	Source           string          `json:"source,omitempty"`
@@ -65,6 +73,7 @@ type Item struct {
 
 	// mcpToolCall and dynamicToolCall
 	Server       string          `json:"server,omitempty"`
+	Namespace    *string         `json:"namespace,omitempty"`
 	Tool         string          `json:"tool,omitempty"`
 	Arguments    json.RawMessage `json:"arguments,omitempty"`
 	Result       *MCPResult      `json:"result,omitempty"`
@@ -80,6 +89,8 @@ type Item struct {
 type ItemExtra struct {
 	// Parent is the item of a sub-agent's caller.
 	Parent string `json:"parent,omitempty"`
+	// Line is a command as the agent wrote it; the item's own is an argv line.
+	Line string `json:"line,omitempty"`
 	// OutputDropped counts bytes cut from the middle of a command's output.
 	OutputDropped int64 `json:"outputDropped,omitempty"`
 	// System marks a note of thole's own, sent as an agentMessage.
@@ -95,13 +106,30 @@ func (i *Item) UserContent() []UserInput {
 	return in
 }
 
-// CommandAction is a guess at what a command does. thole makes none.
-type CommandAction struct {
-	Type    string `json:"type"`
-	Command string `json:"command"`
+// CommandLine is a command as the agent wrote it, or as an argv line where the server
+// does not say.
+func (i *Item) CommandLine() string {
+	switch {
+	case i.Thole != nil && i.Thole.Line != "":
+		return i.Thole.Line
+	case i.Command != nil:
+		return *i.Command
+	}
+	return ""
 }
 
-// FileChange is one file's edit.
+// CommandAction is what a command does, as far as its words show: read has Name and an
+// absolute Path, listFiles a Path, search a Query and a Path.
+type CommandAction struct {
+	Type    string  `json:"type" ts:"\"read\" | \"listFiles\" | \"search\" | \"unknown\""`
+	Command string  `json:"command"`
+	Name    *string `json:"name,omitempty"`
+	Path    *string `json:"path,omitempty"`
+	Query   *string `json:"query,omitempty"`
+}
+
+// FileChange is one file's edit. Diff is the content of a file that is added or deleted,
+// and the hunks of a unified diff of any other; paths are absolute.
 type FileChange struct {
 	Path string     `json:"path"`
 	Kind ChangeKind `json:"kind"`
@@ -123,13 +151,6 @@ type MCPResult struct {
 // MCPError is the failure of a tool of an MCP server.
 type MCPError struct {
 	Message string `json:"message"`
-}
-
-// ToolContent is one part of the output of a client's own tool.
-type ToolContent struct {
-	Type     string `json:"type"`
-	Text     string `json:"text,omitempty"`
-	ImageURL string `json:"imageUrl,omitempty"`
 }
 
 // ItemEntry is an item with its turn.

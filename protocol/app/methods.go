@@ -1,5 +1,7 @@
 package app
 
+import "slices"
+
 // Direction says who sends a message.
 type Direction string
 
@@ -26,25 +28,34 @@ type Method struct {
 
 // Methods is the whole contract.
 func Methods() []Method {
-	req := func(name string, p, r any) Method {
-		return Method{Name: name, Direction: FromClient, Params: p, Result: r}
-	}
-	opt := func(m Method) Method { m.Optional = true; return m }
-	exp := func(m Method) Method { m.Experimental = true; return m }
-	ext := func(m Method) Method { m.Extension = true; return m }
-	ask := func(name string, p, r any) Method {
-		return Method{Name: name, Direction: FromServer, Params: p, Result: r}
-	}
-	note := func(name string, p any) Method { return Method{Name: name, Direction: Notification, Params: p} }
+	return slices.Concat(threadMethods(), workMethods(), workspaceMethods(), inventoryMethods())
+}
+
+func req(name string, p, r any) Method {
+	return Method{Name: name, Direction: FromClient, Params: p, Result: r}
+}
+
+func ask(name string, p, r any) Method {
+	return Method{Name: name, Direction: FromServer, Params: p, Result: r}
+}
+
+func note(name string, p any) Method { return Method{Name: name, Direction: Notification, Params: p} }
+
+func opt(m Method) Method { m.Optional = true; return m }
+func exp(m Method) Method { m.Experimental = true; return m }
+func ext(m Method) Method { m.Extension = true; return m }
+
+// threadMethods are threads, their turns and items, and what clients are asked.
+func threadMethods() []Method {
 	return []Method{
 		req("initialize", InitializeParams{}, InitializeResult{}),
 		req("thread/start", ThreadStartParams{}, ThreadView{}),
 		req("thread/resume", ThreadResumeParams{}, ThreadResumeResult{}),
 		req("thread/fork", ThreadForkParams{}, ThreadView{}),
-		req("thread/read", ThreadReadParams{}, ThreadResult{}),
+		req("thread/read", ThreadReadParams{}, ThreadReadResult{}),
 		req("thread/list", ThreadListParams{}, ThreadListResult{}),
 		req("thread/search", ThreadListParams{}, ThreadSearchResult{}),
-		req("thread/loaded/list", Empty{}, LoadedListResult{}),
+		req("thread/loaded/list", ListParams{}, LoadedListResult{}),
 		req("thread/turns/list", TurnsListParams{}, TurnsPage{}),
 		req("thread/items/list", ItemsListParams{}, ItemsPage{}),
 		req("thread/archive", ThreadParams{}, Empty{}),
@@ -53,41 +64,21 @@ func Methods() []Method {
 		req("thread/name/set", ThreadNameParams{}, Empty{}),
 		req("thread/unsubscribe", ThreadParams{}, UnsubscribeResult{}),
 		exp(req("thread/settings/update", SettingsUpdateParams{}, Empty{})),
-		req("thread/goal/get", ThreadParams{}, nil),
-		req("thread/goal/set", ThreadParams{}, nil),
-		req("thread/goal/clear", ThreadParams{}, nil),
 		req("thread/inject_items", InjectItemsParams{}, Empty{}),
-		exp(req("thread/backgroundTerminals/clean", ThreadParams{}, Empty{})),
-		req("command/exec", Empty{}, nil),
 		exp(req("thread/queue/add", QueueAddParams{}, QueueResult{})),
-		exp(req("thread/queue/list", ThreadParams{}, QueueListResult{})),
+		exp(req("thread/queue/list", QueueListParams{}, QueueListResult{})),
 		exp(req("thread/queue/update", QueueUpdateParams{}, QueueResult{})),
 		exp(req("thread/queue/delete", QueueParams{}, DeletedResult{})),
-		exp(req("thread/queue/reorder", QueueReorderParams{}, QueueListResult{})),
+		exp(req("thread/queue/reorder", QueueReorderParams{}, Empty{})),
 		exp(req("thread/queue/start", QueueParams{}, TurnResult{})),
 		req("thread/compact/start", ThreadParams{}, Empty{}),
 		req("thread/shellCommand", ShellCommandParams{}, Empty{}),
-		req("review/start", ReviewStartParams{}, ReviewStartResult{}),
 		req("turn/start", TurnStartParams{}, TurnResult{}),
 		req("turn/steer", TurnSteerParams{}, TurnSteerResult{}),
 		req("turn/interrupt", TurnInterruptParams{}, Empty{}),
 		req("model/list", ModelListParams{}, ModelListResult{}),
-		req("permissionProfile/list", Empty{}, ProfileListResult{}),
+		req("permissionProfile/list", ListParams{}, ProfileListResult{}),
 		req("collaborationMode/list", Empty{}, CollaborationModeList{}),
-		req("config/read", ConfigReadParams{}, ConfigReadResult{}),
-		req("config/value/write", ConfigEdit{}, ConfigWriteResult{}),
-		req("config/batchWrite", ConfigBatchWriteParams{}, ConfigWriteResult{}),
-		opt(req("configRequirements/read", nil, nil)),
-		req("account/read", Empty{}, nil),
-		opt(req("account/rateLimits/read", nil, nil)),
-		req("account/bedrock/checkGovCloudRequirements", Empty{}, nil),
-		req("getAuthStatus", Empty{}, nil),
-		req("modelProvider/capabilities/read", Empty{}, nil),
-		req("experimentalFeature/list", Empty{}, nil),
-		req("mcpServerStatus/list", Empty{}, nil),
-		req("skills/list", CwdsParams{}, nil),
-		req("hooks/list", CwdsParams{}, nil),
-		req("plugin/list", CwdsParams{}, nil),
 
 		ext(req("thole/thread/attach", AttachParams{}, AttachResult{})),
 		ext(req("thole/thread/todos", ThreadParams{}, TodoListResult{})),
@@ -104,7 +95,6 @@ func Methods() []Method {
 		ask("item/tool/requestUserInput", UserInputRequest{}, UserInputAnswer{}),
 		ask("mcpServer/elicitation/request", Elicitation{}, ElicitationAnswer{}),
 		ask("item/tool/call", ToolCall{}, ToolCallAnswer{}),
-		ext(ask("thole/auth/refresh", AuthRefresh{}, Answer{})),
 
 		note("thread/started", ThreadStarted{}),
 		note("thread/status/changed", StatusChanged{}),
@@ -116,6 +106,8 @@ func Methods() []Method {
 		note("thread/settings/updated", SettingsUpdated{}),
 		note("thread/tokenUsage/updated", UsageUpdated{}),
 		exp(note("thread/queue/changed", ThreadRef{})),
+		note("thread/goal/updated", GoalUpdated{}),
+		note("thread/goal/cleared", ThreadRef{}),
 		note("turn/started", TurnNotification{}),
 		note("turn/completed", TurnNotification{}),
 		note("turn/plan/updated", PlanUpdated{}),
@@ -128,6 +120,8 @@ func Methods() []Method {
 		note("item/reasoning/summaryTextDelta", Delta{}),
 		note("item/reasoning/summaryPartAdded", SummaryPart{}),
 		note("item/commandExecution/outputDelta", Delta{}),
+		note("item/fileChange/patchUpdated", PatchUpdated{}),
+		note("item/mcpToolCall/progress", ToolProgress{}),
 		note("serverRequest/resolved", Resolved{}),
 		note("error", ErrorNotification{}),
 		note("warning", Warning{}),

@@ -87,7 +87,7 @@ type UsageUpdated struct {
 	TokenUsage ThreadUsage `json:"tokenUsage"`
 }
 
-// ThreadUsage is the thread's sum and its newest turn.
+// ThreadUsage is the thread's sum and its newest model call.
 type ThreadUsage struct {
 	Total              TokenUsage `json:"total"`
 	Last               TokenUsage `json:"last"`
@@ -107,6 +107,22 @@ type DiffUpdated struct {
 	ThreadID string `json:"threadId"`
 	TurnID   string `json:"turnId"`
 	Diff     string `json:"diff"`
+}
+
+// PatchUpdated replaces the edits of a fileChange that is not complete yet.
+type PatchUpdated struct {
+	ThreadID string       `json:"threadId"`
+	TurnID   string       `json:"turnId"`
+	ItemID   string       `json:"itemId"`
+	Changes  []FileChange `json:"changes"`
+}
+
+// ToolProgress is what an MCP server reports of a call in progress.
+type ToolProgress struct {
+	ThreadID string `json:"threadId"`
+	TurnID   string `json:"turnId"`
+	ItemID   string `json:"itemId"`
+	Message  string `json:"message"`
 }
 
 // PlanStep is one step of the agent's list.

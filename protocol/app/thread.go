@@ -28,31 +28,32 @@ type Environment struct {
 
 // Thread is a conversation. Times are Unix seconds.
 type Thread struct {
-	ID              string        `json:"id"`
-	Environments    []Environment `json:"environments"`
-	SessionID       string        `json:"sessionId"`
-	ForkedFromID    *string       `json:"forkedFromId"`
-	ParentThreadID  *string       `json:"parentThreadId"`
-	Preview         string        `json:"preview"`
-	Ephemeral       bool          `json:"ephemeral"`
-	ProjectID       *string       `json:"projectId"`
-	HistoryMode     string        `json:"historyMode"`
-	ModelProvider   string        `json:"modelProvider"`
-	Model           *string       `json:"model"`
-	ReasoningEffort *string       `json:"reasoningEffort"`
-	CreatedAt       int64         `json:"createdAt"`
-	UpdatedAt       int64         `json:"updatedAt"`
-	RecencyAt       *int64        `json:"recencyAt"`
-	Status          ThreadStatus  `json:"status"`
-	Path            *string       `json:"path"`
-	Cwd             string        `json:"cwd"`
-	CLIVersion      string        `json:"cliVersion"`
-	Originator      *string       `json:"originator"`
-	Source          string        `json:"source"`
-	ThreadSource    *string       `json:"threadSource"`
-	DirectInput     *bool         `json:"canAcceptDirectInput"`
-	Name            *string       `json:"name"`
-	Turns           []Turn        `json:"turns"`
+	ID              string         `json:"id"`
+	Environments    []Environment  `json:"environments"`
+	SessionID       string         `json:"sessionId"`
+	ForkedFromID    *string        `json:"forkedFromId"`
+	ParentThreadID  *string        `json:"parentThreadId"`
+	Preview         string         `json:"preview"`
+	Ephemeral       bool           `json:"ephemeral"`
+	Section         *ThreadSection `json:"section"`
+	ProjectID       *string        `json:"projectId"`
+	HistoryMode     string         `json:"historyMode"`
+	ModelProvider   string         `json:"modelProvider"`
+	Model           *string        `json:"model"`
+	ReasoningEffort *string        `json:"reasoningEffort"`
+	CreatedAt       int64          `json:"createdAt"`
+	UpdatedAt       int64          `json:"updatedAt"`
+	RecencyAt       *int64         `json:"recencyAt"`
+	Status          ThreadStatus   `json:"status"`
+	Path            *string        `json:"path"`
+	Cwd             string         `json:"cwd"`
+	CLIVersion      string         `json:"cliVersion"`
+	Originator      *string        `json:"originator"`
+	Source          string         `json:"source"`
+	ThreadSource    *string        `json:"threadSource"`
+	DirectInput     *bool          `json:"canAcceptDirectInput"`
+	Name            *string        `json:"name"`
+	Turns           []Turn         `json:"turns"`
 }
 
 // Settings are the overrides that thread/start, thread/resume, thread/fork,
@@ -68,6 +69,8 @@ type Settings struct {
 	ApprovalsReviewer     *string         `json:"approvalsReviewer,omitempty"`
 	// Permissions is the id of a permission profile; experimental.
 	Permissions *string `json:"permissions,omitempty"`
+	// ServiceTier is a tier of the model's service, for agents that have some.
+	ServiceTier *string `json:"serviceTier,omitempty"`
 }
 
 // SandboxPolicy says what commands of an agent may touch.
@@ -114,7 +117,8 @@ type ThreadStartParams struct {
 	DeveloperInstructions *string         `json:"developerInstructions,omitempty"`
 	Ephemeral             *bool           `json:"ephemeral,omitempty"`
 	ThreadSource          *string         `json:"threadSource,omitempty"`
-	HistoryMode           *string         `json:"historyMode,omitempty"`
+	// DynamicTools are the caller's own, for the thread's life; experimental.
+	DynamicTools []DynamicTool `json:"dynamicTools,omitempty"`
 }
 
 // ThreadView is a thread with its settings, as start, resume and fork return it.
@@ -164,6 +168,12 @@ type Source struct {
 	// Dirty says that uncommitted files were taken along.
 	Dirty  bool   `json:"dirty,omitempty"`
 	Upload string `json:"upload,omitempty"`
+	// Submodules are paths of a branch that are empty, and LFS patterns of files that are
+	// pointers there.
+	Submodules []string `json:"submodules,omitempty"`
+	LFS        []string `json:"lfs,omitempty"`
+	// LeftOut are uncommitted files that could not be taken along, and why.
+	LeftOut []string `json:"omitted,omitempty"`
 }
 
 // ThreadResumeParams subscribes to a thread and returns it as it is.
@@ -171,6 +181,8 @@ type ThreadResumeParams struct {
 	ThreadID string `json:"threadId"`
 	Settings
 	Sandbox               *string          `json:"sandbox,omitempty"`
+	Config                json.RawMessage  `json:"config,omitempty"`
+	BaseInstructions      *string          `json:"baseInstructions,omitempty"`
 	DeveloperInstructions *string          `json:"developerInstructions,omitempty"`
 	ExcludeTurns          bool             `json:"excludeTurns,omitempty"`
 	InitialTurnsPage      *TurnsPageParams `json:"initialTurnsPage,omitempty"`
@@ -195,15 +207,20 @@ type ThreadResumeResult struct {
 	Seq *uint64 `json:"seq,omitempty"`
 }
 
-// ThreadForkParams copies a thread up to and including LastTurnID.
+// ThreadForkParams copies a thread up to and including LastTurnID, or up to the turn
+// before BeforeTurnID.
 type ThreadForkParams struct {
 	ThreadID string `json:"threadId"`
 	Settings
-	Sandbox               *string `json:"sandbox,omitempty"`
-	DeveloperInstructions *string `json:"developerInstructions,omitempty"`
-	LastTurnID            *string `json:"lastTurnId,omitempty"`
-	ExcludeTurns          bool    `json:"excludeTurns,omitempty"`
-	Ephemeral             bool    `json:"ephemeral,omitempty"`
+	Sandbox               *string         `json:"sandbox,omitempty"`
+	Config                json.RawMessage `json:"config,omitempty"`
+	BaseInstructions      *string         `json:"baseInstructions,omitempty"`
+	DeveloperInstructions *string         `json:"developerInstructions,omitempty"`
+	LastTurnID            *string         `json:"lastTurnId,omitempty"`
+	BeforeTurnID          *string         `json:"beforeTurnId,omitempty"`
+	ExcludeTurns          bool            `json:"excludeTurns,omitempty"`
+	Ephemeral             bool            `json:"ephemeral,omitempty"`
+	ThreadSource          *string         `json:"threadSource,omitempty"`
 }
 
 // InjectItemsParams adds to what the agent knows, without a turn: messages in the
@@ -223,6 +240,12 @@ type ThreadResult struct {
 	Thread Thread `json:"thread"`
 }
 
+// ThreadReadResult is a thread as it is read. What a client has read is not kept here.
+type ThreadReadResult struct {
+	ThreadResult
+	ReadState *struct{} `json:"readState"`
+}
+
 // ThreadReadParams reads a thread without subscribing.
 type ThreadReadParams struct {
 	ThreadID     string `json:"threadId"`
@@ -232,12 +255,21 @@ type ThreadReadParams struct {
 // ThreadListParams filters threads.
 type ThreadListParams struct {
 	PageParams
-	SortKey        *string         `json:"sortKey,omitempty" ts:"\"created_at\" | \"updated_at\" | \"recency_at\""`
+	SortKey        *string         `json:"sortKey,omitempty" ts:"\"created_at\" | \"updated_at\" | \"recency_at\" | \"section_position\""`
 	ModelProviders []string        `json:"modelProviders,omitempty"`
 	SourceKinds    []string        `json:"sourceKinds,omitempty"`
 	Archived       *bool           `json:"archived,omitempty"`
 	Cwd            json.RawMessage `json:"cwd,omitempty" ts:"string | string[]"`
 	SearchTerm     *string         `json:"searchTerm,omitempty"`
+	Excluded       []string        `json:"excludedThreadIds,omitempty"`
+	// SectionID selects the threads of a section, null those in none.
+	SectionID json.RawMessage `json:"sectionId,omitempty" ts:"string | null"`
+}
+
+// ThreadRevertParams asks for a thread without a turn and all later ones.
+type ThreadRevertParams struct {
+	ThreadID     string `json:"threadId"`
+	BeforeTurnID string `json:"beforeTurnId"`
 }
 
 // ThreadListResult is a page of threads.
@@ -283,6 +315,7 @@ type SettingsUpdateParams struct {
 	Settings
 	SandboxPolicy     *SandboxPolicy     `json:"sandboxPolicy,omitempty"`
 	Effort            *string            `json:"effort,omitempty"`
+	Summary           *string            `json:"summary,omitempty"`
 	CollaborationMode *CollaborationMode `json:"collaborationMode,omitempty"`
 }
 

@@ -35,6 +35,14 @@ type TurnError struct {
 	Message string          `json:"message"`
 	Info    json.RawMessage `json:"codexErrorInfo"`
 	Details *string         `json:"additionalDetails"`
+	// Thole carries what the rest cannot, for clients that declared the extension.
+	Thole *TurnErrorExtra `json:"thole,omitempty"`
+}
+
+// TurnErrorExtra is what only a thole server knows of a failure.
+type TurnErrorExtra struct {
+	// Code is the class of the failure: auth, rate_limit, model_refused, …
+	Code string `json:"code"`
 }
 
 // TurnStartParams gives input to a thread. On a busy thread turn/start steers the
@@ -49,7 +57,11 @@ type TurnStartParams struct {
 	Effort            *string            `json:"effort,omitempty"`
 	Summary           *string            `json:"summary,omitempty"`
 	CollaborationMode *CollaborationMode `json:"collaborationMode,omitempty"`
-	// IdempotencyKey makes a repeat of thole/turn/startIfIdle return the first turn.
+	// OutputSchema is a JSON schema of an object. The turn's last agentMessage is then JSON
+	// text that satisfies it.
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// IdempotencyKey makes a repeat return the first turn. A message that has one never steers:
+	// a busy thread refuses it.
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 }
 
@@ -127,20 +139,29 @@ type ItemsPage struct {
 type ReviewStartParams struct {
 	ThreadID string       `json:"threadId"`
 	Target   ReviewTarget `json:"target"`
+	// Delivery is inline.
+	Delivery *string `json:"delivery,omitempty"`
 }
 
 // ReviewTarget is what to look at.
 type ReviewTarget struct {
-	Type         string `json:"type" ts:"\"uncommittedChanges\" | \"baseBranch\" | \"commit\" | \"custom\""`
-	Branch       string `json:"branch,omitempty"`
-	SHA          string `json:"sha,omitempty"`
-	Instructions string `json:"instructions,omitempty"`
+	Type         string  `json:"type" ts:"\"uncommittedChanges\" | \"baseBranch\" | \"commit\" | \"custom\""`
+	Branch       string  `json:"branch,omitempty"`
+	SHA          string  `json:"sha,omitempty"`
+	Title        *string `json:"title,omitempty"`
+	Instructions string  `json:"instructions,omitempty"`
 }
 
 // ReviewStartResult is the turn that reviews.
 type ReviewStartResult struct {
 	Turn           Turn   `json:"turn"`
 	ReviewThreadID string `json:"reviewThreadId"`
+}
+
+// ListParams walk a list that has one order.
+type ListParams struct {
+	Cursor *string `json:"cursor,omitempty"`
+	Limit  *int    `json:"limit,omitempty"`
 }
 
 // PageParams walk a list.
@@ -188,6 +209,12 @@ type QueueParams struct {
 type QueueReorderParams struct {
 	ThreadID            string   `json:"threadId"`
 	QueuedSubmissionIDs []string `json:"queuedSubmissionIds"`
+}
+
+// QueueListParams names a thread and a page of its queue.
+type QueueListParams struct {
+	ThreadID string `json:"threadId"`
+	ListParams
 }
 
 // QueueListResult is the queue, head first.

@@ -15,6 +15,8 @@ type Capabilities struct {
 	FileWriteStreaming    bool `json:"fileWriteStreaming"`
 	FSWatchMissing        bool `json:"fsWatchMissing"`
 	ProcessResize         bool `json:"processResize"` // extension
+	StdinClose            bool `json:"stdinClose"`    // extension: closeStdin of process/write
+	FSWatch               bool `json:"fsWatch"`       // extension
 }
 
 // EnvironmentInfo describes the executor. Only Shell is always there.
@@ -22,6 +24,7 @@ type EnvironmentInfo struct {
 	Shell                Shell         `json:"shell"`
 	ExecutorVersion      string        `json:"executorVersion,omitempty"`
 	ProviderID           string        `json:"providerId,omitempty"`
+	PrependPathDirs      []string      `json:"prependPathDirs,omitempty"` // URIs of what it puts first in PATH
 	Cwd                  *string       `json:"cwd"`
 	UserHomeDir          *string       `json:"userHomeDir,omitempty"`
 	PlatformOS           string        `json:"platformOs,omitempty"`
@@ -77,7 +80,7 @@ type HTTPRequestParams struct {
 	URL            string       `json:"url"`
 	RequestID      string       `json:"requestId"`
 	Headers        []HTTPHeader `json:"headers,omitempty"`
-	Body           []byte       `json:"bodyBase64,omitempty"`
+	Body           []byte       `json:"bodyBase64,omitempty" strict:"null"`
 	TimeoutMs      *uint64      `json:"timeoutMs,omitempty"`
 	RedirectPolicy string       `json:"redirectPolicy,omitempty"` // follow (default), stop
 	StreamResponse bool         `json:"streamResponse,omitempty"`

@@ -30,6 +30,8 @@ const (
 	MethodWriteBlock        = "fs/writeBlock"
 	MethodClose             = "fs/close"
 	MethodWatchMissing      = "fs/watchMissing"
+	MethodWatch             = "fs/watch"   // extension: capabilities.fsWatch
+	MethodUnwatch           = "fs/unwatch" // extension: capabilities.fsWatch
 	MethodHTTPRequest       = "http/request"
 )
 
@@ -40,6 +42,7 @@ const (
 	NotifyExited         = "process/exited"
 	NotifyClosed         = "process/closed"
 	NotifyMissingChanged = "fs/missingChanged"
+	NotifyChanged        = "fs/changed" // extension: capabilities.fsWatch
 	NotifyBodyDelta      = "http/request/bodyDelta"
 )
 
@@ -63,6 +66,7 @@ const (
 	MaxBlock       = 1 << 20  // fs/readBlock and fs/writeBlock
 	MaxHandles     = 128      // open file handles per connection
 	MaxHandleID    = 32
+	MaxWatches     = 128 // fs/watch per connection
 )
 
 // InitializeParams opens a connection. ResumeSessionID attaches it to a session
@@ -70,6 +74,9 @@ const (
 type InitializeParams struct {
 	ClientName      string  `json:"clientName"`
 	ResumeSessionID *string `json:"resumeSessionId,omitempty"`
+	// EndWithConnection makes a session that cannot be resumed: its processes end with
+	// its connection. An extension.
+	EndWithConnection bool `json:"endWithConnection,omitempty"`
 }
 
 // InitializeResult names the session. EnvironmentInfo spares a round trip; old

@@ -166,6 +166,25 @@ type WatchMissingResult struct {
 	Watching bool `json:"watching"`
 }
 
+// WatchParams begins notifications about a file, or about a directory and the names in
+// it; a path that is missing may appear. An extension.
+type WatchParams struct {
+	WatchID string   `json:"watchId"`
+	Path    string   `json:"path"`
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
+}
+
+// UnwatchParams ends them.
+type UnwatchParams struct {
+	WatchID string `json:"watchId"`
+}
+
+// ChangedParams lists what changed, sorted.
+type ChangedParams struct {
+	WatchID string   `json:"watchId"`
+	Paths   []string `json:"paths"`
+}
+
 // MissingChangedParams ends a watch.
 type MissingChangedParams struct {
 	WatchID uint64 `json:"watchId"`

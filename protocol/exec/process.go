@@ -17,9 +17,12 @@ type StartParams struct {
 	Env       map[string]string `json:"env"`
 	EnvPolicy *EnvPolicy        `json:"envPolicy"`
 	TTY       bool              `json:"tty"`
-	PipeStdin bool              `json:"pipeStdin"`
+	PipeStdin bool              `json:"pipeStdin" strict:"optional"`
 	Arg0      *string           `json:"arg0"`
 	Sandbox   *Sandbox          `json:"sandbox"`
+	// Rows and Cols are the terminal's first size, 24 by 80 when 0. An extension.
+	Rows uint16 `json:"rows,omitempty"`
+	Cols uint16 `json:"cols,omitempty"`
 
 	EnforceManagedNetwork bool            `json:"enforceManagedNetwork,omitempty"`
 	ManagedNetwork        json.RawMessage `json:"managedNetwork,omitempty"`
@@ -92,6 +95,8 @@ type WriteParams struct {
 	ProcessID string `json:"processId"`
 	Chunk     []byte `json:"chunk"`
 	WriteID   string `json:"writeId"`
+	// CloseStdin ends a pipe after the chunk. An extension.
+	CloseStdin bool `json:"closeStdin,omitempty"`
 }
 
 // Answers to a write. They are results, not errors.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -43,6 +44,11 @@ func ParseURI(uri string) (string, error) {
 		host, rest, _ = strings.Cut(rest[2:], "/")
 		if isDrive(host) {
 			return "", foreign(uri)
+		}
+		if in, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(in, "]") {
+			if ip, err := netip.ParseAddr(strings.TrimSuffix(in, "]")); err == nil && ip.Is6() && ip.Zone() == "" {
+				return "", foreign(uri)
+			}
 		}
 		if strings.ContainsAny(host, "@:[]<>^|% ") {
 			return "", errors.New("invalid URI: invalid host")

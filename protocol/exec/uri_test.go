@@ -36,6 +36,10 @@ func TestParseURI(t *testing.T) {
 		{"file:///a#f", "", "fragments"},
 		{"file://u@h/a", "", "host"},
 		{"file://h:80/a", "", "host"},
+		{"file://[::1]:80/a", "", "host"},
+		{"file://[::1/a", "", "host"},
+		{"file://[zz]/a", "", "host"},
+		{"file://[127.0.0.1]/a", "", "host"},
 		{"file:///a%00b", "", "invalid on 'linux'"},
 		{"file:///%00/bad/path/!!", "", "invalid on"},
 		{"file:///%00/bad/path/cmVs", "", "invalid on"},
@@ -50,7 +54,7 @@ func TestParseURI(t *testing.T) {
 			t.Errorf("ParseURI(%q) is foreign, want malformed", c.in)
 		}
 	}
-	for _, in := range []string{"file://host/a", "file:///C:/x", "file:///c|/x", "file://C:/x"} {
+	for _, in := range []string{"file://host/a", "file://[::1]/x", "file:///C:/x", "file:///c|/x", "file://C:/x"} {
 		if _, err := ParseURI(in); !errors.Is(err, ErrForeignPath) || !strings.HasPrefix(err.Error(), "'"+in+"' is invalid on 'linux'") {
 			t.Errorf("ParseURI(%q): %v; want foreign", in, err)
 		}

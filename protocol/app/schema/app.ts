@@ -2,6 +2,9 @@
 
 export type ApprovalPolicy = "untrusted" | "on-request" | "never" | { granular: unknown };
 
+export type  = {
+};
+
 export type Answer = {
   decision?: "allow" | "always" | "deny" | "cancel";
   message?: string;
@@ -28,6 +31,9 @@ export type Ask = {
   title?: string;
   reason?: string;
   command?: string;
+  cwd?: string;
+  call?: string;
+  input?: unknown;
   changes?: FileChange[];
   questions?: Question[];
   decisions?: string[];
@@ -42,6 +48,12 @@ export type AskAnswerParams = {
   threadId: string;
   askId: string;
   answer: Answer;
+};
+
+export type AskExtra = {
+  kind: string;
+  deadlineAtMs?: number;
+  line?: string;
 };
 
 export type AskListParams = {
@@ -86,10 +98,34 @@ export type AttachResult = {
   queue: QueuedSubmission[];
 };
 
-export type AuthRefresh = {
+export type BackgroundTerminal = {
+  itemId: string;
+  processId: string;
+  command: string;
+  cwd: string;
+  osPid: number | null;
+  cpuPercent: number | null;
+  rssKb: number | null;
+};
+
+export type BackgroundTerminalEnded = {
+  terminated: boolean;
+};
+
+export type BackgroundTerminalParams = {
   threadId: string;
-  turnId: string;
-  reason: string;
+  processId: string;
+};
+
+export type BackgroundTerminalsParams = {
+  threadId: string;
+  cursor?: string;
+  limit?: number;
+};
+
+export type BackgroundTerminalsResult = {
+  data: BackgroundTerminal[];
+  nextCursor: string | null;
 };
 
 export type Capabilities = {
@@ -126,8 +162,11 @@ export type CollaborationModeList = {
 };
 
 export type CommandAction = {
-  type: string;
+  type: "read" | "listFiles" | "search" | "unknown";
   command: string;
+  name?: string;
+  path?: string;
+  query?: string;
 };
 
 export type CommandApproval = {
@@ -141,8 +180,56 @@ export type CommandApproval = {
   command?: string;
   cwd?: string;
   commandActions?: CommandAction[];
-  proposedExecpolicyAmendment?: unknown;
+  proposedExecpolicyAmendment?: string[];
   availableDecisions?: unknown[];
+  networkApprovalContext?: NetworkContext;
+  thole?: AskExtra;
+};
+
+export type CommandExecOutput = {
+  processId: string;
+  stream: string;
+  deltaBase64: number[];
+  capReached: boolean;
+};
+
+export type CommandExecParams = {
+  command: string[];
+  processId?: string;
+  tty?: boolean;
+  streamStdin?: boolean;
+  streamStdoutStderr?: boolean;
+  outputBytesCap?: number;
+  disableOutputCap?: boolean;
+  disableTimeout?: boolean;
+  timeoutMs?: number;
+  cwd?: string;
+  env?: Record<string, string>;
+  size?: TerminalSize;
+  sandboxPolicy?: SandboxPolicy;
+  permissionProfile?: string;
+  threadId?: string;
+};
+
+export type CommandExecResizeParams = {
+  processId: string;
+  size: TerminalSize;
+};
+
+export type CommandExecResult = {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+};
+
+export type CommandExecTerminateParams = {
+  processId: string;
+};
+
+export type CommandExecWriteParams = {
+  processId: string;
+  deltaBase64?: string;
+  closeStdin?: boolean;
 };
 
 export type Config = {
@@ -157,6 +244,7 @@ export type Config = {
 export type ConfigBatchWriteParams = {
   edits: ConfigEdit[];
   expectedVersion?: string;
+  filePath?: string;
 };
 
 export type ConfigEdit = {
@@ -164,15 +252,36 @@ export type ConfigEdit = {
   value?: unknown;
   mergeStrategy?: string;
   expectedVersion?: string;
+  filePath?: string;
+};
+
+export type ConfigLayer = {
+  name: ConfigSource;
+  version: string;
+  config: Record<string, string> | null;
+  disabledReason: string | null;
+};
+
+export type ConfigOrigin = {
+  name: ConfigSource;
+  version: string;
 };
 
 export type ConfigReadParams = {
   cwd?: string;
+  includeLayers?: boolean;
 };
 
 export type ConfigReadResult = {
   config: Config;
-  origins: Record<string, unknown> | null;
+  origins: Record<string, ConfigOrigin> | null;
+  layers?: ConfigLayer[];
+};
+
+export type ConfigSource = {
+  type: string;
+  file: string;
+  profile: string | null;
 };
 
 export type ConfigWriteResult = {
@@ -205,6 +314,15 @@ export type DiffUpdated = {
   diff: string;
 };
 
+export type DynamicTool = {
+  type: "function" | "namespace";
+  name: string;
+  description: string;
+  inputSchema?: unknown;
+  deferLoading?: boolean;
+  tools?: DynamicTool[];
+};
+
 export type EffortOption = {
   reasoningEffort: string;
   description: string;
@@ -218,6 +336,7 @@ export type Elicitation = {
   message: string;
   requestedSchema: unknown | null;
   url?: string;
+  thole?: AskExtra;
 };
 
 export type ElicitationAnswer = {
@@ -253,12 +372,207 @@ export type FileApproval = {
   startedAtMs: number;
   reason?: string;
   grantRoot?: string;
+  thole?: AskExtra;
 };
 
 export type FileChange = {
   path: string;
   kind: ChangeKind;
   diff: string;
+};
+
+export type FileError = {
+  path: string;
+  message: string;
+};
+
+export type FileMatch = {
+  root: string;
+  path: string;
+  match_type: string;
+  file_name: string;
+  score: number;
+  indices: number[];
+};
+
+export type FileSearchParams = {
+  query: string;
+  roots: string[];
+  cancellationToken?: string;
+  threadId?: string;
+};
+
+export type FileSearchResult = {
+  files: FileMatch[];
+};
+
+export type FileSearchSession = {
+  sessionId: string;
+};
+
+export type FileSearchStartParams = {
+  sessionId: string;
+  roots: string[];
+  threadId?: string;
+};
+
+export type FileSearchUpdateParams = {
+  sessionId: string;
+  query: string;
+};
+
+export type FileSearchUpdated = {
+  sessionId: string;
+  query: string;
+  files: FileMatch[];
+};
+
+export type FsChanged = {
+  watchId: string;
+  changedPaths: string[];
+};
+
+export type FsCopyParams = {
+  sourcePath: string;
+  destinationPath: string;
+  recursive?: boolean;
+  threadId?: string;
+};
+
+export type FsCreateDirectoryParams = {
+  path: string;
+  recursive?: boolean;
+  threadId?: string;
+};
+
+export type FsEntry = {
+  fileName: string;
+  isDirectory: boolean;
+  isFile: boolean;
+};
+
+export type FsMetadata = {
+  isDirectory: boolean;
+  isFile: boolean;
+  isSymlink: boolean;
+  createdAtMs: number;
+  modifiedAtMs: number;
+};
+
+export type FsPathParams = {
+  path: string;
+  threadId?: string;
+};
+
+export type FsReadDirectoryResult = {
+  entries: FsEntry[];
+};
+
+export type FsReadFileResult = {
+  dataBase64: number[];
+};
+
+export type FsRemoveParams = {
+  path: string;
+  recursive?: boolean;
+  force?: boolean;
+  threadId?: string;
+};
+
+export type FsUnwatchParams = {
+  watchId: string;
+};
+
+export type FsWatchParams = {
+  path: string;
+  watchId: string;
+  threadId?: string;
+};
+
+export type FsWatchResult = {
+  path: string;
+};
+
+export type FsWriteFileParams = {
+  path: string;
+  dataBase64: string;
+  threadId?: string;
+};
+
+export type Goal = {
+  threadId: string;
+  objective: string;
+  status: "active" | "paused" | "blocked" | "usageLimited" | "budgetLimited" | "complete";
+  tokenBudget: number | null;
+  tokensUsed: number;
+  timeUsedSeconds: number;
+  createdAt: number;
+  updatedAt: number;
+};
+
+export type GoalClearResult = {
+  cleared: boolean;
+};
+
+export type GoalGetResult = {
+  goal: Goal | null;
+};
+
+export type GoalSetParams = {
+  threadId: string;
+  objective?: string;
+  status?: "active" | "paused" | "blocked" | "usageLimited" | "budgetLimited" | "complete";
+  origin?: "user" | "automatic";
+  tokenBudget?: number | null;
+};
+
+export type GoalSetResult = {
+  goal: Goal;
+};
+
+export type GoalUpdated = {
+  threadId: string;
+  turnId: string | null;
+  goal: Goal;
+};
+
+export type Hook = {
+  key: string;
+  eventName: string;
+  handlerType: string;
+  command?: string;
+  async?: boolean;
+  server?: string;
+  tool?: string;
+  matcher: string | null;
+  timeoutSec: number;
+  statusMessage: string | null;
+  additionalContextLimit: number | null;
+  sourcePath: string;
+  source: string;
+  pluginId: string | null;
+  environmentId: string | null;
+  displayOrder: number;
+  enabled: boolean;
+  isManaged: boolean;
+  currentHash: string;
+  trustStatus: string;
+};
+
+export type HooksEntry = {
+  cwd: string;
+  hooks: Hook[];
+  warnings: string[];
+  errors: FileError[];
+};
+
+export type HooksListParams = {
+  cwds?: string[];
+  threadId?: string;
+};
+
+export type HooksListResult = {
+  data: HooksEntry[];
 };
 
 export type InitializeParams = {
@@ -294,6 +608,7 @@ export type Item = {
   clientId?: string;
   content?: UserInput[] | string[];
   text?: string;
+  review?: string;
   summary?: string[];
   command?: string;
   cwd?: string;
@@ -305,6 +620,7 @@ export type Item = {
   status?: string;
   changes?: FileChange[];
   server?: string;
+  namespace?: string;
   tool?: string;
   arguments?: unknown;
   result?: MCPResult;
@@ -330,6 +646,7 @@ export type ItemEntry = {
 
 export type ItemExtra = {
   parent?: string;
+  line?: string;
   outputDropped?: number;
   system?: boolean;
 };
@@ -361,6 +678,11 @@ export type ItemsPage = {
   backwardsCursor: string | null;
 };
 
+export type ListParams = {
+  cursor?: string;
+  limit?: number;
+};
+
 export type LoadedListResult = {
   data: string[];
   nextCursor: string | null;
@@ -373,6 +695,80 @@ export type MCPError = {
 export type MCPResult = {
   content: unknown[];
   structuredContent: unknown | null;
+};
+
+export type McpResource = {
+  name: string;
+  uri?: string;
+  uriTemplate?: string;
+  title?: string;
+  description?: string;
+  mimeType?: string;
+};
+
+export type McpResourceReadParams = {
+  threadId?: string;
+  server: string;
+  uri: string;
+};
+
+export type McpResourceReadResult = {
+  contents: unknown[];
+};
+
+export type McpServerInfo = {
+  name: string;
+  version: string;
+};
+
+export type McpServerStatus = {
+  name: string;
+  runtimeStatus: string | null;
+  pluginId: string | null;
+  httpOrigin: string | null;
+  serverInfo: McpServerInfo | null;
+  serverCapabilities: unknown | null;
+  toolListMeta: unknown | null;
+  tools: Record<string, McpTool> | null;
+  toolsError: string | null;
+  resources: McpResource[];
+  resourceTemplates: McpResource[];
+  authStatus: string;
+};
+
+export type McpServerStatusListParams = {
+  cursor?: string;
+  limit?: number;
+  threadId?: string;
+  serverName?: string;
+  detail?: string;
+};
+
+export type McpServerStatusListResult = {
+  data: McpServerStatus[];
+  nextCursor: string | null;
+};
+
+export type McpServerToolCallParams = {
+  threadId: string;
+  server: string;
+  tool: string;
+  arguments?: unknown;
+  _meta?: unknown;
+};
+
+export type McpServerToolCallResult = {
+  content: unknown[];
+  structuredContent?: unknown;
+  isError?: boolean;
+  _meta?: unknown;
+};
+
+export type McpTool = {
+  name: string;
+  title?: string;
+  description?: string;
+  inputSchema: unknown | null;
 };
 
 export type ModeSettings = {
@@ -409,9 +805,26 @@ export type ModelListResult = {
   nextCursor: string | null;
 };
 
+export type ModelProviderCapabilities = {
+  imageGeneration: boolean;
+  webSearch: boolean;
+};
+
 export type NameUpdated = {
   threadId: string;
   threadName?: string;
+};
+
+export type NetworkContext = {
+  host: string;
+  protocol: string;
+};
+
+export type PatchUpdated = {
+  threadId: string;
+  turnId: string;
+  itemId: string;
+  changes: FileChange[];
 };
 
 export type PermissionProfile = {
@@ -433,6 +846,7 @@ export type PermissionsApproval = {
   cwd: string;
   reason: string | null;
   permissions: unknown | null;
+  thole?: AskExtra;
 };
 
 export type PlanStep = {
@@ -473,6 +887,7 @@ export type Question = {
   isOther: boolean;
   isSecret: boolean;
   options: QuestionOption[];
+  multi?: boolean;
 };
 
 export type QuestionOption = {
@@ -484,6 +899,12 @@ export type QueueAddParams = {
   threadId: string;
   input: UserInput[];
   clientUserMessageId: string;
+};
+
+export type QueueListParams = {
+  threadId: string;
+  cursor?: string;
+  limit?: number;
 };
 
 export type QueueListResult = {
@@ -540,6 +961,7 @@ export type Resolved = {
 export type ReviewStartParams = {
   threadId: string;
   target: ReviewTarget;
+  delivery?: string;
 };
 
 export type ReviewStartResult = {
@@ -551,6 +973,7 @@ export type ReviewTarget = {
   type: "uncommittedChanges" | "baseBranch" | "commit" | "custom";
   branch?: string;
   sha?: string;
+  title?: string;
   instructions?: string;
 };
 
@@ -576,8 +999,10 @@ export type SettingsUpdateParams = {
   approvalPolicy?: ApprovalPolicy;
   approvalsReviewer?: string;
   permissions?: string;
+  serviceTier?: string;
   sandboxPolicy?: SandboxPolicy;
   effort?: string;
+  summary?: string;
   collaborationMode?: CollaborationMode;
 };
 
@@ -595,6 +1020,31 @@ export type ShellCommandParams = {
   command: string;
 };
 
+export type Skill = {
+  name: string;
+  description: string;
+  shortDescription?: string;
+  path: string;
+  scope: string;
+  enabled: boolean;
+  pluginId: string | null;
+};
+
+export type SkillsEntry = {
+  cwd: string;
+  skills: Skill[];
+  errors: FileError[];
+};
+
+export type SkillsListParams = {
+  cwds?: string[];
+  forceReload?: boolean;
+};
+
+export type SkillsListResult = {
+  data: SkillsEntry[];
+};
+
 export type Source = {
   kind: "branch" | "here" | "template" | "upload" | "empty";
   repo?: string;
@@ -603,6 +1053,9 @@ export type Source = {
   branch?: string;
   dirty?: boolean;
   upload?: string;
+  submodules?: string[];
+  lfs?: string[];
+  omitted?: string[];
 };
 
 export type SourceChoice = {
@@ -632,6 +1085,11 @@ export type SummaryPart = {
   summaryIndex: number;
 };
 
+export type TerminalSize = {
+  rows: number;
+  cols: number;
+};
+
 export type Thread = {
   id: string;
   environments: Environment[];
@@ -640,6 +1098,7 @@ export type Thread = {
   parentThreadId: string | null;
   preview: string;
   ephemeral: boolean;
+  section: ThreadSection | null;
   projectId: string | null;
   historyMode: string;
   modelProvider: string;
@@ -669,23 +1128,30 @@ export type ThreadForkParams = {
   approvalPolicy?: ApprovalPolicy;
   approvalsReviewer?: string;
   permissions?: string;
+  serviceTier?: string;
   sandbox?: string;
+  config?: unknown;
+  baseInstructions?: string;
   developerInstructions?: string;
   lastTurnId?: string;
+  beforeTurnId?: string;
   excludeTurns?: boolean;
   ephemeral?: boolean;
+  threadSource?: string;
 };
 
 export type ThreadListParams = {
   cursor?: string;
   limit?: number;
   sortDirection?: "asc" | "desc";
-  sortKey?: "created_at" | "updated_at" | "recency_at";
+  sortKey?: "created_at" | "updated_at" | "recency_at" | "section_position";
   modelProviders?: string[];
   sourceKinds?: string[];
   archived?: boolean;
   cwd?: string | string[];
   searchTerm?: string;
+  excludedThreadIds?: string[];
+  sectionId?: string | null;
 };
 
 export type ThreadListResult = {
@@ -714,6 +1180,11 @@ export type ThreadReadParams = {
   includeTurns?: boolean;
 };
 
+export type ThreadReadResult = {
+  thread: Thread;
+  readState:  | null;
+};
+
 export type ThreadRef = {
   threadId: string;
 };
@@ -731,7 +1202,10 @@ export type ThreadResumeParams = {
   approvalPolicy?: ApprovalPolicy;
   approvalsReviewer?: string;
   permissions?: string;
+  serviceTier?: string;
   sandbox?: string;
+  config?: unknown;
+  baseInstructions?: string;
   developerInstructions?: string;
   excludeTurns?: boolean;
   initialTurnsPage?: TurnsPageParams;
@@ -760,10 +1234,32 @@ export type ThreadResumeResult = {
   seq?: number;
 };
 
+export type ThreadRevertParams = {
+  threadId: string;
+  beforeTurnId: string;
+};
+
 export type ThreadSearchResult = {
   data: ThreadMatch[];
   nextCursor: string | null;
   backwardsCursor: string | null;
+};
+
+export type ThreadSection = {
+  id: string;
+  name: string;
+  appearance: null | null;
+};
+
+export type ThreadSectionListResult = {
+  data: ThreadSection[];
+  nextCursor: string | null;
+};
+
+export type ThreadSectionMoveParams = {
+  threadId: string;
+  sectionId?: string | null;
+  beforeThreadId?: string;
 };
 
 export type ThreadSettings = {
@@ -791,6 +1287,7 @@ export type ThreadStartParams = {
   approvalPolicy?: ApprovalPolicy;
   approvalsReviewer?: string;
   permissions?: string;
+  serviceTier?: string;
   threadId?: string;
   source?: SourceChoice;
   name?: string;
@@ -800,7 +1297,7 @@ export type ThreadStartParams = {
   developerInstructions?: string;
   ephemeral?: boolean;
   threadSource?: string;
-  historyMode?: string;
+  dynamicTools?: DynamicTool[];
 };
 
 export type ThreadStarted = {
@@ -862,6 +1359,7 @@ export type ToolCall = {
   namespace: string | null;
   tool: string;
   arguments: unknown | null;
+  thole?: AskExtra;
 };
 
 export type ToolCallAnswer = {
@@ -870,15 +1368,23 @@ export type ToolCallAnswer = {
 };
 
 export type ToolContent = {
-  type: string;
+  type: "inputText" | "inputImage" | "inputAudio";
   text?: string;
   imageUrl?: string;
+  audioUrl?: string;
 };
 
 export type ToolOutput = {
   name: string;
   namespace?: string;
   output: unknown | null;
+};
+
+export type ToolProgress = {
+  threadId: string;
+  turnId: string;
+  itemId: string;
+  message: string;
 };
 
 export type Turn = {
@@ -897,6 +1403,11 @@ export type TurnError = {
   message: string;
   codexErrorInfo: unknown | null;
   additionalDetails: string | null;
+  thole?: TurnErrorExtra;
+};
+
+export type TurnErrorExtra = {
+  code: string;
 };
 
 export type TurnInterruptParams = {
@@ -932,10 +1443,12 @@ export type TurnStartParams = {
   approvalPolicy?: ApprovalPolicy;
   approvalsReviewer?: string;
   permissions?: string;
+  serviceTier?: string;
   sandboxPolicy?: SandboxPolicy;
   effort?: string;
   summary?: string;
   collaborationMode?: CollaborationMode;
+  outputSchema?: unknown;
   idempotencyKey?: string;
 };
 
@@ -985,6 +1498,8 @@ export type UserInput = {
   text?: string;
   text_elements?: unknown[];
   url?: string;
+  imageUrl?: string;
+  fileId?: string;
   path?: string;
   name?: string;
 };
@@ -1000,6 +1515,7 @@ export type UserInputRequest = {
   questions: Question[];
   isBlocking: boolean;
   autoResolutionMs: number | null;
+  thole?: AskExtra;
 };
 
 export type Warning = {
@@ -1012,10 +1528,10 @@ export type ClientRequests = {
   "thread/start": { params: ThreadStartParams; result: ThreadView };
   "thread/resume": { params: ThreadResumeParams; result: ThreadResumeResult };
   "thread/fork": { params: ThreadForkParams; result: ThreadView };
-  "thread/read": { params: ThreadReadParams; result: ThreadResult };
+  "thread/read": { params: ThreadReadParams; result: ThreadReadResult };
   "thread/list": { params: ThreadListParams; result: ThreadListResult };
   "thread/search": { params: ThreadListParams; result: ThreadSearchResult };
-  "thread/loaded/list": { params: Empty; result: LoadedListResult };
+  "thread/loaded/list": { params: ListParams; result: LoadedListResult };
   "thread/turns/list": { params: TurnsListParams; result: TurnsPage };
   "thread/items/list": { params: ItemsListParams; result: ItemsPage };
   "thread/archive": { params: ThreadParams; result: Empty };
@@ -1024,41 +1540,21 @@ export type ClientRequests = {
   "thread/name/set": { params: ThreadNameParams; result: Empty };
   "thread/unsubscribe": { params: ThreadParams; result: UnsubscribeResult };
   "thread/settings/update": { params: SettingsUpdateParams; result: Empty };
-  "thread/goal/get": { params: ThreadParams; result: unknown };
-  "thread/goal/set": { params: ThreadParams; result: unknown };
-  "thread/goal/clear": { params: ThreadParams; result: unknown };
   "thread/inject_items": { params: InjectItemsParams; result: Empty };
-  "thread/backgroundTerminals/clean": { params: ThreadParams; result: Empty };
-  "command/exec": { params: Empty; result: unknown };
   "thread/queue/add": { params: QueueAddParams; result: QueueResult };
-  "thread/queue/list": { params: ThreadParams; result: QueueListResult };
+  "thread/queue/list": { params: QueueListParams; result: QueueListResult };
   "thread/queue/update": { params: QueueUpdateParams; result: QueueResult };
   "thread/queue/delete": { params: QueueParams; result: DeletedResult };
-  "thread/queue/reorder": { params: QueueReorderParams; result: QueueListResult };
+  "thread/queue/reorder": { params: QueueReorderParams; result: Empty };
   "thread/queue/start": { params: QueueParams; result: TurnResult };
   "thread/compact/start": { params: ThreadParams; result: Empty };
   "thread/shellCommand": { params: ShellCommandParams; result: Empty };
-  "review/start": { params: ReviewStartParams; result: ReviewStartResult };
   "turn/start": { params: TurnStartParams; result: TurnResult };
   "turn/steer": { params: TurnSteerParams; result: TurnSteerResult };
   "turn/interrupt": { params: TurnInterruptParams; result: Empty };
   "model/list": { params: ModelListParams; result: ModelListResult };
-  "permissionProfile/list": { params: Empty; result: ProfileListResult };
+  "permissionProfile/list": { params: ListParams; result: ProfileListResult };
   "collaborationMode/list": { params: Empty; result: CollaborationModeList };
-  "config/read": { params: ConfigReadParams; result: ConfigReadResult };
-  "config/value/write": { params: ConfigEdit; result: ConfigWriteResult };
-  "config/batchWrite": { params: ConfigBatchWriteParams; result: ConfigWriteResult };
-  "configRequirements/read": { params: unknown; result: unknown };
-  "account/read": { params: Empty; result: unknown };
-  "account/rateLimits/read": { params: unknown; result: unknown };
-  "account/bedrock/checkGovCloudRequirements": { params: Empty; result: unknown };
-  "getAuthStatus": { params: Empty; result: unknown };
-  "modelProvider/capabilities/read": { params: Empty; result: unknown };
-  "experimentalFeature/list": { params: Empty; result: unknown };
-  "mcpServerStatus/list": { params: Empty; result: unknown };
-  "skills/list": { params: CwdsParams; result: unknown };
-  "hooks/list": { params: CwdsParams; result: unknown };
-  "plugin/list": { params: CwdsParams; result: unknown };
   "thole/thread/attach": { params: AttachParams; result: AttachResult };
   "thole/thread/todos": { params: ThreadParams; result: TodoListResult };
   "thole/thread/setup": { params: ThreadParams; result: SetupResult };
@@ -1067,6 +1563,52 @@ export type ClientRequests = {
   "thole/ask/list": { params: AskListParams; result: AskListResult };
   "thole/ask/answer": { params: AskAnswerParams; result: AskResult };
   "thole/provider/list": { params: unknown; result: ProviderListResult };
+  "thread/goal/get": { params: ThreadParams; result: GoalGetResult };
+  "thread/goal/set": { params: GoalSetParams; result: GoalSetResult };
+  "thread/goal/clear": { params: ThreadParams; result: GoalClearResult };
+  "thread/revert": { params: ThreadRevertParams; result: unknown };
+  "thread/section/move": { params: ThreadSectionMoveParams; result: Empty };
+  "threadSection/list": { params: ListParams; result: ThreadSectionListResult };
+  "review/start": { params: ReviewStartParams; result: ReviewStartResult };
+  "command/exec": { params: CommandExecParams; result: CommandExecResult };
+  "command/exec/write": { params: CommandExecWriteParams; result: Empty };
+  "command/exec/resize": { params: CommandExecResizeParams; result: Empty };
+  "command/exec/terminate": { params: CommandExecTerminateParams; result: Empty };
+  "fs/readFile": { params: FsPathParams; result: FsReadFileResult };
+  "fs/writeFile": { params: FsWriteFileParams; result: Empty };
+  "fs/createDirectory": { params: FsCreateDirectoryParams; result: Empty };
+  "fs/getMetadata": { params: FsPathParams; result: FsMetadata };
+  "fs/readDirectory": { params: FsPathParams; result: FsReadDirectoryResult };
+  "fs/remove": { params: FsRemoveParams; result: Empty };
+  "fs/copy": { params: FsCopyParams; result: Empty };
+  "fs/watch": { params: FsWatchParams; result: FsWatchResult };
+  "fs/unwatch": { params: FsUnwatchParams; result: Empty };
+  "fuzzyFileSearch": { params: FileSearchParams; result: FileSearchResult };
+  "fuzzyFileSearch/sessionStart": { params: FileSearchStartParams; result: Empty };
+  "fuzzyFileSearch/sessionUpdate": { params: FileSearchUpdateParams; result: Empty };
+  "fuzzyFileSearch/sessionStop": { params: FileSearchSession; result: Empty };
+  "thread/backgroundTerminals/list": { params: BackgroundTerminalsParams; result: BackgroundTerminalsResult };
+  "thread/backgroundTerminals/clean": { params: ThreadParams; result: Empty };
+  "thread/backgroundTerminals/terminate": { params: BackgroundTerminalParams; result: BackgroundTerminalEnded };
+  "config/read": { params: ConfigReadParams; result: ConfigReadResult };
+  "config/value/write": { params: ConfigEdit; result: ConfigWriteResult };
+  "config/batchWrite": { params: ConfigBatchWriteParams; result: ConfigWriteResult };
+  "configRequirements/read": { params: unknown; result: unknown };
+  "account/read": { params: Empty; result: unknown };
+  "account/rateLimits/read": { params: unknown; result: unknown };
+  "account/usage/read": { params: unknown; result: unknown };
+  "config/mcpServer/reload": { params: unknown; result: unknown };
+  "mcpServer/tool/call": { params: McpServerToolCallParams; result: McpServerToolCallResult };
+  "mcpServer/resource/read": { params: McpResourceReadParams; result: McpResourceReadResult };
+  "mcpServer/oauth/login": { params: unknown; result: unknown };
+  "account/bedrock/checkGovCloudRequirements": { params: Empty; result: unknown };
+  "getAuthStatus": { params: Empty; result: unknown };
+  "modelProvider/capabilities/read": { params: Empty; result: ModelProviderCapabilities };
+  "experimentalFeature/list": { params: Empty; result: unknown };
+  "mcpServerStatus/list": { params: McpServerStatusListParams; result: McpServerStatusListResult };
+  "skills/list": { params: SkillsListParams; result: SkillsListResult };
+  "hooks/list": { params: HooksListParams; result: HooksListResult };
+  "plugin/list": { params: CwdsParams; result: unknown };
 };
 
 export type ServerRequests = {
@@ -1076,7 +1618,6 @@ export type ServerRequests = {
   "item/tool/requestUserInput": { params: UserInputRequest; result: UserInputAnswer };
   "mcpServer/elicitation/request": { params: Elicitation; result: ElicitationAnswer };
   "item/tool/call": { params: ToolCall; result: ToolCallAnswer };
-  "thole/auth/refresh": { params: AuthRefresh; result: Answer };
 };
 
 export type Notifications = {
@@ -1090,6 +1631,8 @@ export type Notifications = {
   "thread/settings/updated": SettingsUpdated;
   "thread/tokenUsage/updated": UsageUpdated;
   "thread/queue/changed": ThreadRef;
+  "thread/goal/updated": GoalUpdated;
+  "thread/goal/cleared": ThreadRef;
   "turn/started": TurnNotification;
   "turn/completed": TurnNotification;
   "turn/plan/updated": PlanUpdated;
@@ -1102,6 +1645,8 @@ export type Notifications = {
   "item/reasoning/summaryTextDelta": Delta;
   "item/reasoning/summaryPartAdded": SummaryPart;
   "item/commandExecution/outputDelta": Delta;
+  "item/fileChange/patchUpdated": PatchUpdated;
+  "item/mcpToolCall/progress": ToolProgress;
   "serverRequest/resolved": Resolved;
   "error": ErrorNotification;
   "warning": Warning;
@@ -1110,4 +1655,8 @@ export type Notifications = {
   "thole/item/updated": ItemUpdated;
   "thole/turn/phase": TurnPhase;
   "thole/step/reset": StepReset;
+  "command/exec/outputDelta": CommandExecOutput;
+  "fs/changed": FsChanged;
+  "fuzzyFileSearch/sessionUpdated": FileSearchUpdated;
+  "fuzzyFileSearch/sessionCompleted": FileSearchSession;
 };
