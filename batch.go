@@ -47,6 +47,47 @@ const (
 	CloseHandoffRecorded CloseReason = "handoff_recorded"
 )
 
+// HoldReason says why a batch waits for a human.
+type HoldReason string
+
+const (
+	// HoldPolicy: what the result may need, or what the session lets a turn do, is more
+	// than goes without a human.
+	HoldPolicy HoldReason = "policy"
+	// HoldNoThread: the thread does not exist.
+	HoldNoThread HoldReason = "no_thread"
+	// HoldOtherHome: the thread belongs to a home that this process does not reach.
+	HoldOtherHome HoldReason = "other_home"
+	// HoldUnfitThread: the thread is of a kind that takes no deliveries.
+	HoldUnfitThread HoldReason = "unfit_thread"
+	// HoldNoChannel: no channel reaches the target.
+	HoldNoChannel HoldReason = "no_channel"
+	// HoldNoServer: the server that the result brought with it cannot be started.
+	HoldNoServer HoldReason = "no_server"
+	// HoldAcceptanceUnknown: the call can be proven neither taken nor not taken.
+	HoldAcceptanceUnknown HoldReason = "acceptance_unknown"
+	// HoldArmUnknown: the same of a heartbeat.
+	HoldArmUnknown HoldReason = "arm_unknown"
+	// HoldObservationLost: the stream of the accepted turn broke.
+	HoldObservationLost HoldReason = "observation_lost"
+	// HoldObservationExpired: the accepted turn did not end in time.
+	HoldObservationExpired HoldReason = "observation_expired"
+	// HoldTurnFailed, HoldTurnInterrupted, HoldTurnReplaced: so the accepted turn ended.
+	HoldTurnFailed      HoldReason = "turn_failed"
+	HoldTurnInterrupted HoldReason = "turn_interrupted"
+	HoldTurnReplaced    HoldReason = "turn_replaced"
+	// HoldSteered: of versions that did not follow a message into a running turn.
+	HoldSteered HoldReason = "steered"
+)
+
+// HoldReasons lists every reason there is.
+func HoldReasons() []HoldReason {
+	return []HoldReason{
+		HoldPolicy, HoldNoThread, HoldOtherHome, HoldUnfitThread, HoldNoChannel, HoldNoServer, HoldAcceptanceUnknown, HoldArmUnknown,
+		HoldObservationLost, HoldObservationExpired, HoldTurnFailed, HoldTurnInterrupted, HoldTurnReplaced, HoldSteered,
+	}
+}
+
 // Operator reports whether a human may give the reason.
 func (r CloseReason) Operator() bool {
 	return r == CloseOperatorConfirmed || r == CloseOperatorUnconfirmed || r == CloseCancelled

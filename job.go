@@ -1,5 +1,7 @@
 package thole
 
+import "slices"
+
 // JobState is where outside work stands. A job leaves running once and never
 // returns to it.
 type JobState string
@@ -28,10 +30,11 @@ const (
 	TargetThole   Target = "thole"
 )
 
+// Targets lists every target there is.
+func Targets() []Target { return []Target{TargetCLI, TargetDesktop, TargetThole} }
+
 // Valid reports whether t is a known target.
-func (t Target) Valid() bool {
-	return t == TargetCLI || t == TargetDesktop || t == TargetThole
-}
+func (t Target) Valid() bool { return slices.Contains(Targets(), t) }
 
 // DeliveryPolicy says what the turn that receives a result may need. A batch
 // takes the most demanding value of its jobs in each dimension.

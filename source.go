@@ -38,6 +38,15 @@ type Source struct {
 	// Objects are directories of git objects on the server's machine to which the files
 	// refer. The box shows them, read-only, under their own path.
 	Objects []string `json:"objects,omitempty"`
+	// Submodules are paths of a branch that are empty in the copy, and LFS patterns of files
+	// that are pointers there: the content of both is elsewhere. Only the first ones are named.
+	Submodules []string `json:"submodules,omitempty"`
+	LFS        []string `json:"lfs,omitempty"`
+	// Sparse are the patterns, in cone mode, of what of a branch is checked out, "" for all: its
+	// other files are not in the copy, and not deleted there.
+	Sparse string `json:"sparse,omitempty"`
+	// LeftOut are uncommitted files that could not be taken along, and why; the first ones.
+	LeftOut []string `json:"omitted,omitempty"`
 	// Upload names what a client sent.
 	Upload string `json:"upload,omitempty"`
 }

@@ -41,6 +41,7 @@ const (
 	DefaultApp     AppID     = "00000000-0000-7000-8000-000000000001"
 	DefaultProject ProjectID = "00000000-0000-7000-8000-000000000002"
 	LocalUser      UserID    = "00000000-0000-7000-8000-000000000003"
+	SystemUser     UserID    = "00000000-0000-7000-8000-000000000004"
 )
 
 // DefaultOwner is the place of everything made by the local user.
@@ -54,7 +55,7 @@ var LocalActor = Actor{User: LocalUser, Via: "socket"}
 var ListenerActor = Actor{User: LocalUser, Via: "listener"}
 
 // SystemActor acts for the program itself: sweeps, dispatchers, deliveries.
-var SystemActor = Actor{User: LocalUser, Via: "system"}
+var SystemActor = Actor{User: SystemUser, Via: "system"}
 
 // AgentActor is an agent in its executor. It is no user, so it may do nothing and
 // nothing it did is a person's.
@@ -68,6 +69,9 @@ func (a Actor) Who() string {
 	}
 	return string(a.User)
 }
+
+// Person reports whether a user acted, and no program for one.
+func (a Actor) Person() bool { return a.Valid() && a.Who() == string(a.User) }
 
 // Millis is the wire and row form of time: Unix milliseconds, UTC.
 func Millis(t time.Time) int64 { return t.UnixMilli() }

@@ -95,7 +95,7 @@ type TurnError struct {
 	Retrying bool `json:"retrying,omitempty"`
 }
 
-// Usage counts one turn's tokens. Input excludes cached tokens.
+// Usage counts one turn's tokens. Input excludes cached tokens, Output excludes Reasoning.
 type Usage struct {
 	Input         int64 `json:"input"`
 	Output        int64 `json:"output"`
@@ -106,10 +106,28 @@ type Usage struct {
 	// CostMicros is the cost in millionths of a US dollar, nil when nobody knows.
 	CostMicros *int64 `json:"cost_micros,omitempty"`
 	Model      string `json:"model,omitempty"`
+	// Last is what the newest model call used: its input is what the model's context
+	// holds. Nil when nobody said.
+	Last *Tokens `json:"last,omitempty"`
 }
 
-// Plus sums the usage of turns, o being the newer one. The window and the model are
-// those of the newest turn that says; the cost is unknown only while no turn knows
+// Tokens counts those of one model call. Input excludes cached tokens, Output excludes
+// Reasoning.
+type Tokens struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	Reasoning  int64 `json:"reasoning,omitempty"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+}
+
+// Tokens are the counted ones of u.
+func (u Usage) Tokens() Tokens {
+	return Tokens{Input: u.Input, Output: u.Output, Reasoning: u.Reasoning, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+}
+
+// Plus sums the usage of turns, o being the newer one. The window, the model
+// and the last call are those of the newest turn that says; the cost is unknown only while no turn knows
 // one.
 func (u Usage) Plus(o Usage) Usage {
 	u.Input += o.Input
@@ -119,6 +137,7 @@ func (u Usage) Plus(o Usage) Usage {
 	u.CacheWrite += o.CacheWrite
 	u.ContextWindow = cmp.Or(o.ContextWindow, u.ContextWindow)
 	u.Model = cmp.Or(o.Model, u.Model)
+	u.Last = cmp.Or(o.Last, u.Last)
 	if o.CostMicros != nil {
 		sum := *o.CostMicros
 		if u.CostMicros != nil {
@@ -142,10 +161,12 @@ const (
 
 // Input is one part of what a user (or a job) says to a turn.
 type Input struct {
-	Type string `json:"type"` // "text" or "image"; that of a TurnCommand stands alone
+	Type string `json:"type"` // "text", "image" or "file"; that of a TurnCommand stands alone
 	Text string `json:"text,omitempty"`
-	// URL is a data: URL or a path inside the workspace, for images.
+	// URL is a data: URL, or for images a path inside the workspace.
 	URL string `json:"url,omitempty"`
+	// Name is a file's, made safe by FileName.
+	Name string `json:"name,omitempty"`
 }
 
 // Text is the common input of one text part.

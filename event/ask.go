@@ -19,7 +19,6 @@ const (
 	AskPlan        AskKind = "plan"        // is this plan good? allow leaves plan mode
 	AskElicitation AskKind = "elicitation" // an MCP server asks for structured data
 	AskTool        AskKind = "tool"        // a client-owned tool is called
-	AskAuth        AskKind = "auth"        // fresh credentials are needed
 )
 
 // Approval reports whether an ask wants a verdict rather than information.
@@ -66,15 +65,18 @@ type Ask struct {
 	ID   thole.AskID `json:"id"`
 	Kind AskKind     `json:"kind"`
 	// Item is the command, file change or tool call that waits on the answer.
-	Item      thole.ItemID    `json:"item,omitempty"`
-	Title     string          `json:"title,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Command   string          `json:"command,omitempty"`
-	Dir       string          `json:"dir,omitempty"`
-	Changes   []FileChange    `json:"changes,omitempty"`
-	Questions []Question      `json:"questions,omitempty"`
-	Tool      *ToolCall       `json:"tool,omitempty"`
-	Schema    json.RawMessage `json:"schema,omitempty"`
+	Item      thole.ItemID `json:"item,omitempty"`
+	Title     string       `json:"title,omitempty"`
+	Reason    string       `json:"reason,omitempty"`
+	Command   string       `json:"command,omitempty"`
+	Argv      string       `json:"argv,omitempty"` // as of Command.Argv
+	Dir       string       `json:"dir,omitempty"`
+	Changes   []FileChange `json:"changes,omitempty"`
+	Questions []Question   `json:"questions,omitempty"`
+	Tool      *ToolCall    `json:"tool,omitempty"`
+	// Input is what the agent gives the call, where Answer.Input may replace it.
+	Input  json.RawMessage `json:"input,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
 	// Decisions are the verdicts this ask accepts, best first.
 	Decisions []Decision `json:"decisions,omitempty"`
 	// Amendment is a rule the provider offers to remember with "always".

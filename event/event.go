@@ -9,6 +9,7 @@
 package event
 
 import (
+	"encoding/json"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -43,6 +44,7 @@ type Data struct {
 	Settings *Settings     `json:"settings,omitempty"`
 	Name     *string       `json:"name,omitempty"`
 	Archived *bool         `json:"archived,omitempty"`
+	Pinned   *bool         `json:"pinned,omitempty"`
 	Status   *Status       `json:"status,omitempty"`
 	Input    []thole.Input `json:"input,omitempty"`
 	ClientID string        `json:"client_id,omitempty"`
@@ -71,12 +73,16 @@ type Data struct {
 
 	Network []Traffic `json:"network,omitempty"`
 
+	Goal *Goal `json:"goal,omitempty"`
+
 	Message *Message `json:"message,omitempty"`
 	// MessageID names the queued message or steer that the event is about.
 	MessageID thole.MessageID `json:"message_id,omitempty"`
 	// Front puts a queued message first.
 	Front bool `json:"front,omitempty"`
 	// Idempotency is the caller's key for a turn.
-	Idempotency string            `json:"idempotency,omitempty"`
-	Order       []thole.MessageID `json:"order,omitempty"`
+	Idempotency string `json:"idempotency,omitempty"`
+	// Schema is the JSON schema of a turn's last message.
+	Schema json.RawMessage   `json:"schema,omitempty"`
+	Order  []thole.MessageID `json:"order,omitempty"`
 }

@@ -52,15 +52,27 @@ type Item struct {
 	Changes []FileChange `json:"changes,omitempty"`
 	Tool    *ToolCall    `json:"tool,omitempty"`
 
+	// Review marks the notes that a review begins and ends with: ReviewEntered, whose Text is
+	// what is reviewed, and ReviewExited, whose Text is what was found.
+	Review string `json:"review,omitempty"`
+
 	// Parent is the item of a sub-agent's caller, empty for the main agent.
 	Parent thole.ItemID `json:"parent,omitempty"`
 	Stamp  thole.Stamp  `json:"stamp"`
 }
 
+// What Item.Review may be.
+const (
+	ReviewEntered = "entered"
+	ReviewExited  = "exited"
+)
+
 // Command is a shell command the agent ran. Output is what we kept of it:
 // bounded, with OutputDropped bytes cut from the middle.
 type Command struct {
-	Line          string `json:"line"`
+	Line string `json:"line"`
+	// Argv is the argv line that the agent gave, where it is not Line in a login shell.
+	Argv          string `json:"argv,omitempty"`
 	Dir           string `json:"dir,omitempty"`
 	Output        string `json:"output,omitempty"`
 	OutputDropped int64  `json:"output_dropped,omitempty"`
@@ -70,7 +82,8 @@ type Command struct {
 	User bool `json:"user,omitempty"`
 }
 
-// FileChange is one file's edit as a unified diff.
+// FileChange is one file's edit as a unified diff, with or without a header. Of an added
+// or deleted file it may also be the content with a mark before each line.
 type FileChange struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"` // "add", "update", "delete"
@@ -80,11 +93,15 @@ type FileChange struct {
 
 // ToolCall is a tool that is neither a command nor a file change.
 type ToolCall struct {
-	Name   string          `json:"name"`
-	Server string          `json:"server,omitempty"` // the MCP server, if any
-	Input  json.RawMessage `json:"input,omitempty"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	Name   string `json:"name"`
+	Server string `json:"server,omitempty"` // the MCP server, if any
+	// Namespace is that of a client's own tool, if it has one.
+	Namespace string          `json:"namespace,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	Error     string          `json:"error,omitempty"`
+	// Content is what a client's own tool returned, instead of Output.
+	Content []ToolContent `json:"content,omitempty"`
 }
 
 // TodoState is the state of one todo.

@@ -39,6 +39,8 @@ const (
 	// NetworkUpdated has what a run's processes sent over the network, at the run's end: Network.
 	NetworkUpdated Kind = "network.updated"
 
+	GoalUpdated Kind = "goal.updated" // Goal as it is now, none when it was cleared
+
 	QueueAdded     Kind = "queue.added"
 	QueueEdited    Kind = "queue.edited"
 	QueueRemoved   Kind = "queue.removed"
@@ -51,7 +53,7 @@ var Kinds = []Kind{
 	TurnStarted, TurnPhase, TurnSteered, SteerTaken, SteerRefused, TurnInterrupt, TurnEnded,
 	StepStarted, StepEnded, StepReset, ItemStarted, ItemDelta, ItemUpdated, ItemCompleted,
 	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported, LimitsUpdated, NetworkUpdated,
-	QueueAdded, QueueEdited, QueueRemoved, QueueReordered,
+	GoalUpdated, QueueAdded, QueueEdited, QueueRemoved, QueueReordered,
 }
 
 // Stream says what a delta extends.

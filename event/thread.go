@@ -21,6 +21,8 @@ type Created struct {
 	Preview string `json:"preview,omitempty"`
 	Turns   int    `json:"turns,omitempty"`
 	Todos   []Todo `json:"todos,omitempty"`
+	// Tools are its client's own. They never change.
+	Tools []ClientTool `json:"tools,omitempty"`
 }
 
 // Settings are a thread's sticky execution settings, or those of one turn.
@@ -35,6 +37,10 @@ type Settings struct {
 	// Network narrows what the thread's agents reach; nil: what the configuration allows.
 	Network *NetworkPolicy `json:"network,omitempty"`
 }
+
+// OwnChoice as the model or the effort of settings that are laid over a thread's leaves it to
+// the provider again.
+const OwnChoice = "default"
 
 // NetworkPolicy is a policy of the egress proxy, and with "list" the names that it lets
 // through. A value is never changed, only replaced.
@@ -68,4 +74,10 @@ type Message struct {
 	ClientID string
 	Actor    thole.Actor
 	Created  time.Time
+	// Waits says that the running turn keeps the message for its end instead of giving it
+	// to the agent.
+	Waits bool `json:",omitempty"`
+	// Back says that the sender keeps the message too, until an agent has it, and takes it
+	// back when a user stops the turn.
+	Back bool `json:",omitempty"`
 }

@@ -44,7 +44,9 @@ func (s *State) Apply(e event.Event, c *Changes) error {
 		return illegal(e, fmt.Sprintf("%s → %s", from, to))
 	}
 	s.Row.Thread.Seq = e.Seq
-	s.Row.Thread.Updated = e.Time
+	if e.Data.Pinned == nil { // a pin is about a list: the conversation is as old as it was
+		s.Row.Thread.Updated = e.Time
+	}
 	return nil
 }
 
@@ -56,6 +58,8 @@ func (s *State) foldKind(e event.Event, c *Changes) error {
 	switch e.Kind {
 	case event.ThreadUpdated:
 		s.update(e)
+	case event.GoalUpdated:
+		s.Row.Thread.Goal = e.Data.Goal
 	case event.ThreadDeleted, event.NoteReported, event.LimitsUpdated, event.NetworkUpdated, event.StepEnded:
 	case event.TurnStarted, event.TurnPhase, event.TurnSteered, event.SteerRefused, event.TurnInterrupt, event.TurnEnded, event.UsageUpdated, event.ErrorReported:
 		return s.foldTurn(e, c)
@@ -79,7 +83,7 @@ func (s *State) create(e event.Event) {
 	b, t := e.Data.Created, &s.Row.Thread
 	*t = Thread{
 		ID: e.Thread, Owner: b.Owner, Source: b.Source, Client: b.Client, Ephemeral: b.Ephemeral,
-		ForkedFrom: b.ForkedFrom, Parent: b.Parent, Origin: b.Origin, Preview: b.Preview, Turns: b.Turns,
+		ForkedFrom: b.ForkedFrom, Parent: b.Parent, Origin: b.Origin, Preview: b.Preview, Turns: b.Turns, Tools: b.Tools,
 		Created: e.Time, Updated: e.Time, Seq: e.Seq, Floor: e.Seq - 1,
 	}
 	if b.Files != nil {
@@ -95,6 +99,9 @@ func (s *State) update(e event.Event) {
 	}
 	if d.Archived != nil {
 		t.Archived = *d.Archived
+	}
+	if d.Pinned != nil {
+		t.Pinned = *d.Pinned
 	}
 	if d.Settings != nil {
 		t.Settings = *d.Settings

@@ -71,9 +71,10 @@ func (s *State) foldAsk(e event.Event, c *Changes) error {
 	}
 	s.Row.Approvals, s.Row.Inputs = 0, 0
 	for _, a := range s.Asks {
-		if a.Ask.Kind.Approval() {
+		switch {
+		case a.Ask.Kind.Approval():
 			s.Row.Approvals++
-		} else {
+		case a.Ask.Kind != event.AskTool: // which a program answers, no person
 			s.Row.Inputs++
 		}
 	}

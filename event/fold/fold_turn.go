@@ -24,6 +24,7 @@ func (s *State) foldTurn(e event.Event, c *Changes) error {
 	case event.TurnPhase:
 		return s.foldPhase(e, c)
 	case event.TurnSteered:
+		s.countAlone(false, d.Message.Actor)
 		return s.touchTurn(c, func(t *Turn) {
 			t.Steers = append(slices.Clone(t.Steers), *d.Message)
 		})
@@ -53,7 +54,7 @@ func (s *State) startTurn(e event.Event, c *Changes) {
 	d, th := e.Data, &s.Row.Thread
 	th.Turns++
 	t := Turn{
-		ID: e.Turn, Thread: e.Thread, Input: d.Input, ClientID: d.ClientID, Actor: e.Actor,
+		ID: e.Turn, Thread: e.Thread, Input: d.Input, ClientID: d.ClientID, Actor: e.Actor, Schema: d.Schema,
 		Phase: thole.PhaseQueued, Trace: e.Trace, Created: e.Time, Number: th.Turns, Seq: e.Seq,
 	}
 	if d.Settings != nil {
@@ -62,10 +63,27 @@ func (s *State) startTurn(e event.Event, c *Changes) {
 	if th.Preview == "" {
 		th.Preview = Preview(d.Input)
 	}
+	command, _ := thole.TurnCommandOf(d.Input)
+	s.countAlone(command == thole.TurnCommandGoal, e.Actor)
 	th.Open = t.ID
 	s.Open, s.Items, s.Settled, s.Row.Step = &t, nil, nil, e.Seq
 	c.Key = d.Idempotency
 	c.putTurn(t)
+}
+
+// countAlone counts the turns that a goal began since a person last said something.
+func (s *State) countAlone(forGoal bool, by thole.Actor) {
+	if s.Row.Thread.Goal == nil {
+		return
+	}
+	g := *s.Row.Thread.Goal
+	switch {
+	case forGoal:
+		g.Alone++
+	case by.Person():
+		g.Alone = 0
+	}
+	s.Row.Thread.Goal = &g
 }
 
 // foldPhase moves a turn along the pipeline. A turn that is over is not in
@@ -134,9 +152,17 @@ func Without(ms []event.Message, id thole.MessageID) []event.Message {
 }
 
 func Preview(input []thole.Input) string {
+	if command, objective := thole.TurnCommandOf(input); command == thole.TurnCommandGoal {
+		return Clip(objective, maxPreview)
+	}
 	for _, in := range input {
 		if in.Type == "text" && in.Text != "" {
 			return Clip(strings.ReplaceAll(in.Text, "\x00", ""), maxPreview)
+		}
+	}
+	for _, in := range input {
+		if in.Type == thole.InputFile {
+			return in.Name
 		}
 	}
 	return ""

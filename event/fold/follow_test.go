@@ -46,7 +46,8 @@ func story() []event.Event {
 		{Kind: event.TurnInterrupt, Turn: "t1"},
 		{Kind: event.TurnEnded, Turn: "t1", Data: event.Data{Outcome: thole.OutcomeInterrupted}},
 		{Kind: event.TurnPhase, Turn: "t1", Data: event.Data{Phase: thole.PhaseExported}},
-		{Kind: event.TurnStarted, Turn: "t2", Data: event.Data{Input: thole.Text("more")}},
+		{Kind: event.GoalUpdated, Data: event.Data{Goal: &event.Goal{Objective: "all of it", Status: event.GoalActive, Alone: 3}}},
+		{Kind: event.TurnStarted, Turn: "t2", Actor: thole.SystemActor, Data: event.Data{Input: thole.Goal("all of it")}},
 	}
 	for i := range log {
 		log[i].Thread, log[i].Seq, log[i].Time = "th", uint64(i+1), at.Add(time.Duration(i)*time.Second)

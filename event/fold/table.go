@@ -93,7 +93,7 @@ func movesOf(k event.Kind) map[Slot][]Slot {
 		return stay(Queued, Running, Waiting, Parked)
 	case event.NoteReported:
 		return stay(Idle, Queued, Running, Waiting, Parked)
-	case event.ThreadUpdated, event.ThreadDeleted, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
+	case event.ThreadUpdated, event.ThreadDeleted, event.GoalUpdated, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
 		return stay(Slots...)
 	default: // ThreadCreated comes before any slot; ephemeral events are not appended
 		return nil

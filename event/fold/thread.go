@@ -5,6 +5,7 @@
 package fold
 
 import (
+	"encoding/json"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -22,8 +23,10 @@ type Thread struct {
 	Source     string // what made it: "app", "http", "cli", …
 	Client     string // the creating client's name
 	Files      thole.Source
+	Tools      []event.ClientTool // its client's own
 	Ephemeral  bool
 	Archived   bool
+	Pinned     bool // lists that ask for it show it first
 	ForkedFrom thole.ThreadID
 	Parent     thole.ThreadID
 	Created    time.Time
@@ -39,6 +42,8 @@ type Thread struct {
 	Open   thole.TurnID
 	Status event.Status
 	Usage  thole.Usage
+	// Goal is what it works at by itself, nil when it has none.
+	Goal *event.Goal
 }
 
 // WorkDir is the directory in which the agent works. Threads of earlier versions were
@@ -50,6 +55,12 @@ func (t Thread) WorkDir() string {
 	return t.Files.WorkDir()
 }
 
+// SourceTitle is the source of a thread that makes the title of another.
+const SourceTitle = "thread_title"
+
+// Titles reports whether the thread makes titles: thole does so itself, without an agent.
+func (t Thread) Titles() bool { return t.Source == SourceTitle && t.Ephemeral }
+
 // Turn is one input taken to one outcome.
 type Turn struct {
 	ID       thole.TurnID
@@ -57,7 +68,8 @@ type Turn struct {
 	Input    []thole.Input
 	ClientID string
 	Actor    thole.Actor
-	Settings event.Settings // effective for this turn
+	Settings event.Settings  // effective for this turn
+	Schema   json.RawMessage // of its last message, nil for any
 	Phase    thole.Phase
 	Outcome  thole.Outcome // "" while open
 	Error    *thole.TurnError
@@ -67,6 +79,8 @@ type Turn struct {
 	// Unsaved says why the files it ended with are not saved, "" when they are or will
 	// be; only where turns are read.
 	Unsaved string
+	// Native is the provider's own session id as the turn left it; only where turns are read.
+	Native string
 	// Spent is what its time was spent on, nil while it is open or where nobody knows; only
 	// where turns are read.
 	Spent   *thole.TurnTime
