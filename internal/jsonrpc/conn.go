@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 // Conn is one connection. A reader, a writer and a dispatcher run inside Run;
@@ -24,6 +25,10 @@ type Conn struct {
 	write chan struct{} // to the writer: something is queued, or the end
 	wg    sync.WaitGroup
 	once  sync.Once
+
+	wrote chan struct{} // closed when the writer has ended
+	hurry chan struct{} // closed when the stream is to be closed at once
+	rush  sync.Once
 }
 
 // NewConn makes a connection; it lives from Run on. Messages queued before Run
@@ -33,6 +38,7 @@ func NewConn(stream Stream, opts Options) *Conn {
 	c := &Conn{
 		stream: stream, opts: opts.withDefaults(), ctx: ctx, cancel: cancel,
 		work: make(chan struct{}, 1), write: make(chan struct{}, 1),
+		wrote: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	c.s.calls = map[ID]func(json.RawMessage, error){}
 	return c
@@ -84,7 +90,15 @@ func (c *Conn) Run(ctx context.Context) error {
 
 // Close ends the connection at once; queued output is lost. It does not wait and
 // may be repeated: the first reason stays.
-func (c *Conn) Close(reason string) { c.end(reason, nil) }
+func (c *Conn) Close(reason string) {
+	c.end(reason, nil)
+	c.rush.Do(func() { close(c.hurry) })
+}
+
+// CloseSlow is Close for a peer that does not read. For its owner the connection is over
+// at once. The peer has until Options.Farewell to read the message that is under way,
+// which nothing can be put before: then the reason follows it.
+func (c *Conn) CloseSlow(reason string) { c.end(reason, nil) }
 
 // Drain waits until everything queued so far has been handed to the transport.
 func (c *Conn) Drain(ctx context.Context) error {
@@ -142,9 +156,21 @@ func (c *Conn) end(reason string, cause error) {
 			wake(&s.inRoom)
 			wake(&s.outRoom)
 		})
+		if cause != nil {
+			c.rush.Do(func() { close(c.hurry) })
+		}
 		// The stream may take a moment to reach the peer; callers do not wait. Run
 		// does, so this is counted before Run can see the end.
-		c.wg.Go(func() { _ = c.stream.Close(reason) })
+		c.wg.Go(func() {
+			late := time.NewTimer(c.opts.Farewell)
+			defer late.Stop()
+			select {
+			case <-c.wrote:
+			case <-c.hurry:
+			case <-late.C:
+			}
+			_ = c.stream.Close(reason)
+		})
 		c.cancel(end)
 		signal(c.work)
 		signal(c.write)

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -405,4 +408,70 @@ func TestCloseBeforeRun(t *testing.T) {
 	if err := c.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A peer that is given up because it does not read hears why once it has read the
+// message that was under way; what is queued after that is not sent.
+func TestSlowPeerHearsTheReason(t *testing.T) {
+	frame, err := jsonrpc.EncodeNotification("n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := inproc.Pipe()
+	s := &reasoned{Stream: y, closed: make(chan string, 1)}
+	c := run(t, s, jsonrpc.Options{Farewell: time.Hour})
+	for range 10 {
+		if err := c.TrySend(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for s.writes.Load() < 2 { // the pipe holds one, the next waits for the reader
+		runtime.Gosched()
+	}
+	c.CloseSlow("too slow")
+	<-c.Done()
+	select {
+	case <-s.closed:
+		t.Fatal("closed before the peer had read what was under way")
+	default:
+	}
+	for range 2 {
+		if _, err := x.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := <-s.closed; got != "too slow" || s.writes.Load() != 2 {
+		t.Fatalf("closed for %q after %d messages", got, s.writes.Load())
+	}
+}
+
+// A Close while a slow peer may still read ends that at once.
+func TestCloseOfASlowPeer(t *testing.T) {
+	frame, _ := jsonrpc.EncodeNotification("n", nil)
+	_, y := inproc.Pipe()
+	c := run(t, y, jsonrpc.Options{Farewell: time.Hour}) // which waits for its end
+	for range 10 {
+		_ = c.TrySend(frame)
+	}
+	c.CloseSlow("too slow")
+}
+
+// reasoned is a stream that counts writes and keeps why it was closed.
+type reasoned struct {
+	jsonrpc.Stream
+	writes atomic.Int32
+	closed chan string
+}
+
+func (s *reasoned) Write(ctx context.Context, m []byte) error {
+	s.writes.Add(1)
+	return s.Stream.Write(ctx, m)
+}
+
+func (s *reasoned) Close(reason string) error {
+	select {
+	case s.closed <- reason:
+	default:
+	}
+	return s.Stream.Close(reason)
 }

@@ -153,3 +153,21 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// Half a surrogate pair is no text where whole characters are asked for.
+func TestHalvesOfSurrogatePairs(t *testing.T) {
+	for text, whole := range map[string]bool{
+		`\ud83d\ude00`: true, `\uD83D\uDE00`: true, `\ud7ff\ue000`: true, `\\ud800`: true, `\udbff\udfff`: true, `\ud800\udc00x`: true, `\u0d80`: true,
+		`\ud800`: false, `\udc00`: false, `\ud800x`: false, `\ud800\ud800`: false, `\udc00\ud800`: false, `\ud800\n`: false, `\ud800\udc0g`: false, `\ud800\ue000`: false,
+		`\ud800\\udc00`: false, `\ud800\udc0`: false,
+	} {
+		for _, message := range []string{`{"id":"` + text + `","method":"m"}`, `{"id":1,"method":"` + text + `"}`, `{"id":1,"method":"m","params":[{"` + text + `":"` + text + `"}]}`} {
+			if _, err := jsonrpc.Decode([]byte(message), jsonrpc.Limits{WholeRunes: true}); (err == nil) != whole {
+				t.Errorf("%s: %v", message, err)
+			}
+		}
+		if _, err := jsonrpc.Decode([]byte(`{"id":1,"method":"`+text+`"}`), jsonrpc.Limits{}); err != nil && text != `\ud800\udc0g` && text != `\ud800\udc0` {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package jsonrpc
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // Handler takes what the peer starts. Calls come one at a time in arrival order,
 // on a goroutine of the connection that is not its reader: a Handler may take its
@@ -71,6 +74,9 @@ type Options struct {
 	OutboundLimit int
 	OutboundBytes int
 	Overflow      Overflow
+	// Farewell is how long a peer that is given up because it does not read may take to
+	// read the message under way, and so hear why. Default: none.
+	Farewell time.Duration
 
 	// OnMalformed chooses the reaction to a refused message; nil closes.
 	OnMalformed func(*DecodeError) Reaction

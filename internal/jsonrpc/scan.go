@@ -17,6 +17,9 @@ type Limits struct {
 	// LastKeyWins accepts a key that occurs twice in one object, except among the
 	// members of the envelope itself.
 	LastKeyWins bool
+	// WholeRunes refuses escapes of half a surrogate pair. They name no character, and read
+	// as U+FFFD they make two different names one.
+	WholeRunes bool
 }
 
 const (
@@ -294,10 +297,33 @@ func (s *scanner) escape() bool {
 				return s.fail(FaultSyntax, "bad \\u escape")
 			}
 		}
+		if s.lim.WholeRunes && s.data[s.pos+2]|0x20 == 'd' && s.data[s.pos+3] >= '8' {
+			return s.pair()
+		}
 		s.pos += 6
 		return true
 	}
 	return s.fail(FaultSyntax, "bad escape")
+}
+
+// pair passes the escapes of a surrogate pair; the first of them has been checked.
+func (s *scanner) pair() bool {
+	half := func(at int, from, to byte) bool {
+		d := s.data[at+3] | 0x20
+		return s.data[at+2]|0x20 == 'd' && from <= d && d <= to
+	}
+	low := s.pos + 6
+	if !half(s.pos, '8', 'b') || low+6 > len(s.data) || s.data[low] != '\\' || s.data[low+1] != 'u' || !half(low, 'c', 'f') {
+		return s.fail(FaultSyntax, "half a surrogate pair")
+	}
+	s.pos = low
+	for _, c := range s.data[low+4 : low+6] {
+		if c|0x20 < 'a' && (c < '0' || c > '9') || c|0x20 > 'f' {
+			return s.fail(FaultSyntax, "bad \\u escape")
+		}
+	}
+	s.pos += 6
+	return true
 }
 
 func (s *scanner) digits() bool {

@@ -66,6 +66,7 @@ func (c *Conn) answerNow(id ID, e *Error) {
 // writeLoop writes the queue's head and removes it afterwards, so that the
 // bounds count what the transport has not taken yet.
 func (c *Conn) writeLoop() {
+	defer close(c.wrote)
 	for range c.write {
 		var m outgoing
 		var more, sent, ended bool

@@ -1,5 +1,21 @@
 package serial
 
+// lane is one key's state. It exists while the key has tasks.
+type lane[K comparable] struct {
+	key     K
+	queue   []task // waiting, from head on
+	head    int
+	running int
+	alone   bool // the running task is exclusive
+	listed  bool // in the ready list
+	next    *lane[K]
+}
+
+type task struct {
+	run  func()
+	mode Mode
+}
+
 func (l *lane[K]) size() int { return len(l.queue) - l.head + l.running }
 
 // admits reports whether the head of the queue may run now.
@@ -71,10 +87,6 @@ func (q *Queues[K]) work() {
 	}
 }
 
-// maxEmpty is how many lanes without tasks stay for their key's next one; beyond
-// it and beyond those in use, all of them go at once.
-const maxEmpty = 1024
-
 func (q *Queues[K]) finish(l *lane[K]) {
 	l.running--
 	if q.tasks.Add(-1) == 0 && q.idle != nil {
@@ -84,15 +96,5 @@ func (q *Queues[K]) finish(l *lane[K]) {
 		q.list(l) // this worker looks itself
 		return
 	}
-	if cap(l.queue) > 64 {
-		l.queue = nil
-	}
-	if q.empty++; q.empty > maxEmpty && q.empty > len(q.lanes)/2 {
-		for k, l := range q.lanes {
-			if l.size() == 0 {
-				delete(q.lanes, k)
-			}
-		}
-		q.empty = 0
-	}
+	delete(q.lanes, l.key)
 }

@@ -1,7 +1,7 @@
 // Package serial runs tasks in keyed queues: tasks of one key run in the order
 // they came, tasks of different keys at the same time. A task is exclusive, or
 // shared and then runs together with its shared neighbours. A key without tasks has
-// no goroutine, and soon no memory. Queues are bounded and refuse when full.
+// no goroutine and no memory. Queues are bounded and refuse when full.
 package serial
 
 import (
@@ -41,29 +41,12 @@ type Queues[K comparable] struct {
 
 	mu    sync.Mutex // guards all below and every lane
 	lanes map[K]*lane[K]
-	empty int // lanes without tasks, kept for the next one
 
 	ready, last *lane[K] // list of lanes whose head may run, oldest first
 	looking     int      // workers on their way to the list
 
 	closed bool
 	idle   chan struct{} // made by Close, closed when no task is left
-}
-
-// lane is one key's state.
-type lane[K comparable] struct {
-	key     K
-	queue   []task // from head on
-	head    int
-	running int
-	alone   bool // the running task is exclusive
-	listed  bool // in the ready list
-	next    *lane[K]
-}
-
-type task struct {
-	run  func()
-	mode Mode
 }
 
 // New makes empty queues.
@@ -97,8 +80,6 @@ func (q *Queues[K]) Submit(key K, mode Mode, run func()) error {
 	if l == nil {
 		l = &lane[K]{key: key}
 		q.lanes[key] = l
-	} else if l.size() == 0 {
-		q.empty--
 	}
 	l.queue = append(l.queue, task{run, mode})
 	q.tasks.Add(1)
@@ -111,26 +92,6 @@ func (q *Queues[K]) Submit(key K, mode Mode, run func()) error {
 }
 
 func (q *Queues[K]) full() bool { return q.tasks.Load() >= int64(q.opts.Total) }
-
-// Do queues a task and waits for it. When ctx ends first the task is abandoned:
-// it does not run if it has not begun, and Do does not wait if it has.
-func (q *Queues[K]) Do(ctx context.Context, key K, mode Mode, run func()) error {
-	done := make(chan struct{})
-	if err := q.Submit(key, mode, func() {
-		defer close(done)
-		if ctx.Err() == nil {
-			run()
-		}
-	}); err != nil {
-		return err
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // Len counts unfinished tasks.
 func (q *Queues[K]) Len() int { return int(q.tasks.Load()) }

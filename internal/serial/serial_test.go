@@ -143,11 +143,14 @@ func TestBounds(t *testing.T) {
 func TestManyKeys(t *testing.T) {
 	q := serial.New[int](serial.Options{})
 	for k := range 20000 {
-		if err := q.Do(t.Context(), k, serial.Exclusive, func() {}); err != nil {
+		if err := q.Submit(k, serial.Mode(k%2), func() {}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := serial.Lanes(q); n > 3000 {
+	if err := q.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := serial.Lanes(q); n > 0 {
 		t.Fatalf("%d lanes for no task", n)
 	}
 }
@@ -159,31 +162,30 @@ func TestBlockedKeysDoNotHoldUpOthers(t *testing.T) {
 	for k := range 100 {
 		_ = q.Submit(k, serial.Exclusive, func() { <-gate })
 	}
-	if err := q.Do(t.Context(), 1000, serial.Exclusive, func() {}); err != nil {
+	ran := make(chan struct{})
+	if err := q.Submit(1000, serial.Exclusive, func() { close(ran) }); err != nil {
 		t.Fatal(err)
 	}
+	<-ran
 	close(gate)
 	if err := q.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestDo(t *testing.T) {
+// Close waits for what was accepted, as long as its context lasts.
+func TestClose(t *testing.T) {
 	q := serial.New[int](serial.Options{})
-	gate := make(chan struct{})
-	_ = q.Submit(1, serial.Exclusive, func() { <-gate })
+	gate, ran := make(chan struct{}), false
+	_ = q.Submit(1, serial.Exclusive, func() { <-gate; ran = true })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ran := false
-	if err := q.Do(ctx, 1, serial.Exclusive, func() { ran = true }); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
 	if err := q.Close(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal("Close did not heed its context", err)
 	}
 	close(gate)
-	if err := q.Close(t.Context()); err != nil || ran {
-		t.Fatal("an abandoned task ran", err)
+	if err := q.Close(t.Context()); err != nil || !ran {
+		t.Fatal("Close did not wait", err)
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 type plan struct {
 	kind   planKind
 	elem   *plan // of what a list or a map holds
+	nulls  bool  // what a list or a map holds may be null
 	fields []field
+	needed uint64         // the fields that have no default, by their place
 	exact  map[string]int // by name, where there are many
 }
 
@@ -25,12 +27,16 @@ const (
 	object
 	mapping
 	list
+	flat    // a list in which only nulls are ours to check
+	encoded // bytes, which stand in text and not in a list of numbers
 )
 
 // field is one member of a struct.
 type field struct {
-	name string
-	plan *plan
+	name     string
+	plan     *plan
+	nullable bool
+	optional bool
 }
 
 // manyFields is from where on a map finds a member faster than a walk.
@@ -81,16 +87,25 @@ func draft(t reflect.Type) *plan {
 	case reflect.Interface:
 		p.kind = anything
 	case reflect.Map:
-		p.kind, p.elem = mapping, draft(t.Elem())
+		p.kind, p.elem, p.nulls = mapping, draft(t.Elem()), nullable(t.Elem())
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
+			if t.Kind() == reflect.Slice {
+				p.kind = encoded
+			}
 			return p
 		}
-		if p.elem = draft(t.Elem()); p.elem.kind != opaque {
-			p.kind = list
+		p.kind, p.elem, p.nulls = list, draft(t.Elem()), nullable(t.Elem())
+		if p.elem.kind == opaque || p.elem.kind == flat {
+			p.kind = flat
 		}
 	case reflect.Struct:
 		p.kind, p.fields = object, fieldsOf(t)
+		for i, f := range p.fields[:min(len(p.fields), 64)] {
+			if !f.optional {
+				p.needed |= 1 << i
+			}
+		}
 		if len(p.fields) >= manyFields {
 			p.exact = make(map[string]int, len(p.fields))
 			for i, f := range p.fields {
@@ -103,6 +118,21 @@ func draft(t reflect.Type) *plan {
 
 func decodesItself(t reflect.Type) bool {
 	return t == rawType || t.Implements(reads) || t.Implements(readsT)
+}
+
+// nullable says whether null is a value of a type of its own.
+func nullable(t reflect.Type) bool {
+	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || t == rawType
+}
+
+// memberOf reads the tags of a field: what is left out when it is empty may be absent,
+// and so may what can be null or what `strict:"optional"` says it of. `strict:"null"`
+// is for a type that has no pointer and takes null all the same.
+func memberOf(name string, f reflect.StructField) field {
+	tag, strict := f.Tag.Get("json"), f.Tag.Get("strict")
+	m := field{name: name, plan: draft(f.Type), nullable: nullable(f.Type) || strict == "null"}
+	m.optional = m.nullable || strict == "optional" || strings.Contains(tag, ",omitempty") || strings.Contains(tag, ",omitzero")
+	return m
 }
 
 // found is a member with what decides between several of one name.
@@ -165,9 +195,9 @@ func collect(t reflect.Type, depth int, within map[reflect.Type]bool, all *[]fou
 			collect(elem, depth+1, within, all)
 		case !f.IsExported():
 		case name == "":
-			*all = append(*all, found{field{f.Name, draft(f.Type)}, depth, false})
+			*all = append(*all, found{memberOf(f.Name, f), depth, false})
 		default:
-			*all = append(*all, found{field{name, draft(f.Type)}, depth, true})
+			*all = append(*all, found{memberOf(name, f), depth, true})
 		}
 	}
 }

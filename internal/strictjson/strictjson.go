@@ -21,23 +21,36 @@ import (
 
 // Unmarshal is json.Unmarshal for exact names.
 func Unmarshal(data []byte, v any) error {
-	data, err := check(data, v, false)
+	data, err := check(data, v, walker{})
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(data, v)
+	return inWords(json.Unmarshal(data, v))
+}
+
+// UnmarshalWhole is Unmarshal that takes nothing for a default by accident. Null is
+// refused unless the Go type is a pointer, an interface or a json.RawMessage, also in lists
+// and maps. Bytes are base64 and no list of numbers. A member is refused when it is absent, unless it may be null or its tag has
+// omitempty or omitzero. The tags `strict:"optional"` and `strict:"null"` allow a member to
+// be absent, or absent and null, where the type does not say it.
+func UnmarshalWhole(data []byte, v any) error {
+	data, err := check(data, v, walker{whole: true})
+	if err != nil {
+		return err
+	}
+	return inWords(json.Unmarshal(data, v))
 }
 
 // UnmarshalKnown is Unmarshal that refuses members v does not know.
 func UnmarshalKnown(data []byte, v any) error {
-	data, err := check(data, v, true)
+	data, err := check(data, v, walker{known: true})
 	if err != nil {
 		return err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return err
+		return inWords(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("more than one value")
@@ -64,13 +77,13 @@ func read(r io.Reader, v any, unmarshal func([]byte, any) error) error {
 
 // check returns the text for encoding/json: data, or a copy in which members in the
 // wrong case are renamed to something that nothing is called.
-func check(data []byte, v any, known bool) ([]byte, error) {
+func check(data []byte, v any, w walker) ([]byte, error) {
 	t := reflect.TypeOf(v)
 	if t == nil || t.Kind() != reflect.Pointer {
 		return data, nil // encoding/json says what is wrong with it
 	}
-	w := walker{data: data, known: known}
-	switch ok := w.value(planOf(t.Elem()), 0); {
+	w.data = data
+	switch ok := w.mayBe(nullable(t.Elem()), "object") && w.value(planOf(t.Elem()), 0); {
 	case w.err != nil:
 		return nil, w.err
 	case !ok && json.Valid(data): // never, and then not by guesswork

@@ -287,3 +287,31 @@ func BenchmarkUnmarshal(b *testing.B) {
 		})
 	}
 }
+
+// What is wrong is said in the words of JSON, once, with the way to the member.
+func TestMismatchesAreSaidInWordsOfJSON(t *testing.T) {
+	type inner struct {
+		ReadOnly *bool          `json:"read_only"`
+		Names    []string       `json:"names"`
+		Counts   map[string]int `json:"counts"`
+	}
+	type outer struct {
+		Policy inner `json:"policy"`
+	}
+	for text, want := range map[string]string{
+		`{"policy":{"read_only":"yes"}}`:   "policy.read_only is string where a boolean belongs",
+		`{"policy":{"names":1}}`:           "policy.names is number where a sequence belongs",
+		`{"policy":{"counts":{"a":"no"}}}`: "policy.counts is string where a number belongs",
+		`{"policy":[]}`:                    "policy is array where an object belongs",
+		`7`:                                "number where an object belongs",
+	} {
+		for name, unmarshal := range map[string]func([]byte, any) error{"Unmarshal": Unmarshal, "UnmarshalKnown": UnmarshalKnown} {
+			var v outer
+			err := unmarshal([]byte(text), &v)
+			var wrong *json.UnmarshalTypeError
+			if err == nil || err.Error() != want || !errors.As(err, &wrong) {
+				t.Errorf("%s of %s says %v, want %s", name, text, err, want)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -18,6 +19,7 @@ type walker struct {
 	data   []byte
 	pos    int
 	known  bool // unknown members are refused by who reads next
+	whole  bool // nulls and absent members are refused
 	masked []byte
 	err    error
 }
@@ -31,7 +33,10 @@ func (w *walker) value(p *plan, depth int) bool {
 	switch c := w.peek(); {
 	case c == 0:
 		return false
-	case p.kind == opaque || c != '{' && c != '[':
+	case p.kind == encoded && w.whole && c == '[':
+		w.err = errors.New("invalid type: a list, expected a base64 string")
+		return false
+	case p.kind == opaque || p.kind == encoded || p.kind == flat && !w.whole || c != '{' && c != '[':
 		return w.skip()
 	case c == '[':
 		return w.list(p, depth)
@@ -40,10 +45,10 @@ func (w *walker) value(p *plan, depth int) bool {
 }
 
 func (w *walker) list(p *plan, depth int) bool {
-	elem := p
+	elem, nulls := p, true
 	switch p.kind {
-	case list:
-		elem = p.elem
+	case list, flat:
+		elem, nulls = p.elem, p.nulls
 	case anything:
 	default: // encoding/json refuses a list here, or leaves it out
 		elem = &plan{kind: anything}
@@ -53,7 +58,7 @@ func (w *walker) list(p *plan, depth int) bool {
 		w.pos++
 		return true
 	}
-	for w.value(elem, depth+1) {
+	for w.mayBe(nulls, "element") && w.value(elem, depth+1) {
 		switch w.peek() {
 		case ',':
 			w.pos++
@@ -69,13 +74,14 @@ func (w *walker) list(p *plan, depth int) bool {
 
 func (w *walker) object(p *plan, depth int) bool {
 	var seen uint64      // the first members of a struct
+	absent := p.needed   // those that were not met
 	var others [8][]byte // names of other members, as they are written
 	var rest map[string]bool
 	n := 0
 	w.pos++
 	if w.peek() == '}' {
 		w.pos++
-		return true
+		return w.complete(p, absent)
 	}
 	for {
 		if w.peek() != '"' {
@@ -98,14 +104,15 @@ func (w *walker) object(p *plan, depth int) bool {
 			return false
 		}
 		w.pos++
-		elem := &anyPlan
+		elem, nulls := &anyPlan, true
 		i := -1
 		switch p.kind {
 		case object:
 			elem = &opaquePlan
 			var exact bool
 			if i, exact = p.find(name); i >= 0 && exact {
-				elem = p.fields[i].plan
+				elem, nulls = p.fields[i].plan, p.fields[i].nullable
+				absent &^= 1 << i
 			}
 			if i >= 0 && !exact && !w.known {
 				w.mask(at, len(raw))
@@ -115,7 +122,7 @@ func (w *walker) object(p *plan, depth int) bool {
 				return false
 			}
 		case mapping:
-			elem = p.elem
+			elem, nulls = p.elem, p.nulls
 		}
 		switch {
 		case i >= 0 && i < 64:
@@ -145,7 +152,7 @@ func (w *walker) object(p *plan, depth int) bool {
 			}
 			n++
 		}
-		if !w.value(elem, depth+1) {
+		if !w.mayBe(nulls, string(name)) || !w.value(elem, depth+1) {
 			return false
 		}
 		switch w.peek() {
@@ -153,7 +160,7 @@ func (w *walker) object(p *plan, depth int) bool {
 			w.pos++
 		case '}':
 			w.pos++
-			return true
+			return w.complete(p, absent)
 		default:
 			return false
 		}
@@ -184,6 +191,24 @@ func (p *plan) find(name []byte) (i int, exact bool) {
 		}
 	}
 	return -1, false
+}
+
+// mayBe refuses a null where the type has none.
+func (w *walker) mayBe(null bool, name string) bool {
+	if w.whole && !null && w.peek() == 'n' {
+		w.err = fmt.Errorf("invalid type: null, expected `%s`", name)
+		return false
+	}
+	return true
+}
+
+// complete refuses an object without a member that has no default.
+func (w *walker) complete(p *plan, absent uint64) bool {
+	if w.whole && absent != 0 {
+		w.err = fmt.Errorf("missing field `%s`", p.fields[bits.TrailingZeros64(absent)].name)
+		return false
+	}
+	return true
 }
 
 func (w *walker) twice(name string) bool {

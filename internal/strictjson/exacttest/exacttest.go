@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // Variants calls decode with objects of the type t. In each one member is in
@@ -18,7 +19,8 @@ func Variants(t *testing.T, typ reflect.Type, decode func(raw []byte) (any, erro
 	walk(typ, nil, map[reflect.Type]bool{}, func(path []string, value string) {
 		tried++
 		name := path[len(path)-1]
-		for _, other := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:], `\u00` + hex(name[0]^0x20) + name[1:]} {
+		first := strings.IndexFunc(name, unicode.IsLetter) // _meta begins with none
+		for _, other := range []string{strings.ToUpper(name), strings.ToUpper(name[:first+1]) + name[first+1:], name[:first] + `\u00` + hex(name[first]^0x20) + name[first+1:]} {
 			if other == name {
 				continue
 			}

@@ -27,6 +27,9 @@ type DialOptions struct {
 	Token string // sent as bearer token, only over wss, to loopback or a unix socket
 	Path  string // of the server at a unix socket, default /
 	Limit int64  // inbound message bytes; default ClientLimit
+	// Connect opens the connection in the place of one to addr, which is then
+	// ws://localhost/PATH; nil: addr is dialed.
+	Connect func(context.Context) (net.Conn, error)
 }
 
 // Dial connects to ws://, wss:// or unix://PATH (WebSocket over the socket). The
@@ -48,6 +51,10 @@ func Dial(ctx context.Context, addr string, o DialOptions) (jsonrpc.Stream, erro
 		path := strings.TrimPrefix(addr, "unix://")
 		dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return unix.Dial(ctx, path) }
 		target, tr.Proxy = "ws://localhost/"+strings.TrimPrefix(o.Path, "/"), nil
+	}
+	if o.Connect != nil {
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Connect(ctx) }
+		tr.Proxy = nil
 	}
 	tr.DialContext = func(ctx context.Context, network, a string) (net.Conn, error) {
 		c, err := dial(ctx, network, a)

@@ -101,6 +101,14 @@ func readAll(b []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
+// Goodbye is the orderly end of a stream by a peer that said why. It is an io.EOF.
+type Goodbye struct{ Reason string }
+
+func (g *Goodbye) Error() string { return g.Reason + ": EOF" }
+
+// Unwrap returns io.EOF.
+func (g *Goodbye) Unwrap() error { return io.EOF }
+
 // explain makes an orderly goodbye io.EOF, keeping the peer's reason, and a torn
 // connection something else.
 func explain(err error) error {
@@ -112,7 +120,7 @@ func explain(err error) error {
 			if ce.Reason == "" {
 				return io.EOF
 			}
-			return fmt.Errorf("%s: %w", ce.Reason, io.EOF)
+			return &Goodbye{ce.Reason}
 		}
 		return fmt.Errorf("websocket closed by peer: %d %s", ce.Code, ce.Reason)
 	case errors.Is(err, io.EOF):
