@@ -89,6 +89,9 @@ type Claim struct {
 	Max    int // how many turns at most
 	Lease  time.Duration
 	Limits Limits
+	// Engine is where the claimer's executors are: threads whose executor may still run
+	// on another are passed over. Empty: the store has one engine.
+	Engine string
 }
 
 // Row is a turn as the queue sees it.
@@ -145,6 +148,8 @@ type Store interface {
 	// Reap gives expired leases back, at most limit of them. With alone, whose
 	// caller proves that no worker but itself can be alive, live ones too.
 	Reap(ctx context.Context, alone bool, limit int) ([]thole.TurnID, error)
+	// Abandon gives back the leases of an owner that is proven to be gone.
+	Abandon(ctx context.Context, owner string) ([]thole.TurnID, error)
 	// Prune deletes rows done before a time, at most limit of them.
 	Prune(ctx context.Context, before time.Time, limit int) (int, error)
 	Get(ctx context.Context, turn thole.TurnID) (Row, error)

@@ -94,6 +94,9 @@ func (s Schema) Restore(ctx context.Context, path, backup string, now time.Time)
 	if kept, err = setAside(ctx, path, now); err != nil {
 		return "", err
 	}
+	if _, err := s.forgetRevoked(ctx, tmp, kept); err != nil {
+		return "", thole.Errorf(thole.CodeOf(classify(err)), "restore %s: end what was revoked since: %w", backup, classify(err))
+	}
 	if err := errors.Join(os.Rename(tmp, path), syncDir(filepath.Dir(path))); err != nil {
 		return "", thole.Errorf(thole.CodeUnavailable, "restore %s: %w", path, err)
 	}

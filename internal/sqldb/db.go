@@ -96,6 +96,14 @@ func (db *DB) Close() error {
 	return db.eng.close()
 }
 
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	return db.View(ctx, func(tx *Tx) error {
+		var one int
+		return tx.QueryRow("select 1").Scan(&one)
+	})
+}
+
 // Engine is "sqlite" or "postgres".
 func (db *DB) Engine() string { return db.eng.name() }
 

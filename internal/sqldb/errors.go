@@ -52,13 +52,31 @@ func classify(err error) error {
 		}
 		return err
 	}
+	return classifyPostgres(err)
+}
+
+// classifyPostgres says what to do about the refusals that a first connection meets.
+func classifyPostgres(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case "23505":
+			return thole.Errorf(thole.CodeConflict, "%w: %w", ErrDuplicate, err)
+		case "3D000":
+			return thole.Errorf(thole.CodeUnavailable, "the database does not exist: %w", err).WithHint("make it: create database NAME owner USER encoding 'UTF8' template template0")
+		case "28P01", "28000":
+			return thole.Errorf(thole.CodeUnavailable, "PostgreSQL refused the login: %w", err).WithHint("check the user in store.url and the password in store.password_file or PGPASSFILE")
+		case "42501":
+			return thole.Errorf(thole.CodeForbidden, "the user of the store may not do that: %w", err).WithHint("make it the owner of the database: alter database NAME owner to USER; or grant create, usage on schema public to USER")
+		case "25006":
+			return thole.Errorf(thole.CodeUnavailable, "the database can only be read: %w", err).WithHint("it is a standby, or set to read-only: name the primary in store.url")
+		case "53300":
+			return thole.Errorf(thole.CodeBusy, "PostgreSQL has no connection left: %w", err).WithHint("raise max_connections; each server takes up to 17")
+		}
+	}
 	var dial *pgconn.ConnectError
 	if errors.As(err, &dial) {
-		return thole.Errorf(thole.CodeUnavailable, "PostgreSQL gives no connection: %w", err).WithHint("check that the server runs and that host, database, user and password in the DSN are right")
-	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "23505" {
-		return thole.Errorf(thole.CodeConflict, "%w: %w", ErrDuplicate, err)
+		return thole.Errorf(thole.CodeUnavailable, "PostgreSQL gives no connection: %w", err).WithHint("check that the server runs and that host, port, database, user and password are right")
 	}
 	return err
 }

@@ -22,6 +22,11 @@ type Schema struct {
 	// Earlier are the sums of migrations that were changed after databases had been
 	// made with them; a later migration makes all forms equal.
 	Earlier []string
+	// Applied is called for each migration that opening a database applied; may be nil.
+	Applied func(Migration)
+	// Revocable are tables whose rows are proofs that can be revoked, with the column of their
+	// key. A restored backup keeps of them what the store before it still had.
+	Revocable map[string]string
 }
 
 // Migration is one numbered file. Files are applied once, in the order of their
@@ -31,6 +36,20 @@ type Migration struct {
 	Name    string
 	Sum     string // of the file, in hex
 	body    string
+}
+
+// addsOnly begins a migration that servers of the version before can go on with, and addsMark ends
+// its recorded name, by which a binary that does not have it knows.
+const (
+	addsOnly = "-- adds only"
+	addsMark = " (adds)"
+)
+
+func (m Migration) recorded() string {
+	if strings.HasPrefix(m.body, addsOnly) {
+		return m.Name + addsMark
+	}
+	return m.Name
 }
 
 // dialect is what differs between the engines when migrating.
@@ -139,64 +158,81 @@ func migrateTo(ctx context.Context, conn *sql.Conn, d dialect, schema Schema, no
 	if err := schema.compatible(all, applied); err != nil {
 		return err
 	}
+	var fresh []Migration
 	for _, m := range all {
 		if _, done := applied[m.Version]; done {
 			continue
 		}
+		fresh = append(fresh, m)
 		for _, q := range m.Statements(d.engine()) {
 			if _, err := conn.ExecContext(ctx, q); err != nil {
 				return fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
 			}
 		}
 		const insert = "insert into schema_migrations (version, name, sum, applied_at) values ($1, $2, $3, $4)"
-		if _, err := conn.ExecContext(ctx, insert, m.Version, m.Name, m.Sum, thole.Millis(now())); err != nil {
+		if _, err := conn.ExecContext(ctx, insert, m.Version, m.recorded(), m.Sum, thole.Millis(now())); err != nil {
 			return err
 		}
 	}
-	_, err = conn.ExecContext(ctx, "commit")
-	return err
+	if _, err = conn.ExecContext(ctx, "commit"); err != nil || schema.Applied == nil {
+		return err
+	}
+	for _, m := range fresh {
+		schema.Applied(m)
+	}
+	return nil
 }
 
-func appliedMigrations(ctx context.Context, conn *sql.Conn, d dialect) (map[int64]string, error) {
+// appliedMigration is what the database records of one.
+type appliedMigration struct {
+	sum  string
+	adds bool // servers that do not know it can go on, next to those that do
+}
+
+func appliedMigrations(ctx context.Context, conn *sql.Conn, d dialect) (map[int64]appliedMigration, error) {
 	var n int
 	if err := conn.QueryRowContext(ctx, d.tableExists()).Scan(&n); err != nil {
 		return nil, err
 	}
-	applied := map[int64]string{}
+	applied := map[int64]appliedMigration{}
 	if n == 0 {
 		const create = "create table schema_migrations (version bigint primary key, name text not null, sum text not null, applied_at bigint not null)"
 		_, err := conn.ExecContext(ctx, create)
 		return applied, err
 	}
-	rows, err := conn.QueryContext(ctx, "select version, sum from schema_migrations")
+	rows, err := conn.QueryContext(ctx, "select version, name, sum from schema_migrations")
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var version int64
-		var sum string
-		if err := rows.Scan(&version, &sum); err != nil {
+		var name, sum string
+		if err := rows.Scan(&version, &name, &sum); err != nil {
 			return nil, err
 		}
-		applied[version] = sum
+		applied[version] = appliedMigration{sum, d.engine() == Postgres && strings.HasSuffix(name, addsMark)}
 	}
 	return applied, rows.Err()
 }
 
-// compatible refuses a schema that this binary does not know.
-func (s Schema) compatible(all []Migration, applied map[int64]string) error {
+// compatible refuses a schema that this binary does not know, but for what was only added to
+// PostgreSQL: servers are replaced one after the other.
+func (s Schema) compatible(all []Migration, applied map[int64]appliedMigration) error {
 	known := make(map[int64]Migration, len(all))
 	for _, m := range all {
 		known[m.Version] = m
 	}
-	for version, sum := range applied {
+	for version, have := range applied {
 		m, ok := known[version]
+		if !ok && have.adds {
+			continue
+		}
 		if !ok {
 			return thole.Errorf(thole.CodeUnsupported, "the database is newer than this binary: it has schema migration %04d", version).
 				WithHint("run the thole version that last used this store, or a newer one")
 		}
-		if m.Sum != sum && !slices.Contains(s.Earlier, sum) {
+		if m.Sum != have.sum && !slices.Contains(s.Earlier, have.sum) {
 			return thole.Errorf(thole.CodeUnsupported, "schema migration %04d_%s was applied in another form than this binary has", version, m.Name).
 				WithHint("run the thole version that last used this store")
 		}

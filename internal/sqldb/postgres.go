@@ -20,6 +20,12 @@ const Postgres = "postgres"
 
 const maxRetries = 8
 
+// connectTimeout bounds a try to reach the server where the DSN has no connect_timeout.
+const connectTimeout = 10 * time.Second
+
+// oldestServer is the oldest major version of PostgreSQL that is still maintained.
+const oldestServer = 14
+
 // postgres is a pool of connections to one database that other processes share.
 type postgres struct {
 	cfg  *pgx.ConnConfig
@@ -32,8 +38,10 @@ type postgres struct {
 func openPostgres(ctx context.Context, cfg Config) (*postgres, error) {
 	pc, err := pgx.ParseConfig(cfg.DSN)
 	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "open store: the PostgreSQL DSN cannot be parsed").
-			WithHint("a DSN looks like postgres://user@host:5432/database")
+		return nil, badDSN()
+	}
+	if pc.ConnectTimeout == 0 {
+		pc.ConnectTimeout = connectTimeout
 	}
 	pg := &postgres{cfg: pc, pool: stdlib.OpenDB(*pc), line: stdlib.OpenDB(*byIndex(pc)), hook: cfg.Hook, log: cfg.Log}
 	n := cfg.Conns
@@ -47,7 +55,9 @@ func openPostgres(ctx context.Context, cfg Config) (*postgres, error) {
 	}
 	conn, err := pg.pool.Conn(ctx)
 	if err == nil {
-		err = migrate(ctx, conn, postgresDialect{}, cfg.Schema, cfg.Now)
+		if err = usableServer(ctx, conn); err == nil {
+			err = migrate(ctx, conn, postgresDialect{}, cfg.Schema, cfg.Now)
+		}
 		err = errors.Join(err, conn.Close())
 	}
 	if err != nil {
@@ -55,6 +65,29 @@ func openPostgres(ctx context.Context, cfg Config) (*postgres, error) {
 		return nil, thole.Errorf(thole.CodeOf(classify(err)), "open PostgreSQL store: %w", classify(err))
 	}
 	return pg, nil
+}
+
+// usableServer refuses a server that is too old, and a database that cannot hold every
+// text, before anything is made there.
+func usableServer(ctx context.Context, conn *sql.Conn) error {
+	var version int
+	var encoding string
+	err := conn.QueryRowContext(ctx, "select current_setting('server_version_num')::int, current_setting('server_encoding')").Scan(&version, &encoding)
+	if err != nil {
+		return err
+	}
+	return supported(version, encoding)
+}
+
+func supported(version int, encoding string) error {
+	if version < oldestServer*10000 {
+		return thole.Errorf(thole.CodeUnsupported, "PostgreSQL %d is too old", version/10000).WithHint("use PostgreSQL %d or newer", oldestServer)
+	}
+	if encoding != "UTF8" {
+		return thole.Errorf(thole.CodeUnsupported, "the database has the encoding %s", encoding).
+			WithHint("make one with UTF8: create database NAME encoding 'UTF8' template template0")
+	}
+	return nil
 }
 
 func (pg *postgres) name() string { return Postgres }

@@ -37,6 +37,11 @@ func openSQLite(ctx context.Context, cfg Config) (_ *sqliteStore, err error) {
 			_ = s.close()
 		}
 	}()
+	if cfg.VFS == "" {
+		if err := refuseEmptied(cfg.Path, owner); err != nil {
+			return nil, err
+		}
+	}
 	if s.pool, err = sql.Open("sqlite", sqliteDSN(cfg.Path, cfg.VFS, "rwc")); err != nil {
 		return nil, thole.Errorf(thole.CodeInternal, "open %s: %w", cfg.Path, err)
 	}
@@ -45,6 +50,9 @@ func openSQLite(ctx context.Context, cfg Config) (_ *sqliteStore, err error) {
 		return nil, openError(cfg.Path, err)
 	}
 	if err := migrate(ctx, writer.conn, sqliteDialect{}, cfg.Schema, cfg.Now); err != nil {
+		return nil, openError(cfg.Path, err)
+	}
+	if err := markUsed(owner); err != nil {
 		return nil, openError(cfg.Path, err)
 	}
 	s.group = newGroup(writer, cfg.Hook, cfg.Now)

@@ -74,6 +74,44 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
+// used is what the lock file of a store holds from its first opening on.
+const used = "this store was used\n"
+
+// markUsed records next to the store that it was made, so that it is missed when it is
+// gone. A crash before it costs nothing: nothing was acknowledged yet.
+func markUsed(lock *os.File) error {
+	if info, err := lock.Stat(); err != nil || info.Size() > 0 {
+		return err
+	}
+	if _, err := lock.WriteAt([]byte(used), 0); err != nil {
+		return err
+	}
+	return lock.Sync()
+}
+
+// refuseEmptied refuses to make a new store in the place of one that was used and has
+// nothing left of it: a file that was cut or removed must not look like a first start.
+func refuseEmptied(path string, lock *os.File) error {
+	mark, err := lock.Stat()
+	if err != nil {
+		return fileError("look at", path+".lock", err)
+	}
+	if mark.Size() == 0 {
+		return nil
+	}
+	for _, part := range []string{path, path + "-wal"} {
+		info, err := os.Stat(part)
+		if err == nil && info.Size() > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fileError("look at", part, err)
+		}
+	}
+	return thole.Errorf(thole.CodeInvalid, "open store: %s was used before and is empty now", path).
+		WithHint("put a backup in its place with thole db restore; to begin with nothing remove %s and %s.lock", path, path)
+}
+
 func unlockFile(f *os.File, err error) error {
 	if f == nil {
 		return err

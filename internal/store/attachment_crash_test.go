@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/procid"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
 
@@ -21,7 +22,7 @@ import (
 type holds struct{ *store.DB }
 
 func openHolds(dir string, hook sqldb.Hook) (holds, error) {
-	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+	db, err := storetest.OpenAt(context.Background(), sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 	return holds{db}, err
 }
 

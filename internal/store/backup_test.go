@@ -145,7 +145,7 @@ func TestRestoreRefusesBadBackups(t *testing.T) {
 			t.Errorf("%s: %v (code %s, want %s)", filepath.Base(backup), err, thole.CodeOf(err), code)
 		}
 	}
-	if n := countUsers(t, reopen(t, sqldb.Config{Path: path})); n != 2 {
+	if n := countUsers(t, reopen(t, sqldb.Config{Path: path})); n != 3 { // with the local user and the program
 		t.Fatalf("a refused restore changed the store: %d users", n)
 	}
 }
@@ -165,7 +165,7 @@ func TestRestoreOverADamagedStore(t *testing.T) {
 	if err != nil || kept == "" {
 		t.Fatalf("restore: %q, %v", kept, err)
 	}
-	if n := countUsers(t, reopen(t, sqldb.Config{Path: path})); n != 2 {
+	if n := countUsers(t, reopen(t, sqldb.Config{Path: path})); n != 3 { // with the local user and the program
 		t.Fatalf("%d users", n)
 	}
 }

@@ -40,10 +40,10 @@ func (s *Budgets) Reserve(ctx context.Context, id string, c budget.Call, most bu
 		}
 		_, err = tx.Exec(`insert into gateway_calls (id, thread_id, turn_id, executor_id, app_id, project_id, user_id, provider, route, upstream, model, path,
 				state, status, error, refusal, max_output, reserved_tokens, reserved_micros, input, output, reasoning, cache_read, cache_write,
-				cost_micros, known, waited_ms, started_at, first_byte_at, ended_at, family_id)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'reserved', 0, '', '', $13, $14, $15, 0, 0, 0, 0, 0, -1, false, 0, $16, 0, 0, $17)`,
+				cost_micros, known, waited_ms, started_at, first_byte_at, ended_at, family_id, server_id)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'reserved', 0, '', '', $13, $14, $15, 0, 0, 0, 0, 0, -1, false, 0, $16, 0, 0, $17, $18)`,
 			id, c.Thread, c.Turn, c.Executor, c.Owner.App, c.Owner.Project, c.Owner.User, plainText(c.Provider), plainText(c.Route), plainText(c.Upstream), plainText(c.Model), plainText(c.Path),
-			c.MaxOutput, most.Tokens, most.Micros, instant(c.At), c.Family)
+			c.MaxOutput, most.Tokens, most.Micros, instant(c.At), c.Family, s.db.server)
 		if err != nil {
 			return err
 		}

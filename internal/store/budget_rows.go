@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/sqldb"
 )
@@ -103,6 +104,10 @@ func subjectExists(tx *sqldb.Tx, b budget.Budget) error {
 func recordChange(tx *sqldb.Tx, action string, b budget.Budget, by thole.Actor, at time.Time) error {
 	_, err := tx.Exec(`insert into budget_changes (budget_id, seq, action, actor, body, at)
 		select $1, coalesce(max(seq), 0) + 1, $2, $3, $4, $5 from budget_changes where budget_id = $1`, b.ID, action, asJSON(by), asJSON(b), instant(at))
+	if err != nil {
+		return err
+	}
+	_, err = link(tx, byActor(tx, by, audit.Entry{At: at, Action: "budget." + action, Kind: "budget", ID: string(b.ID), After: asJSON(b)}))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/budget"
+	"github.com/tholehq/thole/internal/roster"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -150,10 +151,12 @@ func putUsage(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	return nil
 }
 
-// Reserved implements budget.Store.
+// Reserved implements budget.Store. Calls of a server that may still make them are its own.
 func (s *Budgets) Reserved(ctx context.Context, before time.Time, limit int) (ids []string, err error) {
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
-		ids, err = sqldb.All(tx, scanID[string], `select id from gateway_calls where state = 'reserved' and started_at < $1 order by started_at, id limit $2 + 0`, instant(before), int64(limit))
+		ids, err = sqldb.All(tx, scanID[string], `select id from gateway_calls where state = 'reserved' and (server_id = $3 and started_at < $1
+			or server_id <> $3 and not exists (select 1 from servers where servers.id = gateway_calls.server_id and not departed and heartbeat_at + $4 >= $5))
+			order by started_at, id limit $2 + 0`, instant(before), int64(limit), s.db.server, roster.DeadAfter.Milliseconds(), thole.Millis(tx.Now()))
 		return err
 	})
 	return ids, err

@@ -27,15 +27,33 @@ func (db *DB) Delivery() *Delivery { return &Delivery{db} }
 
 // Update implements delivery.Store.
 func (d *Delivery) Update(ctx context.Context, step string, fn func(delivery.Tx) error) error {
-	return d.db.Update(ctx, step, func(tx *sqldb.Tx) error { return fn(deliveryTx{tx}) })
+	return d.db.Update(ctx, step, func(tx *sqldb.Tx) error {
+		if d.db.shared() {
+			tx.Notify(deliveryTopic, "")
+		}
+		return fn(deliveryTx{tx, d.db.server})
+	})
+}
+
+const deliveryTopic = "deliveries"
+
+// Watch calls fn after other servers, or this one, changed a job or a batch.
+func (d *Delivery) Watch(fn func()) (cancel func()) {
+	if !d.db.shared() {
+		return func() {}
+	}
+	return d.db.Subscribe(deliveryTopic, func(string) { fn() })
 }
 
 // View implements delivery.Store.
 func (d *Delivery) View(ctx context.Context, fn func(delivery.Tx) error) error {
-	return d.db.View(ctx, func(tx *sqldb.Tx) error { return fn(deliveryTx{tx}) })
+	return d.db.View(ctx, func(tx *sqldb.Tx) error { return fn(deliveryTx{tx, d.db.server}) })
 }
 
-type deliveryTx struct{ *sqldb.Tx }
+type deliveryTx struct {
+	*sqldb.Tx
+	server string // that asks
+}
 
 // deadline is the derived column: written from the attempt, never read back.
 type deadline struct{ a *delivery.Attempt }
@@ -84,8 +102,15 @@ func (tx deliveryTx) UpdateLane(l *delivery.Lane) error {
 	return put(tx.Tx, laneTable(), laneColumns(l), &l.Version)
 }
 
+// reachable are the lanes of threads that no terminal on another server holds. $n is the
+// server that asks.
+func reachable(lanes, n string) string {
+	return `not exists (select 1 from attachments held where held.user_id = ` + lanes + `.user_id and held.endpoint = ` + lanes + `.endpoint and held.thread_id = ` + lanes + `.thread_id
+		and held.thread_id <> '' and held.state <> 'retired' and held.server_id <> ` + n + `)`
+}
+
 func (tx deliveryTx) Ready(scope thole.Target, limit int) ([]delivery.Lane, error) {
-	return many(tx.Tx, scanLane, laneTable().selected+"where scope = $1 and ticket <> 0 order by ticket limit $2 + 0", string(scope), limit)
+	return many(tx.Tx, scanLane, laneTable().selected+"where scope = $1 and ticket <> 0 and "+reachable("delivery_lanes", "$3")+" order by ticket limit $2 + 0", string(scope), limit, tx.server)
 }
 
 // overdue is the page condition of every sweep: due, or impossibly far ahead.
@@ -111,8 +136,10 @@ func (tx deliveryTx) Advance(target thole.Target, a delivery.Advance) (*delivery
 }
 
 func (tx deliveryTx) InsertArtifact(r *artifact.Record) error {
-	_, err := tx.Exec(artifactTable().insert, arguments(artifactColumns(r))...)
-	return err
+	if _, err := tx.Exec(artifactTable().insert, arguments(artifactColumns(r))...); err != nil || tx.server == "" {
+		return err
+	}
+	return tx.Must("the artifact is new", `update artifacts set server_id = $2 where artifact_id = $1`, string(r.ID), tx.server)
 }
 
 func (tx deliveryTx) ReleaseArtifacts(ids []thole.ArtifactID, at time.Time) error {
@@ -156,9 +183,11 @@ func (tx deliveryTx) appendTo(lane string, rows []delivery.Audit) error {
 			string(a.Attempt), a.Generation, a.From, a.To, string(proof))
 		values[i] = "(" + marks(from+1, len(args)-from) + ")"
 	}
-	_, err := tx.Exec("insert into delivery_audit (lane_id, seq, at, actor, via, client, event, job_id, batch_id, attempt_id, generation, from_state, to_state, proof) values "+
-		strings.Join(values, ", "), args...)
-	return err
+	if _, err := tx.Exec("insert into delivery_audit (lane_id, seq, at, actor, via, client, event, job_id, batch_id, attempt_id, generation, from_state, to_state, proof) values "+
+		strings.Join(values, ", "), args...); err != nil {
+		return err
+	}
+	return tx.linkMoves(lane, rows)
 }
 
 const selectAudit = `select a.lane_id, a.seq, a.at, a.actor, a.via, a.client, a.event, a.job_id, a.batch_id, a.attempt_id, a.generation, a.from_state, a.to_state, a.proof
@@ -206,20 +235,31 @@ func (tx deliveryTx) Audits(f delivery.AuditFilter) ([]delivery.Audit, error) {
 	return rows, err
 }
 
+// earliest is the first of the times that are set.
+func earliest(millis ...int64) (first time.Time) {
+	for _, at := range millis {
+		if t := thole.FromMillis(at); at != 0 && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
 // Pending reads only through partial indexes: its cost does not grow with what is
 // finished or merely queued.
 func (tx deliveryTx) Pending() (delivery.Pending, error) {
 	var p delivery.Pending
-	var due, window, attempt, observing int64
+	var due, work, window, attempt, observing int64
 	err := tx.QueryRow(`select
 		(select count(*) from delivery_jobs where status = 'running'),
 		(select coalesce(min(due_at), 0) from delivery_lanes where due_at <> 0),
+		(select coalesce(min(due_at), 0) from delivery_lanes where due_at <> 0 and not (failures > 0 and due_at = eligible_after)),
 		coalesce((select b.window_ends_at from delivery_batches b where b.state in ('materialized', 'cooldown')
 			and not exists (select 1 from delivery_attempts a where a.batch_id = b.batch_id and a.deadline_at <> 0)
 			order by b.window_ends_at limit 1), 0),
 		(select coalesce(min(deadline_at), 0) from delivery_attempts where deadline_at <> 0),
 		(select coalesce(max(deadline_at), 0) from delivery_attempts where deadline_at <> 0 and state in ('accept_pending', 'cooldown'))`).
-		Scan(&p.RunningJobs, &due, &window, &attempt, &observing)
+		Scan(&p.RunningJobs, &due, &work, &window, &attempt, &observing)
 	if err != nil {
 		return p, err
 	}
@@ -241,10 +281,6 @@ func (tx deliveryTx) Pending() (delivery.Pending, error) {
 		return p, err
 	}
 	p.Observing = thole.FromMillis(observing)
-	for _, at := range []int64{due, window, attempt} {
-		if t := thole.FromMillis(at); at != 0 && (p.Next.IsZero() || t.Before(p.Next)) {
-			p.Next = t
-		}
-	}
+	p.Next, p.Near = earliest(due, window, attempt), earliest(work, window, attempt)
 	return p, nil
 }

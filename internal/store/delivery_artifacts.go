@@ -38,8 +38,8 @@ const pastRetention = `not held and removed_at = 0 and created_at + $2 <= $1 and
 // Free implements artifact.Store.
 func (s *Artifacts) Free(ctx context.Context, k artifact.Retention, now time.Time, limit int) (rs []artifact.Record, err error) {
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
-		rs, err = many(tx, artifactColumns, artifactTable().selected+"where "+pastRetention+" order by created_at, artifact_id limit $4 + 0",
-			toMillis(now), k.Min.Milliseconds(), k.PostClose.Milliseconds(), limit)
+		rs, err = many(tx, artifactColumns, artifactTable().selected+"where "+pastRetention+" and server_id = $5 order by created_at, artifact_id limit $4 + 0",
+			toMillis(now), k.Min.Milliseconds(), k.PostClose.Milliseconds(), limit, s.db.server)
 		return err
 	})
 	return rs, err
@@ -60,10 +60,24 @@ func (s *Artifacts) RemoveIfFree(ctx context.Context, id thole.ArtifactID, k art
 	return ok, err
 }
 
-// Pin implements artifact.Store.
-func (s *Artifacts) Pin(ctx context.Context, id thole.ArtifactID, until time.Time) (ok bool, err error) {
+// PinIfKept implements artifact.Store.
+func (s *Artifacts) PinIfKept(ctx context.Context, id thole.ArtifactID, until time.Time) (r *artifact.Record, err error) {
 	err = s.db.Update(ctx, "artifact.pin", func(tx *sqldb.Tx) error {
-		ok, err = tx.ExecOne("update artifacts set pin_until = $2, version = version + 1 where artifact_id = $1 and removed_at = 0", string(id), toMillis(until))
+		_, err := tx.Exec("update artifacts set pin_until = $2, version = version + 1 where artifact_id = $1 and removed_at = 0 and pin_until < $2", string(id), toMillis(until))
+		if err != nil {
+			return err
+		}
+		r, err = one(tx, artifactColumns, artifactTable().selected+"where artifact_id = $1 and removed_at = 0", string(id))
+		return err
+	})
+	return r, err
+}
+
+// RevokeLeaseIfOwned implements artifact.Store.
+func (s *Artifacts) RevokeLeaseIfOwned(ctx context.Context, id string, user thole.UserID) (ok bool, err error) {
+	err = s.db.Update(ctx, "artifact.revoke_lease", func(tx *sqldb.Tx) error {
+		ok, err = tx.ExecOne("update artifact_leases set revoked_at = case when revoked_at = 0 then $3 else revoked_at end where lease_id = $1 and user_id = $2",
+			id, string(user), toMillis(tx.Now()))
 		return err
 	})
 	return ok, err

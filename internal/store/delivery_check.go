@@ -18,7 +18,7 @@ type Violation struct {
 // deliveryRules lists, for each rule over stored deliveries, the rows that break it.
 func deliveryRules() [][2]string {
 	const (
-		head    = `(select min(h.seq) from delivery_batches h where h.lane_id = b.lane_id and h.state <> 'closed')`
+		head    = `(select min(h.seq) from delivery_batches h where h.lane_id = b.lane_id and h.state <> 'closed' and h.held_for <> 'no_channel')`
 		tracked = `(a.state in ('accept_pending', 'arm_pending') or (a.state = 'cooldown' and a.rpc_kind <> ''))`
 	)
 	return [][2]string{
@@ -34,17 +34,20 @@ func deliveryRules() [][2]string {
 			`select b.batch_id from delivery_batches b where b.attempt_count <>
 			 (select count(*) from delivery_attempts a where a.batch_id = b.batch_id and (a.accepted_at <> 0 or (a.rpc_kind = '' and a.cooldown_until <> 0)))`},
 		{"a batch counts its jobs",
-			`select b.batch_id from delivery_batches b where b.jobs <> (select count(*) from delivery_jobs j where j.batch_id = b.batch_id)`},
+			`select b.batch_id from delivery_batches b where b.jobs <> (select count(*) from delivery_jobs j where j.batch_id = b.batch_id and j.batch_id <> '')`},
 		{"a finished job without a parent is in a batch of its thread",
 			`select j.job_id from delivery_jobs j where j.status in ('ready', 'failed') and j.parent_job_id = ''
 			 and not exists (select 1 from delivery_batches b where b.batch_id = j.batch_id and b.lane_id = j.lane_id)`},
 		{"a job that waits for its children has an open one",
 			`select p.job_id from delivery_jobs p where p.status = 'running' and p.settled <> ''
-			 and not exists (select 1 from delivery_jobs c where c.parent_job_id = p.job_id and c.status = 'running')`},
+			 and not exists (select 1 from delivery_jobs c where c.parent_job_id = p.job_id and c.parent_job_id <> '' and c.status = 'running')`},
 		{"a cancelled job has no open descendant",
 			`select c.job_id from delivery_jobs c join delivery_jobs p on p.job_id = c.parent_job_id where p.status = 'cancelled' and c.status = 'running'`},
 		{"only the first open batch of a thread is fixed",
-			`select b.batch_id from delivery_batches b where b.state in ('materialized', 'cooldown') and b.seq <> ` + head},
+			`select b.batch_id from delivery_batches b where b.state in ('materialized', 'cooldown') and b.held_for <> 'no_channel' and b.seq <> ` + head},
+		{"a batch that no channel reaches is fixed and has no open attempt",
+			`select b.batch_id from delivery_batches b where b.held_for = 'no_channel' and b.state <> 'closed' and (b.state <> 'materialized'
+			 or exists (select 1 from delivery_attempts a where a.batch_id = b.batch_id and a.` + openAttempt + `))`},
 		{"every first batch has a deadline or a place in the order",
 			`select b.batch_id from delivery_batches b join delivery_lanes l on l.lane_id = b.lane_id
 			 where b.state <> 'closed' and b.seq = ` + head + ` and l.due_at = 0 and l.ticket = 0
@@ -60,7 +63,7 @@ func deliveryRules() [][2]string {
 			 where b.replay_policy <> 'automatic' and a.state in ('prepared', 'accept_pending', 'arm_pending', 'cooldown')`},
 		{"a thread without an open batch waits for nothing",
 			`select l.lane_id from delivery_lanes l where (l.ticket <> 0 or l.due_at <> 0)
-			 and not exists (select 1 from delivery_batches b where b.lane_id = l.lane_id and b.state <> 'closed')`},
+			 and not exists (select 1 from delivery_batches b where b.lane_id = l.lane_id and b.state <> 'closed' and b.held_for <> 'no_channel')`},
 		{"places in a fair order are unique and were given",
 			`select scope from delivery_lanes l where ticket <> 0 group by scope, ticket
 			 having count(*) > 1 or ticket > (select last_ticket from delivery_scopes s where s.target = l.scope)`},
@@ -71,7 +74,7 @@ func deliveryRules() [][2]string {
 			 and a.generation > b.released_generation`},
 		{"a batch that a person released has its ledger row",
 			`select b.batch_id from delivery_batches b where b.released_by <> '' and not exists
-			 (select 1 from delivery_audit a where a.batch_id = b.batch_id and a.event = 'batch.release')`},
+			 (select 1 from delivery_audit a where a.batch_id = b.batch_id and a.batch_id <> '' and a.event = 'batch.release')`},
 		{"a delivered batch has a completed turn that was seen in time",
 			`select b.batch_id from delivery_batches b where b.close_reason = 'delivered' and not exists
 			 (select 1 from delivery_attempts a where a.batch_id = b.batch_id and a.state = 'closed' and a.last_event = 'turn_completed'
@@ -80,10 +83,10 @@ func deliveryRules() [][2]string {
 			`select r.artifact_id from artifacts r join delivery_jobs j on j.artifact_id = r.artifact_id left join delivery_batches b on b.batch_id = j.batch_id
 			 where not r.held and (j.status = 'running' or (j.batch_id <> '' and b.state <> 'closed'))`},
 		{"a held artifact belongs to a job",
-			`select r.artifact_id from artifacts r where r.held and not exists (select 1 from delivery_jobs j where j.artifact_id = r.artifact_id)`},
+			`select r.artifact_id from artifacts r where r.held and not exists (select 1 from delivery_jobs j where j.job_id = r.job_id and j.artifact_id = r.artifact_id)`},
 		{"every closed batch has its ledger row",
 			`select b.batch_id from delivery_batches b where b.state = 'closed' and not exists
-			 (select 1 from delivery_audit a where a.batch_id = b.batch_id and a.event = 'batch.close')`},
+			 (select 1 from delivery_audit a where a.batch_id = b.batch_id and a.batch_id <> '' and a.event = 'batch.close')`},
 	}
 }
 

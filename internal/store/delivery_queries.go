@@ -19,8 +19,10 @@ func (tx deliveryTx) JobByDedupe(laneID, key string) (*delivery.Job, error) {
 }
 
 func (tx deliveryTx) InsertJob(j *delivery.Job) error {
-	_, err := tx.Exec(jobTable().insert, arguments(jobColumns(j))...)
-	return err
+	if _, err := tx.Exec(jobTable().insert, arguments(jobColumns(j))...); err != nil || tx.server == "" {
+		return err
+	}
+	return tx.Must("the job is new", `update delivery_jobs set server_id = $2 where job_id = $1`, string(j.ID), tx.server)
 }
 
 func (tx deliveryTx) UpdateJob(j *delivery.Job) error {
@@ -37,16 +39,24 @@ func (tx deliveryTx) JobsOf(batch thole.BatchID) ([]delivery.Job, error) {
 
 func (tx deliveryTx) Jobs(f delivery.JobFilter) ([]delivery.Job, error) {
 	if f.Supervised {
-		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised and job_id > $1 order by job_id limit $2 + 0", string(f.After), bounded(f.Limit))
+		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and supervised and server_id = $3 and job_id > $1 order by job_id limit $2 + 0", string(f.After), bounded(f.Limit), tx.server)
 	}
 	if f.Commands {
-		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and command <> '' and ($3 = '' or lane_id = $3) and job_id > $1 order by job_id limit $2 + 0",
-			string(f.After), bounded(f.Limit), f.LaneID)
+		return many(tx.Tx, jobColumns, jobTable().selected+"where status = 'running' and command <> '' and ($3 = '' or lane_id = $3) and ($3 <> '' or "+attended+") and job_id > $1 order by job_id limit $2 + 0",
+			string(f.After), bounded(f.Limit), f.LaneID, tx.server)
 	}
 	return many(tx.Tx, jobColumns, jobTable().selected+`where user_id = $1 and ($2 = '' or thread_id = $2) and ($3 = '' or status = $3)
 		and ($4 = '' or (created_at, job_id) < (select created_at, job_id from delivery_jobs where job_id = $4))
 		order by created_at desc, job_id desc limit $5 + 0`, string(f.User), string(f.Thread), string(f.State), string(f.After), bounded(f.Limit))
 }
+
+// attended are the commands in threads that server $4 takes care of: those in its executors,
+// those in executors that are over, and those that nobody has given to one yet and whose
+// thread is not on another server.
+const attended = `($4 = '' or case when executor_id = ''
+		then server_id = $4 and not exists (select 1 from executors e where e.thread_id = delivery_jobs.thread_id and e.state <> 'deleted' and e.engine <> 'local:' || $4)
+			or exists (select 1 from executors e where e.thread_id = delivery_jobs.thread_id and e.state <> 'deleted' and e.engine = 'local:' || $4)
+		else not exists (select 1 from executors e where e.id = delivery_jobs.executor_id and e.state <> 'deleted' and e.engine <> 'local:' || $4) end)`
 
 func bounded(limit int) int {
 	if limit <= 0 || limit > listLimit {
@@ -60,11 +70,11 @@ func (tx deliveryTx) Batch(id thole.BatchID) (*delivery.Batch, error) {
 }
 
 func (tx deliveryTx) HeadBatch(laneID string) (*delivery.Batch, error) {
-	return one(tx.Tx, batchColumns, batchTable().selected+"where lane_id = $1 and state <> 'closed' order by seq limit 1", laneID)
+	return one(tx.Tx, batchColumns, batchTable().selected+"where lane_id = $1 and state <> 'closed' and held_for <> 'no_channel' order by seq limit 1", laneID)
 }
 
 func (tx deliveryTx) TailBatch(laneID string) (*delivery.Batch, error) {
-	return one(tx.Tx, batchColumns, batchTable().selected+"where lane_id = $1 and state <> 'closed' order by seq desc limit 1", laneID)
+	return one(tx.Tx, batchColumns, batchTable().selected+"where lane_id = $1 and state <> 'closed' and held_for <> 'no_channel' order by seq desc limit 1", laneID)
 }
 
 func (tx deliveryTx) InsertBatch(b *delivery.Batch) error {
@@ -117,6 +127,6 @@ func (tx deliveryTx) OverdueAttempts(now, far time.Time, after delivery.Position
 }
 
 func (tx deliveryTx) LiveAttempts(after thole.AttemptID, limit int) ([]delivery.Attempt, error) {
-	return many(tx.Tx, attemptColumns, attemptTable().selected+"where deadline_at <> 0 and state in ('accept_pending', 'cooldown') and attempt_id > $1 order by attempt_id limit $2 + 0",
-		string(after), limit)
+	return many(tx.Tx, attemptColumns, attemptTable().selected+"where deadline_at <> 0 and state in ('accept_pending', 'cooldown') and attempt_id > $1 and exists (select 1 from delivery_lanes l where l.lane_id = delivery_attempts.lane_id and "+reachable("l", "$3")+") order by attempt_id limit $2 + 0",
+		string(after), limit, tx.server)
 }

@@ -13,10 +13,10 @@ var (
 	})
 	jobTable = sync.OnceValue(func() *table {
 		return newTable("delivery_jobs", jobColumns(new(delivery.Job)), "lane_id", "app_id", "project_id", "user_id", "target_kind", "endpoint", "thread_id",
-			"parent_job_id", "task_kind", "task_summary", "metadata", "dedupe_key", "read_only", "needs_approval", "needs_network", "needs_write", "supervised", "command", "created_at")
+			"parent_job_id", "task_kind", "task_summary", "metadata", "dedupe_key", "read_only", "needs_approval", "needs_network", "needs_write", "supervised", "command", "plugin_target", "created_at")
 	})
 	batchTable = sync.OnceValue(func() *table {
-		return newTable("delivery_batches", batchColumns(new(delivery.Batch)), "lane_id", "seq", "target_kind", "created_at")
+		return newTable("delivery_batches", batchColumns(new(delivery.Batch)), "lane_id", "target_kind", "plugin_target", "created_at")
 	})
 	attemptTable = sync.OnceValue(func() *table {
 		return newTable("delivery_attempts", attemptColumns(new(delivery.Attempt)), "lane_id", "batch_id", "generation", "snapshot_revision", "created_at")
@@ -40,7 +40,7 @@ func jobColumns(j *delivery.Job) []column {
 		{"target_kind", &j.Target}, {"endpoint", &j.Endpoint}, {"thread_id", &j.Thread}, {"parent_job_id", &j.Parent}, {"status", &j.State},
 		{"task_kind", &j.TaskKind}, {"task_summary", &j.TaskSummary}, {"metadata", &j.Metadata}, {"dedupe_key", &j.DedupeKey},
 		{"read_only", &j.Policy.ReadOnly}, {"needs_approval", &j.Policy.RequiresApproval}, {"needs_network", &j.Policy.RequiresNetwork},
-		{"needs_write", &j.Policy.RequiresWriteAccess}, {"supervised", &j.Supervised}, {"command", command{&j.Command}}, {"executor_id", &j.Executor}, {"settled", &j.Settled}, {"settled_by", &j.SettledBy},
+		{"needs_write", &j.Policy.RequiresWriteAccess}, {"supervised", &j.Supervised}, {"command", command{&j.Command}}, {"executor_id", &j.Executor}, {"plugin_target", pluginTarget{&j.Plugin}}, {"settled", &j.Settled}, {"settled_by", &j.SettledBy},
 		{"result_summary", &j.ResultSummary}, {"exit_code", &j.ExitCode}, {"artifact_id", &j.Artifact}, {"inline_payload", &j.Inline}, {"inline_bytes", &j.InlineBytes},
 		{"artifact_read", &j.RequiresArtifactRead}, {"batch_id", &j.Batch}, {"batch_order", &j.BatchOrder},
 		{"created_at", millis{&j.CreatedAt}}, {"ready_at", millis{&j.ReadyAt}}, {"updated_at", millis{&j.UpdatedAt}},
@@ -58,7 +58,7 @@ func batchColumns(b *delivery.Batch) []column {
 		{"materialized_at", millis{&b.MaterializedAt}}, {"last_attempt_at", millis{&b.LastAttemptAt}}, {"not_before", millis{&b.NotBefore}},
 		{"window_ends_at", millis{&b.WindowEndsAt}}, {"max_attempts", &b.MaxAttempts}, {"attempt_count", &b.AttemptCount},
 		{"head_attempt_id", &b.HeadAttempt}, {"generation", &b.Generation}, {"released_by", &b.ReleasedBy}, {"released_generation", &b.ReleasedGeneration},
-		{"boundary_state", &b.Boundary.State},
+		{"plugin_target", pluginTarget{&b.Plugin}}, {"boundary_state", &b.Boundary.State},
 		{"boundary_crossed_at", millis{&b.Boundary.CrossedAt}}, {"boundary_attempt_id", &b.Boundary.Attempt},
 		{"boundary_generation", &b.Boundary.Generation}, {"boundary_revision", &b.Boundary.SnapshotRevision},
 		{"boundary_envelope_ref", &b.Boundary.EnvelopeRef}, {"boundary_envelope", &b.Boundary.Envelope}, {"boundary_envelope_bytes", &b.Boundary.EnvelopeBytes},

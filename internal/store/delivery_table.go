@@ -117,27 +117,32 @@ func put(tx *sqldb.Tx, t *table, cols []column, version *int64) error {
 }
 
 // command stores what a job runs as JSON, and none as "".
-type command struct{ c **delivery.Command }
+type command = document[delivery.Command]
 
-func (c command) Value() (driver.Value, error) {
-	if *c.c == nil {
+// pluginTarget is the same of what a plugin's result is delivered by.
+type pluginTarget = document[thole.PluginTarget]
+
+type document[T any] struct{ v **T }
+
+func (d document[T]) Value() (driver.Value, error) {
+	if *d.v == nil {
 		return "", nil
 	}
-	body, err := json.Marshal(*c.c)
+	body, err := json.Marshal(*d.v)
 	return string(body), err
 }
 
-func (c command) Scan(src any) error {
-	*c.c = nil
+func (d document[T]) Scan(src any) error {
+	*d.v = nil
 	text, ok := src.(string)
 	if !ok {
-		return fmt.Errorf("scan command: got %T", src)
+		return fmt.Errorf("scan document: got %T", src)
 	}
 	if text == "" {
 		return nil
 	}
-	*c.c = new(delivery.Command)
-	return strictjson.Unmarshal([]byte(text), *c.c)
+	*d.v = new(T)
+	return strictjson.Unmarshal([]byte(text), *d.v)
 }
 
 // millis stores a time as Unix milliseconds, and the zero time as 0.

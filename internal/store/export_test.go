@@ -10,3 +10,6 @@ import (
 func OnLine(ctx context.Context, db *DB, query string) error {
 	return db.Batch(ctx, "test.line", "", func() []sqldb.Statement { return []sqldb.Statement{{Text: query}} })
 }
+
+// DeliveryRules lists the rules of a check and their statements.
+func DeliveryRules() [][2]string { return deliveryRules() }

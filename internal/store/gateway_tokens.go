@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/sqldb"
 )
 
@@ -50,6 +51,11 @@ func (g *GatewayTokens) Mint(ctx context.Context, t GatewayToken) error {
 		if err == nil && !ok {
 			err = thole.Errorf(thole.CodeGone, "executor %s is not of thread %s any more", t.Executor, t.Thread)
 		}
+		if err != nil {
+			return err
+		}
+		_, err = link(tx, audit.Entry{Action: "gateway.token", Kind: "executor", ID: string(t.Executor), After: audit.Facts(map[string]string{"thread": string(t.Thread), "provider": t.Provider})}.
+			From(audit.Source{Actor: thole.SystemActor}))
 		return err
 	})
 }

@@ -89,8 +89,15 @@ func TestMigrationsAreNeverChanged(t *testing.T) {
 		"delivery": "7882f134ccac", "artifacts": "d04f5ff77d9c", "attachments": "7e29bd4bbd09", "sessions": "f61d4ec3e198", "session_pin": "27110152087c",
 		"queue_open": "3ed2d76301c8", "manifests": "26bcec3aa04c", "boundary": "ef082e8426cb", "thread_defaults": "e611de409b4a",
 		"workspace_turns": "4deb0472417c", "queue_indexes": "19911bc775e7", "queue_ready": "12fcceae8273", "queue_checks": "5827ad1d7dee", "ask_self_answered": "cc589dab8e54", "network": "3849e686605c", "logins": "527ba1d0c454",
-		"gateway_tokens": "3aa4c87d6b63", "vault": "41d8057109af", "gateway_calls": "52fa0176d5fd", "budgets": "2667f158f79d", "turn_time": "00ad0d92449b",
-		"source": "41337f4a49d3", "source_at": "183788237ae1", "jobs_in_threads": "cd5eedfe2d04",
+		"several_servers": "c64119c25be3",
+		"gateway_tokens":  "3aa4c87d6b63", "vault": "41d8057109af", "gateway_calls": "52fa0176d5fd", "budgets": "2667f158f79d", "turn_time": "00ad0d92449b",
+		"source": "41337f4a49d3", "source_at": "183788237ae1", "jobs_in_threads": "cd5eedfe2d04", "client_tools": "6b66ff42f4e3", "goal": "541b27c8d759",
+		"pinned": "c959eb238243", "item_outputs": "ba476f46a93b",
+		"turn_native": "befe2bca877c", "deleted_threads": "6ab4c3a60f61", "idempotency_request": "94a10a34a93d",
+		"share_links": "0b29c538ce1f", "audit": "8774ac7ec1a6",
+		"servers": "3521d05b1dbe", "engines": "8fa934acabf1",
+		"aside": "a55bd78b7a4e", "forget": "bf0d3c6bbcd9", "active_turn": "d291641d37c6", "users": "3757e6d7d693", "single_sign_on": "c3bbd0b0376e", "device_logins": "368a3235f49d",
+		"plugins": "bddddfff5f01",
 	}
 	all, err := Schema().Migrations()
 	if err != nil {

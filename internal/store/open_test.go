@@ -240,3 +240,29 @@ func TestMigrationsKeepToTheCommonSubset(t *testing.T) {
 		}
 	}
 }
+
+// A store that was used and of which nothing is left is not a first start.
+func TestEmptiedStoreIsRefused(t *testing.T) {
+	for name, harm := range map[string]func(string) error{
+		"cut":     func(p string) error { return os.Truncate(p, 0) },
+		"removed": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := sqldb.Config{Path: filepath.Join(t.TempDir(), "home", "thole.db")}
+			for range 2 { // made, and opened again
+				if err := reopen(t, cfg).Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := harm(cfg.Path); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // a refusal must not make the next start look like a first
+				_, err := Open(context.Background(), cfg)
+				if thole.CodeOf(err) != thole.CodeInvalid || !strings.Contains(thole.HintOf(err), "thole db restore") {
+					t.Fatalf("%v (%s)", err, thole.HintOf(err))
+				}
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -17,18 +18,42 @@ type Idempotency struct{ db *DB }
 // Idempotency gives the memory of keys.
 func (db *DB) Idempotency() *Idempotency { return &Idempotency{db} }
 
-// Begin claims a key before the request acts. fresh=false: an earlier request
-// has it, and result is what that one made, "" if it has not finished (or never
-// will: then nobody knows whether it acted).
-func (i *Idempotency) Begin(ctx context.Context, user thole.UserID, scope, key string) (result string, fresh bool, err error) {
+// ErrKeyReused: the key was used for another request.
+var ErrKeyReused = errors.New("the Idempotency-Key was used for another request")
+
+// claimLife is how long a claim of another process of a shared store is respected.
+const claimLife = time.Minute
+
+// Begin claims a key before the request acts; request is a sum of what it asks for,
+// and any other under the same key is ErrKeyReused. fresh=false: an earlier request
+// has the key, and result is what that one made, "" while it runs. The claim of a
+// process that ended is taken over: the request that repeats it must find what the
+// first one made.
+func (i *Idempotency) Begin(ctx context.Context, user thole.UserID, scope, key, request string) (result string, fresh bool, err error) {
 	err = i.db.Update(ctx, "idempotency.begin", func(tx *sqldb.Tx) error {
 		result = ""
-		fresh, err = tx.ExecOne(`insert into idempotency_keys (user_id, scope, idem_key, result, created_at)
-			values ($1, $2, $3, '', $4) on conflict do nothing`, user, scope, key, instant(tx.Now()))
+		now := instant(tx.Now())
+		fresh, err = tx.ExecOne(`insert into idempotency_keys (user_id, scope, idem_key, result, created_at, request, holder)
+			values ($1, $2, $3, '', $4, $5, $6) on conflict do nothing`, user, scope, key, now, request, i.db.holder)
 		if err != nil || fresh {
 			return err
 		}
-		return tx.QueryRow(`select result from idempotency_keys where user_id = $1 and scope = $2 and idem_key = $3`, user, scope, key).Scan(&result)
+		var first, holder string
+		var at int64
+		err = tx.QueryRow(`select result, request, holder, created_at from idempotency_keys where user_id = $1 and scope = $2 and idem_key = $3`, user, scope, key).
+			Scan(&result, &first, &holder, &at)
+		if err != nil {
+			return err
+		}
+		if first != "" && first != request {
+			return ErrKeyReused
+		}
+		if result != "" || holder == i.db.holder || i.db.Engine() == sqldb.Postgres && now-at < claimLife.Milliseconds() {
+			return nil
+		}
+		fresh, err = tx.ExecOne(`update idempotency_keys set holder = $4, created_at = $5
+			where user_id = $1 and scope = $2 and idem_key = $3 and result = '' and holder = $6`, user, scope, key, i.db.holder, now, holder)
+		return err
 	})
 	return result, fresh, err
 }

@@ -40,16 +40,6 @@ func (x *Index) Children(ctx context.Context, id thole.ThreadID) (n int, err err
 	return n, err
 }
 
-// Waiting lists the user's threads with a pending ask, longest waiting first.
-func (x *Index) Waiting(ctx context.Context, user thole.UserID, limit int) (ids []thole.ThreadID, err error) {
-	err = x.db.View(ctx, func(tx *sqldb.Tx) error {
-		ids, err = sqldb.All(tx, scanThreadID, `select a.thread_id from asks a join threads h on h.id = a.thread_id
-			where a.state = 'pending' and h.user_id = $1 group by a.thread_id order by min(a.asked_at), a.thread_id limit $2 + 0`, user, int64(limit))
-		return err
-	})
-	return ids, err
-}
-
 // usageKeys are the columns of usage_charges that sums are grouped by.
 var usageKeys = map[usage.By]string{
 	"": `''`, usage.ByProvider: `provider`, usage.ByModel: `model`, usage.ByThread: `thread_id`, usage.ByUser: `user_id`, usage.ByProject: `project_id`,

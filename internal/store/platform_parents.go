@@ -56,6 +56,9 @@ func endTree(tx *sqldb.Tx, query string, args ...any) (ended []string, err error
 	if ended, err = sqldb.All(tx, scanID[string], query, args...); err != nil {
 		return nil, err
 	}
+	if len(ended) > 0 {
+		tx.Notify(endedTopic, "")
+	}
 	for i := 0; i < len(ended); i++ { // it grows
 		made, err := sqldb.All(tx, scanID[string], `select id from web_sessions where parent = $1 union all select id from api_tokens where parent = $1`, ended[i])
 		if err != nil {

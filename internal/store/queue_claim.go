@@ -102,7 +102,13 @@ func (q *Queue) round(c queue.Claim, want int) *round {
 				left join used on used.who = own.who where own.mine + coalesce(used.running, 0) <= ` + limit + `)`
 		}
 	}
-	if len(args) > 3 {
+	limited := len(args) > 3
+	there := ""
+	if c.Engine != "" {
+		args = append(args, c.Engine)
+		there = elsewhere(len(args))
+	}
+	if limited {
 		used = `used as (select user_id as who, count(*) as running from turn_queue
 			where state = 'leased' and not waiting and kind = 'turn' group by user_id), `
 	}
@@ -116,7 +122,7 @@ func (q *Queue) round(c queue.Claim, want int) *round {
 	}
 	text := `
 		with ` + used + `best as (select turn_id as id, user_id as who, priority as rank, created_at as came from turn_queue
-			where ` + claimable(c) + ` and available_at <= {now}` + users + `
+			where ` + claimable(c) + ` and available_at <= {now}` + users + there + `
 			order by priority desc, created_at limit ` + room + lock + `)
 		update turn_queue set state = 'leased', lease_owner = $1, lease_until = {now} + $2, lease_token = $3
 		where turn_id ` + q.among(`select id from `+chosen+` chosen`) + `
@@ -152,6 +158,15 @@ func (r *round) best() []queue.Lease {
 }
 
 func (r *round) more() bool { return r.fair && len(r.leases) > 0 && r.candidates > len(r.leases) }
+
+// elsewhere passes over threads whose executor is on an engine that the caller does not
+// reach and that may still run it, and those whose files are on another server's machine. $n is
+// the caller's engine, {now} the store's time.
+func elsewhere(n int) string {
+	return ` and not exists (select 1 from thread_places p where p.thread_id = turn_queue.thread_id and 'local:' || p.server_id <> $` + strconv.Itoa(n) + `)
+		and not exists (select 1 from executors join servers on ` + lastsOn("{now}") + `
+		where executors.thread_id = turn_queue.thread_id and executors.state <> 'deleted' and executors.engine <> $` + strconv.Itoa(n) + `)`
+}
 
 // claimable is what a claim looks for.
 func claimable(c queue.Claim) string {

@@ -13,11 +13,12 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
 
 func openPipeline(dir string, hook sqldb.Hook) (*store.DB, error) {
-	return store.Open(context.Background(), sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
+	return storetest.OpenAt(context.Background(), sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
 }
 
 // pipelineWork takes two turns and their executor through every durable step of

@@ -174,6 +174,20 @@ func (q *Queue) Reap(ctx context.Context, alone bool, limit int) (turns []thole.
 	return turns, err
 }
 
+// Abandon implements queue.Store.
+func (q *Queue) Abandon(ctx context.Context, owner string) (turns []thole.TurnID, err error) {
+	err = q.db.Update(ctx, "queue.abandon", func(tx *sqldb.Tx) error {
+		turns, err = sqldb.All(tx, scanID[thole.TurnID], `
+			update turn_queue set state = 'ready', lease_token = '', lease_until = 0, waiting = false, available_at = 0, last_error = 'the worker that had it is gone'
+			where state = 'leased' and lease_owner = $1 returning turn_id`, owner)
+		if len(turns) > 0 {
+			tx.Notify(queueTopic, "")
+		}
+		return err
+	})
+	return turns, err
+}
+
 // Prune implements queue.Store.
 func (q *Queue) Prune(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	err = q.db.Update(ctx, "queue.prune", func(tx *sqldb.Tx) error {

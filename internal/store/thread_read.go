@@ -158,6 +158,24 @@ func (s *Threads) Items(ctx context.Context, id thole.ThreadID, turn thole.TurnI
 	})
 }
 
+// TurnItems implements thread.Store.
+func (s *Threads) TurnItems(ctx context.Context, id thole.ThreadID, turns []thole.TurnID, said bool, limit int) ([]fold.ItemRecord, error) {
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	args := []any{id, int64(limit)}
+	for _, t := range turns {
+		args = append(args, t)
+	}
+	query := `select turn_id, seq, is_open, body from thread_items where thread_id = $1 and turn_id in (` + marks(3, len(turns)) + `)`
+	if said {
+		query += ` and kind in ('user_message', 'message', 'system')`
+	}
+	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]fold.ItemRecord, error) {
+		return sqldb.All(tx, scanItem, query+` order by seq desc limit $2 + 0`, args...)
+	})
+}
+
 // Asks implements thread.Store.
 func (s *Threads) Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error) {
 	query := selectAsks

@@ -30,6 +30,14 @@ func jsonOrNone[T any](v *T) string {
 	return asJSON(v)
 }
 
+// listOrNone is asJSON with "" for an empty list.
+func listOrNone[T any](list []T) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return asJSON(list)
+}
+
 func fromJSON(s string, v any) error {
 	if s == "" {
 		return nil
@@ -52,16 +60,17 @@ func putTurns(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 			key = c.Key
 		}
 		_, err := tx.Exec(`insert into turns (thread_id, turn_id, number, seq, input, client_id, actor, settings, phase, outcome,
-				error, usage, executor_id, trace, interrupted, stop, deferred, reply, run, steers, idem_key, created_at, started_at, ended_at)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
+				error, usage, executor_id, trace, interrupted, stop, deferred, reply, run, steers, idem_key, created_at, started_at, ended_at, output_schema, native_id)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)
 			on conflict (thread_id, turn_id) do update set phase = excluded.phase, outcome = excluded.outcome,
 				error = excluded.error, usage = excluded.usage, executor_id = excluded.executor_id,
 				interrupted = excluded.interrupted, stop = excluded.stop, deferred = excluded.deferred, reply = excluded.reply,
-				run = excluded.run, steers = excluded.steers, started_at = excluded.started_at, ended_at = excluded.ended_at`,
+				run = excluded.run, steers = excluded.steers, started_at = excluded.started_at, ended_at = excluded.ended_at,
+				native_id = excluded.native_id`,
 			id, t.ID, int64(t.Number), int64(t.Seq), asJSON(t.Input), t.ClientID, asJSON(t.Actor), asJSON(t.Settings),
 			string(t.Phase), string(t.Outcome), jsonOrNone(t.Error), asJSON(t.Usage), t.Executor, t.Trace, t.Interrupted,
 			jsonOrNone(t.Stop), t.Deferred, t.Reply, int64(t.Run), asJSON(t.Steers), key,
-			thole.Millis(t.Created), instant(t.Stamp.Started), instant(t.Stamp.Ended))
+			thole.Millis(t.Created), instant(t.Stamp.Started), instant(t.Stamp.Ended), string(t.Schema), c.Row.Thread.NativeID)
 		if err != nil {
 			return err
 		}
@@ -78,6 +87,9 @@ func putTurns(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 func putItems(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 	for _, r := range c.DropItems {
 		if _, err := tx.Exec(`delete from thread_items where thread_id = $1 and turn_id = $2 and item_id = $3`, id, r.Turn, r.Item.ID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`delete from item_outputs where thread_id = $1 and turn_id = $2 and item_id = $3`, id, r.Turn, r.Item.ID); err != nil {
 			return err
 		}
 	}
@@ -101,29 +113,14 @@ func putItems(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 // maxSearch bounds the searchable text of one item.
 const maxSearch = 8 << 10
 
-// searchText is what a search looks into: what user and agent say.
+// searchText is the column that a search looks into.
 func searchText(it event.Item) string {
-	var b strings.Builder
-	switch it.Kind {
-	case event.ItemMessage:
-		b.WriteString(it.Text)
-	case event.ItemUserMessage:
-		for _, in := range it.Content {
-			b.WriteString(in.Text)
-			b.WriteByte('\n')
-		}
-	default:
-		return ""
-	}
-	text := b.String()
+	text := thread.SaidText(it)
 	if len(text) > maxSearch {
 		text = text[:maxSearch]
 	}
-	return foldSearch(text)
+	return thread.FoldText(text)
 }
-
-// foldSearch is the form in which texts are compared.
-func foldSearch(s string) string { return strings.ToLower(plain(s)) }
 
 // plain is a text without what PostgreSQL takes into none: errors may name files of
 // any name.
@@ -195,17 +192,17 @@ func putQueue(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 // The runtime version is the executor's, which has one for life. A turn's files are
 // not saved while the last sync of its executor failed and none kept them before.
 const turnColumns = `turn_id, thread_id, number, seq, input, client_id, actor, settings, phase, outcome, error, usage,
-	executor_id, trace, interrupted, stop, deferred, reply, run, steers, created_at, started_at, ended_at, spent,
+	executor_id, trace, interrupted, stop, deferred, reply, run, steers, created_at, started_at, ended_at, spent, output_schema, native_id,
 	coalesce((select runtime_version from workspace_runtimes where workspace_runtimes.executor_id = turns.executor_id), ''),
 	coalesce((select case when sync_error = '' then 'the sync failed' else sync_error end from executors
 		where executors.id = turns.executor_id and sync_status = 'failed' and turns.phase in ('succeeded', 'failed', 'canceled')
 		and not exists (select 1 from workspace_turns kept where kept.thread_id = turns.thread_id and kept.turn_id = turns.turn_id)), '')`
 
 func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
-	var input, actor, settings, terr, usage, stop, steers, spent string
+	var input, actor, settings, terr, usage, stop, steers, spent, schema string
 	var created, started, ended int64
 	err = rows.Scan(&t.ID, &t.Thread, &t.Number, &t.Seq, &input, &t.ClientID, &actor, &settings, &t.Phase, &t.Outcome, &terr, &usage,
-		&t.Executor, &t.Trace, &t.Interrupted, &stop, &t.Deferred, &t.Reply, &t.Run, &steers, &created, &started, &ended, &spent, &t.Runtime, &t.Unsaved)
+		&t.Executor, &t.Trace, &t.Interrupted, &stop, &t.Deferred, &t.Reply, &t.Run, &steers, &created, &started, &ended, &spent, &schema, &t.Native, &t.Runtime, &t.Unsaved)
 	for _, f := range []struct {
 		column string
 		into   any
@@ -217,21 +214,24 @@ func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
 	if err == nil {
 		t.Spent, err = spentOf(spent)
 	}
+	if schema != "" {
+		t.Schema = json.RawMessage(schema)
+	}
 	t.Created, t.Stamp.Started, t.Stamp.Ended = thole.FromMillis(created), thole.FromMillis(started), thole.FromMillis(ended)
 	return t, err
 }
 
 const threadColumns = `id, app_id, project_id, user_id, name, preview, settings, native_id, origin, source, client, ephemeral,
 	archived, forked_from, parent_id, created_at, updated_at, seq, floor, turns, open_turn, approvals, inputs, last_outcome,
-	paused, step_seq, usage, files`
+	paused, step_seq, usage, files, tools, goal, pinned`
 
 func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	t := &r.Thread
-	var settings, usage, files string
+	var settings, usage, files, tools, goal string
 	var created, updated int64
 	err = rows.Scan(&t.ID, &t.Owner.App, &t.Owner.Project, &t.Owner.User, &t.Name, &t.Preview, &settings, &t.NativeID, &t.Origin,
 		&t.Source, &t.Client, &t.Ephemeral, &t.Archived, &t.ForkedFrom, &t.Parent, &created, &updated, &t.Seq, &t.Floor, &t.Turns,
-		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage, &files)
+		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage, &files, &tools, &goal, &t.Pinned)
 	if err == nil {
 		err = fromJSON(settings, &t.Settings)
 	}
@@ -241,22 +241,34 @@ func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	if err == nil {
 		err = fromJSON(files, &t.Files)
 	}
+	if err == nil {
+		err = fromJSON(tools, &t.Tools)
+	}
+	if err == nil {
+		err = fromJSON(goal, &t.Goal)
+	}
 	t.Created, t.Updated = thole.FromMillis(created), thole.FromMillis(updated)
 	return r, err
 }
 
-func scanItem(rows *sql.Rows) (r fold.ItemRecord, err error) {
+func scanItem(rows *sql.Rows) (fold.ItemRecord, error) { return scanItemWith(rows) }
+
+// scanItemWith scans an item and the columns that follow it.
+func scanItemWith(rows *sql.Rows, more ...any) (r fold.ItemRecord, err error) {
 	var body string
-	if err = rows.Scan(&r.Turn, &r.Seq, &r.Open, &body); err == nil {
+	if err = rows.Scan(append([]any{&r.Turn, &r.Seq, &r.Open, &body}, more...)...); err == nil {
 		err = fromJSON(body, &r.Item)
 	}
 	return r, err
 }
 
-func scanAsk(rows *sql.Rows) (r fold.AskRecord, err error) {
+func scanAsk(rows *sql.Rows) (r fold.AskRecord, err error) { return scanAskWith(rows) }
+
+// scanAskWith scans an ask and the columns that follow it.
+func scanAskWith(rows *sql.Rows, more ...any) (r fold.AskRecord, err error) {
 	var body, answer, actor string
 	var asked, resolved int64
-	err = rows.Scan(&r.Thread, &r.Turn, &r.State, &body, &answer, &actor, &asked, &resolved, &r.Receipt)
+	err = rows.Scan(append([]any{&r.Thread, &r.Turn, &r.State, &body, &answer, &actor, &asked, &resolved, &r.Receipt}, more...)...)
 	if err == nil {
 		err = fromJSON(body, &r.Ask)
 	}

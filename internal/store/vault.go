@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/vault"
 )
@@ -85,6 +86,10 @@ func changed(tx *sqldb.Tx, ok bool, err error, c vault.Change) error {
 	_, err = tx.Exec(`insert into vault_changes (subject, seq, at, actor, via, client, event, from_state, to_state, version)
 		select $1, coalesce(max(seq), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9 from vault_changes where subject = $1`,
 		c.Subject, instant(c.At), c.Actor.Who(), c.Actor.Via, c.Actor.Client, c.Event, c.From, c.To, c.Version)
+	if err != nil {
+		return err
+	}
+	_, err = link(tx, byActor(tx, c.Actor, audit.Entry{At: c.At, Action: "vault." + c.Event, Kind: "secret", ID: c.Subject, Before: stateFact(c.From), After: stateFact(c.To)}))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/vault"
 )
@@ -22,7 +23,7 @@ type vaultStage struct {
 func openVault(dir string, hook sqldb.Hook) (*vaultStage, error) {
 	s := &vaultStage{ctx: context.Background()}
 	var err error
-	s.DB, err = store.Open(s.ctx, sqldb.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return platformStart }})
+	s.DB, err = storetest.OpenAt(s.ctx, sqldb.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return platformStart }})
 	return s, err
 }
 

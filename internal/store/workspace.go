@@ -6,6 +6,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/objects"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/workspace"
@@ -106,8 +107,37 @@ func (w *Workspaces) Commit(ctx context.Context, c workspace.Commit) error {
 				return err
 			}
 		}
-		return moveHead(tx, s.Thread, c.Base, s.ID, now)
+		if err := moveHead(tx, s.Thread, c.Base, s.ID, now); err != nil {
+			return err
+		}
+		return linkSaved(tx, c.Base, s)
 	})
+}
+
+// linkSaved records that the files of a thread became others. The program saves what its
+// agents, commands and terminals left: whose each edit is the links before it say.
+func linkSaved(tx *sqldb.Tx, base workspace.SnapshotID, s workspace.Snapshot) error {
+	facts := func(id workspace.SnapshotID, tree string) string {
+		return audit.Facts(map[string]string{"snapshot": string(id), "tree": tree})
+	}
+	e := audit.Entry{Action: "file.save", Kind: "thread", ID: string(s.Thread), Reason: s.Reason, After: facts(s.ID, s.Tree.String())}
+	if base != "" {
+		var tree string
+		if err := tx.QueryRow(`select tree from workspace_snapshots where id = $1`, base).Scan(&tree); err != nil {
+			return err
+		}
+		if tree == s.Tree.String() {
+			return nil
+		}
+		e.Before = facts(base, tree)
+	}
+	err := tx.QueryRow(`select app_id, project_id, user_id from threads where id = $1`, s.Thread).Scan(&e.App, &e.Project, &e.Owner)
+	if err != nil && !sqldb.NoRows(err) { // a thread that was deleted meanwhile is nobody's
+		return err
+	}
+	e.OnBehalf = e.Owner
+	_, err = link(tx, e.From(audit.Source{Actor: thole.SystemActor}))
+	return err
 }
 
 // moveHead is the compare-and-set that makes a snapshot the thread's.

@@ -3,6 +3,7 @@ package store
 import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/workspace"
 )
 
@@ -22,17 +23,27 @@ func keepTurn(tx *sqldb.Tx, id thole.ExecutorID, snapshot string, now int64) err
 
 // forkWorkspace lets a fork begin with the files of the turn it is made at, as
 // part of the fork's own transaction: with those its parent has now if no later
-// turn has touched them, otherwise with those that were kept for the turn.
+// turn has touched them, otherwise with those that were kept for the turn. While that turn's
+// are being saved there is no fork of it.
 func forkWorkspace(tx *sqldb.Tx, from, to thole.ThreadID, upTo int) error {
-	snap, err := headOf(tx, from)
-	if err != nil || snap == "" {
-		return err
-	}
 	// The newest turn whose files the fork has, and the newest of all.
 	var own, newest int64
-	err = tx.QueryRow(`select coalesce(max(case when number <= $2 then number end), 0), coalesce(max(number), 0)
+	err := tx.QueryRow(`select coalesce(max(case when number <= $2 then number end), 0), coalesce(max(number), 0)
 		from turns where thread_id = $1 and executor_id <> ''`, from, int64(upTo)).Scan(&own, &newest)
 	if err != nil {
+		return err
+	}
+	var saving int64
+	err = tx.QueryRow(`select count(*) from turns where thread_id = $1 and number = $2 and outcome <> ''
+		and phase not in ('succeeded', 'failed', 'canceled')`, from, own).Scan(&saving)
+	if err == nil && saving > 0 {
+		err = thread.ErrSaving
+	}
+	if err != nil {
+		return err
+	}
+	snap, err := headOf(tx, from)
+	if err != nil || snap == "" {
 		return err
 	}
 	if own < newest {

@@ -172,6 +172,42 @@ func TestAForkBeginsWithTheFilesOfItsTurn(t *testing.T) {
 	})
 }
 
+// A fork at a turn whose files are being saved waits for them.
+func TestAForkWaitsForTheFilesOfItsTurn(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		ctx := context.Background()
+		f := newFiles(t, open(t))
+		f.turn("new")
+		turn, err := f.StartTurn(ctx, thole.LocalActor, thread.StartTurn{Thread: f.id, Input: thole.Text("go")})
+		f.must(err)
+		leases, err := f.db.Queue().Claim(ctx, queue.Claim{Owner: "x", Token: string(turn.ID), Max: 1, Lease: time.Hour})
+		f.must(err)
+		ref := thread.TurnRef{Thread: f.id, Turn: turn.ID, Token: leases[0].Token, Executor: f.where}
+		f.must(f.SetPhase(ctx, ref, thole.PhaseClaimed, ""))
+		f.must(f.Apply(ctx, ref, []event.Event{{ID: thole.EventID(turn.ID), Kind: event.TurnEnded, Turn: turn.ID, Time: time.Now(), Data: provider.Ended{Outcome: thole.OutcomeCompleted}.Data()}}))
+
+		impatient, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if _, err := f.Fork(impatient, thole.LocalActor, f.id, thread.Fork{}); err == nil {
+			t.Error("it was forked before its files were saved")
+		}
+		type made struct {
+			head workspace.SnapshotID
+			err  error
+		}
+		forked := make(chan made, 1)
+		go func() {
+			head, err := f.begins("")
+			forked <- made{head, err}
+		}()
+		f.sync("new", turn.ID, ref.Token)
+		f.must(f.SetPhase(ctx, ref, thole.PhaseSucceeded, ""))
+		if got := <-forked; got.err != nil || got.head != f.head {
+			t.Errorf("the fork begins with %q, %v; want %q", got.head, got.err, f.head)
+		}
+	})
+}
+
 // A deleted thread's snapshot goes, but not while its executor is there, nor what
 // a fork or a running restore needs.
 func TestSnapshotsOfDeletedThreadsGo(t *testing.T) {

@@ -5,7 +5,6 @@ package storetest
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,12 +25,6 @@ func Exercise(t *testing.T, suite func(t *testing.T, open Open)) {
 		lab.Postgres(t) // skip the whole suite, not its parts
 		suite(t, Postgres)
 	})
-}
-
-// SQLite is the Open of a fresh SQLite file.
-func SQLite(t testing.TB, opts ...func(*sqldb.Config)) *store.DB {
-	t.Helper()
-	return open(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "home", "thole.db")}, opts)
 }
 
 // Postgres is the Open of a fresh PostgreSQL database, a copy of one that was
@@ -59,7 +52,7 @@ func open(t testing.TB, cfg sqldb.Config, opts []func(*sqldb.Config)) *store.DB 
 	for _, o := range opts {
 		o(&cfg)
 	}
-	db, err := store.Open(context.Background(), cfg)
+	db, err := OpenAt(context.Background(), cfg)
 	if err != nil {
 		t.Fatalf("open store: %v", err)
 	}
