@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/price"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -32,7 +33,7 @@ const (
 var crashPlace = budget.Place{Owner: thole.DefaultOwner, Thread: crashThread, Turn: crashTurn}
 
 func openBooks(dir string, hook sqldb.Hook) (*books, error) {
-	db, err := store.Open(ctx, sqldb.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return noon }})
+	db, err := storetest.OpenAt(ctx, sqldb.Config{Path: dir + "/thole.db", Hook: hook, Now: func() time.Time { return noon }})
 	if err != nil {
 		return nil, err
 	}

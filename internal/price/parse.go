@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -18,7 +19,7 @@ const (
 	maxPrice = 10_000
 )
 
-var versionForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,39}$`)
+var versionForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,39}$`) })
 
 // Parse reads a table. Every key must be known and every row whole: a price that is left
 // out is an error and not free of charge.
@@ -39,7 +40,7 @@ func Parse(origin, text string) (*Table, error) {
 		return nil, bad("%w", err)
 	}
 	t := &Table{Version: file.Version, AsOf: file.AsOf, Origin: origin}
-	if !versionForm.MatchString(t.Version) {
+	if !versionForm().MatchString(t.Version) {
 		return nil, bad("version must be 1 to 40 letters, digits, dots or dashes")
 	}
 	if !form("2006-01", t.AsOf) {

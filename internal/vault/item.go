@@ -3,6 +3,7 @@ package vault
 import (
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -115,8 +116,11 @@ func (i Item) move(event, etag string, now time.Time) (Item, error) {
 }
 
 var (
-	nameForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-	providerForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+	nameForm     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) })
+	providerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`) })
+	serverForm   = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([a-z0-9][a-z0-9._-]{0,127}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+	})
 )
 
 const (
@@ -128,13 +132,15 @@ const (
 
 func validate(n NewItem, now time.Time) error {
 	switch {
-	case !nameForm.MatchString(n.Name):
+	case !nameForm().MatchString(n.Name):
 		return thole.Errorf(thole.CodeInvalid, "invalid name %q of a secret", n.Name).WithHint("letters, digits and . _ - , at most 128, the first a letter or a digit")
 	case !slices.Contains(Kinds, n.Kind):
 		return thole.Errorf(thole.CodeInvalid, "invalid kind %q of a secret", n.Kind).WithHint("it is provider_auth, git, mcp or env")
 	case n.Kind == ProviderAuth && n.Provider == "":
 		return thole.Errorf(thole.CodeInvalid, "a secret of kind %s needs a provider", ProviderAuth).WithHint("name the agent or the service that it logs in to")
-	case n.Provider != "" && !providerForm.MatchString(n.Provider):
+	case n.Kind == Git && n.Provider != "" && !serverForm().MatchString(n.Provider):
+		return thole.Errorf(thole.CodeInvalid, "invalid server %q of a secret", n.Provider).WithHint("a server's name in lower case, with its port if the address has one: git.example.com:8443")
+	case n.Kind != Git && n.Provider != "" && !providerForm().MatchString(n.Provider):
 		return thole.Errorf(thole.CodeInvalid, "invalid provider %q of a secret", n.Provider).WithHint("lower-case letters, digits and . _ -")
 	case !n.Expires.IsZero() && !now.Before(n.Expires):
 		return thole.Errorf(thole.CodeInvalid, "a secret expires in the future, or never")

@@ -2,6 +2,7 @@ package vault
 
 import (
 	"context"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 )
@@ -14,16 +15,23 @@ func (v *Vault) Items(ctx context.Context, actor thole.Actor, revoked bool) ([]I
 	if !person(actor) {
 		return nil, errNotPerson()
 	}
-	owners := []Owner{{OfUser, string(actor.User)}}
-	if may(actor, Owner{Kind: OfPlatform}) {
+	everything, err := v.may(ctx, actor, Owner{Kind: OfPlatform})
+	if err != nil {
+		return nil, err
+	}
+	if everything {
 		all, err := v.store.Items(ctx, Filter{Revoked: revoked})
-		out := all[:0]
-		for _, i := range all {
-			if may(actor, i.Owner) {
-				out = append(out, i)
-			}
+		return slices.DeleteFunc(all, func(i Item) bool { return i.Owner.Kind == OfUser && i.Owner.ID != string(actor.User) }), err
+	}
+	var owners []Owner
+	for _, o := range ownersOf(thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: actor.User}) {
+		ok, err := v.may(ctx, actor, o)
+		if err != nil {
+			return nil, err
 		}
-		return out, err
+		if ok {
+			owners = append(owners, o)
+		}
 	}
 	return v.store.Items(ctx, Filter{Owners: owners, Revoked: revoked})
 }
@@ -37,7 +45,13 @@ func (v *Vault) Item(ctx context.Context, actor thole.Actor, id ItemID) (Item, e
 	if err != nil {
 		return Item{}, err
 	}
-	if !found || !may(actor, i.Owner) {
+	ok := false
+	if found {
+		if ok, err = v.may(ctx, actor, i.Owner); err != nil {
+			return Item{}, err
+		}
+	}
+	if !ok {
 		return Item{}, errNoItem(string(id))
 	}
 	return i, nil
@@ -45,8 +59,8 @@ func (v *Vault) Item(ctx context.Context, actor thole.Actor, id ItemID) (Item, e
 
 // Named finds an owner's live item by its name.
 func (v *Vault) Named(ctx context.Context, actor thole.Actor, o Owner, name string) (Item, error) {
-	if !may(actor, o) {
-		return Item{}, errForeign(actor, o)
+	if err := v.manages(ctx, actor, o); err != nil {
+		return Item{}, err
 	}
 	all, err := v.store.Items(ctx, Filter{Owners: []Owner{o}, Name: name})
 	if err != nil {

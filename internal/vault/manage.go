@@ -20,8 +20,8 @@ type NewItem struct {
 
 // Create seals a new item.
 func (v *Vault) Create(ctx context.Context, actor thole.Actor, n NewItem) (Item, error) {
-	if !may(actor, n.Owner) {
-		return Item{}, errForeign(actor, n.Owner)
+	if err := v.manages(ctx, actor, n.Owner); err != nil {
+		return Item{}, err
 	}
 	now := v.time()
 	if err := validate(n, now); err != nil {

@@ -17,8 +17,8 @@ type Rotation struct {
 // any point it leaves every item open, under the old key or the new one, and Resume or
 // another Rotate goes on.
 func (v *Vault) Rotate(ctx context.Context, actor thole.Actor) (Rotation, error) {
-	if !may(actor, Owner{Kind: OfPlatform}) {
-		return Rotation{}, errForeign(actor, Owner{Kind: OfPlatform})
+	if err := v.manages(ctx, actor, Owner{Kind: OfPlatform}); err != nil {
+		return Rotation{}, err
 	}
 	r, ok := v.keys.(Rotator)
 	if !ok {

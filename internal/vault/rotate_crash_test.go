@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/sqldb"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/vault"
 	"github.com/tholehq/thole/internal/vault/keyfile"
 )
 
 func openRig(t testing.TB, dir string, hook sqldb.Hook) (*rig, error) {
-	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+	db, err := storetest.OpenAt(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 	g := &rig{t: t, db: db, key: keyfile.File{Path: filepath.Join(dir, "vault.key")}, now: time.Now()}
 	if err == nil {
 		g.Vault = vault.New(vault.Config{Store: db.Vault(), Keys: g.key})

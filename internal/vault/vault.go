@@ -15,7 +15,11 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/authz"
 )
+
+// Can decides whether an actor may do something to a thing.
+type Can func(ctx context.Context, actor thole.Actor, action authz.Action, on authz.Resource) (bool, error)
 
 // Config makes a Vault.
 type Config struct {
@@ -26,7 +30,10 @@ type Config struct {
 	// Probe tries an opened item and says in a line what it found; nil: opening it is
 	// all that can be tried.
 	Probe func(ctx context.Context, i Item, s Secret) (string, error)
-	Now   func() time.Time // time.Now when nil
+	// Can decides who manages what users share: what is a project's, an app's or the
+	// platform's; nil: the home's own user.
+	Can Can
+	Now func() time.Time // time.Now when nil
 }
 
 // Vault sets, finds, opens and removes secrets. Safe for concurrent use, also by
@@ -36,6 +43,7 @@ type Vault struct {
 	keys  Keeper
 	check func(Kind, string, []byte) error
 	probe func(context.Context, Item, Secret) (string, error)
+	can   Can
 	now   func() time.Time
 
 	rotating sync.Mutex // one rotation at a time in this process
@@ -46,7 +54,10 @@ type Vault struct {
 
 // New makes a vault.
 func New(cfg Config) *Vault {
-	v := &Vault{store: cfg.Store, keys: cfg.Keys, check: cfg.Check, probe: cfg.Probe, now: cfg.Now}
+	v := &Vault{store: cfg.Store, keys: cfg.Keys, check: cfg.Check, probe: cfg.Probe, can: cfg.Can, now: cfg.Now}
+	if v.can == nil {
+		v.can = homesUser
+	}
 	if v.now == nil {
 		v.now = time.Now
 	}
@@ -62,15 +73,40 @@ func New(cfg Config) *Vault {
 func (v *Vault) time() time.Time { return v.now().UTC().Truncate(time.Millisecond) }
 
 // may reports whether an actor manages the items of an owner. Agents and the program
-// itself manage none. Without roles the home's own user manages what is shared.
-func may(a thole.Actor, o Owner) bool {
+// itself manage none, and nobody those of another user.
+func (v *Vault) may(ctx context.Context, a thole.Actor, o Owner) (bool, error) {
 	if !person(a) {
-		return false
+		return false, nil
 	}
-	if o.Kind == OfUser {
-		return o.ID == string(a.User)
+	on := authz.Resource{}
+	switch o.Kind {
+	case OfUser:
+		return o.ID == string(a.User), nil
+	case OfProject:
+		on.Project = thole.ProjectID(o.ID)
+	case OfApp:
+		on.App = thole.AppID(o.ID)
+	case OfPlatform:
 	}
-	return a.User == thole.LocalUser
+	ok, err := v.can(ctx, a, authz.ManageAgentConfig, on)
+	if err != nil {
+		err = thole.Errorf(thole.CodeOf(err), "read rights: %w", err)
+	}
+	return ok, err
+}
+
+// manages refuses an actor who does not manage the items of an owner.
+func (v *Vault) manages(ctx context.Context, a thole.Actor, o Owner) error {
+	ok, err := v.may(ctx, a, o)
+	if err == nil && !ok {
+		err = errForeign(a, o)
+	}
+	return err
+}
+
+// homesUser is the rule without roles: the home's own user manages what is shared.
+func homesUser(_ context.Context, a thole.Actor, _ authz.Action, _ authz.Resource) (bool, error) {
+	return a.User == thole.LocalUser, nil
 }
 
 func person(a thole.Actor) bool {

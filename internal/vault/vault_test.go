@@ -240,6 +240,8 @@ func TestBadInput(t *testing.T) {
 		"no kind":     {Name: "n"},
 		"no provider": {Name: "n", Kind: vault.ProviderAuth},
 		"a provider":  {Name: "n", Kind: vault.ProviderAuth, Provider: "Open AI"},
+		"a port":      {Name: "n", Kind: vault.ProviderAuth, Provider: "codex:1"},
+		"a server":    {Name: "n", Kind: vault.Git, Provider: "git.example.com:x"},
 		"the past":    {Name: "n", Kind: vault.Env, Expires: g.now.Add(-time.Hour)},
 		"empty":       {Name: "n", Kind: vault.Env, Value: []byte{}},
 		"too long":    {Name: "n", Kind: vault.Env, Value: make([]byte, vault.MaxValue+1)},
@@ -253,6 +255,11 @@ func TestBadInput(t *testing.T) {
 	}
 	if _, err := os.Stat(g.key.Path); err == nil {
 		t.Error("a refused secret made a key")
+	}
+	for n, server := range []string{"git.example.com", "git.example.com:8443", "[::1]:3000"} {
+		if _, err := g.Create(ctx, me, vault.NewItem{Owner: mine, Name: fmt.Sprint("server-", n), Kind: vault.Git, Provider: server, Value: []byte("v")}); err != nil {
+			t.Errorf("%s: %v", server, err)
+		}
 	}
 	i, err := g.Create(ctx, me, vault.NewItem{Owner: mine, Name: "n", Kind: vault.Env, Provider: "x", Value: []byte("v"), Expires: g.now.Add(time.Hour)})
 	if err != nil {
