@@ -119,7 +119,11 @@ func TestRetention(t *testing.T) {
 	if gone() {
 		t.Fatal("removed before 72 h after the close")
 	}
-	h.ok(h.k.Pin(ctx, thole.LocalActor, id, h.now.Add(time.Hour)))
+	kept, err := h.k.Pin(ctx, thole.LocalActor, id, h.now.Add(time.Hour))
+	h.ok(err)
+	if r, err := h.k.Pin(ctx, thole.LocalActor, id, h.now.Add(time.Second)); err != nil || !r.PinUntil.Equal(kept.PinUntil) {
+		t.Fatalf("a shorter pin: %v, %v", r.PinUntil, err)
+	}
 	h.now = h.now.Add(time.Minute)
 	if gone() {
 		t.Fatal("removed although pinned")
@@ -164,6 +168,19 @@ func TestLease(t *testing.T) {
 		}
 		if _, _, err := h.k.Lease(ctx, other, in.Record.ID); thole.CodeOf(err) != thole.CodeNotFound {
 			t.Fatalf("someone else's artifact: %v", err)
+		}
+		second, _, err := h.k.Lease(ctx, thole.LocalActor, in.Record.ID)
+		h.ok(err)
+		if err := h.k.Revoke(ctx, other, second.ID); thole.CodeOf(err) != thole.CodeNotFound {
+			t.Fatalf("someone else's lease was revoked: %v", err)
+		}
+		h.ok(h.k.Revoke(ctx, thole.LocalActor, second.ID))
+		h.ok(h.k.Revoke(ctx, thole.LocalActor, second.ID))
+		if _, _, err := h.k.Read(ctx, thole.LocalActor, second.ID, 0, 0); thole.CodeOf(err) != thole.CodeGone {
+			t.Fatalf("a revoked lease: %v", err)
+		}
+		if _, _, err := h.k.Read(ctx, thole.LocalActor, l.ID, 5, 3); err != nil {
+			t.Fatalf("the other lease: %v", err)
 		}
 		if h.db.Engine() == "sqlite" {
 			h.now = h.now.Add(artifact.LeaseTime + time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
 
@@ -33,7 +34,7 @@ type stage struct {
 func openStage(dir string, hook sqldb.Hook) (*stage, error) {
 	s := &stage{dir: filepath.Join(dir, "artifacts"), now: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	var err error
-	s.db, err = store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook, Now: func() time.Time { return s.now }})
+	s.db, err = storetest.OpenAt(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook, Now: func() time.Time { return s.now }})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,8 @@ func (s *stage) Acts() []crash.Act {
 			if err != nil {
 				return err
 			}
-			return s.k.Pin(ctx, thole.LocalActor, r.ID, s.now.Add(1000*time.Hour))
+			_, err = s.k.Pin(ctx, thole.LocalActor, r.ID, s.now.Add(1000*time.Hour))
+			return err
 		}},
 		{Name: "lease", Do: func() error {
 			r, err := s.find("free")
@@ -108,6 +110,13 @@ func (s *stage) Acts() []crash.Act {
 			}
 			_, _, err = s.k.Lease(ctx, thole.LocalActor, r.ID)
 			return err
+		}},
+		{Name: "revoke_lease", Do: func() error {
+			id, err := s.lease()
+			if err != nil {
+				return err
+			}
+			return s.k.Revoke(ctx, thole.LocalActor, id)
 		}},
 		{Name: "drop_leases", Set: later(artifact.LeaseTime + time.Second), Do: sweep},
 		{Name: "remove", Set: later(100 * time.Hour), Do: sweep},
@@ -140,8 +149,16 @@ func TestKillAtEveryArtifactStep(t *testing.T) {
 		if removed := !free.RemovedAt.IsZero(); removed != has("remove") || !pinned.RemovedAt.IsZero() {
 			t.Fatalf("after %v: free %+v, pinned %+v", done, free, pinned)
 		}
-		if has("lease") && !has("drop_leases") {
-			lease := s.onlyLease(t)
+		if has("revoke_lease") && !has("drop_leases") {
+			lease, err := s.lease()
+			ok(err)
+			if _, _, err := s.k.Read(ctx, thole.LocalActor, lease, 0, 0); thole.CodeOf(err) != thole.CodeGone {
+				t.Fatalf("a revoked lease: %v", err)
+			}
+		}
+		if has("lease") && !has("revoke_lease") {
+			lease, err := s.lease()
+			ok(err)
 			got, last, err := s.k.Read(ctx, thole.LocalActor, lease, 0, 0)
 			if err != nil || !last || string(got) != crashContent {
 				t.Fatalf("the lease reads %q, %v", got, err)
@@ -174,11 +191,8 @@ func TestKillAtEveryArtifactStep(t *testing.T) {
 	})
 }
 
-func (s *stage) onlyLease(t *testing.T) (id string) {
-	t.Helper()
-	err := s.db.View(ctx, func(tx *sqldb.Tx) error { return tx.QueryRow("select lease_id from artifact_leases").Scan(&id) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
+// lease is the only one.
+func (s *stage) lease() (id string, err error) {
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error { return tx.QueryRow("select lease_id from artifact_leases").Scan(&id) })
+	return id, err
 }

@@ -98,6 +98,21 @@ func (k *Keeper) Ingest(ctx context.Context, path string, job thole.JobID, owner
 	return k.IngestReader(ctx, src, filepath.Base(path), job, owner, now)
 }
 
+// Same reports whether a file is what an artifact was made of.
+func (k *Keeper) Same(path string, r Record) (bool, error) {
+	src, err := openResult(path)
+	if err != nil {
+		return false, err
+	}
+	defer src.Close()
+	hash := sha256.New()
+	n, err := io.Copy(hash, io.LimitReader(src, r.Size+1))
+	if err != nil {
+		return false, thole.Errorf(thole.CodeInvalid, "read result file: %w", err)
+	}
+	return n == r.Size && hex.EncodeToString(hash.Sum(nil)) == r.SHA256, nil
+}
+
 // Take is Ingest of a file of this home that nobody writes to any more: the bytes
 // get a second name where the disk can do that, and so need no room of their own.
 func (k *Keeper) Take(ctx context.Context, path string, job thole.JobID, owner thole.Owner, now time.Time) (Ingested, error) {
@@ -273,6 +288,9 @@ func (k *Keeper) Discard(r Record) {
 
 // Path is where an artifact's bytes are, for programs of the same user.
 func (k *Keeper) Path(r Record) string { return filepath.Join(k.dir, r.Path) }
+
+// ManifestPath is where the description of an artifact's bytes is.
+func (k *Keeper) ManifestPath(r Record) string { return filepath.Join(k.dir, r.Manifest) }
 
 // Verify reads the whole artifact and compares it with its record.
 func (k *Keeper) Verify(r Record) error {

@@ -41,9 +41,14 @@ type Store interface {
 	// RemoveIfFree marks an artifact removed if it still is not held and past its
 	// retention; false if it is not.
 	RemoveIfFree(ctx context.Context, id thole.ArtifactID, k Retention, now time.Time) (bool, error)
-	Pin(ctx context.Context, id thole.ArtifactID, until time.Time) (bool, error)
+	// PinIfKept keeps an artifact that is not removed at least until a time, never for
+	// less than it is kept already, and returns its record; nil if it is removed.
+	PinIfKept(ctx context.Context, id thole.ArtifactID, until time.Time) (*Record, error)
 	InsertLease(ctx context.Context, l Lease) error
 	Lease(ctx context.Context, id string) (*Lease, error)
+	// RevokeLeaseIfOwned ends a lease of the user; repeating it changes nothing. false if
+	// the user has no such lease.
+	RevokeLeaseIfOwned(ctx context.Context, id string, user thole.UserID) (bool, error)
 	// DropLeases removes leases whose deadline is before now.
 	DropLeases(ctx context.Context, now time.Time) error
 }
@@ -115,17 +120,33 @@ func (k *Keeper) Read(ctx context.Context, actor thole.Actor, lease string, offs
 	return buf, offset+int64(len(buf)) == r.Size, nil
 }
 
-// Pin keeps an artifact at least until a time, for an operator.
-func (k *Keeper) Pin(ctx context.Context, actor thole.Actor, id thole.ArtifactID, until time.Time) error {
-	if _, err := k.Get(ctx, actor, id); err != nil {
-		return err
-	}
-	ok, err := k.store.Pin(ctx, id, until)
+// Revoke ends a lease of the actor before its deadline. Repeating it changes nothing.
+func (k *Keeper) Revoke(ctx context.Context, actor thole.Actor, lease string) error {
+	ok, err := k.store.RevokeLeaseIfOwned(ctx, lease, actor.User)
 	if err == nil && !ok {
-		return thole.Errorf(thole.CodeGone, "artifact %s was already removed", id)
+		return thole.Errorf(thole.CodeNotFound, "no such artifact lease").WithHint("a lease that ended more than a sweep ago is forgotten, and reads nothing")
 	}
 	return err
 }
+
+// Pin keeps an artifact at least until a time, for an operator. A pin only grows: the
+// record says until when the artifact is kept.
+func (k *Keeper) Pin(ctx context.Context, actor thole.Actor, id thole.ArtifactID, until time.Time) (Record, error) {
+	if _, err := k.Get(ctx, actor, id); err != nil {
+		return Record{}, err
+	}
+	r, err := k.store.PinIfKept(ctx, id, until)
+	switch {
+	case err != nil:
+		return Record{}, err
+	case r == nil:
+		return Record{}, thole.Errorf(thole.CodeGone, "artifact %s was already removed", id)
+	}
+	return *r, nil
+}
+
+// Retention returns how long artifacts are kept at least.
+func (k *Keeper) Retention() Retention { return k.keep }
 
 // Sweep removes what retention lets go and copies that no job ever took. It may
 // run at any time, twice, and concurrently with readers: an open file outlives its name.

@@ -82,6 +82,8 @@ type Attachment struct {
 	// Pinned is set while a delivery holds the session's settings tighter than the
 	// user's own.
 	Pinned *Pin
+	// Active is the running turn of the thread, as it was last seen; nil: none was.
+	Active *ActiveTurn
 	// Revision counts snapshots that differed from the one before.
 	Revision int64
 	// Note says why it is in its state, for people.

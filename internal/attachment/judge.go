@@ -12,8 +12,18 @@ type Judgement struct {
 	// Allowed now; otherwise Held says that only a human can let it pass, and
 	// without it the delivery waits until the session is as it was.
 	Allowed, Held bool
+	Why           Objection // unless allowed
 	Reason        string
 }
+
+// Objection is what stands against a delivery.
+type Objection string
+
+const (
+	ByDrift       Objection = "drift"       // the session allows more than its cap
+	ByPolicy      Objection = "policy"      // the result may need something
+	ByPermissions Objection = "permissions" // the session allows something
+)
 
 // Judge decides whether a delivery with this policy may go into a session whose
 // cap and present permissions are these.
@@ -24,7 +34,7 @@ func Judge(trust Trust, limit, now PermissionSnapshot, policy thole.DeliveryPoli
 	var j Judgement
 	effective := limit.Effective(now)
 	if more := limit.Beyond(now); len(more) > 0 {
-		j.Reason = fmt.Sprintf("session_profile_mismatch: the session now allows more than when it was attached (%s)", strings.Join(more, ", "))
+		j.Why, j.Reason = ByDrift, fmt.Sprintf("session_profile_mismatch: the session now allows more than when it was attached (%s)", strings.Join(more, ", "))
 		return j
 	}
 	if trust == TrustedAll {
@@ -32,11 +42,11 @@ func Judge(trust Trust, limit, now PermissionSnapshot, policy thole.DeliveryPoli
 		return j
 	}
 	if o := policy.Objections(); len(o) > 0 {
-		j.Held, j.Reason = true, "strict-safe: "+strings.Join(o, ", ")
+		j.Held, j.Why, j.Reason = true, ByPolicy, "strict-safe: "+strings.Join(o, ", ")
 		return j
 	}
 	if a := effective.allows(); len(a) > 0 {
-		j.Held, j.Reason = true, "strict-safe: "+strings.Join(a, ", ")
+		j.Held, j.Why, j.Reason = true, ByPermissions, "strict-safe: "+strings.Join(a, ", ")
 		return j
 	}
 	j.Allowed, j.Reason = true, "strict-safe"

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/gateway/upstream"
 	"github.com/tholehq/thole/internal/provider/table"
@@ -13,9 +12,10 @@ import (
 
 // Methods about what pays for model calls. No answer holds a value.
 const (
-	MethodKeys  = "thole/thread/keys"      // KeysParams: keys of the caller's shell, for a thread
-	MethodPays  = "thole/thread/pays"      // PaysParams: []upstream.Source
-	MethodCheck = "thole/credential/check" // CheckParams: Checks
+	MethodKeys    = "thole/thread/keys"        // KeysParams: keys of the caller's shell, for a thread
+	MethodPays    = "thole/thread/pays"        // PaysParams: []upstream.Source
+	MethodCheck   = "thole/credential/check"   // CheckParams: Checks
+	MethodMissing = "thole/credential/missing" // the names of agents that have none; no service is asked
 )
 
 // KeysParams hand over variables of a shell.
@@ -46,9 +46,7 @@ type Check struct {
 
 // Credentials knows what pays.
 type Credentials struct {
-	Threads interface {
-		Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Thread, error)
-	}
+	Threads Reader
 	// Routes and Shells are nil in a demo, where nobody pays.
 	Routes *upstream.Routes
 	Shells *upstream.Shells
@@ -62,8 +60,9 @@ func (c Credentials) Methods() map[string]Method {
 			defer clear(params) // it holds values
 			return keys(ctx, actor, params)
 		},
-		MethodPays:  method(c.pays),
-		MethodCheck: method(c.check),
+		MethodPays:    method(c.pays),
+		MethodCheck:   method(c.check),
+		MethodMissing: method(c.missing),
 	}
 }
 
@@ -87,6 +86,25 @@ func (c Credentials) check(ctx context.Context, actor thole.Actor, p CheckParams
 		return Checks{}, nil
 	}
 	return CheckAll(ctx, c.Routes, actor.User, p.Provider), nil
+}
+
+// missing names the agents of the caller for which there is no credential. One of which
+// that is not known, because its settings cannot be read, is not among them.
+func (c Credentials) missing(ctx context.Context, actor thole.Actor, _ struct{}) ([]string, error) {
+	out := []string{}
+	if c.Routes == nil {
+		return out, nil
+	}
+	who := thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: actor.User}
+	for _, row := range table.CLIs {
+		if row.Gateway.Route == "" {
+			continue
+		}
+		if _, err := c.Routes.Sources(ctx, who, row.Name); thole.CodeOf(err) == thole.CodeNotFound {
+			out = append(out, row.Name)
+		}
+	}
+	return out, nil
 }
 
 // CheckAll tries the credentials of the agents of a user, one after the other.

@@ -111,7 +111,7 @@ func TestCancelOnTheDiskItFilled(t *testing.T) {
 	s.must(&r, "job", "run", "--target", "desktop", "--thread-id", "t", "--", "sh", "-c", "head -c 40000000 /dev/zero; echo > "+told+"; sleep 600")
 	poll.Until(t, "the disk is full", func() bool { _, err := os.Stat(told); return err == nil })
 	s.must(nil, "job", "cancel", "--job-id", r.JobID)
-	if out, _, code := s.run("job", "wait", r.JobID); code != 1 || !strings.Contains(out, "cancelled") {
+	if out, _, code := s.run("job", "wait", r.JobID); code != 9 || !strings.Contains(out, "cancelled") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	poll.Until(t, "no file of the command is left", func() bool {

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -45,7 +47,7 @@ func (d *Delivery) Methods() map[string]Method {
 		wire.JobComplete:   method(d.complete),
 		wire.JobFail:       method(d.fail),
 		wire.JobCancel:     method(d.cancel),
-		wire.JobQuery:      method(d.query),
+		wire.JobQuery:      method(d.Query),
 		wire.JobList:       method(d.jobs),
 		wire.JobWait:       method(d.wait),
 		wire.BatchInspect:  method(d.inspect),
@@ -58,6 +60,9 @@ func (d *Delivery) Methods() map[string]Method {
 		wire.ArtifactLease: method(d.lease),
 		wire.ArtifactRead:  method(d.read),
 		wire.ArtifactPin:   method(d.pin),
+
+		wire.ArtifactInspect: method(d.inspectArtifact),
+		wire.ArtifactRevoke:  method(d.revoke),
 	}
 }
 
@@ -117,6 +122,9 @@ func (d *Delivery) fail(ctx context.Context, actor thole.Actor, p wire.FinishPar
 
 // finish makes the result durable before the job may end.
 func (d *Delivery) finish(ctx context.Context, actor thole.Actor, state thole.JobState, p wire.FinishParams) (wire.Job, error) {
+	if len(p.ResultPath) > 0 {
+		p.ResultFile = string(p.ResultPath)
+	}
 	have, _, err := d.Machine.Job(ctx, actor, thole.JobID(p.JobID))
 	if err != nil {
 		return wire.Job{}, err
@@ -124,6 +132,9 @@ func (d *Delivery) finish(ctx context.Context, actor thole.Actor, state thole.Jo
 	if have.Command != nil && !have.State.Terminal() {
 		return wire.Job{}, thole.Errorf(thole.CodeConflict, "job %s runs in the box of its thread, and its command ends it", have.ID).
 			WithHint("thole job cancel --job-id %s ends it without a result", have.ID)
+	}
+	if outcome := cmp.Or(have.Settled, have.State); outcome.Deliverable() && have.SettledBy != p.RequestID {
+		return d.finishedAlready(ctx, actor, have, outcome, state, p)
 	}
 	f := delivery.Finish{Job: have.ID, State: state, Summary: p.Summary, Request: p.RequestID, ExitCode: p.ExitCode}
 	if p.ResultFile != "" && !have.State.Terminal() {
@@ -150,6 +161,41 @@ func (d *Delivery) finish(ctx context.Context, actor thole.Actor, state thole.Jo
 	return jobView(j), nil
 }
 
+// finishedAlready answers a repeated ending: one that says the same is no error.
+func (d *Delivery) finishedAlready(ctx context.Context, actor thole.Actor, have delivery.Job, outcome, state thole.JobState, p wire.FinishParams) (wire.Job, error) {
+	differs := ""
+	switch {
+	case outcome != state:
+		differs = "not " + string(state)
+	case have.ResultSummary != p.Summary:
+		differs = fmt.Sprintf("with the summary %q", have.ResultSummary)
+	case p.ExitCode != nil && *p.ExitCode != have.ExitCode:
+		differs = fmt.Sprintf("with exit status %d", have.ExitCode)
+	case (p.ResultFile == "") != (have.Artifact == ""):
+		differs = "without a result file"
+		if have.Artifact != "" {
+			differs = "with a result file"
+		}
+	case p.ResultFile != "":
+		kept, err := d.Keeper.Get(ctx, actor, have.Artifact)
+		if err != nil {
+			return wire.Job{}, err
+		}
+		same, err := d.Keeper.Same(p.ResultFile, kept)
+		if err != nil {
+			return wire.Job{}, err
+		}
+		if !same {
+			differs = "with another result file"
+		}
+	}
+	if differs == "" {
+		return jobView(have), nil
+	}
+	return wire.Job{}, thole.Errorf(thole.CodeConflict, "job %s is already %s, %s", have.ID, outcome, differs).
+		WithHint("thole job query %s shows what was reported; a job ends once, so report a further result as a job of its own", have.ID)
+}
+
 func (d *Delivery) cancel(ctx context.Context, actor thole.Actor, p wire.FinishParams) (wire.Job, error) {
 	j, err := d.Machine.Cancel(ctx, actor, thole.JobID(p.JobID), p.RequestID, p.Reason)
 	if err != nil {
@@ -161,7 +207,8 @@ func (d *Delivery) cancel(ctx context.Context, actor thole.Actor, p wire.FinishP
 	return jobView(j), nil
 }
 
-func (d *Delivery) query(ctx context.Context, actor thole.Actor, p wire.JobParams) (wire.Job, error) {
+// Query shows a job with its batch and attempts.
+func (d *Delivery) Query(ctx context.Context, actor thole.Actor, p wire.JobParams) (wire.Job, error) {
 	j, b, err := d.Machine.Job(ctx, actor, thole.JobID(p.JobID))
 	if err != nil {
 		return wire.Job{}, err
@@ -296,23 +343,4 @@ func (d *Delivery) check(ctx context.Context, _ thole.Actor, _ struct{}) (wire.C
 		out.Violations = []wire.Violation{}
 	}
 	return out, err
-}
-
-func (d *Delivery) lease(ctx context.Context, actor thole.Actor, p wire.ArtifactParams) (wire.Lease, error) {
-	l, r, err := d.Keeper.Lease(ctx, actor, thole.ArtifactID(p.ArtifactID))
-	if err != nil {
-		return wire.Lease{}, err
-	}
-	return wire.Lease{
-		LeaseID: l.ID, Deadline: l.Deadline, ArtifactID: string(r.ID), Name: r.Name, ContentType: r.ContentType, SizeBytes: r.Size, SHA256: r.SHA256,
-	}, nil
-}
-
-func (d *Delivery) read(ctx context.Context, actor thole.Actor, p wire.ArtifactParams) (wire.Chunk, error) {
-	b, last, err := d.Keeper.Read(ctx, actor, p.LeaseID, p.Offset, p.Limit)
-	return wire.Chunk{Offset: p.Offset, Data: b, Last: last}, err
-}
-
-func (d *Delivery) pin(ctx context.Context, actor thole.Actor, p wire.ArtifactParams) (struct{}, error) {
-	return struct{}{}, d.Keeper.Pin(ctx, actor, thole.ArtifactID(p.ArtifactID), p.PinUntil)
 }

@@ -20,13 +20,13 @@ const firstByte = 10 * time.Second
 // own commands, which save the handshake) or an HTTP upgrade.
 type mux struct {
 	l     net.Listener
-	lines func(jsonrpc.Stream)
+	lines func(jsonrpc.Stream, *Peer)
 	web   *webListener
 	serve func(ctx context.Context)
 	wg    sync.WaitGroup
 }
 
-func newMux(l net.Listener, lines func(jsonrpc.Stream), attach func(context.Context, jsonrpc.Stream), others *http.ServeMux) *mux {
+func newMux(l net.Listener, lines func(jsonrpc.Stream, *Peer), attach func(context.Context, jsonrpc.Stream), others *http.ServeMux) *mux {
 	m := &mux{l: l, lines: lines, web: &webListener{addr: l.Addr(), conns: make(chan net.Conn), done: make(chan struct{})}}
 	m.serve = func(context.Context) { <-m.web.done }
 	if attach != nil {
@@ -67,7 +67,7 @@ func (m *mux) route(kill context.Context, c net.Conn) {
 	_ = c.SetReadDeadline(time.Time{})
 	pc := &peeked{Conn: c, r: r}
 	if first[0] == '{' {
-		m.lines(stdio.New(pc, pc, 0))
+		m.lines(stdio.New(pc, pc, 0), peerOf(c))
 		return
 	}
 	select {

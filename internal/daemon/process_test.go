@@ -298,8 +298,14 @@ func TestIdleExit(t *testing.T) {
 	s := newSite(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	for flag, want := range map[string]string{"-1s": "must not be negative", "3h": "must be longer than daemon.idle_exit"} {
+		if _, errs, code := s.run("daemon", "run", "--idle-timeout", flag); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("--idle-timeout %s: %d %s", flag, code, errs)
+		}
+	}
 	start := func() chan error {
-		cmd := s.command("daemon", "run", "--home", s.home, "--idle-timeout", "300ms")
+		cmd := s.command("daemon", "run", "--home", s.home)
+		cmd.Env = append(cmd.Env, "THOLE_DAEMON_IDLE_EXIT=300ms") // the key, by itself
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -311,6 +317,10 @@ func TestIdleExit(t *testing.T) {
 	done := start()
 	var r wire.Submitted
 	s.must(&r, "job", "submit", "--target", "desktop", "--thread-id", "t")
+	var now wire.Status // asked at once, before the idle rules looked again
+	if s.must(&now, "daemon", "status"); now.Staying != "jobs are running" {
+		t.Errorf("a job runs and the daemon stays because %q", now.Staying)
+	}
 	select {
 	case <-done:
 		t.Fatal("the daemon left a running job")

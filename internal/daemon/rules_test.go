@@ -63,10 +63,11 @@ func TestStaying(t *testing.T) {
 	}{
 		"nothing":                        {delivery.Pending{}, false},
 		"a running job":                  {delivery.Pending{RunningJobs: 1}, true},
-		"a followed turn, for hours":     {delivery.Pending{Observing: now.Add(2 * time.Hour), Next: now.Add(2 * time.Hour)}, true},
-		"a deadline within the timeout":  {delivery.Pending{Next: now.Add(idle)}, true},
-		"something overdue":              {delivery.Pending{Next: now.Add(-time.Hour)}, true},
-		"a long window":                  {delivery.Pending{Next: now.Add(idle + time.Second)}, false},
+		"a followed turn, for hours":     {delivery.Pending{Observing: now.Add(2 * time.Hour), Near: now.Add(2 * time.Hour)}, true},
+		"a deadline within the timeout":  {delivery.Pending{Near: now.Add(idle)}, true},
+		"something overdue":              {delivery.Pending{Near: now.Add(-time.Hour)}, true},
+		"a receiver that is away":        {delivery.Pending{Next: now.Add(time.Minute)}, false},
+		"a long window":                  {delivery.Pending{Near: now.Add(idle + time.Second)}, false},
 		"ready, with a channel":          {delivery.Pending{Ready: map[thole.Target]int64{thole.TargetThole: 1}}, true},
 		"ready, and no channel attached": {delivery.Pending{Ready: map[thole.Target]int64{thole.TargetCLI: 9}}, false},
 	} {

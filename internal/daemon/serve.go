@@ -13,15 +13,14 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
+	"github.com/tholehq/thole/internal/authz"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/unix"
 	"github.com/tholehq/thole/internal/version"
 )
-
-// DefaultIdle is how long a daemon stays with nothing to do.
-const DefaultIdle = 10 * time.Minute
 
 // Method answers one call. The actor was proven by the socket. Its context ends
 // when the connection does or the daemon kills what is left.
@@ -30,8 +29,10 @@ type Method func(ctx context.Context, actor thole.Actor, params json.RawMessage)
 // Config makes a server.
 type Config struct {
 	Owner   *Owner
-	Role    string // "daemon" or "up"
+	Role    string // "daemon", "up" or "serve"
 	Methods map[string]Method
+	// Audit records what is refused; nil: nobody does.
+	Audit *audit.Log
 	// Waiting names methods that may wait for long: when the daemon stops they are
 	// cut off without an answer, and the client asks the successor again.
 	Waiting map[string]bool
@@ -69,7 +70,6 @@ type server struct {
 	mu      sync.Mutex // guards what follows
 	clients map[*jsonrpc.Conn]struct{}
 	last    time.Time // of the end of the latest activity
-	staying string
 
 	busy sync.WaitGroup // requests under way
 	stop chan StopReason
@@ -144,8 +144,8 @@ func (s *server) closeAll(reason string) {
 }
 
 // serveLines speaks our own methods to one client.
-func (s *server) serveLines(stream jsonrpc.Stream) {
-	conn := jsonrpc.NewConn(stream, jsonrpc.Options{Handler: handler{s}})
+func (s *server) serveLines(stream jsonrpc.Stream, peer *Peer) {
+	conn := jsonrpc.NewConn(stream, jsonrpc.Options{Handler: handler{s, peer}})
 	s.mu.Lock()
 	s.clients[conn] = struct{}{}
 	s.mu.Unlock()
@@ -156,7 +156,10 @@ func (s *server) serveLines(stream jsonrpc.Stream) {
 	s.mu.Unlock()
 }
 
-type handler struct{ s *server }
+type handler struct {
+	s    *server
+	peer *Peer
+}
 
 func (h handler) Notification(*jsonrpc.Notification) {}
 
@@ -174,7 +177,7 @@ func (h handler) Request(req *jsonrpc.Request) {
 	}
 	go func() {
 		defer s.busy.Done()
-		ctx := req.Context()
+		ctx := WithPeer(req.Context(), h.peer)
 		if s.cfg.Waiting[req.Method] {
 			c, cancel := context.WithCancel(ctx)
 			defer cancel()
@@ -199,13 +202,13 @@ func (h handler) Request(req *jsonrpc.Request) {
 func (s *server) call(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	switch req.Method {
 	case wire.Hello, wire.DaemonStatus:
-		return s.status(), nil
+		return s.status(ctx), nil
 	case wire.DaemonStop:
 		var p wire.StopParams
 		if err := strictjson.Unmarshal(orEmpty(req.Params), &p); err != nil {
 			return nil, thole.Errorf(thole.CodeInvalid, "daemon stop: %w", err)
 		}
-		if p.Unless != "" && p.Unless == s.cfg.Role {
+		if p.Unless != "" && s.cfg.Role != "daemon" { // which alone makes room for those that a person started
 			return nil, Up(s.cfg.Owner.Home, os.Getpid())
 		}
 		reason := StopRequest
@@ -216,17 +219,22 @@ func (s *server) call(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		case s.stop <- reason:
 		default:
 		}
-		return s.status(), nil
+		return s.status(ctx), nil
 	}
 	m, ok := s.cfg.Methods[req.Method]
 	if !ok {
 		return nil, thole.Errorf(thole.CodeUnsupported, "the daemon does not know %s", req.Method).
 			WithHint("its version is %s; thole daemon stop lets the next command start yours", version.Version)
 	}
-	return m(ctx, thole.LocalActor, orEmpty(req.Params))
+	ctx = audit.With(authz.Doing(ctx, ActionOf(req.Method)), audit.Source{Actor: thole.LocalActor})
+	out, err := m(ctx, thole.LocalActor, orEmpty(req.Params))
+	if thole.CodeOf(err) == thole.CodeForbidden {
+		s.cfg.Audit.Refused(ctx, audit.Entry{Action: "socket.request", Kind: "method", ID: req.Method, Reason: err.Error()})
+	}
+	return out, err
 }
 
-// Up refuses a second thole up.
+// Up refuses a second thole up or thole serve.
 func Up(home string, pid int) error {
 	return thole.Errorf(thole.CodeBusy, "thole is up already on %s, process %d", home, pid).WithHint("thole login prints a link to its page; kill %d ends it", pid)
 }
@@ -238,17 +246,31 @@ func orEmpty(p json.RawMessage) json.RawMessage {
 	return p
 }
 
-func (s *server) status() wire.Status {
+// status is what holds at this moment, not at the last look of the idle rules.
+func (s *server) status(ctx context.Context) wire.Status {
+	why := s.why(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := wire.Status{
 		Version: version.Version, PID: os.Getpid(), Home: s.cfg.Owner.Home, Role: s.cfg.Role, StartedAt: s.started.UTC(),
-		Clients: len(s.clients), Staying: s.staying,
+		Clients: len(s.clients), Staying: why,
 	}
-	if s.cfg.Idle > 0 && s.staying == "" {
+	if s.cfg.Idle > 0 && why == "" {
 		st.ExitsAt = s.last.Add(s.cfg.Idle).UTC()
 	}
 	return st
+}
+
+// why says what needs this process for longer than the idle timeout, "" if nothing does.
+func (s *server) why(ctx context.Context) string {
+	if s.cfg.Staying == nil {
+		return ""
+	}
+	why, err := s.cfg.Staying(ctx, s.cfg.Idle)
+	if err != nil { // what cannot be read may be anything
+		return "what is open cannot be read: " + err.Error()
+	}
+	return why
 }
 
 // watchIdle ends the server when for the idle timeout no client was there and
@@ -266,18 +288,11 @@ func (s *server) watchIdle() {
 			return
 		case <-tick.C:
 		}
-		why := ""
-		if s.cfg.Staying != nil {
-			var err error
-			if why, err = s.cfg.Staying(s.accept, s.cfg.Idle); err != nil {
-				if s.accept.Err() != nil {
-					return
-				}
-				why = "cannot read what is open: " + err.Error()
-			}
+		why := s.why(s.accept)
+		if s.accept.Err() != nil {
+			return
 		}
 		s.mu.Lock()
-		s.staying = why
 		if why != "" || len(s.clients) > 0 {
 			s.last = time.Now()
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 
 	thole "github.com/tholehq/thole"
@@ -84,6 +85,12 @@ func sessionView(a attachment.Attachment) wire.CodexSession {
 		Epoch: a.Epoch, ServerPID: a.Process.PID, ServerAlive: a.Process.Alive() == nil, ClientPID: a.Client.PID, Trust: string(a.Trust), Pins: a.Wish.Pin, Pinned: a.Pinned != nil,
 		Revision: a.Revision, Note: a.Note, CreatedAt: a.Created, UpdatedAt: a.Updated,
 		Startup: permissionsView(a.Cap), Current: permissionsView(a.Current),
+	}
+	if t := a.Active; t != nil && a.Usable() {
+		v.Active = &wire.ActiveTurn{
+			Turn: t.Turn, Kind: cmp.Or(t.Kind, "unknown"), Approval: cmp.Or(t.Approval, "unknown"), Network: cmp.Or(t.Network, "unknown"),
+			Write: cmp.Or(t.Write, "unknown"), Risk: t.Risk, Steerable: t.Steerable, Epoch: t.Epoch, At: t.At,
+		}
 	}
 	if a.Cap != nil && a.Current != nil {
 		effective := a.Cap.Effective(*a.Current)

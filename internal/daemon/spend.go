@@ -10,12 +10,11 @@ import (
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
-// SpendMethods answer the user of the home what was used, by everybody, and manage
-// budgets.
+// SpendMethods answer what was used, and manage budgets.
 func SpendMethods(s *spend.Service) map[string]Method {
 	return map[string]Method{
-		spend.MethodUsage: withParams("usage", func(ctx context.Context, _ thole.Actor, p spend.UsageParams) (any, error) {
-			return s.Usage(ctx, usage.Query{Thread: thole.ThreadID(p.Thread), From: p.From, To: p.To, By: usage.By(p.By)})
+		spend.MethodUsage: withParams("usage", func(ctx context.Context, a thole.Actor, p spend.UsageParams) (any, error) {
+			return s.UsageOfAll(ctx, a, usage.Query{Thread: thole.ThreadID(p.Thread), From: p.From, To: p.To, By: usage.By(p.By)})
 		}),
 		spend.MethodPrices: withParams("prices", func(context.Context, thole.Actor, struct{}) (any, error) { return s.Prices(), nil }),
 		spend.MethodBudgetSet: withParams("budget", func(ctx context.Context, a thole.Actor, p spend.SetParams) (any, error) {

@@ -52,7 +52,7 @@ func batchView(b delivery.BatchView) wire.Batch {
 		MaterializedAt: b.Batch.MaterializedAt, LastDeliveryAttemptAt: b.Batch.LastAttemptAt, NextDeliveryNotBefore: b.Batch.NotBefore,
 		RedeliveryWindowEndsAt: b.Batch.WindowEndsAt, MaxDeliveryAttempts: b.Batch.MaxAttempts, DeliveryAttemptCount: b.Batch.AttemptCount,
 		HeadAttemptID: string(b.Batch.HeadAttempt), Generation: b.Batch.Generation, BoundaryState: string(b.Batch.Boundary.State),
-		ReplayPolicy: string(b.Batch.Replay), HeldFor: b.Batch.HeldFor, ReleasedBy: string(b.Batch.ReleasedBy), ClosedAt: b.Batch.ClosedAt, CloseReason: string(b.Batch.CloseReason),
+		ReplayPolicy: string(b.Batch.Replay), HeldFor: string(b.Batch.HeldFor), ReleasedBy: string(b.Batch.ReleasedBy), ClosedAt: b.Batch.ClosedAt, CloseReason: string(b.Batch.CloseReason),
 		DeliveryMode: string(b.Batch.Mode), Policy: policyView(b.Batch.Policy), InlinePayloadBytes: b.Batch.InlineBytes,
 		ArtifactCount: b.Batch.ArtifactCount, RequiresArtifactRead: b.Batch.RequiresArtifactRead, Jobs: parcelView(b.Jobs),
 	}
@@ -152,14 +152,15 @@ func normalize(flags wire.Policy, metadata json.RawMessage) (thole.DeliveryPolic
 
 // Staying is the delivery part of the idle rules: running jobs, followed turns and
 // whatever falls due within the idle timeout keep the process; long windows do
-// not, because the next start sweeps them first.
+// not, because the next start sweeps them first, and neither does a receiver that is
+// away: what brings it back starts the daemon.
 func Staying(p delivery.Pending, now time.Time, idle time.Duration, served func(thole.Target) bool) string {
 	switch {
 	case p.RunningJobs > 0:
 		return "jobs are running"
 	case p.Observing.After(now):
 		return "a delivery on its way is being followed"
-	case !p.Next.IsZero() && !p.Next.After(now.Add(idle)):
+	case !p.Near.IsZero() && !p.Near.After(now.Add(idle)):
 		return "delivery work falls due soon"
 	}
 	for t, n := range p.Ready {

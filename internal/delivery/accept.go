@@ -79,6 +79,18 @@ func (m *Machine) Reject(ctx context.Context, actor thole.Actor, f Fence, why st
 	})
 }
 
+// Refuse settles a call as proven not accepted, for a reason that another try would find
+// again: its batch is held, in the same step, and no attempt is counted.
+func (m *Machine) Refuse(ctx context.Context, actor thole.Actor, f Fence, why string, heldFor thole.HoldReason) (stale bool, err error) {
+	return m.onAttempt(ctx, "refuse", actor, f, func(o *op, b *Batch, a *Attempt) (bool, error) {
+		if f.Request != a.RPC.RequestID || a.State != thole.AttemptAcceptPending {
+			return true, nil
+		}
+		a.RPC.State, a.DeliveryDeadline, a.Observation = thole.RPCRejected, time.Time{}, Observation{}
+		return false, o.fail(b, a, heldFor, map[string]string{"request": f.Request, "why": why})
+	})
+}
+
 // Unsettled records what is known of a call whose answer is missing. The attempt
 // keeps its barrier and its channel goes on looking for proof.
 func (m *Machine) Unsettled(ctx context.Context, actor thole.Actor, f Fence, why string) (stale bool, err error) {
@@ -100,24 +112,12 @@ func (m *Machine) Unknown(ctx context.Context, actor thole.Actor, f Fence, why s
 			return true, nil
 		}
 		a.RPC.State = thole.RPCUnknown
-		return false, o.fail(b, a, "acceptance_unknown", map[string]string{"request": f.Request, "why": why})
-	})
-}
-
-// Steered settles a call whose message went into a turn that someone else opened.
-// That turn's end proves nothing about the message: the batch is held.
-func (m *Machine) Steered(ctx context.Context, actor thole.Actor, f Fence, turn thole.TurnID) (stale bool, err error) {
-	return m.onAttempt(ctx, "steered", actor, f, func(o *op, b *Batch, a *Attempt) (bool, error) {
-		if f.Request != a.RPC.RequestID || a.State != thole.AttemptAcceptPending {
-			return true, nil
-		}
-		a.RPC.State = thole.RPCUnknown
-		return false, o.fail(b, a, "steered", map[string]string{"request": f.Request, "into_turn": string(turn)})
+		return false, o.fail(b, a, thole.HoldAcceptanceUnknown, map[string]string{"request": f.Request, "why": why})
 	})
 }
 
 // fail abandons an attempt that may have had effects and holds its batch.
-func (o *op) fail(b *Batch, a *Attempt, heldFor string, proof map[string]string) error {
+func (o *op) fail(b *Batch, a *Attempt, heldFor thole.HoldReason, proof map[string]string) error {
 	if err := o.move(a, MoveAbandon, maps.Clone(proof)); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (o *op) fail(b *Batch, a *Attempt, heldFor string, proof map[string]string)
 // Defer records that a candidate could not even be tried (its thread is busy, no
 // channel is attached): it queues after the others after a pause.
 func (m *Machine) Defer(ctx context.Context, actor thole.Actor, laneID string, batch thole.BatchID, why string, retryAfter time.Duration) error {
-	return m.onHead(ctx, "defer", actor, laneID, batch, func(o *op, b *Batch) error {
+	return m.onHead(ctx, "defer", actor, laneID, batch, false, func(o *op, b *Batch) error {
 		if o.lane.Ticket == 0 {
 			return nil
 		}
@@ -138,8 +138,8 @@ func (m *Machine) Defer(ctx context.Context, actor thole.Actor, laneID string, b
 
 // Hold takes the first batch out of automatic delivery before it was tried, for
 // example because its policy is not allowed.
-func (m *Machine) Hold(ctx context.Context, actor thole.Actor, laneID string, batch thole.BatchID, why string, proof map[string]string) error {
-	return m.onHead(ctx, "hold", actor, laneID, batch, func(o *op, b *Batch) error {
+func (m *Machine) Hold(ctx context.Context, actor thole.Actor, laneID string, batch thole.BatchID, why thole.HoldReason, proof map[string]string) error {
+	return m.onHead(ctx, "hold", actor, laneID, batch, false, func(o *op, b *Batch) error {
 		open, err := o.OpenAttempt(laneID)
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func (m *Machine) Hold(ctx context.Context, actor thole.Actor, laneID string, ba
 			return thole.Errorf(thole.CodeConflict, "hold batch %s: it is on its way", batch)
 		}
 		if open != nil {
-			if err := o.move(open, MoveAbandon, map[string]string{"why": why}); err != nil {
+			if err := o.move(open, MoveAbandon, map[string]string{"why": string(why)}); err != nil {
 				return err
 			}
 		}
@@ -156,20 +156,34 @@ func (m *Machine) Hold(ctx context.Context, actor thole.Actor, laneID string, ba
 	})
 }
 
-// onHead locks a lane and gives fn its first batch if that is the expected one;
-// otherwise it does nothing.
-func (m *Machine) onHead(ctx context.Context, name string, actor thole.Actor, laneID string, batch thole.BatchID, fn func(*op, *Batch) error) error {
+// onHead locks a lane and gives fn its first batch if that is the expected one, or one
+// that is aside if that is asked for; otherwise it does nothing.
+func (m *Machine) onHead(ctx context.Context, name string, actor thole.Actor, laneID string, batch thole.BatchID, aside bool, fn func(*op, *Batch) error) error {
 	return m.update(ctx, name, actor, func(o *op) error {
 		if err := o.onLane(laneID); err != nil {
 			return err
 		}
 		b, err := o.HeadBatch(laneID)
-		if err != nil || b == nil || b.ID != batch {
+		if err != nil {
 			return err
+		}
+		if b == nil || b.ID != batch {
+			if b, err = o.aside(batch); err != nil || b == nil || !aside {
+				return err
+			}
 		}
 		if err := fn(o, b); err != nil {
 			return err
 		}
 		return o.settle()
 	})
+}
+
+// aside is a batch of the locked lane that is aside, nil if it is not.
+func (o *op) aside(id thole.BatchID) (*Batch, error) {
+	b, err := o.Batch(id)
+	if err != nil || b == nil || b.LaneID != o.lane.ID || b.State == thole.BatchClosed || !b.Aside() {
+		return nil, err
+	}
+	return b, nil
 }

@@ -84,7 +84,7 @@ func (m *Machine) ArmUnknown(ctx context.Context, actor thole.Actor, f Fence, wh
 		if a.State != thole.AttemptArmPending {
 			return true, nil
 		}
-		return false, o.fail(b, a, "arm_unknown", map[string]string{"why": why})
+		return false, o.fail(b, a, thole.HoldArmUnknown, map[string]string{"why": why})
 	})
 }
 

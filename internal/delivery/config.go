@@ -28,10 +28,10 @@ type Limits struct {
 // DefaultLimits are the shipped numbers.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxJobs:       16,
+		MaxJobs:       8,
 		MaxBytes:      64 << 10,
 		WaitWindow:    2 * time.Second,
-		MinInterval:   10 * time.Second,
+		MinInterval:   30 * time.Second,
 		Window:        72 * time.Hour,
 		ManualWindow:  24 * time.Hour,
 		MaxAttempts:   5,

@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
 
@@ -27,7 +28,7 @@ type site struct {
 }
 
 func openSite(dir string, hook sqldb.Hook) (*site, error) {
-	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+	db, err := storetest.OpenAt(context.Background(), sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 	if err != nil {
 		return nil, err
 	}

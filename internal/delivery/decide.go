@@ -70,10 +70,12 @@ func collectsUntil(b *Batch, l Limits) time.Time {
 	return b.FirstReadyAt.Add(l.WaitWindow)
 }
 
-// joins reports whether a job that became ready at readyAt may enter the batch.
-func joins(b *Batch, j *Job, bytes int64, readyAt time.Time, l Limits) bool {
-	return b != nil && b.State == thole.BatchQueued && b.Target == j.Target &&
-		readyAt.Before(b.FirstReadyAt.Add(l.WaitWindow)) &&
+// joins reports whether a job that became ready at readyAt may enter the batch. One that is
+// first collects for its window; one after another has nothing to wait for but its turn,
+// and collects until then.
+func joins(b *Batch, first bool, j *Job, bytes int64, readyAt time.Time, l Limits) bool {
+	return b != nil && b.State == thole.BatchQueued && b.Target == j.Target && b.Plugin.Shares(j.Plugin) && b.ReleasedBy == "" && // which is a person's word for what was in it
+		(!first || readyAt.Before(b.FirstReadyAt.Add(l.WaitWindow))) &&
 		b.Jobs < l.MaxJobs && b.InlineBytes+bytes <= l.MaxBytes
 }
 

@@ -6,6 +6,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Finish ends a job's own work.
@@ -36,43 +37,47 @@ func (m *Machine) Finish(ctx context.Context, actor thole.Actor, p Finish) (Job,
 	}
 	var job Job
 	err := m.onJob(ctx, "finish_job", actor, p.Job, func(o *op, j *Job) error {
-		switch {
-		case p.Request != "" && j.SettledBy == p.Request:
-			job = *j
-			return nil
-		case j.State.Terminal():
-			return thole.Errorf(thole.CodeConflict, "job %s is already %s", j.ID, j.State)
-		case j.Settled != "":
-			return thole.Errorf(thole.CodeConflict, "job %s is already finished and waits for its children", j.ID)
-		}
-		j.Settled, j.SettledBy, j.ResultSummary, j.CompletedAt, j.UpdatedAt = p.State, p.Request, p.Summary, o.now, o.now
-		j.Inline, j.InlineBytes, j.RequiresArtifactRead = p.Inline, int64(len(p.Inline)+len(p.Summary)), p.ArtifactOnly
-		proof := map[string]string{"request": p.Request, "outcome": string(p.State)}
-		if p.ExitCode != nil {
-			j.ExitCode = *p.ExitCode
-			proof["exit_code"] = strconv.FormatInt(*p.ExitCode, 10)
-		}
-		if p.Result != nil {
-			j.Artifact = p.Result.ID
-			if err := o.InsertArtifact(p.Result); err != nil {
-				return err
-			}
-			proof["artifact"], proof["sha256"] = string(p.Result.ID), p.Result.SHA256
-		}
-		if err := o.log("job.finish", Audit{Job: j.ID, From: string(thole.JobRunning), To: string(p.State), Proof: proof}); err != nil {
-			return err
-		}
-		released, err := o.release(j)
-		if err == nil && !released {
-			err = o.UpdateJob(j)
-		}
-		if err != nil {
+		if err := o.finish(j, p); err != nil {
 			return err
 		}
 		job = *j
 		return o.settle()
 	})
 	return job, err
+}
+
+// finish settles a job of the locked lane. Repeating it changes nothing.
+func (o *op) finish(j *Job, p Finish) error {
+	switch {
+	case p.Request != "" && j.SettledBy == p.Request:
+		return nil
+	case j.State.Terminal():
+		return thole.Errorf(thole.CodeConflict, "job %s is already %s", j.ID, j.State)
+	case j.Settled != "":
+		return thole.Errorf(thole.CodeConflict, "job %s is already finished and waits for its children", j.ID)
+	}
+	j.Settled, j.SettledBy, j.ResultSummary, j.CompletedAt, j.UpdatedAt = p.State, p.Request, p.Summary, o.now, o.now
+	j.Inline, j.InlineBytes, j.RequiresArtifactRead = p.Inline, int64(len(p.Inline)+len(p.Summary)), p.ArtifactOnly
+	proof := map[string]string{"request": p.Request, "outcome": string(p.State)}
+	if p.ExitCode != nil {
+		j.ExitCode = *p.ExitCode
+		proof["exit_code"] = strconv.FormatInt(*p.ExitCode, 10)
+	}
+	if p.Result != nil {
+		j.Artifact = p.Result.ID
+		if err := o.InsertArtifact(p.Result); err != nil {
+			return err
+		}
+		proof["artifact"], proof["sha256"] = string(p.Result.ID), p.Result.SHA256
+	}
+	if err := o.log("job.finish", Audit{Job: j.ID, From: string(thole.JobRunning), To: string(p.State), Proof: proof}); err != nil {
+		return err
+	}
+	released, err := o.release(j)
+	if err == nil && !released {
+		err = o.UpdateJob(j)
+	}
+	return err
 }
 
 // Place records that a job's command is given to an executor, before it is: what was
@@ -99,12 +104,16 @@ func (m *Machine) Place(ctx context.Context, actor thole.Actor, id thole.JobID, 
 
 // onJob locks the lane of a job the actor owns and gives fn the fresh row.
 func (m *Machine) onJob(ctx context.Context, name string, actor thole.Actor, id thole.JobID, fn func(*op, *Job) error) error {
+	may, err := m.reach(ctx, actor, authz.ReportJob)
+	if err != nil {
+		return err
+	}
 	return m.update(ctx, name, actor, func(o *op) error {
 		j, err := o.Job(id)
 		if err != nil {
 			return err
 		}
-		if j == nil || j.Owner.User != actor.User {
+		if j == nil || !may.to(j.Owner) {
 			return thole.Errorf(thole.CodeNotFound, "no job %s", id)
 		}
 		if err := o.onLane(j.LaneID); err != nil {
@@ -172,12 +181,20 @@ func (o *op) enqueue(j *Job, children []Job) error {
 	if err != nil {
 		return err
 	}
-	fresh := !joins(b, j, bytes, j.ReadyAt, o.m.limits)
+	head, err := o.HeadBatch(o.lane.ID)
+	if err != nil {
+		return err
+	}
+	first := b != nil && head != nil && head.ID == b.ID
+	fresh := !joins(b, first, j, bytes, j.ReadyAt, o.m.limits)
 	if fresh {
 		b = &Batch{
 			ID: thole.BatchID(o.id()), LaneID: o.lane.ID, Seq: o.lane.NextSeq, Target: j.Target, Mode: modeOf(j.Target),
 			State: thole.BatchQueued, Replay: thole.ReplayAutomatic, Policy: policy, FirstReadyAt: j.ReadyAt,
 			MaxAttempts: o.m.limits.MaxAttempts, Boundary: Boundary{State: thole.BoundaryNotCrossed}, CreatedAt: o.now,
+		}
+		if j.Plugin.Owned() {
+			b.Plugin = j.Plugin
 		}
 		o.lane.NextSeq++
 	}

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -12,6 +13,7 @@ import (
 // methods are safe for concurrent use.
 type Machine struct {
 	store  Store
+	access Access
 	limits Limits
 	newID  func(now time.Time) string
 	wake   func(*Candidate)
@@ -22,6 +24,8 @@ type Machine struct {
 type Config struct {
 	Store  Store
 	Limits Limits
+	// Access decides what others than the owner may do; nil: nothing.
+	Access Access
 	// NewID makes row ids. Default: UUIDv7.
 	NewID func(now time.Time) string
 	// Wake is called after a commit that may have given a driver work, with the
@@ -42,7 +46,10 @@ func New(c Config) *Machine {
 	if c.Held == nil {
 		c.Held = func() {}
 	}
-	return &Machine{store: c.Store, limits: c.Limits, newID: c.NewID, wake: c.Wake, held: c.Held}
+	if c.Access == nil {
+		c.Access = ownDeliveries
+	}
+	return &Machine{store: c.Store, access: c.Access, limits: c.Limits, newID: c.NewID, wake: c.Wake, held: c.Held}
 }
 
 // Limits returns the machine's numbers.
@@ -118,9 +125,12 @@ func (o *op) move(a *Attempt, mv Move, proof map[string]string) error {
 
 // hold takes the batch out of automatic delivery for good. A human gets at least
 // the manual window, also when the batch's own window is nearly over.
-func (o *op) hold(b *Batch, why string, proof map[string]string) error {
+func (o *op) hold(b *Batch, why thole.HoldReason, proof map[string]string) error {
 	if b.Replay == thole.ReplayManual {
 		return nil
+	}
+	if !slices.Contains(thole.HoldReasons(), why) {
+		return thole.Errorf(thole.CodeInternal, "hold batch %s: %q is not a reason", b.ID, why)
 	}
 	b.Replay, b.HeldFor, b.UpdatedAt = thole.ReplayManual, why, o.now
 	if b.State == thole.BatchCooldown {
@@ -134,7 +144,7 @@ func (o *op) hold(b *Batch, why string, proof map[string]string) error {
 	if p == nil {
 		p = map[string]string{}
 	}
-	p["held_for"] = why
+	p["held_for"] = string(why)
 	o.AfterCommit(o.m.held)
 	return o.log("batch.hold", Audit{
 		Batch: b.ID, Attempt: b.HeadAttempt, Generation: b.Generation,

@@ -88,10 +88,10 @@ func (p *player) stepSettle() string {
 			stale, err = p.Reject(ctx, actor, f, "busy", 0)
 		case 2:
 			stale, err = p.Unsettled(ctx, actor, f, "silence")
-		case 3:
-			stale, err = p.Unknown(ctx, actor, f, "gone")
+		case 4:
+			stale, err = p.Refuse(ctx, actor, f, "no such program", thole.HoldNoServer)
 		default:
-			stale, err = p.Steered(ctx, actor, f, "another")
+			stale, err = p.Unknown(ctx, actor, f, "gone")
 		}
 		return err
 	})
@@ -109,9 +109,14 @@ func (p *player) stepSettle() string {
 			p.m.setback(l)
 			p.m.rest(l)
 		}
-	case 3, 4:
+	case 3:
 		if good {
 			l.open.doubt = true
+			p.m.hold(l, l.open.batch)
+			p.m.rest(l)
+		}
+	case 4: // nothing of it was sent
+		if good {
 			p.m.hold(l, l.open.batch)
 			p.m.rest(l)
 		}

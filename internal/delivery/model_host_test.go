@@ -2,6 +2,7 @@ package delivery_test
 
 import (
 	"fmt"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/delivery"
@@ -73,7 +74,7 @@ func (p *player) stepOperator() string {
 		return "-"
 	}
 	id := address(lane).LaneID()
-	switch p.pick(6) {
+	switch p.pick(8) {
 	case 0:
 		lost, err := p.call(func() error {
 			_, err := p.CloseHead(ctx, actor, id, "", thole.CloseOperatorUnconfirmed)
@@ -116,13 +117,53 @@ func (p *player) stepOperator() string {
 			p.rt.Fatalf("release: %v, want %v", err, legal)
 		}
 		return "release " + lane
-	default:
+	case 5:
 		if b := l.head(); b != nil && b.state == thole.BatchMaterialized && !p.m.following(l) && !b.held {
 			batch := p.head(lane).Batch.ID
-			p.ok(p.insist(func() error { return p.Hold(ctx, actor, id, batch, "policy", nil) }))
+			p.ok(p.insist(func() error { return p.Hold(ctx, actor, id, batch, thole.HoldPolicy, nil) }))
 			p.m.hold(l, b)
 			p.m.rest(l)
 		}
 		return "hold " + lane
+	case 6:
+		if b := l.head(); b != nil && b.state == thole.BatchMaterialized && !p.m.following(l) && !b.held {
+			batch := p.head(lane).Batch.ID
+			p.ok(p.insist(func() error { return p.Hold(ctx, actor, id, batch, thole.HoldNoChannel, nil) }))
+			p.m.setAside(l, b)
+		}
+		return "set aside " + lane
+	default:
+		return p.stepAside(l, id)
 	}
+}
+
+// stepAside lets a person send or end a batch that is aside.
+func (p *player) stepAside(l *mLane, id string) string {
+	b := l.firstAside()
+	if b == nil {
+		return "-"
+	}
+	job, _, err := p.Job(ctx, actor, b.jobs[0])
+	p.ok(err)
+	if p.pick(2) == 0 {
+		p.ok(p.insist(func() error {
+			_, err := p.CloseHead(ctx, actor, id, job.Batch, thole.CloseOperatorUnconfirmed)
+			if thole.CodeOf(err) == thole.CodeNotFound || thole.CodeOf(err) == thole.CodeConflict { // closed by the call whose answer was lost
+				err = nil
+			}
+			return err
+		}))
+		p.m.close(l, b, thole.CloseOperatorUnconfirmed)
+		p.m.rest(l)
+		return "close aside"
+	}
+	doubt := slices.ContainsFunc(b.attempts, func(a *mAttempt) bool { return a.doubt })
+	err = p.insist(func() error { _, err := p.Release(ctx, actor, job.Batch, !doubt); return err })
+	if (err == nil) == doubt {
+		p.rt.Fatalf("release of what is aside: %v, in doubt %v", err, doubt)
+	}
+	if err == nil {
+		p.m.readmit(l, b)
+	}
+	return "release aside"
 }

@@ -28,6 +28,21 @@ func (p *player) stepSubmit() string {
 	return "submit " + lane
 }
 
+// stepEnqueue hands in a result as a plugin does: submitted and finished at once.
+func (p *player) stepEnqueue() string {
+	lane := p.lane()
+	job := p.submission(lane, targetOf(lane))
+	text := strings.Repeat("x", []int{1, 40, 70}[p.pick(3)])
+	p.ok(p.insist(func() error {
+		_, _, err := p.Enqueue(ctx, actor, job, delivery.Finish{Job: job.ID, State: thole.JobReady, Request: string(job.ID), Inline: text})
+		return err
+	}))
+	p.m.submit(lane, targetOf(lane) == thole.TargetDesktop, job.ID, "")
+	p.m.finish(job.ID, thole.JobReady, len(text))
+	p.jobIDs = append(p.jobIDs, job.ID)
+	return "enqueue " + lane
+}
+
 func (p *player) someJob() (thole.JobID, bool) {
 	if len(p.jobIDs) == 0 {
 		return "", false

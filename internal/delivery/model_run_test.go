@@ -144,7 +144,7 @@ func (p *player) step() string {
 	if p.back {
 		return p.blind()
 	}
-	switch p.pick(14) {
+	switch p.pick(15) {
 	case 0, 1:
 		return p.stepSubmit()
 	case 2, 3:
@@ -161,6 +161,8 @@ func (p *player) step() string {
 		return p.stepArm()
 	case 10:
 		return p.stepOperator()
+	case 13:
+		return p.stepEnqueue()
 	case 11, 12:
 		d := jumps[p.pick(len(jumps))]
 		if p.pick(60) == 0 {

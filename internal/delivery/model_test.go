@@ -44,6 +44,7 @@ type mBatch struct {
 	first    time.Time
 	state    thole.BatchState
 	held     bool
+	aside    bool // held, and stands before nothing
 	released bool
 	allowed  int64 // attempts, where a person added one
 	reason   thole.CloseReason
@@ -66,7 +67,7 @@ func newModel(l delivery.Limits, now time.Time) *model {
 
 func (l *mLane) head() *mBatch {
 	for _, b := range l.batches {
-		if b.state != thole.BatchClosed {
+		if b.state != thole.BatchClosed && !b.aside {
 			return b
 		}
 	}
@@ -123,12 +124,14 @@ func (m *model) rise(id thole.JobID) {
 	}
 	l, w := j.lane, m.weight(id)
 	var last *mBatch
+	open := 0
 	for _, b := range l.batches { // the last open one: after it may be cancelled ones
-		if b.state != thole.BatchClosed {
+		if b.state != thole.BatchClosed && !b.aside {
 			last = b
+			open++
 		}
 	}
-	if last == nil || last.state != thole.BatchQueued || !m.now.Before(last.first.Add(m.l.WaitWindow)) ||
+	if last == nil || last.state != thole.BatchQueued || last.released || open == 1 && !m.now.Before(last.first.Add(m.l.WaitWindow)) ||
 		int64(len(last.jobs)) >= m.l.MaxJobs || int64(last.bytes+w) > m.l.MaxBytes {
 		last = &mBatch{state: thole.BatchQueued, first: m.now}
 		l.batches = append(l.batches, last)
@@ -183,7 +186,7 @@ func (m *model) close(l *mLane, b *mBatch, r thole.CloseReason) {
 			m.end(l, thole.AttemptAbandoned)
 		}
 	}
-	b.state, b.reason = thole.BatchClosed, r
+	b.state, b.reason, b.aside = thole.BatchClosed, r, false
 }
 
 func (m *model) end(l *mLane, s thole.AttemptState) { l.open.state, l.open = s, nil }
@@ -216,6 +219,31 @@ func (m *model) release(l *mLane, anyway bool) (ok bool) {
 	l.failures, l.eligible = 0, time.Time{}
 	m.rest(l)
 	return true
+}
+
+// setAside takes the first batch out of the way of the others.
+func (m *model) setAside(l *mLane, b *mBatch) {
+	m.hold(l, b)
+	b.aside = true
+	m.rest(l)
+}
+
+// readmit is a person's word for a batch that is aside: it queues after the others.
+func (m *model) readmit(l *mLane, b *mBatch) {
+	b.held, b.aside, b.released, b.allowed = false, false, true, b.count+1
+	b.state, b.window = thole.BatchQueued, time.Time{}
+	l.batches = append(slices.DeleteFunc(l.batches, func(x *mBatch) bool { return x == b }), b)
+	l.failures, l.eligible = 0, time.Time{}
+	m.rest(l)
+}
+
+func (l *mLane) firstAside() *mBatch {
+	for _, b := range l.batches {
+		if b.aside {
+			return b
+		}
+	}
+	return nil
 }
 
 func (m *model) following(l *mLane) bool {
@@ -296,6 +324,11 @@ func (m *model) setback(l *mLane) {
 
 func (m *model) sweep() {
 	for _, l := range m.lanes {
+		for _, b := range l.batches {
+			if b.aside && !m.now.Before(b.window) {
+				m.close(l, b, thole.CloseManualExpired)
+			}
+		}
 		if m.following(l) {
 			a := l.open
 			late := !m.now.Before(a.deadline)

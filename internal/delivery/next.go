@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 )
@@ -10,7 +11,7 @@ import (
 // for one that does. What follows # says why.
 func (v BatchView) Next() []string {
 	b := &v.Batch
-	if b.CloseReason != "" || !v.Head {
+	if b.CloseReason != "" || !v.Head && !b.Aside() {
 		return nil
 	}
 	thread := fmt.Sprintf("--source-thread-id %s", v.Lane.Thread)
@@ -21,6 +22,9 @@ func (v BatchView) Next() []string {
 	if b.Target == thole.TargetCLI {
 		look = "codex resume " + string(v.Lane.Thread)
 	}
+	if b.Aside() {
+		thread += " --batch-id " + string(b.ID)
+	}
 	arrived := "thole batch close-head " + thread + " --reason operator_confirmed_delivery"
 	again := "thole batch deliver " + string(b.ID)
 	drop := "thole batch close-head " + thread + " --reason operator_closed_unconfirmed"
@@ -30,7 +34,7 @@ func (v BatchView) Next() []string {
 		return []string{unsettledHint(b, open)}
 	case b.Replay != thole.ReplayManual:
 		return nil
-	case b.HeldFor == "policy":
+	case !slices.ContainsFunc(v.Attempts, func(a Attempt) bool { return a.mayHaveArrived() }):
 		return append(v.results(), again+"   # to send it all the same", drop+"   # once you have seen it")
 	}
 	return []string{look + "   # is the result there?", arrived + "   # if it is", again + " --anyway   # if it is not", drop + "   # if it does not matter"}

@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,6 +44,10 @@ func (m *Machine) Observe(ctx context.Context, actor thole.Actor, f Fence, s Sig
 			head != nil && head.ID == b.ID && b.Replay == thole.ReplayAutomatic
 		if !tracked || !inTime {
 			// Nothing but the ledger changes, and settling would count as change.
+			known, err := o.recorded(b.ID, a.ID, "attempt.late_observation", proof)
+			if err != nil || known {
+				return true, err
+			}
 			return true, o.log("attempt.late_observation", Audit{Batch: b.ID, Attempt: a.ID, Generation: a.Generation, Proof: proof})
 		}
 		ob.LastEvent, ob.LastEventAt, a.UpdatedAt = s.Event, o.now, o.now
@@ -52,13 +58,22 @@ func (m *Machine) Observe(ctx context.Context, actor thole.Actor, f Fence, s Sig
 			}
 			return false, o.closeBatch(b, thole.CloseDelivered, proof)
 		case s.Event.Terminal():
-			return false, o.fail(b, a, string(s.Event), proof)
+			return false, o.fail(b, a, thole.HoldReason(s.Event), proof)
 		}
 		if err := o.UpdateAttempt(a); err != nil {
 			return false, err
 		}
 		return false, o.log("attempt.observe", Audit{Batch: b.ID, Attempt: a.ID, Generation: a.Generation, Proof: proof})
 	})
+}
+
+// recorded reports whether the ledger has this row already: a stream that is read again
+// shows the same event again, and that is no news.
+func (o *op) recorded(batch thole.BatchID, attempt thole.AttemptID, event string, proof map[string]string) (bool, error) {
+	rows, err := o.Audits(AuditFilter{Batch: batch})
+	return slices.ContainsFunc(rows, func(r Audit) bool {
+		return r.Attempt == attempt && r.Event == event && maps.Equal(r.Proof, proof)
+	}), err
 }
 
 // Lost records that the stream an accepted turn is followed on can no longer be
@@ -69,7 +84,7 @@ func (m *Machine) Lost(ctx context.Context, actor thole.Actor, f Fence, why stri
 			return true, nil
 		}
 		a.Observation.State = thole.ObservationLost
-		return false, o.fail(b, a, "observation_lost", map[string]string{"turn": string(a.Observation.Turn), "why": why})
+		return false, o.fail(b, a, thole.HoldObservationLost, map[string]string{"turn": string(a.Observation.Turn), "why": why})
 	})
 }
 

@@ -20,8 +20,19 @@ func TestNegativeEndings(t *testing.T) {
 			if v.Batch.Replay != thole.ReplayManual || v.Attempts[0].State != thole.AttemptAbandoned {
 				t.Fatalf("%s: %+v", e, v.Batch)
 			}
-			if r.see(p, "turn", thole.TurnEventCompleted) {
-				t.Fatalf("%s: a late completion moved the batch", e)
+			for range 2 { // a stream that is read again shows it again
+				if r.see(p, "turn", thole.TurnEventCompleted) {
+					t.Fatalf("%s: a late completion moved the batch", e)
+				}
+			}
+			late := 0
+			for _, row := range r.batch(p.Batch.ID).Ledger {
+				if row.Event == "attempt.late_observation" {
+					late++
+				}
+			}
+			if late != 1 {
+				t.Fatalf("%s: %d rows of one late observation", e, late)
 			}
 			if got := r.batch(p.Batch.ID).Batch.State; got == thole.BatchClosed {
 				t.Fatal("held batch was closed by a late completion")

@@ -5,30 +5,45 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // CloseHead lets a human end the first batch of a thread. expect, if set, must be
-// that batch: between looking and closing another one may have become first. A
-// batch that may still start a turn is not closed.
+// that batch: between looking and closing another one may have become first; it may
+// also name a batch that is aside. A batch that may still start a turn is not closed.
 func (m *Machine) CloseHead(ctx context.Context, actor thole.Actor, laneID string, expect thole.BatchID, reason thole.CloseReason) (Batch, error) {
 	if !reason.Operator() {
 		return Batch{}, thole.Errorf(thole.CodeInvalid, "close head: %q is not an operator's reason", reason).
 			WithHint("use operator_closed_unconfirmed, operator_confirmed_delivery or cancelled")
 	}
 	var out Batch
-	err := m.update(ctx, "close_head", actor, func(o *op) error {
+	may, err := m.reach(ctx, actor, authz.RunThread)
+	if err != nil {
+		return out, err
+	}
+	err = m.update(ctx, "close_head", actor, func(o *op) error {
 		if err := o.onLane(laneID); err != nil {
 			return err
 		}
-		if o.lane.User != actor.User {
+		if !may.to(o.lane.Owner) {
 			return thole.Errorf(thole.CodeNotFound, "no deliveries for this thread")
 		}
 		b, err := o.HeadBatch(laneID)
 		if err != nil {
 			return err
 		}
+		if expect != "" && (b == nil || b.ID != expect) {
+			aside, err := o.aside(expect)
+			if err != nil {
+				return err
+			}
+			if aside != nil {
+				b = aside
+			}
+		}
 		if b == nil {
-			return thole.Errorf(thole.CodeNotFound, "close head: no open batch for this thread")
+			return thole.Errorf(thole.CodeNotFound, "close head: no open batch for this thread").
+				WithHint("one that no channel reaches is not first: thole batch list --held shows it; name it with --batch-id")
 		}
 		if expect != "" && b.ID != expect {
 			return thole.Errorf(thole.CodeConflict, "close head: the first batch is %s, not %s", b.ID, expect)
@@ -37,7 +52,7 @@ func (m *Machine) CloseHead(ctx context.Context, actor thole.Actor, laneID strin
 		if err != nil {
 			return err
 		}
-		if open != nil && open.State == thole.AttemptAcceptPending {
+		if open != nil && open.Batch == b.ID && open.State == thole.AttemptAcceptPending {
 			return thole.Errorf(thole.CodeBusy, "close head: batch %s was sent at %s and may still start a turn", b.ID, stamp(open.RPC.StartedAt)).
 				WithHint("%s", unsettledHint(b, open))
 		}
@@ -55,7 +70,11 @@ func (m *Machine) CloseHead(ctx context.Context, actor thole.Actor, laneID strin
 // anyway says that the person knows. Repeating it changes nothing.
 func (m *Machine) Release(ctx context.Context, actor thole.Actor, id thole.BatchID, anyway bool) (Batch, error) {
 	var out Batch
-	err := m.update(ctx, "release_batch", actor, func(o *op) error {
+	may, err := m.reach(ctx, actor, authz.RunThread)
+	if err != nil {
+		return out, err
+	}
+	err = m.update(ctx, "release_batch", actor, func(o *op) error {
 		b, err := o.Tx.Batch(id)
 		if err != nil {
 			return err
@@ -67,7 +86,7 @@ func (m *Machine) Release(ctx context.Context, actor thole.Actor, id thole.Batch
 		if err := o.onLane(b.LaneID); err != nil {
 			return err
 		}
-		if o.lane.User != actor.User {
+		if !may.to(o.lane.Owner) {
 			return none
 		}
 		if b, err = o.Batch(id); err != nil {
@@ -96,10 +115,15 @@ func (m *Machine) Release(ctx context.Context, actor thole.Actor, id thole.Batch
 			return thole.Errorf(thole.CodeHeld, "deliver batch: %s may have reached its thread already (%s)", id, b.HeldFor).
 				WithHint("look at the thread first; --anyway sends it again, and the agent may read it twice")
 		}
-		proof := map[string]string{"operator": string(actor.User), "via": actor.Via, "held_for": b.HeldFor, "in_doubt": doubt}
+		proof := map[string]string{"operator": string(actor.User), "via": actor.Via, "held_for": string(b.HeldFor), "in_doubt": doubt}
+		if b.Aside() { // others went on: it queues after them, with a window of its own from then on
+			b.Seq, b.State, b.WindowEndsAt = o.lane.NextSeq, thole.BatchQueued, time.Time{}
+			o.lane.NextSeq++
+		} else {
+			b.WindowEndsAt = later(b.WindowEndsAt, o.now.Add(m.limits.ManualWindow))
+		}
 		b.Replay, b.HeldFor, b.UpdatedAt = thole.ReplayAutomatic, "", o.now
 		b.ReleasedBy, b.ReleasedGeneration = actor.User, b.Generation
-		b.WindowEndsAt = later(b.WindowEndsAt, o.now.Add(m.limits.ManualWindow))
 		b.MaxAttempts = max(b.MaxAttempts, b.AttemptCount+1)
 		o.lane.Failures, o.lane.EligibleAfter = 0, time.Time{}
 		if err := o.UpdateBatch(b); err != nil {

@@ -45,6 +45,12 @@ func TestBatchLimits(t *testing.T) {
 		if v := r.head("c"); len(v.Jobs) != 1 {
 			t.Fatal("the window was over")
 		}
+		// What waits after another batch has time to collect: later results share it.
+		r.c.add(10 * testLimits().WaitWindow)
+		r.finish(r.submit("c", thole.TargetCLI), thole.JobReady, "x")
+		if all, err := r.Batches(ctx, actor, delivery.BatchFilter{Thread: "c"}); err != nil || len(all) != 2 || all[0].Batch.Jobs != 2 {
+			t.Fatalf("after a batch: %+v, %v", all, err)
+		}
 	})
 }
 

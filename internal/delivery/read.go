@@ -4,18 +4,29 @@ import (
 	"context"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/authz"
 )
+
+// Head is the first open batch of a lane, nil if there is none.
+func (m *Machine) Head(ctx context.Context, laneID string) (b *Batch, err error) {
+	err = m.store.View(ctx, func(tx Tx) error { b, err = tx.HeadBatch(laneID); return err })
+	return b, err
+}
 
 // Job returns a job of the actor.
 func (m *Machine) Job(ctx context.Context, actor thole.Actor, id thole.JobID) (Job, *Batch, error) {
 	var job Job
 	var batch *Batch
-	err := m.store.View(ctx, func(tx Tx) error {
+	may, err := m.reach(ctx, actor, authz.ViewThread)
+	if err != nil {
+		return job, nil, err
+	}
+	err = m.store.View(ctx, func(tx Tx) error {
 		j, err := tx.Job(id)
 		if err != nil {
 			return err
 		}
-		if j == nil || j.Owner.User != actor.User {
+		if j == nil || !may.to(j.Owner) {
 			return thole.Errorf(thole.CodeNotFound, "no job %s", id).WithHint("thole job list shows the jobs of this home")
 		}
 		job, batch = *j, nil
@@ -122,6 +133,10 @@ type BatchView struct {
 
 // Inspect returns one batch's jobs, attempts and audit trail.
 func (m *Machine) Inspect(ctx context.Context, actor thole.Actor, id thole.BatchID) (v BatchView, err error) {
+	may, err := m.reach(ctx, actor, authz.ViewThread)
+	if err != nil {
+		return v, err
+	}
 	err = m.store.View(ctx, func(tx Tx) error {
 		b, err := tx.Batch(id)
 		if err != nil {
@@ -130,7 +145,7 @@ func (m *Machine) Inspect(ctx context.Context, actor thole.Actor, id thole.Batch
 		if b != nil {
 			v, err = view(tx, b)
 		}
-		if err == nil && (b == nil || v.Lane.User != actor.User) {
+		if err == nil && (b == nil || !may.to(v.Lane.Owner)) {
 			return thole.Errorf(thole.CodeNotFound, "no batch %s", id)
 		}
 		return err
@@ -140,6 +155,10 @@ func (m *Machine) Inspect(ctx context.Context, actor thole.Actor, id thole.Batch
 
 // InspectHead is Inspect of the batch that is first for a thread.
 func (m *Machine) InspectHead(ctx context.Context, actor thole.Actor, laneID string) (v BatchView, err error) {
+	may, err := m.reach(ctx, actor, authz.ViewThread)
+	if err != nil {
+		return v, err
+	}
 	err = m.store.View(ctx, func(tx Tx) error {
 		b, err := tx.HeadBatch(laneID)
 		if err != nil {
@@ -148,7 +167,7 @@ func (m *Machine) InspectHead(ctx context.Context, actor thole.Actor, laneID str
 		if b != nil {
 			v, err = view(tx, b)
 		}
-		if err == nil && (b == nil || v.Lane.User != actor.User) {
+		if err == nil && (b == nil || !may.to(v.Lane.Owner)) {
 			return thole.Errorf(thole.CodeNotFound, "no open batch for this thread")
 		}
 		return err

@@ -119,3 +119,38 @@ func TestCommandsArePlacedOnce(t *testing.T) {
 		}
 	})
 }
+
+// What no channel reaches stands before nothing, is sent after the others once a person says
+// so, with nothing that the person did not see, and ends by its window or a person's word.
+func TestReleaseFromAside(t *testing.T) {
+	exercise(t, func(t *testing.T, r *rig) {
+		aside := func() thole.BatchID {
+			r.ready("a", thole.TargetDesktop)
+			head := r.head("a")
+			r.ok(r.Hold(ctx, actor, head.Lane.ID, head.Batch.ID, thole.HoldNoChannel, nil))
+			return head.Batch.ID
+		}
+		first, second := aside(), aside()
+		r.ready("a", thole.TargetCLI)
+		p := r.begin("a")
+		if p.Batch.ID == first || p.Batch.ID == second {
+			t.Fatal("what no channel reaches is first")
+		}
+		_, err := r.Release(ctx, actor, first, false)
+		r.ok(err)
+		r.finish(r.submit("a", thole.TargetDesktop), thole.JobReady, "later")
+		if b := r.batch(first).Batch; b.Jobs != 1 || b.State != thole.BatchQueued || b.Seq <= p.Batch.Seq {
+			t.Fatalf("after the release: %+v", b)
+		}
+		r.check()
+		_, err = r.CloseHead(ctx, actor, p.Lane.ID, second, thole.CloseOperatorUnconfirmed)
+		r.ok(err)
+		if b := r.batch(second).Batch; b.CloseReason != thole.CloseOperatorUnconfirmed {
+			t.Fatalf("after a person ended it: %+v", b)
+		}
+		if b := r.head("a"); b.Batch.ID != p.Batch.ID {
+			t.Fatalf("first is now %+v", b.Batch)
+		}
+		r.check()
+	})
+}

@@ -91,6 +91,8 @@ type Job struct {
 	// for work elsewhere.
 	Command  *Command
 	Executor thole.ExecutorID
+	// Plugin is what a plugin's result is delivered by; nil for work of others.
+	Plugin *thole.PluginTarget
 
 	// Settled is the outcome of a job that still waits for open children.
 	Settled       thole.JobState
@@ -132,7 +134,7 @@ type Batch struct {
 	Replay  thole.ReplayPolicy
 	Summary string
 	// HeldFor says why the batch waits for a human.
-	HeldFor string
+	HeldFor thole.HoldReason
 	// ReleasedBy is the person who let it go although it was held, and took
 	// responsibility for its attempts up to ReleasedGeneration.
 	ReleasedBy         thole.UserID
@@ -155,6 +157,10 @@ type Batch struct {
 	HeadAttempt    thole.AttemptID
 	Generation     int64
 
+	// Plugin is the server that the batch brings with it: that of its first job, and nil
+	// unless the delivery starts it.
+	Plugin *thole.PluginTarget
+
 	Boundary Boundary
 
 	ClosedAt    time.Time
@@ -163,6 +169,10 @@ type Batch struct {
 	UpdatedAt   time.Time
 	Version     int64
 }
+
+// Aside reports whether the batch waits next to its thread's queue: no channel reaches its
+// target, so nothing that happens to the thread moves it, and it stands before nothing.
+func (b *Batch) Aside() bool { return b.HeldFor == thole.HoldNoChannel }
 
 // Boundary is what is recorded when a receiver crosses the continuation boundary:
 // all of it with the close as handoff_recorded, or nothing. No channel of today

@@ -82,7 +82,7 @@ func (o *op) advanceCursor() error {
 func (o *op) materialize(b *Batch) error {
 	b.State, b.MaterializedAt, b.UpdatedAt = thole.BatchMaterialized, o.now, o.now
 	b.WindowEndsAt = o.now.Add(o.m.limits.Window)
-	b.MaxAttempts = o.m.limits.MaxAttempts
+	b.MaxAttempts = max(o.m.limits.MaxAttempts, b.AttemptCount+1)
 	b.NotBefore = o.lane.NotBefore
 	jobs, err := o.JobsOf(b.ID)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/sqldb"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
 
@@ -35,7 +35,7 @@ func (s stage) fence(thread string) delivery.Fence {
 
 func openStage(part string) func(dir string, hook sqldb.Hook) (stage, error) {
 	return func(dir string, hook sqldb.Hook) (stage, error) {
-		db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+		db, err := storetest.OpenAt(ctx, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 		if err != nil {
 			return stage{}, err
 		}
@@ -107,15 +107,21 @@ func (s stage) Acts() []crash.Act {
 		}, sweep),
 	}, "call": {
 		act("reject", begun, func(thread, _ string) (bool, error) { return s.Reject(ctx, actor, s.fence(thread), "busy", 0) }),
+		act("refuse", begun, func(thread, _ string) (bool, error) {
+			return s.Refuse(ctx, actor, s.fence(thread), "no such program", thole.HoldNoServer)
+		}),
 		act("acceptance_unknown", begun, func(thread, _ string) (bool, error) { return s.Unknown(ctx, actor, s.fence(thread), "no answer") }),
 		act("unsettled", begun, func(thread, _ string) (bool, error) { return s.Unsettled(ctx, actor, s.fence(thread), "no answer") }),
-		act("steered", begun, func(thread, _ string) (bool, error) { return s.Steered(ctx, actor, s.fence(thread), "another") }),
 		act("adopt", begun, func(thread, _ string) (bool, error) {
 			took, err := s.Adopt(ctx, actor, s.fence(thread), "next", time.Minute, true)
 			return !took, err
 		}),
 		act("observation_lost", followed, func(thread, _ string) (bool, error) { return s.Lost(ctx, actor, s.fence(thread), "gap") }),
 	}, "head": {
+		act("enqueue_job", func(string) {}, func(thread, _ string) (bool, error) {
+			s.enqueue(thread, "k", owned("codex"))
+			return false, nil
+		}),
 		act("defer", cli, func(thread, lane string) (bool, error) {
 			return false, s.Defer(ctx, actor, lane, s.head(thread).Batch.ID, "busy", l.RetryMax)
 		}),
@@ -222,7 +228,7 @@ func (s stage) resend(t *testing.T, done []string) {
 		if v.Batch.Replay != thole.ReplayAutomatic || v.Batch.AttemptCount > 0 || len(v.Attempts) > 1 {
 			t.Errorf("%s is to be sent again: %+v", thread, v.Batch)
 		}
-		if slices.Contains(done, thread) && !slices.Contains([]string{"sweep_lane", "reject", "defer", "note", "release_batch"}, thread) {
+		if slices.Contains(done, thread) && !slices.Contains([]string{"sweep_lane", "reject", "enqueue_job", "defer", "note", "release_batch"}, thread) {
 			t.Errorf("%s is to be sent although it was settled", thread)
 		}
 		p := s.begin(thread)

@@ -47,7 +47,7 @@ type Tx interface {
 	Jobs(JobFilter) ([]Job, error)
 
 	Batch(id thole.BatchID) (*Batch, error)
-	// HeadBatch is the lane's first batch that is not closed, TailBatch its last.
+	// HeadBatch is the lane's first batch that is neither closed nor aside, TailBatch its last.
 	HeadBatch(laneID string) (*Batch, error)
 	TailBatch(laneID string) (*Batch, error)
 	InsertBatch(*Batch) error
@@ -73,6 +73,12 @@ type Tx interface {
 	// Append gives rows the next numbers of their lane, whose lock the caller holds.
 	Append([]Audit) error
 	Audits(AuditFilter) ([]Audit, error)
+
+	// Ended lists what ended before a time, oldest first, after a position.
+	Ended(before time.Time, after Position, limit int) ([]Ended, error)
+	// ForgetIfEnded removes it with all its rows but the lane's newest one in the ledger;
+	// false if it did not end before, or has a result file that is kept.
+	ForgetIfEnded(e Ended, before time.Time) (bool, error)
 
 	// Pending is the state that decides how long a daemon must live.
 	Pending() (Pending, error)
@@ -128,6 +134,9 @@ type Pending struct {
 	Observing time.Time
 	// Next is the earliest deadline or due time of any kind.
 	Next time.Time
+	// Near is Next without the pauses after failures: a lane that waits to be tried
+	// again waits for its receiver, which is no work of this process.
+	Near time.Time
 	// Ready is how many lanes wait in each fair order.
 	Ready map[thole.Target]int64
 }

@@ -26,6 +26,8 @@ type Submit struct {
 	Supervised bool
 	// Command is run in the box of the thread.
 	Command *Command
+	// Plugin is what a plugin's result is delivered by.
+	Plugin *thole.PluginTarget
 }
 
 // Bounds of commands that run in the box of a thread.
@@ -65,6 +67,8 @@ func (p Submit) validate() error {
 		return thole.Errorf(thole.CodeInvalid, "submit job: no thread id").WithHint("pass --thread-id")
 	case p.Address.User == "":
 		return thole.Errorf(thole.CodeUnauthorized, "submit job: no owner")
+	case p.Plugin != nil && p.Target != thole.TargetCLI:
+		return thole.Errorf(thole.CodeInvalid, "submit job: a plugin's result goes to a thread of an app-server")
 	case p.Command != nil && (p.Supervised || p.Target != thole.TargetThole):
 		return thole.Errorf(thole.CodeInvalid, "submit job: only a job of thole's own threads runs in the box of its thread").WithHint("use --target thole")
 	}
@@ -95,46 +99,85 @@ func (m *Machine) Submit(ctx context.Context, actor thole.Actor, p Submit) (Job,
 	var job Job
 	var fresh bool
 	err := m.update(ctx, "submit_job", actor, func(o *op) error {
-		if err := o.ensureLane(p.Owner, p.Address); err != nil {
-			return err
+		j, first, err := o.submit(p)
+		if err == nil {
+			job, fresh = *j, first
 		}
-		have, err := o.Job(p.ID)
-		if err == nil && have == nil && p.DedupeKey != "" {
-			have, err = o.JobByDedupe(o.lane.ID, p.DedupeKey)
+		return err
+	})
+	return job, fresh, err
+}
+
+// Enqueue records a job that has ended already, in one step: it is there with its result,
+// or not at all. The second result is false when a job with the same id was there; that job
+// is returned as it is.
+func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Submit, f Finish) (Job, bool, error) {
+	if err := p.validate(); err != nil {
+		return Job{}, false, err
+	}
+	if err := checkText("enqueue job", f.Summary, f.Request, f.Inline); err != nil {
+		return Job{}, false, err
+	}
+	var job Job
+	var fresh bool
+	err := m.update(ctx, "enqueue_job", actor, func(o *op) error {
+		j, first, err := o.submit(p)
+		if err == nil && first {
+			err = o.finish(j, f)
 		}
 		if err != nil {
 			return err
 		}
-		if have != nil {
-			if have.LaneID != o.lane.ID {
-				return thole.Errorf(thole.CodeConflict, "submit job: job id %s is in use for another thread", p.ID)
-			}
-			job, fresh = *have, false
+		if job, fresh = *j, first; !first {
 			return nil
 		}
-		if p.Parent != "" {
-			if err := o.checkParent(p); err != nil {
-				return err
-			}
-		}
-		if p.Command != nil {
-			if err := o.checkCommands(); err != nil {
-				return err
-			}
-			o.AfterCommit(func() { o.m.wake(nil) }) // it can be run
-		}
-		job = Job{
-			ID: p.ID, LaneID: o.lane.ID, Owner: p.Owner, Target: p.Target, Endpoint: p.Address.Endpoint, Thread: p.Address.Thread,
-			Parent: p.Parent, State: thole.JobRunning, TaskKind: p.TaskKind, TaskSummary: p.Summary, Metadata: p.Metadata,
-			DedupeKey: p.DedupeKey, Policy: p.Policy, Supervised: p.Supervised, Command: p.Command, ExitCode: -1, CreatedAt: o.now, UpdatedAt: o.now,
-		}
-		fresh = true
-		if err := o.InsertJob(&job); err != nil {
-			return err
-		}
-		return o.log("job.submit", Audit{Job: job.ID, To: string(thole.JobRunning), Proof: map[string]string{"dedupe_key": p.DedupeKey, "parent": string(p.Parent)}})
+		return o.settle()
 	})
 	return job, fresh, err
+}
+
+// submit records a running job of a lane, which it locks, or finds the one that is there.
+func (o *op) submit(p Submit) (j *Job, fresh bool, err error) {
+	if err := o.ensureLane(p.Owner, p.Address); err != nil {
+		return nil, false, err
+	}
+	have, err := o.Job(p.ID)
+	if err == nil && have == nil && p.DedupeKey != "" {
+		have, err = o.JobByDedupe(o.lane.ID, p.DedupeKey)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if have != nil {
+		if have.LaneID != o.lane.ID {
+			return nil, false, thole.Errorf(thole.CodeConflict, "submit job: job id %s is in use for another thread", p.ID)
+		}
+		return have, false, nil
+	}
+	if p.Parent != "" {
+		if err := o.checkParent(p); err != nil {
+			return nil, false, err
+		}
+	}
+	if p.Command != nil {
+		if err := o.checkCommands(); err != nil {
+			return nil, false, err
+		}
+		o.AfterCommit(func() { o.m.wake(nil) }) // it can be run
+	}
+	j = &Job{
+		ID: p.ID, LaneID: o.lane.ID, Owner: p.Owner, Target: p.Target, Endpoint: p.Address.Endpoint, Thread: p.Address.Thread,
+		Parent: p.Parent, State: thole.JobRunning, TaskKind: p.TaskKind, TaskSummary: p.Summary, Metadata: p.Metadata,
+		DedupeKey: p.DedupeKey, Policy: p.Policy, Supervised: p.Supervised, Command: p.Command, Plugin: p.Plugin, ExitCode: -1, CreatedAt: o.now, UpdatedAt: o.now,
+	}
+	if err := o.InsertJob(j); err != nil {
+		return nil, false, err
+	}
+	proof := map[string]string{"dedupe_key": p.DedupeKey, "parent": string(p.Parent)}
+	if p.Plugin != nil {
+		proof["plugin"], proof["idempotency_key"], proof["managed_session_id"] = p.Plugin.Plugin, p.Plugin.Key, string(p.Plugin.Session)
+	}
+	return j, true, o.log("job.submit", Audit{Job: j.ID, To: string(thole.JobRunning), Proof: proof})
 }
 
 func (o *op) ensureLane(owner thole.Owner, a Address) error {

@@ -89,13 +89,13 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 	case a.State == thole.AttemptAcceptPending:
 		return false, m.overdue(o, a)
 	case a.State == thole.AttemptArmPending:
-		return false, o.fail(b, a, "arm_unknown", map[string]string{"why": "no proof before the arming deadline"})
+		return false, o.fail(b, a, thole.HoldArmUnknown, map[string]string{"why": "no proof before the arming deadline"})
 	case a.Tracked():
 		if o.now.Equal(deadline) { // completion is still in time
 			return true, nil
 		}
 		a.Observation.State = thole.ObservationExpired
-		return false, o.fail(b, a, "observation_expired", map[string]string{"turn": string(a.Observation.Turn), "deadline": stamp(deadline)})
+		return false, o.fail(b, a, thole.HoldObservationExpired, map[string]string{"turn": string(a.Observation.Turn), "deadline": stamp(deadline)})
 	}
 	return true, nil
 }
@@ -143,18 +143,21 @@ func (m *Machine) sweepBatches(ctx context.Context) (int, error) {
 		func(b *Batch) Position { return Position{b.WindowEndsAt, string(b.ID)} },
 		func(seen *Batch) (bool, error) {
 			moved := false
-			err := m.onHead(ctx, "sweep_batch", thole.SystemActor, seen.LaneID, seen.ID, func(o *op, b *Batch) error {
+			err := m.onHead(ctx, "sweep_batch", thole.SystemActor, seen.LaneID, seen.ID, true, func(o *op, b *Batch) error {
 				open, err := o.OpenAttempt(b.LaneID)
-				if err != nil || open.Tracked() {
+				if err != nil || open.Tracked() && !b.Aside() {
 					return err
 				}
 				end := clampAhead(b.WindowEndsAt, o.now, max(m.limits.Window, m.limits.ManualWindow))
 				moved = !o.now.Before(end) || !end.Equal(b.WindowEndsAt)
-				if end.Equal(b.WindowEndsAt) {
-					return nil // in settle: the window is over
+				if !end.Equal(b.WindowEndsAt) {
+					b.WindowEndsAt = end
+					return o.UpdateBatch(b)
 				}
-				b.WindowEndsAt = end
-				return o.UpdateBatch(b)
+				if b.Aside() && moved {
+					return o.closeBatch(b, thole.CloseManualExpired, map[string]string{"window_ends_at": stamp(end)})
+				}
+				return nil // in settle: the window is over
 			})
 			return moved, err
 		})

@@ -88,3 +88,17 @@ func TestSweepLooksAgain(t *testing.T) {
 		t.Fatal("a deadline that moved away expired at once")
 	}
 }
+
+// A lane that waits to be tried again waits for its receiver: that keeps no process.
+func TestRetryIsNotNear(t *testing.T) {
+	exercise(t, func(t *testing.T, r *rig) {
+		r.ready("a", thole.TargetCLI)
+		v := r.head("a")
+		r.ok(r.Defer(ctx, thole.SystemActor, v.Lane.ID, v.Batch.ID, "nobody there", 0))
+		p, err := r.Pending(ctx)
+		r.ok(err)
+		if due := r.head("a").Lane.DueAt; !p.Next.Equal(due) || !p.Near.Equal(v.Batch.WindowEndsAt) {
+			t.Errorf("next %v, near %v; due %v, window %v", p.Next, p.Near, due, v.Batch.WindowEndsAt)
+		}
+	})
+}

@@ -121,7 +121,7 @@ func (o *op) track(b *Batch) *Batch {
 }
 
 func (o *op) HeadBatch(lane string) (*Batch, error) {
-	if o.head.known && (o.head.row == nil || o.head.row.State != thole.BatchClosed) {
+	if o.head.known && (o.head.row == nil || o.head.row.State != thole.BatchClosed && !o.head.row.Aside()) {
 		return o.head.row, nil
 	}
 	if err := o.putBatches(); err != nil {

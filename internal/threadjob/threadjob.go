@@ -22,6 +22,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/authz"
 	"github.com/tholehq/thole/internal/backoff"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/executor"
@@ -43,6 +44,9 @@ type Config struct {
 	Driver  executor.Driver
 	// Ready returns the thread's executor once it runs with its files.
 	Ready func(ctx context.Context, id thole.ThreadID) (executor.Row, error)
+	// Engine is the one whose executors are on this machine. A job of another's is left to
+	// the runner there.
+	Engine string
 	// Sync has the thread's files saved.
 	Sync func(ctx context.Context, id thole.ThreadID) error
 	// Changed returns a channel that is closed at the next change of a job.
@@ -150,9 +154,9 @@ func (r *Runner) start(ctx context.Context, j delivery.Job) {
 
 // follow takes a job to its end. An error leaves it for the next look.
 func (r *Runner) follow(ctx context.Context, j delivery.Job) error {
-	th, err := r.cfg.Threads.Get(ctx, thole.SystemActor, j.Thread)
-	if thole.CodeOf(err) == thole.CodeNotFound {
-		_, err := r.cfg.Machine.Cancel(ctx, system(j), j.ID, request(j), "its thread was deleted")
+	th, err := r.cfg.Threads.Get(authz.Doing(ctx, authz.RunThread), system(j), j.Thread)
+	if code := thole.CodeOf(err); code == thole.CodeNotFound || code == thole.CodeForbidden {
+		_, err := r.cfg.Machine.Cancel(ctx, system(j), j.ID, request(j), "its thread was deleted, or is not its owner's to use")
 		return err
 	}
 	if err != nil {
@@ -162,6 +166,9 @@ func (r *Runner) follow(ctx context.Context, j delivery.Job) error {
 		row, err := r.cfg.Ready(ctx, j.Thread)
 		if err != nil {
 			return r.unplaced(ctx, j, err)
+		}
+		if row.Engine != r.cfg.Engine { // it came up there meanwhile
+			return nil
 		}
 		if info, err := r.cfg.Driver.Inspect(ctx, row.ID); err == nil && info.Old {
 			return r.unplaced(ctx, j, thole.Errorf(thole.CodeUnavailable, "the thread's executor was started by an earlier version of thole").

@@ -189,8 +189,8 @@ func (k *Keeper) bind(ctx context.Context, id thole.AttachmentID, thread thole.T
 // Staying says why the daemon must not leave, "" if it may.
 func (k *Keeper) Staying(ctx context.Context) string {
 	list, err := k.cfg.Store.Attachments(ctx, false)
-	if err != nil {
-		return ""
+	if err != nil { // unknown is not no
+		return "the Codex sessions cannot be read: " + err.Error()
 	}
 	for i := range list {
 		if s := list[i].State; s == attachment.Live || s == attachment.Pending {
@@ -198,6 +198,18 @@ func (k *Keeper) Staying(ctx context.Context) string {
 		}
 	}
 	return ""
+}
+
+// SawTurn records the running turn of a session, nil that none runs.
+func (k *Keeper) SawTurn(ctx context.Context, id thole.AttachmentID, t *attachment.ActiveTurn) error {
+	_, err := k.change(ctx, id, func(a *attachment.Attachment) (bool, error) {
+		if a.Active.Same(t) {
+			return false, nil
+		}
+		a.Active = t
+		return true, nil
+	})
+	return err
 }
 
 // Pin records that a delivery is about to change a thread's settings, before it

@@ -191,7 +191,7 @@ func TestStarterKilledAtEveryStep(t *testing.T) {
 		t.Setenv(envCodex, codex)
 	}
 	open := func(dir string, hook sqldb.Hook) *store.DB {
-		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+		db, err := storetest.OpenAt(bg, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 		if err != nil {
 			t.Fatal(err)
 		}

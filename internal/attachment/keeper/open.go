@@ -117,6 +117,15 @@ func (k *Keeper) start(ctx context.Context, a attachment.Attachment, o Open) (at
 	if err := k.cfg.Store.InsertAttachment(ctx, &a); err != nil {
 		return a, err
 	}
+	begun, err := k.begin(ctx, a, o)
+	if err == nil && begun.State == attachment.Pending {
+		k.awaitThread(begun)
+	}
+	return begun, err
+}
+
+// begin starts the server of a row that is there, and ends what does not come to its end.
+func (k *Keeper) begin(ctx context.Context, a attachment.Attachment, o Open) (attachment.Attachment, error) {
 	server, err := k.launch(ctx, a, o)
 	begun := a
 	if err == nil {
@@ -138,9 +147,6 @@ func (k *Keeper) start(ctx context.Context, a attachment.Attachment, o Open) (at
 		}
 		return a, err
 	}
-	if begun.State == attachment.Pending {
-		k.awaitThread(begun)
-	}
 	return begun, nil
 }
 
@@ -153,7 +159,7 @@ func (k *Keeper) replace(ctx context.Context, old attachment.Attachment, o Open,
 	}
 	alive := old.Process.Alive() == nil
 	if alive && old.Client.Alive() == nil && old.Client.PID != o.Client {
-		return old, false, thole.Errorf(thole.CodeBusy, "thread %s is open in another terminal (process %d)", old.Thread, old.Client.PID)
+		return old, false, thole.Errorf(thole.CodeBusy, "thread %s is open in another terminal, or leased by a plugin (process %d)", old.Thread, old.Client.PID)
 	}
 	tracked, held, err := k.cfg.Work(ctx, old.User, old.Home, old.Thread)
 	if err != nil {

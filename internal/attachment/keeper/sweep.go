@@ -105,6 +105,7 @@ func (k *Keeper) tend(ctx context.Context, a attachment.Attachment) (attachment.
 	}
 	gone := a.Process.Alive()
 	left := !a.Client.Zero() && a.Client.Alive() != nil
+	spare := a.Kind == attachment.Owned && a.Client.Zero() && !tracked // a delivery brought it, and is over
 	switch {
 	case gone != nil && tracked:
 		return k.move(ctx, a.ID, attachment.Stale, gone.Error())
@@ -114,9 +115,13 @@ func (k *Keeper) tend(ctx context.Context, a attachment.Attachment) (attachment.
 		return k.bury(ctx, a, gone.Error())
 	case a.State == attachment.Pending && (left || a.Note == draining):
 		return k.finish(ctx, a, false)
-	case a.State == attachment.Live && left:
+	case a.State == attachment.Live && (left || spare):
+		why := fmt.Sprintf("the foreground, process %d, is gone", a.Client.PID)
+		if spare {
+			why = "the delivery that it was started for is over"
+		}
 		var err error
-		if a, err = k.move(ctx, a.ID, attachment.Detached, fmt.Sprintf("the foreground, process %d, is gone", a.Client.PID)); err != nil {
+		if a, err = k.move(ctx, a.ID, attachment.Detached, why); err != nil {
 			return a, err
 		}
 		fallthrough

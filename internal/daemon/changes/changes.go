@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,6 +16,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/forge"
 	"github.com/tholehq/thole/internal/platform/httpapi"
@@ -34,6 +36,8 @@ type Config struct {
 	// Forges opens pull requests; Token is what a person keeps for a forge, "" for nothing.
 	Forges *forge.Client
 	Token  func(ctx context.Context, who thole.Owner, host string) (string, error)
+	// Audit records what is brought out and taken back; nil: nobody does.
+	Audit *audit.Log
 	// Temp is where that directory is made.
 	Temp string
 	Log  *slog.Logger
@@ -113,6 +117,9 @@ func (s *Service) Diff(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	}
 	defer done()
 	d, err := s.cfg.Shelf.Diff(ctx, th, dir, rangeOf(q))
+	if err == nil && d.Total == 0 {
+		err = s.unmatched(ctx, th, dir, q)
+	}
 	if err != nil {
 		return view.Changes{}, err
 	}
@@ -130,7 +137,12 @@ func (s *Service) Patch(ctx context.Context, actor thole.Actor, id thole.ThreadI
 		return err
 	}
 	defer done()
-	return s.cfg.Shelf.Patch(ctx, th, dir, rangeOf(q), w)
+	out := &counted{Writer: w}
+	err = s.cfg.Shelf.Patch(ctx, th, dir, rangeOf(q), out)
+	if err == nil && out.n == 0 {
+		err = s.unmatched(ctx, th, dir, q)
+	}
+	return err
 }
 
 // target is the directory that changes go to: the one that is named, else the repository
@@ -154,7 +166,7 @@ func target(actor thole.Actor, th fold.Thread, named, stands string) (string, er
 // repository is the target of a branch. The work of a thread that began with no commit has no
 // history in common with any repository, so one must be named.
 func repository(actor thole.Actor, th fold.Thread, named, stands string) (string, error) {
-	if th.Files.Kind == thole.SourceBranch || named != "" {
+	if th.Files.Kind == thole.SourceBranch || th.Files.InPlace() || named != "" {
 		return target(actor, th, named, stands)
 	}
 	if _, err := target(actor, th, named, stands); thole.CodeOf(err) == thole.CodeForbidden {
@@ -183,7 +195,11 @@ func (s *Service) apply(ctx context.Context, actor thole.Actor, p ApplyParams) (
 	if err != nil {
 		return view.Applied{}, err
 	}
-	a, err := s.cfg.Shelf.Apply(ctx, th, dir, to, p.Mode)
+	var a shelf.Applied
+	err = s.recorded(ctx, "file.apply", th, p.Mode != shelf.ApplyCheck, map[string]any{"to": to}, func() (err error) {
+		a, err = s.cfg.Shelf.Apply(ctx, th, dir, to, p.Mode)
+		return err
+	})
 	if err != nil {
 		return view.Applied{}, err
 	}
@@ -205,7 +221,11 @@ func (s *Service) pull(ctx context.Context, actor thole.Actor, p PullParams) (vi
 	if err != nil {
 		return view.Pulled{}, err
 	}
-	got, err := s.cfg.Shelf.Pull(ctx, th, dir, to, p.As, p.Force)
+	var got shelf.Pulled
+	err = s.recorded(ctx, "file.pull", th, true, map[string]any{"to": to, "force": p.Force}, func() (err error) {
+		got, err = s.cfg.Shelf.Pull(ctx, th, dir, to, p.As, p.Force)
+		return err
+	})
 	return view.Pulled(got), err
 }
 
@@ -224,7 +244,11 @@ func (s *Service) merge(ctx context.Context, actor thole.Actor, p PullParams) (v
 	if err != nil {
 		return view.Merged{}, err
 	}
-	m, err := s.cfg.Shelf.Merge(ctx, th, dir, to, p.As)
+	var m shelf.Merged
+	err = s.recorded(ctx, "file.merge", th, true, map[string]any{"to": to}, func() (err error) {
+		m, err = s.cfg.Shelf.Merge(ctx, th, dir, to, p.As)
+		return err
+	})
 	return view.Merged{Pulled: view.Pulled(m.Pulled), Into: m.Into, Done: m.Done, FastForward: m.FastForward, Conflicts: ofConflicts(m.Conflicts)}, err
 }
 
@@ -238,8 +262,13 @@ func (s *Service) Push(ctx context.Context, actor thole.Actor, id thole.ThreadID
 		return view.Pushed{}, err
 	}
 	defer done()
-	w, said, err := s.cfg.Shelf.Push(ctx, th, dir, remote, force)
-	return view.Pushed{Remote: w.Remote, Branch: w.Branch, Commit: w.Commit, Output: said}, err
+	var w shelf.Work
+	var said string
+	err = s.recorded(ctx, "file.push", th, true, map[string]any{"remote": plainRemote(remote), "force": force}, func() (err error) {
+		w, said, err = s.cfg.Shelf.Push(ctx, th, dir, remote, force)
+		return err
+	})
+	return view.Pushed{Remote: w.Remote, Branch: w.Branch, Commit: w.Commit, Output: said, Notes: w.Notes}, err
 }
 
 // Prepare makes what a client pushes with the user's own git, or a forge is asked to take.
@@ -262,7 +291,8 @@ func (s *Service) Prepare(ctx context.Context, actor thole.Actor, p PushParams) 
 	if err := shelf.CheckRemote(w.Remote); err != nil {
 		return PushResult{}, err
 	}
-	return PushResult{Pushed: view.Pushed{Remote: w.Remote, Branch: w.Branch, Commit: w.Commit}, Commits: w.Commits, Dir: w.Dir, Args: shelf.PushArgs(w, p.Force), Notes: w.Notes}, nil
+	res := PushResult{Pushed: view.Pushed{Remote: w.Remote, Branch: w.Branch, Commit: w.Commit, Notes: w.Notes}, Commits: w.Commits, Dir: w.Dir, Args: shelf.PushArgs(w, p.Force)}
+	return res, s.recorded(ctx, "file.push", th, true, map[string]any{"remote": plainRemote(w.Remote), "commit": w.Commit, "force": p.Force}, func() error { return nil })
 }
 
 // Undo implements httpapi.Changes.
@@ -275,8 +305,31 @@ func (s *Service) Undo(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	if turn, err = s.cfg.Shelf.Undoable(ctx, th, dir, turn); err != nil {
 		return view.Undone{}, err
 	}
-	t, err := s.cfg.Threads.StartTurn(ctx, actor, thread.StartTurn{Thread: id, Input: thole.Undo(turn), Command: true})
+	var t fold.Turn
+	err = s.recorded(ctx, "file.undo", th, true, map[string]any{"turn": turn}, func() (err error) {
+		t, err = s.cfg.Threads.StartTurn(ctx, actor, thread.StartTurn{Thread: id, Input: thole.Undo(turn), Command: true})
+		return err
+	})
 	return view.Undone{RunID: string(t.ID), Number: t.Number, Turn: turn}, err
+}
+
+// recorded does what brings the files of a thread out or takes them back, as a link of the
+// audit chain if it writes.
+func (s *Service) recorded(ctx context.Context, action string, th fold.Thread, writes bool, facts map[string]any, do func() error) error {
+	if !writes {
+		return do()
+	}
+	o := th.Owner
+	return s.cfg.Audit.Do(ctx, audit.Entry{Action: action, Kind: "thread", ID: string(th.ID), App: o.App, Project: o.Project, Owner: o.User, After: audit.Facts(facts)}, do)
+}
+
+// plainRemote is the address of a repository without a name and password in it.
+func plainRemote(remote string) string {
+	if u, err := url.Parse(remote); err == nil && u.User != nil {
+		u.User = nil
+		return u.String()
+	}
+	return remote
 }
 
 // lookAgain is how soon the end of an undo is found.

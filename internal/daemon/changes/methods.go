@@ -78,7 +78,6 @@ type PushResult struct {
 	Commits int      `json:"commits"`
 	Dir     string   `json:"dir"`
 	Args    []string `json:"args"`
-	Notes   []string `json:"notes,omitempty"`
 }
 
 // UndoParams name a thread and the turn before which the files are to be; 0 is the last

@@ -69,7 +69,11 @@ func (s *Service) request(ctx context.Context, actor thole.Actor, p PullRequestP
 			return view.PullRequest{}, err
 		}
 	}
-	open, err := s.cfg.Forges.Open(ctx, at, token, r)
+	var open forge.Opened
+	err = s.recorded(ctx, "file.pull_request", th, true, map[string]any{"remote": plainRemote(p.Remote), "branch": p.Branch, "base": p.Base}, func() (err error) {
+		open, err = s.cfg.Forges.Open(ctx, at, token, r)
+		return err
+	})
 	return view.PullRequest{URL: open.URL, Number: open.Number, Branch: p.Branch, Base: open.Base, Existing: open.Existing}, err
 }
 

@@ -39,6 +39,9 @@ type Client struct {
 	// NoStart asks only an owner that is already there; Wait also one that starts, and
 	// waits for the end of one that ends.
 	NoStart, Wait bool
+	// Older is called with an owner that is older than this program and that no command
+	// replaces, because a person or a service started it; nil: it is not reported.
+	Older func(wire.Status)
 }
 
 // Call asks the owner, starting it if needed.
@@ -90,16 +93,23 @@ func (c *Client) once(ctx context.Context, method string, params, result any) er
 	go func() { defer close(done); _ = conn.Run(context.WithoutCancel(ctx)) }()
 	defer func() { conn.Close("done"); <-done }()
 	var old atomic.Bool
+	var behind atomic.Pointer[wire.Status]
 	_, err = conn.Go(ctx, wire.Hello, wire.HelloParams{Version: version.Version}, func(raw json.RawMessage, err error) {
 		var st wire.Status
 		if err == nil && strictjson.Unmarshal(raw, &st) == nil {
 			old.Store(st.Role == "daemon" && newer(version.Version, st.Version))
+			if st.Role != "daemon" && newer(version.Version, st.Version) {
+				behind.Store(&st)
+			}
 		}
 	})
 	if err != nil {
 		return fromWire(err)
 	}
 	err = conn.Call(ctx, method, params, result)
+	if st := behind.Load(); st != nil && c.Older != nil {
+		c.Older(*st)
+	}
 	if err == nil && old.Load() && !c.NoStart {
 		// The answer stands; the next one shall come from this version.
 		_, _ = spawn(c.Home, "--takeover")

@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/daemon/executors"
+	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/gateway"
 	"github.com/tholehq/thole/internal/gateway/calls"
@@ -38,16 +40,19 @@ type owner struct {
 	t       *testing.T
 	records *calls.Store
 	own     *executors.Service
+	jobs    []delivery.Job // whose command is running
 }
 
 func newOwner(t *testing.T) *owner {
 	t.Helper()
 	k := tholetest.New(t)
 	records := calls.New(t.TempDir(), func(gateway.Claim) bool { return true })
-	return &owner{k, t, records, executors.New(executors.Config{
-		Calls: records, Recording: true,
+	o := &owner{Kit: k, t: t, records: records}
+	o.own = executors.New(executors.Config{
+		Calls: records, Recording: true, Jobs: func(context.Context) ([]delivery.Job, error) { return o.jobs, nil },
 		Threads: k.Threads, Dispatcher: k.Dispatcher, Rows: k.Store().Executors(), Queue: k.Store().Queue(), Driver: k.Executors, Files: k.Files, Log: slog.New(slog.DiscardHandler),
-	})}
+	})
+	return o
 }
 
 // ask calls a method as an actor.
@@ -185,11 +190,16 @@ func TestCloseWaitsOrInterrupts(t *testing.T) {
 	o.play(idle, "sim: say hi")
 	turn := o.start(id, "sim: run echo kept > f ;; ask Which? | red | blue")
 	o.phase(id, turn, "the question", waits)
+	at := got[[]executors.Executor](o, executors.MethodList, executors.ListParams{ID: string(idle)})[0].ID
+	o.jobs = []delivery.Job{{ID: "placed", Executor: at}, {ID: "not placed yet", Thread: idle}}
 	left, err := o.own.Left(bg)
 	if err != nil || len(left) != 2 {
 		t.Fatalf("%+v, %v", left, err)
 	}
 	for _, l := range left {
+		if want := l.Thread == idle; slices.Equal(l.Jobs, []thole.JobID{"placed"}) != want || (len(l.Jobs) > 0) != want {
+			t.Errorf("jobs that go on: %+v", l)
+		}
 		if want := l.Thread == id; l.Waits != want || (l.Turn == turn) != want || (l.Turn == "") == want {
 			t.Errorf("what goes on: %+v", l)
 		}

@@ -5,6 +5,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/authz"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -13,14 +14,19 @@ import (
 type Left struct {
 	Thread   thole.ThreadID
 	Executor thole.ExecutorID
-	// Turn is the one under way, "" if the executor is idle; Waits says that it waits
-	// for a person.
+	// Turn is the one under way, "" if there is none; Waits says that it waits for a person.
 	Turn  thole.TurnID
 	Waits bool
+	// Jobs are those whose command is running in it.
+	Jobs []thole.JobID
 }
 
 // Left lists the executors that run.
 func (t *Service) Left(ctx context.Context) (out []Left, err error) {
+	jobs, err := t.jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for after := thole.ExecutorID(""); ; {
 		rows, err := t.cfg.Rows.Live(ctx, after, 500)
 		if err != nil {
@@ -31,7 +37,7 @@ func (t *Service) Left(ctx context.Context) (out []Left, err error) {
 			if row.State != executor.RowRunning {
 				continue
 			}
-			l := Left{Thread: row.Thread, Executor: row.ID}
+			l := Left{Thread: row.Thread, Executor: row.ID, Jobs: jobs[row.ID]}
 			if open, err := t.open(ctx, row.Thread); err == nil && open != nil {
 				l.Turn, l.Waits = open.ID, open.Phase == thole.PhaseWaitingHuman
 			}
@@ -41,6 +47,21 @@ func (t *Service) Left(ctx context.Context) (out []Left, err error) {
 			return out, nil
 		}
 	}
+}
+
+// jobs are those whose command is running, by executor.
+func (t *Service) jobs(ctx context.Context) (map[thole.ExecutorID][]thole.JobID, error) {
+	if t.cfg.Jobs == nil {
+		return nil, nil
+	}
+	running, err := t.cfg.Jobs(ctx)
+	by := map[thole.ExecutorID][]thole.JobID{}
+	for _, j := range running {
+		if j.Executor != "" {
+			by[j.Executor] = append(by[j.Executor], j.ID)
+		}
+	}
+	return by, err
 }
 
 // open is a thread's turn that has not ended.
@@ -63,7 +84,7 @@ func (t *Service) close(ctx context.Context, actor thole.Actor, p CloseParams) (
 			return out, err
 		}
 		for _, l := range list {
-			if _, err := t.cfg.Threads.Get(ctx, actor, l.Thread); err == nil {
+			if _, err := t.cfg.Threads.Get(authz.Sifting(ctx), actor, l.Thread); err == nil {
 				out.Threads = append(out.Threads, l.Thread)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/authz"
 	"github.com/tholehq/thole/internal/executor"
 )
 
@@ -45,7 +46,7 @@ func (t *Service) list(ctx context.Context, actor thole.Actor, p ListParams) ([]
 			if p.ID != "" && p.ID != string(r.ID) && p.ID != string(r.Thread) {
 				continue
 			}
-			if _, err := t.cfg.Threads.Get(ctx, actor, r.Thread); err != nil {
+			if _, err := t.cfg.Threads.Get(authz.Sifting(ctx), actor, r.Thread); err != nil {
 				continue // another user's, or deleted
 			}
 			out = append(out, Executor{ID: r.ID, Thread: r.Thread, Driver: r.Driver, State: r.State, Created: r.Created, LastActive: r.LastActive, Sync: r.SyncStatus,

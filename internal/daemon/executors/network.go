@@ -7,7 +7,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/egress"
-	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
@@ -84,20 +83,19 @@ func (t *Service) CheckNetwork(n *event.NetworkPolicy) (*event.NetworkPolicy, er
 func (t *Service) ApplyNetwork(ctx context.Context, id thole.ThreadID) error {
 	t.applying.Lock() // the last one to be recorded is the last one to be sent
 	defer t.applying.Unlock()
-	th, err := t.cfg.Threads.Get(ctx, thole.LocalActor, id)
+	th, err := t.cfg.Threads.Get(ctx, thole.SystemActor, id)
 	if err != nil {
 		return err
 	}
-	info, err := t.running(ctx, id)
+	at, err := t.running(ctx, id)
 	if thole.CodeOf(err) == thole.CodeConflict {
 		return nil
 	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		client := executorclient.Dial(info.Endpoint, info.Token)
-		defer client.Close()
-		err = client.SetNetwork(ctx, th.Settings.Network)
+		defer at.Close()
+		err = at.SetNetwork(ctx, th.Settings.Network)
 	}
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "it is recorded and holds from the next turn on, but the running executor was not reached: %w", err).
@@ -111,15 +109,14 @@ func (t *Service) ApplyNetwork(ctx context.Context, id thole.ThreadID) error {
 func (t *Service) LiveNetwork(ctx context.Context, id thole.ThreadID) wire.Network {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	info, err := t.running(ctx, id)
+	at, err := t.running(ctx, id)
 	if err != nil {
 		return wire.Network{}
 	}
-	client := executorclient.Dial(info.Endpoint, info.Token)
-	defer client.Close()
-	n, err := client.Network(ctx, time.Time{})
+	defer at.Close()
+	n, err := at.Network(ctx, time.Time{})
 	if err != nil {
-		t.cfg.Log.Debug("ask executor for its network", "executor", info.ID, "err", err)
+		t.cfg.Log.Debug("ask executor for its network", "executor", at.id, "err", err)
 	}
 	return n
 }

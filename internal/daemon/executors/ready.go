@@ -44,12 +44,12 @@ func (t *Service) restored(ctx context.Context, id thole.ThreadID) (executor.Row
 		if row.Scope != executor.ScopeThread || row.State != executor.RowRunning || !row.Restored {
 			continue
 		}
-		info, err := t.cfg.Driver.Inspect(ctx, row.ID)
-		if err == nil && info.State == executor.Running {
-			err = t.cfg.Rows.Touch(ctx, row.ID) // an idle stop that is due looks again
-			return row, err
+		client, err := t.reach(ctx, row)
+		if client == nil || err != nil {
+			return executor.Row{}, err
 		}
-		return executor.Row{}, err
+		client.Close()
+		return row, t.cfg.Rows.Touch(ctx, row.ID) // an idle stop that is due looks again
 	}
 	return executor.Row{}, err
 }

@@ -60,11 +60,27 @@ type CodexSession struct {
 	Revision  int64        `json:"permission_snapshot_revision"`
 	Drift     string       `json:"drift,omitempty"`
 	Note      string       `json:"note,omitempty"`
+	// Active is the running turn as it was last seen.
+	Active *ActiveTurn `json:"active_turn,omitempty"`
 	// Problem is why nothing can be delivered now, Next what to type.
 	Problem   string    `json:"problem,omitempty"`
 	Next      string    `json:"next,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// ActiveTurn is what decides whether a delivery could go into a running turn. Needs are
+// true, false or unknown.
+type ActiveTurn struct {
+	Turn      string    `json:"active_turn_id"`
+	Kind      string    `json:"active_turn_kind"`
+	Approval  string    `json:"active_turn_requires_approval"`
+	Network   string    `json:"active_turn_requires_network"`
+	Write     string    `json:"active_turn_requires_write_access"`
+	Risk      string    `json:"active_turn_risk_class"`
+	Steerable bool      `json:"active_turn_steerable"`
+	Epoch     int64     `json:"session_epoch"`
+	At        time.Time `json:"seen_at"`
 }
 
 type Permissions struct {

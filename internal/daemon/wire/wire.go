@@ -30,6 +30,9 @@ const (
 	ArtifactLease = "thole/artifact/lease"
 	ArtifactRead  = "thole/artifact/read"
 	ArtifactPin   = "thole/artifact/pin"
+
+	ArtifactInspect = "thole/artifact/inspect"
+	ArtifactRevoke  = "thole/artifact/revoke"
 )
 
 // ErrorData is the data member of an error answer.
@@ -106,7 +109,8 @@ type Submitted struct {
 // say why not, or what an automatic delivery would still wait for.
 type Forecast struct {
 	Automatic bool     `json:"automatic"`
-	Reasons   []string `json:"reasons,omitempty"`
+	Reasons   []string `json:"reasons,omitempty" doc:"sentences for people"`
+	Codes     []string `json:"reason_codes,omitempty" doc:"the same, in one word each"`
 }
 
 type FinishParams struct {
@@ -115,6 +119,8 @@ type FinishParams struct {
 	Summary    string `json:"summary,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	ResultFile string `json:"result_file,omitempty"`
+	// ResultPath is ResultFile of a name that is not UTF-8, which JSON would change.
+	ResultPath []byte `json:"result_path,omitempty"`
 	ExitCode   *int64 `json:"exit_code,omitempty"`
 }
 
@@ -315,6 +321,25 @@ type Lease struct {
 	ContentType string    `json:"content_type"`
 	SizeBytes   int64     `json:"size_bytes"`
 	SHA256      string    `json:"sha256"`
+}
+
+// Artifact is a result file as the command line shows it.
+type Artifact struct {
+	ArtifactID       string    `json:"artifact_id"`
+	SourceJobID      string    `json:"source_job_id"`
+	Name             string    `json:"name"`
+	ContentType      string    `json:"content_type"`
+	SizeBytes        int64     `json:"size_bytes"`
+	SHA256           string    `json:"sha256"`
+	ManagedPath      string    `json:"managed_path"`
+	ManifestPath     string    `json:"manifest_path"`
+	CreatedAt        time.Time `json:"created_at"`
+	Held             bool      `json:"held" doc:"a running job or an open batch refers to it"`
+	LastBatchClosed  time.Time `json:"last_batch_closed_at,omitzero"`
+	OperatorPinUntil time.Time `json:"operator_pin_until,omitzero"`
+	RetentionUntil   time.Time `json:"retention_until,omitzero" doc:"when it may be removed; absent while it is held"`
+	RemovedAt        time.Time `json:"removed_at,omitzero"`
+	Damage           string    `json:"damage,omitempty" doc:"why its bytes are not those that were stored"`
 }
 
 type Chunk struct {

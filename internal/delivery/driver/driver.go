@@ -16,6 +16,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/message"
 	"github.com/tholehq/thole/internal/delivery"
 	"github.com/tholehq/thole/internal/measure"
 )
@@ -33,6 +34,8 @@ const (
 	// adoptEvery is how often attempts of dead holders are looked for.
 	adoptEvery      = 10 * time.Second
 	defaultParallel = 8
+	// quickTime is how long work on a candidate takes a place from others.
+	quickTime = 250 * time.Millisecond
 )
 
 // Config makes a Driver.
@@ -44,8 +47,8 @@ type Config struct {
 	// Sole: the home's lock proves that no other process follows attempts.
 	Sole     bool
 	Parallel int // candidates worked on at once
-	// Compose writes what the receiving turn reads, the marker included. Default:
-	// delivery.Compose.
+	// Compose writes what the receiving turn reads, the marker included. Default: the
+	// standard message.
 	Compose func(delivery.Parcel) string
 	NewID   func(now time.Time) string
 	Meter   measure.Meter
@@ -58,7 +61,8 @@ type Driver struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	lanes  map[string]bool // being probed or sent, at most Parallel
+	lanes  map[string]bool // being probed or sent; false: its receiver is slow, and it takes no place
+	quick  int             // lanes that take a place, at most Parallel
 	follow map[thole.AttemptID]bool
 	run    context.Context // of Run; nil while it does not run
 	// calm: of this target nothing that was ready is left waiting, so what becomes
@@ -76,7 +80,7 @@ func New(c Config) *Driver {
 		c.NewID = func(now time.Time) string { return thole.NewID[string](now) }
 	}
 	if c.Compose == nil {
-		c.Compose = delivery.Compose
+		c.Compose = message.Standard().Compose
 	}
 	if c.Parallel <= 0 {
 		c.Parallel = defaultParallel
@@ -181,15 +185,15 @@ func (d *Driver) dispatchAll(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return d.holdUnserved(ctx)
 }
 
 // dispatch gives the first candidates of a fair order to free workers.
 func (d *Driver) dispatch(ctx context.Context, target thole.Target, ch channel.Channel) error {
 	d.mu.Lock()
-	inFlight := len(d.lanes)
+	inFlight, quick := len(d.lanes), d.quick
 	d.mu.Unlock()
-	if inFlight >= d.cfg.Parallel {
+	if quick >= d.cfg.Parallel {
 		return nil
 	}
 	// Lanes being probed still hold their tickets: look past them.
@@ -221,16 +225,19 @@ func (d *Driver) offer(c delivery.Candidate) bool {
 // no more.
 func (d *Driver) startLocked(ch channel.Channel, c delivery.Candidate) bool {
 	ctx, lane := d.run, c.Lane.ID
-	if c.Batch.Mode == thole.ModeHeartbeat || d.lanes[lane] {
+	if _, under := d.lanes[lane]; under || c.Batch.Mode == thole.ModeHeartbeat {
 		return true
 	}
-	if len(d.lanes) >= d.cfg.Parallel {
+	if d.quick >= d.cfg.Parallel {
 		d.calm[c.Batch.Target] = false
 		return false
 	}
 	d.lanes[lane] = true
+	d.quick++
 	d.wg.Go(func() {
-		defer func() { d.release(lane); d.Wake(nil) }()
+		// A receiver that does not answer delays its own thread and no other.
+		slow := time.AfterFunc(quickTime, func() { d.yield(lane); d.Wake(nil) })
+		defer func() { slow.Stop(); d.release(lane); d.Wake(nil) }()
 		if err := d.try(ctx, ch, c); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Error("delivery failed", "batch", c.Batch.ID, "err", err)
 		}
@@ -241,5 +248,18 @@ func (d *Driver) startLocked(ch channel.Channel, c delivery.Candidate) bool {
 func (d *Driver) release(lane string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.lanes[lane] {
+		d.quick--
+	}
 	delete(d.lanes, lane)
+}
+
+// yield gives the place of a lane to another one. Its own work goes on.
+func (d *Driver) yield(lane string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lanes[lane] {
+		d.lanes[lane] = false
+		d.quick--
+	}
 }

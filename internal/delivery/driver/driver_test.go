@@ -69,12 +69,14 @@ func limits() delivery.Limits {
 
 func (w *world) restart() { w.stop(); w.start() }
 
-func (w *world) job(thread string) thole.JobID {
+func (w *world) job(thread string) thole.JobID { return w.jobFor(thread, thole.TargetThole) }
+
+func (w *world) jobFor(thread string, target thole.Target) thole.JobID {
 	ctx, now := context.Background(), time.Now()
 	id := thole.NewID[thole.JobID](now)
 	w.twice(func() error {
 		_, _, err := w.m.Submit(ctx, thole.LocalActor, delivery.Submit{
-			ID: id, Owner: thole.DefaultOwner, Target: thole.TargetThole, Summary: "work",
+			ID: id, Owner: thole.DefaultOwner, Target: target, Summary: "work",
 			Address: delivery.Address{User: thole.LocalUser, Thread: thole.ThreadID(thread)},
 		})
 		return err
@@ -149,7 +151,7 @@ func TestDriverFates(t *testing.T) {
 				w.job("a")
 				later(25 * time.Minute)
 				b := w.only()
-				if b.CloseReason != c.reason || b.HeldFor != c.held {
+				if b.CloseReason != c.reason || string(b.HeldFor) != c.held {
 					t.Errorf("batch: reason %q, held for %q", b.CloseReason, b.HeldFor)
 				}
 				if got := w.host.Taken(b.ID); got != c.taken {

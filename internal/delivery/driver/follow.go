@@ -31,12 +31,9 @@ func (d *Driver) followUp(ctx context.Context, ch channel.Channel, f delivery.Fe
 	rec, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
 	m := d.cfg.Machine
-	var steered *channel.SteeredError
 	switch {
 	case over, ctx.Err() != nil:
 		return
-	case errors.As(err, &steered) && w.Turn == "":
-		_, err = m.Steered(rec, thole.SystemActor, f, steered.Turn)
 	case !errors.Is(err, channel.ErrLost):
 		// If the attempt is still open it will be adopted again; a channel that
 		// keeps ending early must not turn that into a busy loop.

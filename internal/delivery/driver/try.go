@@ -13,20 +13,17 @@ import (
 // try takes one candidate as far as it goes now.
 func (d *Driver) try(ctx context.Context, ch channel.Channel, c delivery.Candidate) error {
 	m := d.cfg.Machine
-	r, err := ch.Probe(ctx, channel.Query{
-		User: c.Lane.User, Endpoint: c.Lane.Endpoint, Thread: c.Lane.Thread, Batch: c.Batch.ID,
-		Policy: c.Batch.Policy, Released: c.Batch.ReleasedBy == c.Lane.User,
-	})
+	r, err := ch.Probe(ctx, query(&c.Lane, &c.Batch))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		r = channel.Readiness{Verdict: channel.NotNow, Reason: err.Error()}
+		r = channel.Readiness{Verdict: channel.NotNow, Why: channel.ReasonUnknown, Reason: err.Error()}
 	}
 	switch r.Verdict {
 	case channel.Now:
 	case channel.Never:
-		return m.Hold(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, "policy", map[string]string{"reason": r.Reason})
+		return m.Hold(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, r.Why.Hold(), map[string]string{"reason": string(r.Why), "detail": r.Reason})
 	default:
 		return m.Defer(ctx, thole.SystemActor, c.Lane.ID, c.Batch.ID, r.Reason, r.RetryAfter)
 	}
@@ -78,6 +75,10 @@ func (d *Driver) deliver(ctx, run context.Context, ch channel.Channel, c deliver
 		w.Turn, w.Attachment, w.Epoch = answer.Turn, answer.Attachment, answer.Epoch
 	case thole.Rejected:
 		d.stopFollowing(parcel.Attempt.ID)
+		if answer.Hold != "" {
+			_, err := m.Refuse(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence, answer.Hold.Hold())
+			return err
+		}
 		_, err := m.Reject(rec, thole.SystemActor, parcel.Attempt.Fence(), answer.Evidence, answer.RetryAfter)
 		return err
 	case thole.AcceptanceUnknown: // held below
@@ -92,10 +93,17 @@ func (d *Driver) deliver(ctx, run context.Context, ch channel.Channel, c deliver
 	return nil
 }
 
+func query(l *delivery.Lane, b *delivery.Batch) channel.Query {
+	return channel.Query{
+		User: l.User, Endpoint: l.Endpoint, Thread: l.Thread, Batch: b.ID,
+		Policy: b.Policy, ArtifactRead: b.RequiresArtifactRead, Released: b.ReleasedBy == l.User, Brings: b.Plugin,
+	}
+}
+
 func proposal(p delivery.Parcel) channel.Proposal {
 	return channel.Proposal{
 		User: p.Lane.User, Thread: p.Lane.Thread, Mode: p.Attempt.RPC.Kind, Request: p.Attempt.RPC.RequestID,
 		Marker: p.Attempt.RPC.Marker, Attachment: p.Attempt.Observation.Attachment, Epoch: p.Attempt.Observation.Epoch,
-		Batch: p.Batch.ID,
+		Batch: p.Batch.ID, Asked: query(&p.Lane, &p.Batch),
 	}
 }
