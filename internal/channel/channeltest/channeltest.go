@@ -91,9 +91,9 @@ func (h *Host) Probe(ctx context.Context, q channel.Query) (channel.Readiness, e
 	f := h.fate(q.Batch, true)
 	switch {
 	case f.Forbid:
-		return channel.Readiness{Verdict: channel.Never, Reason: "forbidden"}, nil
+		return channel.Readiness{Verdict: channel.Never, Why: channel.ReasonPolicy, Reason: "forbidden"}, nil
 	case f.Busy:
-		return channel.Readiness{Verdict: channel.NotNow, Reason: "busy"}, nil
+		return channel.Readiness{Verdict: channel.NotNow, Why: channel.ReasonBusy, Reason: "busy"}, nil
 	}
 	return channel.Readiness{Verdict: channel.Now, Mode: thole.ModeTurnStart, Attachment: "att", Epoch: 1, Reason: "idle"}, nil
 }

@@ -175,7 +175,7 @@ func TestNegativeEndsAreHeld(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if b = w.until(settled); b.HeldFor != why || b.Replay != thole.ReplayManual {
+			if b = w.until(settled); string(b.HeldFor) != why || b.Replay != thole.ReplayManual {
 				t.Fatalf("held for %q, %s, closed %q", b.HeldFor, b.Replay, b.CloseReason)
 			}
 		})

@@ -14,6 +14,9 @@ import (
 // Observe implements channel.Channel. A subscription that ends is begun again:
 // the log shows what was missed.
 func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel.Sighting) error) error {
+	if err := stream(w.Proposal); err != nil {
+		return fmt.Errorf("%w: %w", channel.ErrLost, err)
+	}
 	o := &observer{Channel: c, w: w, see: see}
 	for {
 		over, err := o.watch(ctx)
@@ -43,7 +46,7 @@ type observer struct {
 }
 
 func (o *observer) say(s channel.Sighting, evidence string) bool {
-	s.Attachment, s.Epoch, s.Evidence = attachment(o.w.Thread), epoch, evidence
+	s.Attachment, s.Epoch, s.Evidence = streamOf(o.w.Thread), epoch, evidence
 	o.failed = o.see(s)
 	return o.failed == nil
 }
@@ -56,7 +59,7 @@ func (o *observer) watch(ctx context.Context) (over bool, err error) {
 	}
 	defer sub.Close()
 	if o.w.Turn == "" {
-		id, err := o.find(ctx, o.w)
+		id, err := o.await(ctx, sub)
 		if err != nil {
 			return false, err
 		}
@@ -79,7 +82,13 @@ func (o *observer) watch(ctx context.Context) (over bool, err error) {
 		o.started = true
 	}
 	if turn.Outcome != "" {
-		return o.end(turn.Outcome, "the turn's row"), nil
+		again, err := o.Threads.Turn(ctx, actor(o.w.User), o.w.Thread, o.w.Turn)
+		if err != nil {
+			return false, err
+		}
+		if again.Outcome == turn.Outcome {
+			return o.end(turn.Outcome, "two reads of the turn's row"), nil
+		}
 	}
 	for {
 		select {
@@ -96,6 +105,25 @@ func (o *observer) watch(ctx context.Context) (over bool, err error) {
 				case e.Kind == event.ThreadDeleted:
 					return false, thole.Errorf(thole.CodeGone, "the thread was deleted")
 				}
+			}
+		}
+	}
+}
+
+// await finds the turn of a proposal, and waits for one that may still be taken; "" if
+// none has it or will.
+func (o *observer) await(ctx context.Context, sub *thread.Subscription) (thole.TurnID, error) {
+	for {
+		id, pending, err := o.find(ctx, o.w)
+		if err != nil || !pending {
+			return id, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case _, ok := <-sub.Events:
+			if !ok {
+				return "", sub.Err()
 			}
 		}
 	}

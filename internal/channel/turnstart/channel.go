@@ -8,10 +8,11 @@
 // any time, as long as its process is provably the same.
 //
 // The channel gives no settings with a turn (they would stick to the user's
-// session) unless the user asked for it, answers no server request, and sends
+// session) unless the user asked for it, answers no server request, steers only where a
+// person opened the gate and every proof of package turnsteer is there, and sends
 // nothing to a server that lacks one of the methods it needs. On a server without
 // the queue a turn is started directly, which steers when another client was
-// faster: that is found out afterwards, and is no delivery.
+// faster: that is found out afterwards, and the turn that took the message accepts it.
 package turnstart
 
 import (
@@ -24,7 +25,9 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/channel"
+	"github.com/tholehq/thole/internal/channel/turnsteer"
 	"github.com/tholehq/thole/internal/procid"
 )
 
@@ -59,37 +62,50 @@ type Sessions interface {
 	// Pin records what a session's settings were before a delivery tightened them,
 	// nil that they are the user's own again.
 	Pin(ctx context.Context, id thole.AttachmentID, p *attachment.Pin) error
+	// SawTurn records the running turn of a session, as its stream shows it.
+	SawTurn(ctx context.Context, id thole.AttachmentID, t *attachment.ActiveTurn) error
 	// Autopsy opens the stored threads of a server whose process is gone, with a
 	// server of our own that nobody else reaches and while nobody else can load
 	// them. Close ends it.
 	Autopsy(ctx context.Context, a attachment.Attachment, o appclient.Options) (c *appclient.Client, end func(), err error)
+	// Epoch is the one that Provide would start a session in; thole.CodeBusy: not now.
+	Epoch(ctx context.Context, id thole.AttachmentID) (int64, error)
+	// Provide starts the server that a delivery brings with it, under its id and in the
+	// epoch of its barrier, or in none.
+	Provide(ctx context.Context, id thole.AttachmentID, epoch int64, o keeper.Open) (attachment.Attachment, error)
 }
 
 // Channel implements channel.Channel.
 type Channel struct {
 	Sessions Sessions
 	Log      *slog.Logger
+	// Gate lets deliveries go into running turns; closed unless it is set before use.
+	Gate turnsteer.Gate
 
+	trialText string        // of a steered trial, if not the standard one
 	plain     bool          // asks for no experimental methods
 	leftAfter time.Duration // the age from which on a trial is nobody's
 	serverOf  func(int) int // the process that serves what a socket's process passes on; nil: itself
 
-	pins sync.Mutex // held while a session is pinned, or found to be left pinned
+	pins sync.Map // of the mutexes, by attachment, held while it is pinned or found to be left pinned
 
 	mu    sync.Mutex
 	links map[thole.AttachmentID]*link
-	// trials are those of the queues of living servers.
-	trials map[procid.Identity]*trial
+	// trials are those of the queues of living servers, steerTrials of their steering.
+	trials, steerTrials map[procid.Identity]*trial
 }
 
-var _ channel.Channel = (*Channel)(nil)
+var (
+	_ channel.Channel    = (*Channel)(nil)
+	_ channel.Foreteller = (*Channel)(nil)
+)
 
 // New makes a channel; Close ends its connections.
 func New(s Sessions, log *slog.Logger) *Channel {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Channel{Sessions: s, Log: log, links: map[thole.AttachmentID]*link{}, trials: map[procid.Identity]*trial{}, leftAfter: 2 * (giveUp + callTime)}
+	return &Channel{Sessions: s, Log: log, links: map[thole.AttachmentID]*link{}, trials: map[procid.Identity]*trial{}, steerTrials: map[procid.Identity]*trial{}, leftAfter: 2 * (giveUp + callTime)}
 }
 
 // Close ends every connection.
@@ -103,8 +119,8 @@ func (c *Channel) Close() {
 	}
 }
 
-func notNow(wait time.Duration, format string, args ...any) channel.Readiness {
-	return channel.Readiness{Verdict: channel.NotNow, Reason: fmt.Sprintf(format, args...), RetryAfter: wait}
+func notNow(why channel.Reason, wait time.Duration, format string, args ...any) channel.Readiness {
+	return channel.Readiness{Verdict: channel.NotNow, Why: why, Reason: fmt.Sprintf(format, args...), RetryAfter: wait}
 }
 
 // Probe implements channel.Channel: idle, nothing queued, permissions within the
@@ -112,70 +128,79 @@ func notNow(wait time.Duration, format string, args ...any) channel.Readiness {
 func (c *Channel) Probe(ctx context.Context, q channel.Query) (channel.Readiness, error) {
 	a, err := c.Sessions.Of(ctx, q.User, q.Endpoint, q.Thread)
 	if thole.CodeOf(err) == thole.CodeNotFound {
-		return notNow(0, "no session holds the thread; start one with: thole codex run --bind-thread-id %s", q.Thread), nil
+		if q.Brings.Owned() {
+			return c.brought(ctx, q)
+		}
+		return noSession(q), nil
 	}
 	if err != nil {
 		return channel.Readiness{}, err
 	}
 	if !a.Usable() {
-		return notNow(0, "the session is %s", a.State), nil
+		return notNow(channel.ReasonAway, 0, "the session is %s", a.State), nil
 	}
 	l, err := c.connect(ctx, a)
 	if err != nil {
-		wait := time.Duration(0)
 		if thole.CodeOf(err) == thole.CodeUnsupported {
-			wait = cannotPause
+			return notNow(channel.ReasonUnsupported, cannotPause, "%v", err), nil
 		}
-		return notNow(wait, "%v", err), nil
+		return notNow(channel.ReasonServer, 0, "%v", err), nil
 	}
 	if err := c.prove(ctx, l, a); err != nil {
-		return notNow(cannotPause, "%v", err), nil
+		return notNow(channel.ReasonUnsupported, cannotPause, "%v", err), nil
 	}
 	if a.Pinned != nil {
-		if q.Batch == "" && a.Pinned.Epoch == a.Epoch {
-			return notNow(busyPause, "a delivered turn runs with pinned permissions"), nil
+		if q.Batch == "" && a.Pinned.Epoch == a.Epoch { // a forecast or an inspection
+			return notNow(channel.ReasonPinned, busyPause, "a delivered turn runs with pinned permissions"), nil
 		}
 		// Left behind by a delivery whose end nobody saw.
 		if err := c.unpin(ctx, l, a); err != nil {
-			return notNow(busyPause, "the settings of before a delivery could not be put back yet: %v", err), nil
+			return notNow(channel.ReasonPinned, busyPause, "the settings of before a delivery could not be put back yet: %v", err), nil
 		}
 	}
 	news := l.news.Load()
 	view, th, queue, err := l.survey(ctx)
 	if err != nil {
-		return notNow(busyPause, "%v", err), nil
+		return notNow(channel.ReasonServer, busyPause, "%v", err), nil
+	}
+	if err := l.able(ctx); err != nil {
+		if thole.CodeOf(err) == thole.CodeUnsupported {
+			return notNow(channel.ReasonUnsupported, cannotPause, "%v", err), nil
+		}
+		return notNow(channel.ReasonServer, busyPause, "%v", err), nil
 	}
 	if why := view.Thread.unfit(); why != "" {
-		return channel.Readiness{Verdict: channel.Never, Reason: why}, nil
+		return channel.Readiness{Verdict: channel.Never, Why: channel.ReasonUnfitThread, Reason: why}, nil
 	}
 	now, err := attachment.Read(view.Settings)
 	if err != nil {
-		return notNow(cannotPause, "%v", err), nil
+		return notNow(channel.ReasonUnsupported, cannotPause, "%v", err), nil
 	}
 	limit, err := c.Sessions.Saw(ctx, a.ID, now)
 	if err != nil {
 		return channel.Readiness{}, err
 	}
-	would := now
-	if a.Wish.Pin {
-		would = limit.Effective(now)
-	}
-	trust := a.Trust
-	if q.Released {
-		trust = attachment.TrustedAll
-	}
-	j := attachment.Judge(trust, limit, would, q.Policy)
-	switch {
-	case j.Held:
-		return channel.Readiness{Verdict: channel.Never, Reason: j.Reason}, nil
-	case !j.Allowed:
-		return notNow(cannotPause, "%s", j.Reason), nil
-	}
-	if !th.idle() {
-		return notNow(busyPause, "the thread is %s", th.Status.Type), nil
+	j, against := judge(a, limit, now, q)
+	if against != nil {
+		return *against, nil
 	}
 	if len(queue) > 0 {
-		return notNow(busyPause, "%d messages are queued in the thread already", len(queue)), nil
+		return notNow(channel.ReasonBusy, busyPause, "%d messages are queued in the thread already", len(queue)), nil
+	}
+	if !th.idle() {
+		if err := c.steerable(ctx, l, a, th, now, q); err != nil {
+			return notNow(channel.ReasonBusy, busyPause, "the thread is %s; %v", th.Status.Type, err), nil
+		}
+		l.fit.Store(news)
+		return channel.Readiness{
+			Verdict: channel.Now, Mode: thole.ModeTurnSteer, Attachment: a.ID, Epoch: a.Epoch,
+			Reason: fmt.Sprintf("steerable, %s, %s/%s, process %s", j.Reason, now.Policy, now.Sandbox, a.Process),
+		}, nil
+	}
+	if a.Active != nil {
+		if err := c.Sessions.SawTurn(ctx, a.ID, nil); err != nil {
+			return channel.Readiness{}, err
+		}
 	}
 	how := "queue empty"
 	if !l.queued {

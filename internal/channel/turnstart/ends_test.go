@@ -75,7 +75,7 @@ func TestTwoTimedReadsAreAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.must("turn/interrupt", map[string]any{"turnId": string(full.Attempts[0].Observation.Turn)}, nil)
-	if v := r.until(settled); v.Batch.HeldFor != string(thole.TurnEventInterrupted) || !strings.Contains(r.story(), "two reads") {
+	if v := r.until(settled); v.Batch.HeldFor != thole.HoldTurnInterrupted || !strings.Contains(r.story(), "two reads") {
 		t.Fatalf("held for %q\n%s", v.Batch.HeldFor, r.story())
 	}
 }

@@ -20,6 +20,9 @@ func (c *Channel) ServerOf(pid func() int) {
 	}
 }
 
+// TrySteeringWith makes a channel's trials of steering start turns with a text.
+func (c *Channel) TrySteeringWith(text string) { c.trialText = text }
+
 // Impatient makes a channel take every trial that it finds for one left behind.
 func (c *Channel) Impatient() { c.leftAfter = 0 }
 

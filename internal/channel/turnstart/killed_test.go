@@ -9,6 +9,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 )
 
@@ -43,7 +44,7 @@ func TestDelivererKilled(t *testing.T) {
 	c := server(t)
 	const job = thole.JobID("00000000-0000-7000-8000-000000000001")
 	open := func(dir string, hook sqldb.Hook) *store.DB {
-		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
+		db, err := storetest.OpenAt(bg, sqldb.Config{Path: filepath.Join(dir, "thole.db"), Hook: hook})
 		if err != nil {
 			t.Fatal(err)
 		}

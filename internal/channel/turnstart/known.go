@@ -2,8 +2,8 @@ package turnstart
 
 import (
 	"context"
+	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,21 +17,23 @@ var records = []string{"sessions", "archived_sessions"}
 
 // Knows implements channel.Knower as far as it can be known: a thread that a session of
 // ours holds exists, and so does one that Codex has a record of. One without either does not,
-// if the records can be read; a thread before its first turn has none, and gets nothing yet.
+// unless the records cannot be read; a thread before its first turn has none, and gets nothing yet.
 func (c *Channel) Knows(ctx context.Context, q channel.Query) error {
+	if !thole.ValidUUID(string(q.Thread)) {
+		return thole.Errorf(thole.CodeInvalid, "invalid thread id %q of a Codex thread", q.Thread).
+			WithHint("it is a UUID: thole codex sessions list shows the threads of sessions; for a thread of thole's own use --target thole")
+	}
 	_, err := c.Sessions.Of(ctx, q.User, q.Endpoint, q.Thread)
 	if thole.CodeOf(err) != thole.CodeNotFound {
 		return err
 	}
-	read := false
+	read := true
 	for _, dir := range records {
 		found, ok := recorded(ctx, filepath.Join(q.Endpoint, dir), string(q.Thread))
 		if found {
 			return nil
 		}
-		if dir == records[0] {
-			read = ok
-		}
+		read = read && ok
 	}
 	if !read {
 		return nil
@@ -40,7 +42,8 @@ func (c *Channel) Knows(ctx context.Context, q channel.Query) error {
 		WithHint("thole codex sessions list shows the threads of sessions, codex resume those of %s; for a thread of thole's own use --target thole", q.Endpoint)
 }
 
-// recorded looks for a file with the id in its name. ok says that all could be looked at.
+// recorded looks for a file with the id in its name. ok says that all could be looked at; of
+// a directory that is not there nothing is left to look at.
 func recorded(ctx context.Context, dir, id string) (found, ok bool) {
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		switch {
@@ -54,8 +57,5 @@ func recorded(ctx context.Context, dir, id string) (found, ok bool) {
 		}
 		return nil
 	})
-	if err == nil {
-		_, err = os.Stat(dir)
-	}
-	return found, err == nil
+	return found, err == nil || errors.Is(err, fs.ErrNotExist)
 }

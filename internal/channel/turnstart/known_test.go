@@ -11,11 +11,13 @@ import (
 	"github.com/tholehq/thole/internal/channel"
 )
 
+const held = "01a1dd87-43ed-7176-ad96-000000000001"
+
 // nobody holds no thread but one.
 type nobody struct{ Sessions }
 
 func (nobody) Of(_ context.Context, _ thole.UserID, _ string, id thole.ThreadID) (attachment.Attachment, error) {
-	if id == "held" {
+	if id == held {
 		return attachment.Attachment{Thread: id}, nil
 	}
 	return attachment.Attachment{}, thole.Errorf(thole.CodeNotFound, "none")
@@ -28,8 +30,17 @@ func TestKnowsThreadsByTheirRecords(t *testing.T) {
 	knows := func(id thole.ThreadID) thole.Code {
 		return thole.CodeOf(c.Knows(t.Context(), channel.Query{User: thole.LocalUser, Endpoint: home, Thread: id}))
 	}
-	if got := knows(thole.ThreadID(id)); got != "" {
+	if got := knows(thole.ThreadID(id)); got != thole.CodeNotFound {
 		t.Errorf("a home without records is %q", got)
+	}
+	if err := os.WriteFile(filepath.Join(home, "sessions"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := knows("01a1dd87-43ed-7176-ad96-000000000002"); got != thole.CodeNotFound {
+		t.Errorf("a thread of a home whose records are a file is %q", got)
+	}
+	if err := os.Remove(filepath.Join(home, "sessions")); err != nil {
+		t.Fatal(err)
 	}
 	day := filepath.Join(home, "sessions", "2026", "11", "16")
 	if err := os.MkdirAll(day, 0o700); err != nil {
@@ -41,7 +52,7 @@ func TestKnowsThreadsByTheirRecords(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(day, "rollout-2026-11-16T10-00-00-"+id+".jsonl"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[thole.ThreadID]thole.Code{thole.ThreadID(id): "", "held": "", "another": thole.CodeNotFound, "": thole.CodeNotFound} {
+	for id, want := range map[thole.ThreadID]thole.Code{thole.ThreadID(id): "", held: "", "01a1dd87-43ed-7176-ad96-000000000003": thole.CodeNotFound, "another": thole.CodeInvalid, "": thole.CodeInvalid} {
 		if got := knows(id); got != want {
 			t.Errorf("thread %q is %q, want %q", id, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -20,6 +21,8 @@ type lens struct {
 	to   string
 	sock string
 	wg   sync.WaitGroup
+	// asked counts the requests of the channel, but for the first of a connection.
+	asked atomic.Int64
 
 	mu sync.Mutex // guards what follows
 	// edit changes the result of a call, or the params of a notification, in place.
@@ -100,6 +103,9 @@ func (l *lens) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 			if json.Unmarshal(msg, &m) == nil && len(m.ID) > 0 {
 				mu.Lock()
 				calls[string(m.ID)] = m.Method
+				if m.Method != "initialize" {
+					l.asked.Add(1)
+				}
 				mu.Unlock()
 			}
 			return msg

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,18 +17,6 @@ import (
 	"github.com/tholehq/thole/internal/channel/turnend"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
-)
-
-// needed is what a server must have. Without all of it nothing is sent.
-var needed = []string{
-	"thread/resume", "thread/read", "thread/turns/list", "thread/items/list", "turn/interrupt", "turn/start",
-}
-
-// queueing is what the durable queue takes, trying what it takes to try it. A
-// server without all of it is sent turns directly.
-var (
-	queueing = []string{"thread/queue/add", "thread/queue/list", "thread/queue/delete", "thread/queue/start"}
-	trying   = []string{"thread/start", "thread/shellCommand", "thread/loaded/list", "thread/delete"}
 )
 
 // optOut keeps the stream thin: only the ends of things are of interest.
@@ -45,6 +32,7 @@ type link struct {
 	epoch int64
 
 	joined atomic.Bool // the server reports the thread
+	reads  atomic.Bool // the server lets its history be read
 	// news counts the announcements of other settings of the thread; fit is news as
 	// it was before the survey that last let a delivery pass, -1: none did.
 	news, fit atomic.Int64
@@ -53,6 +41,8 @@ type link struct {
 	changed chan struct{}        // closed and replaced when something was notified
 	opened  recent[openedBy]     // turns seen opening since the connection was made
 	ended   recent[turnend.Read] // what turn/completed said of those that ended since
+	items   recent[[]string]     // kinds of the items of those seen opening
+	granted grant                // what may be steered, by the last probe
 }
 
 // openedBy is the marker of the message that opened a turn, once it was seen.
@@ -117,7 +107,7 @@ func (c *Channel) connect(ctx context.Context, a attachment.Attachment) (*link, 
 	if err != nil {
 		return nil, err
 	}
-	if l.archive, err = open(ctx, client, a.Thread); err != nil {
+	if l.archive, err = open(ctx, client, a.Thread, o.Experimental); err != nil {
 		client.Close()
 		return nil, err
 	}
@@ -174,58 +164,74 @@ func sameDir(a, b string) bool {
 	return err == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// open asks the server for its methods, which it lists when it is asked for one it
-// does not have.
-func open(ctx context.Context, c *appclient.Client, thread thole.ThreadID) (archive, error) {
-	a := archive{client: c, thread: string(thread)}
-	err := c.Call(ctx, "thole/capabilities", params{}, nil)
+// open looks how a server is sent deliveries: by its queue, if it has one. What a server
+// can do is seen in what its calls do, and never read out of its sentences: one that
+// refuses the queue of a thread has none if it refuses that of a fresh conversation, too.
+func open(ctx context.Context, c *appclient.Client, thread thole.ThreadID, queues bool) (archive, error) {
+	a := archive{client: c, thread: string(thread), queued: queues}
+	if !queues {
+		return a, nil
+	}
+	_, err := a.queue(ctx)
+	if !refused(err) {
+		return a, err
+	}
+	fresh := archive{client: c, queued: true}
+	e := fresh.converse(ctx, func() error { _, err := fresh.queue(ctx); return err })
 	switch {
-	case err == nil:
-		return a, thole.Errorf(thole.CodeUnsupported, "the server answers a method that does not exist: it is no Codex app-server")
-	case !refused(err):
-		return a, fmt.Errorf("ask the app-server for its methods: %w", err)
+	case e == nil:
+		return a, thole.Errorf(thole.CodeUnavailable, "the server refuses the queue of thread %s: %w", thread, err)
+	case !refused(e):
+		return a, e
 	}
-	lacks := func(methods []string) (out []string) {
-		for _, m := range methods {
-			if !strings.Contains(err.Error(), "`"+m+"`") {
-				out = append(out, m)
-			}
-		}
-		return out
-	}
-	if missing := lacks(needed); len(missing) > 0 {
-		return a, thole.Errorf(thole.CodeUnsupported, "app-server %s lacks %s", c.Server().UserAgent, strings.Join(missing, ", ")).
-			WithHint("update codex to 0.166 or newer")
-	}
-	// A method that is listed may still be closed to this client.
-	if a.queued = len(lacks(slices.Concat(queueing, trying))) == 0; a.queued {
-		_, err := a.queue(ctx)
-		if err != nil && !refused(err) {
-			return a, err
-		}
-		a.queued = err == nil || !strings.Contains(err.Error(), "experimental")
-	}
+	a.queued = false
 	return a, nil
 }
 
-// Capable says how a server can be sent deliveries, or why not.
-func Capable(ctx context.Context, c *appclient.Client) (string, error) {
-	a, err := open(ctx, c, "")
-	switch {
-	case err != nil:
-		return "", err
-	case a.queued:
-		return "by its durable queue", nil
+// outdated is what to do about a server that lacks something.
+const outdated = "update codex to 0.166 or newer"
+
+// able proves, once, that the thread's history can be read: what is sent could not be
+// proven otherwise.
+func (l *link) able(ctx context.Context) error {
+	if l.reads.Load() {
+		return nil
 	}
-	return "by guarded turn/start: it has no queue", nil
+	for _, method := range []string{"thread/turns/list", "thread/items/list"} {
+		err := l.call(ctx, method, params{"limit": 1}, nil)
+		if refused(err) {
+			return thole.Errorf(thole.CodeUnsupported, "app-server %s refuses %s: %w", l.client.Server().UserAgent, method, err).WithHint(outdated)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	l.reads.Store(true)
+	return nil
 }
 
-// resume subscribes, which keeps the thread loaded, and returns its settings.
+// Capable says how a server can be sent deliveries, or why not.
+func Capable(ctx context.Context, c *appclient.Client) (how string, err error) {
+	a := archive{client: c, queued: true}
+	err = a.converse(ctx, func() error { _, err := a.queue(ctx); return err })
+	switch {
+	case err == nil:
+		return "by its durable queue", nil
+	case refused(err) && a.thread != "":
+		return "by guarded turn/start: it has no queue", nil
+	case refused(err):
+		return "", thole.Errorf(thole.CodeUnsupported, "app-server %s starts no conversation: %w", c.Server().UserAgent, err).WithHint(outdated)
+	}
+	return "", err
+}
+
+// resume subscribes, which keeps the thread loaded, and returns its settings. A thread
+// before its first turn has none yet.
 func (l *link) resume(ctx context.Context) (wireView, error) {
 	var v wireView
 	err := l.call(ctx, "thread/resume", params{"excludeTurns": true}, &v)
-	if err != nil && strings.Contains(err.Error(), "no rollout found") {
-		return v, thole.Errorf(thole.CodeUnavailable, "the thread has no turn yet, so its permissions cannot be read")
+	if refused(err) {
+		return v, thole.Errorf(thole.CodeUnavailable, "the thread cannot be resumed, as before its first turn: %w", err)
 	}
 	if err == nil {
 		l.joined.Store(true)
@@ -288,6 +294,9 @@ func (l *link) notified(n appclient.Notification) {
 		}
 	case "item/started", "item/completed":
 		thread, turn, item := userMessage(n.Params)
+		if _, ok := l.opened.of[turn]; ok && thread == l.thread {
+			l.items.put(turn, append(slices.Clone(l.items.of[turn]), item.Type))
+		}
 		if by, ok := l.opened.of[turn]; ok && thread == l.thread && item.Type == "userMessage" && !by.known {
 			by.known = true
 			if item.ClientID != nil {

@@ -17,22 +17,25 @@ import (
 // is gone, what was accepted is lost; what was not yet known is still decided from
 // the dead server's store, before anybody can load the thread again.
 func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel.Sighting) error) error {
-	a, err := c.Sessions.ByID(ctx, w.Attachment)
-	if thole.CodeOf(err) == thole.CodeNotFound {
-		return fmt.Errorf("%w: %w", channel.ErrLost, err)
-	}
-	if err != nil {
-		return fmt.Errorf("find the session: %w", err)
-	}
 	say := func(s channel.Sighting) error {
 		s.Attachment, s.Epoch = w.Attachment, w.Epoch
 		return see(s)
+	}
+	a, err := c.Sessions.ByID(ctx, w.Attachment)
+	none := thole.CodeOf(err) == thole.CodeNotFound
+	switch {
+	case none && unbegun(w, nil), err == nil && unbegun(w, &a):
+		return say(channel.Sighting{Acceptance: thole.Rejected, Evidence: "nothing was sent: its own server never began"})
+	case none:
+		return fmt.Errorf("%w: %w", channel.ErrLost, err)
+	case err != nil:
+		return fmt.Errorf("find the session: %w", err)
 	}
 	if a.Epoch != w.Epoch {
 		return fmt.Errorf("%w: the session is in epoch %d, not %d", channel.ErrLost, a.Epoch, w.Epoch)
 	}
 	if w.Turn == "" {
-		f, err := c.reconcile(ctx, a, w.Marker)
+		f, err := c.reconcile(ctx, a, w.Proposal)
 		if err != nil {
 			return err
 		}
@@ -41,12 +44,12 @@ func (c *Channel) Observe(ctx context.Context, w channel.Watch, see func(channel
 		}
 		w.Turn = f.turn
 	}
-	return c.follow(ctx, a, w.Turn, say)
+	return c.follow(ctx, a, w, say)
 }
 
 // follow watches an accepted turn to its end.
-func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thole.TurnID, say func(channel.Sighting) error) error {
-	started := false
+func (c *Channel) follow(ctx context.Context, a attachment.Attachment, w channel.Watch, say func(channel.Sighting) error) error {
+	turn, started := w.Turn, false
 	var joined *link
 	var judge turnend.Judge
 	for {
@@ -73,7 +76,13 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 			if err == nil {
 				judge.Saw(t)
 			}
-			if event, proof := judge.Verdict(); event != "" && err == nil {
+			event, proof := judge.Verdict()
+			if event == thole.TurnEventCompleted && err == nil && w.Mode == thole.ModeTurnSteer {
+				if err = c.absorbed(ctx, l, w); errors.Is(err, channel.ErrLost) {
+					return err
+				}
+			}
+			if event != "" && err == nil {
 				if err = c.release(ctx, l, a); err == nil {
 					return say(channel.Sighting{Event: event, Turn: turn, Evidence: proof})
 				}
@@ -95,12 +104,12 @@ func (c *Channel) follow(ctx context.Context, a attachment.Attachment, turn thol
 }
 
 // reconcile finds out what became of a message whose answer was lost.
-func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker string) (finding, error) {
+func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, p channel.Proposal) (finding, error) {
 	var gap absence
 	var seen *link
 	for {
 		if gone := a.Process.Alive(); gone != nil {
-			return c.autopsy(ctx, a, marker, gone)
+			return c.autopsy(ctx, a, p.Marker, gone)
 		}
 		l, err := c.connect(ctx, a)
 		if err == nil {
@@ -113,7 +122,7 @@ func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker
 			if err == nil {
 				var f finding
 				var done bool
-				f, done, err = c.look(ctx, l, marker, &gap)
+				f, done, err = c.look(ctx, l, p, &gap)
 				if done && f.acceptance == thole.Rejected {
 					err = c.release(ctx, l, a)
 				}
@@ -122,11 +131,10 @@ func (c *Channel) reconcile(ctx context.Context, a attachment.Attachment, marker
 				}
 			}
 		}
-		var steered *channel.SteeredError
 		switch {
 		case ctx.Err() != nil:
 			return finding{}, ctx.Err()
-		case errors.As(err, &steered), errors.Is(err, channel.ErrLost):
+		case errors.Is(err, channel.ErrLost):
 			if e := c.release(ctx, l, a); e != nil {
 				c.Log.Warn("the settings of before a delivery are not put back yet", "thread", a.Thread, "err", e)
 			}
@@ -148,12 +156,30 @@ type absence struct {
 // nothing.
 const absentLooks = 4
 
+// missed counts one more look that found the message nowhere, and says whether it was
+// never taken. A running turn shows what went into it only when it has read it, so a
+// message that may be there is missed while the thread is idle only.
+func (g *absence) missed(now time.Time, idle, mayBeInATurn bool) bool {
+	need := absentTime
+	if !idle {
+		need = absentBusy
+	}
+	if !idle && mayBeInATurn {
+		*g = absence{}
+		return false
+	}
+	if g.looks++; g.looks == 1 {
+		g.since = now
+	}
+	return g.looks >= absentLooks && now.Sub(g.since) >= need
+}
+
 // look reads queue, history and queue again: a message that moved from one to the
 // other in between shows in one of them.
-func (c *Channel) look(ctx context.Context, l *link, marker string, gap *absence) (f finding, done bool, err error) {
+func (c *Channel) look(ctx context.Context, l *link, p channel.Proposal, gap *absence) (f finding, done bool, err error) {
 	var blind error
 	for read := range 2 {
-		entry, err := l.entry(ctx, marker)
+		entry, err := l.entry(ctx, p.Marker)
 		if err != nil {
 			return f, false, err
 		}
@@ -161,11 +187,11 @@ func (c *Channel) look(ctx context.Context, l *link, marker string, gap *absence
 			*gap = absence{}
 			ctx, cancel := context.WithTimeout(ctx, giveUp)
 			defer cancel()
-			f, err := c.settle(ctx, l, marker, entry)
+			f, err := c.settle(ctx, l, p.Marker, entry)
 			return f, err == nil, err
 		}
 		if read == 0 {
-			f, done, err = inHistory(ctx, l.archive, marker)
+			f, done, err = inHistory(ctx, l.archive, p.Marker)
 			if errors.Is(err, errTooLong) {
 				blind, err = err, nil
 			}
@@ -178,15 +204,9 @@ func (c *Channel) look(ctx context.Context, l *link, marker string, gap *absence
 	if err != nil {
 		return f, false, err
 	}
-	now, need := time.Now(), absentTime
-	if !th.idle() {
-		need = absentBusy
-	}
-	if gap.looks++; gap.looks == 1 {
-		gap.since = now
-	}
+	now := time.Now()
 	switch {
-	case gap.looks < absentLooks || now.Sub(gap.since) < need:
+	case !gap.missed(now, th.idle(), p.Mode == thole.ModeTurnSteer || !l.queued):
 		return f, false, nil
 	case blind != nil:
 		return f, false, fmt.Errorf("%w: it is not queued, and %w", channel.ErrLost, blind)
@@ -210,7 +230,7 @@ func (c *Channel) autopsy(ctx context.Context, a attachment.Attachment, marker s
 		return finding{}, fmt.Errorf("%w: %w, and its store cannot be read safely: %w", channel.ErrLost, gone, err)
 	}
 	defer end()
-	store, err := open(ctx, client, a.Thread)
+	store, err := open(ctx, client, a.Thread, true)
 	if err != nil {
 		return finding{}, fmt.Errorf("%w: %w: %w", channel.ErrLost, gone, err)
 	}

@@ -3,6 +3,7 @@ package turnstart
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/attachment"
@@ -29,8 +30,7 @@ func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) err
 	if err != nil {
 		return err
 	}
-	c.pins.Lock()
-	defer c.pins.Unlock()
+	defer c.lockPin(a.ID)()
 	p := attachment.Pin{Before: settings, During: tight, Epoch: a.Epoch}
 	if err := c.Sessions.Pin(ctx, a.ID, &p); err != nil {
 		return err
@@ -47,6 +47,14 @@ func (c *Channel) pin(ctx context.Context, l *link, a attachment.Attachment) err
 		return fmt.Errorf("pin the session's permissions: %w", err)
 	}
 	return nil
+}
+
+// lockPin serializes pinning of one session; a server that is silent meanwhile delays
+// no other's.
+func (c *Channel) lockPin(id thole.AttachmentID) (unlock func()) {
+	mu, _ := c.pins.LoadOrStore(id, new(sync.Mutex))
+	mu.(*sync.Mutex).Lock() //nolint:forcetypeassert // nothing else is stored
+	return mu.(*sync.Mutex).Unlock
 }
 
 // within proves that a session allows nothing beyond a cap.
@@ -97,8 +105,7 @@ func (c *Channel) release(ctx context.Context, l *link, a attachment.Attachment)
 // says whether a daemon does. A turn that still runs keeps its pin until it ends.
 func (c *Channel) PutBack(ctx context.Context, id thole.AttachmentID, tracked func(attachment.Attachment) (bool, error)) error {
 	// A delivery has passed its barrier, and so tracked, before it pins.
-	c.pins.Lock()
-	defer c.pins.Unlock()
+	defer c.lockPin(id)()
 	a, err := c.Sessions.ByID(ctx, id)
 	if err != nil || a.Pinned == nil || a.Thread == "" || a.Process.Alive() != nil {
 		return err

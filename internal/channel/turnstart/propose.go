@@ -14,10 +14,18 @@ import (
 
 // Propose implements channel.Channel.
 func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answer, error) {
-	unsent := func(why error) (channel.Answer, error) {
-		return channel.Answer{Acceptance: thole.Rejected, Evidence: "nothing was sent: " + why.Error()}, nil
+	unsent := func(why error) (channel.Answer, error) { return channel.Unsent(why), nil }
+	if err := p.Check(); err != nil {
+		return unsent(err)
 	}
 	a, err := c.Sessions.ByID(ctx, p.Attachment)
+	if b := p.Asked.Brings; b.Owned() && b.Session == p.Attachment {
+		var refused *channel.Answer
+		if a, refused = c.provide(ctx, p); refused != nil {
+			return *refused, nil
+		}
+		err = nil
+	}
 	if err != nil {
 		return unsent(err)
 	}
@@ -30,6 +38,9 @@ func (c *Channel) Propose(ctx context.Context, p channel.Proposal) (channel.Answ
 	}
 	if l.fit.Load() != l.news.Load() {
 		return unsent(errors.New("the session's settings changed, or it has a new connection"))
+	}
+	if p.Mode == thole.ModeTurnSteer {
+		return c.steer(ctx, l, a, p)
 	}
 	if err := c.pin(ctx, l, a); err != nil {
 		return unsent(err)
@@ -147,7 +158,7 @@ func inHistory(ctx context.Context, a archive, marker string) (finding, bool, er
 	case err != nil || p.turn == "":
 		return finding{}, false, err
 	case !p.opened:
-		return finding{}, false, &channel.SteeredError{Turn: thole.TurnID(p.turn)}
+		return finding{thole.Accepted, thole.TurnID(p.turn), "the server took our message into a running turn, by the thread's history"}, true, nil
 	}
 	return finding{thole.Accepted, thole.TurnID(p.turn), "our message is the first of the turn in the thread's history"}, true, nil
 }

@@ -19,19 +19,23 @@ import (
 type trial struct {
 	mu     sync.Mutex // held while it is made
 	passed bool
+	again  time.Time // a failed one is not made before
 }
 
 // trialSource marks the conversations that queues are tried in.
 const trialSource = "thole_probe"
 
-func (c *Channel) trial(of procid.Identity) *trial {
+func (c *Channel) trial(of procid.Identity) *trial      { return c.trialIn(c.trials, of) }
+func (c *Channel) steerTrial(of procid.Identity) *trial { return c.trialIn(c.steerTrials, of) }
+
+func (c *Channel) trialIn(all map[procid.Identity]*trial, of procid.Identity) *trial {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trials[of] == nil {
-		maps.DeleteFunc(c.trials, func(p procid.Identity, _ *trial) bool { return p.Alive() != nil })
-		c.trials[of] = &trial{}
+	if all[of] == nil {
+		maps.DeleteFunc(all, func(p procid.Identity, _ *trial) bool { return p.Alive() != nil })
+		all[of] = &trial{}
 	}
-	return c.trials[of]
+	return all[of]
 }
 
 // prove tries the queue of a server, once for each process, in a conversation of
@@ -68,14 +72,17 @@ func (c *Channel) prove(ctx context.Context, l *link, a attachment.Attachment) e
 	if err := tidy(ctx, client, c.leftAfter); err != nil {
 		return err
 	}
-	if err := try(ctx, archive{client: client, queued: true}, began, ended); err != nil {
+	fresh := archive{client: client, queued: true}
+	if err := fresh.converse(ctx, func() error { return try(ctx, fresh, began, ended) }); err != nil {
 		return thole.Errorf(thole.CodeUnsupported, "the app-server's queue does not do what it has to: %w", err)
 	}
 	made.passed = true
 	return nil
 }
 
-func try(ctx context.Context, a archive, began, ended <-chan string) (err error) {
+// converse makes a conversation on the server for a trial, which fn then has in the
+// archive, and removes it again.
+func (a *archive) converse(ctx context.Context, fn func() error) (err error) {
 	var made struct {
 		Thread wireThread `json:"thread"`
 	}
@@ -90,6 +97,10 @@ func try(ctx context.Context, a archive, began, ended <-chan string) (err error)
 			err = e
 		}
 	}()
+	return fn()
+}
+
+func try(ctx context.Context, a archive, began, ended <-chan string) (err error) {
 	await := func(what string, c <-chan string) (turn string, err error) {
 		select {
 		case turn = <-c:

@@ -85,7 +85,7 @@ func TestReviewAndCompaction(t *testing.T) {
 			r.until(func(v delivery.BatchView) bool { return v.Batch.AttemptCount == 1 })
 			r.asked("hang")
 			r.must(method, p, nil)
-			if v := r.until(settled); v.Batch.HeldFor != string(thole.TurnEventInterrupted) {
+			if v := r.until(settled); v.Batch.HeldFor != thole.HoldTurnInterrupted {
 				t.Fatalf("held for %q\n%s", v.Batch.HeldFor, r.story())
 			}
 		})

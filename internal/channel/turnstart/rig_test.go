@@ -2,6 +2,7 @@ package turnstart_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/attachment"
+	"github.com/tholehq/thole/internal/attachment/keeper"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/turnstart"
 	"github.com/tholehq/thole/internal/delivery"
@@ -246,11 +248,25 @@ func (s *sessions) Saw(_ context.Context, _ thole.AttachmentID, now attachment.P
 	return *s.a.Cap, nil
 }
 
+func (s *sessions) SawTurn(_ context.Context, _ thole.AttachmentID, t *attachment.ActiveTurn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.a.Active = t
+	return nil
+}
+
 func (s *sessions) Pin(_ context.Context, _ thole.AttachmentID, p *attachment.Pin) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.a.Pinned = p
 	return nil
+}
+
+// Epoch and Provide are of deliveries that bring a server, which these do not.
+func (s *sessions) Epoch(context.Context, thole.AttachmentID) (int64, error) { return 1, nil }
+
+func (s *sessions) Provide(context.Context, thole.AttachmentID, int64, keeper.Open) (attachment.Attachment, error) {
+	return attachment.Attachment{}, errors.New("no server is provided here")
 }
 
 func (s *sessions) Autopsy(ctx context.Context, a attachment.Attachment, o appclient.Options) (*appclient.Client, func(), error) {

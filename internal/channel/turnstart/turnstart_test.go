@@ -78,7 +78,7 @@ func TestEscHoldsTheBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.must("turn/interrupt", map[string]any{"turnId": string(full.Attempts[0].Observation.Turn)}, nil)
-	if v := r.until(settled); v.Batch.HeldFor != string(thole.TurnEventInterrupted) {
+	if v := r.until(settled); v.Batch.HeldFor != thole.HoldTurnInterrupted {
 		t.Fatalf("held for %q\n%s", v.Batch.HeldFor, r.story())
 	}
 }

@@ -1,7 +1,7 @@
 // Package turnsteer decides whether a delivery may be steered into a running turn,
-// and how: the contract such a delivery has to meet. No program uses it.
+// and how: the contract such a delivery has to meet, whichever channel sends it.
 //
-// The gate is closed: nothing sets it, no flag and no configuration. With it
+// The gate is closed unless a person opened it for a class of risk. With it
 // closed, or with any proof missing, stale or unknown, the answer is to wait until
 // the thread is idle. Steering by text cuts off the answer that is being written,
 // so that even an eligible one costs the user something.
@@ -9,6 +9,7 @@ package turnsteer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,17 @@ import (
 // fresh is how old the view of a running turn may be.
 const fresh = 2 * time.Second
 
-// Gate allows steering at all. Its zero value is closed and only tests open it.
-type Gate struct{ open bool }
+// Gate allows steering into turns of some classes of risk. Its zero value is closed.
+type Gate struct{ classes []Risk }
+
+// OpenFor opens the gate for the classes that a person named.
+func OpenFor(classes ...Risk) Gate { return Gate{classes: classes} }
+
+// Open reports whether anything may be steered at all.
+func (g Gate) Open() bool { return len(g.classes) > 0 }
+
+// Risks are the classes that a gate can be opened for.
+func Risks() []Risk { return []Risk{LowRisk} }
 
 // Kind of a running turn.
 type Kind string
@@ -61,6 +71,27 @@ type Active struct {
 	Steerable  bool         // active_turn_steerable
 	Others     int          // further turns that run in the thread
 	At         time.Time
+}
+
+// View is the durable form of what was seen.
+func (a *Active) View() *attachment.ActiveTurn {
+	return &attachment.ActiveTurn{
+		Turn: string(a.Turn), Kind: string(a.Kind), Approval: string(a.Approval), Network: string(a.Network), Write: string(a.Write),
+		Risk: string(a.Risk()), Steerable: a.Steerable, Epoch: a.Epoch, At: a.At,
+	}
+}
+
+// KindOf is the kind of a turn by its items: a message of a user opens a regular one.
+func KindOf(items []string) Kind {
+	switch {
+	case slices.Contains(items, "enteredReviewMode"):
+		return Review
+	case slices.Contains(items, "contextCompaction"):
+		return Compaction
+	case len(items) > 0 && items[0] == "userMessage":
+		return Regular
+	}
+	return ""
 }
 
 // Evidence is what a turn was seen doing.
@@ -121,6 +152,12 @@ type Capability struct {
 	NoExtraTurn bool // a live try started no turn and ended none early
 }
 
+// Presumed is what a server has after a trial proved all of it. Eligible is asked with it
+// before that, to make a trial only where it is worth its cost.
+func Presumed(epoch int64) Capability {
+	return Capability{Epoch: epoch, SameTurn: true, Reconciles: true, Outcomes: true, Ordered: true, NoExtraTurn: true}
+}
+
 // Validated reports capability_turn_steer.
 func (c Capability) Validated(epoch int64) bool {
 	return c.Epoch == epoch && c.SameTurn && c.Reconciles && c.Outcomes && c.Ordered && c.NoExtraTurn
@@ -147,7 +184,7 @@ func Eligible(g Gate, c Capability, a Active, r Request) error {
 			missing = append(missing, fmt.Sprintf(format, args...))
 		}
 	}
-	need(g.open, "the gate is closed")
+	need(g.Open(), "the gate is closed")
 	need(c.Validated(r.Epoch), "capability_turn_steer is not validated for epoch %d", r.Epoch)
 	need(len(r.Policy.Objections()) == 0, "the batch is not read-only and low-risk")
 	need(!r.ArtifactRead, "the batch needs an artifact to be read")
@@ -158,7 +195,7 @@ func Eligible(g Gate, c Capability, a Active, r Request) error {
 	need(a.Turn != "" && a.Others == 0, "there is not exactly one running turn")
 	need(a.Kind == Regular, "the running turn is not a regular one")
 	need(a.Steerable, "the running turn is not proven steerable")
-	need(a.Risk() == LowRisk, "the running turn's risk is %s", a.Risk())
+	need(slices.Contains(g.classes, a.Risk()) && slices.Contains(Risks(), a.Risk()), "the running turn's risk is %s", a.Risk())
 	if len(missing) == 0 {
 		return nil
 	}

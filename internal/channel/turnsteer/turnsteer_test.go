@@ -13,7 +13,7 @@ var now = time.UnixMilli(1_700_000_000_000)
 func perfect() (Gate, Capability, Active, Request) {
 	a := Active{Thread: "t", Attachment: "a", Epoch: 3, Turn: "u", Kind: Regular, Steerable: true, At: now.Add(-time.Second)}
 	a = Classify(a, Evidence{Permissions: &attachment.PermissionSnapshot{}, Items: []string{"userMessage", "agentMessage"}, Complete: true})
-	return Gate{open: true}, Capability{Epoch: 3, SameTurn: true, Reconciles: true, Outcomes: true, Ordered: true, NoExtraTurn: true}, a,
+	return OpenFor(LowRisk), Capability{Epoch: 3, SameTurn: true, Reconciles: true, Outcomes: true, Ordered: true, NoExtraTurn: true}, a,
 		Request{Thread: "t", Attachment: "a", Epoch: 3, Policy: thole.DeliveryPolicy{ReadOnly: true}, Due: true, Now: now}
 }
 
@@ -23,6 +23,7 @@ func TestEveryProofIsNeeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Gate, *Capability, *Active, *Request){
+		"another class":  func(g *Gate, _ *Capability, _ *Active, _ *Request) { *g = OpenFor(HighRisk) },
 		"gate":           func(g *Gate, _ *Capability, _ *Active, _ *Request) { *g = Gate{} },
 		"old capability": func(_ *Gate, c *Capability, _ *Active, _ *Request) { c.Epoch = 2 },
 		"same turn":      func(_ *Gate, c *Capability, _ *Active, _ *Request) { c.SameTurn = false },
