@@ -41,6 +41,7 @@ type Row struct {
 	Turn        thole.TurnID
 	Scope       Scope
 	Driver      string
+	Engine      string // whose driver: see roster.Engine; empty: of the home that has the store
 	State       RowState
 	Restored    bool
 	LastActive  time.Time

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -48,6 +51,28 @@ func attack(name string, args ...string) error {
 		return err
 	case "trace":
 		return unix.PtraceSeize(os.Getppid())
+	case "memory": // that of the first process, a byte of which is written again
+		maps, err := os.ReadFile("/proc/1/maps")
+		if err != nil {
+			return err
+		}
+		var from, to int64
+		for line := range strings.Lines(string(maps)) {
+			if strings.HasSuffix(line, "[stack]\n") {
+				_, err = fmt.Sscanf(line, "%x-%x", &from, &to)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(args[0], os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		var b [1]byte
+		_, rerr := f.ReadAt(b[:], to-8)
+		_, werr := f.WriteAt(b[:], to-8)
+		return errors.Join(rerr, werr, f.Close())
 	case "again": // for as long as it lives
 		for {
 			_ = os.MkdirAll(args[0]+"/made", 0o755)
@@ -65,6 +90,7 @@ func attack(name string, args ...string) error {
 type cell struct {
 	*testing.T
 	dir, self string
+	env       []string // of programs
 	wrapper   *Wrapper
 }
 
@@ -78,7 +104,7 @@ func newCell(t *testing.T) *cell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cell{t, dir, self, NewWrapper(nil)}
+	return &cell{t, dir, self, []string{"PATH=/usr/bin:/bin"}, NewWrapper(nil)}
 }
 
 func (c *cell) policy(network string, own []string, entries ...protocol.FSEntry) *Policy {
@@ -96,13 +122,13 @@ func (c *cell) policy(network string, own []string, entries ...protocol.FSEntry)
 // operands, or mounts on a path.
 func (c *cell) run(p *Policy, without []string, argv ...string) (string, bool) {
 	c.Helper()
-	w, err := c.wrapper.Wrap(p, c.dir, argv[0], argv, "")
+	w, err := c.wrapper.Wrap(p, Program{Path: argv[0], Dir: c.dir, Argv: argv, Env: c.env})
 	if err != nil {
 		c.Fatal(err)
 	}
 	cmd := exec.Command(w.Path)
 	cmd.Args, cmd.ExtraFiles = strike(w.Argv, without), w.Files
-	cmd.Dir = "/"
+	cmd.Dir, cmd.Env = "/", []string{}
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -118,7 +144,7 @@ func (c *cell) run(p *Policy, without []string, argv ...string) (string, bool) {
 }
 
 // operands of the flags that tests strike out or look into.
-var operands = map[string]int{"--seccomp": 1, "--ro-bind": 2, "--bind": 2, "--ro-bind-data": 2, "--tmpfs": 1, "--remount-ro": 1, "--perms": 1, "--disable-userns": 0}
+var operands = map[string]int{"--seccomp": 1, "--ro-bind": 2, "--bind": 2, "--ro-bind-data": 2, "--tmpfs": 1, "--remount-ro": 1, "--perms": 1, "--args": 1, "--disable-userns": 0}
 
 func strike(argv, without []string) []string {
 	var groups [][]string
@@ -167,6 +193,8 @@ func TestAttacks(t *testing.T) {
 			{"vsock, network", open, []string{"--seccomp"}, []string{c.self, "attack", "vsock"}},
 			{"bubblewrap traced", closed, []string{"--seccomp"}, []string{c.self, "attack", "trace"}},
 			{"bubblewrap traced, network", open, []string{"--seccomp"}, []string{c.self, "attack", "trace"}},
+			{"bubblewrap's memory", closed, []string{"/proc/1"}, []string{c.self, "attack", "memory", "/proc/1/mem"}},
+			{"bubblewrap's memory, network", open, []string{"/proc/1"}, []string{c.self, "attack", "memory", "/proc/1/task/1/mem"}},
 			{"user namespace by flag", closed, []string{"--seccomp", "--disable-userns"}, []string{c.self, "attack", "namespace"}},
 			{"own socket", hiding, own, []string{c.self, "attack", "connect", "unix", door}},
 			{"socket in own home", hiding, own, []string{c.self, "attack", "connect", "unix", home + "/sock"}},
@@ -225,7 +253,7 @@ func TestExistingAndNamed(t *testing.T) {
 		if err := os.Symlink("/nowhere", c.dir+"/.codex"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.wrapper.Wrap(c.policy(protocol.NetworkRestricted, nil), c.dir, "/bin/true", []string{"true"}, ""); err == nil {
+		if _, err := c.wrapper.Wrap(c.policy(protocol.NetworkRestricted, nil), Program{Path: "/bin/true", Dir: c.dir, Argv: []string{"true"}}); err == nil {
 			t.Error("a link that can be replaced is no protection")
 		}
 		left, err := os.ReadDir(c.dir)
@@ -235,17 +263,207 @@ func TestExistingAndNamed(t *testing.T) {
 	})
 }
 
+// TestEnvironmentIsTheProgramsAlone: what variables ask of the loader is done in the
+// sandbox, by the program, and not by bubblewrap before it.
+func TestEnvironmentIsTheProgramsAlone(t *testing.T) {
+	c := newCell(t)
+	out := t.TempDir()
+	log := filepath.Join(out, "log")
+	logged := func() bool {
+		made, err := filepath.Glob(log + "*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range made {
+			_ = os.Remove(f)
+		}
+		return len(made) > 0
+	}
+	c.env = append(c.env, "LD_DEBUG=libs", "LD_DEBUG_OUTPUT="+log, "A=a line\nand another", "EMPTY=")
+	p := c.policy(protocol.NetworkRestricted, nil)
+	const said = "[libs][a line\nand another][][unset]"
+	argv := []string{"/bin/sh", "-c", `printf '[%s][%s][%s][%s]' "$LD_DEBUG" "$A" "${EMPTY-unset}" "${HOME-unset}"`}
+	if got, ok := c.run(p, nil, argv...); !ok || !strings.HasSuffix(got, said) {
+		t.Errorf("the program's variables: %q", got)
+	}
+	if logged() {
+		t.Error("bubblewrap obeyed them")
+	}
+	cmd := exec.Command(c.wrapper.bwrap, "--version")
+	cmd.Env = c.env
+	if _ = cmd.Run(); !logged() {
+		t.Skip("this bubblewrap is not linked at run time")
+	}
+	for _, kv := range []string{"", "A", "=b", "A=b\x00--bind\x00/\x00/"} {
+		if _, err := c.wrapper.Wrap(p, Program{Path: "/bin/true", Dir: c.dir, Argv: []string{"true"}, Env: []string{kv}}); err == nil {
+			t.Errorf("%q was taken", kv)
+		}
+	}
+}
+
+// TestMovedAway: a program that may write above what is restricted, or above another
+// writable directory, does not put something else in its place.
+func TestMovedAway(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		c := newCell(t)
+		for _, dir := range []string{"/a/b/secret", "/p/q/project"} {
+			if err := os.MkdirAll(c.dir+dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries := []protocol.FSEntry{entry(c.dir+"/a/b/secret", protocol.AccessDeny), entry(c.dir+"/p/q/project", protocol.AccessWrite)}
+		p := c.policy(protocol.NetworkRestricted, nil, entries...)
+		for name, script := range map[string]string{
+			"a denied directory":   "mv a c || mv a/b a/c",
+			"a writable directory": "mv p c || mv p/q p/c",
+		} {
+			if out, ok := c.run(p, nil, "/bin/sh", "-c", script); ok {
+				t.Errorf("%s: %s", name, out)
+			}
+		}
+		if out, ok := c.run(p, nil, "/bin/sh", "-c", "mkdir new && mv new newer && rmdir newer && echo x > a/f && rm a/f"); !ok {
+			t.Errorf("what is allowed: %s", out)
+		}
+	})
+}
+
+// TestPlaceholdersStayWhereTheyBelong: a directory that a process with a wider profile
+// exchanges for a link, again and again, leads no placeholder out.
+func TestPlaceholdersStayWhereTheyBelong(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	project, other := dir+"/project", dir+"/other"
+	if err := errors.Join(os.Mkdir(project, 0o755), os.Symlink(out, other)); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, project, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
+			}
+		}
+	})
+	held := 0
+	for i := range 200 {
+		s := &Stays{}
+		if _, err := s.hold(fmt.Sprintf("%s/.p%d", project, i)); err == nil {
+			held++
+		}
+		s.End()
+	}
+	close(stop)
+	wg.Wait()
+	for _, place := range []string{out, project, other} {
+		if left, err := os.ReadDir(place); err != nil || len(left) > 0 {
+			t.Errorf("%s has %v, %v", place, left, err)
+		}
+	}
+	if held == 0 {
+		t.Error("none was held")
+	}
+}
+
+// TestALockStopsNoStart: a program that may read a placeholder locks it for as long as it
+// lives.
+func TestALockStopsNoStart(t *testing.T) {
+	c := newCell(t)
+	if err := unix.Mkdir(c.dir+"/.codex", unix.S_ISVTX|0o555); err != nil {
+		t.Fatal(err)
+	}
+	attacker, err := os.Open(c.dir + "/.codex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer attacker.Close()
+	if err := unix.Flock(int(attacker.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	var late atomic.Bool
+	timer := time.AfterFunc(30*time.Second, func() { late.Store(true); _ = unix.Flock(int(attacker.Fd()), unix.LOCK_UN) })
+	defer timer.Stop()
+	if out, ok := c.run(c.policy(protocol.NetworkRestricted, nil), nil, "/bin/sh", "-c", "mkdir -p .codex/x || echo refused"); !ok || !strings.HasSuffix(out, "refused") {
+		t.Error(out)
+	}
+	if left, err := os.ReadDir(c.dir); late.Load() || err != nil || len(left) > 0 {
+		t.Errorf("it waited for the lock: %t; left: %v, %v", late.Load(), left, err)
+	}
+}
+
+// TestPatternsCover: a pattern hides what it matches however its fixed part is reached, the
+// file that a matching link leads to, and nothing twice.
+func TestPatternsCover(t *testing.T) {
+	c := newCell(t)
+	for _, dir := range []string{"/real/keys/deep", "/elsewhere"} {
+		if err := os.MkdirAll(c.dir+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"/real/a.pem", "/real/keys/b.pem", "/real/keys/deep/c.pem", "/elsewhere/d", "/real/plain"} {
+		if err := os.WriteFile(c.dir+f, []byte("content"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alias := t.TempDir() + "/alias"
+	for name, target := range map[string]string{alias: c.dir + "/real", c.dir + "/real/linked.pem": "../elsewhere/d"} {
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pattern := func(p string) protocol.FSEntry {
+		return protocol.FSEntry{Path: protocol.FSPath{Type: protocol.FSPathGlob, Pattern: p}, Access: protocol.AccessDeny}
+	}
+	p := c.policy(protocol.NetworkRestricted, nil, pattern(alias+"/**/*.pem"), pattern(alias+"/keys"), entry(c.dir+"/real/keys/deep", protocol.AccessDeny))
+	for _, f := range []string{"real/a.pem", "real/keys/b.pem", "real/keys/deep/c.pem", "real/linked.pem", "elsewhere/d"} {
+		if out, ok := c.run(p, nil, "/bin/cat", f); ok {
+			t.Errorf("%s: %s", f, out)
+		}
+	}
+	if out, ok := c.run(p, nil, "/bin/cat", "real/plain"); !ok || out != "content" {
+		t.Errorf("an ordinary file: %s", out)
+	}
+	for _, f := range []string{"/real/a.pem", "/real/keys/b.pem"} {
+		if p.Access(c.dir+f) != None {
+			t.Errorf("file calls reach %s", f)
+		}
+	}
+}
+
+// TestTheHostsProcesses: whatever a profile lists, a program sees the processes of its
+// sandbox and file calls see none.
+func TestTheHostsProcesses(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		c := newCell(t)
+		environ := fmt.Sprintf("/proc/%d/environ", os.Getpid())
+		for _, access := range []string{protocol.AccessRead, protocol.AccessWrite} {
+			p := c.policy(protocol.NetworkRestricted, nil, entry("/proc", access))
+			if out, ok := c.run(p, nil, "/bin/cat", environ); ok {
+				t.Errorf("%s: %s", access, out)
+			}
+			if out, ok := c.run(p, nil, "/bin/sh", "-c", "test $(cat /proc/self/comm) = cat && ! test -w /proc/sys/kernel/hostname"); !ok {
+				t.Errorf("its own: %s", out)
+			}
+			if p.Access(environ) != None || !p.Denied(environ) || p.Access("/process") == None {
+				t.Error("file calls reach the processes out here")
+			}
+		}
+	})
+}
+
 // TestNothingIsMadeAtTheEnd: bubblewrap ends before what runs on in the background
 // is killed; the guard stays until that is gone. Here nobody kills it in time.
 func TestNothingIsMadeAtTheEnd(t *testing.T) {
 	c := newCell(t)
 	script := c.self + ` attack again .codex running >/dev/null 2>&1 & while ! test -e running; do :; done`
-	w, err := c.wrapper.Wrap(c.policy(protocol.NetworkRestricted, nil), c.dir, "/bin/sh", []string{"sh", "-c", script}, "")
+	w, err := c.wrapper.Wrap(c.policy(protocol.NetworkRestricted, nil), Program{Path: "/bin/sh", Dir: c.dir, Argv: []string{"sh", "-c", script}, Env: c.env})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(w.Path)
-	cmd.Args, cmd.ExtraFiles, cmd.Dir = strike(w.Argv, []string{"--die-with-parent"}), w.Files, "/"
+	cmd.Args, cmd.ExtraFiles, cmd.Dir, cmd.Env = strike(w.Argv, []string{"--die-with-parent"}), w.Files, "/", []string{}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +521,7 @@ func TestPlaceholdersOfMany(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	// What another process put there meanwhile stays.
-	w, err := c.wrapper.Wrap(p, c.dir, "/bin/true", []string{"true"}, "")
+	w, err := c.wrapper.Wrap(p, Program{Path: "/bin/true", Dir: c.dir, Argv: []string{"true"}})
 	if err != nil {
 		t.Fatal(err)
 	}

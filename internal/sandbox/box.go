@@ -69,6 +69,11 @@ func (b *Box) Kernel() *Box {
 	return b
 }
 
+// First covers what /proc shows of the first process, which is bubblewrap's where the
+// program is not started as that: its memory can be opened for writing there, which the
+// filter of calls on other processes does not see.
+func (b *Box) First() *Box { return b.Add("--tmpfs", "/proc/1", "--remount-ro", "/proc/1") }
+
 // Args are the arguments so far.
 func (b *Box) Args() []string { return slices.Clone(b.args) }
 

@@ -35,9 +35,9 @@ type Place struct {
 	Own    []string // of the server itself: sockets, tokens, its home; a profile never shows them
 }
 
-// protected are names in a writable directory that a profile makes read-only unless
+// Protected are names in a writable directory that a profile makes read-only unless
 // it names them: what agents and git run or obey comes from there.
-var protected = []string{".git", ".codex", ".agents", ".aws"}
+var Protected = []string{".git", ".codex", ".agents", ".aws"}
 
 // rule gives access to a path and what is below it.
 type rule struct {
@@ -45,6 +45,9 @@ type rule struct {
 	access Access
 	exists bool
 	link   bool // the path leads elsewhere, where another rule holds; it cannot be mounted on
+
+	via     []string // links that the entry's path leads through
+	implied bool     // no entry asks for it
 }
 
 // globRule gives access to what matches a pattern.
@@ -151,19 +154,30 @@ func Compile(s *exec.Sandbox, at Place) (*Policy, error) {
 			return nil, err
 		}
 	}
+	p.rules = slices.DeleteFunc(p.rules, func(r rule) bool { // however specific: they hold tokens and sockets
+		return r.access != None && slices.ContainsFunc(p.own, func(own string) bool { return within(r.path, own) })
+	})
 	for _, path := range p.own {
 		p.rule(path, None)
 	}
 	p.protect()
-	// Most specific last; at equal length the least access last, so that the
-	// last match decides.
+	p.sort()
+	if err := p.planted(); err != nil {
+		return nil, err
+	}
+	p.pin()
+	return p, nil
+}
+
+// sort puts the most specific rule last and, at equal length, the least access, so that
+// the last match decides.
+func (p *Policy) sort() {
 	slices.SortStableFunc(p.rules, func(a, b rule) int {
 		if d := len(a.path) - len(b.path); d != 0 {
 			return d
 		}
 		return rank(a.access) - rank(b.access)
 	})
-	return p, nil
 }
 
 // Hiding allows everything but places of the server's own.
@@ -220,10 +234,10 @@ func (p *Policy) rule(path string, access Access) {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		p.rules = append(p.rules, rule{path: realParent(path), access: access})
+		p.rules = append(p.rules, rule{path: realParent(path), access: access, via: linksOn(path)})
 		return
 	}
-	p.rules = append(p.rules, rule{path: real, access: access, exists: true})
+	p.rules = append(p.rules, rule{path: real, access: access, exists: true, via: linksOn(path)})
 	if real == path {
 		return
 	}
@@ -248,14 +262,20 @@ func (p *Policy) protect() {
 	for _, l := range p.links {
 		named[l.path] = true
 	}
+	entries := len(p.rules)
+	defer func() {
+		for i := range p.rules[entries:] {
+			p.rules[entries+i].implied = true
+		}
+	}()
 	for _, r := range p.rules {
-		if r.access != Write || r.path == "/" || slices.Contains(protected, filepath.Base(r.path)) {
+		if r.access != Write || r.path == "/" || slices.Contains(Protected, filepath.Base(r.path)) {
 			continue
 		}
 		if fi, err := os.Stat(r.path); err != nil || !fi.IsDir() {
 			continue
 		}
-		for _, name := range protected {
+		for _, name := range Protected {
 			if path := filepath.Join(r.path, name); !named[path] {
 				named[path] = true
 				p.rule(path, Read)
@@ -289,8 +309,22 @@ func (p *Policy) glob(pattern string, access Access, at Place) error {
 	if !doublestar.ValidatePattern(pattern) {
 		return fmt.Errorf("invalid glob pattern `%s`", pattern)
 	}
-	p.globs = append(p.globs, globRule{pattern, access})
+	g := globRule{pattern, access}
+	p.globs = append(p.globs, g)
+	base, rest := doublestar.SplitPattern(pattern)
+	if real := realParent(base); real != base { // it holds where the links lead, too
+		p.globs = append(p.globs, globRule{filepath.Join(escape.Replace(real), rest), access})
+	}
 	return nil
+}
+
+// escape makes a path a pattern that it alone matches.
+var escape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`, `}`, `\}`, `]`, `\]`)
+
+// base is the part of a pattern before anything that stands for something else.
+func (g globRule) base() string {
+	base, _ := doublestar.SplitPattern(g.pattern)
+	return base
 }
 
 func (p *Policy) special(v *exec.FSSpecial, access Access, at Place) error {
@@ -339,13 +373,8 @@ func (p *Policy) Access(real string) Access {
 	if !p.RestrictsFiles() {
 		return Write
 	}
-	access := None
-	for _, r := range p.rules {
-		if within(real, r.path) {
-			access = r.access
-		}
-	}
-	if access != None && p.globbed(real) {
+	access := decide(p.rules, real)
+	if access != None && (machine(real) || p.globbed(real)) {
 		return None
 	}
 	if access == Write && slices.ContainsFunc(p.kept, func(path string) bool { return within(real, path) || within(path, real) }) {
@@ -366,8 +395,23 @@ func (p *Policy) Denied(real string) bool {
 			denied = r.access == None
 		}
 	}
-	return denied || p.globbed(real)
+	return denied || machine(real) || p.globbed(real)
 }
+
+// decide is what sorted rules give a path.
+func decide(rules []rule, path string) Access {
+	access := None
+	for _, r := range rules {
+		if within(path, r.path) {
+			access = r.access
+		}
+	}
+	return access
+}
+
+// machine reports whether a path is of the kernel and the processes out here, the server
+// among them with its tokens. A program sees a /proc of its own; file calls see none.
+func machine(real string) bool { return within(real, "/proc") }
 
 // globbed reports whether the path or a directory above it matches a pattern.
 func (p *Policy) globbed(real string) bool {

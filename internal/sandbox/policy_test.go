@@ -87,3 +87,78 @@ func TestAGlobMayOnlyDeny(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestPlantedLinks: a link that a program may have laid gives it nothing.
+func TestPlantedLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"/w/x", "/w/y", "/out/sub", "/safe"} {
+		if err := os.MkdirAll(dir+d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"/w/x/planted": "/", "/w/relative": "../out", "/w/twice": "relative/sub", "/w/inside": "y", "/w/.git": "../out", "/safe/link": "../out"} {
+		if err := os.Symlink(target, dir+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tried := func(entries ...exec.FSEntry) (*Policy, error) {
+		return Compile(&exec.Sandbox{WindowsLevel: "disabled", Permissions: exec.Permissions{Type: exec.PermissionsManaged,
+			Network: exec.NetworkRestricted, FileSystem: &exec.FileSystemPolicy{Type: exec.FSRestricted, Entries: entries}}}, Place{Cwd: "/"})
+	}
+	w := entry(dir+"/w", exec.AccessWrite)
+	for _, e := range []exec.FSEntry{
+		entry(dir+"/w/x/planted", exec.AccessWrite), entry(dir+"/w/x/planted", exec.AccessRead), entry(dir+"/w/x/planted/etc/missing", exec.AccessWrite),
+		entry(dir+"/w/relative", exec.AccessWrite), entry(dir+"/w/twice", exec.AccessRead), entry(dir+"/w/relative/sub", exec.AccessWrite),
+	} {
+		if _, err := tried(w, e, e); !errors.Is(err, ErrUnenforceable) {
+			t.Errorf("%+v is believed: %v", e.Path, err)
+		}
+	}
+	for _, e := range []exec.FSEntry{
+		entry(dir+"/w/inside", exec.AccessWrite),       // it is writable already
+		entry(dir+"/w/relative", exec.AccessDeny),      // it gives nothing
+		entry(dir+"/safe/link", exec.AccessWrite),      // nobody inside laid it
+		entry(dir+"/w/x/planted/usr", exec.AccessRead), // it is readable already
+	} {
+		if _, err := tried(w, e, entry("/usr", exec.AccessRead)); err != nil {
+			t.Errorf("%+v: %v", e.Path, err)
+		}
+	}
+	// A protection that nobody asked for neither gives nor refuses.
+	if p, err := tried(w); err != nil || p.Access(dir+"/out/f") != None || p.Access(dir+"/w/.git") != Read {
+		t.Error(err)
+	}
+}
+
+// TestOwnPlacesStayHidden: a profile that names a place in the server's home, or a link to
+// one, shows nothing of it.
+func TestOwnPlacesStayHidden(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := root + "/home"
+	if err := errors.Join(os.MkdirAll(home+"/run", 0o755), os.Symlink(home+"/run", root+"/link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, own := range [][]string{{home}, nil} {
+		p, err := Compile(&exec.Sandbox{WindowsLevel: "disabled", Permissions: exec.Permissions{Type: exec.PermissionsManaged, Network: exec.NetworkEnabled,
+			FileSystem: &exec.FileSystemPolicy{Type: exec.FSRestricted, Entries: []exec.FSEntry{
+				entry(root, exec.AccessRead), entry(home+"/run", exec.AccessWrite), entry(home, exec.AccessRead), entry(root+"/link", exec.AccessWrite), entry(home+"/made-later", exec.AccessRead),
+			}}}}, Place{Cwd: root, Own: own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{home, home + "/run", home + "/run/token", home + "/made-later"} {
+			if got := p.Access(path); (got == None) != (own != nil) {
+				t.Errorf("own %v: %s has access %v", own, path, got)
+			}
+		}
+		if p.Access(root) != Read {
+			t.Error("the rest is shown")
+		}
+	}
+}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,10 +20,18 @@ import (
 // something to lie on, and without one the program could make the thing itself.
 // Directories go when the last sandbox that needs them is gone, of whichever server.
 type Stays struct {
-	held []*os.File // each with a shared lock, which keeps others from removing it
-	info *os.File   // where bubblewrap reports its first process
-	pid  int        // that process
-	end  *os.File   // a descriptor of it
+	held []held
+	info *os.File // where bubblewrap reports its first process
+	pid  int      // that process
+	end  *os.File // a descriptor of it
+}
+
+// held is a placeholder: a name in an open directory, so that what is laid in the way to it
+// changes nothing.
+type held struct {
+	dir  int
+	name string
+	file *os.File // with a shared lock, which keeps others from removing it
 }
 
 // placeholder is the mode of such directories: nobody's own have it.
@@ -32,41 +41,103 @@ func isPlaceholder(fi fs.FileInfo) bool {
 	return fi.Mode()&^0o555 == placeholder
 }
 
+func isPlaceholderMode(mode uint32) bool {
+	return mode&^0o555 == unix.S_IFDIR|unix.S_ISVTX
+}
+
+// removal is far more than it takes to remove a placeholder once it is locked.
+const removal = 500 * time.Millisecond
+
 // hold makes sure that a restriction on a path in a writable directory can be
 // mounted. It returns the place that a placeholder holds, which may be above the
 // path, or "" when there is something at the path or never will be.
 func (s *Stays) hold(path string) (string, error) {
-	for range 100 { // others make and remove the same
+	began := time.Now()
+	for try := 0; try < 100 || time.Since(began) < 2*removal; try++ { // others make and remove the same
 		at := firstMissing(path)
-		fi, err := os.Lstat(at)
-		switch {
-		case err == nil && fi.Mode()&fs.ModeSymlink != 0:
-			return "", refuse("%s is a link in a writable directory", at)
-		case err == nil && !isPlaceholder(fi):
-			return "", nil
-		case err != nil:
-			if err := unix.Mkdir(at, unix.S_ISVTX|0o555); err != nil && err != unix.EEXIST {
-				if err == unix.EROFS || err == unix.EACCES && !mine(filepath.Dir(at)) {
-					return "", nil // who is inside cannot make it either
-				}
-				return "", refuse("%s does not exist and could be created: %v", at, err)
-			}
-		}
-		f, err := os.OpenFile(at, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-		if err != nil {
+		dir, err := openReal(filepath.Dir(at), unix.O_DIRECTORY)
+		if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOENT) { // it is being exchanged
+			time.Sleep(time.Millisecond)
 			continue
 		}
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil {
-			f.Close()
-			return "", refuse("keep %s: %v", at, err)
+		if err != nil {
+			if errors.Is(err, unix.EACCES) && !mine(filepath.Dir(at)) {
+				return "", nil // who is inside cannot pass it either
+			}
+			return "", refuse("%s does not exist and could be created: %v", at, err)
 		}
-		if still(f, at) {
-			s.held = append(s.held, f)
+		h, there, err := holdIn(dir, filepath.Base(at), time.Since(began) > removal)
+		if h.file != nil {
+			s.held = append(s.held, h)
 			return at, nil
 		}
-		f.Close()
+		unix.Close(dir)
+		if err != nil {
+			return "", refuse("%s %v", at, err)
+		}
+		if there {
+			return "", nil
+		}
 	}
 	return "", refuse("%s changes all the time", path)
+}
+
+var errReplaced = errors.New("is a link in a writable directory")
+
+// holdIn makes a placeholder, or takes the one that is there, and locks it. Without one and
+// without an error something else is there, or it is to be tried again.
+func holdIn(dir int, name string, late bool) (h held, there bool, err error) {
+	var st unix.Stat_t
+	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); {
+	case err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK:
+		return held{}, true, errReplaced
+	case err == nil && !isPlaceholderMode(st.Mode):
+		return held{}, true, nil
+	case err != nil:
+		if err := unix.Mkdirat(dir, name, unix.S_ISVTX|0o555); err != nil && err != unix.EEXIST {
+			if err == unix.EROFS || err == unix.EACCES && !mineAt(dir) {
+				return held{}, true, nil // who is inside cannot make it either
+			}
+			return held{}, false, fmt.Errorf("does not exist and could be created: %w", err)
+		}
+	}
+	fd, err := unix.Openat(dir, name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return held{}, false, nil //nolint:nilerr // gone again
+	}
+	h = held{dir, name, os.NewFile(uintptr(fd), name)}
+	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+	if err == nil && h.still() {
+		return h, true, nil
+	}
+	h.file.Close()
+	if err != nil && err != unix.EWOULDBLOCK {
+		return held{}, false, fmt.Errorf("cannot be kept: %w", err)
+	}
+	if err != nil {
+		// It is being removed, or a program that may read it locks it to stop us. Then no
+		// sandbox needs it, which would have a lock, and another takes its place.
+		if late {
+			_ = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return held{}, false, nil
+}
+
+// openReal opens a path that leads through no link, to look from there.
+func openReal(path string, flags int) (int, error) {
+	flags |= unix.O_PATH | unix.O_CLOEXEC
+	how := unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_NO_SYMLINKS}
+	for {
+		switch fd, err := unix.Openat2(unix.AT_FDCWD, path, &how); err {
+		case unix.EAGAIN, unix.EINTR: // something was renamed
+		case unix.ENOSYS, unix.EPERM: // an old kernel, or a container that does not know the call
+			return unix.Open(path, flags|unix.O_NOFOLLOW, 0)
+		default:
+			return fd, err
+		}
+	}
 }
 
 // firstMissing is the path, or the first of its parents that is not there or is a
@@ -85,14 +156,18 @@ func mine(dir string) bool {
 	return unix.Stat(dir, &st) != nil || int(st.Uid) == os.Geteuid()
 }
 
+func mineAt(dir int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(dir, &st) != nil || int(st.Uid) == os.Geteuid()
+}
+
 // still reports whether the open directory is a placeholder and has its name.
-func still(f *os.File, at string) bool {
-	a, err := f.Stat()
-	if err != nil || !isPlaceholder(a) {
+func (h held) still() bool {
+	var a, b unix.Stat_t
+	if unix.Fstat(int(h.file.Fd()), &a) != nil || unix.Fstatat(h.dir, h.name, &b, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return false
 	}
-	b, err := os.Lstat(at)
-	return err == nil && os.SameFile(a, b)
+	return isPlaceholderMode(a.Mode) && a.Dev == b.Dev && a.Ino == b.Ino
 }
 
 // watch asks bubblewrap for its first process, with which everything inside ends.
@@ -145,11 +220,12 @@ func (s *Stays) End() {
 		over = s.alone() || s.awaitEnd()
 		s.end.Close()
 	}
-	for _, f := range s.held {
+	for _, h := range s.held {
 		if over {
-			remove(f)
+			h.remove()
 		}
-		f.Close()
+		h.file.Close()
+		unix.Close(h.dir)
 	}
 	s.held = nil
 }
@@ -177,11 +253,11 @@ func (s *Stays) awaitEnd() bool {
 
 // remove takes a placeholder away unless another sandbox needs it. One that was
 // given something in the meantime becomes an ordinary directory.
-func remove(f *os.File) {
-	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !still(f, f.Name()) {
+func (h held) remove() {
+	if unix.Flock(int(h.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !h.still() {
 		return
 	}
-	if err := unix.Rmdir(f.Name()); errors.Is(err, unix.ENOTEMPTY) {
-		_ = f.Chmod(0o755)
+	if err := unix.Unlinkat(h.dir, h.name, unix.AT_REMOVEDIR); errors.Is(err, unix.ENOTEMPTY) {
+		_ = h.file.Chmod(0o755)
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
 
 	"github.com/tholehq/thole/internal/sandbox/seccomp"
 )
@@ -32,9 +34,18 @@ type Wrapper struct {
 // it may be empty.
 func NewWrapper(helper []string) *Wrapper { return &Wrapper{helper: helper} }
 
-// Wrapped is a command line that enters the sandbox. Files become descriptors 3
-// and up; the caller closes them after the start. Stays is what must be there for
-// as long as the sandbox is.
+// Program is what runs in a sandbox. Argv[0] is replaced by Arg0 unless that is empty.
+type Program struct {
+	Path, Dir string
+	Argv      []string
+	Arg0      string
+	Env       []string
+}
+
+// Wrapped is a command line that enters the sandbox. It is started with an empty
+// environment: the program's is among the files, because bubblewrap, which is not confined
+// yet, would obey it. Files become descriptors 3 and up; the caller closes them after the
+// start. Stays is what must be there for as long as the sandbox is.
 type Wrapped struct {
 	Path  string
 	Argv  []string
@@ -42,9 +53,8 @@ type Wrapped struct {
 	Stays *Stays
 }
 
-// Wrap returns the command that runs program with argv under p. argv[0] is
-// replaced by arg0 unless that is empty.
-func (w *Wrapper) Wrap(p *Policy, dir, program string, argv []string, arg0 string) (_ *Wrapped, err error) {
+// Wrap returns the command that runs a program under p.
+func (w *Wrapper) Wrap(p *Policy, program Program) (_ *Wrapped, err error) {
 	w.once.Do(w.probe)
 	if w.err != nil {
 		return nil, w.err
@@ -69,18 +79,52 @@ func (w *Wrapper) Wrap(p *Policy, dir, program string, argv []string, arg0 strin
 	if err := box.Filter(profile); err != nil {
 		return nil, refuse("%v", err)
 	}
+	if err := box.environ(program.Env); err != nil {
+		return nil, err
+	}
 	if err := stays.watch(box); err != nil {
 		return nil, refuse("%v", err)
 	}
 	var run []string
-	if arg0 != "" {
+	if program.Arg0 != "" {
 		if len(w.helper) == 0 {
 			return nil, refuse("arg0 needs a helper")
 		}
-		run = append(append(run, w.helper...), arg0)
+		run = append(append(run, w.helper...), program.Arg0)
 	}
-	run = append(append(run, program), argv[1:]...)
-	return &Wrapped{Path: w.bwrap, Argv: append([]string{"bwrap"}, box.Command(dir, run...)...), Files: box.Files(), Stays: stays}, nil
+	run = append(append(run, program.Path), program.Argv[1:]...)
+	return &Wrapped{Path: w.bwrap, Argv: append([]string{"bwrap"}, box.Command(program.Dir, run...)...), Files: box.Files(), Stays: stays}, nil
+}
+
+// maxVariables is how many variables bubblewrap takes in addition to the mounts: it
+// counts its arguments.
+const maxVariables = 2500
+
+// environ gives the program its environment. It goes by a file, since command lines are
+// everybody's to read.
+func (b *Box) environ(env []string) error {
+	if len(env) > maxVariables {
+		return refuse("%d variables: a sandboxed program gets at most %d", len(env), maxVariables)
+	}
+	text := []byte("--clearenv\x00")
+	for _, kv := range env {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || name == "" || strings.IndexByte(kv, 0) >= 0 {
+			return refuse("invalid variable %q", name)
+		}
+		text = append(text, "--setenv\x00"+name+"\x00"+value+"\x00"...)
+	}
+	fd, err := unix.MemfdCreate("environment", unix.MFD_CLOEXEC)
+	if err != nil {
+		return refuse("make a file for the environment: %v", err)
+	}
+	f := os.NewFile(uintptr(fd), "environment")
+	if _, err := f.WriteAt(text, 0); err != nil {
+		f.Close()
+		return refuse("write the environment: %v", err)
+	}
+	b.Add("--args", b.Pass(f))
+	return nil
 }
 
 // extras are tried in this order: older versions of bubblewrap cannot refuse user
@@ -96,7 +140,7 @@ func (w *Wrapper) probe() {
 	}
 	w.bwrap = path
 	for _, w.flags = range extras {
-		args := NewBox("--die-with-parent", "--unshare-net", "--ro-bind", "/", "/").Add(w.flags...).Kernel().Command("/", "/bin/true")
+		args := NewBox("--die-with-parent", "--unshare-net", "--ro-bind", "/", "/").Add(w.flags...).Kernel().First().Command("/", "/bin/true")
 		out, err := exec.Command(path, args...).CombinedOutput()
 		if err == nil {
 			w.err = nil
@@ -109,7 +153,7 @@ func (w *Wrapper) probe() {
 // mounts lays the file system out: general rules first, specific ones over them.
 func (p *Policy) mounts(box *Box, stays *Stays) error {
 	if !p.restricted {
-		box.Add("--bind", "/", "/").Kernel()
+		box.Add("--bind", "/", "/").Kernel().First()
 		for _, path := range p.own {
 			if err := hide(path, box); err != nil {
 				return err
@@ -125,10 +169,13 @@ func (p *Policy) mounts(box *Box, stays *Stays) error {
 	default:
 		box.Add("--tmpfs", "/")
 	}
-	box.Kernel()
+	box.Kernel().First()
 	for i, r := range p.rules {
 		if r.path == "/" || i+1 < len(p.rules) && p.rules[i+1].path == r.path {
 			continue // the root is laid; of equals the last one decides
+		}
+		if machine(r.path) && r.access != None {
+			continue // the program has its own
 		}
 		writable := p.above(r.path, i) == Write
 		if r.link {
@@ -201,8 +248,16 @@ func hide(path string, box *Box) error {
 // hideGlobs covers what matches a pattern now, below the fixed part of the
 // pattern. A tree too large to search is refused.
 func (p *Policy) hideGlobs(box *Box) error {
+	hidden := []string{}
+	cover := func(path string) error {
+		if decide(p.rules, path) == None || slices.ContainsFunc(hidden, func(dir string) bool { return within(path, dir) }) {
+			return nil // nothing of it is shown
+		}
+		hidden = append(hidden, path)
+		return hide(path, box)
+	}
 	for _, g := range p.globs {
-		base, _ := doublestar.SplitPattern(g.pattern)
+		base := g.base()
 		seen := 0
 		err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -213,8 +268,13 @@ func (p *Policy) hideGlobs(box *Box) error {
 			}
 			ok, _ := doublestar.Match(g.pattern, path)
 			switch {
-			case ok && d.Type()&fs.ModeSymlink == 0:
-				if err := hide(path, box); err != nil {
+			case ok && d.Type()&fs.ModeSymlink != 0: // a file is not read under another name either
+				real, err := filepath.EvalSymlinks(path)
+				if fi, serr := os.Stat(real); err == nil && serr == nil && fi.Mode().IsRegular() {
+					return cover(real)
+				}
+			case ok:
+				if err := cover(path); err != nil {
 					return err
 				}
 				if d.IsDir() {

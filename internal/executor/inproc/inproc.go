@@ -21,12 +21,15 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/egress"
+	"github.com/tholehq/thole/internal/execserver"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executord"
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/internal/transport/ws"
 	"github.com/tholehq/thole/internal/workspace/side"
 )
 
@@ -59,11 +62,13 @@ func New(cfg Config) *Driver { return &Driver{cfg: cfg, runs: map[thole.Executor
 
 // daemon is one start of an executord.
 type daemon struct {
-	server *executord.Server
-	files  *side.Local
-	http   *http.Server
-	served chan struct{}
-	info   executor.Info
+	server   *executord.Server
+	commands *ws.Server
+	programs *execserver.Server
+	files    *side.Local
+	http     *http.Server
+	served   chan struct{}
+	info     executor.Info
 }
 
 // label is what spec.json holds.
@@ -154,7 +159,9 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 	run.files = side.New(side.Config{Dir: synced, Data: dirs.Data, State: filepath.Join(dirs.State, "workspace"), Home: dirs.Home})
 	run.info.Token = rand.Text()
 	proxy, _ := d.cfg.Network.(*egress.Proxy) // it decides too, where it is one
-	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Version: "inproc", Network: d.cfg.Network, Proxy: proxy, Gateway: d.cfg.Gateway})
+	run.programs = execserver.New(execserver.Config{Environ: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dirs.Home}})
+	run.commands = ws.NewServer(ws.Options{}, func(ctx context.Context, s jsonrpc.Stream) { _ = run.programs.Serve(ctx, s) })
+	run.server, err = executord.New(executord.Config{Dirs: dirs, Token: run.info.Token, Providers: d.cfg.Providers, Workspace: side.Handler(run.files), Exec: run.commands, Commands: run.programs.Running, Version: "inproc", Network: d.cfg.Network, Proxy: proxy, Gateway: d.cfg.Gateway})
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +171,7 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 	if err != nil {
 		return nil, errors.Join(err, run.server.Close())
 	}
-	run.http = &http.Server{Handler: run.server.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	run.http = &http.Server{Handler: run.server.Handler(), ReadHeaderTimeout: 10 * time.Second, ConnContext: ws.ConnContext}
 	go func() {
 		defer close(run.served)
 		_ = run.http.Serve(ln)
@@ -181,6 +188,8 @@ func (d *Driver) boot(ctx context.Context, info executor.Info) (*daemon, error) 
 
 // end stops the turns and their agents, then the server.
 func (r *daemon) end() error {
+	r.commands.Stop()
+	r.programs.Close()
 	err := r.server.Close()
 	err = errors.Join(err, r.http.Close())
 	<-r.served

@@ -115,7 +115,7 @@ func (d *Driver) boxed(spec executor.Spec, place *repository.Place, bwrap string
 		box.Add("--ro-bind", from(d.dir(id, own, "ca.pem")), ca)
 	}
 	within := inner(tools, objects(spec.Files), ca, refuses)
-	within.Egress, within.Doors, within.Place, within.Hooks = d.cfg.Egress, doors, place, hooksOf(place)
+	within.Egress, within.Doors, within.Place = d.cfg.Egress, doors, place
 	for _, c := range d.cfg.Groups.Missing() {
 		switch c {
 		case "pids":

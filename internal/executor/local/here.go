@@ -51,6 +51,9 @@ func CheckHere(dir, home string) (repository.Place, error) {
 		return repository.Place{}, err
 	}
 	place, err := repository.Locate(real, func(path string) error { return checkHere(path, home) })
+	if err == nil {
+		err = place.CheckFiles()
+	}
 	if err != nil {
 		return place, err
 	}
@@ -216,6 +219,11 @@ func (d *Driver) ground(l label) (*repository.Place, error) {
 		return nil, err
 	}
 	place.Objects = l.Spec.Files.Objects // as they were when no agent of the thread had run
+	if !unguarded.Build {
+		if place.Named, err = place.NamedOutside(); err != nil {
+			return nil, err
+		}
+	}
 	if l.At != now {
 		l.At = now
 		data, err := json.Marshal(l)
@@ -266,13 +274,4 @@ func (d *Driver) showFiles(box *sandbox.Box, id thole.ExecutorID, place *reposit
 		}
 		box.Add("--ro-bind", from(dir), dir)
 	}
-}
-
-// hooksOf are the directories of hooks that the owner of a directory has for all of its
-// repositories.
-func hooksOf(place *repository.Place) (hooks []string) {
-	if place == nil || unguarded.Build {
-		return nil
-	}
-	return repository.HooksOfUser(place.Home)
 }

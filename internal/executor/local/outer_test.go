@@ -3,6 +3,7 @@ package local_test
 import (
 	"bytes"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,6 +53,10 @@ func TestEndingBubblewrapEndsAllOfIt(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
 			b := setup(t, lab.Bwrap(t))
+			// A signal that this process was started to ignore (nohup) would be ignored by its children too.
+			caught := make(chan os.Signal, 1)
+			signal.Notify(caught, sig)
+			t.Cleanup(func() { signal.Stop(caught) })
 			b.start()
 			all, outer := of(t, b.id)
 			if outer == 0 || len(all) < 3 {

@@ -8,12 +8,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,89 +20,32 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/testkit/gitremote"
 	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/internal/testkit/poll"
 )
-
-// startSSHD serves this user on a port of loopback, to clients that have the key.
-func startSSHD(t *testing.T) (address, key, hostKey string) {
-	t.Helper()
-	program, dir := lab.SSHD(t), t.TempDir()
-	run := func(name string, args ...string) {
-		t.Helper()
-		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v %s", name, err, out)
-		}
-	}
-	for _, name := range []string{"host", "mine"} {
-		run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, name))
-	}
-	if os.Geteuid() == 0 {
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // it insists
-			t.Fatal(err)
-		}
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(address)
-	config := fmt.Sprintf("ListenAddress 127.0.0.1\nPort %s\nHostKey %[2]s/host\nAuthorizedKeysFile %[2]s/mine.pub\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n", port, dir)
-	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var said bytes.Buffer
-	cmd := exec.Command(program, "-D", "-e", "-f", filepath.Join(dir, "config"))
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("sshd: %s", said.String())
-		}
-	})
-	poll.Until(t, "sshd", func() bool {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	read := func(name string) string {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	return address, read("mine"), read("host.pub")
-}
 
 // git works over ssh, through the proxy, where a person named the server.
 func TestGitOverSSH(t *testing.T) {
 	t.Parallel()
-	address, key, hostKey := startSSHD(t)
-	host, port, _ := net.SplitHostPort(address)
+	sshd := gitremote.SSH(t)
+	encoded := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.StdEncoding.EncodeToString(text)
+	}
 	repo := filepath.Join(t.TempDir(), "repo")
 	for _, args := range [][]string{{"init", "-q", repo}, {"-C", repo, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "over ssh"}} {
 		if out, err := exec.Command(lab.Git(t), args...).CombinedOutput(); err != nil {
 			t.Fatalf("git: %v %s", err, out)
 		}
 	}
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := fmt.Sprintf("mkdir -p ~/.ssh; chmod 700 ~/.ssh; echo %s | base64 -d >~/.ssh/id_ed25519; chmod 600 ~/.ssh/id_ed25519; echo '[%s]:%s %s' >~/.ssh/known_hosts; git clone -q ssh://%s@%s%s got 2>&1; git -C got log --format=%%s 2>&1",
-		base64.StdEncoding.EncodeToString([]byte(key)), host, port, strings.TrimSpace(hostKey), me.Username, address, repo)
+	script := fmt.Sprintf("mkdir -p ~/.ssh; chmod 700 ~/.ssh; echo %s | base64 -d >~/.ssh/id_ed25519; chmod 600 ~/.ssh/id_ed25519; echo %s | base64 -d >~/.ssh/known_hosts; git clone -q %s%s got 2>&1; git -C got log --format=%%s 2>&1",
+		encoded(sshd.Key), encoded(sshd.Known), sshd.URL, repo)
 	for policy, want := range map[string]string{"list": "over ssh\n", "gateway": "allows the configured models only"} {
 		b := setup(t, lab.Bwrap(t))
-		b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: policy, Private: []string{address}}})
+		b.driver = local.New(local.Config{Root: b.root, Binary: binary, Bwrap: lab.Bwrap(t), Egress: wire.Egress{Policy: policy, Private: []string{sshd.Addr}}})
 		if got := b.take(b.start(), b.request("sim: run "+script, thole.ProfileFull)); !strings.Contains(got, want) || policy == "list" && got != want {
 			t.Errorf("%s: %q, want %q", policy, got, want)
 		}

@@ -71,7 +71,10 @@ func (r *rig) covered(dir string, hooks ...string) []string {
 		r.Fatal(err)
 	}
 	p.Home = r.top
-	g, err := p.Guard(hooks)
+	for _, path := range hooks {
+		p.Named = append(p.Named, Named{path, true})
+	}
+	g, err := p.Guard()
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -83,64 +86,6 @@ func (r *rig) covered(dir string, hooks ...string) []string {
 		}
 	}
 	return out
-}
-
-// Wherever a repository may lie, it is found, with all of its git directories.
-func TestLocate(t *testing.T) {
-	r := newRig(t)
-	r.init("main")
-	r.init("lib")
-	r.git("main", "submodule", "--quiet", "add", r.path("lib"), "sub")
-	r.git("main", "commit", "-q", "-m", "two")
-	r.git("main", "worktree", "add", "-q", r.path("linked"))
-	r.git("", "clone", "-q", "--shared", r.path("main"), r.path("shared"))
-	r.write("main/a/b/file", "")
-	r.write("none/file", "")
-	r.init("apart", "--separate-git-dir", r.path("apart.git"))
-	main := r.path("main/.git")
-	for dir, want := range map[string]Place{
-		"main":     {Top: r.path("main"), Git: main, Common: main},
-		"main/a/b": {Top: r.path("main"), Git: main, Common: main},
-		"main/sub": {Top: r.path("main/sub"), Git: main + "/modules/sub", Common: main + "/modules/sub"},
-		"linked":   {Top: r.path("linked"), Git: main + "/worktrees/linked", Common: main},
-		"shared":   {Top: r.path("shared"), Git: r.path("shared/.git"), Common: r.path("shared/.git"), Objects: []string{main + "/objects"}},
-		"none":     {},
-	} {
-		want.Dir = r.path(dir)
-		if got, err := Locate(r.path(dir), anywhere); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: %+v, %v, want %+v", dir, got, err, want)
-		}
-	}
-	if got, err := Locate(r.path("main/a"), func(path string) error {
-		if path == r.path("main") {
-			return os.ErrPermission
-		}
-		return nil
-	}); err != nil || got.Top != "" {
-		t.Errorf("below a work tree that cannot be shown: %+v, %v", got, err)
-	}
-
-	// A file alone opens nothing.
-	if _, err := Locate(r.path("apart"), anywhere); thole.CodeOf(err) != thole.CodeInvalid || !strings.Contains(thole.HintOf(err), "core.worktree") {
-		t.Errorf("a git directory that does not know its work tree: %v (%s)", err, thole.HintOf(err))
-	}
-	r.git("apart", "config", "core.worktree", r.path("apart"))
-	if got, err := Locate(r.path("apart"), anywhere); err != nil || got.Git != r.path("apart.git") || !slices.Equal(got.Outside(), []string{r.path("apart.git")}) {
-		t.Errorf("now it does: %+v, %v", got, err)
-	}
-	r.write("thief/.git", "gitdir: "+main+"/worktrees/linked\n")
-	r.write("lost/.git", "gitdir: /nonexistent\n")
-	r.init("led")
-	r.write("led/.git/commondir", "../../main/.git\n")
-	r.git("", "init", "-q", "--bare", "bare")
-	if err := errs(os.Mkdir(r.path("link"), 0o755), os.Symlink("../main/.git", r.path("link/.git"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{"thief", "lost", "led", "bare", "link", "main/.git/refs"} {
-		if got, err := Locate(r.path(dir), anywhere); thole.CodeOf(err) != thole.CodeInvalid || thole.HintOf(err) == "" {
-			t.Errorf("%s: %+v, %v (%s)", dir, got, err, thole.HintOf(err))
-		}
-	}
 }
 
 func errs(all ...error) error {
@@ -163,8 +108,8 @@ func TestGuard(t *testing.T) {
 	r.git("main", "config", "core.hooksPath", ".husky/_")
 	r.git("main", "config", "include.path", "../.shared")
 	r.git("main", "config", "includeIf.onbranch:x.path", "/nonexistent")
-	want := []string{"main/.further", "main/.git/config", "main/.git/config.worktree", "main/.git/hooks", "main/.git/info", "main/.git/objects/info/alternates", "main/.githooks", "main/.husky/_", "main/.shared", "main/more"}
-	if got := r.covered("main", ".githooks", "~nobody/hooks", "/elsewhere"); !slices.Equal(got, want) {
+	want := []string{"main/.further", "main/.git/.githooks", "main/.git/.husky", "main/.git/config", "main/.git/config.worktree", "main/.git/hooks", "main/.git/info", "main/.git/more", "main/.git/objects/info/alternates", "main/.githooks", "main/.husky/_", "main/.shared", "main/more"}
+	if got := r.covered("main", ".githooks", "/elsewhere"); !slices.Equal(got, want) {
 		t.Errorf("covered:\n%v, want\n%v", got, want)
 	}
 	_ = filepath.WalkDir(r.top, func(path string, e fs.DirEntry, _ error) error {
@@ -197,7 +142,7 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := p.Guard(nil)
+	g, err := p.Guard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,6 +170,15 @@ func TestGuardRefuses(t *testing.T) {
 			r.write("main/.git/hooks/x", "")
 			return os.Link(r.path("main/.git/hooks/x"), r.path("main/x"))
 		},
+		"a configuration too long to be read": func(r *rig) error {
+			f, err := os.OpenFile(r.path("main/.git/config"), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = f.WriteString(strings.Repeat("# no\n", maxConfig/5))
+			return err
+		},
 		"named hooks by a link": func(r *rig) error {
 			r.write("main/real/hooks/x", "")
 			r.git("main", "config", "core.hooksPath", "way/hooks")
@@ -240,10 +194,25 @@ func TestGuardRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g, err := p.Guard(nil); thole.CodeOf(err) != thole.CodeInvalid || thole.HintOf(err) == "" {
+		if g, err := p.Guard(); thole.CodeOf(err) != thole.CodeInvalid || thole.HintOf(err) == "" {
 			t.Errorf("%s: %v (%s)", name, err, thole.HintOf(err))
 			g.Release()
 		}
+	}
+}
+
+// Hooks for all repositories are known also where the home's configuration is a link, as
+// people have who keep it elsewhere.
+func TestHooksOfUser(t *testing.T) {
+	r := newRig(t)
+	r.write("dotfiles/config", "[core]\n\thooksPath = ~/hooks\n[include]\n\tpath = more\n")
+	r.write("more", "[core]\n\thooksPath = .githooks\n")
+	if err := os.Symlink("dotfiles/config", r.path(".gitconfig")); err != nil {
+		t.Fatal(err)
+	}
+	p := Place{Dir: r.path("dotfiles"), Home: r.top}
+	if got, err := p.NamedOutside(); err != nil || !slices.Equal(got, []Named{{r.path("dotfiles/config"), false}, {".githooks", true}}) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
@@ -295,4 +264,147 @@ func FuzzIndex(f *testing.F) {
 			_, _ = indexLinks(path, sum, map[string]bool{}) // it ends
 		}
 	})
+}
+
+// What the configuration of a submodule, a linked work tree or a repository below leads to
+// is covered, relative to its own work tree.
+func TestGuardOfEveryRepository(t *testing.T) {
+	r := shapes(t)
+	r.init("main/vendor/dep")
+	r.init("main/apart", "--separate-git-dir", r.path("main/apart.git"))
+	r.git("main", "worktree", "add", "-q", "--detach", r.path("main/tree"))
+	r.git("", "clone", "-q", "--bare", r.path("lib"), r.path("main/bare.git"))
+	r.git("main", "config", "core.hooksPath", ".main # team")
+	for _, dir := range []string{"sub", "vendor/dep", "apart", "bare.git"} {
+		r.git("main/"+dir, "config", "core.hooksPath", ".hooks")
+		r.git("main/"+dir, "config", "include.path", r.path("main/shared"))
+	}
+	commit := strings.TrimSpace(r.git("lib", "rev-parse", "HEAD"))
+	for _, dir := range []string{"sub", "vendor/dep", "tree"} {
+		r.git("main/"+dir, "update-index", "--add", "--cacheinfo", "160000,"+commit+",deeper")
+	}
+	got := r.covered("main")
+	for _, want := range []string{"main/.main # team", "main/tree/.main # team", "main/tree/.git", "main/sub/.git", "main/sub/.hooks", "main/sub/deeper", "main/vendor/dep/.hooks", "main/vendor/dep/deeper", "main/tree/deeper", "main/apart/.git",
+		"main/apart/.hooks", "main/apart.git/config", "main/bare.git/config", "main/bare.git/.hooks", "main/shared"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not covered", want)
+		}
+	}
+	group := r.covered(".")
+	for _, want := range append(got, "linked/.git", "linked/.main # team", "lib/.git/config") {
+		if !slices.Contains(group, want) {
+			t.Errorf("above all, %s is not covered", want)
+		}
+	}
+}
+
+// A path that configuration elsewhere names is covered where it lies in the place; one that
+// may be another one by then is refused.
+func TestNamedOutside(t *testing.T) {
+	r := newRig(t)
+	r.init("main")
+	r.write("team", "[core]\n\thooksPath = .githooks\n[include]\n\tpath = way\n")
+	if err := os.Symlink("main/more", r.path("way")); err != nil {
+		t.Fatal(err)
+	}
+	r.write("main/.git/config", "[include]\n\tpath = "+r.path("team")+" ; x\n")
+	p, err := Locate(r.path("main"), anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.NamedOutside(); err != nil || !slices.Equal(got, []Named{{r.path("main/more"), false}, {r.path("main/.githooks"), true}}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, text := range []string{"[include]\n\tpath = ~nobody/x\n", "[core]\n\thooksPath = a\tb\n", "[core\n"} {
+		r.write("main/.git/config", text)
+		if got, err := p.NamedOutside(); thole.CodeOf(err) != thole.CodeInvalid || thole.HintOf(err) == "" {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+		if g, err := p.Guard(); thole.CodeOf(err) != thole.CodeInvalid {
+			t.Errorf("%q: %v", text, err)
+			g.Release()
+		}
+	}
+}
+
+// An index that is written where it lies, and what replaces a guarded name, is seen.
+func TestWatch(t *testing.T) {
+	r := newRig(t)
+	r.init("main")
+	r.git("main", "config", "include.path", "../shared/x")
+	r.write("main/shared/x", "")
+	r.write("main/file", "")
+	r.git("main", "add", "file")
+	p, err := Locate(r.path("main"), anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := p.Guard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Release()
+	seen := make(chan bool)
+	stop, err := g.Watch(func() { seen <- true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		go func() {
+			for range seen {
+			}
+		}()
+		stop()
+		close(seen)
+	}()
+	<-seen
+	index, err := os.OpenFile(r.path("main/.git/index"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer index.Close()
+	for _, do := range []func() error{
+		func() error { _, err := index.Write([]byte("DIRC")); return err },
+		func() error { return os.Rename(r.path("main/file"), r.path("main/shared/x")) },
+		func() error { return os.Rename(r.path("main/shared"), r.path("main/other")) },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		<-seen
+	}
+}
+
+// A repository that was guarded all the time is its owner's, and nothing beyond what agents
+// write is touched.
+func TestDisarm(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"main", "main/own", "main/evil", "beyond"} {
+		r.init(name)
+		r.git(name, "config", "core.fsmonitor", "x")
+	}
+	if err := os.Rename(r.path("main/evil"), r.path("evil")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Locate(r.path("main"), anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := p.Guard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Release()
+	if err := os.Rename(r.path("evil"), r.path("main/evil")); err != nil {
+		t.Fatal(err)
+	}
+	for link, gone := range map[string]bool{"own": false, "../beyond": false, ".": false, "none": false, "hidden/../evil": true} {
+		trap := Trap{Path: p.Top + "/" + link, place: &p, guards: g}
+		if err := trap.Disarm(); err != nil {
+			t.Errorf("%s: %v", link, err)
+		}
+		if there := exists(r.path("main/" + link + "/.git")); there == gone && link != "none" {
+			t.Errorf("%s: still there: %v", link, there)
+		}
+	}
 }

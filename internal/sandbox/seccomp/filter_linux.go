@@ -83,8 +83,8 @@ func (p Profile) programFor(arch uint32, own []uint32, number func(uint32) uint3
 		b.on(unix.SYS_PROCESS_VM_WRITEV, low(0), refuseValues(1))
 		// Of netlink only what reports addresses and routes, which resolvers ask for.
 		b.on(unix.SYS_SOCKET, low(0),
-			[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 3},
-				low(2)[0], bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipFalse: 1}, allow},
+			[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 4},
+				low(2)[0], bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipFalse: 1}, allow, fail(unix.EPERM)},
 			allowValues(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6))
 	case Restricted:
 		b.answer(unix.EPERM, inspecting)

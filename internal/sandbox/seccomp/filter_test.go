@@ -85,6 +85,9 @@ func TestEachCall(t *testing.T) {
 		"socket alg":              {call(unix.SYS_SOCKET, unix.AF_ALG), eperm, eperm, eperm},
 		"socket netlink route":    {call(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE), yes, yes, eperm},
 		"socket netlink audit":    {call(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT), yes, eperm, eperm},
+		"socket netlink users":    {call(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_USERSOCK), yes, eperm, eperm},   // 2, as AF_INET
+		"socket netlink fib":      {call(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_FIB_LOOKUP), yes, eperm, eperm}, // 10, as AF_INET6
+		"socket netlink 1":        {call(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, 1), yes, eperm, eperm},                       // as AF_UNIX
 		"connect":                 {call(unix.SYS_CONNECT), yes, yes, eperm},
 		"listen":                  {call(unix.SYS_LISTEN), yes, yes, eperm},
 		"send":                    {call(unix.SYS_SENDTO, 0, 0, 0, 0, 0), yes, yes, yes},

@@ -84,6 +84,8 @@ var attacks = map[string]struct {
 	"the host's sockets":    {socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0), unix.EPERM, every},
 	"the kernel's ciphers":  {socket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0), unix.EPERM, every},
 	"netlink, audit":        {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT), unix.EPERM, []Profile{Networked, Restricted}},
+	"netlink, users":        {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_USERSOCK), unix.EPERM, []Profile{Networked, Restricted}},
+	"netlink, fib":          {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_FIB_LOOKUP), unix.EPERM, []Profile{Networked, Restricted}},
 	"netlink, routes":       {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE), unix.EPERM, []Profile{Restricted}},
 	"inet":                  {socket(unix.AF_INET, unix.SOCK_STREAM, 0), unix.EPERM, []Profile{Restricted}},
 	"bubblewrap is stopped": {func() error { return unix.PtraceSeize(1) }, unix.EPERM, []Profile{Networked, Restricted}},
